@@ -1,0 +1,24 @@
+// The one exported entry of a CPU level's module: the kernels of every family, compiled for that level.
+#include "backends/cpu/module.h"
+
+#define BCU_FAMILY(name) \
+  namespace baracuda::name { \
+  extern const ::baracuda::FamilyKernels kCpuFamily; \
+  }
+#include "families.inc"
+#undef BCU_FAMILY
+
+namespace baracuda {
+namespace {
+
+#define BCU_FAMILY(name) &name::kCpuFamily,
+constexpr const FamilyKernels* kFamilies[] = {
+#include "families.inc"
+};
+#undef BCU_FAMILY
+constexpr CpuModule kModule = {kModuleAbi, BCU_CPU_LEVEL_NAME, kFamilies, sizeof kFamilies / sizeof *kFamilies};
+
+}  // namespace
+}  // namespace baracuda
+
+extern "C" BCU_API const baracuda::CpuModule* baracuda_cpu_module() { return &baracuda::kModule; }

@@ -1,0 +1,21 @@
+// The contract between libbaracuda and a CPU level's module.
+#pragma once
+#include "backends/cpu/family.h"
+#include "core/api.h"
+
+namespace baracuda {
+
+// Raised whenever Launch, TensorView, Scalar or FamilyKernels change, so that a stale module is refused.
+inline constexpr int32_t kModuleAbi = 1;
+
+struct CpuModule {
+  int32_t abi;
+  const char* level;
+  const FamilyKernels* const* families;
+  int32_t n_families;
+};
+using CpuModuleEntry = const CpuModule* (*)();
+
+}  // namespace baracuda
+
+extern "C" BCU_API const baracuda::CpuModule* baracuda_cpu_module();

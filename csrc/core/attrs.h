@@ -1,0 +1,45 @@
+// BCU_ATTRS(SoftmaxAttrs, (i64, axis), (f64, scale)) declares once how attributes travel from Python: it yields the struct
+// that kernels read and the list that the Python spec is compared with.
+#pragma once
+#include <cstdint>
+#include <span>
+
+namespace baracuda {
+
+using i64 = int64_t;
+using f64 = double;
+
+struct AttrField {
+  const char* type;
+  const char* name;
+};
+using AttrList = std::span<const AttrField>;
+
+}  // namespace baracuda
+
+#define BCU_EXPAND(...) __VA_ARGS__
+#define BCU_FE_1(m, x) m x
+#define BCU_FE_2(m, x, ...) m x BCU_FE_1(m, __VA_ARGS__)
+#define BCU_FE_3(m, x, ...) m x BCU_FE_2(m, __VA_ARGS__)
+#define BCU_FE_4(m, x, ...) m x BCU_FE_3(m, __VA_ARGS__)
+#define BCU_FE_5(m, x, ...) m x BCU_FE_4(m, __VA_ARGS__)
+#define BCU_FE_6(m, x, ...) m x BCU_FE_5(m, __VA_ARGS__)
+#define BCU_FE_7(m, x, ...) m x BCU_FE_6(m, __VA_ARGS__)
+#define BCU_FE_8(m, x, ...) m x BCU_FE_7(m, __VA_ARGS__)
+#define BCU_FE_9(m, x, ...) m x BCU_FE_8(m, __VA_ARGS__)
+#define BCU_FE_10(m, x, ...) m x BCU_FE_9(m, __VA_ARGS__)
+#define BCU_FE_11(m, x, ...) m x BCU_FE_10(m, __VA_ARGS__)
+#define BCU_FE_12(m, x, ...) m x BCU_FE_11(m, __VA_ARGS__)
+#define BCU_FE_N(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, N, ...) N
+#define BCU_FOR_EACH(m, ...)                                                                                   \
+  BCU_FE_N(__VA_ARGS__, BCU_FE_12, BCU_FE_11, BCU_FE_10, BCU_FE_9, BCU_FE_8, BCU_FE_7, BCU_FE_6, BCU_FE_5,     \
+           BCU_FE_4, BCU_FE_3, BCU_FE_2, BCU_FE_1)                                                             \
+  (m, __VA_ARGS__)
+
+#define BCU_ATTR_MEMBER(type, name) ::baracuda::type name;
+#define BCU_ATTR_ENTRY(type, name) ::baracuda::AttrField{#type, #name},
+#define BCU_ATTRS(Name, ...)                                                                                   \
+  struct Name {                                                                                                \
+    BCU_FOR_EACH(BCU_ATTR_MEMBER, __VA_ARGS__)                                                                 \
+    static constexpr ::baracuda::AttrField kFields[] = {BCU_FOR_EACH(BCU_ATTR_ENTRY, __VA_ARGS__)};            \
+  };

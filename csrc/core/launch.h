@@ -1,0 +1,105 @@
+// What a kernel is given: tensors, scalars and attributes in signature order, and memory it may use. Nothing else.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "core/element.h"
+
+namespace baracuda {
+
+inline constexpr int kMaxRank = 8;
+
+enum class Backend : uint8_t { Cpu, Cuda, Metal, Count, Any = 255 };
+enum class Direction : uint8_t { Forward, Backward, Any = 255 };
+
+// Return codes of a launch; the Python errors map one to one (docs/errors.md).
+enum class Status : int32_t {
+  Ok = 0, Misaligned = 1, InvalidProblem = 2, Unsupported = 3, Workspace = 4, Launch = 5,
+  IndexOutOfRange = 6, IntegerDivision = 7
+};
+
+struct TensorView {
+  void* data = nullptr;
+  int64_t shape[kMaxRank] = {};
+  int64_t strides[kMaxRank] = {};  // in elements, signed; what a size-1 dimension carries is ignored
+  int32_t rank = 0;                // -1: an optional tensor that this plan does not have
+  Element element = Element::F32;
+  Backend device = Backend::Cpu;
+  bool read_only = false;
+  int32_t device_id = 0;
+
+  bool present() const { return rank >= 0; }
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= shape[i];
+    return n;
+  }
+  template <class T>
+  T* as() const { return static_cast<T*>(data); }
+};
+
+inline bool is_contiguous(const TensorView& t) {
+  int64_t want = 1;
+  for (int i = t.rank - 1; i >= 0; --i) {
+    if (t.shape[i] == 0) return true;
+    if (t.shape[i] != 1 && t.strides[i] != want) return false;
+    want *= t.shape[i];
+  }
+  return true;
+}
+
+// A number given to run, either by value or as a 0-d tensor that is read when the kernel runs.
+struct Scalar {
+  enum class Kind : uint8_t { Float, Int, Unsigned };
+  union {
+    double f;
+    int64_t i;
+    uint64_t u;
+  };
+  const void* data = nullptr;  // not null: read `element` from here at launch time
+  Element element = Element::F64;
+  Kind kind = Kind::Float;
+
+  constexpr Scalar() : f(0) {}
+  double as_f64() const;
+  int64_t as_i64() const;
+  uint64_t as_u64() const;
+};
+
+// What a kernel found in the data; turned into an error message by the caller.
+struct Failure {
+  int32_t tensor = -1;    // position in the signature's tensors
+  int64_t position = -1;  // linear element position in that tensor
+  int64_t value = 0;
+  int64_t limit = 0;
+};
+
+struct Launch {
+  const TensorView* tensors = nullptr;  // tensor parameters in signature order; a variadic one is flattened
+  const int32_t* first = nullptr;       // first[p] .. first[p + 1]: where tensor parameter p lies in `tensors`
+  int32_t n_params = 0;                 // tensor parameters
+  const Scalar* scalars = nullptr;      // scalar parameters in signature order
+  const int64_t* attrs = nullptr;       // 8-byte slots in the order that BCU_ATTRS declares
+  void* workspace = nullptr;            // 64-byte aligned, workspace_size(plan) bytes
+  void* stream = nullptr;
+  Failure* failure = nullptr;
+  Element element = Element::F32;  // the plan's primary and second element
+  Element aux = Element::F32;
+
+  const TensorView& operator[](int param) const { return tensors[first[param]]; }
+  int count(int param) const { return first[param + 1] - first[param]; }
+};
+
+using Kernel = Status (*)(const Launch&);
+
+// Attributes are plain structs of 8-byte members, so reading them is a copy.
+template <class Attrs>
+Attrs attributes(const Launch& launch) {
+  static_assert(std::is_trivially_copyable_v<Attrs> && sizeof(Attrs) % 8 == 0);
+  Attrs out;
+  std::memcpy(&out, launch.attrs, sizeof out);
+  return out;
+}
+
+}  // namespace baracuda

@@ -1,0 +1,152 @@
+// A row of the SKU table: the one place where a kernel's elements, layouts, machine, flags and promises are written down.
+// Families build theirs in csrc/ops/<family>/skus.h; build, selection, capabilities(), docs and tests read it.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "core/attrs.h"
+#include "core/launch.h"
+
+namespace baracuda {
+
+enum class BoundKind : uint8_t { Exact, Ulp, Sum };
+// exact        the correctly rounded (or integer) result
+// ulp(n)       n units in the last place of the compute element, plus one rounding to the stored element
+// sum(c)       |err| <= c * eps(accumulator) * sqrt(K) * sum|terms|, plus one rounding of the output
+struct Bound {
+  BoundKind kind = BoundKind::Exact;
+  double c = 0;
+};
+
+enum class MathPrecision : uint8_t { Ieee, Tf32, Bf16, F16, Int8, Count };
+
+struct Guarantee {
+  MathPrecision math = MathPrecision::Ieee;
+  Bound bound{};
+  bool deterministic = true;           // same bits for the same call on the same machine
+  bool bit_stable = true;              // same bits over processes on the same hardware
+  bool thread_invariant = true;        // bits do not depend on the number of threads
+  bool batch_invariant = true;         // a row's bits do not depend on its neighbours or how many there are
+};
+
+enum RowFlag : uint32_t {
+  kInPlaceSafe = 1u << 0,   // an output may be the identical view of an input of the same element
+  kCaptureSafe = 1u << 1,   // legal inside a graph capture
+  kEmulated = 1u << 2,      // arithmetic is emulated in a wider element (f16 and bf16 on most machines)
+  kContiguous = 1u << 3,    // the caller promises that every tensor is contiguous
+  kConverts = 1u << 4,      // inputs may have any element of `convertible`; they are converted while being read
+};
+
+// The machine levels of the cpu backend; other backends use their own numbers (CUDA: 80, 90).
+inline constexpr int kArchAny = 0;
+
+// What a rule in a row may look at. Sizes are the maxima; null pointers mean "not said yet".
+struct ParamMeta {
+  int32_t rank = -1;
+  Element element = Element::F32;
+  int64_t shape[kMaxRank] = {};
+};
+struct Problem {
+  const int64_t* attrs = nullptr;
+  const ParamMeta* params = nullptr;  // tensor parameters in signature order
+  int32_t n_params = 0;
+  Element element = Element::F32;
+  Element aux = Element::F32;
+};
+using WorkspaceRule = int64_t (*)(const Problem&);
+// A reason why this row cannot do this problem: field, what it wants and what to do; all null when it can.
+struct Reason {
+  const char* field = nullptr;
+  const char* want = nullptr;
+  const char* hint = nullptr;
+  explicit constexpr operator bool() const { return field != nullptr; }
+};
+using ExtraCheck = Reason (*)(const Problem&);
+
+struct Row {
+  const char* op = "";
+  const char* variant = "general";  // the last word of the SKU's readable name
+  Direction direction = Direction::Forward;
+  Backend backend = Backend::Cpu;
+  Elements elements{};
+  Elements aux{};          // empty: the op has no second element
+  Elements convertible{};  // with kConverts: input elements read besides the primary one
+  int32_t max_rank = kMaxRank;
+  int32_t min_arch = kArchAny;
+  int32_t alignment = 1;  // bytes that every data pointer must be a multiple of, beyond the element's own
+  int32_t preference = 0;
+  const char* measured = "";  // device and date on which the preference was measured
+  uint32_t flags = kCaptureSafe;
+  Guarantee guarantee{};
+  AttrList attrs{};
+  WorkspaceRule workspace = nullptr;
+  ExtraCheck check = nullptr;
+};
+
+// A row that also knows, at compile time, the type its kernel is made from (a functor, or a tag).
+template <class Tag>
+struct RowOf : Row {
+  using tag = Tag;
+  constexpr RowOf with(auto&& change) const {
+    RowOf r = *this;
+    change(r);
+    return r;
+  }
+  constexpr RowOf name(const char* v) const { return with([&](Row& r) { r.variant = v; }); }
+  constexpr RowOf backward() const { return with([](Row& r) { r.direction = Direction::Backward; }); }
+  constexpr RowOf on(Backend b) const { return with([&](Row& r) { r.backend = b; }); }
+  constexpr RowOf takes(Elements e, Elements second = {}) const {
+    return with([&](Row& r) { r.elements = e, r.aux = second; });
+  }
+  constexpr RowOf reads(Elements e) const {
+    return with([&](Row& r) { r.convertible = e, r.flags |= kConverts; });
+  }
+  constexpr RowOf exact() const { return with([](Row& r) { r.guarantee.bound = {BoundKind::Exact, 0}; }); }
+  constexpr RowOf ulp(double n) const { return with([&](Row& r) { r.guarantee.bound = {BoundKind::Ulp, n}; }); }
+  constexpr RowOf sum(double c) const { return with([&](Row& r) { r.guarantee.bound = {BoundKind::Sum, c}; }); }
+  constexpr RowOf not_batch_invariant() const { return with([](Row& r) { r.guarantee.batch_invariant = false; }); }
+  constexpr RowOf flag(uint32_t f) const { return with([&](Row& r) { r.flags |= f; }); }
+  constexpr RowOf in_place() const { return flag(kInPlaceSafe); }
+  constexpr RowOf arch(int level) const { return with([&](Row& r) { r.min_arch = level; }); }
+  constexpr RowOf rank(int n) const { return with([&](Row& r) { r.max_rank = n; }); }
+  constexpr RowOf align(int bytes) const { return with([&](Row& r) { r.alignment = bytes; }); }
+  constexpr RowOf prefer(int p, const char* where) const {
+    return with([&](Row& r) { r.preference = p, r.measured = where; });
+  }
+  template <class Attrs>
+  constexpr RowOf attrs_of() const {
+    return with([](Row& r) { r.attrs = AttrList(Attrs::kFields); });
+  }
+  constexpr RowOf scratch(WorkspaceRule f) const { return with([&](Row& r) { r.workspace = f; }); }
+  constexpr RowOf only_if(ExtraCheck f) const { return with([&](Row& r) { r.check = f; }); }
+};
+
+template <class Tag>
+constexpr RowOf<Tag> row(const char* op) {
+  RowOf<Tag> r;
+  r.op = op;
+  return r;
+}
+
+template <class... Tags>
+constexpr std::tuple<RowOf<Tags>...> table(RowOf<Tags>... rows) {
+  return {rows...};
+}
+template <class... Tables>
+constexpr auto join(Tables... tables) {
+  return std::tuple_cat(tables...);
+}
+template <class... Tags>
+constexpr std::array<Row, sizeof...(Tags)> rows_of(const std::tuple<RowOf<Tags>...>& t) {
+  return std::apply([](const auto&... r) { return std::array<Row, sizeof...(Tags)>{static_cast<const Row&>(r)...}; }, t);
+}
+
+struct Family {
+  const char* name;
+  const Row* rows;
+  int32_t n_rows;
+};
+
+}  // namespace baracuda

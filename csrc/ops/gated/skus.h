@@ -1,0 +1,33 @@
+// The SKU table of the gated activations.
+#pragma once
+#include "core/row.h"
+#include "ops/gated/math.h"
+
+namespace baracuda::gated {
+
+// gate_first: which half (or which tensor of a pair) the gate function is applied to.
+BCU_ATTRS(GatedAttrs, (i64, split_dim), (i64, gate_first))
+
+template <class Gate>
+struct Forward {};
+template <class Gate>
+struct Backward {};
+
+template <class Gate>
+constexpr auto forward(const char* op) {
+  return row<Forward<Gate>>(op).name("tiled").takes(kFloats).attrs_of<GatedAttrs>().in_place();
+}
+template <class Gate>
+constexpr auto backward(const char* op) {
+  return row<Backward<Gate>>(op).backward().name("tiled").takes(kFloats).attrs_of<GatedAttrs>().in_place();
+}
+
+inline constexpr auto kTable = table(
+    forward<Glu>("glu").ulp(3), forward<ReGlu>("reglu").ulp(1), forward<SwiGlu>("swiglu").ulp(4),
+    forward<GeGlu>("geglu").sum(4),
+    backward<Glu>("glu").sum(6), backward<ReGlu>("reglu").ulp(1), backward<SwiGlu>("swiglu").sum(6),
+    backward<GeGlu>("geglu").sum(6));
+
+inline constexpr auto kRows = rows_of(kTable);
+
+}  // namespace baracuda::gated
