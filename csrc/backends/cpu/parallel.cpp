@@ -1,0 +1,270 @@
+#include "backends/cpu/parallel.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "backends/cpu/probe.h"
+
+#if defined(__linux__)
+#include <link.h>
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+// libgomp is not instrumented: its fork and join have to be told to ThreadSanitizer.
+#include <sanitizer/tsan_interface.h>
+#define BCU_TSAN_ACQUIRE(address) __tsan_acquire(address)
+#define BCU_TSAN_RELEASE(address) __tsan_release(address)
+#else
+#define BCU_TSAN_ACQUIRE(address) static_cast<void>(address)
+#define BCU_TSAN_RELEASE(address) static_cast<void>(address)
+#endif
+
+namespace baracuda {
+namespace {
+
+constexpr int kMinThreadBound = 8;     // lets a two-core machine test oversubscribed teams
+constexpr int kMaxThreadBound = 1024;  // beyond this a setting is taken for a slip
+constexpr size_t kPathBytes = 4096;
+
+struct Runtime {
+  void (*parallel)(void (*fn)(void*), void* data, unsigned threads, unsigned flags) = nullptr;  // null: serial
+  int (*omp_max_threads)() = nullptr;
+  int (*omp_thread_num)() = nullptr;
+  int (*omp_in_parallel)() = nullptr;
+  int env_threads = 0;  // BARACUDA_NUM_THREADS, 0 when unset
+  int bound = 1;
+  char text[kPathBytes + 64] = {};
+};
+
+constinit std::mutex g_init_mutex;
+constinit Runtime g_storage;
+constinit std::atomic<const Runtime*> g_runtime{nullptr};
+constinit std::atomic<bool> g_forked{false};
+constinit std::atomic<bool> g_fork_handler{false};
+constinit std::atomic<bool> g_team_busy{false};
+constinit std::atomic<int> g_set_threads{0};
+constinit char g_bundled_path[kPathBytes] = {};
+
+constinit thread_local int t_limit = 0;
+constinit thread_local int t_index = 0;
+constinit thread_local int t_region_threads = 0;  // 0 outside a parallel body
+
+// 0 when unset; -1 when malformed.
+int threads_from_env() {
+  const char* text = std::getenv("BARACUDA_NUM_THREADS");
+  if (text == nullptr || *text == '\0') return 0;
+  char* end = nullptr;
+  errno = 0;
+  const long value = std::strtol(text, &end, 10);
+  return errno == 0 && *end == '\0' && value >= 1 && value <= kMaxThreadBound ? static_cast<int>(value) : -1;
+}
+
+#if defined(__linux__)
+
+// Path of the first mapped library whose file name starts with "libgomp": wheels rename theirs to libgomp-<hash>.so.
+int find_mapped_libgomp(dl_phdr_info* info, size_t, void* data) {
+  const char* slash = std::strrchr(info->dlpi_name, '/');
+  const char* name = slash != nullptr ? slash + 1 : info->dlpi_name;
+  if (std::strncmp(name, "libgomp", 7) != 0) return 0;
+  std::snprintf(static_cast<char*>(data), kPathBytes, "%s", info->dlpi_name);
+  return 1;
+}
+
+bool resolve(Runtime& rt, void* handle) {
+  auto load = [handle](auto& fn, const char* symbol) {
+    fn = reinterpret_cast<std::remove_reference_t<decltype(fn)>>(dlsym(handle, symbol));
+    return fn != nullptr;
+  };
+  const bool found = load(rt.omp_max_threads, "omp_get_max_threads") && load(rt.omp_thread_num, "omp_get_thread_num") &&
+                     load(rt.omp_in_parallel, "omp_in_parallel") && load(rt.parallel, "GOMP_parallel");
+  if (!found) rt.parallel = nullptr;
+  return found;
+}
+
+// `handle` is never closed: the workers run in that library until the process ends.
+bool adopt(Runtime& rt, void* handle, const char* origin) {
+  if (handle == nullptr || !resolve(rt, handle)) return false;
+  Dl_info info{};
+  const bool named = dladdr(reinterpret_cast<void*>(rt.parallel), &info) != 0 && info.dli_fname != nullptr;
+  std::snprintf(rt.text, sizeof rt.text, "%s: %s", origin, named ? info.dli_fname : "libgomp.so.1");
+  return true;
+}
+
+void open_runtime(Runtime& rt) {
+  constexpr const char* kName = "libgomp.so.1";
+  // Matches the SONAME too, so torch's own copy is found; the second look finds renamed copies.
+  if (adopt(rt, dlopen(kName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), "shared")) return;
+  char path[kPathBytes] = {};
+  if (dl_iterate_phdr(find_mapped_libgomp, path) != 0 &&
+      adopt(rt, dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), "shared")) {
+    return;
+  }
+  if (adopt(rt, dlopen(kName, RTLD_NOW | RTLD_LOCAL), "system")) return;
+  const char* why = dlerror();
+  std::snprintf(rt.text, sizeof rt.text, "serial (no libgomp: %s)", why != nullptr ? why : "symbols missing");
+  if (g_bundled_path[0] != '\0') adopt(rt, dlopen(g_bundled_path, RTLD_NOW | RTLD_LOCAL), "bundled");
+}
+
+#else
+
+void open_runtime(Runtime& rt) { std::snprintf(rt.text, sizeof rt.text, "serial (no libgomp on this system)"); }
+
+#endif
+
+void after_fork_in_child() { g_forked.store(true, std::memory_order_relaxed); }
+
+const Runtime& open_once() {
+  init_parallel();
+  const std::lock_guard lock(g_init_mutex);
+  if (const Runtime* opened = g_runtime.load(std::memory_order_relaxed)) return *opened;
+  Runtime& rt = g_storage;
+  const int env = threads_from_env();
+  rt.env_threads = env > 0 ? env : 0;
+  open_runtime(rt);
+  int bound = std::max({kMinThreadBound, usable_cpus(), rt.env_threads});
+  if (rt.parallel != nullptr) bound = std::max(bound, rt.omp_max_threads());
+  rt.bound = std::min(bound, kMaxThreadBound);
+  g_runtime.store(&rt, std::memory_order_release);
+  return rt;
+}
+
+inline const Runtime& runtime() {
+  const Runtime* rt = g_runtime.load(std::memory_order_acquire);
+  return rt != nullptr ? *rt : open_once();
+}
+
+inline bool forked() { return g_forked.load(std::memory_order_relaxed); }
+
+// Team size before any ThreadLimit. OpenMP's own setting is asked anew each time: a team of another size than torch's
+// would make libgomp end and start threads at every change between the two.
+int team_size(const Runtime& rt) {
+  if (rt.parallel == nullptr) return 1;
+  int n = g_set_threads.load(std::memory_order_relaxed);
+  if (n <= 0) n = rt.env_threads > 0 ? rt.env_threads : rt.omp_max_threads();
+  return std::clamp(n, 1, rt.bound);
+}
+
+int limited(int threads) { return t_limit > 0 && t_limit < threads ? t_limit : threads; }
+
+struct Region {
+  ParallelBody body;
+  void* ctx;
+  int64_t n;
+  int64_t grain;
+  int64_t chunks;
+  int threads;  // workers that take chunks; under a ThreadLimit fewer than the team has
+  alignas(64) std::atomic<int64_t> next{0};
+};
+
+inline void run_chunk(const Region& region, int64_t chunk) {
+  const int64_t begin = chunk * region.grain;
+  const int64_t left = region.n - begin;
+  region.body(region.ctx, begin, left < region.grain ? region.n : begin + region.grain);
+}
+
+void run_serial(const Region& region) {
+  for (int64_t chunk = 0; chunk < region.chunks; ++chunk) run_chunk(region, chunk);
+}
+
+void worker(void* data) noexcept {
+  Region& region = *static_cast<Region*>(data);
+  BCU_TSAN_ACQUIRE(&g_team_busy);
+  const int index = g_storage.omp_thread_num();
+  if (index < region.threads) {
+    t_index = index;
+    t_region_threads = region.threads;
+    for (;;) {
+      const int64_t chunk = region.next.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= region.chunks) break;
+      run_chunk(region, chunk);
+    }
+    t_index = 0;
+    t_region_threads = 0;
+  }
+  BCU_TSAN_RELEASE(&g_storage);
+}
+
+// False when the region has to run serially.
+bool run_parallel(Region& region) {
+  if (forked() || t_region_threads != 0) return false;
+  const Runtime& rt = runtime();
+  const int team = team_size(rt);
+  region.threads = limited(team);
+  if (region.threads < 2 || rt.omp_in_parallel() != 0) return false;
+  // One region at a time: with k callers in parallel, k teams would fight for the same cores.
+  if (g_team_busy.load(std::memory_order_relaxed) || g_team_busy.exchange(true, std::memory_order_acquire))
+    return false;
+  BCU_TSAN_RELEASE(&g_team_busy);
+  rt.parallel(worker, &region, static_cast<unsigned>(team), 0);
+  BCU_TSAN_ACQUIRE(&g_storage);
+  g_team_busy.store(false, std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+void parallel_for_raw(int64_t n, int64_t grain, ParallelBody body, void* ctx) noexcept {
+  if (n <= 0) return;
+  if (grain < 1) grain = 1;
+  if (n <= grain) {
+    body(ctx, 0, n);
+    return;
+  }
+  Region region{body, ctx, n, grain, (n - 1) / grain + 1, 1};
+  if (!run_parallel(region)) run_serial(region);
+}
+
+int num_threads() noexcept {
+  if (t_region_threads != 0) return t_region_threads;
+  return forked() ? 1 : limited(team_size(runtime()));
+}
+
+void set_num_threads(int n) noexcept { g_set_threads.store(n, std::memory_order_relaxed); }
+
+int thread_index() noexcept { return t_index; }
+
+int max_threads() noexcept {
+  // A forked child keeps the answer that plans made in the parent were sized with.
+  const Runtime* rt = g_runtime.load(std::memory_order_acquire);
+  if (rt == nullptr && forked()) return kMinThreadBound;
+  return rt != nullptr ? rt->bound : open_once().bound;
+}
+
+const char* thread_runtime() noexcept { return forked() ? "serial (forked child)" : runtime().text; }
+
+void init_parallel() noexcept {
+  if (g_fork_handler.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(g_init_mutex);
+  if (g_fork_handler.load(std::memory_order_relaxed)) return;
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  g_fork_handler.store(true, std::memory_order_release);
+}
+
+bool check_thread_settings(std::string& error) {
+  error.clear();
+  if (threads_from_env() >= 0) return true;
+  error = "BARACUDA_NUM_THREADS must be an integer from 1 to " + std::to_string(kMaxThreadBound) + ", got '" +
+          std::getenv("BARACUDA_NUM_THREADS") + "'";
+  return false;
+}
+
+void set_bundled_thread_runtime(const char* path) noexcept {
+  const std::lock_guard lock(g_init_mutex);
+  std::snprintf(g_bundled_path, sizeof g_bundled_path, "%s", path != nullptr ? path : "");
+}
+
+int exchange_thread_limit(int limit) noexcept {
+  const int before = t_limit;
+  t_limit = limit > 0 ? limit : 0;
+  return before;
+}
+
+}  // namespace baracuda
