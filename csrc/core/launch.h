@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/api.h"
 #include "core/element.h"
 
 namespace baracuda {
@@ -62,9 +63,9 @@ struct Scalar {
   Kind kind = Kind::Float;
 
   constexpr Scalar() : f(0) {}
-  double as_f64() const;
-  int64_t as_i64() const;
-  uint64_t as_u64() const;
+  BCU_API double as_f64() const;
+  BCU_API int64_t as_i64() const;
+  BCU_API uint64_t as_u64() const;
 };
 
 // What a kernel found in the data; turned into an error message by the caller.

@@ -1,0 +1,66 @@
+#include "backends/cpu/loader.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "backends/cpu/probe.h"
+
+namespace baracuda {
+namespace {
+
+std::string own_directory() {
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<void*>(&own_directory), &info) || !info.dli_fname) return ".";
+  std::string path = info.dli_fname;
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+const char* const kLevels[] = {"neon", "v2", "v3", "v4", "v4x"};
+constexpr int kArchOf[] = {2, 2, 3, 4, 5};
+
+int start_of(const std::string& level) {
+  for (int i = 4; i >= 0; --i)
+    if (level == kLevels[i]) return i;
+  return 0;
+}
+
+CpuBackend open_backend() {
+  CpuBackend out;
+  std::string error;
+  CpuLevel level = best_cpu_level(error);
+  if (!error.empty()) {
+    out.state.built = true;
+    out.state.reason = error;
+    return out;
+  }
+  // A wheel may have been built for fewer levels: take the best one that is there.
+  std::string directory = own_directory(), tried;
+  for (int i = start_of(cpu_level_name(level)); i >= 0; --i) {
+    std::string path = directory + "/libbaracuda_cpu_" + kLevels[i] + ".so";
+    if (access(path.c_str(), R_OK) != 0) continue;
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    auto entry = handle ? reinterpret_cast<CpuModuleEntry>(dlsym(handle, "baracuda_cpu_module")) : nullptr;
+    if (!entry || entry()->abi != kModuleAbi) {
+      const char* why = handle ? "it was built for another version" : dlerror();
+      tried += path + ": " + (why ? why : "cannot be opened") + "; ";
+      continue;
+    }
+    out.module = entry();
+    out.state = {true, true, kArchOf[i], kLevels[i], ""};
+    return out;
+  }
+  out.state.reason = tried.empty() ? "no CPU module lies in " + directory : tried;
+  return out;
+}
+
+}  // namespace
+
+const CpuBackend& cpu_backend() {
+  static const CpuBackend backend = open_backend();
+  return backend;
+}
+
+}  // namespace baracuda

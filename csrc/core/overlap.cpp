@@ -1,0 +1,128 @@
+#include "core/overlap.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace baracuda {
+namespace {
+
+// sum_k coeff[k] * x[k] = target with 0 <= x[k] <= bound[k]; all coefficients positive, largest first.
+struct Equation {
+  static constexpr int kMaxTerms = 2 * kMaxRank + 2;
+  static constexpr int kBudget = 20000;  // search steps; ordinary slices need a handful
+  int n = 0;
+  int64_t coeff[kMaxTerms], bound[kMaxTerms], gcd[kMaxTerms + 1], reach[kMaxTerms + 1];
+  int steps = 0;
+
+  void add(int64_t c, int64_t b) {
+    if (b > 0 && c > 0) coeff[n] = c, bound[n++] = b;
+  }
+  void prepare() {
+    int order[kMaxTerms];
+    std::iota(order, order + n, 0);
+    std::sort(order, order + n, [&](int a, int b) { return coeff[a] > coeff[b]; });
+    int64_t c[kMaxTerms], b[kMaxTerms];
+    for (int i = 0; i < n; ++i) c[i] = coeff[order[i]], b[i] = bound[order[i]];
+    std::copy(c, c + n, coeff), std::copy(b, b + n, bound);
+    gcd[n] = reach[n] = 0;
+    for (int i = n - 1; i >= 0; --i) gcd[i] = std::gcd(gcd[i + 1], c[i]), reach[i] = reach[i + 1] + c[i] * b[i];
+  }
+  // 1: solvable, 0: not, -1: gave up
+  int solve(int i, int64_t target) {
+    if (target < 0 || target > reach[i]) return 0;
+    if (target == 0) return 1;
+    if (i == n || target % gcd[i]) return 0;
+    int64_t most = std::min(bound[i], target / coeff[i]);
+    int64_t left = target - reach[i + 1];
+    int64_t least = left > 0 ? (left + coeff[i] - 1) / coeff[i] : 0;
+    bool unsure = false;
+    for (int64_t x = most; x >= least; --x) {
+      if (++steps > kBudget) return -1;
+      int found = solve(i + 1, target - x * coeff[i]);
+      if (found == 1) return 1;
+      unsure |= found < 0;
+    }
+    return unsure ? -1 : 0;
+  }
+};
+
+bool same_view(const TensorView& a, const TensorView& b) {
+  if (a.data != b.data || a.element != b.element || a.rank != b.rank) return false;
+  for (int i = 0; i < a.rank; ++i) {
+    if (a.shape[i] != b.shape[i]) return false;
+    if (a.shape[i] > 1 && a.strides[i] != b.strides[i]) return false;
+  }
+  return true;
+}
+
+Overlap verdict(int found) { return found == 1 ? Overlap::Partial : found == 0 ? Overlap::None : Overlap::Undecided; }
+
+}  // namespace
+
+Extent extent(const TensorView& t) {
+  intptr_t low = reinterpret_cast<intptr_t>(t.data), high = low;
+  int64_t size = size_of(t.element);
+  for (int i = 0; i < t.rank; ++i) {
+    if (t.shape[i] == 0) return {low, low};
+    int64_t span = (t.shape[i] - 1) * t.strides[i] * size;
+    (span < 0 ? low : high) += span;
+  }
+  return {low, high + size};
+}
+
+Overlap overlap(const TensorView& a, const TensorView& b) {
+  Extent ea = extent(a), eb = extent(b);
+  if (ea.begin == ea.end || eb.begin == eb.end || ea.end <= eb.begin || eb.end <= ea.begin) return Overlap::None;
+  if (same_view(a, b)) return Overlap::Identical;
+  // Count a's index upward and b's downward, so that every coefficient is positive; single bytes are two more terms.
+  Equation eq;
+  for (const TensorView* t : {&a, &b}) {
+    for (int i = 0; i < t->rank; ++i) eq.add(std::abs(t->strides[i]) * size_of(t->element), t->shape[i] - 1);
+  }
+  eq.add(1, size_of(a.element) - 1);
+  eq.add(1, size_of(b.element) - 1);
+  eq.prepare();
+  return verdict(eq.solve(0, eb.end - 1 - ea.begin));
+}
+
+Overlap self_overlap(const TensorView& t) {
+  struct Step {
+    int64_t stride, count;
+  } steps[kMaxRank];
+  int n = 0;
+  for (int i = 0; i < t.rank; ++i) {
+    if (t.shape[i] == 0) return Overlap::None;
+    if (t.shape[i] == 1) continue;
+    if (t.strides[i] == 0) return Overlap::Partial;
+    Step step{std::abs(t.strides[i]), t.shape[i] - 1};
+    int at = n++;
+    for (; at > 0 && steps[at - 1].stride > step.stride; --at) steps[at] = steps[at - 1];
+    steps[at] = step;
+  }
+  int64_t reach = 0;
+  bool nested = true;
+  for (int i = 0; i < n; ++i) {
+    nested &= steps[i].stride > reach;
+    reach += steps[i].stride * steps[i].count;
+  }
+  if (nested) return Overlap::None;
+  // Two indices collide when a difference vector d, |d_k| <= count_k, not zero, has sum d_k * stride_k = 0. Fix the first
+  // non-zero difference to be positive in dimension k and shift the others by their count.
+  bool unsure = false;
+  for (int k = 0; k < n; ++k) {
+    Equation eq;
+    int64_t target = -steps[k].stride;
+    eq.add(steps[k].stride, steps[k].count - 1);
+    for (int j = k + 1; j < n; ++j) {
+      eq.add(steps[j].stride, 2 * steps[j].count);
+      target += steps[j].stride * steps[j].count;
+    }
+    eq.prepare();
+    int found = eq.solve(0, target);
+    if (found == 1) return Overlap::Partial;
+    unsure |= found < 0;
+  }
+  return unsure ? Overlap::Undecided : Overlap::None;
+}
+
+}  // namespace baracuda

@@ -1,0 +1,187 @@
+#include "core/plan.h"
+
+#include <algorithm>
+
+#include "backends/cpu/parallel.h"
+#include "core/overlap.h"
+
+namespace baracuda {
+namespace {
+
+std::string shape_text(const TensorView& t) {
+  std::string out = "(";
+  for (int i = 0; i < t.rank; ++i) out += std::to_string(t.shape[i]) + (i + 1 < t.rank || t.rank == 1 ? "," : "") + (i + 1 < t.rank ? " " : "");
+  return out + ")";
+}
+
+std::string dim_text(const Signature& s, const DimExpr& d) {
+  if (d.symbol < 0) return std::to_string(d.value);
+  std::string out = s.symbols[d.symbol].name;
+  if (d.mul != 1) out += "*" + std::to_string(d.mul);
+  if (d.div != 1) out += "//" + std::to_string(d.div);
+  if (d.add) out += (d.add > 0 ? "+" : "") + std::to_string(d.add);
+  return out;
+}
+
+std::string shape_text(const Signature& s, const Slot& slot) {
+  std::string out = "(";
+  for (int i = 0; i < slot.rank; ++i) out += dim_text(s, slot.dims[i]) + (i + 1 < slot.rank || slot.rank == 1 ? "," : "") + (i + 1 < slot.rank ? " " : "");
+  return out + ")";
+}
+
+std::string slot_name(const Signature& s, int index) {
+  const Param& p = s.params[s.slots[index].param];
+  return p.variadic ? p.name + "[" + std::to_string(index - p.first) + "]" : p.name;
+}
+
+struct Checker {
+  const PlanCore& plan;
+  const Call& call;
+  bool all;
+  Refusals& out;
+
+  // Returns true when checking should stop.
+  bool refuse(Code code, std::string field, std::string got, std::string want, std::string hint = "", int64_t needed = -1,
+              int64_t actual = -1) {
+    out.push_back({code, std::move(field), std::move(got), std::move(want), std::move(hint), needed, actual});
+    return !all;
+  }
+
+  bool sizes() {
+    const Signature& s = plan.signature;
+    int64_t symbols[kMaxSymbols];
+    bool bound[kMaxSymbols] = {};
+    for (size_t k = 0; k < s.slots.size() && !s.symbols.empty(); ++k) {
+      if (!s.params[s.slots[k].param].present || call.views[k].rank != s.slots[k].rank) continue;
+      for (int i = 0; i < s.slots[k].rank; ++i) {
+        const DimExpr& d = s.slots[k].dims[i];
+        if (!d.bare() || bound[d.symbol]) continue;
+        bound[d.symbol] = true;
+        int64_t got = symbols[d.symbol] = call.views[k].shape[i];
+        const Symbol& symbol = s.symbols[d.symbol];
+        if (got > symbol.max &&
+            refuse(Code::Dim, slot_name(s, k), symbol.name + " = " + std::to_string(got), "at most " + std::to_string(symbol.max),
+                   "select a plan with a larger bc.Dim(\"" + symbol.name + "\", max=...)", symbol.max, got))
+          return true;
+      }
+    }
+    for (size_t k = 0; k < s.slots.size(); ++k) {
+      const Slot& slot = s.slots[k];
+      if (!s.params[slot.param].present) continue;
+      const TensorView& t = call.views[k];
+      bool same = t.rank == slot.rank;
+      for (int i = 0; same && i < slot.rank; ++i) same = t.shape[i] == slot.dims[i].eval(symbols);
+      if (!same && refuse(t.rank == slot.rank ? Code::Shape : Code::Rank, slot_name(s, k), "shape " + shape_text(t),
+                          "shape " + shape_text(s, slot), "pass a tensor of the planned shape, or select a plan for this one"))
+        return true;
+    }
+    return false;
+  }
+
+  bool tensors() {
+    const Signature& s = plan.signature;
+    for (size_t k = 0; k < s.slots.size(); ++k) {
+      const Slot& slot = s.slots[k];
+      if (!s.params[slot.param].present) continue;
+      const TensorView& t = call.views[k];
+      if (t.element != slot.element &&
+          refuse(Code::ElementKind, slot_name(s, k), name(t.element), name(slot.element),
+                 "cast it, or select a plan whose descriptor has this element"))
+        return true;
+      if (t.device != plan.row.backend &&
+          refuse(Code::Device, slot_name(s, k), name(t.device), name(plan.row.backend), "move it to the plan's device"))
+        return true;
+      if (slot.role != Role::In && t.read_only &&
+          refuse(Code::ReadOnly, slot_name(s, k), "a read-only tensor", "a writable one",
+                 "pass a writable output; legacy DLPack capsules and jax arrays are always read-only"))
+        return true;
+      if (!t.data && t.numel() != 0 && refuse(Code::NullData, slot_name(s, k), "no data", "a tensor with memory")) return true;
+      int64_t need = std::max<int64_t>(plan.row.alignment, size_of(t.element));
+      if (reinterpret_cast<uintptr_t>(t.data) % need != 0 &&
+          refuse(Code::Misaligned, slot_name(s, k), "address not a multiple of " + std::to_string(need),
+                 std::to_string(need) + "-byte alignment", "copy it to fresh memory", need))
+        return true;
+    }
+    return false;
+  }
+
+  bool aliasing() {
+    const Signature& s = plan.signature;
+    int n = static_cast<int>(s.slots.size());
+    for (int o = 0; o < n; ++o) {
+      if (s.slots[o].role == Role::In || !s.params[s.slots[o].param].present) continue;
+      const TensorView& out_view = call.views[o];
+      if (!is_contiguous(out_view)) {
+        Overlap self = self_overlap(out_view);
+        if (self != Overlap::None && refuse(Code::SelfOverlap, slot_name(s, o), "a view whose elements share memory",
+                                            "one byte range per element", "pass an output without zero or overlapping strides"))
+          return true;
+      }
+      Extent mine = extent(out_view);
+      for (int i = 0; i < n; ++i) {
+        if (i == o || !s.params[s.slots[i].param].present || (s.slots[i].role != Role::In && i < o)) continue;
+        Extent other = extent(call.views[i]);
+        if (mine.end <= other.begin || other.end <= mine.begin) continue;
+        Overlap found = overlap(out_view, call.views[i]);
+        if (found == Overlap::None) continue;
+        bool in_place = found == Overlap::Identical && (plan.row.flags & kInPlaceSafe) && s.slots[i].role == Role::In;
+        if (in_place) continue;
+        std::string how = found == Overlap::Identical ? "the same memory as " : found == Overlap::Partial ? "memory that overlaps "
+                                                                                                          : "memory that may overlap ";
+        std::string want = (plan.row.flags & kInPlaceSafe) ? "disjoint memory, or the identical view of an input" : "disjoint memory";
+        if (refuse(Code::Overlap, slot_name(s, o), how + slot_name(s, i), want, "pass a separate output")) return true;
+      }
+    }
+    return false;
+  }
+
+  bool workspace() {
+    if (plan.workspace_size == 0) return false;
+    if (call.workspace_bytes < plan.workspace_size || !call.workspace)
+      return refuse(Code::Workspace, "workspace", std::to_string(call.workspace_bytes) + " bytes",
+                    std::to_string(plan.workspace_size) + " bytes",
+                    "pass a uint8 tensor of plan.workspace_size bytes", plan.workspace_size, call.workspace_bytes);
+    if (reinterpret_cast<uintptr_t>(call.workspace) % kWorkspaceAlignment)
+      return refuse(Code::WorkspaceAlignment, "workspace", "address not a multiple of 64", "64-byte alignment",
+                    "bc.empty(plan.workspace_size, \"u8\") is aligned", kWorkspaceAlignment);
+    return false;
+  }
+};
+
+}  // namespace
+
+bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals) {
+  Checker check{plan, call, all, refusals};
+  bool stop = check.sizes();
+  stop = stop || check.tensors();
+  // What overlaps is only meaningful between tensors that fit.
+  if (!stop && refusals.empty()) stop = check.aliasing();
+  if (!stop) check.workspace();
+  return refusals.empty();
+}
+
+Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure) {
+  Launch l;
+  l.tensors = call.views;
+  l.first = plan.first.data();
+  l.n_params = static_cast<int32_t>(plan.signature.params.size());
+  l.scalars = call.scalars;
+  l.attrs = plan.attrs.data();
+  l.workspace = call.workspace;
+  l.stream = stream;
+  l.failure = failure;
+  l.element = plan.element;
+  l.aux = plan.aux;
+  if (plan.threads == 0) return plan.kernel(l);
+  ThreadLimit limit(plan.threads);
+  return plan.kernel(l);
+}
+
+int64_t call_bytes(const PlanCore& plan, const Call& call) {
+  int64_t bytes = 0;
+  for (size_t k = 0; k < plan.signature.slots.size(); ++k)
+    if (call.views[k].present()) bytes += call.views[k].numel() * size_of(call.views[k].element);
+  return bytes;
+}
+
+}  // namespace baracuda

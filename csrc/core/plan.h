@@ -1,0 +1,43 @@
+// A selected plan: a row's kernel, the packed signature and attributes. Immutable; shared between threads.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/api.h"
+#include "core/evaluate.h"
+#include "core/refusal.h"
+#include "core/signature.h"
+
+namespace baracuda {
+
+inline constexpr int64_t kWorkspaceAlignment = 64;
+
+struct PlanCore {
+  int32_t row_index = -1;
+  Row row;
+  Kernel kernel = nullptr;
+  Signature signature;
+  std::vector<int64_t> attrs;
+  std::vector<int32_t> first;  // signature.params.size() + 1 entries
+  Element element = Element::F32;
+  Element aux = Element::F32;
+  int64_t workspace_size = 0;
+  int32_t threads = 0;  // 0: as many as the process uses
+};
+
+// A call being checked: views of all slots, and the caller's workspace.
+struct Call {
+  TensorView* views = nullptr;  // by slot; absent parameters have rank -1
+  const Scalar* scalars = nullptr;
+  void* workspace = nullptr;
+  int64_t workspace_bytes = 0;
+};
+
+// Checks a call against the plan; adds every refusal, or only the first when `all` is false. True when it may run.
+BCU_API bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals);
+BCU_API Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure);
+// Bytes that the call's tensors hold, to decide whether to release the interpreter.
+BCU_API int64_t call_bytes(const PlanCore& plan, const Call& call);
+
+}  // namespace baracuda

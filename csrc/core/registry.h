@@ -1,0 +1,29 @@
+// All rows of all families, what this wheel has of each backend, and where a row's kernel is.
+#pragma once
+#include <span>
+#include <string>
+
+#include "core/api.h"
+#include "core/row.h"
+
+namespace baracuda {
+
+BCU_API std::span<const Family> families();
+BCU_API int32_t row_count();
+BCU_API const Row& row_at(int32_t index);
+BCU_API const char* family_of(int32_t index);
+
+struct BackendState {
+  bool built = false;
+  bool present = false;
+  int32_t arch = 0;     // cpu: 2, 3, 4 for x86-64-v2.., 5 with VNNI and BF16; cuda: 80, 90
+  std::string level;    // "v4"
+  std::string reason;   // why it is not usable
+};
+BCU_API const BackendState& backend_state(Backend backend);
+constexpr const char* name(Backend b) { return b == Backend::Cpu ? "cpu" : b == Backend::Cuda ? "cuda" : "metal"; }
+
+// The kernel of a row in the loaded module, or null with the reason.
+BCU_API Kernel find_kernel(int32_t row, std::string& reason);
+
+}  // namespace baracuda

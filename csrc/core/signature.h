@@ -1,0 +1,59 @@
+// A plan's signature, packed at select from the Python spec: what each argument of run must be.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/launch.h"
+
+namespace baracuda {
+
+enum class Role : uint8_t { In, InOut, Out };
+inline constexpr int kMaxSymbols = 8;
+
+// A size: a constant, or symbol * mul / div + add where the symbol is a bc.Dim read from the tensors.
+struct DimExpr {
+  int64_t value = 0;
+  int32_t symbol = -1;
+  int32_t mul = 1, div = 1;
+  int64_t add = 0;
+
+  bool bare() const { return symbol >= 0 && mul == 1 && div == 1 && add == 0; }
+  int64_t eval(const int64_t* symbols) const { return symbol < 0 ? value : symbols[symbol] * mul / div + add; }
+};
+
+struct Slot {  // one tensor
+  int32_t param = 0;
+  Role role = Role::In;
+  Element element = Element::F32;
+  int32_t rank = 0;
+  DimExpr dims[kMaxRank];
+};
+
+struct Param {  // one tensor argument; a variadic one has several slots, an absent one still has a place
+  std::string name;
+  Role role = Role::In;
+  bool present = true;
+  bool variadic = false;
+  int32_t first = 0, count = 1;
+};
+
+struct ScalarParam {
+  std::string name;
+  Scalar::Kind kind = Scalar::Kind::Float;
+  bool has_default = false;
+  Scalar value{};
+};
+
+struct Symbol {
+  std::string name;
+  int64_t max = 0;
+};
+
+struct Signature {
+  std::vector<Param> params;
+  std::vector<Slot> slots;  // flattened, absent parameters included
+  std::vector<ScalarParam> scalars;
+  std::vector<Symbol> symbols;
+};
+
+}  // namespace baracuda
