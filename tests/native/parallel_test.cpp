@@ -271,6 +271,13 @@ void test_fork() {
   busy.join();
 }
 
+// For test_parallel.py, which sets the environment and reads the output.
+void show_settings() {
+  std::string error = "not cleared";
+  CHECK(bc::check_thread_settings(error) == error.empty());
+  std::puts(error.empty() ? "ok" : error.c_str());
+}
+
 // Not a check: prints the cost of an empty region in nanoseconds, median of blocks.
 void bench() {
   bc::set_num_threads(2);
@@ -299,7 +306,8 @@ int main(int argc, char** argv) {
                                                       {"counts", test_counts},   {"limit", test_limit},
                                                       {"nested", test_nested},   {"sums", test_sums},
                                                       {"callers", test_callers}, {"busy", test_busy},
-                                                      {"fork", test_fork},       {"bench", bench}};
+                                                      {"fork", test_fork},       {"settings", show_settings},
+                                                      {"bench", bench}};
   for (const auto& [name, run] : cases) {
     if (argc == 2 && std::strcmp(argv[1], name) == 0) {
       run();

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -34,13 +35,18 @@ constexpr int kMinThreadBound = 8;     // lets a two-core machine test oversubsc
 constexpr int kMaxThreadBound = 1024;  // beyond this a setting is taken for a slip
 constexpr size_t kPathBytes = 4096;
 
+#if !defined(BCU_LIBGOMP)
+#define BCU_LIBGOMP \
+  "libgomp.so.1"  // a test names a library that no system has, to reach the bundled and the serial case
+#endif
+
 struct Runtime {
   void (*parallel)(void (*fn)(void*), void* data, unsigned threads, unsigned flags) = nullptr;  // null: serial
   int (*omp_max_threads)() = nullptr;
   int (*omp_thread_num)() = nullptr;
   int (*omp_in_parallel)() = nullptr;
   int env_threads = 0;  // BARACUDA_NUM_THREADS, 0 when unset
-  int bound = 1;
+  int bound = 0;
   char text[kPathBytes + 64] = {};
 };
 
@@ -69,6 +75,8 @@ int threads_from_env() {
 
 #if defined(__linux__)
 
+constexpr const char* kRuntimeName = BCU_LIBGOMP;
+
 // Path of the first mapped library whose file name starts with "libgomp": wheels rename theirs to libgomp-<hash>.so.
 int find_mapped_libgomp(dl_phdr_info* info, size_t, void* data) {
   const char* slash = std::strrchr(info->dlpi_name, '/');
@@ -89,25 +97,64 @@ bool resolve(Runtime& rt, void* handle) {
   return found;
 }
 
+// True for a process that came from fork() without exec(): the kernel's PF_FORKNOEXEC, in the ninth field of
+// /proc/self/stat.
+bool forked_without_exec() {
+  std::FILE* file = std::fopen("/proc/self/stat", "re");
+  if (file == nullptr) return false;
+  char text[1024] = {};
+  const size_t bytes = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  text[bytes] = '\0';
+  const char* after_name = std::strrchr(text, ')');  // the second field may hold anything
+  unsigned flags = 0;
+  constexpr unsigned kForkNoExec = 0x40;
+  return after_name != nullptr && std::sscanf(after_name + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+         (flags & kForkNoExec) != 0;
+}
+
+// True when this libgomp came into the process by a fork that our own handler did not see, because baracuda was loaded
+// after it: the parent has it at the same place. Its workers stayed in the parent, so a region that the forking thread
+// starts here could hang.
+bool inherited_by_fork(const void* base) {
+  if (base == nullptr || !forked_without_exec()) return false;
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/maps", static_cast<int>(getppid()));
+  std::FILE* maps = std::fopen(path, "re");
+  if (maps == nullptr) return false;
+  bool found = false;
+  char line[kPathBytes + 128];
+  while (!found && std::fgets(line, sizeof line, maps) != nullptr) {
+    const auto start = static_cast<uintptr_t>(std::strtoull(line, nullptr, 16));
+    found = start == reinterpret_cast<uintptr_t>(base) && std::strstr(line, "libgomp") != nullptr;
+  }
+  std::fclose(maps);
+  return found;
+}
+
 // `handle` is never closed: the workers run in that library until the process ends.
 bool adopt(Runtime& rt, void* handle, const char* origin) {
   if (handle == nullptr || !resolve(rt, handle)) return false;
   Dl_info info{};
   const bool named = dladdr(reinterpret_cast<void*>(rt.parallel), &info) != 0 && info.dli_fname != nullptr;
-  std::snprintf(rt.text, sizeof rt.text, "%s: %s", origin, named ? info.dli_fname : "libgomp.so.1");
+  if (named && inherited_by_fork(info.dli_fbase)) {
+    rt.parallel = nullptr;
+    std::snprintf(rt.text, sizeof rt.text, "serial (libgomp was loaded before this process was forked)");
+    return true;
+  }
+  std::snprintf(rt.text, sizeof rt.text, "%s: %s", origin, named ? info.dli_fname : kRuntimeName);
   return true;
 }
 
 void open_runtime(Runtime& rt) {
-  constexpr const char* kName = "libgomp.so.1";
   // Matches the SONAME too, so torch's own copy is found; the second look finds renamed copies.
-  if (adopt(rt, dlopen(kName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), "shared")) return;
+  if (adopt(rt, dlopen(kRuntimeName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), "shared")) return;
   char path[kPathBytes] = {};
   if (dl_iterate_phdr(find_mapped_libgomp, path) != 0 &&
       adopt(rt, dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), "shared")) {
     return;
   }
-  if (adopt(rt, dlopen(kName, RTLD_NOW | RTLD_LOCAL), "system")) return;
+  if (adopt(rt, dlopen(kRuntimeName, RTLD_NOW | RTLD_LOCAL), "system")) return;
   const char* why = dlerror();
   std::snprintf(rt.text, sizeof rt.text, "serial (no libgomp: %s)", why != nullptr ? why : "symbols missing");
   if (g_bundled_path[0] != '\0') adopt(rt, dlopen(g_bundled_path, RTLD_NOW | RTLD_LOCAL), "bundled");
@@ -176,7 +223,7 @@ void run_serial(const Region& region) {
 
 void worker(void* data) noexcept {
   Region& region = *static_cast<Region*>(data);
-  BCU_TSAN_ACQUIRE(&g_team_busy);
+  BCU_TSAN_ACQUIRE(&region.body);
   const int index = g_storage.omp_thread_num();
   if (index < region.threads) {
     t_index = index;
@@ -189,7 +236,7 @@ void worker(void* data) noexcept {
     t_index = 0;
     t_region_threads = 0;
   }
-  BCU_TSAN_RELEASE(&g_storage);
+  BCU_TSAN_RELEASE(&region.threads);
 }
 
 // False when the region has to run serially.
@@ -202,9 +249,9 @@ bool run_parallel(Region& region) {
   // One region at a time: with k callers in parallel, k teams would fight for the same cores.
   if (g_team_busy.load(std::memory_order_relaxed) || g_team_busy.exchange(true, std::memory_order_acquire))
     return false;
-  BCU_TSAN_RELEASE(&g_team_busy);
+  BCU_TSAN_RELEASE(&region.body);
   rt.parallel(worker, &region, static_cast<unsigned>(team), 0);
-  BCU_TSAN_ACQUIRE(&g_storage);
+  BCU_TSAN_ACQUIRE(&region.threads);
   g_team_busy.store(false, std::memory_order_release);
   return true;
 }
