@@ -1,0 +1,89 @@
+// tanh, sigmoid, sinh, cosh.
+// Method: e^|x| by the exponential's parts; odd polynomials where the difference would cancel.
+#pragma once
+#include "baracuda/math/exp.h"
+
+namespace baracuda::math {
+namespace detail {
+
+// (tanh(x) - x) / x^3 in z = x^2, |x| <= 0.55; fit "tanh".
+BCU_FN float tanh_poly(float z) {
+  return horner(z, -0.333333164f, 0.13332586f, -0.0538523085f, 0.0210716743f, -0.00627423357f);
+}
+#if BCU_HAS_F64
+BCU_FN double tanh_poly(double z) {
+  return horner(z, -0.33333333333333298, 0.13333333333326622, -0.053968253963760482, 0.021869488385853127,
+                -0.0088632326014062481, 0.0035920920301458956, -0.0014555428441799345, 0.00058844448067056935,
+                -0.00023338155308787455, 8.3316432179526094e-05, -1.9494679289136263e-05);
+}
+#endif
+
+// (sinh(x) - x) / x^3 in z = x^2, |x| <= 1; fit "sinh".
+BCU_FN float sinh_poly(float z) { return horner(z, 0.166666672f, 0.0083333496f, 0.000198361595f, 2.81695065e-06f); }
+#if BCU_HAS_F64
+BCU_FN double sinh_poly(double z) {
+  return horner(z, 0.16666666666666666, 0.0083333333333333332, 0.000198412698412696, 2.7557319224116285e-06,
+                2.5052108346509518e-08, 1.6059050601209959e-10, 7.6464828983885217e-13, 2.8482329551292568e-15);
+}
+#endif
+
+template <class T>
+BCU_FN T tanh_impl(T x, T saturated) {
+  T a = fabs(x), z = a * a;
+  T small = a + a * z * tanh_poly(z);
+  T large = T(1) - T(2) / (exp_normal(T(2) * at_most(a, saturated)) + T(1));
+  return copysign(a < T(0.55) ? small : large, x);
+}
+
+// 1 / (1 + e^-x) for x >= 0, e^x / (1 + e^x) below: no cancellation, and the far tail underflows gradually. What the
+// roundings of e^-|x| and of the denominator lost is put back to first order.
+template <class T>
+BCU_FN T sigmoid_impl(T x, T low) {
+  ExpReduced<T> a = exp_reduce(at_least(-fabs(x), low), T(0));
+  Pair<T> p = fast_two_sum(T(1), exp_tail(a.r));
+  T e = scale_pow2(p.hi, a.n), e_lo = scale_pow2(p.lo, a.n);
+  Pair<T> d = fast_two_sum(T(1), e);
+  T y = (x < T(0) ? e : T(1)) / d.hi;
+  T lost = (x < T(0) ? e_lo : T(0)) - y * (d.lo + e_lo);
+  return y + lost * (x < T(0) ? T(1) - y : y);
+}
+
+// e^|x| / 2, finite as long as cosh is.
+template <class T>
+BCU_FN T half_exp(T a, T high) {
+  ExpReduced<T> r = exp_reduce(at_most(a, high), T(0));
+  return scale_pow2(T(1) + exp_tail(r.r), r.n - 1);
+}
+
+template <class T>
+BCU_FN T sinh_impl(T x, T high) {
+  T a = fabs(x), z = a * a;
+  T h = half_exp(a, high);
+  T large = h - T(0.25) / h;
+  return copysign(a < T(1) ? a + a * z * sinh_poly(z) : large, x);
+}
+
+template <class T>
+BCU_FN T cosh_impl(T x, T high) {
+  T h = half_exp(fabs(x), high);
+  return h + T(0.25) / h;
+}
+
+}  // namespace detail
+
+// ulp: 1.5 (f32) 1.5 (f64)
+BCU_FN float tanh(float x) { return detail::tanh_impl(x, 10.0f); }
+// ulp: 1.3 (f32) 1.4 (f64)
+BCU_FN float sigmoid(float x) { return detail::sigmoid_impl(x, -105.0f); }
+// ulp: 1.6 (f32) 1.6 (f64)
+BCU_FN float sinh(float x) { return detail::sinh_impl(x, 90.0f); }
+// ulp: 1.5 (f32) 1.5 (f64)
+BCU_FN float cosh(float x) { return detail::cosh_impl(x, 90.0f); }
+#if BCU_HAS_F64
+BCU_FN double tanh(double x) { return detail::tanh_impl(x, 20.0); }
+BCU_FN double sigmoid(double x) { return detail::sigmoid_impl(x, -746.0); }
+BCU_FN double sinh(double x) { return detail::sinh_impl(x, 711.0); }
+BCU_FN double cosh(double x) { return detail::cosh_impl(x, 711.0); }
+#endif
+
+}  // namespace baracuda::math

@@ -1,0 +1,6 @@
+// The vector math library: branch-free functions of float and double, at most 2 ulp over the full range.
+#pragma once
+#include "baracuda/math/erf.h"
+#include "baracuda/math/exp.h"
+#include "baracuda/math/hyperbolic.h"
+#include "baracuda/math/log.h"

@@ -1,0 +1,101 @@
+// Building blocks of the vector math: unevaluated sums of two floats, powers of two, Horner's rule.
+// Nothing here may be reassociated; contraction of a * b + c into an FMA is harmless, because every product that is
+// also used on its own is either exact or goes through two_prod.
+#pragma once
+#include "baracuda/portable.h"
+
+namespace baracuda::math::detail {
+
+template <class T>
+struct Pair {
+  T hi, lo;
+};
+
+// a + b exactly, for |a| >= |b| or a == 0 (Dekker).
+template <class T>
+BCU_FN Pair<T> fast_two_sum(T a, T b) {
+  T s = a + b;
+  return {s, b - (s - a)};
+}
+
+// a + b exactly (Knuth).
+template <class T>
+BCU_FN Pair<T> two_sum(T a, T b) {
+  T s = a + b, bb = s - a;
+  return {s, (a - (s - bb)) + (b - bb)};
+}
+
+// x with the lower half of its significand cleared: products of two such values are exact.
+template <class T>
+BCU_FN T upper_half(T x) {
+  using Uint = typename FloatTraits<T>::Uint;
+  return bit_cast<T>(bit_cast<Uint>(x) & ~((Uint(1) << FloatTraits<T>::kLowHalfBits) - 1));
+}
+
+// a * b exactly (f32) or to 2^-106 (f64 without FMA).
+template <class T>
+BCU_FN Pair<T> two_prod(T a, T b) {
+#if BCU_HAS_FMA
+  T p = a * b;
+  return {p, fma(a, b, -p)};
+#else
+  T p = a * b, ah = upper_half(a), bh = upper_half(b), al = a - ah, bl = b - bh;
+  return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
+#endif
+}
+
+template <class T>
+BCU_FN Pair<T> mul(Pair<T> a, Pair<T> b) {
+  Pair<T> p = two_prod(a.hi, b.hi);
+  return fast_two_sum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi));
+}
+
+// a + b for |a| >= |b|.
+template <class T>
+BCU_FN Pair<T> add(Pair<T> a, Pair<T> b) {
+  Pair<T> s = fast_two_sum(a.hi, b.hi);
+  return fast_two_sum(s.hi, s.lo + (a.lo + b.lo));
+}
+
+template <class T>
+BCU_FN T horner(T, T c) {
+  return c;
+}
+// c0 + x (c1 + x (c2 + ...))
+template <class T, class... Rest>
+BCU_FN T horner(T x, T c0, T c1, Rest... rest) {
+  return c0 + x * horner(x, c1, rest...);
+}
+
+// 1.5 * 2^mantissa: adding it rounds to an integer, which is then in the low bits.
+template <class T>
+BCU_FN T round_shift() {
+  using Uint = typename FloatTraits<T>::Uint;
+  return bit_cast<T>((Uint(FloatTraits<T>::kBias + FloatTraits<T>::kMantissaBits) << FloatTraits<T>::kMantissaBits) |
+                     (Uint(1) << (FloatTraits<T>::kMantissaBits - 1)));
+}
+
+// An integer in [-2^20, 2^20] held as a float, as an integer. (Conversion to int64 is not vectorised below AVX-512.)
+template <class T>
+BCU_FN typename FloatTraits<T>::Int to_int(T n) {
+  using Int = typename FloatTraits<T>::Int;
+  return bit_cast<Int>(n + round_shift<T>()) - bit_cast<Int>(round_shift<T>());
+}
+
+// 2^n for n in the range of normal numbers.
+template <class T>
+BCU_FN T pow2(typename FloatTraits<T>::Int n) {
+  using Uint = typename FloatTraits<T>::Uint;
+  return bit_cast<T>(Uint(n + FloatTraits<T>::kBias) << FloatTraits<T>::kMantissaBits);
+}
+
+// y * 2^n in two steps, so that overflow and gradual underflow come out right; |n| < 4096.
+template <class T>
+BCU_FN T scale_pow2(T y, typename FloatTraits<T>::Int n) {
+  using Int = typename FloatTraits<T>::Int;
+  using Uint = typename FloatTraits<T>::Uint;
+  Int half = Int(Uint(n + 4096) >> 1) - 2048;  // a logical shift: int64 has no arithmetic one below AVX-512
+  return y * pow2<T>(half) * pow2<T>(n - half);
+}
+
+}  // namespace baracuda::math::detail
