@@ -1,0 +1,96 @@
+// f16 and bf16 arrays to and from float. Integer code that the compiler vectorises, and F16C or AVX-512 where the level
+// has them.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace baracuda {
+
+#if defined(__AVX512F__)
+inline constexpr __mmask16 kAll = 0xffff;  // the unmasked intrinsics of g++ 12 warn about their own undefined operand
+#endif
+
+inline uint32_t bits_of(float x) {
+  uint32_t u;
+  std::memcpy(&u, &x, 4);
+  return u;
+}
+inline float float_of(uint32_t u) {
+  float x;
+  std::memcpy(&x, &u, 4);
+  return x;
+}
+
+inline float bf16_to_float(uint16_t h) { return float_of(static_cast<uint32_t>(h) << 16); }
+
+inline uint16_t float_to_bf16(float x) {
+  uint32_t u = bits_of(x);
+  uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  uint32_t quiet = (u >> 16) | 0x40u;  // rounding a NaN's payload could carry it into the sign
+  return static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+}
+
+inline float f16_to_float(uint16_t h) {
+  uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13;
+  uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+  uint32_t normal = magnitude + ((127u - 15u) << 23);
+  uint32_t special = (magnitude + ((255u - 31u) << 23)) | (magnitude > (31u << 23) ? 0x400000u : 0u);
+  // 2^-14 with the subnormal's fraction bits, less 2^-14: exact, and it needs no count of leading zeros.
+  uint32_t subnormal = bits_of(float_of(magnitude + (113u << 23)) - float_of(113u << 23));
+  uint32_t u = magnitude < (1u << 23) ? subnormal : magnitude >= (31u << 23) ? special : normal;
+  return float_of(u | sign);
+}
+
+inline uint16_t float_to_f16(float x) {
+  uint32_t u = bits_of(x);
+  uint32_t sign = (u >> 16) & 0x8000u;
+  u &= 0x7fffffffu;
+  uint32_t normal = (u - ((127u - 15u) << 23) + 0xfffu + ((u >> 13) & 1u)) >> 13;
+  // Adding 0.5 puts the last f16 subnormal bit at the float's last bit, so the addition itself rounds to nearest even.
+  uint32_t subnormal = bits_of(float_of(u) + 0.5f) - bits_of(0.5f);
+  uint32_t special = u > 0x7f800000u ? 0x7e00u | ((u >> 13) & 0x3ffu) : 0x7c00u;
+  uint32_t h = u < (113u << 23) ? subnormal : u >= (143u << 23) ? special : normal;
+  return static_cast<uint16_t>(h | sign);
+}
+
+inline void bf16_to_float(const uint16_t* src, float* dst, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) dst[i] = bf16_to_float(src[i]);
+}
+
+inline void float_to_bf16(const float* src, uint16_t* dst, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) dst[i] = float_to_bf16(src[i]);
+}
+
+inline void f16_to_float(const uint16_t* src, float* dst, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16)
+    _mm512_storeu_ps(dst + i,
+                     _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + i))));
+#elif defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i))));
+#endif
+  for (; i < n; ++i) dst[i] = f16_to_float(src[i]);
+}
+
+inline void float_to_f16(const float* src, uint16_t* dst, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16)
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i*>(dst + i),
+        _mm512_maskz_cvtps_ph(kAll, _mm512_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#endif
+  for (; i < n; ++i) dst[i] = float_to_f16(src[i]);
+}
+
+}  // namespace baracuda
