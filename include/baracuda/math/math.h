@@ -3,4 +3,7 @@
 #include "baracuda/math/erf.h"
 #include "baracuda/math/exp.h"
 #include "baracuda/math/hyperbolic.h"
+#include "baracuda/math/inverse_trig.h"
 #include "baracuda/math/log.h"
+#include "baracuda/math/pow.h"
+#include "baracuda/math/trig.h"

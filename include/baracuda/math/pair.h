@@ -89,7 +89,7 @@ BCU_FN T pow2(typename FloatTraits<T>::Int n) {
   return bit_cast<T>(Uint(n + FloatTraits<T>::kBias) << FloatTraits<T>::kMantissaBits);
 }
 
-// y * 2^n in two steps, so that overflow and gradual underflow come out right; |n| < 4096.
+// y * 2^n in two steps, so that overflow and gradual underflow come out right; |n| <= 2 kBias - 2.
 template <class T>
 BCU_FN T scale_pow2(T y, typename FloatTraits<T>::Int n) {
   using Int = typename FloatTraits<T>::Int;
