@@ -77,7 +77,7 @@ def test_sanitized(tmp_path: Path) -> None:
             pytest.skip("ThreadSanitizer does not run here: " + done.stderr)
     program = build(tmp_path / "tsan", "parallel_test.cpp", "-O1", "-fsanitize=thread")
     for case in CASES:
-        run(program, case)
+        run(program, case, TSAN_OPTIONS="atexit_sleep_ms=50")  # the default is a second for each process
 
 
 def test_no_static_initialisers(programs: Path) -> None:
