@@ -224,6 +224,7 @@ void test_busy() {
   int chunks = 0;
   bc::parallel_for(10, 1, [&](int64_t, int64_t) {
     CHECK(std::this_thread::get_id() == self && bc::thread_index() == 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a second worker would come in time to be seen
     ++chunks;
   });
   CHECK(chunks == 10);
