@@ -1,0 +1,81 @@
+// References for the vector math, and the comparison. f32 is compared with libm's double; f64 with long double (64 bits
+// of significand on x86-64, 113 on Linux aarch64) and, in test_math.py, with mpmath.
+#include <cmath>
+
+template <class T>
+static T sigmoid(T v) {
+  return v < 0 ? std::exp(v) / (1 + std::exp(v)) : 1 / (1 + std::exp(-v));
+}
+
+template <class T>
+static T rsqrt(T v) {
+  return 1 / std::sqrt(v);
+}
+
+#define UNARY_AS(name, function, type)                                     \
+  extern "C" void name(const double* x, type* y, long n) {                 \
+    for (long i = 0; i < n; ++i) y[i] = function(static_cast<type>(x[i])); \
+  }
+#define UNARY(name, function) UNARY_AS(name##_f64, function, double) UNARY_AS(name##_wide, function, long double)
+
+UNARY(exp, std::exp)
+UNARY(exp2, std::exp2)
+UNARY(expm1, std::expm1)
+UNARY(log, std::log)
+UNARY(log2, std::log2)
+UNARY(log10, std::log10)
+UNARY(log1p, std::log1p)
+UNARY(sin, std::sin)
+UNARY(cos, std::cos)
+UNARY(tan, std::tan)
+UNARY(sinh, std::sinh)
+UNARY(cosh, std::cosh)
+UNARY(tanh, std::tanh)
+UNARY(asin, std::asin)
+UNARY(acos, std::acos)
+UNARY(atan, std::atan)
+UNARY(erf, std::erf)
+UNARY(erfc, std::erfc)
+UNARY(sigmoid, sigmoid)
+UNARY(rsqrt, rsqrt)
+
+extern "C" void pow_f64(const double* a, const double* b, double* y, long n) {
+  for (long i = 0; i < n; ++i) y[i] = std::pow(a[i], b[i]);
+}
+extern "C" void pow_wide(const double* a, const double* b, long double* y, long n) {
+  for (long i = 0; i < n; ++i) y[i] = std::pow(static_cast<long double>(a[i]), static_cast<long double>(b[i]));
+}
+
+// The largest error of y against the reference, in ulps of the reference; a wrong NaN, sign or infinity counts as 1e30.
+template <class T, class R>
+static double worst(const T* y, const R* r, long n, int mantissa_bits, int min_exponent, long* where) {
+  double largest = -1.0;
+  const R limit = std::ldexp(R(1), 1 - min_exponent + 1);
+  for (long i = 0; i < n; ++i) {
+    double error;
+    if (std::isnan(y[i]) || std::isnan(r[i])) {
+      error = std::isnan(y[i]) && std::isnan(r[i]) ? 0.0 : 1e30;
+    } else if (std::signbit(y[i]) != std::signbit(r[i])) {
+      error = 1e30;
+    } else {
+      // Infinity takes the place of the first power of two that is out of range.
+      R want = std::fmin(std::fabs(r[i]), limit), got = std::fmin(std::fabs(static_cast<R>(y[i])), limit);
+      int exponent = want == 0 ? min_exponent : std::ilogb(want);
+      if (exponent < min_exponent) exponent = min_exponent;
+      if (exponent > 1 - min_exponent) exponent = 1 - min_exponent;
+      error = static_cast<double>(std::ldexp(std::fabs(got - want), mantissa_bits - exponent));
+    }
+    if (error > largest) {
+      largest = error;
+      *where = i;
+    }
+  }
+  return largest;
+}
+
+extern "C" double worst_f32(const float* y, const double* r, long n, long* where) {
+  return worst(y, r, n, 23, -126, where);
+}
+extern "C" double worst_f64(const double* y, const long double* r, long n, long* where) {
+  return worst(y, r, n, 52, -1022, where);
+}

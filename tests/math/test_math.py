@@ -1,0 +1,231 @@
+"""The vector math library against its own promises: error bounds, special values, vectorisation, CUDA.
+
+The bounds are read from the headers (`// ulp: 1.0 (f32) 1.0 (f64)`). BARACUDA_EXHAUSTIVE=1 tries every f32 value.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import math_harness as harness
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+LEVELS = harness.levels() if shutil.which("g++") else []
+BOUNDS = harness.promised()
+FUNCTIONS = sorted(harness.MPMATH)
+ELEMENTS = ("f32", "f64")
+COUNT = {"f32": 2**20, "f64": 2**17}
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+@pytest.fixture(scope="session")
+def cache(pytestconfig: pytest.Config) -> Path:
+    return Path(pytestconfig.cache.mkdir("math"))
+
+
+@pytest.fixture(scope="session")
+def probes(cache: Path) -> dict[str, harness.Probe]:
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(LEVELS, pool.map(lambda level: harness.Probe(cache, level), LEVELS), strict=True))
+
+
+@pytest.fixture(scope="session")
+def reference(cache: Path) -> harness.Reference:
+    return harness.Reference(cache)
+
+
+def levels_with(name: str, element: str) -> list[str]:
+    differs = element == "f32" and name in ("sin", "cos", "tan")
+    return [level for level in LEVELS if differs or not level.endswith("f32only")]
+
+
+def test_every_function_states_its_bound() -> None:
+    assert sorted(BOUNDS) == FUNCTIONS
+    assert all(0.5 <= bound <= 2.0 for bounds in BOUNDS.values() for bound in bounds.values())
+
+
+def check(
+    probes: dict[str, harness.Probe], reference: harness.Reference, name: str, element: str, *args: np.ndarray
+) -> None:
+    want = reference(name, element, *args)
+    for level in levels_with(name, element):
+        y = probes[level](name, element, *args)
+        error, at = reference.worst(element, y, want)
+        where = ", ".join(float(a[at]).hex() for a in args)
+        assert error <= BOUNDS[name][element], (
+            f"{level}: {name}({where}) = {y[at]!r}, want {want[at]!r}: {error:.3f} ulp"
+        )
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_error_bound(probes: dict[str, harness.Probe], reference: harness.Reference, name: str, element: str) -> None:
+    if element == "f64" and np.finfo(np.longdouble).nmant <= 52:
+        pytest.skip("long double is no wider than double here; test_error_bound_mpmath covers f64")
+    check(probes, reference, name, element, *harness.inputs(name, element, COUNT[element]))
+
+
+@pytest.mark.skipif(os.environ.get("BARACUDA_EXHAUSTIVE") != "1", reason="BARACUDA_EXHAUSTIVE=1 tries all 2^32 values")
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "pow"])
+def test_error_bound_exhaustive(probes: dict[str, harness.Probe], reference: harness.Reference, name: str) -> None:
+    def chunk(start: int) -> None:
+        check(
+            probes,
+            reference,
+            name,
+            "f32",
+            np.arange(start, start + 2**22, dtype=np.uint64).astype(np.uint32).view(np.float32),
+        )
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(chunk, range(0, 2**32, 2**22)))
+
+
+# Where the results are finite; magnitudes are spread over the exponents down to 2^-70.
+DOMAIN = {
+    "exp": (-745.0, 709.7), "exp2": (-1074.0, 1023.9), "expm1": (-50.0, 709.7), "sinh": (-710.4, 710.4),
+    "cosh": (-710.4, 710.4), "sigmoid": (-745.0, 50.0), "erfc": (-6.0, 27.2), "erf": (-7.0, 7.0), "tanh": (-22.0, 22.0),
+    "asin": (-1.0, 1.0), "acos": (-1.0, 1.0), "log": (0.0, 1.7e308), "log2": (0.0, 1.7e308), "log10": (0.0, 1.7e308),
+    "log1p": (-0.999999, 1.7e308), "rsqrt": (0.0, 1.7e308), "pow": (0.0, 1.7e308),
+}  # fmt: skip
+
+
+def points_for_mpmath(name: str, count: int) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(7)
+    low, high = DOMAIN.get(name, (-1.7e308, 1.7e308))
+    top = math.log2(high)
+    x = np.exp2(np.concatenate([rng.uniform(-70, min(top, 10), count // 2), rng.uniform(-3, min(top, 3), count // 2)]))
+    if top > 1000:
+        x = np.concatenate([x, np.exp2(rng.uniform(-1000, 1000, count // 4))])
+    x = np.concatenate([x, -x, rng.uniform(max(low, -1e3), min(high, 1e3), count // 2)])
+    x = x[(x > low) & (x < high)]
+    if name != "pow":
+        return (x,)
+    return x, rng.uniform(-1000, 1000, x.size) / np.maximum(np.abs(np.log2(x)), 1e-9)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_error_bound_mpmath(probes: dict[str, harness.Probe], name: str) -> None:
+    args = points_for_mpmath(name, 1500)
+    with mp.workprec(200):
+        want = [harness.MPMATH[name](*map(mpf, point)) for point in zip(*(a.tolist() for a in args), strict=True)]
+        for level in levels_with(name, "f64"):
+            y = probes[level](name, "f64", *args)
+            errors = [harness.error_in_ulps(*pair) for pair in zip(y.tolist(), want, strict=True)]
+            at = int(np.argmax(errors))
+            message = f"{level}: {name}({[float(a[at]) for a in args]}) = {y[at]!r}: {errors[at]:.3f} ulp"
+            assert errors[at] <= BOUNDS[name]["f64"], message
+
+
+# The doubles and floats closest to a multiple of pi/2, and arguments where the window of 1/(2 pi) moves.
+@pytest.mark.parametrize(
+    ("element", "value"), [("f64", math.ldexp(6381956970095103, 797)), ("f32", math.ldexp(16367173, 72))]
+)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_hardest_reduction(probes: dict[str, harness.Probe], name: str, element: str, value: float) -> None:
+    bound = BOUNDS[name][element] * float(np.finfo(harness.DTYPES[element]).eps)
+    with mp.workprec(1200):
+        want = harness.MPMATH[name](mpf(value))
+        for level in levels_with(name, element):
+            y = float(probes[level](name, element, np.array([value], harness.DTYPES[element]))[0])
+            assert abs(mpf(y) - want) <= bound * abs(want), f"{level}: {y!r}, want {want}"
+
+
+INF, NAN = math.inf, math.nan
+# function: arguments and result; exact, with the sign of zero
+SPECIAL: dict[str, list[tuple[float, ...]]] = {
+    "exp": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (NAN, NAN), (1e4, INF), (-1e4, 0.0)],
+    "exp2": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (NAN, NAN), (10.0, 1024.0), (-3.0, 0.125), (1e4, INF)],
+    "expm1": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -1.0), (NAN, NAN), (-1e4, -1.0), (1e4, INF)],
+    "log": [(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
+    "log2": [(1.0, 0.0), (8.0, 3.0), (0.0, -INF), (-0.0, -INF), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
+    "log10": [(1.0, 0.0), (1000.0, 3.0), (0.0, -INF), (-0.0, -INF), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
+    "log1p": [(0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (INF, INF), (-2.0, NAN), (-INF, NAN), (NAN, NAN)],
+    "sin": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)],
+    "cos": [(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN), (NAN, NAN)],
+    "tan": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)],
+    "sinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN), (1e4, INF), (-1e4, -INF)],
+    "cosh": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (NAN, NAN), (-1e4, INF)],
+    "tanh": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (1e4, 1.0)],
+    "asin": [(0.0, 0.0), (-0.0, -0.0), (1.5, NAN), (-1.5, NAN), (INF, NAN), (-INF, NAN), (NAN, NAN)],
+    "acos": [(1.0, 0.0), (1.5, NAN), (-1.5, NAN), (INF, NAN), (-INF, NAN), (NAN, NAN)],
+    "atan": [(0.0, 0.0), (-0.0, -0.0), (NAN, NAN)],
+    "erf": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (30.0, 1.0)],
+    "erfc": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (NAN, NAN), (30.0, 0.0), (-30.0, 2.0)],
+    "sigmoid": [(0.0, 0.5), (-0.0, 0.5), (INF, 1.0), (-INF, 0.0), (NAN, NAN), (-1e4, 0.0), (1e4, 1.0)],
+    "rsqrt": [(0.0, INF), (-0.0, -INF), (4.0, 0.5), (INF, 0.0), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
+    # C99 annex F.9.4.4, and exact powers
+    "pow": [
+        (0.0, -3.0, INF), (-0.0, -3.0, -INF), (0.0, -2.5, INF), (-0.0, -2.0, INF), (0.0, -INF, INF),
+        (-0.0, -INF, INF), (0.0, 3.0, 0.0), (-0.0, 3.0, -0.0), (0.0, 2.5, 0.0), (-0.0, 2.0, 0.0), (-1.0, INF, 1.0),
+        (-1.0, -INF, 1.0), (1.0, NAN, 1.0), (1.0, INF, 1.0), (NAN, 0.0, 1.0), (NAN, -0.0, 1.0), (INF, 0.0, 1.0),
+        (0.0, 0.0, 1.0), (-0.0, -0.0, 1.0), (-8.0, 1 / 3, NAN), (-1.5, 0.5, NAN), (0.5, -INF, INF), (-0.5, -INF, INF),
+        (1.5, -INF, 0.0), (-1.5, -INF, 0.0), (0.5, INF, 0.0), (-0.5, INF, 0.0), (1.5, INF, INF), (-1.5, INF, INF),
+        (-INF, -3.0, -0.0), (-INF, -2.5, 0.0), (-INF, -2.0, 0.0), (-INF, 3.0, -INF), (-INF, 2.5, INF),
+        (-INF, 2.0, INF), (INF, -1.5, 0.0), (INF, 1.5, INF), (INF, INF, INF), (INF, -INF, 0.0), (-INF, INF, INF),
+        (-INF, -INF, 0.0), (0.0, INF, 0.0), (-0.0, INF, 0.0), (NAN, 1.0, NAN), (2.0, NAN, NAN), (NAN, NAN, NAN),
+        (2.0, 10.0, 1024.0), (-2.0, 3.0, -8.0), (-2.0, 2.0, 4.0), (4.0, 0.5, 2.0), (10.0, 3.0, 1000.0),
+        (-3.0, -1e30, 0.0), (2.0, 1e30, INF),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_special_values(probes: dict[str, harness.Probe], name: str, element: str) -> None:
+    # Repeated, so that the packed loop meets them and not only the loop over what is left.
+    table = np.array(SPECIAL[name], harness.DTYPES[element]).repeat(16, axis=0)
+    args, want = [np.ascontiguousarray(c) for c in table[:, :-1].T], table[:, -1]
+    for level in levels_with(name, element):
+        y = probes[level](name, element, *args)
+        right = (np.isnan(y) & np.isnan(want)) | ((y == want) & (np.signbit(y) == np.signbit(want)))
+        bad = [(level, *(float(a[i]) for a in args), float(y[i]), float(want[i])) for i in np.flatnonzero(~right)[::16]]
+        assert not bad, f"(level, arguments, got, wanted): {bad}"
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_gradual_underflow(probes: dict[str, harness.Probe], reference: harness.Reference, element: str) -> None:
+    low = (-104.5, -87.0) if element == "f32" else (-746.0, -708.0)
+    x = np.linspace(*low, 10001).astype(harness.DTYPES[element])
+    for name in ("exp", "sigmoid"):
+        check(probes, reference, name, element, x)
+        assert np.count_nonzero(probes[LEVELS[0]](name, element, x)) > 9000
+
+
+# Every function's loop is packed: arithmetic on whole registers of the level's width, and no call.
+REGISTER = {"v2": "xmm", "v3": "ymm", "v4": "zmm"}
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="needs objdump")
+@pytest.mark.skipif("neon" in LEVELS, reason="looks for x86-64 instructions")
+@pytest.mark.parametrize("level", ["v2", "v3", "v4"])
+def test_loops_are_vectorised(probes: dict[str, harness.Probe], level: str) -> None:
+    if level not in probes:
+        pytest.skip(f"this machine does not run x86-64-{level}")
+    command = ["objdump", "-d", "--no-show-raw-insn", str(probes[level].path)]
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    bodies = dict(re.findall(r"^[0-9a-f]+ <(\w+)>:\n(.*?)(?=^$|\Z)", listing, re.M | re.S))
+    for name in FUNCTIONS:
+        for element, kind in (("f32", "ps"), ("f64", "pd")):
+            body = bodies[f"{name}_{element}"]
+            packed = re.findall(rf"\bv?(?:mul|add|sub|div|sqrt|fn?m(?:add|sub)\d*){kind}\s.*%{REGISTER[level]}", body)
+            assert len(packed) >= (2 if name == "rsqrt" else 10), f"{name}_{element} is not vectorised"
+            assert not re.search(r"\bcall", body), f"{name}_{element} calls a function"
+
+
+def test_math_cuda_compiles(tmp_path: Path) -> None:
+    if shutil.which("nvcc") is None:
+        pytest.skip("needs nvcc")
+    command = ["nvcc", "-std=c++20", "-arch=sm_80", f"-I{harness.INCLUDE}", "-Werror=all-warnings", "-c"]
+    command += [str(harness.HERE / "probe.cu"), "-o", str(tmp_path / "probe.o")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
