@@ -1,6 +1,6 @@
 // The tile driver: element conversion, promotion, broadcasting and rank-8 strides for every elementwise loop.
-// Kernels are 1-D loops over contiguous arrays of one compute type; the driver feeds them tiles of about 1K elements that
-// stay in L1, and hands over the caller's own memory where it already is contiguous and of that type.
+// Kernels are 1-D loops over contiguous arrays of one compute type; the driver feeds them tiles of about 1K elements
+// that stay in L1, and hands over the caller's own memory where it already is contiguous and of that type.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -51,10 +51,13 @@ inline Operand constant(const void* value, Element element) { return {const_cast
 template <class C>
 using TileLoop = void (*)(const C* const* in, C* const* out, int64_t n, const void* params);
 
-// Instantiated for float, double, int64_t (signed integers), uint64_t (unsigned integers and bool). Stores to a narrower
-// integer wrap, floats round to nearest even, bool stores are `value != 0`. At most 8 operands together.
+// Instantiated for float, double, int64_t (signed integers), uint64_t (unsigned integers and bool). Stores to a
+// narrower integer wrap, floats round to nearest even, bool stores are `value != 0`. At most 8 operands together.
 template <class C>
 void run_tiles(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
                TileLoop<C> loop, const void* params);
+
+// Copies bit for bit between operands whose elements have one size (1, 2, 4, 8 or 16 bytes), whatever they are.
+void copy_tiles(const IterationSpace& space, const Operand& from, const Operand& to);
 
 }  // namespace baracuda

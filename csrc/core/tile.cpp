@@ -1,0 +1,327 @@
+#include "core/tile.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/parallel.h"
+#include "core/convert.h"
+#include "core/tile_plan.h"
+#include "core/tile_transpose.h"
+
+namespace baracuda {
+namespace tile {
+namespace {
+
+struct Raw16 {
+  uint64_t low, high;
+};
+
+template <int64_t kSize>
+struct UnsignedOf;
+template <>
+struct UnsignedOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct UnsignedOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct UnsignedOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct UnsignedOf<8> {
+  using type = uint64_t;
+};
+template <>
+struct UnsignedOf<16> {
+  using type = Raw16;
+};
+
+template <class C>
+void load_native(const void* src, int64_t stride, C* dst, int64_t n) {
+  const C* s = static_cast<const C*>(src);
+  for (int64_t i = 0; i < n; ++i) dst[i] = s[i * stride];
+}
+template <class C>
+void store_native(void* dst, int64_t stride, const C* src, int64_t n) {
+  C* d = static_cast<C*>(dst);
+  for (int64_t i = 0; i < n; ++i) d[i * stride] = src[i];
+}
+
+template <class T>
+void gather(const char* base, const int64_t* offsets, void* dst, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) std::memcpy(static_cast<char*>(dst) + i * sizeof(T), base + offsets[i], sizeof(T));
+}
+template <class T>
+void scatter(const void* src, char* base, const int64_t* offsets, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    std::memcpy(base + offsets[i], static_cast<const char*>(src) + i * sizeof(T), sizeof(T));
+}
+void gather_bytes(int64_t size, const char* base, const int64_t* offsets, void* dst, int64_t n) {
+  switch (size) {
+    case 1:
+      return gather<uint8_t>(base, offsets, dst, n);
+    case 2:
+      return gather<uint16_t>(base, offsets, dst, n);
+    case 4:
+      return gather<uint32_t>(base, offsets, dst, n);
+    case 8:
+      return gather<uint64_t>(base, offsets, dst, n);
+    default:
+      return gather<Raw16>(base, offsets, dst, n);
+  }
+}
+void scatter_bytes(int64_t size, const void* src, char* base, const int64_t* offsets, int64_t n) {
+  switch (size) {
+    case 1:
+      return scatter<uint8_t>(src, base, offsets, n);
+    case 2:
+      return scatter<uint16_t>(src, base, offsets, n);
+    case 4:
+      return scatter<uint32_t>(src, base, offsets, n);
+    case 8:
+      return scatter<uint64_t>(src, base, offsets, n);
+    default:
+      return scatter<Raw16>(src, base, offsets, n);
+  }
+}
+
+// Everything that the threads of one launch share.
+template <class C>
+struct Job {
+  TilePlan plan;
+  int n_outputs;
+  TileLoop<C> loop;
+  const void* params;
+  LoadFn<C> load[kMaxOperands];
+  StoreFn<C> store[kMaxOperands];
+};
+
+// One thread's walk over a range of tiles.
+template <class C>
+class Walk {
+ public:
+  explicit Walk(const Job<C>& job) : job_(job), plan_(job.plan) {}
+
+  void run(int64_t begin, int64_t end) {
+    seek(begin);
+    int64_t tile_at = 0;
+    for (int k = 0; k < plan_.n_operands; ++k)
+      if (plan_.operands[k].access == Access::Transposed)
+        tile_[k] = reinterpret_cast<C*>(tiles_) + plan_.rows * plan_.columns * tile_at++;
+    for (int64_t t = begin; t < end; ++t) {
+      one_tile();
+      advance();
+    }
+  }
+
+ private:
+  void seek(int64_t index) {
+    for (int k = 0; k < plan_.n_operands; ++k) at_[k] = plan_.operands[k].data;
+    for (int d = plan_.rank - 1; d >= 0; --d) {
+      const int64_t count = (plan_.shape[d] + plan_.step[d] - 1) / plan_.step[d];
+      position_[d] = index % count * plan_.step[d];
+      index /= count;
+      for (int k = 0; k < plan_.n_operands; ++k) at_[k] += position_[d] * plan_.operands[k].strides[d];
+    }
+  }
+
+  void advance() {
+    for (int d = plan_.rank - 1; d >= 0; --d) {
+      const int64_t step = plan_.step[d];
+      if (position_[d] + step < plan_.shape[d]) {
+        for (int k = 0; k < plan_.n_operands; ++k) at_[k] += step * plan_.operands[k].strides[d];
+        position_[d] += step;
+        return;
+      }
+      if (position_[d] == 0) continue;
+      for (int k = 0; k < plan_.n_operands; ++k) at_[k] -= position_[d] * plan_.operands[k].strides[d];
+      position_[d] = 0;
+    }
+  }
+
+  int64_t extent(int d) const { return std::min(plan_.step[d], plan_.shape[d] - position_[d]); }
+
+  void one_tile() {
+    const int64_t columns = plan_.column_unit * extent(plan_.column_split);
+    const int64_t rows = plan_.row_split < 0 ? 1 : plan_.row_unit * extent(plan_.row_split);
+    for (int k = job_.n_outputs; k < plan_.n_operands; ++k)
+      if (plan_.operands[k].access == Access::Transposed) transpose(k, rows, columns);
+    const C* in[kMaxOperands];
+    C* out[kMaxOperands];
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int k = job_.n_outputs; k < plan_.n_operands; ++k) in[k - job_.n_outputs] = input(k, r, columns);
+      for (int k = 0; k < job_.n_outputs; ++k)
+        out[k] = plan_.operands[k].access == Access::Direct ? reinterpret_cast<C*>(row_of(k, r)) : buffer(k);
+      job_.loop(in, out, columns, job_.params);
+      for (int k = 0; k < job_.n_outputs; ++k)
+        if (plan_.operands[k].access != Access::Direct) put(k, row_of(k, r), columns);
+    }
+  }
+
+  char* row_of(int k, int64_t r) const { return at_[k] + plan_.row_offset[k][r]; }
+  C* buffer(int k) { return reinterpret_cast<C*>(buffers_ + k * kRowBytes); }
+
+  const C* input(int k, int64_t r, int64_t n) {
+    const PlannedOperand& op = plan_.operands[k];
+    if (op.access == Access::Transposed) return tile_[k] + r * plan_.columns;
+    const char* src = row_of(k, r);
+    if (op.access == Access::Direct) return reinterpret_cast<const C*>(src);
+    // A broadcast operand comes back to the same memory, and its buffer still holds it.
+    if (src == loaded_[k] && n <= loaded_n_[k]) return buffer(k);
+    get(k, src, n);
+    loaded_[k] = src;
+    loaded_n_[k] = n;
+    return buffer(k);
+  }
+
+  void get(int k, const char* src, int64_t n) {
+    const PlannedOperand& op = plan_.operands[k];
+    const int64_t* offsets = plan_.column_offset[k];
+    C* to = buffer(k);
+    if (!op.irregular_columns) return job_.load[k](src, op.column / op.size, to, n);
+    if (plan_.run >= kRunOfCalls) {
+      for (int64_t i = 0; i < n; i += plan_.run)
+        job_.load[k](src + offsets[i], op.column / op.size, to + i, std::min(plan_.run, n - i));
+    } else if (op.native) {
+      gather_bytes(op.size, src, offsets, to, n);
+    } else {
+      gather_bytes(op.size, src, offsets, staging_, n);
+      job_.load[k](staging_, 1, to, n);
+    }
+  }
+
+  void put(int k, char* dst, int64_t n) {
+    const PlannedOperand& op = plan_.operands[k];
+    const int64_t* offsets = plan_.column_offset[k];
+    const C* from = buffer(k);
+    if (!op.irregular_columns) return job_.store[k](dst, op.column / op.size, from, n);
+    if (plan_.run >= kRunOfCalls) {
+      for (int64_t i = 0; i < n; i += plan_.run)
+        job_.store[k](dst + offsets[i], op.column / op.size, from + i, std::min(plan_.run, n - i));
+    } else if (op.native) {
+      scatter_bytes(op.size, from, dst, offsets, n);
+    } else {
+      job_.store[k](staging_, 1, from, n);
+      scatter_bytes(op.size, staging_, dst, offsets, n);
+    }
+  }
+
+  // The rows of this operand are its own runs: 16 columns at a time are read along them, and turned.
+  void transpose(int k, int64_t rows, int64_t columns) {
+    const PlannedOperand& op = plan_.operands[k];
+    const int64_t along = plan_.rows > 1 ? plan_.row_offset[k][1] : op.size;
+    const bool in_place = op.native && along == op.size;
+    using U = typename UnsignedOf<sizeof(C)>::type;
+    const U* source[kStripRows];
+    for (int64_t c = 0; c < columns; c += kStripRows) {
+      const int height = static_cast<int>(std::min<int64_t>(kStripRows, columns - c));
+      for (int i = 0; i < height; ++i) {
+        const char* src = at_[k] + (op.irregular_columns ? plan_.column_offset[k][c + i] : (c + i) * op.column);
+        C* strip = reinterpret_cast<C*>(strip_) + i * kMaxRows;
+        if (!in_place) job_.load[k](src, along / op.size, strip, rows);
+        source[i] = in_place ? reinterpret_cast<const U*>(src) : reinterpret_cast<const U*>(strip);
+      }
+      transpose_strip<U>(source, height, rows, reinterpret_cast<U*>(tile_[k]) + c, plan_.columns);
+    }
+  }
+
+  static constexpr int64_t kRunOfCalls = 16;
+
+  const Job<C>& job_;
+  const TilePlan& plan_;
+  char* at_[kMaxOperands];
+  int64_t position_[kMaxRank];
+  const char* loaded_[kMaxOperands] = {};
+  int64_t loaded_n_[kMaxOperands] = {};
+  C* tile_[kMaxOperands];
+  alignas(64) char buffers_[kMaxOperands * kRowBytes];
+  alignas(64) char tiles_[kTileBytes];
+  alignas(64) char strip_[kStripRows * kMaxRows * sizeof(C)];
+  alignas(64) char staging_[kMaxTable * 8];
+};
+
+template <class C>
+void run_job(Job<C>& job, const IterationSpace& space, std::span<const Operand> inputs,
+             std::span<const Operand> outputs, const bool* native) {
+  if (!make_plan(space, inputs, outputs, native, sizeof(C), job.plan)) return;
+  const int64_t grain = std::max<int64_t>(1, kGrain / (job.plan.columns * job.plan.rows));
+  parallel_for(job.plan.tiles, grain, [&job](int64_t begin, int64_t end) {
+    Walk<C> walk(job);
+    walk.run(begin, end);
+  });
+}
+
+template <class C>
+constexpr Element kElementOf = Element::F32;
+template <>
+constexpr Element kElementOf<double> = Element::F64;
+template <>
+constexpr Element kElementOf<int64_t> = Element::I64;
+template <>
+constexpr Element kElementOf<uint64_t> = Element::U64;
+
+template <class C>
+void copy_as(const IterationSpace& space, const Operand& from, const Operand& to) {
+  Job<C> job;
+  job.n_outputs = 1;
+  job.loop = [](const C* const* in, C* const* out, int64_t n, const void*) {
+    std::memcpy(out[0], in[0], n * sizeof(C));
+  };
+  job.params = nullptr;
+  const bool native[2] = {true, true};
+  job.load[1] = &load_native<C>;
+  job.store[0] = &store_native<C>;
+  run_job(job, space, {&from, 1}, {&to, 1}, native);
+}
+
+}  // namespace
+}  // namespace tile
+
+template <class C>
+void run_tiles(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
+               TileLoop<C> loop, const void* params) {
+  tile::Job<C> job;
+  bool native[tile::kMaxOperands];
+  job.n_outputs = static_cast<int>(outputs.size());
+  job.loop = loop;
+  job.params = params;
+  int k = 0;
+  for (const Operand& o : outputs) {
+    native[k] = o.element == tile::kElementOf<C>;
+    job.store[k++] = storer<C>(o.element);
+  }
+  for (const Operand& i : inputs) {
+    native[k] = i.element == tile::kElementOf<C>;
+    job.load[k++] = loader<C>(i.element);
+  }
+  tile::run_job(job, space, inputs, outputs, native);
+}
+
+template void run_tiles<float>(const IterationSpace&, std::span<const Operand>, std::span<const Operand>,
+                               TileLoop<float>, const void*);
+template void run_tiles<double>(const IterationSpace&, std::span<const Operand>, std::span<const Operand>,
+                                TileLoop<double>, const void*);
+template void run_tiles<int64_t>(const IterationSpace&, std::span<const Operand>, std::span<const Operand>,
+                                 TileLoop<int64_t>, const void*);
+template void run_tiles<uint64_t>(const IterationSpace&, std::span<const Operand>, std::span<const Operand>,
+                                  TileLoop<uint64_t>, const void*);
+
+void copy_tiles(const IterationSpace& space, const Operand& from, const Operand& to) {
+  switch (size_of(to.element)) {
+    case 1:
+      return tile::copy_as<uint8_t>(space, from, to);
+    case 2:
+      return tile::copy_as<uint16_t>(space, from, to);
+    case 4:
+      return tile::copy_as<uint32_t>(space, from, to);
+    case 8:
+      return tile::copy_as<uint64_t>(space, from, to);
+    default:
+      return tile::copy_as<tile::Raw16>(space, from, to);
+  }
+}
+
+}  // namespace baracuda

@@ -1,0 +1,60 @@
+// How an iteration space is cut into tiles: which dimensions a tile covers, and how each operand is reached inside one.
+// A tile is `rows` runs of `columns` elements. Columns go along the dimensions in which the first output moves fastest;
+// where an input moves fastest along others, rows go along those, so that the tile can be read by that input's cache
+// lines.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "core/tile.h"
+
+namespace baracuda::tile {
+
+inline constexpr int kMaxOperands = 8;
+inline constexpr int64_t kLine = 64;              // bytes
+inline constexpr int64_t kRowBytes = 4096;        // one operand's run in the compute type
+inline constexpr int64_t kDirectColumns = 32768;  // a run when nothing is converted
+inline constexpr int64_t kMaxTable = 512;
+inline constexpr int64_t kMaxRows = 64;
+inline constexpr int64_t kTileBytes = 32768;  // all transposed operands of a tile together
+inline constexpr int64_t kGrain = 32768;      // elements below which more threads do not pay
+
+enum class Access : uint8_t {
+  Direct,      // the loop works on the caller's memory
+  Strided,     // one stride for the whole run: converted or gathered into a buffer
+  Table,       // several dimensions without a common stride: a table of offsets
+  Transposed,  // unit stride along the rows: the whole tile is transposed into a buffer
+};
+
+struct PlannedOperand {
+  char* data = nullptr;
+  int64_t size = 1;           // bytes of one element
+  int64_t strides[kMaxRank];  // bytes
+  Access access = Access::Direct;
+  bool native = false;  // stored in the compute type
+  bool output = false;
+  bool irregular_columns = false;
+  int64_t column = 0;  // bytes between columns where they are regular
+};
+
+struct TilePlan {
+  int rank = 0;
+  int n_operands = 0;  // outputs first
+  int64_t shape[kMaxRank];
+  int64_t step[kMaxRank];  // extent of a tile in each dimension
+  int64_t tiles = 0;
+  int column_split = 0, row_split = -1;   // the one dimension of each group that a tile may cover in part; -1: one row
+  int64_t column_unit = 1, row_unit = 1;  // elements per step of that dimension
+  int64_t columns = 1, rows = 1;          // of a full tile
+  int64_t run = 1;                        // columns in a row that every operand reaches with one stride
+  PlannedOperand operands[kMaxOperands];
+  int64_t row_offset[kMaxOperands][kMaxRows];
+  int64_t column_offset[kMaxOperands][kMaxTable];  // filled for operands with irregular columns
+};
+
+// False when there is nothing to do. `compute_size` is the size of the compute type; native[k] says that operand k
+// (outputs first) is stored in it.
+bool make_plan(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
+               const bool* native, int64_t compute_size, TilePlan& plan);
+
+}  // namespace baracuda::tile
