@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
-import os
 import platform
 import re
 import subprocess
@@ -61,14 +61,16 @@ def compile_shared(source: Path, name: str, cache: Path, flags: list[str]) -> Pa
     for part in [source, *sorted((INCLUDE / "baracuda").rglob("*.h"))]:
         key.update(part.read_bytes())
     out = cache / f"{name}-{key.hexdigest()[:16]}.so"
-    if not out.exists():
-        for old in cache.glob(f"{name}-*.so"):
-            old.unlink(missing_ok=True)
-        new = out.with_suffix(f".{os.getpid()}")
-        command = ["g++", *flags, f"-I{INCLUDE}", "-shared", "-fPIC", str(source), "-o", str(new)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        new.replace(out)
+    with (cache / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one pytest-xdist worker builds, the others wait
+        if not out.exists():
+            for old in cache.glob(f"{name}-*.so"):
+                old.unlink()
+            new = out.with_suffix(".new")
+            command = ["g++", *flags, f"-I{INCLUDE}", "-shared", "-fPIC", str(source), "-o", str(new)]
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            new.replace(out)
     return out
 
 

@@ -20,7 +20,10 @@
 UNARY(sin)
 UNARY(cos)
 UNARY(tan)
-#if BCU_HAS_F64  // without f64 only these three differ
+UNARY(sin_near)
+UNARY(cos_near)
+UNARY(tan_near)
+#if BCU_HAS_F64  // without f64 only these differ
 UNARY(exp)
 UNARY(exp2)
 UNARY(expm1)

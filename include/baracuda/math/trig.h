@@ -55,8 +55,7 @@ BCU_FN T cos_kernel(TrigReduced<T> a) {
 }
 
 template <class T>
-BCU_FN T sin_impl(T x) {
-  TrigReduced<T> a = trig_reduce(x);
+BCU_FN T sin_of(T x, TrigReduced<T> a) {
   T y = fabs(a.quadrant) == T(1) ? cos_kernel(a) : sin_kernel(a);
   // sin turns its sign in the quadrants -2, -1 and 2
   y = a.quadrant < T(0) || a.quadrant > T(1) ? -y : y;
@@ -64,8 +63,7 @@ BCU_FN T sin_impl(T x) {
 }
 
 template <class T>
-BCU_FN T cos_impl(T x) {
-  TrigReduced<T> a = trig_reduce(x);
+BCU_FN T cos_of(T x, TrigReduced<T> a) {
   T y = fabs(a.quadrant) == T(1) ? sin_kernel(a) : cos_kernel(a);
   // cos(pi/2 + r) = -sin(r), cos(-pi/2 + r) = sin(r), cos(pi + r) = -cos(r)
   y = a.quadrant > T(0) || a.quadrant < T(-1) ? -y : y;
@@ -73,8 +71,7 @@ BCU_FN T cos_impl(T x) {
 }
 
 template <class T>
-BCU_FN T tan_impl(T x) {
-  TrigReduced<T> a = trig_reduce(x);
+BCU_FN T tan_of(T x, TrigReduced<T> a) {
   T z = a.r * a.r;
   Pair<T> t = fast_two_sum(a.r, a.r * z * tan_poly(z) + a.r_lo * (T(1) + z));
   // tan(pi/2 + r) = -1 / tan(r), with one Newton step for the low part
@@ -88,15 +85,34 @@ BCU_FN T tan_impl(T x) {
 }  // namespace detail
 
 // ulp: 1.0 (f32) 0.9 (f64)
-BCU_FN float sin(float x) { return detail::sin_impl(x); }
+BCU_FN float sin(float x) { return detail::sin_of(x, detail::trig_reduce(x)); }
 // ulp: 1.0 (f32) 0.9 (f64)
-BCU_FN float cos(float x) { return detail::cos_impl(x); }
+BCU_FN float cos(float x) { return detail::cos_of(x, detail::trig_reduce(x)); }
 // ulp: 1.6 (f32) 1.2 (f64)
-BCU_FN float tan(float x) { return detail::tan_impl(x); }
+BCU_FN float tan(float x) { return detail::tan_of(x, detail::trig_reduce(x)); }
 #if BCU_HAS_F64
-BCU_FN double sin(double x) { return detail::sin_impl(x); }
-BCU_FN double cos(double x) { return detail::cos_impl(x); }
-BCU_FN double tan(double x) { return detail::tan_impl(x); }
+BCU_FN double sin(double x) { return detail::sin_of(x, detail::trig_reduce(x)); }
+BCU_FN double cos(double x) { return detail::cos_of(x, detail::trig_reduce(x)); }
+BCU_FN double tan(double x) { return detail::tan_of(x, detail::trig_reduce(x)); }
 #endif
+
+// The same, with the same bounds, for |x| <= near_limit only (NaN allowed): 1.6 (f32) to 5 (f64) times as fast, for
+// loops that look at their tile first. Beyond the limit the result means nothing.
+template <class T>
+BCU_FN T near_limit() {
+  return T(1 << 20);
+}
+template <class T>
+BCU_FN T sin_near(T x) {
+  return detail::sin_of(x, detail::trig_reduce_near(x));
+}
+template <class T>
+BCU_FN T cos_near(T x) {
+  return detail::cos_of(x, detail::trig_reduce_near(x));
+}
+template <class T>
+BCU_FN T tan_near(T x) {
+  return detail::tan_of(x, detail::trig_reduce_near(x));
+}
 
 }  // namespace baracuda::math

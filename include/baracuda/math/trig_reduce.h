@@ -164,4 +164,26 @@ BCU_FN TrigReduced<double> trig_reduce(double angle) {
 }
 #endif
 
+#if BCU_HAS_F64
+// Arguments up to near_limit: x - n pi/2 with pi/2 in parts of 33 bits, whose products with n are exact (Cody and
+// Waite).
+BCU_FN TrigReduced<double> trig_reduce_near(double x) {
+  double n = rint(x * 0.6366197723675814);
+  Pair<double> s = two_sum(x - n * 0x1.921fb54400000p+0, -(n * 0x1.0b4611a600000p-34));
+  Pair<double> r = fast_two_sum(s.hi, s.lo - n * 2.0222662487959506e-21);
+  return {r.hi, r.lo, quadrant_of(n)};
+}
+#endif
+
+#if BCU_HAS_F64 && !defined(__CUDACC__)
+BCU_FN TrigReduced<float> trig_reduce_near(float angle) {
+  double x = angle, n = rint(x * 0.6366197723675814);
+  double r = (x - n * 0x1.921fb54400000p+0) - n * 6.077100506506192e-11;
+  float hi = float(r);
+  return {hi, float(r - hi), float(quadrant_of(n))};
+}
+#else
+BCU_FN TrigReduced<float> trig_reduce_near(float x) { return trig_reduce(x); }
+#endif
+
 }  // namespace baracuda::math::detail
