@@ -67,15 +67,18 @@ struct Judge {
     for (Element e : q.reads) {
       if (e == q.element || row.convertible.has(e)) continue;
       refuse(Code::ElementKind, "element", name(e),
-             row.convertible.empty() ? std::string("the same element for all inputs") : "one of " + names_of(row.convertible),
+             row.convertible.empty() ? std::string("the same element for all inputs")
+                                     : "one of " + names_of(row.convertible),
              "cast this input first");
     }
   }
 
   void layout() {
-    if (q.rank > row.max_rank) refuse(Code::Rank, "rank", std::to_string(q.rank), "at most " + std::to_string(row.max_rank));
+    if (q.rank > row.max_rank)
+      refuse(Code::Rank, "rank", std::to_string(q.rank), "at most " + std::to_string(row.max_rank));
     if ((row.flags & kContiguous) && !q.contiguous)
-      refuse(Code::Layout, "layout", "any strides", "contiguous tensors", "promise it: select(..., layout=\"contiguous\")");
+      refuse(Code::Layout, "layout", "any strides", "contiguous tensors",
+             "promise it: select(..., layout=\"contiguous\")");
     if (row.alignment > 1 && q.alignment < row.alignment)
       refuse(Code::Alignment, "alignment", std::to_string(q.alignment), std::to_string(row.alignment) + " bytes",
              "promise it: select(..., alignment=" + std::to_string(row.alignment) + ")");
@@ -85,12 +88,15 @@ struct Judge {
     const Preference& p = q.preference;
     const Guarantee& g = row.guarantee;
     if (p.deterministic && !g.deterministic) refuse(Code::Deterministic, "preference.deterministic", "True", "False");
-    if (p.batch_invariant && !g.batch_invariant) refuse(Code::BatchInvariant, "preference.batch_invariant", "True", "False");
+    if (p.batch_invariant && !g.batch_invariant)
+      refuse(Code::BatchInvariant, "preference.batch_invariant", "True", "False");
     if (g.math != MathPrecision::Ieee && p.math != g.math)
-      refuse(Code::MathPrecision, "preference.math_precision", "ieee", "reduced precision", "ask for this math_precision");
+      refuse(Code::MathPrecision, "preference.math_precision", "ieee", "reduced precision",
+             "ask for this math_precision");
     double promised = g.bound.kind == BoundKind::Exact ? 0.5 : g.bound.c;
     if (promised > p.max_error)
-      refuse(Code::MaxError, "preference.max_error", std::to_string(p.max_error), "at least " + std::to_string(promised));
+      refuse(Code::MaxError, "preference.max_error", std::to_string(p.max_error),
+             "at least " + std::to_string(promised));
   }
 
   void problem() {

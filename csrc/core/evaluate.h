@@ -1,4 +1,5 @@
-// The one evaluator: can_implement asks one row, select takes the best accepted row, capabilities() asks with wildcards.
+// The one evaluator: can_implement asks one row, select takes the best accepted row, capabilities() asks with
+// wildcards.
 #pragma once
 #include <limits>
 #include <string>

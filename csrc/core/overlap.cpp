@@ -106,8 +106,8 @@ Overlap self_overlap(const TensorView& t) {
     reach += steps[i].stride * steps[i].count;
   }
   if (nested) return Overlap::None;
-  // Two indices collide when a difference vector d, |d_k| <= count_k, not zero, has sum d_k * stride_k = 0. Fix the first
-  // non-zero difference to be positive in dimension k and shift the others by their count.
+  // Two indices collide when a difference vector d, |d_k| <= count_k, not zero, has sum d_k * stride_k = 0. Fix the
+  // first non-zero difference to be positive in dimension k and shift the others by their count.
   bool unsure = false;
   for (int k = 0; k < n; ++k) {
     Equation eq;

@@ -10,7 +10,8 @@ namespace {
 
 std::string shape_text(const TensorView& t) {
   std::string out = "(";
-  for (int i = 0; i < t.rank; ++i) out += std::to_string(t.shape[i]) + (i + 1 < t.rank || t.rank == 1 ? "," : "") + (i + 1 < t.rank ? " " : "");
+  for (int i = 0; i < t.rank; ++i)
+    out += std::to_string(t.shape[i]) + (i + 1 < t.rank || t.rank == 1 ? "," : "") + (i + 1 < t.rank ? " " : "");
   return out + ")";
 }
 
@@ -25,7 +26,9 @@ std::string dim_text(const Signature& s, const DimExpr& d) {
 
 std::string shape_text(const Signature& s, const Slot& slot) {
   std::string out = "(";
-  for (int i = 0; i < slot.rank; ++i) out += dim_text(s, slot.dims[i]) + (i + 1 < slot.rank || slot.rank == 1 ? "," : "") + (i + 1 < slot.rank ? " " : "");
+  for (int i = 0; i < slot.rank; ++i)
+    out +=
+        dim_text(s, slot.dims[i]) + (i + 1 < slot.rank || slot.rank == 1 ? "," : "") + (i + 1 < slot.rank ? " " : "");
   return out + ")";
 }
 
@@ -41,8 +44,8 @@ struct Checker {
   Refusals& out;
 
   // Returns true when checking should stop.
-  bool refuse(Code code, std::string field, std::string got, std::string want, std::string hint = "", int64_t needed = -1,
-              int64_t actual = -1) {
+  bool refuse(Code code, std::string field, std::string got, std::string want, std::string hint = "",
+              int64_t needed = -1, int64_t actual = -1) {
     out.push_back({code, std::move(field), std::move(got), std::move(want), std::move(hint), needed, actual});
     return !all;
   }
@@ -60,7 +63,8 @@ struct Checker {
         int64_t got = symbols[d.symbol] = call.views[k].shape[i];
         const Symbol& symbol = s.symbols[d.symbol];
         if (got > symbol.max &&
-            refuse(Code::Dim, slot_name(s, k), symbol.name + " = " + std::to_string(got), "at most " + std::to_string(symbol.max),
+            refuse(Code::Dim, slot_name(s, k), symbol.name + " = " + std::to_string(got),
+                   "at most " + std::to_string(symbol.max),
                    "select a plan with a larger bc.Dim(\"" + symbol.name + "\", max=...)", symbol.max, got))
           return true;
       }
@@ -71,8 +75,9 @@ struct Checker {
       const TensorView& t = call.views[k];
       bool same = t.rank == slot.rank;
       for (int i = 0; same && i < slot.rank; ++i) same = t.shape[i] == slot.dims[i].eval(symbols);
-      if (!same && refuse(t.rank == slot.rank ? Code::Shape : Code::Rank, slot_name(s, k), "shape " + shape_text(t),
-                          "shape " + shape_text(s, slot), "pass a tensor of the planned shape, or select a plan for this one"))
+      if (!same &&
+          refuse(t.rank == slot.rank ? Code::Shape : Code::Rank, slot_name(s, k), "shape " + shape_text(t),
+                 "shape " + shape_text(s, slot), "pass a tensor of the planned shape, or select a plan for this one"))
         return true;
     }
     return false;
@@ -84,9 +89,8 @@ struct Checker {
       const Slot& slot = s.slots[k];
       if (!s.params[slot.param].present) continue;
       const TensorView& t = call.views[k];
-      if (t.element != slot.element &&
-          refuse(Code::ElementKind, slot_name(s, k), name(t.element), name(slot.element),
-                 "cast it, or select a plan whose descriptor has this element"))
+      if (t.element != slot.element && refuse(Code::ElementKind, slot_name(s, k), name(t.element), name(slot.element),
+                                              "cast it, or select a plan whose descriptor has this element"))
         return true;
       if (t.device != plan.row.backend &&
           refuse(Code::Device, slot_name(s, k), name(t.device), name(plan.row.backend), "move it to the plan's device"))
@@ -95,7 +99,8 @@ struct Checker {
           refuse(Code::ReadOnly, slot_name(s, k), "a read-only tensor", "a writable one",
                  "pass a writable output; legacy DLPack capsules and jax arrays are always read-only"))
         return true;
-      if (!t.data && t.numel() != 0 && refuse(Code::NullData, slot_name(s, k), "no data", "a tensor with memory")) return true;
+      if (!t.data && t.numel() != 0 && refuse(Code::NullData, slot_name(s, k), "no data", "a tensor with memory"))
+        return true;
       int64_t need = std::max<int64_t>(plan.row.alignment, size_of(t.element));
       if (reinterpret_cast<uintptr_t>(t.data) % need != 0 &&
           refuse(Code::Misaligned, slot_name(s, k), "address not a multiple of " + std::to_string(need),
@@ -113,8 +118,9 @@ struct Checker {
       const TensorView& out_view = call.views[o];
       if (!is_contiguous(out_view)) {
         Overlap self = self_overlap(out_view);
-        if (self != Overlap::None && refuse(Code::SelfOverlap, slot_name(s, o), "a view whose elements share memory",
-                                            "one byte range per element", "pass an output without zero or overlapping strides"))
+        if (self != Overlap::None &&
+            refuse(Code::SelfOverlap, slot_name(s, o), "a view whose elements share memory",
+                   "one byte range per element", "pass an output without zero or overlapping strides"))
           return true;
       }
       Extent mine = extent(out_view);
@@ -126,9 +132,11 @@ struct Checker {
         if (found == Overlap::None) continue;
         bool in_place = found == Overlap::Identical && (plan.row.flags & kInPlaceSafe) && s.slots[i].role == Role::In;
         if (in_place) continue;
-        std::string how = found == Overlap::Identical ? "the same memory as " : found == Overlap::Partial ? "memory that overlaps "
-                                                                                                          : "memory that may overlap ";
-        std::string want = (plan.row.flags & kInPlaceSafe) ? "disjoint memory, or the identical view of an input" : "disjoint memory";
+        std::string how = found == Overlap::Identical ? "the same memory as "
+                          : found == Overlap::Partial ? "memory that overlaps "
+                                                      : "memory that may overlap ";
+        std::string want =
+            (plan.row.flags & kInPlaceSafe) ? "disjoint memory, or the identical view of an input" : "disjoint memory";
         if (refuse(Code::Overlap, slot_name(s, o), how + slot_name(s, i), want, "pass a separate output")) return true;
       }
     }
@@ -139,8 +147,8 @@ struct Checker {
     if (plan.workspace_size == 0) return false;
     if (call.workspace_bytes < plan.workspace_size || !call.workspace)
       return refuse(Code::Workspace, "workspace", std::to_string(call.workspace_bytes) + " bytes",
-                    std::to_string(plan.workspace_size) + " bytes",
-                    "pass a uint8 tensor of plan.workspace_size bytes", plan.workspace_size, call.workspace_bytes);
+                    std::to_string(plan.workspace_size) + " bytes", "pass a uint8 tensor of plan.workspace_size bytes",
+                    plan.workspace_size, call.workspace_bytes);
     if (reinterpret_cast<uintptr_t>(call.workspace) % kWorkspaceAlignment)
       return refuse(Code::WorkspaceAlignment, "workspace", "address not a multiple of 64", "64-byte alignment",
                     "bc.empty(plan.workspace_size, \"u8\") is aligned", kWorkspaceAlignment);

@@ -1,4 +1,5 @@
-// Why something cannot be done: enumerated codes (API, docs/errors.md) with the field, what came, what is wanted, what to do.
+// Why something cannot be done: enumerated codes (API, docs/errors.md) with the field, what came, what is wanted, what
+// to do.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,20 +7,25 @@
 
 namespace baracuda {
 
-#define BCU_REFUSALS(X)                                                                                              \
-  X(Op, "op") X(Direction, "direction") X(Backend, "backend") X(NotBuilt, "not_built") X(NoDevice, "no_device")      \
-  X(Arch, "arch") X(ElementKind, "element") X(AuxElement, "aux_element") X(Rank, "rank") X(Layout, "layout")         \
-  X(Alignment, "alignment") X(Sku, "sku") X(Deterministic, "deterministic") X(BatchInvariant, "batch_invariant")     \
-  X(MathPrecision, "math_precision") X(MaxError, "max_error") X(WorkspaceLimit, "workspace_limit")                   \
-  X(Problem, "problem")                                                                                              \
-  X(MissingArgument, "missing_argument") X(UnknownArgument, "unknown_argument") X(Shape, "shape") X(Dim, "dim")      \
-  X(Device, "device") X(ReadOnly, "read_only") X(Overlap, "overlap") X(SelfOverlap, "self_overlap")                  \
-  X(Workspace, "workspace") X(WorkspaceAlignment, "workspace_alignment") X(ListLength, "list_length")                \
-  X(ScalarKind, "scalar") X(Misaligned, "misaligned") X(NullData, "null_data")                                       \
-  X(NotATensor, "not_a_tensor") X(ByteOrder, "byte_order") X(Strides, "strides") X(Masked, "masked")                 \
-  X(RequiresGrad, "requires_grad") X(Conjugate, "conjugate") X(Negative, "negative") X(Sparse, "sparse")             \
-  X(Meta, "meta") X(Capsule, "capsule") X(Stream, "stream")                                                          \
-  X(IndexRange, "index_out_of_range") X(IntegerDivision, "integer_division") X(LaunchFailed, "launch_failed")
+#define BCU_REFUSALS(X)                                                                                             \
+  X(Op, "op")                                                                                                       \
+  X(Direction, "direction") X(Backend, "backend") X(NotBuilt, "not_built") X(NoDevice, "no_device") X(Arch, "arch") \
+      X(ElementKind, "element") X(AuxElement, "aux_element") X(Rank, "rank") X(Layout, "layout")                    \
+          X(Alignment, "alignment") X(Sku, "sku") X(Deterministic, "deterministic")                                 \
+              X(BatchInvariant, "batch_invariant") X(MathPrecision, "math_precision") X(MaxError, "max_error")      \
+                  X(WorkspaceLimit, "workspace_limit") X(Problem, "problem") X(MissingArgument, "missing_argument") \
+                      X(UnknownArgument, "unknown_argument") X(Shape, "shape") X(Dim, "dim") X(Device, "device")    \
+                          X(ReadOnly, "read_only") X(Overlap, "overlap") X(SelfOverlap, "self_overlap")             \
+                              X(Workspace, "workspace") X(WorkspaceAlignment, "workspace_alignment")                \
+                                  X(ListLength, "list_length") X(ScalarKind, "scalar") X(Misaligned, "misaligned")  \
+                                      X(NullData, "null_data") X(NotATensor, "not_a_tensor")                        \
+                                          X(ByteOrder, "byte_order") X(Strides, "strides") X(Masked, "masked")      \
+                                              X(RequiresGrad, "requires_grad") X(Conjugate, "conjugate")            \
+                                                  X(Negative, "negative") X(Sparse, "sparse") X(Meta, "meta")       \
+                                                      X(Capsule, "capsule") X(Stream, "stream")                     \
+                                                          X(IndexRange, "index_out_of_range")                       \
+                                                              X(IntegerDivision, "integer_division")                \
+                                                                  X(LaunchFailed, "launch_failed")
 
 enum class Code : uint8_t {
 #define X(code, text) code,

@@ -16,9 +16,9 @@ BCU_API const char* family_of(int32_t index);
 struct BackendState {
   bool built = false;
   bool present = false;
-  int32_t arch = 0;     // cpu: 2, 3, 4 for x86-64-v2.., 5 with VNNI and BF16; cuda: 80, 90
-  std::string level;    // "v4"
-  std::string reason;   // why it is not usable
+  int32_t arch = 0;    // cpu: 2, 3, 4 for x86-64-v2.., 5 with VNNI and BF16; cuda: 80, 90
+  std::string level;   // "v4"
+  std::string reason;  // why it is not usable
 };
 BCU_API const BackendState& backend_state(Backend backend);
 constexpr const char* name(Backend b) { return b == Backend::Cpu ? "cpu" : b == Backend::Cuda ? "cuda" : "metal"; }

@@ -24,19 +24,32 @@ double half_to_double(uint16_t h) {
 template <class To>
 To read_as(Element e, const void* p) {
   switch (e) {
-    case Element::Bool: return read<uint8_t>(p) != 0;
-    case Element::U8: return static_cast<To>(read<uint8_t>(p));
-    case Element::U16: return static_cast<To>(read<uint16_t>(p));
-    case Element::U32: return static_cast<To>(read<uint32_t>(p));
-    case Element::U64: return static_cast<To>(read<uint64_t>(p));
-    case Element::I8: return static_cast<To>(read<int8_t>(p));
-    case Element::I16: return static_cast<To>(read<int16_t>(p));
-    case Element::I32: return static_cast<To>(read<int32_t>(p));
-    case Element::I64: return static_cast<To>(read<int64_t>(p));
-    case Element::F16: return static_cast<To>(half_to_double(read<uint16_t>(p)));
-    case Element::BF16: return static_cast<To>(std::bit_cast<float>(uint32_t(read<uint16_t>(p)) << 16));
-    case Element::F32: return static_cast<To>(read<float>(p));
-    default: return static_cast<To>(read<double>(p));
+    case Element::Bool:
+      return read<uint8_t>(p) != 0;
+    case Element::U8:
+      return static_cast<To>(read<uint8_t>(p));
+    case Element::U16:
+      return static_cast<To>(read<uint16_t>(p));
+    case Element::U32:
+      return static_cast<To>(read<uint32_t>(p));
+    case Element::U64:
+      return static_cast<To>(read<uint64_t>(p));
+    case Element::I8:
+      return static_cast<To>(read<int8_t>(p));
+    case Element::I16:
+      return static_cast<To>(read<int16_t>(p));
+    case Element::I32:
+      return static_cast<To>(read<int32_t>(p));
+    case Element::I64:
+      return static_cast<To>(read<int64_t>(p));
+    case Element::F16:
+      return static_cast<To>(half_to_double(read<uint16_t>(p)));
+    case Element::BF16:
+      return static_cast<To>(std::bit_cast<float>(uint32_t(read<uint16_t>(p)) << 16));
+    case Element::F32:
+      return static_cast<To>(read<float>(p));
+    default:
+      return static_cast<To>(read<double>(p));
   }
 }
 

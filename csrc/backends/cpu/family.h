@@ -1,5 +1,5 @@
-// How a family's cpu.cpp hands its kernels to the loader: one kernel per cpu row, found by the row's tag at compile time.
-// A row whose CpuKernel<Tag> nobody wrote does not compile.
+// How a family's cpu.cpp hands its kernels to the loader: one kernel per cpu row, found by the row's tag at compile
+// time. A row whose CpuKernel<Tag> nobody wrote does not compile.
 #pragma once
 #include <array>
 #include <tuple>
@@ -33,9 +33,9 @@ constexpr std::array<Kernel, sizeof...(Tags)> cpu_kernels(const std::tuple<RowOf
 }  // namespace baracuda
 
 // At the end of csrc/ops/<family>/cpu.cpp, inside no namespace.
-#define BCU_CPU_FAMILY(name)                                                                                        \
-  namespace baracuda::name {                                                                                        \
-  static constexpr auto kCpuKernels = ::baracuda::cpu_kernels(kTable);                                              \
-  extern const ::baracuda::FamilyKernels kCpuFamily;                                                                \
-  constinit const ::baracuda::FamilyKernels kCpuFamily = {#name, kCpuKernels.data(), (int32_t)kCpuKernels.size()};  \
+#define BCU_CPU_FAMILY(name)                                                                                       \
+  namespace baracuda::name {                                                                                       \
+  static constexpr auto kCpuKernels = ::baracuda::cpu_kernels(kTable);                                             \
+  extern const ::baracuda::FamilyKernels kCpuFamily;                                                               \
+  constinit const ::baracuda::FamilyKernels kCpuFamily = {#name, kCpuKernels.data(), (int32_t)kCpuKernels.size()}; \
   }

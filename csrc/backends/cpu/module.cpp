@@ -1,8 +1,8 @@
 // The one exported entry of a CPU level's module: the kernels of every family, compiled for that level.
 #include "backends/cpu/module.h"
 
-#define BCU_FAMILY(name) \
-  namespace baracuda::name { \
+#define BCU_FAMILY(name)                             \
+  namespace baracuda::name {                         \
   extern const ::baracuda::FamilyKernels kCpuFamily; \
   }
 #include "families.inc"

@@ -14,19 +14,18 @@ template <class Gate>
 struct Backward {};
 
 template <class Gate>
-constexpr auto forward(const char* op) {
-  return row<Forward<Gate>>(op).name("tiled").takes(kFloats).attrs_of<GatedAttrs>().in_place();
+constexpr auto forward_row(const char* op) {
+  return row<Forward<Gate>>(op).name("tiled").takes(kFloats).template attrs_of<GatedAttrs>().in_place();
 }
 template <class Gate>
-constexpr auto backward(const char* op) {
-  return row<Backward<Gate>>(op).backward().name("tiled").takes(kFloats).attrs_of<GatedAttrs>().in_place();
+constexpr auto backward_row(const char* op) {
+  return row<Backward<Gate>>(op).backward().name("tiled").takes(kFloats).template attrs_of<GatedAttrs>().in_place();
 }
 
-inline constexpr auto kTable = table(
-    forward<Glu>("glu").ulp(3), forward<ReGlu>("reglu").ulp(1), forward<SwiGlu>("swiglu").ulp(4),
-    forward<GeGlu>("geglu").sum(4),
-    backward<Glu>("glu").sum(6), backward<ReGlu>("reglu").ulp(1), backward<SwiGlu>("swiglu").sum(6),
-    backward<GeGlu>("geglu").sum(6));
+inline constexpr auto kTable =
+    table(forward_row<Glu>("glu").ulp(3), forward_row<ReGlu>("reglu").ulp(1), forward_row<SwiGlu>("swiglu").ulp(4),
+          forward_row<GeGlu>("geglu").sum(4), backward_row<Glu>("glu").sum(6), backward_row<ReGlu>("reglu").ulp(1),
+          backward_row<SwiGlu>("swiglu").sum(6), backward_row<GeGlu>("geglu").sum(6));
 
 inline constexpr auto kRows = rows_of(kTable);
 

@@ -1,0 +1,115 @@
+"""Writes the files that are derived from specs and tables; `--check` says whether they are stale.
+
+python/baracuda/_index.py   which module holds which descriptor, functional function and op
+python/baracuda/functional.pyi   the functions' signatures for type checkers and editors
+docs/skus.md   the SKU tables
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "baracuda"
+
+
+def bootstrap() -> None:
+    """An index must exist for the package to be imported at all."""
+    if not (PACKAGE / "_index.py").exists():
+        (PACKAGE / "_index.py").write_text("DESCRIPTORS: dict[str, str] = {}\nFUNCTIONS: dict[str, str] = {}\nOPS: dict[str, str] = {}\n")
+
+
+def families() -> list[ModuleType]:
+    import baracuda.ops
+
+    names = sorted(m.name for m in pkgutil.iter_modules(baracuda.ops.__path__) if not m.name.endswith("_ref"))
+    return [import_module(f"baracuda.ops.{n}") for n in names]
+
+
+def index_text(modules: list[ModuleType]) -> str:
+    from baracuda.spec import Descriptor
+
+    tables: dict[str, dict[str, str]] = {"DESCRIPTORS": {}, "FUNCTIONS": {}, "OPS": {}}
+    for module in modules:
+        for name, value in vars(module).items():
+            if name.startswith("_"):
+                continue
+            mine = getattr(value, "__module__", None) == module.__name__
+            if mine and inspect.isclass(value) and issubclass(value, Descriptor) and hasattr(value, "plan_class"):
+                tables["DESCRIPTORS"][name] = module.__name__
+            elif is_functional(value, module):
+                tables["FUNCTIONS"][name] = module.__name__
+        for op in getattr(module, "OPS", ()):
+            tables["OPS"][op.name] = module.__name__
+    lines = ['"""Which module holds what; written by ci/generate.py."""', ""]
+    for title, table in tables.items():
+        lines.append(f"{title}: dict[str, str] = {{")
+        lines += [f'    "{k}": "{v}",' for k, v in sorted(table.items())]
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def is_functional(value: object, module: ModuleType) -> bool:
+    """A Function, or a plain function marked with @composite, that this module defines."""
+    from baracuda.op import Function
+
+    if isinstance(value, Function):
+        return getattr(value, "defined_in", module.__name__) == module.__name__
+    return getattr(value, "is_functional", False) and getattr(value, "defined_in", None) == module.__name__
+
+
+def stub_text(modules: list[ModuleType]) -> str:
+    lines = ['"""Written by ci/generate.py."""', "", "from typing import Any", ""]
+    for module in modules:
+        for name, value in sorted(vars(module).items()):
+            if name.startswith("_") or not is_functional(value, module):
+                continue
+            parts, starred = [], False
+            for p in inspect.signature(value).parameters.values():
+                if p.kind is p.KEYWORD_ONLY and not starred:
+                    parts.append("*")
+                    starred = True
+                prefix = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+                parts.append(f"{prefix}{p.name}: Any" + (" = ..." if p.default is not p.empty else ""))
+            lines.append(f"def {name}({', '.join(parts)}) -> Any: ...")
+    return "\n".join(lines) + "\n"
+
+
+def skus_text(modules: list[ModuleType]) -> str:
+    from baracuda.capability import capabilities
+
+    lines = ["# SKU tables", "", "Written by `ci/generate.py` from `csrc/ops/*/skus.h`. The meaning of a bound is in",
+             "[guarantees](guarantees.md); elements, layouts and flags are what selection itself reads.", ""]
+    for module in modules:
+        lines += [f"## {module.__name__.rpartition('.')[2]}", ""]
+        for op in module.OPS:
+            lines += [f"### `{op.name}`", "", op.summary, "", capabilities(op.name).to_markdown(), ""]
+    # The state of a row is a fact of a machine, not of the table.
+    return "\n".join(line.rsplit(" | ", 1)[0] + " |" if line.startswith("|") and line.count("|") == 7 else line for line in lines) + "\n"
+
+
+def main() -> int:
+    check = "--check" in sys.argv[1:]
+    sys.path.insert(0, str(PACKAGE.parent))
+    bootstrap()
+    modules = families()
+    wanted = {PACKAGE / "_index.py": index_text(modules), PACKAGE / "functional.pyi": stub_text(modules), ROOT / "docs" / "skus.md": skus_text(modules)}
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    if check:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is stale: run python ci/generate.py")
+        return 1 if stale else 0
+    for path in stale:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(wanted[path])
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+#include "bindings/error.h"
+
+namespace baracuda::bindings {
+namespace {
+
+PyObject* error_factory = nullptr;
+
+PyObject* text(const std::string& s) {
+  return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
+}
+
+std::string tensor_name(const PlanCore& plan, int slot) {
+  if (slot < 0 || slot >= static_cast<int>(plan.signature.slots.size())) return "";
+  return plan.signature.params[plan.signature.slots[slot].param].name;
+}
+
+}  // namespace
+
+PyObject* refusal_tuple(const Refusal& r) {
+  return Py_BuildValue("(sNNNNLL)", name(r.code), text(r.field), text(r.got), text(r.want), text(r.hint),
+                       static_cast<long long>(r.needed), static_cast<long long>(r.actual));
+}
+
+PyObject* refusals_list(const Refusals& refusals) {
+  PyObject* list = PyList_New(0);
+  for (const Refusal& r : refusals) {
+    PyObject* tuple = refusal_tuple(r);
+    if (!tuple || PyList_Append(list, tuple) < 0) {
+      Py_XDECREF(tuple);
+      Py_DECREF(list);
+      return nullptr;
+    }
+    Py_DECREF(tuple);
+  }
+  return list;
+}
+
+PyObject* raise_refusals(const Refusals& refusals, PyObject* plan) {
+  PyObject* list = refusals_list(refusals);
+  PyObject* error = list ? PyObject_CallFunctionObjArgs(error_factory, list, plan ? plan : Py_None, nullptr) : nullptr;
+  Py_XDECREF(list);
+  if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  Py_XDECREF(error);
+  return nullptr;
+}
+
+PyObject* raise_refusal(Refusal refusal, PyObject* plan) { return raise_refusals({std::move(refusal)}, plan); }
+
+PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failure, PyObject* object) {
+  std::string field = tensor_name(plan, failure.tensor);
+  std::string at = failure.position >= 0 ? " at element " + std::to_string(failure.position) : "";
+  switch (status) {
+    case Status::IndexOutOfRange:
+      return raise_refusal({Code::IndexRange, field, "index " + std::to_string(failure.value) + at,
+                            "0 <= index < " + std::to_string(failure.limit),
+                            "check the indices against the indexed dimension's size", failure.limit, failure.value},
+                           object);
+    case Status::IntegerDivision:
+      return raise_refusal({Code::IntegerDivision, field, "an integer divisor of zero" + at, "non-zero divisors",
+                            "mask the zeros first, or divide as floats"},
+                           object);
+    default:
+      return raise_refusal({Code::LaunchFailed, field, "status " + std::to_string(static_cast<int>(status)), "0",
+                            "please report this call"},
+                           object);
+  }
+}
+
+PyObject* set_error_factory(PyObject*, PyObject* factory) {
+  Py_INCREF(factory);
+  Py_XSETREF(error_factory, factory);
+  Py_RETURN_NONE;
+}
+
+}  // namespace baracuda::bindings

@@ -1,0 +1,38 @@
+// Tensors of any framework as TensorViews: NumPy by its struct, torch by DLPack's C exchange API, all others by
+// __dlpack__.
+#pragma once
+#include <Python.h>
+
+#include "core/launch.h"
+#include "core/refusal.h"
+
+namespace baracuda::bindings {
+
+// References that must outlive the views of one call.
+struct Keep {
+  static constexpr int kInline = 8;
+  PyObject* refs[kInline];
+  int n = 0;
+  PyObject* more = nullptr;  // a list, when there are more
+
+  Keep() = default;
+  Keep(const Keep&) = delete;
+  Keep& operator=(const Keep&) = delete;
+  ~Keep();
+  void add(PyObject* owned);
+};
+
+enum class Imported { Yes, Refused, PythonError };
+
+// Fills `view` from `object`. Refused: `why` says so, its field still empty. PythonError: an exception is set.
+Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Refusal& why);
+// Fills `scalar` from a Python or NumPy number, or from a 0-d tensor (whose address is kept and read at launch).
+Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep& keep, Refusal& why);
+
+bool is_torch_tensor(PyObject* object);
+// Tells torch's autograd that a tensor was written to.
+void bump_torch_version(PyObject* object);
+
+bool import_setup();  // called once by the module; false with an exception set
+
+}  // namespace baracuda::bindings

@@ -1,0 +1,350 @@
+#include "bindings/plan.h"
+
+#include <structmember.h>
+
+#include "bindings/bound.h"
+#include "bindings/error.h"
+
+namespace baracuda::bindings {
+
+PyTypeObject* plan_type = nullptr;
+
+namespace {
+
+// Below this many bytes a CPU kernel is shorter than giving the interpreter back and taking it again.
+constexpr int64_t kReleaseBytes = 64 * 1024;
+
+PyObject *name_workspace, *name_stream, *name_out;
+
+std::string arg_name(PlanObject* plan, int arg) { return PyUnicode_AsUTF8(plan->names[arg]); }
+
+int find_name(PlanObject* plan, PyObject* name) {
+  for (int i = 0; i < plan->n_args; ++i)
+    if (plan->names[i] == name) return i;
+  for (int i = 0; i < plan->n_args; ++i)
+    if (PyUnicode_Compare(plan->names[i], name) == 0) return i;
+  return -1;
+}
+
+std::string all_names(PlanObject* plan) {
+  std::string out;
+  for (int i = 0; i < plan->n_args; ++i) out += (i ? ", " : "") + arg_name(plan, i);
+  return out;
+}
+
+// Distributes positional and keyword arguments over the frame.
+bool collect(PlanObject* plan, Frame& f, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Refusal& why) {
+  if (nargs > plan->n_args) {
+    why = {Code::UnknownArgument, "", std::to_string(nargs) + " positional arguments",
+           "at most " + std::to_string(plan->n_args), "the signature is (" + all_names(plan) + ")"};
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < nargs; ++i) f.args[i] = args[i];
+  Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t k = 0; k < n_keywords; ++k) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
+    PyObject* value = args[nargs + k];
+    int at = find_name(plan, name);
+    if (at < 0 && PyUnicode_Compare(name, name_workspace) == 0) {
+      f.workspace = value == Py_None ? nullptr : value;
+      continue;
+    }
+    if (at < 0 && PyUnicode_Compare(name, name_stream) == 0) {
+      f.stream = value == Py_None ? nullptr : value;
+      continue;
+    }
+    if (at < 0 && plan->n_outputs == 1 && PyUnicode_Compare(name, name_out) == 0) at = plan->outputs[0];
+    if (at < 0 || f.args[at]) {
+      const char* given = PyUnicode_AsUTF8(name);
+      why = {Code::UnknownArgument, given ? given : "", at < 0 ? "an unknown argument" : "the argument twice",
+             "one of " + all_names(plan) + ", workspace, stream", "print(plan.signature) shows what run takes"};
+      return false;
+    }
+    f.args[at] = value;
+  }
+  return true;
+}
+
+Imported import_list(PlanObject* plan, Frame& f, const Param& param, PyObject* value, Refusal& why) {
+  PyObject* fast = PySequence_Fast(value, "");
+  if (!fast) {
+    PyErr_Clear();
+    why = {Code::NotATensor, param.name, Py_TYPE(value)->tp_name, "a list of tensors",
+           "pass one tensor per planned shape"};
+    return Imported::Refused;
+  }
+  f.keep.add(fast);
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+  if (n != param.count) {
+    why = {Code::ListLength, param.name, std::to_string(n) + " tensors", std::to_string(param.count),
+           "pass one tensor per planned shape"};
+    return Imported::Refused;
+  }
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    Imported done = import_tensor(PySequence_Fast_GET_ITEM(fast, i), f.views[param.first + i], f.keep, why);
+    if (done == Imported::Refused) why.field = param.name + "[" + std::to_string(i) + "]";
+    if (done != Imported::Yes) return done;
+  }
+  (void)plan;
+  return Imported::Yes;
+}
+
+Imported import_arg(PlanObject* plan, Frame& f, int arg, Refusal& why) {
+  const Signature& s = plan->core->signature;
+  PyObject* value = f.args[arg];
+  Imported done;
+  if (arg >= plan->n_tensors) {
+    const ScalarParam& scalar = s.scalars[plan->param_of[arg]];
+    Scalar& out = f.scalars[plan->param_of[arg]];
+    if (!value && scalar.has_default) {
+      out = scalar.value;
+      return Imported::Yes;
+    }
+    done = value ? import_scalar(value, scalar.kind, out, f.keep, why) : Imported::Refused;
+  } else {
+    const Param& param = s.params[plan->param_of[arg]];
+    if (value && param.variadic) return import_list(plan, f, param, value, why);
+    done = value ? import_tensor(value, f.views[param.first], f.keep, why) : Imported::Refused;
+  }
+  if (!value) why = {Code::MissingArgument, "", "nothing", "an argument", "the signature is (" + all_names(plan) + ")"};
+  if (done == Imported::Refused && why.field.empty()) why.field = arg_name(plan, arg);
+  return done;
+}
+
+Imported import_workspace(Frame& f, Refusal& why) {
+  if (!f.workspace) return Imported::Yes;
+  TensorView view;
+  Imported done = import_tensor(f.workspace, view, f.keep, why);
+  if (done == Imported::Refused) why.field = "workspace";
+  if (done != Imported::Yes) return done;
+  if (!is_contiguous(view) || view.read_only) {
+    why = {Code::Workspace, "workspace", "a strided or read-only tensor", "contiguous writable memory",
+           "bc.empty(plan.workspace_size, \"u8\")"};
+    return Imported::Refused;
+  }
+  f.call.workspace = view.data;
+  f.call.workspace_bytes = view.numel() * size_of(view.element);
+  return Imported::Yes;
+}
+
+Imported import_stream(PlanObject* plan, Frame& f, Refusal& why) {
+  if (!f.stream) return Imported::Yes;
+  bool zero = PyLong_CheckExact(f.stream) && PyObject_Not(f.stream) == 1;
+  why = {Code::Stream, "stream", zero ? "the integer 0" : Py_TYPE(f.stream)->tp_name, "None",
+         zero ? "0 is ambiguous (legacy or per-thread default stream): leave stream out, or name the stream"
+              : "a cpu plan has no stream: leave it out"};
+  (void)plan;
+  return Imported::Refused;
+}
+
+PyObject* result_of(PlanObject* plan, Frame& f) {
+  if (plan->n_outputs == 1) {
+    PyObject* out = f.args[plan->outputs[0]];
+    Py_INCREF(out);
+    return out;
+  }
+  PyObject* tuple = PyTuple_New(plan->n_outputs);
+  for (int i = 0; tuple && i < plan->n_outputs; ++i) {
+    PyObject* out = f.args[plan->outputs[i]];
+    Py_INCREF(out);
+    PyTuple_SET_ITEM(tuple, i, out);
+  }
+  return tuple;
+}
+
+void bump_versions(PlanObject* plan, Frame& f) {
+  for (int i = 0; i < plan->n_outputs; ++i) {
+    PyObject* out = f.args[plan->outputs[i]];
+    if (is_torch_tensor(out)) bump_torch_version(out);
+  }
+}
+
+PyObject* plan_run(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  auto* plan = reinterpret_cast<PlanObject*>(self);
+  Frame frame(plan);
+  Refusal why;
+  if (!collect(plan, frame, args, nargs, kwnames, why)) return raise_refusal(why, self);
+  return run_frame(plan, frame);
+}
+
+// can_implement's work: every refusal of a call as a list of tuples.
+PyObject* plan_check(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  auto* plan = reinterpret_cast<PlanObject*>(self);
+  Frame frame(plan);
+  Refusals refusals;
+  Refusal why;
+  if (!collect(plan, frame, args, nargs, kwnames, why)) {
+    refusals.push_back(why);
+  } else if (import_frame(plan, frame, true, refusals)) {
+    check_call(*plan->core, frame.call, true, refusals);
+  }
+  if (PyErr_Occurred()) return nullptr;
+  return refusals_list(refusals);
+}
+
+PyObject* plan_bind(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  auto* plan = reinterpret_cast<PlanObject*>(self);
+  Frame frame(plan);
+  Refusals refusals;
+  Refusal why;
+  if (!collect(plan, frame, args, nargs, kwnames, why)) return raise_refusal(why, self);
+  if (!import_frame(plan, frame, false, refusals) || !check_call(*plan->core, frame.call, false, refusals))
+    return PyErr_Occurred() ? nullptr : raise_refusals(refusals, self);
+  return make_bound(plan, frame);
+}
+
+PyObject* get_row(PyObject* self, void*) {
+  return PyLong_FromLong(reinterpret_cast<PlanObject*>(self)->core->row_index);
+}
+PyObject* get_workspace(PyObject* self, void*) {
+  return PyLong_FromLongLong(reinterpret_cast<PlanObject*>(self)->core->workspace_size);
+}
+PyObject* get_elements(PyObject* self, void*) {
+  const PlanCore& core = *reinterpret_cast<PlanObject*>(self)->core;
+  return Py_BuildValue("(ii)", static_cast<int>(core.element), static_cast<int>(core.aux));
+}
+PyObject* new_ref(PyObject* o) {
+  Py_INCREF(o);
+  return o;
+}
+PyObject* get_descriptor(PyObject* self, void*) { return new_ref(reinterpret_cast<PlanObject*>(self)->descriptor); }
+PyObject* get_origin(PyObject* self, void*) { return new_ref(reinterpret_cast<PlanObject*>(self)->origin); }
+PyObject* get_arguments(PyObject* self, void*) {
+  auto* plan = reinterpret_cast<PlanObject*>(self);
+  PyObject* tuple = PyTuple_New(plan->n_args);
+  for (int i = 0; tuple && i < plan->n_args; ++i) PyTuple_SET_ITEM(tuple, i, new_ref(plan->names[i]));
+  return tuple;
+}
+
+void plan_dealloc(PyObject* self) {
+  auto* plan = reinterpret_cast<PlanObject*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  for (int i = 0; i < plan->n_args; ++i) Py_XDECREF(plan->names[i]);
+  Py_XDECREF(plan->descriptor);
+  Py_XDECREF(plan->origin);
+  delete plan->core;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+template <class F>
+PyCFunction as_c(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
+
+PyMethodDef methods[] = {{"run", as_c(&plan_run), METH_FASTCALL | METH_KEYWORDS,
+                          "run(*tensors, *scalars, workspace=None, stream=None)\n--\n\nChecks the arguments, launches "
+                          "the kernel and returns the output(s)."},
+                         {"bind", as_c(&plan_bind), METH_FASTCALL | METH_KEYWORDS,
+                          "bind(*tensors, *scalars, workspace=None, stream=None)\n--\n\nFreezes the arguments and "
+                          "gives a callable with the lowest cost."},
+                         {"_check", as_c(&plan_check), METH_FASTCALL | METH_KEYWORDS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef getset[] = {
+    {"_row", get_row, nullptr, nullptr, nullptr},
+    {"_elements", get_elements, nullptr, nullptr, nullptr},
+    {"_origin", get_origin, nullptr, nullptr, nullptr},
+    {"workspace_size", get_workspace, nullptr, "Bytes of workspace that run needs; 0 means none.", nullptr},
+    {"descriptor", get_descriptor, nullptr, "The descriptor that this plan was selected for.", nullptr},
+    {"arguments", get_arguments, nullptr, "Names of run's arguments, in order.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&plan_dealloc)},
+                       {Py_tp_methods, methods},
+                       {Py_tp_getset, getset},
+                       {0, nullptr}};
+PyType_Spec spec = {
+    "baracuda._core.RawPlan", sizeof(PlanObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+}  // namespace
+
+Frame::Frame(const PlanObject* plan) {
+  size_t n = plan->core->signature.slots.size();
+  if (n > kInlineViews) {
+    many.resize(n);
+    views = many.data();
+  }
+  for (const Param& p : plan->core->signature.params)
+    if (!p.present) views[p.first].rank = -1, views[p.first].data = nullptr;
+  call.views = views;
+  call.scalars = scalars;
+}
+
+bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
+  Refusal why;
+  for (int i = 0; i < plan->n_args + 2; ++i) {
+    Imported done = i < plan->n_args    ? import_arg(plan, f, i, why)
+                    : i == plan->n_args ? import_workspace(f, why)
+                                        : import_stream(plan, f, why);
+    if (done == Imported::Yes) continue;
+    if (done == Imported::PythonError) return false;
+    refusals.push_back(why);
+    why = {};
+    if (!all) return false;
+  }
+  return refusals.empty();
+}
+
+bool launch_checked(PlanObject* plan, Frame& f) {
+  auto* self = reinterpret_cast<PyObject*>(plan);
+  Refusals refusals;
+  if (!check_call(*plan->core, f.call, false, refusals)) {
+    raise_refusals(refusals, self);
+    return false;
+  }
+  Failure failure;
+  Status status;
+  if (call_bytes(*plan->core, f.call) > kReleaseBytes) {
+    Py_BEGIN_ALLOW_THREADS status = launch(*plan->core, f.call, nullptr, &failure);
+    Py_END_ALLOW_THREADS
+  } else {
+    status = launch(*plan->core, f.call, nullptr, &failure);
+  }
+  if (status != Status::Ok) {
+    raise_status(*plan->core, status, failure, self);
+    return false;
+  }
+  bump_versions(plan, f);
+  return true;
+}
+
+PyObject* run_frame(PlanObject* plan, Frame& f) {
+  Refusals refusals;
+  if (!import_frame(plan, f, false, refusals))
+    return PyErr_Occurred() ? nullptr : raise_refusals(refusals, reinterpret_cast<PyObject*>(plan));
+  return launch_checked(plan, f) ? result_of(plan, f) : nullptr;
+}
+
+PyObject* make_plan(PyTypeObject* cls, PlanCore* core, PyObject* descriptor, PyObject* origin) {
+  auto* plan = reinterpret_cast<PlanObject*>(cls->tp_alloc(cls, 0));
+  if (!plan) {
+    delete core;
+    return nullptr;
+  }
+  plan->core = core;
+  plan->descriptor = new_ref(descriptor);
+  plan->origin = new_ref(origin);
+  const Signature& s = core->signature;
+  for (size_t p = 0; p < s.params.size(); ++p) {
+    if (!s.params[p].present) continue;
+    if (s.params[p].role != Role::In) plan->outputs[plan->n_outputs++] = plan->n_args;
+    plan->param_of[plan->n_args] = static_cast<int32_t>(p);
+    plan->names[plan->n_args++] = PyUnicode_InternFromString(s.params[p].name.c_str());
+  }
+  plan->n_tensors = plan->n_args;
+  for (size_t k = 0; k < s.scalars.size(); ++k) {
+    plan->param_of[plan->n_args] = static_cast<int32_t>(k);
+    plan->names[plan->n_args++] = PyUnicode_InternFromString(s.scalars[k].name.c_str());
+  }
+  return reinterpret_cast<PyObject*>(plan);
+}
+
+bool plan_setup(PyObject* module) {
+  name_workspace = PyUnicode_InternFromString("workspace");
+  name_stream = PyUnicode_InternFromString("stream");
+  name_out = PyUnicode_InternFromString("out");
+  plan_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return plan_type && PyModule_AddObjectRef(module, "RawPlan", reinterpret_cast<PyObject*>(plan_type)) == 0;
+}
+
+}  // namespace baracuda::bindings

@@ -1,0 +1,211 @@
+#include "bindings/tensor.h"
+
+#include <dlpack/dlpack.h>
+#include <structmember.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace baracuda::bindings {
+namespace {
+
+PyTypeObject* base_type = nullptr;
+
+struct TensorObject {
+  PyObject_HEAD TensorView view;
+  PyObject* owner;  // keeps the memory alive
+  int64_t nbytes;   // extent known to be valid from view.data on, or -1
+};
+
+constexpr size_t kHugePage = size_t(2) << 20;
+
+void free_memory(PyObject* capsule) { std::free(PyCapsule_GetPointer(capsule, "baracuda.memory")); }
+
+PyObject* allocate(PyObject*, PyObject* arg) {
+  long long nbytes = PyLong_AsLongLong(arg);
+  if (nbytes == -1 && PyErr_Occurred()) return nullptr;
+  if (nbytes < 0) return PyErr_Format(PyExc_ValueError, "allocate: got %lld bytes, want at least 0", nbytes);
+  bool large = size_t(nbytes) >= 4 * kHugePage;
+  size_t align = large ? kHugePage : 64;
+  size_t rounded = (size_t(nbytes) + align - 1) / align * align;
+  void* memory = std::aligned_alloc(align, rounded ? rounded : align);
+  if (!memory) return PyErr_NoMemory();
+  if (large) madvise(memory, rounded, MADV_HUGEPAGE);
+  PyObject* capsule = PyCapsule_New(memory, "baracuda.memory", &free_memory);
+  if (!capsule) std::free(memory);
+  return capsule;
+}
+
+bool read_sizes(PyObject* sequence, int64_t* out, int want, const char* what) {
+  PyObject* fast = PySequence_Fast(sequence, what);
+  if (!fast) return false;
+  bool ok = PySequence_Fast_GET_SIZE(fast) == want;
+  if (!ok) PyErr_Format(PyExc_ValueError, "%s: got %zd entries, want %d", what, PySequence_Fast_GET_SIZE(fast), want);
+  for (int i = 0; ok && i < want; ++i) {
+    out[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(fast, i));
+    ok = !(out[i] == -1 && PyErr_Occurred());
+  }
+  Py_DECREF(fast);
+  return ok;
+}
+
+// TensorBase(address, element, shape, strides, owner, nbytes, read_only); Python's bc.Tensor has the friendly
+// constructors.
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  unsigned long long address;
+  int element, read_only;
+  long long nbytes;
+  PyObject *shape, *strides, *owner;
+  if (!PyArg_ParseTuple(args, "KiOOOLp", &address, &element, &shape, &strides, &owner, &nbytes, &read_only))
+    return nullptr;
+  Py_ssize_t rank = PySequence_Size(shape);
+  if (rank < 0) return nullptr;
+  if (rank > kMaxRank) return PyErr_Format(PyExc_ValueError, "shape: got rank %zd, want at most 8", rank);
+  auto* self = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
+  if (!self) return nullptr;
+  self->view = TensorView{};
+  self->view.data = reinterpret_cast<void*>(address);
+  self->view.rank = static_cast<int32_t>(rank);
+  self->view.element = static_cast<Element>(element);
+  self->view.read_only = read_only;
+  self->nbytes = nbytes;
+  Py_INCREF(owner);
+  self->owner = owner;
+  if (!read_sizes(shape, self->view.shape, rank, "shape") ||
+      !read_sizes(strides, self->view.strides, rank, "strides")) {
+    Py_DECREF(self);
+    return nullptr;
+  }
+  return reinterpret_cast<PyObject*>(self);
+}
+
+int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<TensorObject*>(self)->owner);
+  Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+
+int tensor_clear(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<TensorObject*>(self)->owner);
+  return 0;
+}
+
+void tensor_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  tensor_clear(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* sizes_tuple(const int64_t* values, int n) {
+  PyObject* out = PyTuple_New(n);
+  for (int i = 0; out && i < n; ++i) PyTuple_SET_ITEM(out, i, PyLong_FromLongLong(values[i]));
+  return out;
+}
+
+const TensorView& view_of(PyObject* self) { return reinterpret_cast<TensorObject*>(self)->view; }
+
+PyObject* get_shape(PyObject* self, void*) { return sizes_tuple(view_of(self).shape, view_of(self).rank); }
+PyObject* get_strides(PyObject* self, void*) { return sizes_tuple(view_of(self).strides, view_of(self).rank); }
+PyObject* get_element(PyObject* self, void*) { return PyLong_FromLong(static_cast<int>(view_of(self).element)); }
+PyObject* get_address(PyObject* self, void*) { return PyLong_FromVoidPtr(view_of(self).data); }
+PyObject* get_read_only(PyObject* self, void*) { return PyBool_FromLong(view_of(self).read_only); }
+PyObject* get_extent(PyObject* self, void*) {
+  return PyLong_FromLongLong(reinterpret_cast<TensorObject*>(self)->nbytes);
+}
+PyObject* get_owner(PyObject* self, void*) {
+  PyObject* owner = reinterpret_cast<TensorObject*>(self)->owner;
+  Py_INCREF(owner);
+  return owner;
+}
+
+// What an exported capsule owns: the DLPack struct, its sizes, and a reference to the memory's owner.
+struct Export {
+  DLManagedTensorVersioned tensor;
+  int64_t sizes[2 * kMaxRank];
+};
+
+void delete_export(DLManagedTensorVersioned* m) {
+  PyGILState_STATE gil = PyGILState_Ensure();
+  Py_XDECREF(static_cast<PyObject*>(m->manager_ctx));
+  PyGILState_Release(gil);
+  delete reinterpret_cast<Export*>(m);
+}
+
+void drop_capsule(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) return;  // a consumer renamed it and owns the tensor now
+  auto* m = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+  m->deleter(m);
+}
+
+PyObject* tensor_dlpack(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
+  const TensorView& view = view_of(self);
+  auto* e = new Export{};
+  std::memcpy(e->sizes, view.shape, sizeof view.shape);
+  std::memcpy(e->sizes + kMaxRank, view.strides, sizeof view.strides);
+  DLManagedTensorVersioned& m = e->tensor;
+  m.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  m.flags = view.read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+  m.deleter = &delete_export;
+  m.manager_ctx = self;
+  Py_INCREF(self);
+  DLTensor& t = m.dl_tensor;
+  t.data = view.data;
+  t.device = {kDLCPU, 0};
+  t.ndim = view.rank;
+  t.dtype = {info(view.element).dl_code, info(view.element).dl_bits, 1};
+  t.shape = e->sizes;
+  t.strides = e->sizes + kMaxRank;
+  t.byte_offset = 0;
+  PyObject* capsule = PyCapsule_New(&m, "dltensor_versioned", &drop_capsule);
+  if (!capsule) delete_export(&m);
+  return capsule;
+}
+
+PyObject* tensor_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0); }
+
+PyGetSetDef getset[] = {{"shape", get_shape, nullptr, "Sizes of the dimensions.", nullptr},
+                        {"strides", get_strides, nullptr, "Strides in elements.", nullptr},
+                        {"_element", get_element, nullptr, nullptr, nullptr},
+                        {"address", get_address, nullptr, "Address of the first element.", nullptr},
+                        {"read_only", get_read_only, nullptr, "Whether writing is refused.", nullptr},
+                        {"_extent", get_extent, nullptr, nullptr, nullptr},
+                        {"_owner", get_owner, nullptr, nullptr, nullptr},
+                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef methods[] = {{"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&tensor_dlpack)),
+                          METH_FASTCALL | METH_KEYWORDS, "Exports the tensor as a versioned DLPack capsule."},
+                         {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "DLPack's (device type, device id)."},
+                         {nullptr, nullptr, 0, nullptr}};
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&tensor_new)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(&tensor_dealloc)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(&tensor_traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(&tensor_clear)},
+                       {Py_tp_getset, getset},
+                       {Py_tp_methods, methods},
+                       {0, nullptr}};
+PyType_Spec spec = {"baracuda._core.TensorBase", sizeof(TensorObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE, slots};
+PyMethodDef allocate_def = {"allocate", &allocate, METH_O,
+                            "64-byte aligned memory, owned by the capsule that is returned."};
+PyObject* capsule_address(PyObject*, PyObject* capsule) {
+  return PyLong_FromVoidPtr(PyCapsule_GetPointer(capsule, "baracuda.memory"));
+}
+PyMethodDef address_def = {"memory_address", &capsule_address, METH_O, "The address of memory from allocate()."};
+
+}  // namespace
+
+const TensorView* own_tensor(PyObject* object) {
+  if (!PyObject_TypeCheck(object, base_type)) return nullptr;
+  return &reinterpret_cast<TensorObject*>(object)->view;
+}
+
+bool tensor_setup(PyObject* module) {
+  base_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return base_type && PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(base_type)) == 0 &&
+         PyModule_AddObject(module, "allocate", PyCFunction_New(&allocate_def, nullptr)) == 0 &&
+         PyModule_AddObject(module, "memory_address", PyCFunction_New(&address_def, nullptr)) == 0;
+}
+
+}  // namespace baracuda::bindings

@@ -1,0 +1,65 @@
+"""baracuda: primitive tensor kernels behind one protocol, Descriptor -> Plan.select() -> can_implement() -> run()."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from baracuda import _core, _index
+from baracuda import errors as errors
+from baracuda.autograd import vjp
+from baracuda.capability import Capability, Device, capabilities, devices
+from baracuda.dims import Dim
+from baracuda.elements import Element
+from baracuda.errors import (
+    BackendUnavailableError,
+    BaracudaError,
+    BufferTooSmallError,
+    DeviceError,
+    IndexOutOfRangeError,
+    IntegerDivisionError,
+    InvalidProblemError,
+    MemoryLimitError,
+    MisalignedOperandError,
+    Refusal,
+    UnsupportedError,
+    WorkspaceTooSmallError,
+)
+from baracuda.plan import Explanation, KernelSku, Plan, PlanPreference, PrecisionGuarantee, Support, plan
+from baracuda.tensor import Tensor, TensorSpec, asarray, empty, from_dlpack, from_pointer, zeros
+from baracuda.threads import get_num_threads, set_num_threads
+
+if TYPE_CHECKING:
+    from baracuda import functional as functional
+
+__version__: str = _core.__version__
+
+__all__ = [
+    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capability", "Device", "DeviceError", "Dim",
+    "Element", "Explanation", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
+    "MemoryLimitError", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Refusal", "Support",
+    "Tensor", "TensorSpec", "UnsupportedError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
+    "devices", "empty", "errors", "from_dlpack", "from_pointer", "functional", "get_num_threads", "plan",
+    "set_num_threads", "vjp", "zeros",
+]  # fmt: skip
+
+_core.set_bundled_thread_runtime(str(Path(__file__).parent / "lib" / "fallback" / "libgomp.so.1"))
+
+
+def __getattr__(name: str) -> Any:
+    """Descriptors, plans and submodules are imported when first used: no op family is loaded by `import baracuda`."""
+    if name in ("functional", "testing", "info", "verify"):
+        return import_module(f"baracuda.{name}")
+    module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
+    if module is None:
+        raise AttributeError(f"module 'baracuda' has no attribute {name!r}")
+    found = getattr(import_module(module), name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
+    value = found.plan_class if name.endswith("Plan") else found
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    plans = [n.removesuffix("Descriptor") + "Plan" for n in _index.DESCRIPTORS if n.endswith("Descriptor")]
+    return sorted([*__all__, *_index.DESCRIPTORS, *plans])

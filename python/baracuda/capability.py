@@ -1,0 +1,129 @@
+"""What exists here: the SKU table as answers with three values, and the devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from baracuda import _core
+from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError, Refusal
+from baracuda.plan import KernelSku, PlanPreference, Support, make_sku, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_STATES = ("declared", "built", "present", "usable")
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One row of the SKU table and where it stands on this machine.
+
+    Attributes:
+        sku: The kernel.
+        elements: Elements that it takes.
+        state: "declared" (in the table), "built" (in this wheel), "present" (its device is here) or "usable" (it accepts
+            the question).
+        verified: "verified on device" (tests run it here and in CI), "emulated" or "compiled".
+        support: The evaluator's answer to the question: yes, no (with refusals) or depends.
+    """
+
+    sku: KernelSku
+    elements: tuple[Element, ...]
+    state: str
+    verified: str
+    support: Support
+
+
+class Capabilities(tuple[Capability, ...]):
+    """Rows that answer a capability question; `to_markdown()` makes a table."""
+
+    __slots__ = ()
+
+    def to_markdown(self) -> str:
+        """A table for people and docs."""
+        lines = ["| SKU | elements | bound | layout | in place | state |", "|---|---|---|---|---|---|"]
+        for c in self:
+            sku = c.sku
+            name = f"`{sku.op}` {sku.direction} {sku.backend} {sku.variant}"
+            layout = "contiguous" if sku.needs_contiguous else "any strides"
+            bound = str(sku.precision_guarantee).split(", ")[0]
+            in_place = "yes" if sku.in_place_safe else "no"
+            lines.append(f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {layout} | {in_place} | {c.state} |")
+        return "\n".join(lines)
+
+
+def capabilities(
+    op: str | None = None,
+    *,
+    direction: str | None = None,
+    element: Any = None,
+    device: str | None = None,
+    rank: int | None = None,
+    layout: str | None = None,
+    alignment: int = 0,
+    preference: PlanPreference | None = None,
+    state: str | None = None,
+) -> Capabilities:
+    """Asks the SKU table; what is left out is a wildcard. Works on every machine.
+
+    Args:
+        op: Op name, such as "softmax".
+        direction: "forward" or "backward".
+        element: Primary element.
+        device: "cpu", "cuda:0" or "metal".
+        rank: Rank of the tensors.
+        layout: "contiguous" if the caller can promise it.
+        alignment: Bytes of alignment that the caller can promise.
+        preference: Further demands.
+        state: Keep rows that are at least this far: "declared", "built", "present" or "usable".
+    """
+    if state is not None and state not in _STATES:
+        raise InvalidProblemError(f"state: got {state!r}, want one of {', '.join(_STATES)}.")
+    kind = None if element is None else Element.coerce(element)
+    wanted = preference or PlanPreference()
+    question = {
+        "op": op or "", "direction": direction or "any", "backend": (device or "any").split(":")[0],
+        "element": -1 if kind is None else int(kind), "aux": -1, "reads": [], "rank": -1 if rank is None else rank,
+        "contiguous": layout == "contiguous", "alignment": alignment, "attrs": None, "params": None,
+        "preference": wanted.packed(),
+    }  # fmt: skip
+    table = rows()
+    return Capabilities(
+        c for c in _answers(question, table, kind) if state is None or _STATES.index(c.state) >= _STATES.index(state)
+    )
+
+
+def _answers(question: dict[str, Any], table: tuple[dict[str, Any], ...], kind: Element | None) -> Iterator[Capability]:
+    for index, verdict, refusals, depends, _ in _core.evaluate(question):
+        row = table[index]
+        reasons = tuple(Refusal(*r) for r in refusals)
+        sku = make_sku(row, kind)
+        found = Support(("no", "depends", "yes")[verdict], reasons, tuple(depends), sku)
+        backend = _core.backend_state(row["backend"])
+        state = "present" if backend["present"] else "built" if backend["built"] else "declared"
+        if state == "present" and not reasons:
+            state = "usable"
+        verified = "verified on device" if row["backend"] == "cpu" else "emulated"
+        yield Capability(sku, tuple(Element(e) for e in row["elements"]), state, verified, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device, and why it cannot be used where it cannot."""
+
+    name: str
+    usable: bool
+    description: str
+
+
+def devices() -> tuple[Device, ...]:
+    """The devices of this machine, and the backends that have none, with the reason."""
+    out = []
+    for backend in ("cpu", "cuda", "metal"):
+        state = _core.backend_state(backend)
+        usable = bool(state["built"] and state["present"])
+        text = f"{_core.cpu_info()['model']}, kernels of level {state['level']}" if usable else state["reason"]
+        out.append(Device(backend, usable, text))
+    return tuple(out)

@@ -1,0 +1,96 @@
+"""Sizes that are known only when a plan runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from baracuda.errors import InvalidProblemError
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A size read from the tensors at run time, at most `max`; equal names are equal sizes.
+
+    `n * 2`, `n // 2` and `n + 1` give sizes that follow it.
+
+    Example:
+        >>> kv = Dim("kv", max=8192)
+    """
+
+    name: str
+    max: int
+    mul: int = 1
+    div: int = 1
+    add: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max, int) or self.max < 0:
+            raise InvalidProblemError(f"Dim({self.name!r}): got max={self.max!r}, want an int of at least 0.")
+
+    def __mul__(self, k: int) -> Dim:
+        return Dim(self.name, self.max, self.mul * k, self.div, self.add * k)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, k: int) -> Dim:
+        if self.add % k:
+            raise InvalidProblemError(f"{self}: cannot be divided by {k} exactly.")
+        return Dim(self.name, self.max, self.mul, self.div * k, self.add // k)
+
+    def __add__(self, k: int) -> Dim:
+        return Dim(self.name, self.max, self.mul, self.div, self.add + k)
+
+    __radd__ = __add__
+
+    @property
+    def largest(self) -> int:
+        """The size at the maximum."""
+        return self.max * self.mul // self.div + self.add
+
+    def __str__(self) -> str:
+        text = self.name
+        text += f"*{self.mul}" if self.mul != 1 else ""
+        text += f"//{self.div}" if self.div != 1 else ""
+        return text + (f"{self.add:+d}" if self.add else "")
+
+
+Size: TypeAlias = int | Dim
+Shape: TypeAlias = tuple[Size, ...]
+
+MAX_RANK = 8
+
+
+def largest(size: Size) -> int:
+    """The size, or the maximum of a Dim."""
+    return size.largest if isinstance(size, Dim) else size
+
+
+def check_shape(shape: object, field: str) -> Shape:
+    """A shape as a tuple of sizes, or InvalidProblemError naming the field."""
+    if isinstance(shape, (int, Dim)):
+        shape = (shape,)
+    try:
+        sizes = tuple(s if isinstance(s, Dim) else int(s.__index__()) for s in shape)  # type: ignore[attr-defined]
+    except (TypeError, AttributeError):
+        raise InvalidProblemError(f"{field}: got {shape!r}, want a tuple of ints or bc.Dim.") from None
+    if len(sizes) > MAX_RANK:
+        raise InvalidProblemError(f"{field}: got rank {len(sizes)}, want at most {MAX_RANK}. Merge dimensions first.")
+    for size in sizes:
+        if largest(size) < 0:
+            raise InvalidProblemError(f"{field}: got size {size} in {sizes}, want sizes of at least 0.")
+    if prod(max(largest(s), 1) for s in sizes) >= 2**63:
+        raise InvalidProblemError(f"{field}: got {sizes}, want fewer than 2**63 elements.")
+    return sizes
+
+
+def check_axis(axis: object, rank: int, field: str) -> int:
+    """An axis normalised to 0 <= axis < rank; a 0-d tensor counts as having one."""
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise InvalidProblemError(f"{field}: got {axis!r}, want an int.")
+    value = int(axis.__index__())
+    span = max(rank, 1)
+    if not -span <= value < span:
+        raise InvalidProblemError(f"{field}: got {value}, want {-span} <= {field} < {span} for rank {rank}.")
+    return value % span

@@ -1,0 +1,134 @@
+"""Element kinds, and their coercion from the dtypes of NumPy, torch, jax and ml_dtypes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from baracuda import _core
+from baracuda.errors import InvalidProblemError
+
+_TABLE = _core.element_table()
+
+_ALIASES = {
+    "bool": "bool", "bool_": "bool", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16", "half": "f16",
+    "bfloat16": "bf16", "float32": "f32", "float": "f32", "float64": "f64", "double": "f64", "long": "i64", "int": "i32",
+    "complex64": "c64", "complex128": "c128", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
+    "int4": "s4", "uint4": "u4",
+}  # fmt: skip
+_NUMPY_NAMES = {v: k for k, v in _ALIASES.items() if k not in ("bool_", "half", "float", "double", "long", "int")}
+
+
+class Element(IntEnum):
+    """What a tensor's entries are; members and values come from the engine."""
+
+    BOOL = 0
+    U8 = 1
+    U16 = 2
+    U32 = 3
+    U64 = 4
+    I8 = 5
+    I16 = 6
+    I32 = 7
+    I64 = 8
+    F16 = 9
+    BF16 = 10
+    F32 = 11
+    F64 = 12
+    C64 = 13
+    C128 = 14
+    F8E4M3 = 15
+    F8E5M2 = 16
+    S4 = 17
+    U4 = 18
+    BIN = 19
+
+    def __str__(self) -> str:
+        """The short name, such as "f32"."""
+        return str(_TABLE[self.value][0])
+
+    def __repr__(self) -> str:
+        """The short name in quotes: what a descriptor accepts."""
+        return repr(str(self))
+
+    @property
+    def bits(self) -> int:
+        """Bits per element."""
+        return int(_TABLE[self.value][1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes per stored element; sub-byte elements travel as u8 storage."""
+        return max(self.bits // 8, 1)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether this is f16, bf16, f32 or f64."""
+        return self in (Element.F16, Element.BF16, Element.F32, Element.F64)
+
+    @property
+    def is_half(self) -> bool:
+        """Whether this is f16 or bf16."""
+        return self in (Element.F16, Element.BF16)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is a signed or unsigned integer (not bool)."""
+        return Element.U8 <= self <= Element.I64
+
+    @property
+    def compute(self) -> Element:
+        """The element arithmetic is carried out in: f32 for half types, else itself."""
+        return Element.F32 if self.is_half else self
+
+    @property
+    def statistic(self) -> Element:
+        """The element of saved statistics (rstd, lse): f64 for f64, else f32."""
+        return Element.F64 if self is Element.F64 else Element.F32
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype; bf16 and fp8 need the package ml_dtypes."""
+        name = _NUMPY_NAMES.get(str(self), "uint8")
+        if self in (Element.BF16, Element.F8E4M3, Element.F8E5M2):
+            try:
+                import ml_dtypes
+            except ImportError:
+                raise InvalidProblemError(
+                    f"element: NumPy has no {self} of its own. Install ml_dtypes to use it with NumPy arrays."
+                ) from None
+            return np.dtype(getattr(ml_dtypes, name))
+        return np.dtype(name)
+
+    @classmethod
+    def coerce(cls, value: Any, field: str = "element") -> Element:
+        """An element from its name or any framework's dtype.
+
+        Args:
+            value: "f32", "float32", np.float32, torch.float32, jnp.bfloat16, ml_dtypes.bfloat16 or an Element.
+            field: What to call it in an error.
+
+        Raises:
+            InvalidProblemError: If it names no element.
+        """
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            name = value
+        elif isinstance(value, np.dtype):
+            name = value.name
+        else:
+            name = getattr(value, "__name__", None) or getattr(value, "name", None) or str(value)
+        name = str(name).removeprefix("torch.")
+        found = _BY_NAME.get(_ALIASES.get(name, name))
+        if found is None:
+            raise InvalidProblemError(
+                f"{field}: got {value!r}, want one of {', '.join(_BY_NAME)} or a dtype of NumPy, torch, jax or ml_dtypes."
+            )
+        return found
+
+
+_BY_NAME = {str(e): e for e in Element}

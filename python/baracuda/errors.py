@@ -1,0 +1,144 @@
+"""Errors: each carries a code and fields, and says what came, what is wanted and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from baracuda import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One reason why something cannot be done.
+
+    Attributes:
+        code: Enumerated reason (see docs/errors.md); part of the API.
+        field: Argument or descriptor field that is at fault.
+        got: What came.
+        want: What is accepted.
+        hint: What to do about it; may be empty.
+        needed: A number that would do (bytes, a maximum), or -1.
+        actual: The number that came, or -1.
+    """
+
+    code: str
+    field: str
+    got: str
+    want: str
+    hint: str = ""
+    needed: int = -1
+    actual: int = -1
+
+    def __str__(self) -> str:
+        """One readable line."""
+        text = f"{self.field}: " if self.field else ""
+        text += f"got {self.got}, want {self.want}" if self.got else f"want {self.want}"
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+class BaracudaError(Exception):
+    """Base of all errors of this package.
+
+    Attributes:
+        code: The first refusal's code, or "error".
+        refusals: Every reason that was found.
+    """
+
+    def __init__(self, message: str, refusals: Sequence[Refusal] = ()) -> None:
+        super().__init__(message)
+        self.refusals = tuple(refusals)
+        self.code = self.refusals[0].code if self.refusals else "error"
+
+
+class InvalidProblemError(BaracudaError, ValueError):
+    """A question that has no answer: a wrong shape, rank, element, attribute or argument."""
+
+
+class UnsupportedError(BaracudaError, NotImplementedError):
+    """A sound question that no kernel answers."""
+
+
+class BackendUnavailableError(BaracudaError, RuntimeError):
+    """The backend is not built into this wheel, or its device is absent."""
+
+
+class MisalignedOperandError(InvalidProblemError):
+    """A data pointer is not aligned as the kernel needs."""
+
+
+class WorkspaceTooSmallError(BaracudaError, ValueError):
+    """The workspace holds fewer bytes than `plan.workspace_size`.
+
+    Attributes:
+        needed: Bytes that the plan needs.
+        got: Bytes that came.
+    """
+
+    def __init__(self, message: str, refusals: Sequence[Refusal] = ()) -> None:
+        super().__init__(message, refusals)
+        self.needed = self.refusals[0].needed if self.refusals else -1
+        self.got = self.refusals[0].actual if self.refusals else -1
+
+
+class BufferTooSmallError(BaracudaError, ValueError):
+    """A tensor's known memory is smaller than its shape and strides reach.
+
+    Attributes:
+        needed: Bytes that the view reaches.
+        got: Bytes that the memory has.
+    """
+
+    def __init__(self, message: str, needed: int = -1, got: int = -1) -> None:
+        super().__init__(message)
+        self.code = "buffer_too_small"
+        self.needed = needed
+        self.got = got
+
+
+class DeviceError(BaracudaError, RuntimeError):
+    """A launch or a device failed."""
+
+
+class IndexOutOfRangeError(BaracudaError, IndexError):
+    """An index in the data lies outside the indexed dimension."""
+
+
+class IntegerDivisionError(BaracudaError, ZeroDivisionError):
+    """An integer division by zero in the data."""
+
+
+class MemoryLimitError(BaracudaError, MemoryError):
+    """An allocation would pass the limit that was set."""
+
+
+_CLASS_OF_CODE: dict[str, type[BaracudaError]] = {
+    "backend": BackendUnavailableError,
+    "not_built": BackendUnavailableError,
+    "no_device": BackendUnavailableError,
+    "misaligned": MisalignedOperandError,
+    "workspace": WorkspaceTooSmallError,
+    "workspace_alignment": MisalignedOperandError,
+    "index_out_of_range": IndexOutOfRangeError,
+    "integer_division": IntegerDivisionError,
+    "launch_failed": DeviceError,
+    "not_a_tensor": InvalidProblemError,
+}
+
+
+def error_from_refusals(tuples: Sequence[tuple[Any, ...]], plan: Any) -> BaracudaError:
+    """Builds the exception for refusals that the engine reports about one call."""
+    refusals = [Refusal(*t) for t in tuples]
+    first = refusals[0]
+    where = f"{type(plan).__name__}({plan.sku}): " if plan is not None else ""
+    message = where + first.field + (": " if first.field else "")
+    message += f"got {first.got}, want {first.want}."
+    if first.hint:
+        message += f" {first.hint[0].upper()}{first.hint[1:]}."
+    return _CLASS_OF_CODE.get(first.code, InvalidProblemError)(message, refusals)
+
+
+_core.set_error_factory(error_from_refusals)

@@ -1,0 +1,297 @@
+"""What a family's module declares about each of its ops, beyond descriptors: names, gradient, functional functions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from baracuda import _core
+from baracuda.dims import Size, largest
+from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
+from baracuda.plan import plan as select_plan
+
+if TYPE_CHECKING:
+    from baracuda.spec import Descriptor
+
+
+@dataclass(frozen=True, slots=True)
+class NotDifferentiable:
+    """Why an op has no gradient."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One op of a family.
+
+    Attributes:
+        name: The same for the SKU table, the functional function and capabilities().
+        forward: Its descriptor class.
+        backward: The gradient's descriptor class, or why there is none.
+        summary: One line with the formula.
+    """
+
+    name: str
+    forward: type[Descriptor]
+    backward: type[Descriptor] | NotDifferentiable
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """An argument of a functional call, as its rule sees it: shape and element, but no data.
+
+    `permute` and `insert` give the plan a view of it; nothing is copied.
+    """
+
+    index: int
+    name: str
+    value: Any
+    shape: tuple[int, ...] = ()
+    element: Element = Element.F32
+    is_tensor: bool = True
+    dims: tuple[int, ...] | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def permute(self, *axes: int) -> Arg:
+        """The dimensions in another order."""
+        dims = self.dims or tuple(range(self.rank))
+        return self._view(tuple(dims[a] for a in axes), tuple(self.shape[a] for a in axes))
+
+    def insert(self, axis: int) -> Arg:
+        """With a dimension of size 1 inserted before `axis`."""
+        dims = self.dims or tuple(range(self.rank))
+        return self._view((*dims[:axis], -1, *dims[axis:]), (*self.shape[:axis], 1, *self.shape[axis:]))
+
+    def _view(self, dims: tuple[int, ...], shape: tuple[int, ...]) -> Arg:
+        return Arg(self.index, self.name, self.value, shape, self.element, self.is_tensor, dims)
+
+
+Source: TypeAlias = tuple[int, int, Any, tuple[int, ...] | None]
+_FROM_ARGUMENT, _FROM_CONSTANT, _ALLOCATED = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How calls of one shape are carried out; the engine keeps it and runs it without Python."""
+
+    plan: Any
+    sources: tuple[Source, ...]
+    allocations: tuple[tuple[Any, tuple[Any, ...], tuple[str, ...] | None, int], ...]
+    returns: tuple[int, ...]
+
+    def packed(self) -> tuple[Any, ...]:
+        """What the engine keeps."""
+        return (self.plan, self.sources, self.allocations, self.returns)
+
+
+class Call:
+    """Given to a functional rule: turns a descriptor and the arguments' places into a Recipe."""
+
+    def __init__(self, args: tuple[Arg | None, ...], out: Arg | None) -> None:
+        self.args = args
+        self.out = out
+
+    def like(self) -> Any:
+        """The first tensor among the arguments: results are of its kind."""
+        for arg in self.args:
+            if arg is not None and arg.is_tensor:
+                return arg.value
+        raise InvalidProblemError("got only numbers, want at least one tensor. Wrap one with np.asarray().")
+
+    def __call__(
+        self,
+        desc: Descriptor,
+        *,
+        returns: tuple[str, ...] | None = None,
+        views: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] | None = None,
+        **given: Any,
+    ) -> Recipe:
+        """Plans one kernel.
+
+        Args:
+            desc: The problem.
+            returns: Names of the outputs that the function returns; all by default.
+            views: For outputs whose function shape differs from the plan's by dimensions of size 1: name to (shape of the
+                result, dims of it that the plan sees, -1 for an inserted one).
+            **given: Plan arguments: an Arg, or a number.
+        """
+        plan = select_plan(desc)
+        signature = plan.signature
+        outputs = {p.name: p for p in signature.outputs if p.name not in given}
+        allocations: list[tuple[Any, tuple[Any, ...], tuple[str, ...] | None, int]] = []
+        places: dict[str, int] = {}
+        sources: list[Source] = []
+        for name in plan.arguments:
+            value = given.get(name)
+            if name in outputs:
+                shape, dims = (views or {}).get(name, (tuple(map(largest, outputs[name].shape)), None))
+                takes_out = self.out is not None and len(outputs) == 1
+                places[name] = len(allocations)
+                maker = _maker(self.like(), shape, outputs[name].element)
+                allocations.append((*maker, self.out.index if takes_out and self.out is not None else -1))
+                sources.append((_ALLOCATED, places[name], None, dims))
+            elif isinstance(value, Arg):
+                sources.append((_FROM_ARGUMENT, value.index, None, value.dims))
+            elif value is None:
+                default = next(s.default for s in signature.scalars if s.name == name)
+                sources.append((_FROM_CONSTANT, 0, default, None))
+            else:
+                sources.append((_FROM_CONSTANT, 0, value, None))
+        names = returns or tuple(places)
+        return Recipe(plan, tuple(sources), tuple(allocations), tuple(places[n] for n in names))
+
+
+def _maker(like: Any, shape: tuple[Size, ...], element: Element) -> tuple[Any, tuple[Any, ...], tuple[str, ...] | None]:
+    """Callable, arguments and keyword names that make a result of the same kind as `like`."""
+    import numpy as np
+
+    kind = type(like)
+    if kind is np.ndarray or isinstance(like, np.generic):
+        return np.empty, (shape, element.numpy), None
+    if kind.__module__.partition(".")[0] == "torch":
+        import torch
+
+        name = {"bool": "bool", "bf16": "bfloat16"}.get(str(element)) or element.numpy.name
+        return torch.empty, (shape, getattr(torch, name)), ("dtype",)
+    from baracuda.tensor import empty
+
+    return empty, (shape, element), None
+
+
+def _foreign_converter(like: Any) -> Callable[[Any], Any] | None:
+    """For results that have to be handed to another framework through DLPack."""
+    import numpy as np
+
+    from baracuda.tensor import Tensor
+
+    root = type(like).__module__.partition(".")[0]
+    if isinstance(like, (np.ndarray, np.generic, Tensor)) or root == "torch":
+        return None
+    if root in ("jax", "jaxlib"):
+        import jax
+
+        return jax.dlpack.from_dlpack  # type: ignore[no-any-return]
+    converter = getattr(inspect.getmodule(type(like)), "from_dlpack", None)
+    return converter if callable(converter) else None
+
+
+_TENSOR, _SCALAR, _ATTRIBUTE, _OUT = 0, 1, 2, 3
+Rule: TypeAlias = Callable[..., Recipe]
+VjpRule: TypeAlias = Callable[..., tuple[Any, Callable[..., Any]]]
+
+
+class Function(_core.Function):  # type: ignore[misc]
+    """A function of bc.functional. A call of a shape seen before runs without a Python frame."""
+
+    __name__: str
+    vjp_rule: VjpRule | None
+
+    def __new__(cls, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]) -> Function:
+        params = []
+        for p in signature.parameters.values():
+            kind = _TENSOR if p.name in tensors else _SCALAR if p.name in scalars else _OUT if p.name == "out" else _ATTRIBUTE
+            has_default = p.default is not inspect.Parameter.empty
+            params.append((p.name, kind, p.kind is inspect.Parameter.KEYWORD_ONLY, has_default, p.default if has_default else None))
+        made: Function = super().__new__(cls, _Miss(rule, tuple(params)), tuple(params))
+        return made
+
+    def __init__(self, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]) -> None:
+        self.__name__ = self.__qualname__ = rule.__name__
+        self.__doc__ = rule.__doc__
+        self.__module__ = "baracuda.functional"
+        self.__signature__ = signature
+        self.vjp_rule = None
+
+    def vjp(self, rule: VjpRule) -> VjpRule:
+        """Decorator: the rule (*args) -> (y, pull) that bc.vjp uses."""
+        self.vjp_rule = rule
+        return rule
+
+
+class _Miss:
+    """Called by the engine for calls of a new shape: asks the rule for a Recipe."""
+
+    def __init__(self, rule: Rule, params: tuple[tuple[str, int, bool, bool, Any], ...]) -> None:
+        self.rule = rule
+        self.params = params
+
+    def __call__(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
+        args: list[Arg | None] = []
+        passed: dict[str, Any] = {}
+        out = None
+        for i, ((name, kind, *_), value) in enumerate(zip(self.params, values, strict=True)):
+            arg = None
+            if kind != _ATTRIBUTE and value is not None:
+                if isinstance(value, (int, float)):
+                    element = Element.BOOL if isinstance(value, bool) else Element.I64 if isinstance(value, int) else Element.F32
+                    arg = Arg(i, name, value, (), element, is_tensor=False)
+                elif isinstance(value, (list, tuple)):
+                    passed[name] = value
+                    continue
+                else:
+                    shape, code, _strides = _core.describe(value)
+                    arg = Arg(i, name, value, shape, Element(code))
+            if kind == _OUT:
+                out = arg
+                continue
+            if kind == _TENSOR:
+                args.append(arg)
+            passed[name] = value if kind == _ATTRIBUTE else arg
+        call = Call(tuple(args), out)
+        recipe = self.rule(call, **passed)
+        convert = _foreign_converter(call.like())
+        if convert is None:
+            return recipe.packed(), None
+        return None, _run_foreign(recipe, values, convert)
+
+
+def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any], Any]) -> Any:
+    """Carries out a recipe once, with results that another framework takes over."""
+    import numpy as np
+
+    results = [make(*args) for make, args, _, _ in recipe.allocations]
+    call = []
+    for where, index, constant, dims in recipe.sources:
+        value = values[index] if where == _FROM_ARGUMENT else results[index] if where == _ALLOCATED else constant
+        if dims is not None:
+            array = np.from_dlpack(value)
+            shape = tuple(1 if d < 0 else array.shape[d] for d in dims)
+            steps = tuple(0 if d < 0 else array.strides[d] for d in dims)
+            value = np.lib.stride_tricks.as_strided(array, shape, steps, writeable=where == _ALLOCATED)
+        call.append(value)
+    workspace = None
+    if recipe.plan.workspace_size:
+        from baracuda.tensor import empty
+
+        workspace = empty(recipe.plan.workspace_size, "u8")
+    recipe.plan.run(*call, workspace=workspace)
+    made = tuple(convert(results[i]) for i in recipe.returns)
+    return made[0] if len(made) == 1 else made
+
+
+def function(*, tensors: str, scalars: str = "") -> Callable[[Rule], Function]:
+    """Makes a rule a functional function.
+
+    The rule's first parameter is the Call; the others are the public signature (torch's names, order and defaults).
+    Tensor and scalar parameters arrive as Arg (or None), all others as they were given and decide the plan.
+
+    Args:
+        tensors: Names of parameters that are tensors, separated by spaces.
+        scalars: Names of parameters that are numbers passed on to `run`.
+    """
+
+    def make(rule: Rule) -> Function:
+        full = inspect.signature(rule)
+        public = full.replace(parameters=list(full.parameters.values())[1:])
+        return Function(rule, public, tuple(tensors.split()), tuple(scalars.split()))
+
+    return make

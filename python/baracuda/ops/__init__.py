@@ -1,0 +1,1 @@
+"""One module per op family; imported only when one of its names is used."""

@@ -1,0 +1,467 @@
+"""Plans: a kernel chosen for a descriptor, what it promises, and why it was chosen."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from baracuda import _core
+from baracuda.elements import Element
+from baracuda.errors import BackendUnavailableError, InvalidProblemError, Refusal, UnsupportedError
+from baracuda.spec import IN, highest_rank, meta
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from baracuda.spec import Descriptor, Signature
+
+SCHEMA = 1  # of to_bytes and to_json
+
+_MATH = ("ieee", "tf32", "bf16", "f16", "int8")
+_UNAVAILABLE = {"backend", "not_built", "no_device", "arch"}
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionGuarantee:
+    """What a kernel promises about its numbers; tests and `python -m baracuda verify` hold it to that.
+
+    Attributes:
+        math_precision: "ieee", or a reduced precision that was asked for.
+        accumulator: Element in which sums are kept.
+        bound: "exact", "ulp" (c units in the last place of the compute element, plus the rounding of the stored element)
+            or "sum" (|error| <= c * eps(accumulator) * sqrt(K) * sum|terms|, plus one rounding of the output).
+        c: The bound's constant.
+        deterministic: The same call gives the same bits.
+        bit_stable_on_same_hardware: Also in another process on the same hardware.
+        thread_invariant: Bits do not depend on the number of threads.
+        batch_invariant: A row's bits do not depend on the other rows of the batch.
+    """
+
+    math_precision: str
+    accumulator: Element
+    bound: str
+    c: float
+    deterministic: bool
+    bit_stable_on_same_hardware: bool
+    thread_invariant: bool
+    batch_invariant: bool
+
+    def __str__(self) -> str:
+        bound = {"exact": "exact", "ulp": f"{self.c:g} ulp", "sum": f"{self.c:g} eps sqrt(K) sum|terms|"}[self.bound]
+        flags = [
+            n
+            for n, v in (
+                ("deterministic", self.deterministic),
+                ("thread-invariant", self.thread_invariant),
+                ("batch-invariant", self.batch_invariant),
+            )
+            if v
+        ]
+        return f"{bound}, {', '.join(flags)}, accumulates in {self.accumulator}"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSku:
+    """Which kernel: the fields are the API, the name is for people and logs."""
+
+    name: str
+    op: str
+    direction: str
+    family: str
+    backend: str
+    element: Element | None
+    aux_element: Element | None
+    variant: str
+    level: str
+    max_rank: int
+    alignment: int
+    needs_contiguous: bool
+    in_place_safe: bool
+    capture_safe: bool
+    preference: int
+    measured: str
+    precision_guarantee: PrecisionGuarantee
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPreference:
+    """What the caller insists on; nothing of it is ever quietly dropped.
+
+    Attributes:
+        backend: "cpu", "cuda" or "metal"; None takes the device's.
+        sku: A SKU's name or variant that must be used.
+        deterministic: Only kernels that give the same bits each time.
+        batch_invariant: Only kernels whose rows do not depend on the batch.
+        math_precision: "ieee" (default), or a reduced precision that is allowed ("tf32", "bf16").
+        max_error: Only kernels whose bound's constant is at most this.
+        max_workspace_bytes: Only kernels that need at most this much workspace.
+        threads: Threads that one run may use; 0 takes the process's setting.
+    """
+
+    backend: str | None = None
+    sku: str = ""
+    deterministic: bool = False
+    batch_invariant: bool = False
+    math_precision: str = "ieee"
+    max_error: float = math.inf
+    max_workspace_bytes: int = 2**63 - 1
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        if self.math_precision not in _MATH:
+            raise InvalidProblemError(
+                f"PlanPreference.math_precision: got {self.math_precision!r}, want one of {', '.join(_MATH)}."
+            )
+        if self.threads < 0:
+            raise InvalidProblemError(f"PlanPreference.threads: got {self.threads}, want at least 0.")
+
+    def packed(self) -> dict[str, Any]:
+        """What the evaluator reads."""
+        return {
+            "sku": self.sku,
+            "deterministic": self.deterministic,
+            "batch_invariant": self.batch_invariant,
+            "math": _MATH.index(self.math_precision),
+            "max_error": self.max_error,
+            "max_workspace_bytes": self.max_workspace_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """An answer with its reasons: truthy when it is yes.
+
+    Attributes:
+        verdict: "yes", "no" or "depends".
+        refusals: Every reason for a no.
+        depends: What a "depends" depends on.
+        sku: The kernel that the answer is about, when there is one.
+    """
+
+    verdict: str
+    refusals: tuple[Refusal, ...] = ()
+    depends: tuple[str, ...] = ()
+    sku: KernelSku | None = None
+
+    def __bool__(self) -> bool:
+        return self.verdict == "yes"
+
+    def __str__(self) -> str:
+        if self.refusals:
+            return f"{self.verdict}:\n" + "\n".join(f"  [{r.code}] {r}" for r in self.refusals)
+        return self.verdict + (f" on {', '.join(self.depends)}" if self.depends else "")
+
+
+@lru_cache(maxsize=1)
+def rows() -> tuple[dict[str, Any], ...]:
+    """The SKU table, as the engine has it."""
+    return tuple(_core.rows())
+
+
+def make_sku(row: Mapping[str, Any], element: Element | None, aux: Element | None = None) -> KernelSku:
+    """A row of the table as a KernelSku, for one element or for none in particular."""
+    accumulator = element.compute if element is not None else Element.F32
+    guarantee = PrecisionGuarantee(
+        _MATH[row["math"]], accumulator, row["bound"], row["bound_c"], row["deterministic"], row["bit_stable"],
+        row["thread_invariant"], row["batch_invariant"],
+    )  # fmt: skip
+    return KernelSku(
+        name=_core.sku_name(row["index"], -1 if element is None else int(element)),
+        op=row["op"], direction=row["direction"], family=row["family"], backend=row["backend"], element=element,
+        aux_element=aux, variant=row["variant"], level=_core.backend_state(row["backend"])["level"], max_rank=row["max_rank"],
+        alignment=row["alignment"], needs_contiguous=row["contiguous"], in_place_safe=row["in_place_safe"],
+        capture_safe=row["capture_safe"], preference=row["preference"], measured=row["measured"],
+        precision_guarantee=guarantee,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One row that selection looked at."""
+
+    sku: KernelSku
+    support: Support
+    workspace_size: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Which rows were tried, in order, and what became of each."""
+
+    descriptor: Descriptor
+    candidates: tuple[Candidate, ...]
+    chosen: KernelSku | None
+
+    def __str__(self) -> str:
+        lines = [str(self.descriptor)]
+        for c in self.candidates:
+            mark = "->" if c.sku == self.chosen else "  "
+            lines.append(f"{mark} {c.sku.name}  preference {c.sku.preference}  workspace {c.workspace_size} B: {c.support}")
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The same for tools; carries a schema number."""
+        entries = [
+            {
+                "sku": c.sku.name,
+                "preference": c.sku.preference,
+                "verdict": c.support.verdict,
+                "workspace_size": c.workspace_size,
+                "refusals": [
+                    {"code": r.code, "field": r.field, "got": r.got, "want": r.want, "hint": r.hint} for r in c.support.refusals
+                ],
+            }
+            for c in self.candidates
+        ]
+        chosen = self.chosen.name if self.chosen else None
+        return json.dumps({"schema": SCHEMA, "descriptor": describe(self.descriptor), "chosen": chosen, "candidates": entries})
+
+
+def describe(desc: Descriptor) -> dict[str, Any]:
+    """A descriptor as JSON-ready values, with its class."""
+    return {"class": type(desc).__name__, "module": type(desc).__module__, "fields": desc.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What select was asked besides the descriptor."""
+
+    device: str = "cpu"
+    preference: PlanPreference = field(default_factory=PlanPreference)
+    contiguous: bool = False
+    alignment: int = 0
+
+    @classmethod
+    def of(cls, device: Any, preference: PlanPreference | None, layout: Any, alignment: int) -> Request:
+        """Checks select's arguments."""
+        name = str(device)
+        if name.split(":")[0] not in ("cpu", "cuda", "metal"):
+            raise InvalidProblemError(f"device: got {device!r}, want 'cpu', 'cuda', 'cuda:0' or 'metal'.")
+        promise = set(layout.values()) if isinstance(layout, dict) else {layout}
+        if not promise <= {None, "contiguous"}:
+            raise InvalidProblemError(f"layout: got {layout!r}, want None, 'contiguous' or a dict of argument names to these.")
+        return cls(name, preference or PlanPreference(), promise == {"contiguous"}, alignment)
+
+    def question(self, desc: Descriptor) -> dict[str, Any]:
+        """What the evaluator is asked."""
+        signature = desc.signature()
+        aux = desc.aux_element()
+        primary = desc.primary_element()
+        reads = sorted({int(p.element) for p in signature.present if p.reads and p.role == IN and p.element != primary})
+        return {
+            "op": desc.op,
+            "direction": desc.direction,
+            "backend": self.preference.backend or self.device.split(":")[0],
+            "element": int(primary),
+            "aux": -1 if aux is None else int(aux),
+            "reads": reads,
+            "rank": highest_rank(signature),
+            "contiguous": self.contiguous,
+            "alignment": self.alignment,
+            "attrs": desc.packed_attributes(),
+            "params": [meta(p) for p in signature.params],
+            "preference": self.preference.packed(),
+        }
+
+
+def judge(desc: Descriptor, request: Request) -> tuple[dict[str, Any], list[Candidate]]:
+    """Asks the evaluator about every row of the descriptor's op."""
+    question = request.question(desc)
+    table = rows()
+    candidates = []
+    for index, verdict, refusals, depends, workspace in _core.evaluate(question):
+        sku = make_sku(table[index], desc.primary_element(), desc.aux_element())
+        found = Support(("no", "depends", "yes")[verdict], tuple(Refusal(*r) for r in refusals), tuple(depends), sku)
+        candidates.append(Candidate(sku, found, workspace, index))
+    return question, candidates
+
+
+def _refuse(desc: Descriptor, request: Request, candidates: list[Candidate]) -> NoReturn:
+    """The error for a descriptor that no row takes: every candidate, every reason, nearest miss first."""
+    nearest = sorted(candidates, key=lambda c: len(c.support.refusals))
+    refusals = tuple(r for c in nearest for r in c.support.refusals)
+    wanted = request.preference.backend or request.device.split(":")[0]
+    mine = [c for c in nearest if c.sku.backend == wanted]
+    state = _core.backend_state(wanted)
+    if not (state["built"] and state["present"]) or (nearest and not mine):
+        why = state["reason"] or f"no kernel of {desc.op} is declared for it"
+        raise BackendUnavailableError(f"{desc}: the {wanted} backend cannot be used here: {why}.", refusals)
+    lines = [f"No kernel for {desc} on {request.device}. Candidates, nearest miss first:"]
+    for c in nearest:
+        lines.append(f"  {c.sku.name}")
+        lines += [f"    [{r.code}] {r}" for r in c.support.refusals]
+    if not nearest:
+        lines.append(f"  none: no row of the SKU table is for {desc.op!r}, {desc.direction}")
+    hint = next((r.hint for c in mine for r in c.support.refusals if r.hint), "")
+    if hint:
+        lines.append(f"Hint: {hint}.")
+    raise UnsupportedError("\n".join(lines), refusals)
+
+
+class Plan(_core.RawPlan):
+    """A kernel selected for a descriptor: immutable, shared between threads, picklable.
+
+    `run` checks its arguments and launches; it allocates, copies and synchronises nothing. Plans are made with `select`.
+    """
+
+    __slots__ = ()
+    descriptor_class: ClassVar[type[Descriptor]]
+    workspace_alignment: ClassVar[int] = 64
+
+    @classmethod
+    def select(
+        cls,
+        desc: Descriptor,
+        device: Any = "cpu",
+        preference: PlanPreference | None = None,
+        *,
+        layout: Any = None,
+        alignment: int = 0,
+    ) -> Self:
+        """Picks the best row of the SKU table for a problem.
+
+        Args:
+            desc: The problem.
+            device: "cpu", "cuda", "cuda:0" or "metal".
+            preference: What the kernel must fulfil.
+            layout: "contiguous" promises that all tensors will be; makes layout-limited rows eligible.
+            alignment: Bytes that every data pointer is promised to be a multiple of.
+
+        Raises:
+            UnsupportedError: No row takes it; lists every candidate's reasons.
+            BackendUnavailableError: The device's backend cannot be used here.
+        """
+        cls._check_class(desc)
+        request = Request.of(device, preference, layout, alignment)
+        question, candidates = judge(desc, request)
+        best = next((c for c in candidates if c.support), None)
+        if best is None:
+            _refuse(desc, request, candidates)
+        plan: Self = _core.create_plan(
+            cls, best.row, question, desc.signature().packed(), best.workspace_size, request.preference.threads, desc, request
+        )
+        return plan
+
+    @classmethod
+    def query(
+        cls,
+        desc: Descriptor,
+        device: Any = "cpu",
+        preference: PlanPreference | None = None,
+        *,
+        layout: Any = None,
+        alignment: int = 0,
+    ) -> Support:
+        """What `select` would do, as an answer; never raises for a problem that no kernel takes."""
+        cls._check_class(desc)
+        _, candidates = judge(desc, Request.of(device, preference, layout, alignment))
+        best = next((c for c in candidates if c.support), None)
+        if best is not None:
+            return best.support
+        nearest = sorted(candidates, key=lambda c: len(c.support.refusals))
+        refusals = tuple(r for c in nearest for r in c.support.refusals)
+        if not refusals:
+            refusals = (Refusal("op", "op", desc.op, "an op with a row in the SKU table"),)
+        return Support("no", refusals, (), nearest[0].sku if nearest else None)
+
+    @classmethod
+    def _check_class(cls, desc: Descriptor) -> None:
+        wanted = getattr(cls, "descriptor_class", None)
+        if wanted is not None and not isinstance(desc, wanted):
+            raise InvalidProblemError(
+                f"{cls.__name__}.select: got a {type(desc).__name__}, want a {wanted.__name__}. bc.plan(desc) takes any descriptor."
+            )
+
+    @property
+    def sku(self) -> KernelSku:
+        """The kernel that was chosen."""
+        element, _ = self._elements
+        return make_sku(rows()[self._row], Element(element), self.descriptor.aux_element())
+
+    @property
+    def precision_guarantee(self) -> PrecisionGuarantee:
+        """What it promises about its numbers."""
+        return self.sku.precision_guarantee
+
+    @property
+    def signature(self) -> Signature:
+        """The arguments of `run`."""
+        found: Signature = self.descriptor.signature()
+        return found
+
+    @property
+    def device(self) -> str:
+        """The device the plan runs on."""
+        return str(self._origin.device)
+
+    def can_implement(self, *args: Any, **kwargs: Any) -> Support:
+        """Whether `run` would accept these arguments, with every reason if not.
+
+        Takes what `run` takes, and tensors without memory: `bc.TensorSpec`, torch meta tensors, `jax.ShapeDtypeStruct`.
+        """
+        from baracuda.tensor import stand_in
+
+        names = self.arguments
+        given = dict(zip(names, args, strict=False)) | kwargs
+        found = self._check(**{k: stand_in(v, i) for i, (k, v) in enumerate(given.items())})
+        refusals = tuple(Refusal(*r) for r in found)
+        return Support("no" if refusals else "yes", refusals, (), self.sku)
+
+    def explain(self) -> Explanation:
+        """Which rows were tried, in order, and why each was accepted or not."""
+        _, candidates = judge(self.descriptor, self._origin)
+        return Explanation(self.descriptor, tuple(candidates), self.sku)
+
+    def to_bytes(self) -> bytes:
+        """The plan as JSON: descriptor, device, preference and the SKU that was chosen."""
+        origin = self._origin
+        preference = {
+            k: getattr(origin.preference, k) for k in origin.preference.__slots__ if getattr(origin.preference, k) != math.inf
+        }
+        document = {
+            "schema": SCHEMA,
+            "descriptor": describe(self.descriptor),
+            "sku": self.sku.name,
+            "device": origin.device,
+            "contiguous": origin.contiguous,
+            "alignment": origin.alignment,
+            "preference": preference,
+        }
+        return json.dumps(document, sort_keys=True).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Plan:
+        """Selects the plan that `to_bytes` described, with the same SKU, or says why it cannot."""
+        from importlib import import_module
+
+        document = json.loads(data)
+        if document.get("schema") != SCHEMA:
+            raise InvalidProblemError(f"schema: got {document.get('schema')!r}, want {SCHEMA}. Make the plan anew with select().")
+        d = document["descriptor"]
+        if not str(d["module"]).startswith("baracuda."):
+            raise InvalidProblemError(f"descriptor.module: got {d['module']!r}, want a module of baracuda.")
+        desc = getattr(import_module(d["module"]), d["class"]).from_dict(d["fields"])
+        preference = replace(PlanPreference(**document["preference"]), sku=document["sku"])
+        layout = "contiguous" if document["contiguous"] else None
+        return plan(desc, document["device"], preference, layout=layout, alignment=document["alignment"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plan.from_bytes, (self.to_bytes(),)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.sku.name} {self.signature}>"
+
+
+def plan(
+    desc: Descriptor, device: Any = "cpu", preference: PlanPreference | None = None, *, layout: Any = None, alignment: int = 0
+) -> Plan:
+    """Selects a plan for any descriptor: `type(desc).plan_class.select(...)`."""
+    return desc.plan_class.select(desc, device, preference, layout=layout, alignment=alignment)

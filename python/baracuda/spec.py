@@ -1,0 +1,321 @@
+"""What an op is, declared once: descriptor fields, signature, attributes; everything else follows from it."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
+
+from baracuda import _core
+from baracuda.dims import Dim, Shape, Size, check_shape, largest
+from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from baracuda.plan import Plan
+
+IN, INOUT, OUT = 0, 1, 2
+_ROLES = ("in", "in-out", "out")
+_SCALAR_KINDS = {"float": 0, "int": 1, "unsigned": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A tensor argument of `run`.
+
+    Attributes:
+        name: Keyword of `run`.
+        shape: Its planned shape; for a variadic argument a tuple of shapes, one per tensor in the list.
+        element: Its element.
+        role: 0 in, 1 in-out, 2 out.
+        present: False for an optional tensor that this descriptor does not have.
+        reads: The element is converted while being read, so the row must list it as convertible.
+        variadic: The argument is a list of tensors.
+    """
+
+    name: str
+    shape: Any
+    element: Element
+    role: int = IN
+    present: bool = True
+    reads: bool = False
+    variadic: bool = False
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes of its tensors: one, or one per entry of a list."""
+        return tuple(self.shape) if self.variadic else (self.shape,)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParam:
+    """A number argument of `run`: a Python number, or a 0-d tensor read when the kernel runs."""
+
+    name: str
+    kind: str = "float"
+    default: float | int | None = None
+
+
+def tensor(name: str, shape: Shape, element: Element, *, present: bool = True, reads: bool = False) -> Param:
+    """An input."""
+    return Param(name, shape, element, IN, present, reads)
+
+
+def inout(name: str, shape: Shape, element: Element, *, present: bool = True) -> Param:
+    """A tensor that is read and overwritten."""
+    return Param(name, shape, element, INOUT, present)
+
+
+def output(name: str, shape: Shape, element: Element, *, present: bool = True) -> Param:
+    """An output, allocated by the caller."""
+    return Param(name, shape, element, OUT, present)
+
+
+def tensors(name: str, shapes: Iterable[Shape], element: Element, role: int = IN) -> Param:
+    """A list of tensors."""
+    return Param(name, tuple(shapes), element, role, variadic=True)
+
+
+def scalar(name: str, kind: str = "float", default: float | int | None = None) -> ScalarParam:
+    """A number given to `run`; `kind` is "float", "int" or "unsigned"."""
+    return ScalarParam(name, kind, default)
+
+
+class Signature:
+    """The arguments of `run`, in order: tensors, then scalars."""
+
+    __slots__ = ("params", "scalars")
+
+    def __init__(self, *args: Param | ScalarParam) -> None:
+        self.params = tuple(a for a in args if isinstance(a, Param))
+        self.scalars = tuple(a for a in args if isinstance(a, ScalarParam))
+
+    @property
+    def present(self) -> tuple[Param, ...]:
+        """The tensor arguments that this descriptor has."""
+        return tuple(p for p in self.params if p.present)
+
+    @property
+    def inputs(self) -> tuple[Param, ...]:
+        """Tensors that are read only."""
+        return tuple(p for p in self.present if p.role == IN)
+
+    @property
+    def outputs(self) -> tuple[Param, ...]:
+        """Tensors that are written: what `run` returns."""
+        return tuple(p for p in self.present if p.role != IN)
+
+    def __getitem__(self, name: str) -> Param:
+        for p in self.params:
+            if p.name == name:
+                return p
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        parts = []
+        for p in self.present:
+            shape = ", ".join(f"({', '.join(map(str, s))})" for s in p.shapes)
+            parts.append(f"{p.name}: {p.element}[{shape}] {_ROLES[p.role]}")
+        for s in self.scalars:
+            parts.append(f"{s.name}: {s.kind}" + (f" = {s.default}" if s.default is not None else ""))
+        return "(" + "; ".join(parts) + ")"
+
+    def packed(self) -> dict[str, Any]:
+        """What the engine keeps: see parse_signature in csrc/bindings/module.cpp."""
+        symbols: dict[str, int] = {}
+        for p in self.present:
+            for size in (s for shape in p.shapes for s in shape if isinstance(s, Dim)):
+                index = symbols.setdefault(size.name, len(symbols))
+                del index
+        order = list(symbols)
+        limits = {d.name: d.max for p in self.present for shape in p.shapes for d in shape if isinstance(d, Dim)}
+
+        def pack(size: Size) -> int | tuple[int, int, int, int]:
+            return (order.index(size.name), size.mul, size.div, size.add) if isinstance(size, Dim) else size
+
+        return {
+            "params": [
+                (p.name, p.role, int(p.element), p.present, p.variadic,
+                 [[pack(s) for s in shape] for shape in p.shapes] if p.present else [[]])
+                for p in self.params
+            ],
+            "scalars": [(s.name, _SCALAR_KINDS[s.kind], s.default) for s in self.scalars],
+            "symbols": [(name, limits[name]) for name in order],
+        }  # fmt: skip
+
+
+D = TypeVar("D", bound="Descriptor")
+
+
+class Descriptor:
+    """A problem, apart from any kernel: frozen, hashable, comparable.
+
+    Subclasses are made with `@descriptor(...)`. They declare their fields, `signature()`, and what of it travels to the
+    kernel as attributes.
+    """
+
+    __slots__ = ()
+    family: ClassVar[str]
+    direction: ClassVar[str] = "forward"
+    kinds: ClassVar[tuple[str, ...]] = ()
+    op_name: ClassVar[str] = ""
+    enums: ClassVar[Mapping[str, type[Enum]]] = {}
+    plan_class: ClassVar[type[Plan]]
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            fixed = self._coerce(f.name, value)
+            if fixed is not value:
+                object.__setattr__(self, f.name, fixed)
+        self.validate()
+
+    def _coerce(self, name: str, value: Any) -> Any:
+        if name == "kind":
+            if value not in self.kinds:
+                raise self.wrong("kind", value, "one of " + ", ".join(self.kinds))
+            return str(value)
+        if name in self.enums:
+            kind = self.enums[name]
+            try:
+                return value if isinstance(value, kind) else kind(value)
+            except ValueError:
+                raise self.wrong(name, value, "one of " + ", ".join(str(m.value) for m in kind)) from None
+        if value is None:
+            return None
+        if name.endswith("shapes"):
+            return tuple(check_shape(s, f"{type(self).__name__}.{name}[{i}]") for i, s in enumerate(value))
+        if name.endswith("shape"):
+            return check_shape(value, f"{type(self).__name__}.{name}")
+        if name.endswith("element"):
+            return Element.coerce(value, f"{type(self).__name__}.{name}")
+        return value
+
+    def validate(self) -> None:
+        """Checks fields against each other; raises InvalidProblemError through `wrong`."""
+
+    def wrong(self, field: str, got: object, want: str) -> InvalidProblemError:
+        """The error for a bad field, to be raised by the caller."""
+        from baracuda.errors import Refusal
+
+        name = type(self).__name__
+        refusal = Refusal("problem", field, repr(got), want)
+        return InvalidProblemError(f"{name}.{field}: got {got!r}, want {want}.", [refusal])
+
+    @property
+    def op(self) -> str:
+        """The op's name: the same for the plan, the functional function and capabilities()."""
+        return self.op_name or str(self.kind)  # type: ignore[attr-defined]
+
+    def signature(self) -> Signature:
+        """The arguments of `run` for this problem."""
+        raise NotImplementedError
+
+    def attributes(self) -> tuple[int | float, ...]:
+        """Values of the attributes, in the order that the family's BCU_ATTRS declares."""
+        return ()
+
+    def primary_element(self) -> Element:
+        """The element that rows are chosen by."""
+        return self.element  # type: ignore[attr-defined,no-any-return]
+
+    def aux_element(self) -> Element | None:
+        """The second element that rows are chosen by, where the op has one."""
+        return None
+
+    def output_shape(self) -> Shape:
+        """The first output's shape."""
+        return self.signature().outputs[0].shape  # type: ignore[no-any-return]
+
+    def packed_attributes(self) -> list[int]:
+        """Attributes as 8-byte slots."""
+        out = []
+        for value in self.attributes():
+            out.append(struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else int(value))
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON-ready values."""
+        return {f.name: _to_json(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def from_dict(cls: type[D], values: Mapping[str, Any]) -> D:
+        """The inverse of `to_dict`."""
+        return cls(**{k: _from_json(v) for k, v in values.items()})
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Element):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Dim):
+        return {"dim": [value.name, value.max, value.mul, value.div, value.add]}
+    if isinstance(value, tuple):
+        return [_to_json(v) for v in value]
+    return value
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Dim(*value["dim"])
+    if isinstance(value, list):
+        return tuple(_from_json(v) for v in value)
+    return value
+
+
+@dataclass_transform(frozen_default=True)
+def descriptor(
+    *,
+    family: str,
+    direction: str = "forward",
+    op: str = "",
+    kinds: Iterable[str] = (),
+    enums: Mapping[str, type[Enum]] | None = None,
+) -> Callable[[type[D]], type[D]]:
+    """Makes a class a descriptor and gives it its Plan class, named alike.
+
+    Args:
+        family: The folder in csrc/ops.
+        direction: "forward" or "backward".
+        op: The op's name, when there is only one; else the descriptor has a field `kind`.
+        kinds: Values of the field `kind`.
+        enums: Fields that are enums and accept their strings.
+    """
+
+    def make(cls: type[D]) -> type[D]:
+        from baracuda.plan import Plan
+
+        made = dataclass(frozen=True, slots=True)(cls)
+        made.family, made.direction, made.op_name = family, direction, op
+        made.kinds, made.enums = tuple(kinds), enums or {}
+        name = cls.__name__.removesuffix("Descriptor") + "Plan"
+        doc = f"A kernel selected for a {cls.__name__}."
+        body = {"__slots__": (), "__module__": cls.__module__, "__doc__": doc, "descriptor_class": made}
+        made.plan_class = type(name, (Plan,), body)
+        return made
+
+    return make
+
+
+def table_attributes(op: str, direction: str) -> tuple[tuple[str, str], ...]:
+    """The attribute list that the SKU table declares for an op, to compare a spec with."""
+    for row in _core.rows():
+        if row["op"] == op and row["direction"] == direction:
+            return tuple(row["attributes"])
+    return ()
+
+
+def highest_rank(signature: Signature) -> int:
+    """The highest rank among the tensors."""
+    return max((len(shape) for p in signature.present for shape in p.shapes), default=0)
+
+
+def meta(param: Param) -> tuple[int, list[int], bool]:
+    """What a row's rules see of a parameter: element, largest sizes, present."""
+    shapes = param.shapes
+    first = shapes[0] if shapes and param.present else ()
+    return int(param.element), [largest(s) for s in first], param.present
