@@ -1,0 +1,232 @@
+// Attention backward. P is computed again from the scores and lse, block by block:
+//   dP = dout V^T, dS = P (dP - rowsum(dout out)), dq = scale dS K, dk = scale dS^T Q, dv = P^T dout.
+// A task owns a range of query rows of one kv head: it finishes their dq, and adds to its own partial dk and dv. A
+// second pass sums the partials in order, so that nothing depends on which thread did what.
+#include "baracuda/math/math.h"
+#include "ops/attention/cpu.h"
+#include "ops/attention/lanes.h"
+
+namespace baracuda::attention {
+namespace {
+
+struct BackwardProblem {
+  Sizes sizes;
+  Rows4 dout, q, k, v, out, dq, dk, dv;
+  Mask mask;
+  const TensorView& lse;
+  char* workspace;
+};
+
+template <class C>
+struct Task {
+  const BackwardProblem& problem;
+  const Sizes& sizes;
+  int64_t b, kv_head;
+  BackwardScratch<C> scratch;
+  C *dk, *dv;  // partial sums, [k_len][wide]
+
+  int64_t wide_d() const { return round_up(sizes.d, kPanel); }
+  int64_t wide_dv() const { return round_up(sizes.dv, kPanel); }
+};
+
+// Row r of a tensor with the query's heads, in the compute type, zero-filled to `wide` columns.
+template <class C>
+void load_line(const Task<C>& t, const Rows4& x, int64_t r, int64_t columns, int64_t wide, C* line) {
+  load<C>(x.element, x.at(t.b, t.sizes.head(t.kv_head, r), t.sizes.position(r)), x.column, line, columns);
+  std::fill(line + columns, line + wide, C(0));
+}
+
+template <class C>
+C dot(const C* a, const C* b, int64_t n) {
+  constexpr int64_t kWide = 16;
+  C sum[kWide] = {};
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide)
+    for (int64_t j = 0; j < kWide; ++j) sum[j] += a[i + j] * b[i + j];
+  for (int64_t j = 0; i + j < n; ++j) sum[j] += a[i + j] * b[i + j];
+  for (int64_t half = kWide / 2; half > 0; half /= 2)
+    for (int64_t j = 0; j < half; ++j) sum[j] += sum[j + half];
+  return sum[0];
+}
+
+// Queries (scaled) and output gradients of rows [first, first + n), as rows and transposed; lse, delta and limits per
+// row. Rows beyond n are zero and may use no key.
+template <class C>
+void load_rows(const Task<C>& t, int64_t first, int64_t n) {
+  const Sizes& s = t.sizes;
+  const BackwardProblem& p = t.problem;
+  const BackwardScratch<C>& m = t.scratch;
+  const int64_t wide_d = t.wide_d(), wide_dv = t.wide_dv();
+  const C scale = static_cast<C>(s.scale);
+  std::fill(m.query_rows + n * wide_d, m.query_rows + kBackRows * wide_d, C(0));
+  std::fill(m.gradient_rows + n * wide_dv, m.gradient_rows + kBackRows * wide_dv, C(0));
+  for (int64_t j = 0; j < kBackRows; ++j) {
+    m.lse[j] = C(INFINITY), m.delta[j] = C(0), m.limits[j] = C(0);
+    if (j >= n) continue;
+    const int64_t r = first + j;
+    C *query = m.query_rows + j * wide_d, *gradient = m.gradient_rows + j * wide_dv;
+    load_line(t, p.q, r, s.d, wide_d, query);
+    for (int64_t i = 0; i < s.d; ++i) query[i] *= scale;
+    load_line(t, p.dout, r, s.dv, wide_dv, gradient);
+    load_line(t, p.out, r, s.dv, s.dv, m.lines);
+    m.delta[j] = dot(gradient, m.lines, s.dv);
+    load<C>(p.lse.element, lse_at(p.lse, t.b, s.head(t.kv_head, r), s.position(r)), 1, m.lse + j, 1);
+    if (m.lse[j] == -C(INFINITY)) m.lse[j] = C(INFINITY);  // an empty row: every P becomes 0
+  }
+  transpose(m.query_rows, wide_d, kBackRows, s.d, m.queries, kBackRows);
+  transpose(m.gradient_rows, wide_dv, kBackRows, s.dv, m.gradients, kBackRows);
+}
+
+template <class C>
+void add_mask(const Task<C>& t, int64_t first, int64_t n, int64_t first_key, int64_t keys) {
+  C *line = t.scratch.lines, *scores = t.scratch.scores;
+  for (int64_t j = 0; j < n; ++j) {
+    t.problem.mask.read(t.b, t.sizes.head(t.kv_head, first + j), t.sizes.position(first + j), first_key, keys, line);
+    for (int64_t k = 0; k < keys; ++k) scores[k * kBackRows + j] += line[k];
+  }
+}
+
+// scores -> P, dscores: dP -> dS, for keys [0, keys) of which a row uses those below its limit.
+template <class C>
+void softmax_gradient(const BackwardScratch<C>& m, int64_t keys, int64_t unlimited) {
+  for (int64_t k = 0; k < keys; ++k) {
+    C *p = m.scores + k * kBackRows, *ds = m.dscores + k * kBackRows;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < kBackRows; ++j) {
+      p[j] = math::exp(p[j] - m.lse[j]);
+      ds[j] = p[j] * (ds[j] - m.delta[j]);
+    }
+    if (k < unlimited) continue;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < kBackRows; ++j) {
+      const bool used = static_cast<C>(k) < m.limits[j];
+      p[j] = used ? p[j] : C(0);
+      ds[j] = used ? ds[j] : C(0);
+    }
+  }
+}
+
+// Rows [first, first + n) against keys [key, key + keys).
+template <class C>
+void step(const Task<C>& t, int64_t first, int64_t n, int64_t key, int64_t keys) {
+  const Sizes& s = t.sizes;
+  const BackwardProblem& p = t.problem;
+  const BackwardScratch<C>& m = t.scratch;
+  const Block<C> k = fetch(p.k, p.k.at(t.b, t.kv_head, key), keys, s.d, m.keys, false);
+  const Block<C> v = fetch(p.v, p.v.at(t.b, t.kv_head, key), keys, s.dv, m.values, false);
+  int64_t lowest = keys;
+  for (int64_t j = 0; j < n; ++j) {
+    const int64_t limit = std::clamp<int64_t>(s.limit(s.position(first + j)) - key, 0, keys);
+    m.limits[j] = static_cast<C>(limit);
+    lowest = std::min(lowest, limit);
+  }
+  const int64_t columns = std::min(kBackRows, round_up(n, kPanel)), wide_d = t.wide_d(), wide_dv = t.wide_dv();
+  product<C, Left::ByRow, false>(keys, columns, s.d, k.data, k.ld, m.queries, kBackRows, m.scores, kBackRows);
+  product<C, Left::ByRow, false>(keys, columns, s.dv, v.data, v.ld, m.gradients, kBackRows, m.dscores, kBackRows);
+  if (p.mask.data != nullptr) add_mask(t, first, n, key, keys);
+  softmax_gradient(m, keys, lowest);
+  product<C, Left::ByColumn, true>(s.d, columns, keys, k.data, k.ld, m.dscores, kBackRows, m.dqueries, kBackRows);
+  product<C, Left::ByRow, true>(keys, wide_dv, n, m.scores, kBackRows, m.gradient_rows, wide_dv, t.dv + key * wide_dv,
+                                wide_dv);
+  product<C, Left::ByRow, true>(keys, wide_d, n, m.dscores, kBackRows, m.query_rows, wide_d, t.dk + key * wide_d,
+                                wide_d);
+}
+
+template <class C>
+void run_rows(const Task<C>& t, int64_t first, int64_t n) {
+  const Sizes& s = t.sizes;
+  const BackwardScratch<C>& m = t.scratch;
+  const Rows4& dq = t.problem.dq;
+  load_rows(t, first, n);
+  std::fill(m.dqueries, m.dqueries + s.d * kBackRows, C(0));
+  std::fill(m.scores, m.scores + kKeys * kBackRows, C(0));
+  std::fill(m.dscores, m.dscores + kKeys * kBackRows, C(0));
+  const int64_t last_key = s.limit(s.position(first + n - 1));
+  for (int64_t key = 0; key < last_key; key += kKeys) step(t, first, n, key, std::min(kKeys, last_key - key));
+  transpose(m.dqueries, kBackRows, s.d, kBackRows, m.lines, s.d);
+  for (int64_t j = 0; j < n; ++j) {
+    C* line = m.lines + j * s.d;
+    for (int64_t i = 0; i < s.d; ++i) line[i] *= static_cast<C>(s.scale);
+    const int64_t r = first + j;
+    store<C>(dq.element, dq.at(t.b, s.head(t.kv_head, r), s.position(r)), dq.column, line, s.d);
+  }
+}
+
+// dk and dv of one kv head's keys [first, last): the sum of the splits' partials.
+template <class C>
+void sum_partials(const BackwardProblem& p, int64_t b, int64_t kv_head, C* partials, int64_t splits, int64_t size,
+                  int64_t first, int64_t last) {
+  const Sizes& s = p.sizes;
+  const int64_t wide_d = round_up(s.d, kPanel), wide_dv = round_up(s.dv, kPanel);
+  for (int64_t key = first; key < last; ++key) {
+    C *dk = partials + key * wide_d, *dv = partials + s.k_len * wide_d + key * wide_dv;
+    for (int64_t split = 1; split < splits; ++split) {
+      const C *more_dk = dk + split * size, *more_dv = dv + split * size;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < wide_d; ++i) dk[i] += more_dk[i];
+#pragma GCC ivdep
+      for (int64_t i = 0; i < wide_dv; ++i) dv[i] += more_dv[i];
+    }
+    store<C>(p.dk.element, p.dk.at(b, kv_head, key), p.dk.column, dk, s.d);
+    store<C>(p.dv.element, p.dv.at(b, kv_head, key), p.dv.column, dv, s.dv);
+  }
+}
+
+template <class C>
+void run_all(const BackwardProblem& p) {
+  const Sizes& s = p.sizes;
+  const int64_t heads = s.batch * s.kv_heads, splits = backward_splits(s.rows);
+  const int64_t split_rows = round_up(blocks_of(std::max<int64_t>(s.rows, 1), splits), kBackRows);
+  const int64_t thread_bytes = backward_thread_bytes<C>(s.d, s.dv), size = gradient_partial_size(s.k_len, s.d, s.dv);
+  C* partials = reinterpret_cast<C*>(p.workspace + max_threads() * thread_bytes);
+  parallel_for(heads * splits, grain_for(split_rows * s.kv_len * (s.d + s.dv)), [&](int64_t begin, int64_t end) {
+    Carver memory(p.workspace + thread_index() * thread_bytes);
+    const BackwardScratch<C> scratch(memory, s.d, s.dv);
+    for (int64_t i = begin; i < end; ++i) {
+      // The last rows first: with a causal mask they take longest.
+      const int64_t head = i % heads, split = splits - 1 - i / heads;
+      C* dk = partials + (head * splits + split) * size;
+      std::fill(dk, dk + size, C(0));
+      const Task<C> task{p, s, head / s.kv_heads, head % s.kv_heads, scratch, dk, dk + s.k_len * round_up(s.d, kPanel)};
+      const int64_t last = std::min(s.rows, (split + 1) * split_rows);
+      for (int64_t r = split * split_rows; r < last; r += kBackRows) run_rows(task, r, std::min(kBackRows, last - r));
+    }
+  });
+  const int64_t blocks = blocks_of(s.k_len, kKeys);
+  parallel_for(heads * blocks, grain_for(kKeys * (s.d + s.dv) * splits), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t head = i / blocks, first = i % blocks * kKeys;
+      sum_partials(p, head / s.kv_heads, head % s.kv_heads, partials + head * splits * size, splits, size, first,
+                   std::min(first + kKeys, s.k_len));
+    }
+  });
+}
+
+}  // namespace
+
+template <class C>
+Status backward(const Launch& launch) {
+  using namespace backward_args;
+  Sizes sizes;
+  if (const Status status = sizes_of(launch, kQ, &sizes); status != Status::Ok) return status;
+  if (sizes.batch == 0 || sizes.kv_heads == 0) return Status::Ok;
+  const BackwardProblem problem{sizes,
+                                Rows4(launch[kDout]),
+                                Rows4(launch[kQ]),
+                                Rows4(launch[kK]),
+                                Rows4(launch[kV]),
+                                Rows4(launch[kOut]),
+                                Rows4(launch[kDq]),
+                                Rows4(launch[kDk]),
+                                Rows4(launch[kDv]),
+                                Mask(launch[kMask]),
+                                launch[kLse],
+                                static_cast<char*>(launch.workspace)};
+  run_all<C>(problem);
+  return Status::Ok;
+}
+
+template Status backward<float>(const Launch&);
+template Status backward<double>(const Launch&);
+
+}  // namespace baracuda::attention

@@ -1,0 +1,250 @@
+// Attention of few queries against many keys: the keys are cut into fixed chunks, each gives a partial result for all
+// query rows of its kv head, and the partial results are merged in order by their highest scores.
+#include "baracuda/math/math.h"
+#include "ops/attention/cpu.h"
+#include "ops/attention/lanes.h"
+
+namespace baracuda::attention {
+namespace {
+
+// Scores of kRows query rows (dense, [d] each) with keys [0, keys), lanes along d. kRows * kWide dot products at a
+// time.
+template <class C, int kRows>
+void dot_scores(const C* q, int64_t d, const Block<C>& k, int64_t keys, C* scores) {
+  constexpr int kStep = kLanes<C>, kWide = kStep / kRows;
+  const int64_t whole = d - d % kStep;
+  for (int64_t key = 0; key < keys; key += kWide) {
+    const C* rows[kWide];
+    for (int w = 0; w < kWide; ++w) rows[w] = k.data + std::min(key + w, keys - 1) * k.ld;
+    Vector<C> sum[kStep] = {};
+    for (int64_t i = 0; i < whole; i += kStep) {
+#pragma GCC unroll 16
+      for (int w = 0; w < kWide; ++w) {
+        const Vector<C> x = load_lanes(rows[w] + i);
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) sum[r * kWide + w] += x * load_lanes(q + r * d + i);
+      }
+    }
+    const Vector<C> total = sum_each<C>(sum);
+    for (int r = 0; r < kRows; ++r) {
+      for (int w = 0; w < kWide && key + w < keys; ++w) {
+        C score = total[r * kWide + w];
+        for (int64_t i = whole; i < d; ++i) score += rows[w][i] * q[r * d + i];
+        scores[r * kDecodeKeys + key + w] = score;
+      }
+    }
+  }
+}
+
+// result[row][0 .. kWide vectors) += sum over keys of p[row][key] * v[key][...]
+template <class C, int kRows, int kWide>
+[[gnu::always_inline]] inline void add_values_tile(const C* p, int64_t keys, const C* v, int64_t ldv, C* result,
+                                                   int64_t dv) {
+  constexpr int kStep = kLanes<C>;
+  Vector<C> sum[kRows][kWide];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int w = 0; w < kWide; ++w) sum[r][w] = load_lanes(result + r * dv + w * kStep);
+  for (int64_t k = 0; k < keys; ++k) {
+    Vector<C> x[kWide];
+#pragma GCC unroll 4
+    for (int w = 0; w < kWide; ++w) x[w] = load_lanes(v + k * ldv + w * kStep);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+      for (int w = 0; w < kWide; ++w) sum[r][w] += p[r * kDecodeKeys + k] * x[w];
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int w = 0; w < kWide; ++w) store_lanes(result + r * dv + w * kStep, sum[r][w]);
+}
+
+template <class C, int kRows>
+void add_values(const C* p, int64_t keys, const C* v, int64_t ldv, C* result, int64_t dv) {
+  constexpr int64_t kStep = kLanes<C>;
+  constexpr int kWide = kVectorBytes == 64 ? 4 : 2;
+  int64_t i = 0;
+  for (; i + kWide * kStep <= dv; i += kWide * kStep)
+    add_values_tile<C, kRows, kWide>(p, keys, v + i, ldv, result + i, dv);
+  for (; i + kStep <= dv; i += kStep) add_values_tile<C, kRows, 1>(p, keys, v + i, ldv, result + i, dv);
+  for (; i < dv; ++i) {
+    for (int r = 0; r < kRows; ++r) {
+      C sum = result[r * dv + i];
+      for (int64_t k = 0; k < keys; ++k) sum += p[r * kDecodeKeys + k] * v[k * ldv + i];
+      result[r * dv + i] = sum;
+    }
+  }
+}
+
+// scores -> exp(score - highest), in place; `keys` is rounded up to whole lanes with keys that count nothing.
+template <class C>
+void chunk_softmax(C* scores, int64_t keys, C* highest, C* total) {
+  constexpr int64_t kWide = 32;
+  const int64_t padded = round_up(keys, kWide);
+  std::fill(scores + keys, scores + padded, -C(INFINITY));
+  C top[kWide], sum[kWide] = {};
+  for (int64_t j = 0; j < kWide; ++j) top[j] = -C(INFINITY);
+  for (int64_t k = 0; k < padded; k += kWide)
+    for (int64_t j = 0; j < kWide; ++j) top[j] = scores[k + j] > top[j] ? scores[k + j] : top[j];
+  for (int64_t j = 1; j < kWide; ++j) top[0] = top[j] > top[0] ? top[j] : top[0];
+  const C base = top[0] == -C(INFINITY) ? C(0) : top[0];
+  for (int64_t k = 0; k < padded; k += kWide) {
+    C* p = scores + k;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < kWide; ++j) {
+      p[j] = math::exp(p[j] - base);
+      sum[j] += p[j];
+    }
+  }
+  for (int64_t half = kWide / 2; half > 0; half /= 2)
+    for (int64_t j = 0; j < half; ++j) sum[j] += sum[j + half];
+  *highest = top[0], *total = sum[0];
+}
+
+template <class C>
+struct Partial {
+  C *highest, *total, *result;  // [rows], [rows], [rows][dv]
+  Partial(C* base, int64_t rows) : highest(base), total(base + rows), result(base + 2 * rows) {}
+};
+
+template <class C>
+struct Chunk {
+  const ForwardProblem& problem;
+  int64_t b, kv_head, first_key;
+  DecodeScratch<C> scratch;
+
+  // Keys of this chunk that query row r may use.
+  int64_t limit(int64_t r) const {
+    const Sizes& s = problem.sizes;
+    return std::clamp<int64_t>(s.limit(s.position(r)) - first_key, 0, kDecodeKeys);
+  }
+};
+
+template <class C>
+void chunk_scores(const Chunk<C>& t, int64_t keys) {
+  const Sizes& s = t.problem.sizes;
+  const DecodeScratch<C>& m = t.scratch;
+  for (int64_t key = 0; key < keys; key += kKeys) {
+    const int64_t n = std::min(kKeys, keys - key);
+    const Block<C> k = fetch(t.problem.k, t.problem.k.at(t.b, t.kv_head, t.first_key + key), n, s.d, m.block, true);
+    int64_t r = 0;
+    if constexpr (kLanes<C> >= 4)
+      for (; r + 4 <= s.rows; r += 4)
+        dot_scores<C, 4>(m.queries + r * s.d, s.d, k, n, m.scores + r * kDecodeKeys + key);
+    for (; r + 2 <= s.rows; r += 2) dot_scores<C, 2>(m.queries + r * s.d, s.d, k, n, m.scores + r * kDecodeKeys + key);
+    for (; r < s.rows; ++r) dot_scores<C, 1>(m.queries + r * s.d, s.d, k, n, m.scores + r * kDecodeKeys + key);
+  }
+  if (t.problem.mask.data == nullptr) return;
+  for (int64_t r = 0; r < s.rows; ++r) {
+    t.problem.mask.read(t.b, s.head(t.kv_head, r), s.position(r), t.first_key, keys, m.line);
+    for (int64_t k = 0; k < keys; ++k) m.scores[r * kDecodeKeys + k] += m.line[k];
+  }
+}
+
+// kRows rows that all may use the first `shared` of the block's keys, then what each may use beyond them.
+template <class C, int kRows>
+void rows_values(const Chunk<C>& t, int64_t r, int64_t key, int64_t n, const Block<C>& v, C* result) {
+  const int64_t dv = t.problem.sizes.dv;
+  const C* p = t.scratch.scores + r * kDecodeKeys + key;
+  int64_t shared = n;
+  for (int i = 0; i < kRows; ++i) shared = std::min(shared, std::max<int64_t>(t.limit(r + i) - key, 0));
+  add_values<C, kRows>(p, shared, v.data, v.ld, result + r * dv, dv);
+  for (int i = 0; i < kRows; ++i) {
+    const int64_t more = std::min(n, t.limit(r + i) - key) - shared;
+    if (more > 0)
+      add_values<C, 1>(p + i * kDecodeKeys + shared, more, v.data + shared * v.ld, v.ld, result + (r + i) * dv, dv);
+  }
+}
+
+template <class C>
+void chunk_values(const Chunk<C>& t, int64_t keys, C* result) {
+  const Sizes& s = t.problem.sizes;
+  std::fill(result, result + s.rows * s.dv, C(0));
+  for (int64_t key = 0; key < keys; key += kKeys) {
+    const int64_t n = std::min(kKeys, keys - key);
+    const Block<C> v =
+        fetch(t.problem.v, t.problem.v.at(t.b, t.kv_head, t.first_key + key), n, s.dv, t.scratch.block, true);
+    int64_t r = 0;
+    for (; r + 4 <= s.rows; r += 4) rows_values<C, 4>(t, r, key, n, v, result);
+    for (; r + 2 <= s.rows; r += 2) rows_values<C, 2>(t, r, key, n, v, result);
+    for (; r < s.rows; ++r) rows_values<C, 1>(t, r, key, n, v, result);
+  }
+}
+
+template <class C>
+void run_chunk(const Chunk<C>& t, int64_t keys, const Partial<C>& partial) {
+  const Sizes& s = t.problem.sizes;
+  const DecodeScratch<C>& m = t.scratch;
+  const LoadFn<C> load_row = loader<C>(t.problem.q.element);
+  for (int64_t r = 0; r < s.rows; ++r) {
+    C* line = m.queries + r * s.d;
+    load_row(t.problem.q.at(t.b, s.head(t.kv_head, r), s.position(r)), t.problem.q.column, line, s.d);
+    for (int64_t i = 0; i < s.d; ++i) line[i] *= static_cast<C>(s.scale);
+  }
+  chunk_scores(t, keys);
+  for (int64_t r = 0; r < s.rows; ++r)
+    chunk_softmax(m.scores + r * kDecodeKeys, t.limit(r), partial.highest + r, partial.total + r);
+  chunk_values(t, keys, partial.result);
+}
+
+// Partial results in the order of their keys: sum_c exp(m_c - m) * part_c.
+template <class C>
+void merge(const ForwardProblem& problem, int64_t b, int64_t kv_head, int64_t r, C* partials, int64_t chunks,
+           int64_t size, C* line) {
+  const Sizes& s = problem.sizes;
+  C top = -C(INFINITY), total = 0;
+  for (int64_t c = 0; c < chunks; ++c) {
+    const C other = Partial<C>(partials + c * size, s.rows).highest[r];
+    top = other > top ? other : top;
+  }
+  std::fill(line, line + s.dv, C(0));
+  for (int64_t c = 0; c < chunks && top != -C(INFINITY); ++c) {
+    const Partial<C> part(partials + c * size, s.rows);
+    const C weight = math::exp(part.highest[r] - top);
+    const C* result = part.result + r * s.dv;
+    total += weight * part.total[r];
+    for (int64_t i = 0; i < s.dv; ++i) line[i] += weight * result[i];
+  }
+  const C lse = top == -C(INFINITY) ? top : top + math::log(total);
+  if (top != -C(INFINITY))
+    for (int64_t i = 0; i < s.dv; ++i) line[i] /= total;
+  const int64_t head = s.head(kv_head, r), position = s.position(r);
+  store<C>(problem.out.element, problem.out.at(b, head, position), problem.out.column, line, s.dv);
+  if (problem.lse != nullptr) store<C>(problem.lse->element, lse_at(*problem.lse, b, head, position), 1, &lse, 1);
+}
+
+}  // namespace
+
+template <class C>
+void forward_decode(const ForwardProblem& problem) {
+  const Sizes& s = problem.sizes;
+  const int64_t used = s.rows > 0 ? s.limit(s.q_len - 1) : 0;
+  const int64_t chunks = blocks_of(used, kDecodeKeys), heads = s.batch * s.kv_heads;
+  const int64_t thread_bytes = forward_thread_bytes<C>(s.d, s.dv, s.rows), size = partial_size(s.rows, s.dv);
+  C* partials = reinterpret_cast<C*>(problem.workspace + max_threads() * thread_bytes);
+  parallel_for(heads * chunks, grain_for(s.rows * kDecodeKeys * (s.d + s.dv)), [&](int64_t begin, int64_t end) {
+    Carver memory(problem.workspace + thread_index() * thread_bytes);
+    const DecodeScratch<C> scratch(memory, s.rows, s.d, s.dv);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t head = i / chunks, first_key = i % chunks * kDecodeKeys;
+      run_chunk(Chunk<C>{problem, head / s.kv_heads, head % s.kv_heads, first_key, scratch},
+                std::min(kDecodeKeys, used - first_key), Partial<C>(partials + i * size, s.rows));
+    }
+  });
+  parallel_for(heads * s.rows, grain_for(chunks * s.dv * 4), [&](int64_t begin, int64_t end) {
+    Carver memory(problem.workspace + thread_index() * thread_bytes);
+    const DecodeScratch<C> scratch(memory, s.rows, s.d, s.dv);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t head = i / s.rows;
+      merge(problem, head / s.kv_heads, head % s.kv_heads, i % s.rows, partials + head * chunks * size, chunks, size,
+            scratch.line);
+    }
+  });
+}
+
+template void forward_decode<float>(const ForwardProblem&);
+template void forward_decode<double>(const ForwardProblem&);
+
+}  // namespace baracuda::attention

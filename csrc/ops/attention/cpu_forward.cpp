@@ -1,0 +1,188 @@
+// Attention forward in blocks. A panel is 32 query rows side by side: scores, softmax and result are kept transposed
+// ([key][query], [dim][query]), so that K and V are read as they lie and no step needs a sum across lanes.
+#include "baracuda/math/math.h"
+#include "ops/attention/cpu.h"
+#include "ops/attention/lanes.h"
+
+namespace baracuda::attention {
+namespace {
+
+// Up to kPanels panels of one kv head.
+template <class C>
+struct Task {
+  const ForwardProblem& problem;
+  const Sizes& sizes;
+  int64_t b, kv_head, first_row, rows;
+  ForwardScratch<C> scratch;
+
+  int64_t panels() const { return blocks_of(rows, kPanel); }
+  int64_t panel_rows(int64_t panel) const { return std::min(kPanel, rows - panel * kPanel); }
+  int64_t row(int64_t panel, int64_t lane) const { return first_row + panel * kPanel + lane; }
+  int64_t limit(int64_t r) const { return sizes.limit(sizes.position(r)); }
+};
+
+template <class C>
+void load_queries(const Task<C>& t) {
+  const Sizes& s = t.sizes;
+  const Rows4& q = t.problem.q;
+  const LoadFn<C> load_row = loader<C>(q.element);
+  const C scale = static_cast<C>(s.scale);
+  for (int64_t panel = 0; panel < t.panels(); ++panel) {
+    C* lines = t.scratch.lines;
+    const int64_t n = t.panel_rows(panel);
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t r = t.row(panel, j);
+      C* line = lines + j * s.d;
+      load_row(q.at(t.b, s.head(t.kv_head, r), s.position(r)), q.column, line, s.d);
+      for (int64_t i = 0; i < s.d; ++i) line[i] *= scale;
+    }
+    std::fill(lines + n * s.d, lines + kPanel * s.d, C(0));
+    transpose(lines, s.d, kPanel, s.d, t.scratch.queries + panel * s.d * kPanel, kPanel);
+  }
+}
+
+template <class C>
+void add_mask(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys) {
+  C *line = t.scratch.lines, *scores = t.scratch.scores;
+  for (int64_t j = 0; j < t.panel_rows(panel); ++j) {
+    const int64_t r = t.row(panel, j);
+    t.problem.mask.read(t.b, t.sizes.head(t.kv_head, r), t.sizes.position(r), first_key, keys, line);
+    for (int64_t k = 0; k < keys; ++k) scores[k * kPanel + j] += line[k];
+  }
+}
+
+// Scores become exp(score - highest so far); the sum and the result so far are brought to the new highest score.
+// False when no row's highest score has changed, so that the result needs no rescaling.
+template <class C>
+bool softmax_step(C* scores, int64_t keys, int64_t unlimited, const C* limits, C* highest, C* total, C* change) {
+  for (int64_t k = unlimited; k < keys; ++k) {
+    C* row = scores + k * kPanel;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < kPanel; ++j) row[j] = static_cast<C>(k) < limits[j] ? row[j] : -C(INFINITY);
+  }
+  C top[kPanel], base[kPanel], sum[kPanel] = {};
+  for (int64_t j = 0; j < kPanel; ++j) top[j] = highest[j];
+  for (int64_t k = 0; k < keys; ++k) {
+    const C* row = scores + k * kPanel;
+    for (int64_t j = 0; j < kPanel; ++j) top[j] = row[j] > top[j] ? row[j] : top[j];
+  }
+  bool changed = false;
+  for (int64_t j = 0; j < kPanel; ++j) {
+    base[j] = top[j] == -C(INFINITY) ? C(0) : top[j];
+    changed |= top[j] != highest[j];
+  }
+  for (int64_t k = 0; k < keys; ++k) {
+    C* row = scores + k * kPanel;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < kPanel; ++j) {
+      const C p = math::exp(row[j] - base[j]);
+      row[j] = p;
+      sum[j] += p;
+    }
+  }
+#pragma GCC ivdep
+  for (int64_t j = 0; j < kPanel; ++j) {
+    change[j] = top[j] == highest[j] ? C(1) : math::exp(highest[j] - base[j]);
+    total[j] = total[j] * change[j] + sum[j];
+    highest[j] = top[j];
+  }
+  return changed;
+}
+
+// One panel against keys [first_key, first_key + keys).
+template <class C>
+void panel_step(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys, const Block<C>& k,
+                const Block<C>& v) {
+  const Sizes& s = t.sizes;
+  const ForwardScratch<C>& m = t.scratch;
+  alignas(64) C limits[kPanel] = {};
+  int64_t lowest = keys, most = 0;
+  for (int64_t j = 0; j < t.panel_rows(panel); ++j) {
+    const int64_t limit = std::clamp<int64_t>(t.limit(t.row(panel, j)) - first_key, 0, keys);
+    limits[j] = static_cast<C>(limit);
+    lowest = std::min(lowest, limit), most = std::max(most, limit);
+  }
+  if (most == 0) return;
+  if (t.panel_rows(panel) < kPanel && !s.causal) std::fill(limits, limits + kPanel, static_cast<C>(keys));
+  C* result = m.result + panel * s.dv * kPanel;
+  product<C, Left::ByRow, false>(most, kPanel, s.d, k.data, k.ld, m.queries + panel * s.d * kPanel, kPanel, m.scores,
+                                 kPanel);
+  if (t.problem.mask.data != nullptr) add_mask(t, panel, first_key, most);
+  const bool changed =
+      softmax_step(m.scores, most, lowest, limits, m.highest + panel * kPanel, m.total + panel * kPanel, m.change);
+  if (changed) {
+    for (int64_t i = 0; i < s.dv; ++i)
+      for (int64_t j = 0; j < kPanel; ++j) result[i * kPanel + j] *= m.change[j];
+  }
+  product<C, Left::ByColumn, true>(s.dv, kPanel, lowest, v.data, v.ld, m.scores, kPanel, result, kPanel);
+  if (lowest < most)
+    product_limited(s.dv, kPanel, lowest, most, v.data, v.ld, m.scores, kPanel, limits, result, kPanel);
+}
+
+template <class C>
+void store_results(const Task<C>& t) {
+  const Sizes& s = t.sizes;
+  const Rows4& out = t.problem.out;
+  const StoreFn<C> store_row = storer<C>(out.element);
+  for (int64_t panel = 0; panel < t.panels(); ++panel) {
+    C* result = t.scratch.result + panel * s.dv * kPanel;
+    const C *highest = t.scratch.highest + panel * kPanel, *total = t.scratch.total + panel * kPanel;
+    C lse[kPanel];
+    for (int64_t j = 0; j < kPanel; ++j)
+      lse[j] = highest[j] == -C(INFINITY) ? highest[j] : highest[j] + math::log(total[j]);
+    for (int64_t i = 0; i < s.dv; ++i)
+      for (int64_t j = 0; j < kPanel; ++j)
+        result[i * kPanel + j] = highest[j] == -C(INFINITY) ? C(0) : result[i * kPanel + j] / total[j];
+    transpose(result, kPanel, s.dv, kPanel, t.scratch.lines, s.dv);
+    for (int64_t j = 0; j < t.panel_rows(panel); ++j) {
+      const int64_t r = t.row(panel, j), head = s.head(t.kv_head, r), position = s.position(r);
+      store_row(out.at(t.b, head, position), out.column, t.scratch.lines + j * s.dv, s.dv);
+      if (t.problem.lse != nullptr)
+        store<C>(t.problem.lse->element, lse_at(*t.problem.lse, t.b, head, position), 1, lse + j, 1);
+    }
+  }
+}
+
+template <class C>
+void run_task(const Task<C>& t) {
+  const Sizes& s = t.sizes;
+  const ForwardScratch<C>& m = t.scratch;
+  load_queries(t);
+  std::fill(m.highest, m.highest + kPanels * kPanel, -C(INFINITY));
+  std::fill(m.total, m.total + kPanels * kPanel, C(0));
+  std::fill(m.result, m.result + kPanels * s.dv * kPanel, C(0));
+  const int64_t last_key = t.limit(t.first_row + t.rows - 1);
+  for (int64_t key = 0; key < last_key; key += kKeys) {
+    const int64_t keys = std::min(kKeys, last_key - key);
+    const Block<C> k = fetch(t.problem.k, t.problem.k.at(t.b, t.kv_head, key), keys, s.d, m.keys, false);
+    const Block<C> v = fetch(t.problem.v, t.problem.v.at(t.b, t.kv_head, key), keys, s.dv, m.values, false);
+    for (int64_t panel = 0; panel < t.panels(); ++panel) panel_step(t, panel, key, keys, k, v);
+  }
+  store_results(t);
+}
+
+}  // namespace
+
+template <class C>
+void forward_blocked(const ForwardProblem& problem) {
+  const Sizes& s = problem.sizes;
+  constexpr int64_t kTaskRows = kPanels * kPanel;
+  const int64_t per_head = blocks_of(s.rows, kTaskRows), heads = s.batch * s.kv_heads;
+  const int64_t thread_bytes = forward_thread_bytes<C>(s.d, s.dv, 0);
+  const int64_t work = kTaskRows * s.kv_len * (s.d + s.dv);
+  parallel_for(per_head * heads, grain_for(work), [&](int64_t begin, int64_t end) {
+    Carver memory(problem.workspace + thread_index() * thread_bytes);
+    const ForwardScratch<C> scratch(memory, s.d, s.dv);
+    for (int64_t i = begin; i < end; ++i) {
+      // The last rows first: with a causal mask they take longest.
+      const int64_t first_row = (per_head - 1 - i / heads) * kTaskRows, head = i % heads;
+      run_task(Task<C>{problem, s, head / s.kv_heads, head % s.kv_heads, first_row,
+                       std::min(kTaskRows, s.rows - first_row), scratch});
+    }
+  });
+}
+
+template void forward_blocked<float>(const ForwardProblem&);
+template void forward_blocked<double>(const ForwardProblem&);
+
+}  // namespace baracuda::attention

@@ -1,0 +1,173 @@
+// Small dense products with explicit lanes, shared by the attention kernels. Every element of a product is one chain of
+// multiply-adds in the order of k, whatever the tile shape, so bits never depend on how rows and columns are grouped.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace baracuda::attention {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+inline constexpr int kTileRows = 8;  // 8 x 2 accumulators of 32 registers
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32;
+inline constexpr int kTileRows = 4;  // 4 x 2 accumulators of 16 registers
+#else
+inline constexpr int kVectorBytes = 16;
+inline constexpr int kTileRows = 4;
+#endif
+
+template <class C>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(C));
+
+template <class C>
+struct VectorOf {
+  using Index = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;
+  typedef C type __attribute__((vector_size(kVectorBytes)));
+  typedef C unaligned __attribute__((vector_size(kVectorBytes), aligned(sizeof(C)), may_alias));
+  typedef Index index __attribute__((vector_size(kVectorBytes)));
+};
+template <class C>
+using Vector = typename VectorOf<C>::type;
+
+template <class C>
+[[gnu::always_inline]] inline Vector<C> load_lanes(const C* p) {
+  return *reinterpret_cast<const typename VectorOf<C>::unaligned*>(p);
+}
+template <class C>
+[[gnu::always_inline]] inline void store_lanes(C* p, Vector<C> v) {
+  *reinterpret_cast<typename VectorOf<C>::unaligned*>(p) = v;
+}
+
+// How the left factor lies in memory: element (row, k) at a[row * lda + k], or at a[k * lda + row].
+enum class Left { ByRow, ByColumn };
+
+// c[row][0 .. 2 lanes) (+)= sum over k of a(row, k) * b[k][0 .. 2 lanes) for kRows rows.
+template <class C, int kRows, Left kLeft, bool kAdd>
+[[gnu::always_inline]] inline void product_tile(int64_t depth, const C* a, int64_t lda, const C* b, int64_t ldb, C* c,
+                                                int64_t ldc) {
+  constexpr int kStep = kLanes<C>;
+  Vector<C> sum[kRows][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    sum[r][0] = kAdd ? load_lanes(c + r * ldc) : Vector<C>{};
+    sum[r][1] = kAdd ? load_lanes(c + r * ldc + kStep) : Vector<C>{};
+  }
+  for (int64_t k = 0; k < depth; ++k) {
+    const Vector<C> b0 = load_lanes(b + k * ldb), b1 = load_lanes(b + k * ldb + kStep);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const C x = kLeft == Left::ByRow ? a[r * lda + k] : a[k * lda + r];
+      sum[r][0] += x * b0;
+      sum[r][1] += x * b1;
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    store_lanes(c + r * ldc, sum[r][0]);
+    store_lanes(c + r * ldc + kStep, sum[r][1]);
+  }
+}
+
+// c[rows][columns] (+)= a[rows][depth] * b[depth][columns]; columns is a multiple of two vectors.
+template <class C, Left kLeft, bool kAdd>
+void product(int64_t rows, int64_t columns, int64_t depth, const C* a, int64_t lda, const C* b, int64_t ldb, C* c,
+             int64_t ldc) {
+  const int64_t row_step = kLeft == Left::ByRow ? lda : 1;
+  for (int64_t n = 0; n < columns; n += 2 * kLanes<C>) {
+    int64_t r = 0;
+    for (; r + kTileRows <= rows; r += kTileRows)
+      product_tile<C, kTileRows, kLeft, kAdd>(depth, a + r * row_step, lda, b + n, ldb, c + r * ldc + n, ldc);
+    if (kTileRows > 4 && r + 4 <= rows) {
+      product_tile<C, 4, kLeft, kAdd>(depth, a + r * row_step, lda, b + n, ldb, c + r * ldc + n, ldc);
+      r += 4;
+    }
+    for (; r < rows; ++r)
+      product_tile<C, 1, kLeft, kAdd>(depth, a + r * row_step, lda, b + n, ldb, c + r * ldc + n, ldc);
+  }
+}
+
+// The same sum for keys of which a lane may use only those below its limit: the others are not touched at all, so that
+// a NaN behind the causal diagonal stays there.
+template <class C>
+void product_limited(int64_t rows, int64_t columns, int64_t first, int64_t last, const C* a, int64_t lda, const C* b,
+                     int64_t ldb, const C* limits, C* c, int64_t ldc) {
+  for (int64_t n = 0; n < columns; n += kLanes<C>) {
+    const Vector<C> limit = load_lanes(limits + n);
+    for (int64_t r = 0; r < rows; ++r) {
+      Vector<C> sum = load_lanes(c + r * ldc + n);
+      for (int64_t k = first; k < last; ++k) {
+        const Vector<C> next = sum + a[k * lda + r] * load_lanes(b + k * ldb + n);
+        sum = (limit > static_cast<C>(k)) ? next : sum;
+      }
+      store_lanes(c + r * ldc + n, sum);
+    }
+  }
+}
+
+template <class C>
+struct Shuffles {
+  using Index = typename VectorOf<C>::index;
+  using All = std::make_integer_sequence<int, kLanes<C>>;
+  // Every second lane of the pair (a, b), from lane `first`.
+  template <int... i>
+  static constexpr Index every_second(int first, std::integer_sequence<int, i...>) {
+    return Index{(2 * i + first)...};
+  }
+  // Lanes of a and b in turn, from the lower or the upper half.
+  template <int... i>
+  static constexpr Index interleave(int half, std::integer_sequence<int, i...>) {
+    return Index{(half * kLanes<C> / 2 + i / 2 + i % 2 * kLanes<C>)...};
+  }
+  static constexpr Index kEven = every_second(0, All{}), kOdd = every_second(1, All{});
+  static constexpr Index kLow = interleave(0, All{}), kHigh = interleave(1, All{});
+};
+
+// Turns kLanes vectors into one whose lane i is the sum of v[i]'s lanes, always added in the same tree.
+template <class C>
+[[gnu::always_inline]] inline Vector<C> sum_each(Vector<C>* v) {
+  using S = Shuffles<C>;
+#pragma GCC unroll 8
+  for (int n = kLanes<C>; n > 1; n /= 2) {
+#pragma GCC unroll 16
+    for (int i = 0; i < n / 2; ++i)
+      v[i] = __builtin_shuffle(v[2 * i], v[2 * i + 1], S::kEven) + __builtin_shuffle(v[2 * i], v[2 * i + 1], S::kOdd);
+  }
+  return v[0];
+}
+
+// dst[j][i] = src[i][j] for a square of kLanes rows and columns.
+template <class C>
+inline void transpose_square(const C* src, int64_t lds, C* dst, int64_t ldd) {
+  using S = Shuffles<C>;
+  constexpr int kN = kLanes<C>;
+  Vector<C> v[kN], w[kN];
+#pragma GCC unroll 16
+  for (int i = 0; i < kN; ++i) v[i] = load_lanes(src + i * lds);
+#pragma GCC unroll 4
+  for (int round = kN; round > 1; round /= 2) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kN / 2; ++i) {
+      w[2 * i] = __builtin_shuffle(v[i], v[i + kN / 2], S::kLow);
+      w[2 * i + 1] = __builtin_shuffle(v[i], v[i + kN / 2], S::kHigh);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kN; ++i) v[i] = w[i];
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kN; ++i) store_lanes(dst + i * ldd, v[i]);
+}
+
+// dst[columns][rows] = src[rows][columns] for any sizes.
+template <class C>
+void transpose(const C* src, int64_t lds, int64_t rows, int64_t columns, C* dst, int64_t ldd) {
+  constexpr int64_t kN = kLanes<C>;
+  const int64_t whole_rows = rows - rows % kN, whole_columns = columns - columns % kN;
+  for (int64_t i = 0; i < whole_rows; i += kN)
+    for (int64_t j = 0; j < whole_columns; j += kN) transpose_square(src + i * lds + j, lds, dst + j * ldd + i, ldd);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; ++j) dst[j * ldd + i] = src[i * lds + j];
+}
+
+}  // namespace baracuda::attention

@@ -1,0 +1,122 @@
+// The attention problem as the kernels see it: sizes, which keys a query may use, and rows in the compute type.
+#pragma once
+#include <cmath>
+
+#include "core/convert.h"
+#include "core/launch.h"
+#include "ops/attention/scratch.h"
+#include "ops/attention/skus.h"
+
+namespace baracuda::attention {
+
+template <class C>
+inline constexpr Element kComputeElement = sizeof(C) == 8 ? Element::F64 : Element::F32;
+
+// A [batch, heads, seq, dim] tensor by strides, in bytes except for the innermost one.
+struct Rows4 {
+  char* data = nullptr;
+  Element element = Element::F32;
+  int64_t batch = 0, head = 0, row = 0, column = 1;
+
+  explicit Rows4(const TensorView& t) : data(t.as<char>()), element(t.element) {
+    const int64_t size = size_of(t.element);
+    batch = t.strides[0] * size, head = t.strides[1] * size, row = t.strides[2] * size;
+    if (t.rank > 3 && t.shape[3] > 1) column = t.strides[3];
+  }
+  char* at(int64_t b, int64_t h, int64_t s) const { return data + b * batch + h * head + s * row; }
+};
+
+// The additive or boolean mask, broadcast to [batch, heads, queries, keys].
+struct Mask {
+  const char* data = nullptr;  // null: no mask
+  Element element = Element::Bool;
+  int64_t strides[4] = {};  // bytes, the last one in elements
+
+  explicit Mask(const TensorView& t) {
+    if (!t.present()) return;
+    data = t.as<const char>(), element = t.element;
+    for (int i = 0; i < t.rank; ++i) {
+      const int d = 4 - t.rank + i;
+      strides[d] = t.shape[i] == 1 ? 0 : t.strides[i] * (d == 3 ? 1 : size_of(t.element));
+    }
+  }
+  const char* at(int64_t b, int64_t h, int64_t q, int64_t k) const {
+    return data + b * strides[0] + h * strides[1] + q * strides[2] + k * strides[3] * size_of(element);
+  }
+  // What is added to the scores of keys [k, k + n) of one query; a boolean mask keeps the keys where it is true.
+  template <class C>
+  void read(int64_t b, int64_t h, int64_t q, int64_t k, int64_t n, C* out) const {
+    load<C>(element, at(b, h, q, k), strides[3], out, n);
+    if (element != Element::Bool) return;
+    for (int64_t i = 0; i < n; ++i) out[i] = out[i] != C(0) ? C(0) : -C(INFINITY);
+  }
+};
+
+struct Sizes {
+  int64_t batch, heads, kv_heads, group, q_len, k_len, d, dv;
+  int64_t kv_len;  // keys that hold data
+  int64_t rows;    // query rows per kv head
+  bool causal;
+  int64_t diagonal;  // a causal query at position i uses keys up to i + diagonal
+  double scale;
+
+  int64_t limit(int64_t position) const {
+    return causal ? std::clamp<int64_t>(position + diagonal + 1, 0, kv_len) : kv_len;
+  }
+  // Query row r of a kv head: positions outside, the heads of the group inside, so that rows side by side use the same
+  // keys.
+  int64_t position(int64_t r) const { return r / group; }
+  int64_t head(int64_t kv_head, int64_t r) const { return kv_head * group + r % group; }
+};
+
+// Scalars are (scale, kv_len): scale NaN stands for 1 / sqrt(d), kv_len -1 for all keys.
+inline Status sizes_of(const Launch& launch, int q_arg, Sizes* out) {
+  const TensorView &q = launch[q_arg], &k = launch[q_arg + 1], &v = launch[q_arg + 2];
+  const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
+  Sizes& s = *out;
+  s.batch = q.shape[0], s.heads = q.shape[1], s.kv_heads = k.shape[1], s.q_len = q.shape[2], s.k_len = k.shape[2];
+  s.d = q.shape[3], s.dv = v.shape[3];
+  if (s.kv_heads == 0 ? s.heads != 0 : s.heads % s.kv_heads != 0) return Status::InvalidProblem;
+  s.group = s.kv_heads == 0 ? 1 : std::max<int64_t>(s.heads / s.kv_heads, 1);
+  s.rows = s.heads == 0 ? 0 : s.group * s.q_len;
+  s.scale = launch.scalars[0].as_f64();
+  if (std::isnan(s.scale)) s.scale = s.d > 0 ? 1.0 / std::sqrt(static_cast<double>(s.d)) : 1.0;
+  s.kv_len = launch.scalars[1].as_i64();
+  if (s.kv_len == -1) s.kv_len = s.k_len;
+  if (s.kv_len < 0 || s.kv_len > s.k_len) {
+    *launch.failure = {q_arg + 1, 0, s.kv_len, s.k_len + 1};
+    return Status::IndexOutOfRange;
+  }
+  s.causal = attrs.causal != 0;
+  s.diagonal = attrs.causal_alignment == 0 ? s.kv_len - s.q_len : 0;
+  return Status::Ok;
+}
+
+// `rows` rows of `columns` elements in the compute type: the caller's own memory when that is dense, else a copy.
+template <class C>
+struct Block {
+  const C* data;
+  int64_t ld;
+};
+template <class C>
+Block<C> fetch(const Rows4& t, const char* first, int64_t rows, int64_t columns, C* copy, bool any_row_stride) {
+  const int64_t size = size_of(t.element);
+  const bool dense = rows <= 1 || t.row == columns * size;
+  if (t.element == kComputeElement<C> && t.column == 1 && (dense || any_row_stride))
+    return {reinterpret_cast<const C*>(first), rows <= 1 ? columns : t.row / size};
+  const LoadFn<C> load_row = loader<C>(t.element);
+  if (dense && t.column == 1) {
+    load_row(first, 1, copy, rows * columns);
+  } else {
+    for (int64_t r = 0; r < rows; ++r) load_row(first + r * t.row, t.column, copy + r * columns, columns);
+  }
+  return {copy, columns};
+}
+
+// Work of a parallel chunk below which starting threads does not pay, in multiply-adds.
+inline constexpr int64_t kSerialWork = 1 << 16;
+inline int64_t grain_for(int64_t work_per_task) {
+  return std::max<int64_t>(1, kSerialWork / std::max<int64_t>(work_per_task, 1));
+}
+
+}  // namespace baracuda::attention

@@ -1,0 +1,157 @@
+// How attention cuts its problem into blocks and what memory that takes. Block sizes are the same at every CPU level
+// and depend on neither threads nor batch, and so do the bits.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "backends/cpu/parallel.h"
+#include "core/row.h"
+
+namespace baracuda::attention {
+
+// Tensor parameters of the two directions, in signature order.
+namespace forward_args {
+enum : int { kQ, kK, kV, kMask, kOut, kLse };
+}
+namespace backward_args {
+enum : int { kDout, kQ, kK, kV, kMask, kOut, kLse, kDq, kDk, kDv };
+}
+
+inline constexpr int64_t kPanel = 32;        // query rows that are computed side by side
+inline constexpr int64_t kPanels = 4;        // panels that share a block of keys
+inline constexpr int64_t kKeys = 64;         // keys per block
+inline constexpr int64_t kDecodeKeys = 256;  // keys per partial result of the decode path
+inline constexpr int64_t kDecodeRows = 16;   // the decode path takes up to this many query rows per kv head
+inline constexpr int64_t kBackRows = 64;     // query rows per step of the backward
+inline constexpr int64_t kBackSplit = 1024;  // query rows per partial sum of dk and dv
+inline constexpr int64_t kBackSplits = 8;    // at most so many partial sums
+
+inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+inline int64_t blocks_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+// Query rows per kv head: the `group` heads that share it, for every query position.
+inline bool is_decode(int64_t rows, int64_t q_len) { return rows <= kDecodeRows || q_len == 1; }
+inline int64_t backward_splits(int64_t rows) {
+  return std::clamp<int64_t>(blocks_of(rows, kBackSplit), 1, kBackSplits);
+}
+
+// Hands out 64-byte aligned arrays; with a null base it only counts.
+class Carver {
+ public:
+  explicit Carver(void* base) : base_(static_cast<char*>(base)) {}
+  template <class C>
+  C* take(int64_t n) {
+    C* p = base_ == nullptr ? nullptr : reinterpret_cast<C*>(base_ + used_);
+    used_ += round_up(n * static_cast<int64_t>(sizeof(C)), 64);
+    return p;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  char* base_;
+  int64_t used_ = 0;
+};
+
+// Per thread. Q, P and the result are kept with the queries side by side, so that every step of the softmax is
+// vertical.
+template <class C>
+struct ForwardScratch {
+  C *queries, *result, *scores, *keys, *values, *lines;
+  C *highest, *total, *change;
+  ForwardScratch(Carver& from, int64_t d, int64_t dv) {
+    queries = from.take<C>(kPanels * d * kPanel);
+    result = from.take<C>(kPanels * dv * kPanel);
+    scores = from.take<C>(kKeys * kPanel);
+    keys = from.take<C>(kKeys * d);
+    values = from.take<C>(kKeys * dv);
+    lines = from.take<C>(kPanel * std::max({d, dv, kKeys}));
+    highest = from.take<C>(kPanels * kPanel);
+    total = from.take<C>(kPanels * kPanel);
+    change = from.take<C>(kPanel);
+  }
+};
+
+// Per thread, for `rows` query rows of one kv head.
+template <class C>
+struct DecodeScratch {
+  C *queries, *scores, *block, *line;
+  DecodeScratch(Carver& from, int64_t rows, int64_t d, int64_t dv) {
+    queries = from.take<C>(rows * d);
+    scores = from.take<C>(rows * kDecodeKeys);
+    block = from.take<C>(kKeys * std::max(d, dv));
+    line = from.take<C>(std::max(dv, kDecodeKeys));
+  }
+};
+
+// One per kv head and chunk of keys: highest score, sum and unnormalised result of every query row.
+inline int64_t partial_size(int64_t rows, int64_t dv) { return round_up(rows * (dv + 2), 16); }
+
+template <class C>
+struct BackwardScratch {
+  C *queries, *gradients;         // [d][kBackRows], [dv][kBackRows]
+  C *query_rows, *gradient_rows;  // [kBackRows][wide(d)], [kBackRows][wide(dv)]
+  C* dqueries;                    // [d][kBackRows]
+  C *scores, *dscores;            // [kKeys][kBackRows]
+  C *keys, *values, *lines;
+  C *lse, *delta, *limits;
+  BackwardScratch(Carver& from, int64_t d, int64_t dv) {
+    queries = from.take<C>(d * kBackRows);
+    gradients = from.take<C>(dv * kBackRows);
+    query_rows = from.take<C>(kBackRows * round_up(d, kPanel));
+    gradient_rows = from.take<C>(kBackRows * round_up(dv, kPanel));
+    dqueries = from.take<C>(d * kBackRows);
+    scores = from.take<C>(kKeys * kBackRows);
+    dscores = from.take<C>(kKeys * kBackRows);
+    keys = from.take<C>(kKeys * d);
+    values = from.take<C>(kKeys * dv);
+    lines = from.take<C>(kBackRows * std::max({d, dv, kKeys}));
+    lse = from.take<C>(kBackRows);
+    delta = from.take<C>(kBackRows);
+    limits = from.take<C>(kBackRows);
+  }
+};
+
+template <class C>
+int64_t forward_thread_bytes(int64_t d, int64_t dv, int64_t decode_rows) {
+  Carver blocked(nullptr), decode(nullptr);
+  ForwardScratch<C>{blocked, d, dv};
+  DecodeScratch<C>{decode, decode_rows, d, dv};
+  return std::max(blocked.used(), decode.used());
+}
+template <class C>
+int64_t backward_thread_bytes(int64_t d, int64_t dv) {
+  Carver count(nullptr);
+  BackwardScratch<C>{count, d, dv};
+  return count.used();
+}
+
+// Partial sums of dk and dv of one kv head and split.
+inline int64_t gradient_partial_size(int64_t keys, int64_t d, int64_t dv) {
+  return round_up(keys * (round_up(d, kPanel) + round_up(dv, kPanel)), 16);
+}
+
+template <class C>
+int64_t forward_bytes(const Problem& p) {
+  const int64_t *q = p.params[forward_args::kQ].shape, *k = p.params[forward_args::kK].shape;
+  const int64_t dv = p.params[forward_args::kV].shape[3], group = k[1] > 0 ? q[1] / k[1] : 0;
+  const int64_t rows = std::min(group * q[2], std::max(kDecodeRows, group));
+  const int64_t partials = q[0] * k[1] * blocks_of(k[2], kDecodeKeys) * partial_size(rows, dv);
+  return max_threads() * forward_thread_bytes<C>(q[3], dv, rows) + partials * static_cast<int64_t>(sizeof(C));
+}
+
+template <class C>
+int64_t backward_bytes(const Problem& p) {
+  const int64_t *q = p.params[backward_args::kQ].shape, *k = p.params[backward_args::kK].shape;
+  const int64_t dv = p.params[backward_args::kV].shape[3], group = k[1] > 0 ? q[1] / k[1] : 0;
+  const int64_t partials = q[0] * k[1] * backward_splits(group * q[2]) * gradient_partial_size(k[2], q[3], dv);
+  return max_threads() * backward_thread_bytes<C>(q[3], dv) + partials * static_cast<int64_t>(sizeof(C));
+}
+
+inline int64_t forward_workspace(const Problem& p) {
+  return p.element == Element::F64 ? forward_bytes<double>(p) : forward_bytes<float>(p);
+}
+inline int64_t backward_workspace(const Problem& p) {
+  return p.element == Element::F64 ? backward_bytes<double>(p) : backward_bytes<float>(p);
+}
+
+}  // namespace baracuda::attention

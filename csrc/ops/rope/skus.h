@@ -1,0 +1,22 @@
+// The SKU table of rotary position embeddings.
+#pragma once
+#include "core/row.h"
+
+namespace baracuda::rope {
+
+// interleaved: which elements are a pair, 0 = (i, i + rotary_dim / 2), 1 = (2i, 2i + 1). Columns from rotary_dim on
+// pass through.
+BCU_ATTRS(RopeAttrs, (i64, interleaved), (i64, rotary_dim))
+
+template <int kSign>
+struct Rotate {};
+struct Table {};
+
+inline constexpr auto kTable =
+    table(row<Rotate<1>>("rope").name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(2).in_place(),
+          row<Rotate<-1>>("rope").backward().name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(2).in_place(),
+          row<Table>("rope_table").name("double").takes(kFloats).sum(2));
+
+inline constexpr auto kRows = rows_of(kTable);
+
+}  // namespace baracuda::rope
