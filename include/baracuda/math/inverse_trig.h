@@ -96,16 +96,20 @@ BCU_FN T acos_impl(T x) {
 
 template <class T>
 BCU_FN T atan_impl(T x) {
-  T a = fabs(x);
-  bool far = a > T(2.4142135623730950), middle = a > T(0.41421356237309503);
-  T numerator = far ? T(-1) : (middle ? a - T(1) : a);
-  T denominator = far ? a : (middle ? a + T(1) : T(1));
-  T t = numerator / denominator, z = t * t;
-  Pair<T> half_pi = Angle<T>::half_pi(), quarter_pi = Angle<T>::quarter_pi();
-  T base = far ? half_pi.hi : (middle ? quarter_pi.hi : T(0));
-  T base_lo = far ? half_pi.lo : (middle ? quarter_pi.lo : T(0));
-  Pair<T> top = fast_two_sum(base, t);
-  return copysign(top.hi + (top.lo + (t * z * atan_poly(z) + base_lo)), x);
+  // a beyond 2^100 gives pi/2 in any case; infinity would be 0 * inf below.
+  constexpr int kBits = FloatTraits<T>::kMantissaBits;
+  T a = at_most(fabs(x), bit_cast<T>(typename FloatTraits<T>::Uint(FloatTraits<T>::kBias + 100) << kBits));
+  // t = (p a - q) / (q a + p): a, (a - 1) / (a + 1) or -1 / a. More selects on these conditions, of which one implies
+  // the other, become branches in GCC.
+  T q = a > T(0.41421356237309503) ? T(1) : T(0);
+  T p = a > T(2.4142135623730950) ? T(0) : T(1);
+  Pair<T> t = divide(two_sum(p * a, -q), two_sum(q * a, p));
+  T z = t.hi * t.hi;
+  T quarters = q + (T(1) - p);
+  Pair<T> quarter_pi = Angle<T>::quarter_pi();
+  Pair<T> top = fast_two_sum(quarters * quarter_pi.hi, t.hi);
+  T rest = t.hi * z * atan_poly(z) + (quarters * quarter_pi.lo + t.lo);
+  return copysign(top.hi + (top.lo + rest), x);
 }
 
 }  // namespace detail
@@ -114,7 +118,7 @@ BCU_FN T atan_impl(T x) {
 BCU_FN float asin(float x) { return detail::asin_impl(x); }
 // ulp: 0.8 (f32) 0.8 (f64)
 BCU_FN float acos(float x) { return detail::acos_impl(x); }
-// ulp: 1.9 (f32) 1.9 (f64)
+// ulp: 0.8 (f32) 0.8 (f64)
 BCU_FN float atan(float x) { return detail::atan_impl(x); }
 #if BCU_HAS_F64
 BCU_FN double asin(double x) { return detail::asin_impl(x); }

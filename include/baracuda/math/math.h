@@ -1,4 +1,7 @@
-// The vector math library: branch-free functions of float and double, at most 2 ulp over the full range.
+// The vector math library: branch-free functions of float and double, at most 2 ulp over the full range, right at
+// infinity, NaN, subnormal numbers and -0. The comment above each function is its promise, which tests/math keeps: for
+// f32 every value was tried with and without FMA; for f64 it is the largest error found plus a margin. An ulp is the
+// distance of neighbouring floats at the exact result.
 #pragma once
 #include "baracuda/math/erf.h"
 #include "baracuda/math/exp.h"

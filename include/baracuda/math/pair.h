@@ -57,6 +57,14 @@ BCU_FN Pair<T> add(Pair<T> a, Pair<T> b) {
   return fast_two_sum(s.hi, s.lo + (a.lo + b.lo));
 }
 
+// a / b with one division, to about twice the precision of T.
+template <class T>
+BCU_FN Pair<T> divide(Pair<T> a, Pair<T> b) {
+  T r = T(1) / b.hi, q = a.hi * r;
+  Pair<T> p = two_prod(q, b.hi);
+  return fast_two_sum(q, (((a.hi - p.hi) - p.lo) + (a.lo - q * b.lo)) * r);
+}
+
 template <class T>
 BCU_FN T horner(T, T c) {
   return c;
