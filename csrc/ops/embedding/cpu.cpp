@@ -1,0 +1,256 @@
+// Embedding on the CPU. Forward copies rows as bytes. Backward sorts the occurrences of ids, stable, and sums each
+// weight row's gradients in the order of their positions, so that threads do not change a bit.
+#include <cstring>
+
+#include "backends/cpu/family.h"
+#include "backends/cpu/parallel.h"
+#include "core/runs.h"
+#include "ops/embedding/skus.h"
+
+namespace baracuda::embedding {
+namespace {
+
+constexpr int64_t kWork = 32768;  // elements that make a chunk worth handing out
+constexpr int64_t kBlock = 512;   // columns summed together
+constexpr int64_t kIds = 256;     // ids read together
+
+// Hands f(position, id) every id in order; false, with the failure noted, at the first one outside [0, rows).
+template <class F>
+bool for_each_id(const Launch& launch, int param, int64_t rows, F&& f) {
+  const TensorView& ids = launch[param];
+  const MergedView view(ids);
+  int64_t buffer[kIds];
+  const int64_t n = ids.numel();
+  for (int64_t begin = 0; begin < n; begin += kIds) {
+    const int64_t count = n - begin < kIds ? n - begin : kIds;
+    load_span(view, begin, count, buffer);
+    for (int64_t i = 0; i < count; ++i) {
+      if (static_cast<uint64_t>(buffer[i]) >= static_cast<uint64_t>(rows)) {
+        if (launch.failure) *launch.failure = {param, begin + i, buffer[i], rows};
+        return false;
+      }
+      f(begin + i, buffer[i]);
+    }
+  }
+  return true;
+}
+
+// The rows of a tensor whose last dimension is a row: where row i begins, in logical order.
+class Rows {
+ public:
+  explicit Rows(const TensorView& t) : stride(t.strides[t.rank - 1]), outer_(leading(t)) {}
+  char* at(int64_t row) const {
+    int64_t offset = 0;
+    if (outer_.rank == 1) {
+      offset = row * outer_.strides[0];
+    } else {
+      for_each_run(outer_, row, 1, [&](int64_t o, int64_t, int64_t, int64_t) { offset = o; });
+    }
+    return outer_.at(offset);
+  }
+  const int64_t stride;  // from one column to the next
+
+ private:
+  static MergedView leading(TensorView t) {
+    --t.rank;
+    return MergedView(t);
+  }
+  MergedView outer_;
+};
+
+template <class T>
+void copy_strided(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
+  T* d = reinterpret_cast<T*>(dst);
+  const T* s = reinterpret_cast<const T*>(src);
+  for (int64_t i = 0; i < n; ++i) d[i * dst_stride] = s[i * src_stride];
+}
+
+void copy_row(int64_t size, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
+  if (dst_stride == 1 && src_stride == 1) {
+    std::memcpy(dst, src, static_cast<size_t>(n * size));
+  } else if (size == 2) {
+    copy_strided<uint16_t>(dst, dst_stride, src, src_stride, n);
+  } else if (size == 4) {
+    copy_strided<uint32_t>(dst, dst_stride, src, src_stride, n);
+  } else {
+    copy_strided<uint64_t>(dst, dst_stride, src, src_stride, n);
+  }
+}
+
+int64_t rows_per_chunk(int64_t columns) { return columns > 0 && columns < kWork ? kWork / columns : 1; }
+
+Status forward(const Launch& launch) {
+  const TensorView &ids = launch[0], &weight = launch[1], &y = launch[2];
+  if (!for_each_id(launch, 0, weight.shape[0], [](int64_t, int64_t) {})) return Status::IndexOutOfRange;
+  const int64_t columns = weight.shape[1], size = size_of(weight.element);
+  const MergedView id_view(ids);
+  const Rows source(weight), target(y);
+  if (columns == 0) return Status::Ok;
+  parallel_for(ids.numel(), rows_per_chunk(columns), [&](int64_t begin, int64_t end) {
+    int64_t buffer[kIds];
+    for (int64_t n; begin < end; begin += n) {
+      n = end - begin < kIds ? end - begin : kIds;
+      load_span(id_view, begin, n, buffer);
+      for (int64_t i = 0; i < n; ++i) {
+        copy_row(size, target.at(begin + i), target.stride, source.at(buffer[i]), source.stride, columns);
+      }
+    }
+  });
+  return Status::Ok;
+}
+
+// Stable radix sort by id, 11 bits at a time; the result is in the array returned.
+Occurrence* sort_by_id(Occurrence* from, Occurrence* to, int64_t n, int64_t rows) {
+  constexpr int kBits = 11;
+  constexpr int64_t kDigits = 1 << kBits;
+  for (int shift = 0; shift < 63 && ((rows - 1) >> shift) > 0; shift += kBits) {
+    int64_t place[kDigits] = {};
+    for (int64_t i = 0; i < n; ++i) ++place[(from[i].id >> shift) & (kDigits - 1)];
+    int64_t sum = 0;
+    for (int64_t& p : place) {
+      const int64_t count = p;
+      p = sum;
+      sum += count;
+    }
+    for (int64_t i = 0; i < n; ++i) to[place[(from[i].id >> shift) & (kDigits - 1)]++] = from[i];
+    Occurrence* other = from;
+    from = to, to = other;
+  }
+  return from;
+}
+
+// Sums of one block of columns. f32 and half gradients are added in double, which is exact but for the last bits of it;
+// double ones with Kahan's correction.
+template <class T>
+class BlockSum;
+
+template <>
+class BlockSum<float> {
+ public:
+  void start(int64_t n) {
+    for (int64_t j = 0; j < n; ++j) sum_[j] = 0;
+  }
+  void add(const float* x, int64_t n) {
+    for (int64_t j = 0; j < n; ++j) sum_[j] += static_cast<double>(x[j]);
+  }
+  const double* result() const { return sum_; }
+
+ private:
+  alignas(64) double sum_[kBlock];
+};
+
+template <>
+class BlockSum<double> {
+ public:
+  void start(int64_t n) {
+    for (int64_t j = 0; j < n; ++j) sum_[j] = lost_[j] = 0;
+  }
+  void add(const double* x, int64_t n) {
+    for (int64_t j = 0; j < n; ++j) {
+      const double y = x[j] - lost_[j], t = sum_[j] + y, c = (t - sum_[j]) - y;
+      lost_[j] = c - c == 0 ? c : 0;  // an infinite sum has lost nothing
+      sum_[j] = t;
+    }
+  }
+  const double* result() const { return sum_; }
+
+ private:
+  alignas(64) double sum_[kBlock];
+  alignas(64) double lost_[kBlock];
+};
+
+// Adds row x[0..n) of `element` to the sums, through a buffer where it is not contiguous in the compute type already.
+template <class T>
+void add_row(BlockSum<T>& sums, Element element, const char* x, int64_t stride, int64_t n, T* buffer) {
+  if (stride == 1 && size_of(element) == static_cast<int64_t>(sizeof(T))) {
+    sums.add(reinterpret_cast<const T*>(x), n);
+    return;
+  }
+  load<T>(element, x, stride, buffer, n);
+  sums.add(buffer, n);
+}
+
+// Weight rows whose first occurrence lies in [begin, end) of the sorted list, columns [column, column + n).
+template <class T>
+void sum_rows(const TensorView& dy, const TensorView& dweight, const EmbeddingBackwardAttrs& attrs,
+              const Occurrence* sorted, int64_t total, int64_t begin, int64_t end, int64_t column, int64_t n) {
+  const Rows source(dy), target(dweight);
+  const int64_t size = size_of(dy.element);
+  BlockSum<T> sums;
+  alignas(64) T buffer[kBlock];
+  int64_t i = begin;
+  while (i > 0 && i < end && sorted[i].id == sorted[i - 1].id) ++i;
+  while (i < end) {
+    const int64_t id = sorted[i].id;
+    char* out = target.at(id) + column * target.stride * size;
+    sums.start(n);
+    if (attrs.accumulate) add_row(sums, dweight.element, out, target.stride, n, buffer);
+    for (; i < total && sorted[i].id == id; ++i) {
+      add_row(sums, dy.element, source.at(sorted[i].position) + column * source.stride * size, source.stride, n,
+              buffer);
+    }
+    store<double>(dweight.element, out, target.stride, sums.result(), n);
+  }
+}
+
+void fill_zero(const TensorView& t) {
+  const MergedView view(t);
+  const int64_t size = size_of(t.element);
+  parallel_for(t.numel(), 4 * kWork, [&](int64_t begin, int64_t end) {
+    for_each_run(view, begin, end - begin, [&](int64_t offset, int64_t stride, int64_t, int64_t n) {
+      if (stride == 1) {
+        std::memset(view.at(offset), 0, static_cast<size_t>(n * size));
+      } else {
+        for (int64_t k = 0; k < n; ++k) std::memset(view.at(offset + k * stride), 0, static_cast<size_t>(size));
+      }
+    });
+  });
+}
+
+template <class T>
+Status backward(const Launch& launch) {
+  const TensorView &dy = launch[0], &ids = launch[1], &dweight = launch[2];
+  const EmbeddingBackwardAttrs attrs = attributes<EmbeddingBackwardAttrs>(launch);
+  const int64_t rows = dweight.shape[0], columns = dweight.shape[1], n = ids.numel();
+  Occurrence* occurrences = static_cast<Occurrence*>(launch.workspace);
+  int64_t kept = 0;
+  const bool good = for_each_id(launch, 1, rows, [&](int64_t position, int64_t id) {
+    if (id != attrs.padding_idx) occurrences[kept++] = {id, position};
+  });
+  if (!good) return Status::IndexOutOfRange;
+  if (!attrs.accumulate) fill_zero(dweight);
+  if (columns == 0 || kept == 0) return Status::Ok;
+  const Occurrence* sorted = sort_by_id(occurrences, occurrences + n, kept, rows);
+  const int64_t blocks = (columns + kBlock - 1) / kBlock, width = columns < kBlock ? columns : kBlock;
+  const int64_t per_part = rows_per_chunk(width) / 2 + 1, parts = (kept + per_part - 1) / per_part;
+  parallel_for(parts * blocks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t begin = k / blocks * per_part, column = k % blocks * kBlock;
+      const int64_t end = begin + per_part < kept ? begin + per_part : kept;
+      sum_rows<T>(dy, dweight, attrs, sorted, kept, begin, end, column,
+                  columns - column < kBlock ? columns - column : kBlock);
+    }
+  });
+  return Status::Ok;
+}
+
+}  // namespace
+}  // namespace baracuda::embedding
+
+namespace baracuda {
+
+template <>
+struct CpuKernel<embedding::Forward> {
+  static Status run(const Launch& launch) { return embedding::forward(launch); }
+};
+
+template <>
+struct CpuKernel<embedding::Backward> {
+  static Status run(const Launch& launch) {
+    return launch.element == Element::F64 ? embedding::backward<double>(launch) : embedding::backward<float>(launch);
+  }
+};
+
+}  // namespace baracuda
+
+BCU_CPU_FAMILY(embedding)
