@@ -27,15 +27,16 @@ struct ReGlu {  // max(b, 0), NaN kept
   }
 };
 
-struct SwiGlu {  // b * sigmoid(b)
+struct SwiGlu {  // b * sigmoid(b), as (b * e) * e / (1 + e * e) with e = exp(b / 2) so that the tail underflows once
   template <class T>
   BCU_FN T g(T b) {
-    return b * math::sigmoid(b);
+    T e = math::exp(T(-0.5) * (b < T(0) ? -b : b));
+    T q = T(1) / (T(1) + e * e);
+    return b < T(0) ? (b * e) * e * q : b * q;
   }
   template <class T>
   BCU_FN T dg(T b) {
-    T s = math::sigmoid(b);
-    return s + b * s * math::sigmoid(-b);
+    return math::sigmoid(b) + g(b) * math::sigmoid(-b);
   }
 };
 

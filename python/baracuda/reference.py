@@ -1,0 +1,157 @@
+"""What a family's reference module (`ops/<family>_ref.py`) provides, and how a guarantee becomes a tolerance.
+
+Imported by `verify` and the tests only.
+
+A reference module defines:
+
+    def cases(op, direction, element, rng) -> Iterator[Case]
+        Problems with inputs: small ones of different ranks and sizes, special values among them. Inputs are float64 (or
+        integer, bool) arrays; the harness rounds them to the plan's elements before either side sees them.
+
+    def reference(case) -> dict[str, Expected]
+        The outputs in float64, from the rounded inputs.
+
+and, where the op has a gradient:
+
+    def forward_of(case) -> Case
+        For a backward case: the forward case with the same inputs. Gradients are then checked by differences: output `dx`
+        is the gradient with respect to input `x`, and input `dy` belongs to output `y`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baracuda import _index
+from baracuda.elements import Element
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from baracuda.plan import PrecisionGuarantee
+    from baracuda.spec import Descriptor
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(slots=True)
+class Case:
+    """A problem with its inputs.
+
+    Attributes:
+        descriptor: The problem.
+        tensors: Inputs and in-out tensors by name; a list of arrays for a variadic argument.
+        scalars: Numbers by name.
+        note: What is special about it, for messages.
+        exact_gradient: Whether finite differences make sense here (no kinks or ties at the inputs).
+    """
+
+    descriptor: Descriptor
+    tensors: dict[str, Any]
+    scalars: dict[str, float | int] = field(default_factory=dict)
+    note: str = ""
+    exact_gradient: bool = True
+
+
+@dataclass(slots=True)
+class Expected:
+    """An output in float64 with what its error bound needs.
+
+    Attributes:
+        value: The result; integers for integer outputs.
+        magnitude: sum |terms|, for bounds of kind "sum"; |value| by default.
+        terms: K, the number of terms that are summed.
+    """
+
+    value: Any
+    magnitude: Any = None
+    terms: int = 1
+
+
+def reference_module(op: str) -> ModuleType:
+    """The reference module of an op's family."""
+    return import_module(_index.OPS[op] + "_ref")
+
+
+def round_to(values: Array, element: Element) -> Array:
+    """Values rounded to an element, as the array that a plan is given."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        return np.asarray(values).astype(element.numpy)
+
+
+def to_reference(values: Array) -> Array:
+    """A plan's array as the reference sees it: float64 for floats, unchanged otherwise."""
+    if values.dtype.kind in "fV" or values.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        return values.astype(np.float64)
+    return values
+
+
+_MANTISSA = {Element.F16: 10, Element.BF16: 7, Element.F32: 23, Element.F64: 52}
+_LEAST_EXPONENT = {Element.F16: -14, Element.BF16: -126, Element.F32: -126, Element.F64: -1022}
+_LARGEST = {Element.F16: 65504.0, Element.BF16: 3.3895313892515355e38, Element.F32: 3.4028234663852886e38, Element.F64: 1.7976931348623157e308}
+
+
+def ulp(values: Array, element: Element) -> Array:
+    """The distance between neighbouring numbers of an element at |values|."""
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(np.abs(values))
+    exponent = np.maximum(exponent - 1, _LEAST_EXPONENT[element])
+    return np.ldexp(1.0, exponent - _MANTISSA[element])
+
+
+def epsilon(element: Element) -> float:
+    """Spacing of an element at 1."""
+    return float(2.0 ** -_MANTISSA[element])
+
+
+def tolerance(guarantee: PrecisionGuarantee, element: Element, stored: Element, expected: Expected) -> Array:
+    """The largest |error| that a guarantee allows, element by element.
+
+    Args:
+        guarantee: The row's promise.
+        element: The plan's primary element; its compute element counts the ulp.
+        stored: The output's own element, to which the result is rounded once more.
+        expected: The reference.
+    """
+    value = np.asarray(expected.value, np.float64)
+    compute = element.compute if element.is_float else Element.F64
+    finest = stored if stored.is_half else compute
+    rounding = 0.5 * ulp(value, stored) if stored.is_float and finest != compute else np.zeros_like(value)
+    if guarantee.bound == "exact":
+        return rounding
+    if guarantee.bound == "ulp":
+        return guarantee.c * ulp(value, compute) + rounding
+    magnitude = np.abs(value) if expected.magnitude is None else np.asarray(expected.magnitude, np.float64)
+    error = guarantee.c * epsilon(compute) * np.sqrt(max(expected.terms, 1)) * magnitude
+    # A sum below the smallest normal number cannot be better than the spacing there.
+    return error + 0.5 * ulp(value, stored if stored.is_float else compute) + ulp(np.zeros(()), compute)
+
+
+def worst(actual: Array, expected: Expected, guarantee: PrecisionGuarantee, element: Element, stored: Element) -> tuple[float, str]:
+    """The largest error in units of what is allowed (at most 1 is kept), and a description of where it is."""
+    value = np.asarray(expected.value)
+    if actual.shape != value.shape:
+        return float("inf"), f"shape {actual.shape}, want {value.shape}"
+    if actual.size == 0:
+        return 0.0, ""
+    got = to_reference(actual)
+    if not stored.is_float:
+        wrong = got != value
+        where = np.argwhere(wrong)
+        return (float("inf"), f"at {where[0].tolist()}: {got[tuple(where[0])]}, want {value[tuple(where[0])]}") if len(where) else (0.0, "")
+    value = value.astype(np.float64)
+    allowed = tolerance(guarantee, element, stored, expected)
+    with np.errstate(all="ignore"):
+        error = np.abs(got - value)
+        share = np.where(error == 0, 0.0, error / np.maximum(allowed, 5e-324))
+        same = (np.isnan(got) & np.isnan(value)) | (got == value)
+        overflow = np.isinf(got) & (np.abs(value) + allowed + 0.5 * ulp(value, stored) >= _LARGEST[stored]) & (np.sign(got) == np.sign(value))
+        share = np.where(same | overflow, 0.0, np.where(np.isfinite(got) & np.isfinite(value), share, np.inf))
+        share = np.where(np.isinf(value) & np.isfinite(got) & (np.abs(got) >= _LARGEST[stored]) & (allowed > 0), 0.0, share)
+    at = np.unravel_index(int(np.argmax(share)), share.shape)
+    text = f"at {list(map(int, at))}: got {got[at]!r}, want {value[at]!r}, allowed error {np.broadcast_to(allowed, value.shape)[at]:.3g}"
+    return float(share[at]), text

@@ -1,0 +1,245 @@
+"""Re-proves what SKUs promise on this machine: errors, bits over runs and threads, untouched bytes.
+
+The generated tests and `python -m baracuda verify` both use this module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baracuda import _core
+from baracuda.elements import Element
+from baracuda.plan import Plan, PlanPreference, plan, rows
+from baracuda.reference import Case, Expected, reference_module, round_to, to_reference, worst
+from baracuda.spec import IN, INOUT, Param
+from baracuda.tensor import empty
+
+if TYPE_CHECKING:
+    from baracuda.reference import Array
+
+SENTINEL = 0xA5
+
+
+@dataclass(slots=True)
+class Buffer:
+    """A view of some layout inside memory that is filled with a pattern, to see what else was written."""
+
+    view: Array
+    raw: Array  # all bytes of the memory, one row of them per element
+    written: Array  # bool: elements that belong to the view
+
+    def stray_writes(self) -> int:
+        """Elements outside the view that are not the pattern any more."""
+        changed = (self.raw != SENTINEL).any(axis=-1)
+        return int(np.count_nonzero(changed & ~self.written))
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
+    n = int(np.prod(shape, dtype=np.int64))
+    return (n + 34,), lambda base: base[17 : 17 + n].reshape(shape)
+
+
+def _transposed(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
+    return shape[::-1], lambda base: base.T
+
+
+def _sliced(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
+    return tuple(2 * s + 1 for s in shape), lambda base: base[(*(slice(1, 2 * s + 1, 2) for s in shape), ...)]
+
+
+def _negative(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
+    return shape, lambda base: base[(*(slice(None, None, -1),) * len(shape), ...)]
+
+
+def _rows_apart(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
+    if not shape:
+        return _contiguous(shape)
+    return (*shape[:-1], shape[-1] + 5), lambda base: base[..., 3 : 3 + shape[-1]]
+
+
+LAYOUTS = {
+    "contiguous": _contiguous,
+    "transposed": _transposed,
+    "sliced": _sliced,
+    "negative": _negative,
+    "rows_apart": _rows_apart,
+}
+
+
+def buffer(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str) -> Buffer:
+    """Pattern-filled memory with a view of the given shape and layout."""
+    base_shape, take = LAYOUTS[layout](tuple(shape))
+    raw = np.full((*base_shape, dtype.itemsize), SENTINEL, np.uint8)
+    base = np.ndarray(base_shape, dtype, raw)
+    written = np.zeros(base_shape, bool)
+    take(written)[...] = True
+    return Buffer(take(base), raw, written)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run left behind."""
+
+    outputs: dict[str, Any]
+    stray: dict[str, int]
+
+    def digest(self) -> str:
+        """A fingerprint of all output bits."""
+        h = hashlib.sha256()
+        for _, arrays in sorted(self.outputs.items()):
+            for array in arrays if isinstance(arrays, list) else [arrays]:
+                h.update(np.ascontiguousarray(array).tobytes())
+        return h.hexdigest()
+
+
+def rounded(case: Case) -> Case:
+    """The case with inputs rounded to the plan's elements, as the reference must see them."""
+    signature = case.descriptor.signature()
+
+    def fix(p: Param, values: Any) -> Any:
+        if p.variadic:
+            return [to_reference(round_to(v, p.element)) for v in values]
+        return to_reference(round_to(values, p.element))
+
+    tensors = {p.name: fix(p, case.tensors[p.name]) for p in signature.present if p.role in (IN, INOUT)}
+    return Case(case.descriptor, tensors, case.scalars, case.note, case.exact_gradient)
+
+
+def execute(case: Case, made: Plan, layout: str = "contiguous", output_layout: str | None = None) -> Outcome:
+    """Runs a plan on a case's inputs, arranged in memory as `layout` says."""
+    buffers: dict[str, list[Buffer]] = {}
+    call: dict[str, Any] = dict(case.scalars)
+    for p in made.signature.present:
+        where = layout if p.role == IN else output_layout or layout
+        parts = [buffer(shape, p.element.numpy, where) for shape in p.shapes]
+        if p.role in (IN, INOUT):
+            values = case.tensors[p.name] if p.variadic else [case.tensors[p.name]]
+            for part, v in zip(parts, values, strict=True):
+                part.view[...] = round_to(v, p.element)
+        buffers[p.name] = parts
+        call[p.name] = [b.view for b in parts] if p.variadic else parts[0].view
+    workspace = empty(made.workspace_size, "u8") if made.workspace_size else None
+    if workspace is not None:
+        workspace.numpy()[:] = SENTINEL
+    made.run(**call, workspace=workspace)
+    outputs = {p.name: [b.view for b in buffers[p.name]] if p.variadic else buffers[p.name][0].view for p in made.signature.outputs}
+    return Outcome(outputs, {name: sum(b.stray_writes() for b in parts) for name, parts in buffers.items()})
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found about one SKU."""
+
+    sku: str
+    promise: str
+    cases: int = 0
+    worst_error: float = 0.0
+    where: str = ""
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every promise was kept."""
+        return not self.problems
+
+
+def compare(case: Case, outcome: Outcome, made: Plan, report: Report, label: str) -> None:
+    """Adds to the report how far the outputs are from the reference, and stray writes."""
+    expected: dict[str, Any] = reference_module(case.descriptor.op).reference(rounded(case))
+    for p in made.signature.outputs:
+        if p.name not in expected:
+            report.problems.append(f"{label}: the reference gives no {p.name!r}")
+            continue
+        pairs = zip(outcome.outputs[p.name], expected[p.name], strict=True) if p.variadic else [(outcome.outputs[p.name], expected[p.name])]
+        for actual, want in pairs:
+            assert isinstance(want, Expected)
+            share, text = worst(actual, want, made.precision_guarantee, made.descriptor.primary_element(), p.element)
+            if share > report.worst_error:
+                report.worst_error, report.where = share, f"{label}, {p.name} {text}"
+            if not share <= 1:
+                report.problems.append(f"{label}, {p.name}: error is {share:.3g} times what is allowed, {text}")
+    for name, count in outcome.stray.items():
+        if count:
+            report.problems.append(f"{label}: {count} elements beside {name} were written")
+
+
+def candidates(op: str, direction: str, element: Element) -> list[str]:
+    """Variants of the op's cpu rows that take an element."""
+    return [
+        r["variant"]
+        for r in rows()
+        if (r["op"], r["direction"], r["backend"]) == (op, direction, "cpu")
+        and int(element) in r["elements"]
+        and r["min_arch"] <= _core.backend_state("cpu")["arch"]
+    ]
+
+
+def verify(op: str, direction: str, element: Element, variant: str, layouts: tuple[str, ...] = ("contiguous", "sliced", "transposed"), seed: int = 0) -> Report:
+    """Checks one SKU: all cases of the reference in several layouts, bits over runs and threads, bytes around."""
+    report = Report(f"{op}.{direction}.cpu.{element}.{variant}", "")
+    rng = np.random.default_rng(seed)
+    limit = PlanPreference(sku=variant)
+    for number, case in enumerate(reference_module(op).cases(op, direction, element, rng)):
+        if not type(case.descriptor).plan_class.query(case.descriptor, preference=limit):
+            continue  # this row is for other problems of the op
+        made = plan(case.descriptor, preference=limit)
+        report.promise = str(made.precision_guarantee)
+        report.cases += 1
+        digests = {}
+        for name in layouts:
+            label = f"case {number} {case.note} {case.descriptor}, {name}"
+            outcome = execute(case, made, name)
+            compare(case, outcome, made, report, label)
+            digests[name] = outcome.digest()
+        _check_bits(case, made, report, digests[layouts[0]], layouts[0])
+    return report
+
+
+def _check_bits(case: Case, made: Plan, report: Report, digest: str, layout: str) -> None:
+    promise = made.precision_guarantee
+    if promise.deterministic and execute(case, made, layout).digest() != digest:
+        report.problems.append(f"{case.descriptor}: two runs gave different bits")
+    if promise.thread_invariant:
+        single = plan(case.descriptor, preference=PlanPreference(sku=made.sku.variant, threads=1))
+        if execute(case, single, layout).digest() != digest:
+            report.problems.append(f"{case.descriptor}: one thread gave other bits than {_core.num_threads()}")
+
+
+def gradient_error(case: Case, rng: np.random.Generator) -> Iterator[tuple[str, float]]:
+    """For a backward case, how far the reference's gradients are from central differences of the forward reference.
+
+    Yields (gradient name, relative error of a directional derivative).
+    """
+    module = reference_module(case.descriptor.op)
+    gradients: dict[str, Expected] = module.reference(case)
+    forward = module.forward_of(case)
+
+    def objective(tensors: dict[str, Any]) -> float:
+        outputs = module.reference(Case(forward.descriptor, tensors, forward.scalars))
+        total = 0.0
+        for name, result in outputs.items():
+            cotangent = case.tensors.get("d" + name)
+            if cotangent is not None:
+                total += float(np.sum(np.asarray(result.value, np.longdouble) * cotangent))
+        return total
+
+    for name, found in gradients.items():
+        source = name.removeprefix("d")
+        if source not in forward.tensors:
+            continue
+        x = np.asarray(forward.tensors[source], np.float64)
+        if x.size == 0:
+            continue
+        direction = rng.normal(size=x.shape)
+        step = 1e-5
+        ends = [objective({**forward.tensors, source: x + s * step * direction}) for s in (1, -1)]
+        numeric = (ends[0] - ends[1]) / (2 * step)
+        analytic = float(np.sum(found.value * direction))
+        scale = float(np.sum(np.abs(found.value * direction))) + 1e-6
+        yield name, abs(numeric - analytic) / scale
+

@@ -1,0 +1,55 @@
+"""Generated tests: one item per (op, direction, element), from the SKU table and the specs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "harness"))
+
+from baracuda import _index
+from baracuda.elements import Element
+from baracuda.plan import rows
+
+SEED = int(os.environ.get("BARACUDA_TEST_SEED", "20261121"))
+FULL = os.environ.get("BARACUDA_FULL", "") == "1"
+
+
+def pytest_report_header() -> str:
+    return f"baracuda: seed {SEED} (BARACUDA_TEST_SEED), {'all layouts' if FULL else 'three layouts per case'} (BARACUDA_FULL)"
+
+
+def table_items() -> list[tuple[str, str, Element]]:
+    """Every (op, direction, element) that a cpu row declares and a spec describes."""
+    found = {}
+    for row in rows():
+        if row["backend"] == "cpu" and row["op"] in _index.OPS:
+            for e in row["elements"]:
+                found[row["op"], row["direction"], Element(e)] = None
+    return sorted(found, key=lambda t: (t[0], t[1], int(t[2])))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if {"op", "direction", "element"} <= set(metafunc.fixturenames):
+        items = table_items()
+        only = getattr(metafunc.function, "directions", ("forward", "backward"))
+        items = [t for t in items if t[1] in only]
+        metafunc.parametrize(("op", "direction", "element"), items, ids=["-".join(map(str, t)) for t in items])
+    if "op_name" in metafunc.fixturenames:
+        metafunc.parametrize("op_name", sorted(_index.OPS))
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A generator of its own per test, from the printed seed and the test's name."""
+    return np.random.default_rng([SEED, *request.node.name.encode()])
+
+
+@pytest.fixture
+def op_spec(op_name: str):
+    return next(op for op in import_module(_index.OPS[op_name]).OPS if op.name == op_name)

@@ -1,0 +1,70 @@
+"""Table, specs, references, docs and generated files agree; a new op is complete or this fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from baracuda import _core, _index
+from baracuda.op import NotDifferentiable, Op
+from baracuda.plan import rows
+from baracuda.reference import reference_module
+from baracuda.spec import table_attributes
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_every_row_has_a_spec_and_every_spec_a_row() -> None:
+    declared = {r["op"] for r in rows()}
+    assert declared - set(_index.OPS) == set(), "rows without a spec"
+    assert set(_index.OPS) - declared == set(), "specs without a row"
+
+
+def test_every_cpu_row_has_a_kernel() -> None:
+    state = _core.backend_state("cpu")
+    assert state["present"], state["reason"]
+
+
+def test_generated_files_are_fresh() -> None:
+    done = subprocess.run([sys.executable, ROOT / "ci" / "generate.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_op_is_complete(op_name: str, op_spec: Op) -> None:
+    directions = {r["direction"] for r in rows() if r["op"] == op_name}
+    assert "forward" in directions or op_spec.forward.direction == "backward"
+    if isinstance(op_spec.backward, NotDifferentiable):
+        assert "backward" not in directions
+        assert op_spec.backward.why
+    elif "backward" in directions:
+        assert op_spec.backward.direction == "backward"
+    assert op_spec.summary
+    assert op_spec.forward.__doc__, "a descriptor needs a docstring"
+    module = reference_module(op_name)
+    assert callable(module.cases), "a reference needs cases()"
+    assert callable(module.reference), "a reference needs reference()"
+    assert module.__doc__, "a reference module needs a docstring"
+    if op_name in _index.FUNCTIONS:
+        assert getattr(import_module(_index.FUNCTIONS[op_name]), op_name).__doc__
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_attributes_agree_with_the_table(op_name: str, op_spec: Op, direction: str) -> None:
+    cls = op_spec.forward if direction == "forward" else op_spec.backward
+    if isinstance(cls, NotDifferentiable) or cls.direction != direction or not any(r["op"] == op_name and r["direction"] == direction for r in rows()):
+        return
+    declared = table_attributes(op_name, direction)
+    element = next(e for r in rows() if r["op"] == op_name and r["direction"] == direction for e in r["elements"])
+    import numpy as np
+
+    from baracuda.elements import Element
+
+    case = next(iter(reference_module(op_name).cases(op_name, direction, Element(element), np.random.default_rng(0))))
+    values = case.descriptor.attributes()
+    assert len(values) == len(declared), f"{op_name}: attributes() gives {len(values)}, BCU_ATTRS declares {declared}"
+    for value, (kind, name) in zip(values, declared, strict=True):
+        assert isinstance(value, float) == (kind == "f64"), f"{op_name}.{name}: {value!r} for a slot of type {kind}"
