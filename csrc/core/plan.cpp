@@ -130,7 +130,8 @@ struct Checker {
         if (mine.end <= other.begin || other.end <= mine.begin) continue;
         Overlap found = overlap(out_view, call.views[i]);
         if (found == Overlap::None) continue;
-        bool in_place = found == Overlap::Identical && (plan.row.flags & kInPlaceSafe) && s.slots[i].role == Role::In;
+        bool in_place = found == Overlap::Identical && (plan.row.flags & kInPlaceSafe) && s.slots[i].role == Role::In &&
+                        (plan.row.in_place_params >> s.slots[i].param & 1u);
         if (in_place) continue;
         std::string how = found == Overlap::Identical ? "the same memory as "
                           : found == Overlap::Partial ? "memory that overlaps "

@@ -79,6 +79,7 @@ struct Row {
   int32_t preference = 0;
   const char* measured = "";  // device and date on which the preference was measured
   uint32_t flags = kCaptureSafe;
+  uint32_t in_place_params = ~0u;  // with kInPlaceSafe: bit p is set when tensor parameter p may be the output
   Guarantee guarantee{};
   AttrList attrs{};
   WorkspaceRule workspace = nullptr;
@@ -109,6 +110,9 @@ struct RowOf : Row {
   constexpr RowOf not_batch_invariant() const { return with([](Row& r) { r.guarantee.batch_invariant = false; }); }
   constexpr RowOf flag(uint32_t f) const { return with([&](Row& r) { r.flags |= f; }); }
   constexpr RowOf in_place() const { return flag(kInPlaceSafe); }
+  constexpr RowOf in_place_of(uint32_t params) const {
+    return with([&](Row& r) { r.flags |= kInPlaceSafe, r.in_place_params = params; });
+  }
   constexpr RowOf arch(int level) const { return with([&](Row& r) { r.min_arch = level; }); }
   constexpr RowOf rank(int n) const { return with([&](Row& r) { r.max_rank = n; }); }
   constexpr RowOf align(int bytes) const { return with([&](Row& r) { r.alignment = bytes; }); }

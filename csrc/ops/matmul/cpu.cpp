@@ -1,0 +1,48 @@
+// The matmul rows: each tries its own way first and falls back to the packed kernel, which takes every layout.
+#include "ops/matmul/cpu.h"
+
+#include "backends/cpu/family.h"
+#include "ops/matmul/skus.h"
+
+namespace baracuda {
+
+template <>
+struct CpuKernel<matmul::PackedRow> {
+  static Status run(const Launch& launch) {
+    matmul::Gemm g;
+    if (matmul::read_launch(launch, g)) matmul::run_packed(g, launch.workspace);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<matmul::Bf16DotRow> {
+  static Status run(const Launch& launch) {
+    matmul::Gemm g;
+    if (matmul::read_launch(launch, g)) matmul::run_bf16(g, launch.workspace);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<matmul::ThinRow> {
+  static Status run(const Launch& launch) {
+    matmul::Gemm g;
+    if (matmul::read_launch(launch, g) && !matmul::run_thin(g, launch.workspace))
+      matmul::run_packed(g, launch.workspace);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<matmul::BlasRow> {
+  static Status run(const Launch& launch) {
+    matmul::Gemm g;
+    if (matmul::read_launch(launch, g) && !matmul::run_blas(g)) matmul::run_packed(g, launch.workspace);
+    return Status::Ok;
+  }
+};
+
+}  // namespace baracuda
+
+BCU_CPU_FAMILY(matmul)

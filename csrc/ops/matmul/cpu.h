@@ -1,0 +1,17 @@
+// The ways to compute a product that a CPU level's module has; each handles every shape, stride and element it is
+// given.
+#pragma once
+#include "ops/matmul/gemm.h"
+
+namespace baracuda::matmul {
+
+void run_packed(const Gemm& g, void* workspace);
+// bf16 by vdpbf16ps; falls back to run_packed at levels without it and for operands with subnormals.
+void run_bf16(const Gemm& g, void* workspace);
+// Products whose smaller side is at most kMaxThin; false when the strides of the large operand suit neither of its
+// loops.
+bool run_thin(const Gemm& g, void* workspace);
+// f32 and f64 through OpenBLAS; false when it cannot take these strides.
+bool run_blas(const Gemm& g);
+
+}  // namespace baracuda::matmul

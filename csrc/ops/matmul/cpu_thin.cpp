@@ -1,0 +1,254 @@
+// Products with at most kMaxThin rows or columns (a decode step's linear layers): limited by reading the large operand
+// once, so it is read where it lies, in order, several rows at a time. Two loops, by which of its strides is the unit
+// one.
+#include <algorithm>
+
+#include "backends/cpu/parallel.h"
+#include "ops/matmul/blocking.h"
+#include "ops/matmul/cpu.h"
+#include "ops/matmul/micro.h"
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace baracuda::matmul {
+namespace {
+
+template <class C>
+inline constexpr int kWide = kVectorBytes / static_cast<int>(sizeof(C));
+
+// What a stored element is, and how kWide of them become a vector of sums' type.
+template <class T>
+struct Same {
+  using Stored = T;
+  using Sum = T;
+  static Vector<T> widen(const T* p) { return *reinterpret_cast<const Vector<T>*>(p); }
+};
+struct FromBf16 {
+  using Stored = uint16_t;
+  using Sum = float;
+  static Vector<float> widen(const uint16_t* p) {
+    typedef uint16_t Narrow __attribute__((vector_size(kVectorBytes / 2), aligned(2), may_alias));
+    return (Vector<float>)(__builtin_convertvector(*reinterpret_cast<const Narrow*>(p), Vector<uint32_t>) << 16);
+  }
+};
+#if defined(__AVX512F__)
+struct FromF16 {
+  using Stored = uint16_t;
+  using Sum = float;
+  static Vector<float> widen(const uint16_t* p) {
+    // The masked form, for GCC 12 warns about an uninitialised value inside the plain one.
+    return (Vector<float>)_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+};
+#elif defined(__F16C__)
+struct FromF16 {
+  using Stored = uint16_t;
+  using Sum = float;
+  static Vector<float> widen(const uint16_t* p) {
+    return (Vector<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+};
+#endif
+
+template <class C>
+C total(Vector<C> v) {
+  C lanes[kWide<C>];
+  std::memcpy(lanes, &v, sizeof v);
+  for (int half = kWide<C> / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
+}
+
+// The small operand's rows in sums' type, each `stride` apart and zero padded to whole vectors.
+template <class C>
+struct Rows {
+  const C* data;
+  int64_t stride;
+};
+
+// sums[i][r] = x row i . w row r, for M rows of x and R rows of w that are contiguous in K.
+template <class E, int M, int R>
+void dot_rows(Rows<typename E::Sum> x, const char* w, int64_t w_stride, int64_t k, typename E::Sum* sums,
+              int64_t sums_stride) {
+  using C = typename E::Sum;
+  using T = typename E::Stored;
+  constexpr int64_t kL = kWide<C>, kBlock = kSumBlock * kL;
+  Vector<C> all[M][R] = {};
+  const int64_t whole = k / kL * kL;
+  for (int64_t begin = 0; begin < whole; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, whole);
+    Vector<C> part[M][R] = {};
+    for (int64_t at = begin; at < end; at += kL) {
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const Vector<C> v = E::widen(reinterpret_cast<const T*>(w + r * w_stride) + at);
+#pragma GCC unroll 8
+        for (int i = 0; i < M; ++i) {
+          part[i][r] += *reinterpret_cast<const Vector<C>*>(x.data + i * x.stride + at) * v;
+        }
+      }
+    }
+    for (int i = 0; i < M; ++i) {
+      for (int r = 0; r < R; ++r) all[i][r] += part[i][r];
+    }
+  }
+  if (whole < k) {
+    for (int r = 0; r < R; ++r) {
+      T tail[kL] = {};
+      std::memcpy(tail, reinterpret_cast<const T*>(w + r * w_stride) + whole, (k - whole) * sizeof(T));
+      const Vector<C> v = E::widen(tail);
+      for (int i = 0; i < M; ++i) all[i][r] += *reinterpret_cast<const Vector<C>*>(x.data + i * x.stride + whole) * v;
+    }
+  }
+  for (int i = 0; i < M; ++i) {
+    for (int r = 0; r < R; ++r) sums[i * sums_stride + r] = total<C>(all[i][r]);
+  }
+}
+
+inline constexpr int kMaxSums = kVectorBytes == 64 ? 16 : 8;  // vectors of sums that fit in registers
+
+template <class E, int M>
+void dot_columns(const Gemm& g, Rows<typename E::Sum> x, int64_t begin, int64_t end) {
+  constexpr int R = std::clamp(kMaxSums / M, 1, 8);
+  constexpr int64_t kColumns = 32;
+  typename E::Sum sums[M * kColumns];
+  for (int64_t j = begin; j < end; j += kColumns) {
+    const int64_t n = std::min(kColumns, end - j);
+    int64_t c = 0;
+    for (; c + R <= n; c += R) dot_rows<E, M, R>(x, g.b.at(0, j + c), g.b.cs, g.k, sums + c, kColumns);
+    for (; c < n; ++c) dot_rows<E, M, 1>(x, g.b.at(0, j + c), g.b.cs, g.k, sums + c, kColumns);
+    finish(g, 0, j, g.m, n, sums, kColumns);
+  }
+}
+
+// sums[i][c] += x[i][k] * w[k][c] over kDepth rows of w.
+template <class E, int M, int kDepth>
+inline void add_scaled(Rows<typename E::Sum> x, const char* w, int64_t w_stride, int64_t cols, typename E::Sum* sums,
+                       int64_t sums_stride) {
+  using C = typename E::Sum;
+  using T = typename E::Stored;
+  constexpr int64_t kL = kWide<C>;
+  int64_t c = 0;
+  for (; c + kL <= cols; c += kL) {
+    Vector<C> v[kDepth];
+#pragma GCC unroll 4
+    for (int d = 0; d < kDepth; ++d) v[d] = E::widen(reinterpret_cast<const T*>(w + d * w_stride) + c);
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      auto* s = reinterpret_cast<Vector<C>*>(sums + i * sums_stride + c);
+      Vector<C> sum = *s;
+#pragma GCC unroll 4
+      for (int d = 0; d < kDepth; ++d) sum += x.data[i * x.stride + d] * v[d];
+      *s = sum;
+    }
+  }
+  if (c == cols) return;
+  for (int d = 0; d < kDepth; ++d) {
+    T tail[kL] = {};
+    std::memcpy(tail, reinterpret_cast<const T*>(w + d * w_stride) + c, (cols - c) * sizeof(T));
+    const Vector<C> v = E::widen(tail);
+    for (int i = 0; i < M; ++i) {
+      auto* s = reinterpret_cast<Vector<C>*>(sums + i * sums_stride + c);
+      *s += x.data[i * x.stride + d] * v;
+    }
+  }
+}
+
+inline constexpr int64_t kColumnBytes = 16 * 1024;  // of sums, so that they and their blocks stay in L1
+
+template <class E, int M>
+void scaled_columns(const Gemm& g, Rows<typename E::Sum> x, int64_t begin, int64_t end) {
+  using C = typename E::Sum;
+  constexpr int64_t kColumns = kColumnBytes / (M * static_cast<int64_t>(sizeof(C)));
+  alignas(64) C all[M * kColumns], part[M * kColumns];
+  for (int64_t j = begin; j < end; j += kColumns) {
+    const int64_t n = std::min(kColumns, end - j);
+    std::fill(all, all + M * kColumns, C(0));
+    for (int64_t k = 0; k < g.k;) {
+      const int64_t stop = std::min(g.k, k + kSumBlock);
+      std::fill(part, part + M * kColumns, C(0));
+      for (; k + 4 <= stop; k += 4)
+        add_scaled<E, M, 4>({x.data + k, x.stride}, g.b.at(k, j), g.b.rs, n, part, kColumns);
+      for (; k < stop; ++k) add_scaled<E, M, 1>({x.data + k, x.stride}, g.b.at(k, j), g.b.rs, n, part, kColumns);
+      for (int64_t at = 0; at < M * kColumns; ++at) all[at] += part[at];
+    }
+    finish(g, 0, j, g.m, n, all, kColumns);
+  }
+}
+
+inline constexpr int64_t kThinWork = 32 * 1024;  // elements of the large operand that are worth a thread's while
+
+template <class E, int M>
+void run_columns(const Gemm& g, void* workspace) {
+  using C = typename E::Sum;
+  const int64_t stride = thin_stride(g.k), group = thin_group(g.batch, g.k, sizeof(C));
+  const bool dots = g.k == 1 || g.b.rs == static_cast<int64_t>(sizeof(typename E::Stored));
+  // Pieces: columns of one product. Enough of them to share out, but wide enough for long runs of memory.
+  int64_t piece = std::max<int64_t>(kThinWork / std::max<int64_t>(1, g.k), dots ? 32 : 64);
+  if (!dots) piece = std::max(piece, std::min<int64_t>(512, g.n / 8));
+  piece = (piece + 63) / 64 * 64;
+  const int64_t pieces = (g.n + piece - 1) / piece;
+  C* rows = static_cast<C*>(workspace);
+  for (int64_t first = 0; first < g.batch; first += group) {
+    const int64_t products = std::min(group, g.batch - first);
+    parallel_for(products, std::max<int64_t>(1, kThinWork / (M * stride)), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        const Gemm one = slice(g, first + p);
+        for (int64_t i = 0; i < M; ++i) {
+          C* row = rows + (p * M + i) * stride;
+          std::fill(row + (i < g.m ? g.k : 0), row + stride, C(0));
+          if (i < g.m) load<C>(one.a.element, one.a.at(i, 0), one.a.cs / size_of(one.a.element), row, g.k);
+        }
+      }
+    });
+    parallel_for(products * pieces, std::max<int64_t>(1, kThinWork / (piece * std::max<int64_t>(1, g.k))),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t p = begin; p < end; ++p) {
+                     const Gemm one = slice(g, first + p / pieces);
+                     const Rows<C> x{rows + p / pieces * M * stride, stride};
+                     const int64_t j = p % pieces * piece, stop = std::min(g.n, j + piece);
+                     dots ? dot_columns<E, M>(one, x, j, stop) : scaled_columns<E, M>(one, x, j, stop);
+                   }
+                 });
+  }
+}
+
+template <class E>
+void run_element(const Gemm& g, void* workspace) {
+  if (g.m == 1) return run_columns<E, 1>(g, workspace);
+  if (g.m == 2) return run_columns<E, 2>(g, workspace);
+  if (g.m <= 4) return run_columns<E, 4>(g, workspace);
+  run_columns<E, 8>(g, workspace);
+}
+
+}  // namespace
+
+bool run_thin(const Gemm& problem, void* workspace) {
+  Gemm g = problem;
+  if (g.n < g.m) transpose(g);
+  const int64_t unit = size_of(g.b.element);
+  if (g.m > kMaxThin || (g.b.rs != unit && g.b.cs != unit && g.k != 1 && g.n != 1)) return false;
+  switch (g.b.element) {
+    case Element::F64:
+      run_element<Same<double>>(g, workspace);
+      return true;
+    case Element::F32:
+      run_element<Same<float>>(g, workspace);
+      return true;
+    case Element::BF16:
+      run_element<FromBf16>(g, workspace);
+      return true;
+#if defined(__F16C__)
+    case Element::F16:
+      run_element<FromF16>(g, workspace);
+      return true;
+#endif
+    default:
+      return false;
+  }
+}
+
+}  // namespace baracuda::matmul

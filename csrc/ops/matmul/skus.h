@@ -1,0 +1,88 @@
+// The SKU table of matrix products: out = alpha * a @ b + beta * c + bias.
+#pragma once
+#include "backends/cpu/blas.h"
+#include "core/row.h"
+#include "ops/matmul/blocking.h"
+
+namespace baracuda::matmul {
+
+enum Param { kA, kB, kC, kBias, kOut };
+
+struct ThinRow {};
+struct Bf16DotRow {};
+struct PackedRow {};
+struct BlasRow {};
+
+// Sizes of a problem whose last `merged` batch dimensions have become rows.
+struct Sizes {
+  int64_t batch = 1, m, n, k;
+};
+inline Sizes sizes(const Problem& p, int merged) {
+  const ParamMeta &a = p.params[kA], &out = p.params[kOut];
+  Sizes s{1, out.shape[out.rank - 2], out.shape[out.rank - 1], a.shape[a.rank - 1]};
+  for (int i = 0; i < out.rank - 2; ++i) (i < out.rank - 2 - merged ? s.batch : s.m) *= out.shape[i];
+  return s;
+}
+
+// Kernels merge batch dimensions into rows where strides allow, which is known at run only: enough for every case.
+inline int64_t packed_scratch(const Problem& p) {
+  const int64_t sum = p.element == Element::F64 ? 8 : 4;
+  int64_t most = 0;
+  for (int merged = 0; merged <= p.params[kOut].rank - 2; ++merged) {
+    const Sizes s = sizes(p, merged);
+    most = std::max(most, workspace_bytes(s.batch, s.m, s.n, s.k, sum, sum));
+  }
+  return most;
+}
+inline int64_t thin_scratch(const Problem& p) {
+  const Sizes s = sizes(p, 0);
+  return std::max(packed_scratch(p), thin_bytes(s.batch, s.k, p.element == Element::F64 ? 8 : 4));
+}
+
+inline Reason thin_enough(const Problem& p) {
+  const ParamMeta& b = p.params[kB];
+  bool one_b = true;
+  for (int i = 0; i < b.rank - 2; ++i) one_b &= b.shape[i] == 1;
+  const Sizes s = sizes(p, one_b ? p.params[kOut].rank - 2 : 0);
+  if (std::min(s.m, s.n) <= kMaxThin) return {};
+  return {"shape", "a product with at most 8 rows or columns", "the packed row takes larger ones"};
+}
+
+inline Reason blas_opens(const Problem&) {
+  if (blas()) return {};
+  return {"library", "OpenBLAS (package scipy-openblas32)", blas_origin()};
+}
+
+template <class Tag>
+constexpr auto product(const char* variant) {
+  return row<Tag>("matmul").name(variant).in_place_of(1u << kC).scratch(packed_scratch);
+}
+
+// Sums are built in blocks of 256 products, which bounds their error by 8 eps sqrt(K) for every K up to 2^24.
+inline constexpr auto kTable =
+    table(product<ThinRow>("thin")
+              .takes(kFloats)
+              .sum(8)
+              .not_batch_invariant()
+              .only_if(thin_enough)
+              .scratch(thin_scratch)
+              .prefer(40, "Zen4, 2026-11-21"),
+          // Products and sums below 2^-126 become zero; operands below it send the whole call to the packed kernel.
+          product<Bf16DotRow>("bf16_dot")
+              .takes(set_of(Element::BF16))
+              .sum(8)
+              .not_batch_invariant()
+              .arch(5)
+              .prefer(30, "Zen4, 2026-11-21"),
+          product<PackedRow>("packed").takes(kFloats).sum(8).prefer(20, "Zen4, 2026-11-21"),
+          // OpenBLAS builds sums in blocks of up to 448 products, and picks kernels by the size of a tile.
+          product<BlasRow>("blas")
+              .takes(Element::F32 | Element::F64)
+              .sum(11)
+              .not_batch_invariant()
+              .only_if(blas_opens)
+              .prefer(10, "Zen4, 2026-11-21"));
+
+inline constexpr auto kRows = rows_of(kTable);
+
+}  // namespace baracuda::matmul
