@@ -1,6 +1,6 @@
 // exp, exp2, expm1.
 // Method: x = n ln2 + r with |r| <= ln2/2 (Cody-Waite, two parts of ln2), a polynomial for e^r, then 2^n in two steps.
-// Polynomials: tools/fit_polynomials.py, fits "exp2" and "expm1" ("exp" for f32 and f64 of exp).
+// Polynomials: tools/fit_polynomials.py, fits "exp", "expm1" and "exp2".
 #pragma once
 #include "baracuda/math/pair.h"
 

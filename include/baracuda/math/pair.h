@@ -50,13 +50,6 @@ BCU_FN Pair<T> mul(Pair<T> a, Pair<T> b) {
   return fast_two_sum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi));
 }
 
-// a + b for |a| >= |b|.
-template <class T>
-BCU_FN Pair<T> add(Pair<T> a, Pair<T> b) {
-  Pair<T> s = fast_two_sum(a.hi, b.hi);
-  return fast_two_sum(s.hi, s.lo + (a.lo + b.lo));
-}
-
 // a / b with one division, to about twice the precision of T.
 template <class T>
 BCU_FN Pair<T> divide(Pair<T> a, Pair<T> b) {
