@@ -1,0 +1,166 @@
+"""`python -m baracuda info | skus | explain | verify | check | bench`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from baracuda import _index
+from baracuda.capability import capabilities
+from baracuda.elements import Element
+from baracuda.errors import BaracudaError
+from baracuda.plan import plan, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from baracuda.verify import Report
+
+
+def _info(args: argparse.Namespace) -> int:
+    from baracuda import info
+
+    print(json.dumps(info.collect(), indent=2) if args.json else info.text())
+    return 0
+
+
+def _skus(args: argparse.Namespace) -> int:
+    found = capabilities(args.op, element=args.element, device=args.device, direction=args.direction, state=args.state)
+    if args.json:
+        print(json.dumps([{"sku": c.sku.name, "state": c.state, "elements": [str(e) for e in c.elements]} for c in found], indent=2))
+    else:
+        print(found.to_markdown())
+    return 0 if found else 1
+
+
+def _parse_value(text: str) -> Any:
+    """A descriptor field from the command line: a number, a shape such as 8x128, None, or a word."""
+    if text in ("None", "none"):
+        return None
+    if text in ("True", "False"):
+        return text == "True"
+    sizes = text.strip("()").replace(",", "x").split("x")
+    if len(sizes) > 1 and all(s.strip().lstrip("-").isdigit() or not s.strip() for s in sizes):
+        return tuple(int(s) for s in sizes if s.strip())
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _explain(args: argparse.Namespace) -> int:
+    module = import_module(_index.OPS[args.op])
+    op = next(o for o in module.OPS if o.name == args.op)
+    cls = op.backward if args.direction == "backward" else op.forward
+    values = {}
+    for entry in args.fields:
+        name, _, value = entry.partition("=")
+        values[name] = _parse_value(value)
+    if "kind" in getattr(cls, "__dataclass_fields__", {}):
+        values.setdefault("kind", args.op)
+    made = plan(cls(**values), args.device)
+    print(made.explain().to_json() if args.json else f"{made.explain()}\n\nrun{made.signature}\n{made.precision_guarantee}")
+    return 0
+
+
+def _reports(ops: Sequence[str], elements: Sequence[str], seed: int) -> list[Report]:
+    from baracuda.verify import candidates, verify
+
+    out = []
+    for name in ops:
+        for direction in ("forward", "backward"):
+            declared = sorted({e for r in rows() if (r["op"], r["direction"]) == (name, direction) for e in r["elements"]})
+            for element in (Element(e) for e in declared):
+                if elements and str(element) not in elements:
+                    continue
+                for variant in candidates(name, direction, element):
+                    report = verify(name, direction, element, variant, seed=seed)
+                    if report.cases:
+                        out.append(report)
+                        print(_verdict(report), flush=True)
+    return out
+
+
+def _verdict(report: Report) -> str:
+    state = "kept  " if report.ok else "BROKEN"
+    lines = [f"{state} {report.sku:<55} worst error {report.worst_error:6.3f} of the promise ({report.promise}), {report.cases} cases"]
+    return "\n".join(lines + [f"       {p}" for p in report.problems[:5]])
+
+
+def _verify(args: argparse.Namespace) -> int:
+    reports = _reports(args.ops or sorted(_index.OPS), args.element, args.seed)
+    broken = [r for r in reports if not r.ok]
+    print(f"{len(reports) - len(broken)} SKUs keep their promise, {len(broken)} do not")
+    return 1 if broken or not reports else 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    """A quick self-test of an installation: every op, f32, against its reference."""
+    from baracuda import info
+
+    print(info.text())
+    reports = _reports(sorted(_index.OPS), ["f32"], args.seed)
+    broken = [r for r in reports if not r.ok]
+    print(f"{'OK' if not broken else 'FAILED'}: {len(reports)} SKUs checked, {len(broken)} broken")
+    return 1 if broken or not reports else 0
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from baracuda.bench import main as bench_main
+
+    return bench_main(args.rest)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m baracuda", description=__doc__)
+    sub = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        p = sub.add_parser(name, help=text, description=text)
+        p.set_defaults(run=run)
+        return p
+
+    p = command("info", _info, "what this installation is and can do")
+    p.add_argument("--json", action="store_true")
+    p = command("skus", _skus, "the SKU table, as questions are answered")
+    p.add_argument("op", nargs="?")
+    p.add_argument("--element")
+    p.add_argument("--device")
+    p.add_argument("--direction", choices=("forward", "backward"))
+    p.add_argument("--state", choices=("declared", "built", "present", "usable"))
+    p.add_argument("--json", action="store_true")
+    p = command("explain", _explain, "which kernel a problem gets and why, e.g. explain swiglu input_shape=8x4096 element=bf16")
+    p.add_argument("op", choices=sorted(_index.OPS), metavar="OP")
+    p.add_argument("fields", nargs="*", metavar="FIELD=VALUE")
+    p.add_argument("--direction", choices=("forward", "backward"), default="forward")
+    p.add_argument("--device", default="cpu")
+    p.add_argument("--json", action="store_true")
+    p = command("verify", _verify, "re-prove the promises of SKUs on this machine")
+    p.add_argument("ops", nargs="*", metavar="OP")
+    p.add_argument("--element", action="append", default=[])
+    p.add_argument("--seed", type=int, default=0)
+    p = command("check", _check, "a quick self-test of this installation")
+    p.add_argument("--seed", type=int, default=0)
+    p = command("bench", _bench, "measure against peers, side by side in one process (see bench --help)")
+    p.add_argument("rest", nargs=argparse.REMAINDER)
+    return parser
+
+
+def main() -> int:
+    """Runs the command line; the result is the exit status."""
+    args = _parser().parse_args()
+    try:
+        status: int = args.run(args)
+    except BaracudaError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
