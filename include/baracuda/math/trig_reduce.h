@@ -1,7 +1,8 @@
 // Reduction of an angle to [-pi/4, pi/4], exact to the last place for every finite argument.
 // Method: turns = x * 1/(2 pi), where 1/(2 pi) is cut into pieces whose products with x are exact (Payne and Hanek);
 // each product loses its whole turns by t - rint(t), which is exact too and makes pieces that are too large for x
-// vanish by themselves. No branch, no table: every argument costs the same.
+// vanish by themselves. No branch, no table: every argument costs the same. Piece j of b bits, as written below, is
+// (floor(2^(b (j + 1)) / (2 pi)) mod 2^b) * 2^(scale - b (j + 1)).
 #pragma once
 #include "baracuda/math/pair.h"
 
