@@ -44,7 +44,7 @@ PyObject* bound_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* 
 void adopt(BoundObject* b, Frame& f) {
   PlanObject* plan = b->plan;
   b->views->assign(f.views, f.views + plan->core->signature.slots.size());
-  std::copy(f.scalars, f.scalars + kMaxScalars, b->scalars);
+  std::copy(f.scalars, f.scalars + plan->core->signature.scalars.size(), b->scalars);
   for (int i = 0; i < plan->n_args; ++i) {
     Py_XINCREF(f.args[i]);
     Py_XSETREF(b->args[i], f.args[i]);

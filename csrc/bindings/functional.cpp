@@ -186,9 +186,14 @@ bool is_number(PyObject* v) { return PyLong_Check(v) || PyFloat_Check(v); }
 
 struct Arguments {
   PyObject* values[kMaxParams];
-  TensorView views[kMaxParams];
+  TensorView* views;  // not initialised: filled for the parameters that are tensors
   bool is_tensor[kMaxParams] = {};
   Keep keep;
+
+  Arguments() : views(reinterpret_cast<TensorView*>(memory_)) {}
+
+ private:
+  alignas(TensorView) char memory_[kMaxParams * sizeof(TensorView)];
 };
 
 // Imports the tensors and writes the key; false with an exception set when a tensor is refused.

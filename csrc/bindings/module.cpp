@@ -210,12 +210,11 @@ py::object create_plan(py::type cls, int row, const py::dict& question, const py
   core->signature = parse_signature(signature);
   check_limits(core->signature);
   core->attrs = q.attrs;
-  for (const Param& p : core->signature.params) core->first.push_back(p.first);
-  core->first.push_back(static_cast<int32_t>(core->signature.slots.size()));
   core->element = q.element;
   core->aux = q.aux;
   core->workspace_size = workspace;
   core->threads = threads;
+  finish(*core);
   PyObject* plan = baracuda::bindings::make_plan(reinterpret_cast<PyTypeObject*>(cls.ptr()), core.release(),
                                                  descriptor.ptr(), origin.ptr());
   if (!plan) throw py::error_already_set();

@@ -259,15 +259,19 @@ PyType_Spec spec = {
 }  // namespace
 
 Frame::Frame(const PlanObject* plan) {
-  size_t n = plan->core->signature.slots.size();
-  if (n > kInlineViews) {
-    many.resize(n);
-    views = many.data();
-  }
-  for (const Param& p : plan->core->signature.params)
-    if (!p.present) views[p.first].rank = -1, views[p.first].data = nullptr;
+  const PlanCore& core = *plan->core;
+  size_t n = core.signature.slots.size();
+  // Lists of tensors can be long; their views are the only thing that is allocated for a call.
+  views = reinterpret_cast<TensorView*>(n > kInlineViews ? PyMem_RawMalloc(n * sizeof(TensorView)) : view_memory_);
+  scalars = reinterpret_cast<Scalar*>(scalar_memory_);
+  for (int i = 0; i < plan->n_args; ++i) args[i] = nullptr;
+  for (int i = 0; i < plan->n_absent; ++i) views[plan->absent[i]].rank = -1, views[plan->absent[i]].data = nullptr;
   call.views = views;
   call.scalars = scalars;
+}
+
+Frame::~Frame() {
+  if (reinterpret_cast<char*>(views) != view_memory_) PyMem_RawFree(views);
 }
 
 bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
@@ -326,7 +330,10 @@ PyObject* make_plan(PyTypeObject* cls, PlanCore* core, PyObject* descriptor, PyO
   plan->origin = new_ref(origin);
   const Signature& s = core->signature;
   for (size_t p = 0; p < s.params.size(); ++p) {
-    if (!s.params[p].present) continue;
+    if (!s.params[p].present) {
+      plan->absent[plan->n_absent++] = s.params[p].first;
+      continue;
+    }
     if (s.params[p].role != Role::In) plan->outputs[plan->n_outputs++] = plan->n_args;
     plan->param_of[plan->n_args] = static_cast<int32_t>(p);
     plan->names[plan->n_args++] = PyUnicode_InternFromString(s.params[p].name.c_str());

@@ -19,24 +19,32 @@ struct PlanObject {
   int32_t n_tensors, n_args;
   int32_t outputs[kMaxArgs];  // argument indices of what run returns
   int32_t n_outputs;
+  int32_t absent[kMaxArgs];  // slots of optional tensors that this plan does not have
+  int32_t n_absent;
 };
 
 extern PyTypeObject* plan_type;
 
-// The views and scalars of one call, imported from Python objects.
+// The views and scalars of one call, imported from Python objects. Memory that is not used is not initialised: a frame
+// is made for every call.
 struct Frame {
   static constexpr int kInlineViews = 16;
-  TensorView inline_views[kInlineViews];
-  TensorView* views = inline_views;
-  std::vector<TensorView> many;  // only for lists of tensors longer than kInlineViews
-  Scalar scalars[kMaxScalars];
-  PyObject* args[kMaxArgs] = {};
+  TensorView* views;
+  Scalar* scalars;
+  PyObject* args[kMaxArgs];
   PyObject* workspace = nullptr;
   PyObject* stream = nullptr;
   Keep keep;
   Call call;
 
   explicit Frame(const PlanObject* plan);
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+  ~Frame();
+
+ private:
+  alignas(TensorView) char view_memory_[kInlineViews * sizeof(TensorView)];
+  alignas(Scalar) char scalar_memory_[kMaxScalars * sizeof(Scalar)];
 };
 
 // Imports the frame's args; true when all could be read. With `all`, goes on after a refusal.

@@ -13,18 +13,31 @@ namespace baracuda {
 
 inline constexpr int64_t kWorkspaceAlignment = 64;
 
+// A slot as the fast check reads it: what has to be equal, in few cache lines.
+struct SlotCheck {
+  int64_t shape[kMaxRank] = {};
+  int32_t rank = -1;  // -1: this plan does not have the tensor
+  Element element = Element::F32;
+  bool written = false;
+  uint32_t misalignment = 0;  // bits of the address that must be zero
+};
+
 struct PlanCore {
   int32_t row_index = -1;
   Row row;
   Kernel kernel = nullptr;
   Signature signature;
   std::vector<int64_t> attrs;
-  std::vector<int32_t> first;  // signature.params.size() + 1 entries
+  std::vector<int32_t> first;     // signature.params.size() + 1 entries
+  std::vector<SlotCheck> checks;  // by slot; empty when sizes depend on symbols
   Element element = Element::F32;
   Element aux = Element::F32;
   int64_t workspace_size = 0;
   int32_t threads = 0;  // 0: as many as the process uses
 };
+
+// Fills `first` and `checks` from the signature.
+BCU_API void finish(PlanCore& plan);
 
 // A call being checked: views of all slots, and the caller's workspace.
 struct Call {
