@@ -1,7 +1,7 @@
 """Derives the polynomials of include/baracuda/math: weighted minimax fits (Remez exchange on a dense grid, mpmath).
 
-Run `python tools/fit_polynomials.py [name ...]`; each line printed is one coefficient list, lowest order first, with the
-largest weighted (relative) error of the fit in bits. Nothing is read and nothing is written.
+Run `python tools/fit_polynomials.py [name ...]`; each line printed is one coefficient list, lowest order first, with
+the largest weighted (relative) error of the fit in bits. Nothing is read and nothing is written.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def odd_tail(fn: Fn) -> Fn:
 
 
 def odd_weight(fn: Fn) -> Fn:
+    """The weight that makes the error of odd_tail(fn) relative to fn."""
     return lambda z: mp.sqrt(z) ** 3 / fn(mp.sqrt(z))
 
 
@@ -142,6 +143,7 @@ FITS: dict[str, tuple[Fn, Fn, mpf, mpf, int, int]] = {
 
 
 def main() -> None:
+    """Prints the fits that were asked for, or all."""
     for name in sys.argv[1:] or FITS:
         g, w, a, b, d32, d64 = FITS[name]
         for kind, degree in ((np.float32, d32), (np.float64, d64)):
