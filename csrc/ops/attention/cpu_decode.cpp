@@ -1,5 +1,7 @@
 // Attention of few queries against many keys: the keys are cut into fixed chunks, each gives a partial result for all
 // query rows of its kv head, and the partial results are merged in order by their highest scores.
+#include <cstring>
+
 #include "baracuda/math/math.h"
 #include "ops/attention/cpu.h"
 #include "ops/attention/lanes.h"
@@ -25,14 +27,15 @@ void dot_scores(const C* q, int64_t d, const Block<C>& k, int64_t keys, C* score
         for (int r = 0; r < kRows; ++r) sum[r * kWide + w] += x * load_lanes(q + r * d + i);
       }
     }
-    const Vector<C> total = sum_each<C>(sum);
-    for (int r = 0; r < kRows; ++r) {
-      for (int w = 0; w < kWide && key + w < keys; ++w) {
-        C score = total[r * kWide + w];
-        for (int64_t i = whole; i < d; ++i) score += rows[w][i] * q[r * d + i];
-        scores[r * kDecodeKeys + key + w] = score;
-      }
+    alignas(kVectorBytes) C total[kStep];
+    store_lanes(total, sum_each<C>(sum));
+    if (whole < d) {
+      for (int r = 0; r < kRows; ++r)
+        for (int w = 0; w < kWide; ++w)
+          for (int64_t i = whole; i < d; ++i) total[r * kWide + w] += rows[w][i] * q[r * d + i];
     }
+    // Past the last key there is room, and what stands there is never used.
+    for (int r = 0; r < kRows; ++r) std::memcpy(scores + r * kDecodeKeys + key, total + r * kWide, kWide * sizeof(C));
   }
 }
 
