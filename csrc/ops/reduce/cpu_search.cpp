@@ -1,0 +1,172 @@
+// argmax and argmin: the first position of the largest or smallest value in logical order; the first NaN wins.
+#include "backends/cpu/lanes.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/rows.h"
+#include "ops/reduce/kernels.h"
+
+namespace baracuda::reduce {
+namespace {
+
+template <class C>
+struct Found {
+  C value;
+  int64_t position;
+};
+
+template <bool kMax, class C>
+bool beats(C x, C best) {
+  bool better = kMax ? x > best : x < best;
+  if constexpr (std::is_floating_point_v<C>) better = better | ((x != x) & (best == best));
+  return better;
+}
+
+// Blocks whose extremum does not beat the best so far are passed over without looking for a position.
+template <bool kMax, class C>
+Found<C> search_row(const RowMap& x, const char* row, int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 1024;
+  C buffer[kBlock];
+  Found<C> best{C(0), -1};
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t n = std::min(kBlock, end - at);
+    const C* v = read(x, row, at, n, buffer);
+    const C top = lane_extreme<kMax, true>(v, n);
+    if (best.position >= 0 && !beats<kMax>(top, best.value)) continue;
+    int64_t j = 0;
+    while (!(v[j] == top || (top != top && v[j] != v[j]))) ++j;
+    best = {top, at + j};
+  }
+  return best;
+}
+
+template <bool kMax, class C>
+void search_rows(const RowMap& x, const RowMap& y, void* workspace) {
+  const int64_t rows = x.rows(), length = x.length();
+  const int64_t strips = strips_for(rows, length, 4096, rows * length), per = (length + strips - 1) / strips;
+  auto* partial = static_cast<Found<C>*>(workspace);
+  const int64_t grain = strips > 1 ? 1 : row_grain(length);
+  parallel_for(rows * strips, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t from = std::min(length, t % strips * per);
+      const Found<C> found = search_row<kMax, C>(x, x.row(t / strips), from, std::min(length, from + per));
+      if (strips == 1)
+        put<int64_t>(y, t, found.position);
+      else
+        partial[t] = found;
+    }
+  });
+  for (int64_t r = 0; strips > 1 && r < rows; ++r) {
+    Found<C> best = partial[r * strips];
+    for (int64_t s = 1; s < strips; ++s) {
+      const Found<C>& next = partial[r * strips + s];
+      if (next.position >= 0 && beats<kMax>(next.value, best.value)) best = next;
+    }
+    put<int64_t>(y, r, best.position);
+  }
+}
+
+template <bool kMax, class C>
+struct SearchColumns {
+  // As wide as the values, so that comparing and selecting is one vector loop.
+  using Index = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;
+  C best[kColumnTile];
+  Index position[kColumnTile];
+  int64_t n;
+
+  void start(const C* v, int64_t at) {
+    for (int64_t j = 0; j < n; ++j) best[j] = v[j], position[j] = static_cast<Index>(at);
+  }
+  void add(const C* v, int64_t at) {
+    const Index row = static_cast<Index>(at);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) {
+      bool better = beats<kMax>(v[j], best[j]);
+      best[j] = better ? v[j] : best[j];
+      position[j] = better ? row : position[j];
+    }
+  }
+};
+
+template <bool kMax, class C>
+void search_columns(const RowMap& x, const RowMap& y, void* workspace) {
+  const int last = x.outer.rank - 1;
+  const int64_t width = x.outer.shape[last], stride = x.outer.strides[last], outputs = x.rows(), length = x.length();
+  const int64_t tiles = (width + kColumnTile - 1) / kColumnTile, tasks = outputs / width * tiles;
+  const int64_t strips = strips_for(tasks, length, 64, outputs * length), per = (length + strips - 1) / strips;
+  auto* partial = static_cast<Found<C>*>(workspace);
+  const int64_t grain = strips > 1 ? 1 : row_grain(std::min(width, kColumnTile) * length);
+  const bool plain = x.element == kElementOf<C> && stride == 1;
+  parallel_for(tasks * strips, grain, [&](int64_t begin, int64_t end) {
+    SearchColumns<kMax, C> columns;
+    C buffer[kColumnTile];
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t task = t / strips, strip = t % strips, column = task % tiles * kColumnTile;
+      const int64_t output = task / tiles * width + column, first = std::min(length, strip * per);
+      columns.n = std::min(kColumnTile, width - column);
+      const char* base = x.row(output);
+      for (int64_t r = first; r < std::min(length, first + per); ++r) {
+        const char* p = base + x.inner.offset(r) * size_of(x.element);
+        const C* v = reinterpret_cast<const C*>(p);
+        if (!plain) load<C>(x.element, p, stride, buffer, columns.n), v = buffer;
+        r == first ? columns.start(v, r) : columns.add(v, r);
+      }
+      for (int64_t j = 0; j < columns.n; ++j) {
+        if (strips == 1)
+          put<int64_t>(y, output + j, columns.position[j]);
+        else
+          partial[strip * outputs + output + j] = {columns.best[j], first < length ? columns.position[j] : -1};
+      }
+    }
+  });
+  for (int64_t o = 0; strips > 1 && o < outputs; ++o) {
+    Found<C> best = partial[o];
+    for (int64_t s = 1; s < strips; ++s) {
+      const Found<C>& next = partial[s * outputs + o];
+      if (next.position >= 0 && beats<kMax>(next.value, best.value)) best = next;
+    }
+    put<int64_t>(y, o, best.position);
+  }
+}
+
+template <bool kMax, class C>
+void search(const RowMap& x, const RowMap& y, void* workspace) {
+  const int last = x.outer.rank - 1;
+  const bool denser = last >= 0 && x.inner.rank == 1 && x.outer.shape[last] >= 8 &&
+                      std::abs(x.outer.strides[last]) < std::abs(x.inner.strides[0]) &&
+                      x.length() <= std::numeric_limits<int32_t>::max();
+  denser ? search_columns<kMax, C>(x, y, workspace) : search_rows<kMax, C>(x, y, workspace);
+}
+
+template <bool kMax>
+Status search_any(const Launch& launch) {
+  const int64_t axis = attributes<ArgReduceAttrs>(launch).axis;
+  const TensorView &x = launch[0], &y = launch[1];
+  const uint32_t mask = axis < 0 ? (1u << x.rank) - 1u : 1u << axis;
+  const RowMap in = row_map(x, mask), out = row_map(y, y.rank == x.rank ? mask : 0);
+  if (in.rows() == 0) return Status::Ok;
+  if (in.length() == 0) return Status::InvalidProblem;
+  if (x.element == Element::F64)
+    search<kMax, double>(in, out, launch.workspace);
+  else if (is_float(x.element))
+    search<kMax, float>(in, out, launch.workspace);
+  else if (kSigned.has(x.element))
+    search<kMax, int64_t>(in, out, launch.workspace);
+  else
+    search<kMax, uint64_t>(in, out, launch.workspace);
+  return Status::Ok;
+}
+
+}  // namespace
+}  // namespace baracuda::reduce
+
+namespace baracuda {
+
+template <>
+Status CpuKernel<reduce::ArgExtremum<true>>::run(const Launch& launch) {
+  return reduce::search_any<true>(launch);
+}
+template <>
+Status CpuKernel<reduce::ArgExtremum<false>>::run(const Launch& launch) {
+  return reduce::search_any<false>(launch);
+}
+
+}  // namespace baracuda
