@@ -1,0 +1,205 @@
+// Softmax and log_softmax on the CPU. Rows that fit a tile are read once; longer ones are read again for each pass,
+// from cache. An axis that is not the dense one is done for many columns side by side.
+#include "backends/cpu/family.h"
+#include "backends/cpu/lanes.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/rows.h"
+#include "baracuda/math/math.h"
+#include "ops/softmax/skus.h"
+
+namespace baracuda::softmax {
+namespace {
+
+template <class C>
+void exp_minus(const C* x, C max, C* e, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) e[i] = math::exp(x[i] - max);
+}
+
+template <bool kLog, class C>
+void forward_row(const RowMap& x, const char* from, const RowMap& y, char* to) {
+  C in[kRowTile<C>], e[kRowTile<C>];
+  const int64_t length = x.length();
+  const bool whole = length <= kRowTile<C>;
+  const C* v = nullptr;
+  C max = -std::numeric_limits<C>::infinity();
+  for (int64_t at = 0; at < length; at += kRowTile<C>) {
+    const int64_t n = std::min(kRowTile<C>, length - at);
+    v = read(x, from, at, n, in);
+    const C top = lane_max(v, n);
+    max = top > max ? top : max;
+  }
+  CompensatedSum<C> total;
+  for (int64_t at = 0; at < length; at += kRowTile<C>) {
+    const int64_t n = std::min(kRowTile<C>, length - at);
+    if (!whole) v = read(x, from, at, n, in);
+    exp_minus(v, max, e, n);
+    total.add(lane_sum<C>(n, [](auto t) { return t; }, e));
+  }
+  const C scale = kLog ? math::log(total.value()) : C(1) / total.value();
+  for (int64_t at = 0; at < length; at += kRowTile<C>) {
+    const int64_t n = std::min(kRowTile<C>, length - at);
+    if (!whole) v = read(x, from, at, n, in);
+    if (!whole && !kLog) exp_minus(v, max, e, n);
+    C* out = target(y, to, at, in);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = kLog ? (v[i] - max) - scale : e[i] * scale;
+    write(y, to, at, n, out);
+  }
+}
+
+// Rows here are positions along the axis; [first, first + n) are the columns, n <= kColumns.
+template <bool kLog, class C>
+void forward_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
+  constexpr int64_t kFlush = 64;
+  C in[kColumns], max[kColumns], low[kColumns], sum[kColumns];
+  const int64_t rows = x.rows();
+  for (int64_t j = 0; j < n; ++j) max[j] = -std::numeric_limits<C>::infinity(), low[j] = sum[j] = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const C* v = read(x, x.row(r), first, n, in);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) max[j] = v[j] > max[j] ? v[j] : max[j];
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const C* v = read(x, x.row(r), first, n, in);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) low[j] += math::exp(v[j] - max[j]);
+    if (r % kFlush != kFlush - 1 && r != rows - 1) continue;
+    for (int64_t j = 0; j < n; ++j) sum[j] += low[j], low[j] = 0;
+  }
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) sum[j] = kLog ? math::log(sum[j]) : C(1) / sum[j];
+  for (int64_t r = 0; r < rows; ++r) {
+    const C* v = read(x, x.row(r), first, n, in);
+    char* to = y.row(r);
+    C* out = target(y, to, first, in);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) {
+      const C z = v[j] - max[j];
+      out[j] = kLog ? z - sum[j] : math::exp(z) * sum[j];
+    }
+    write(y, to, first, n, out);
+  }
+}
+
+// softmax: dx = y (dy - sum(y dy)); log_softmax: dx = dy - exp(y) sum(dy).
+template <bool kLog, class C>
+C gradient(C dy, C y, C sum) {
+  return kLog ? dy - math::exp(y) * sum : y * (dy - sum);
+}
+
+template <bool kLog, class C>
+void backward_row(const RowMap& dy, const RowMap& y, const RowMap& dx, int64_t r) {
+  C grad[kRowTile<C>], saved[kRowTile<C>];
+  const char *from = dy.row(r), *kept = y.row(r);
+  char* to = dx.row(r);
+  const int64_t length = dy.length();
+  const bool whole = length <= kRowTile<C>;
+  const C *d = nullptr, *v = nullptr;
+  CompensatedSum<C> total;
+  for (int64_t at = 0; at < length; at += kRowTile<C>) {
+    const int64_t n = std::min(kRowTile<C>, length - at);
+    d = read(dy, from, at, n, grad);
+    v = read(y, kept, at, n, saved);
+    total.add(kLog ? lane_sum<C>(
+                         n, [](auto t) { return t; }, d)
+                   : lane_sum<C>(n, [](auto t, auto u) { return t * u; }, d, v));
+  }
+  const C sum = total.value();
+  for (int64_t at = 0; at < length; at += kRowTile<C>) {
+    const int64_t n = std::min(kRowTile<C>, length - at);
+    if (!whole) d = read(dy, from, at, n, grad), v = read(y, kept, at, n, saved);
+    C* out = target(dx, to, at, grad);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = gradient<kLog>(d[i], v[i], sum);
+    write(dx, to, at, n, out);
+  }
+}
+
+template <bool kLog, class C>
+void backward_columns(const RowMap& dy, const RowMap& y, const RowMap& dx, int64_t first, int64_t n) {
+  constexpr int64_t kFlush = 64;
+  C grad[kColumns], saved[kColumns], low[kColumns], sum[kColumns];
+  const int64_t rows = dy.rows();
+  for (int64_t j = 0; j < n; ++j) low[j] = sum[j] = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const C *d = read(dy, dy.row(r), first, n, grad), *v = kLog ? d : read(y, y.row(r), first, n, saved);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) low[j] += kLog ? d[j] : d[j] * v[j];
+    if (r % kFlush != kFlush - 1 && r != rows - 1) continue;
+    for (int64_t j = 0; j < n; ++j) sum[j] += low[j], low[j] = 0;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const C *d = read(dy, dy.row(r), first, n, grad), *v = read(y, y.row(r), first, n, saved);
+    char* to = dx.row(r);
+    C* out = target(dx, to, first, grad);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) out[j] = gradient<kLog>(d[j], v[j], sum[j]);
+    write(dx, to, first, n, out);
+  }
+}
+
+// Calls row(r) for all rows, or columns(first, n) for tiles of them.
+template <class Row, class Columns>
+void for_rows(const RowMap& m, Row&& row, Columns&& columns) {
+  const int64_t rows = m.rows(), length = m.length();
+  if (rows == 0 || length == 0) return;
+  if (side_by_side(m)) {
+    const int64_t width = columns_for(length), tiles = (rows + width - 1) / width;
+    parallel_for(tiles, row_grain(width * length), [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) columns(t * width, std::min(width, rows - t * width));
+    });
+    return;
+  }
+  parallel_for(rows, row_grain(length), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) row(r);
+  });
+}
+
+uint32_t axis_mask(const Launch& launch, int rank) {
+  return rank == 0 ? 0 : 1u << attributes<SoftmaxAttrs>(launch).axis;
+}
+
+template <bool kLog, class C>
+void forward(const Launch& launch) {
+  const uint32_t mask = axis_mask(launch, launch[0].rank);
+  const RowMap x = row_map(launch[0], mask), y = row_map(launch[1], mask), xt = across(x), yt = across(y);
+  for_rows(
+      x, [&](int64_t r) { forward_row<kLog, C>(x, x.row(r), y, y.row(r)); },
+      [&](int64_t first, int64_t n) { forward_columns<kLog, C>(xt, yt, first, n); });
+}
+
+template <bool kLog, class C>
+void backward(const Launch& launch) {
+  const uint32_t mask = axis_mask(launch, launch[0].rank);
+  const RowMap dy = row_map(launch[0], mask), y = row_map(launch[1], mask), dx = row_map(launch[2], mask);
+  const RowMap dyt = across(dy), yt = across(y), dxt = across(dx);
+  for_rows(
+      dy, [&](int64_t r) { backward_row<kLog, C>(dy, y, dx, r); },
+      [&](int64_t first, int64_t n) { backward_columns<kLog, C>(dyt, yt, dxt, first, n); });
+}
+
+}  // namespace
+}  // namespace baracuda::softmax
+
+namespace baracuda {
+
+template <bool kLog>
+struct CpuKernel<softmax::Forward<kLog>> {
+  static Status run(const Launch& launch) {
+    launch.element == Element::F64 ? softmax::forward<kLog, double>(launch) : softmax::forward<kLog, float>(launch);
+    return Status::Ok;
+  }
+};
+
+template <bool kLog>
+struct CpuKernel<softmax::Backward<kLog>> {
+  static Status run(const Launch& launch) {
+    launch.element == Element::F64 ? softmax::backward<kLog, double>(launch) : softmax::backward<kLog, float>(launch);
+    return Status::Ok;
+  }
+};
+
+}  // namespace baracuda
+
+BCU_CPU_FAMILY(softmax)
