@@ -1,0 +1,155 @@
+// Norms over trailing dimensions, forward. A row that fits a tile is read once; a longer one again for each pass.
+#include <cmath>
+
+#include "backends/cpu/parallel.h"
+#include "ops/norm/kernels.h"
+
+namespace baracuda::norm {
+namespace {
+
+struct ForwardMaps {
+  RowMap x, residual, weight, bias, y, sum, mean, rstd;
+};
+
+template <class C>
+struct Statistics {
+  C mean, rstd;
+};
+
+// `tile(at, n)` gives the values of the row.
+template <bool kCenter, class C, class Tile>
+Statistics<C> statistics(int64_t length, C eps, Tile&& tile) {
+  C mean = 0;
+  if constexpr (kCenter) {
+    CompensatedSum<C> total;
+    for (int64_t at = 0; at < length; at += kRowTile<C>) {
+      const int64_t n = std::min(kRowTile<C>, length - at);
+      total.add(lane_sum<C>(n, [](auto v) { return v; }, tile(at, n)));
+    }
+    mean = total.value() / static_cast<C>(length);
+  }
+  CompensatedSum<C> squares;
+  for (int64_t at = 0; at < length; at += kRowTile<C>) {
+    const int64_t n = std::min(kRowTile<C>, length - at);
+    const C* v = tile(at, n);
+    if constexpr (kCenter)
+      squares.add(lane_sum<C>(n, [mean](auto t) { return (t - mean) * (t - mean); }, v));
+    else
+      squares.add(lane_sum<C>(n, [](auto t) { return t * t; }, v));
+  }
+  return {mean, C(1) / std::sqrt(squares.value() / static_cast<C>(length) + eps)};
+}
+
+template <bool kCenter, class C>
+void scale_tile(const C* v, const C* w, const C* b, Statistics<C> s, C* y, int64_t n) {
+  auto loop = [&](auto value) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) y[i] = value(i, (kCenter ? v[i] - s.mean : v[i]) * s.rstd);
+  };
+  if (w && b)
+    loop([=](int64_t i, C t) { return t * w[i] + b[i]; });
+  else if (w)
+    loop([=](int64_t i, C t) { return t * w[i]; });
+  else if (b)
+    loop([=](int64_t i, C t) { return t + b[i]; });
+  else
+    loop([](int64_t, C t) { return t; });
+}
+
+template <bool kCenter, class C>
+void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
+  C in[kRowTile<C>], out[kRowTile<C>], weight[kRowTile<C>], bias[kRowTile<C>];
+  const int64_t length = m.x.length();
+  const bool whole = length <= kRowTile<C>;
+  const C *w = nullptr, *b = nullptr;
+  auto parameters = [&](int64_t at, int64_t n) {
+    if (m.weight.present()) w = read(m.weight, m.weight.data, at, n, weight);
+    if (m.bias.present()) b = read(m.bias, m.bias.data, at, n, bias);
+  };
+  if (whole) parameters(0, length);
+  // What is normalised: x, or for add_rms_norm the sum as it was stored.
+  const RowMap& source = m.sum.present() ? m.sum : m.x;
+  for (int64_t r = begin; r < end; ++r) {
+    if (m.sum.present()) add_row<C>(m.x, m.residual, m.sum, r, in, out);
+    const char* from = source.row(r);
+    char* to = m.y.row(r);
+    const C* v = whole ? read(source, from, 0, length, in) : nullptr;
+    auto tile = [&](int64_t at, int64_t n) { return whole ? v : read(source, from, at, n, in); };
+    const Statistics<C> s = statistics<kCenter>(length, eps, tile);
+    for (int64_t at = 0; at < length; at += kRowTile<C>) {
+      const int64_t n = std::min(kRowTile<C>, length - at);
+      if (!whole) parameters(at, n);
+      C* y = target(m.y, to, at, out);
+      scale_tile<kCenter>(tile(at, n), w, b, s, y, n);
+      write(m.y, to, at, n, y);
+    }
+    if (m.mean.present()) put(m.mean, r, s.mean);
+    if (m.rstd.present()) put(m.rstd, r, s.rstd);
+  }
+}
+
+template <bool kCenter, class C>
+void forward(const ForwardMaps& m, double eps) {
+  if (m.x.rows() == 0) return;
+  parallel_for(m.x.rows(), row_grain(m.x.length()),
+               [&](int64_t begin, int64_t end) { forward_rows<kCenter>(m, static_cast<C>(eps), begin, end); });
+}
+
+template <bool kCenter>
+Status forward_any(const Launch& launch, const ForwardMaps& m) {
+  const double eps = launch.scalars[0].as_f64();
+  launch.element == Element::F64 ? forward<kCenter, double>(m, eps) : forward<kCenter, float>(m, eps);
+  return Status::Ok;
+}
+
+}  // namespace
+}  // namespace baracuda::norm
+
+namespace baracuda {
+
+template <>
+struct CpuKernel<norm::RmsNorm> {
+  static Status run(const Launch& launch) {
+    const norm::Masks k(launch, 0);
+    norm::ForwardMaps m;
+    m.x = row_map(launch[0], k.row);
+    m.weight = row_map(launch[1], k.all);
+    m.y = row_map(launch[2], k.row);
+    m.rstd = k.statistic(launch[3]);
+    return norm::forward_any<false>(launch, m);
+  }
+};
+
+template <>
+struct CpuKernel<norm::AddRmsNorm> {
+  static Status run(const Launch& launch) {
+    const norm::Masks k(launch, 0);
+    norm::ForwardMaps m;
+    m.x = row_map(launch[0], k.row);
+    m.residual = row_map(launch[1], k.row);
+    m.weight = row_map(launch[2], k.all);
+    m.y = row_map(launch[3], k.row);
+    m.sum = row_map(launch[4], k.row);
+    m.rstd = k.statistic(launch[5]);
+    return norm::forward_any<false>(launch, m);
+  }
+};
+
+template <>
+struct CpuKernel<norm::LayerNorm> {
+  static Status run(const Launch& launch) {
+    const norm::Masks k(launch, 0);
+    norm::ForwardMaps m;
+    m.x = row_map(launch[0], k.row);
+    m.weight = row_map(launch[1], k.all);
+    m.bias = row_map(launch[2], k.all);
+    m.y = row_map(launch[3], k.row);
+    m.mean = k.statistic(launch[4]);
+    m.rstd = k.statistic(launch[5]);
+    return norm::forward_any<true>(launch, m);
+  }
+};
+
+}  // namespace baracuda
+
+BCU_CPU_FAMILY(norm)

@@ -1,0 +1,220 @@
+// Norms over trailing dimensions, backward:
+//   dx = rstd (g - mean(g) - xhat mean(g xhat)) with g = dy weight and xhat = (x - mean) rstd; rms norms have no mean
+//   terms. dweight = sum over rows of dy xhat, dbias of dy: per strip of rows in the workspace, then over the strips,
+//   in order.
+#include "backends/cpu/parallel.h"
+#include "ops/norm/kernels.h"
+
+namespace baracuda::norm {
+namespace {
+
+struct BackwardMaps {
+  RowMap dy, dsum, x, weight, mean, rstd, dx, dweight, dbias;
+};
+
+// Sums of a block of rows and of the blocks, for one gradient of one strip.
+template <class C>
+struct Partial {
+  C *block = nullptr, *total = nullptr;
+  bool present() const { return block != nullptr; }
+  void flush(int64_t n) {
+    if (!present()) return;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) total[i] += block[i], block[i] = 0;
+  }
+};
+
+template <class C>
+struct Row {
+  C mean, rstd;
+};
+
+template <class C>
+struct Sums {
+  CompensatedSum<C> g_xhat, g;
+};
+
+// One tile's share of sum(g xhat) and sum(g), and of the gradients of weight and bias.
+template <bool kCenter, class C>
+void gather_tile(const C* d, const C* v, const C* w, Row<C> row, Sums<C>& sums, C* dweight, C* dbias, int64_t n) {
+  const C mean = kCenter ? row.mean : C(0);
+  auto centred = [mean](auto x) {
+    if constexpr (kCenter)
+      return x - mean;
+    else
+      return x;
+  };
+  if (w) {
+    sums.g_xhat.add(lane_sum<C>(n, [&](auto a, auto x, auto b) { return a * b * centred(x); }, d, v, w));
+    if (kCenter) sums.g.add(lane_sum<C>(n, [](auto a, auto b) { return a * b; }, d, w));
+  } else {
+    sums.g_xhat.add(lane_sum<C>(n, [&](auto a, auto x) { return a * centred(x); }, d, v));
+    if (kCenter) sums.g.add(lane_sum<C>(n, [](auto a) { return a; }, d));
+  }
+  if (dweight) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) dweight[i] += d[i] * (centred(v[i]) * row.rstd);
+  }
+  if (dbias) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) dbias[i] += d[i];
+  }
+}
+
+template <bool kCenter, class C>
+void spread_tile(const C* d, const C* v, const C* w, const C* add, Row<C> row, C g_mean, C slope, C* dx, int64_t n) {
+  auto loop = [&](auto weight, auto more) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      const C g = kCenter ? d[i] * weight(i) - g_mean : d[i] * weight(i);
+      const C x = kCenter ? v[i] - row.mean : v[i];
+      dx[i] = g * row.rstd - x * slope + more(i);
+    }
+  };
+  auto one = [](int64_t) { return C(1); };
+  auto none = [](int64_t) { return C(0); };
+  auto weight = [w](int64_t i) { return w[i]; };
+  auto more = [add](int64_t i) { return add[i]; };
+  if (w)
+    add ? loop(weight, more) : loop(weight, none);
+  else
+    add ? loop(one, more) : loop(one, none);
+}
+
+template <bool kCenter, class C>
+void backward_rows(const BackwardMaps& m, int64_t begin, int64_t end, Partial<C> dweight, Partial<C> dbias) {
+  constexpr int64_t kFlush = 64;
+  C grad[kRowTile<C>], in[kRowTile<C>], weight[kRowTile<C>], more[kRowTile<C>];
+  const int64_t length = m.x.length();
+  const bool whole = length <= kRowTile<C>;
+  const C *d = nullptr, *v = nullptr, *w = nullptr, *add = nullptr;
+  if (m.weight.present() && whole) w = read(m.weight, m.weight.data, 0, length, weight);
+  for (int64_t r = begin; r < end; ++r) {
+    const char *from_d = m.dy.row(r), *from_x = m.x.row(r), *from_add = m.dsum.present() ? m.dsum.row(r) : nullptr;
+    char* to = m.dx.row(r);
+    auto fetch = [&](int64_t at, int64_t n) {
+      d = read(m.dy, from_d, at, n, grad);
+      v = read(m.x, from_x, at, n, in);
+      if (m.weight.present() && !whole) w = read(m.weight, m.weight.data, at, n, weight);
+    };
+    const Row<C> row{kCenter ? get<C>(m.mean, r) : C(0), get<C>(m.rstd, r)};
+    Sums<C> sums;
+    for (int64_t at = 0; at < length; at += kRowTile<C>) {
+      const int64_t n = std::min(kRowTile<C>, length - at);
+      fetch(at, n);
+      gather_tile<kCenter>(d, v, w, row, sums, dweight.present() ? dweight.block + at : nullptr,
+                           dbias.present() ? dbias.block + at : nullptr, n);
+    }
+    const C count = static_cast<C>(length), g_mean = sums.g.value() / count;
+    const C slope = sums.g_xhat.value() / count * row.rstd * row.rstd * row.rstd;
+    for (int64_t at = 0; at < length; at += kRowTile<C>) {
+      const int64_t n = std::min(kRowTile<C>, length - at);
+      if (!whole) fetch(at, n);
+      if (from_add) add = read(m.dsum, from_add, at, n, more);
+      C* dx = target(m.dx, to, at, grad);
+      spread_tile<kCenter>(d, v, w, add, row, g_mean, slope, dx, n);
+      write(m.dx, to, at, n, dx);
+    }
+    if ((r - begin) % kFlush == kFlush - 1 || r == end - 1) dweight.flush(length), dbias.flush(length);
+  }
+}
+
+// The strips' totals added up in order.
+template <class C>
+void finish(const RowMap& gradient, const C* totals, int64_t step, int64_t strips, int64_t length) {
+  parallel_for(length, kRowTile<C>, [&](int64_t begin, int64_t end) {
+    C out[kRowTile<C>];
+    for (int64_t at = begin; at < end; at += kRowTile<C>) {
+      const int64_t n = std::min(kRowTile<C>, end - at);
+      C* sum = target(gradient, gradient.data, at, out);
+      for (int64_t i = 0; i < n; ++i) sum[i] = 0;
+      for (int64_t s = 0; s < strips; ++s) {
+        const C* p = totals + s * step + at;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) sum[i] += p[i];
+      }
+      write(gradient, gradient.data, at, n, sum);
+    }
+  });
+}
+
+template <bool kCenter, class C>
+void backward(const BackwardMaps& m, void* workspace) {
+  const int64_t rows = m.x.rows(), length = m.x.length(), strips = strips_of(rows);
+  const int64_t gradients = m.dweight.present() + m.dbias.present(), step = 2 * length * gradients;
+  C* partial = static_cast<C*>(workspace);
+  if (gradients == 0) {
+    parallel_for(rows, row_grain(length),
+                 [&](int64_t begin, int64_t end) { backward_rows<kCenter, C>(m, begin, end, {}, {}); });
+    return;
+  }
+  const int64_t per = strips ? (rows + strips - 1) / strips : 0;
+  parallel_for(strips, row_grain(per * length), [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last; ++s) {
+      C* own = partial + s * step;
+      for (int64_t i = 0; i < step; ++i) own[i] = 0;
+      Partial<C> dweight, dbias;
+      if (m.dweight.present()) dweight = {own, own + length}, own += 2 * length;
+      if (m.dbias.present()) dbias = {own, own + length};
+      backward_rows<kCenter, C>(m, std::min(rows, s * per), std::min(rows, (s + 1) * per), dweight, dbias);
+    }
+  });
+  if (m.dweight.present()) finish(m.dweight, partial + length, step, strips, length);
+  if (m.dbias.present()) finish(m.dbias, partial + step - length, step, strips, length);
+}
+
+template <bool kCenter>
+Status backward_any(const Launch& launch, const BackwardMaps& m) {
+  launch.element == Element::F64 ? backward<kCenter, double>(m, launch.workspace)
+                                 : backward<kCenter, float>(m, launch.workspace);
+  return Status::Ok;
+}
+
+}  // namespace
+}  // namespace baracuda::norm
+
+namespace baracuda {
+
+template <>
+Status CpuKernel<norm::Backward<norm::RmsNorm>>::run(const Launch& launch) {
+  const norm::Masks k(launch, 1);
+  norm::BackwardMaps m;
+  m.dy = row_map(launch[0], k.row);
+  m.x = row_map(launch[1], k.row);
+  m.weight = row_map(launch[2], k.all);
+  m.rstd = k.statistic(launch[3]);
+  m.dx = row_map(launch[4], k.row);
+  m.dweight = row_map(launch[5], k.all);
+  return norm::backward_any<false>(launch, m);
+}
+
+template <>
+Status CpuKernel<norm::Backward<norm::AddRmsNorm>>::run(const Launch& launch) {
+  const norm::Masks k(launch, 2);
+  norm::BackwardMaps m;
+  m.dy = row_map(launch[0], k.row);
+  m.dsum = row_map(launch[1], k.row);
+  m.x = row_map(launch[2], k.row);
+  m.weight = row_map(launch[3], k.all);
+  m.rstd = k.statistic(launch[4]);
+  m.dx = row_map(launch[5], k.row);
+  m.dweight = row_map(launch[6], k.all);
+  return norm::backward_any<false>(launch, m);
+}
+
+template <>
+Status CpuKernel<norm::Backward<norm::LayerNorm>>::run(const Launch& launch) {
+  const norm::Masks k(launch, 1);
+  norm::BackwardMaps m;
+  m.dy = row_map(launch[0], k.row);
+  m.x = row_map(launch[1], k.row);
+  m.weight = row_map(launch[2], k.all);
+  m.mean = k.statistic(launch[3]);
+  m.rstd = k.statistic(launch[4]);
+  m.dx = row_map(launch[5], k.row);
+  m.dweight = row_map(launch[6], k.all);
+  m.dbias = row_map(launch[7], k.all);
+  return norm::backward_any<true>(launch, m);
+}
+
+}  // namespace baracuda

@@ -1,0 +1,52 @@
+// What the forward and the backward kernels of the norms share.
+#pragma once
+#include "backends/cpu/family.h"
+#include "backends/cpu/rows.h"
+#include "ops/norm/skus.h"
+
+namespace baracuda::norm {
+
+// Which dimensions run along a row: the trailing ones of tensors shaped like parameter `x`, all of a weight.
+struct Masks {
+  uint32_t row, all = 0xff;
+  int32_t outer;  // dimensions that pick a row
+
+  Masks(const Launch& launch, int x) {
+    const int64_t dims = attributes<NormAttrs>(launch).dims;
+    row = trailing_mask(launch[x].rank, dims);
+    outer = launch[x].rank - static_cast<int32_t>(dims);
+  }
+  // A saved statistic: one value per row; dimensions of size 1 may follow.
+  RowMap statistic(const TensorView& t) const {
+    if (!t.present()) return {};
+    TensorView lead = t;
+    lead.rank = outer;
+    return row_map(lead, 0);
+  }
+};
+
+// sum = x + residual, rounded to the stored element.
+template <class C>
+void add_row(const RowMap& x, const RowMap& residual, const RowMap& sum, int64_t r, C* a, C* b) {
+  const char *from = x.row(r), *more = residual.row(r);
+  char* to = sum.row(r);
+  for (int64_t at = 0, length = x.length(); at < length; at += kRowTile<C>) {
+    const int64_t n = std::min(kRowTile<C>, length - at);
+    const C *u = read(x, from, at, n, a), *v = read(residual, more, at, n, b);
+    C* s = target(sum, to, at, a);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) s[i] = u[i] + v[i];
+    write(sum, to, at, n, s);
+  }
+}
+
+}  // namespace baracuda::norm
+
+namespace baracuda {
+
+template <class Op>
+struct CpuKernel<norm::Backward<Op>> {
+  static Status run(const Launch& launch);
+};
+
+}  // namespace baracuda

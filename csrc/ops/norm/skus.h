@@ -1,0 +1,66 @@
+// The SKU table of the norms over trailing dimensions.
+#pragma once
+#include "core/row.h"
+
+namespace baracuda::norm {
+
+// dims: how many trailing dimensions are normalised together.
+BCU_ATTRS(NormAttrs, (i64, dims))
+
+struct RmsNorm {};
+struct AddRmsNorm {};
+struct LayerNorm {};
+template <class Op>
+struct Backward {};
+
+// The rows are cut into strips that each sum their share of the weight's gradient; the cut depends on the row count
+// alone.
+inline constexpr int64_t kMaxStrips = 32;
+inline constexpr int64_t kStripRows = 16;
+constexpr int64_t strips_of(int64_t rows) {
+  int64_t n = (rows + kStripRows - 1) / kStripRows;
+  return n > kMaxStrips ? kMaxStrips : n;
+}
+// Two running sums (of a block of rows, and of the blocks) per strip, normalised element and gradient.
+constexpr int64_t partial_bytes(int64_t rows, int64_t length, int64_t gradients, Element element) {
+  return strips_of(rows) * 2 * length * gradients * (element == Element::F64 ? 8 : 4);
+}
+template <int kX, int kGradients>
+int64_t gradient_partials(const Problem& p) {
+  const ParamMeta& x = p.params[kX];
+  int64_t rows = 1, length = 1, gradients = 0;
+  for (int i = 0; i < x.rank; ++i) (i < x.rank - p.attrs[0] ? rows : length) *= x.shape[i];
+  for (int k = 0; k < kGradients; ++k) gradients += p.params[p.n_params - 1 - k].rank >= 0;
+  return partial_bytes(rows, length, gradients, p.element);
+}
+
+template <class Op>
+constexpr auto forward(const char* op) {
+  return row<Op>(op).name("rows").takes(kFloats).sum(4).template attrs_of<NormAttrs>().in_place();
+}
+template <class Op>
+constexpr auto backward(const char* op, WorkspaceRule scratch) {
+  return row<Backward<Op>>(op)
+      .backward()
+      .name("rows")
+      .takes(kFloats)
+      .sum(4)
+      .template attrs_of<NormAttrs>()
+      .scratch(scratch)
+      .not_batch_invariant();
+}
+
+// Signatures, optional tensors in brackets; scalar eps in the forward direction. mean and rstd are f32, f64 for f64.
+//   rms_norm      (x, [weight], y, [rstd])                     backward (dy, x, [weight], rstd, dx, [dweight])
+//   add_rms_norm  (x, residual, [weight], y, sum, [rstd])      backward (dy, [dsum], sum, [weight], rstd, dx,
+//   [dweight]) layer_norm    (x, [weight], [bias], y, [mean], [rstd])
+//                               backward (dy, x, [weight], mean, rstd, dx, [dweight], [dbias])
+inline constexpr auto kTable =
+    table(forward<RmsNorm>("rms_norm"), forward<AddRmsNorm>("add_rms_norm"), forward<LayerNorm>("layer_norm"),
+          backward<RmsNorm>("rms_norm", &gradient_partials<1, 1>),
+          backward<AddRmsNorm>("add_rms_norm", &gradient_partials<2, 1>),
+          backward<LayerNorm>("layer_norm", &gradient_partials<1, 2>));
+
+inline constexpr auto kRows = rows_of(kTable);
+
+}  // namespace baracuda::norm
