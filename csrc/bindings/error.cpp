@@ -1,5 +1,7 @@
 #include "bindings/error.h"
 
+#include <iterator>
+
 namespace baracuda::bindings {
 namespace {
 
@@ -59,6 +61,15 @@ PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failu
       return raise_refusal({Code::IntegerDivision, field, "an integer divisor of zero" + at, "non-zero divisors",
                             "mask the zeros first, or divide as floats"},
                            object);
+    case Status::InvalidProblem: {
+      // A kernel that refuses a scalar's value says which one in `position`.
+      const auto& scalars = plan.signature.scalars;
+      const bool known = failure.tensor < 0 && failure.position >= 0 && failure.position < std::ssize(scalars);
+      return raise_refusal(
+          {Code::Problem, known ? scalars[failure.position].name : field, "a value out of its range",
+           "a value in the range that the descriptor's docstring gives", "check the scalars given to run"},
+          object);
+    }
     default:
       return raise_refusal({Code::LaunchFailed, field, "status " + std::to_string(static_cast<int>(status)), "0",
                             "please report this call"},

@@ -26,6 +26,7 @@ from baracuda.errors import (
     UnsupportedError,
     WorkspaceTooSmallError,
 )
+from baracuda.generator import Generator, manual_seed
 from baracuda.plan import Explanation, KernelSku, Plan, PlanPreference, PrecisionGuarantee, Support, plan
 from baracuda.tensor import Tensor, TensorSpec, asarray, empty, from_dlpack, from_pointer, zeros
 from baracuda.threads import get_num_threads, set_num_threads
@@ -37,10 +38,10 @@ __version__: str = _core.__version__
 
 __all__ = [
     "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capability", "Device", "DeviceError", "Dim",
-    "Element", "Explanation", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
+    "Element", "Explanation", "Generator", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
     "MemoryLimitError", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Refusal", "Support",
     "Tensor", "TensorSpec", "UnsupportedError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
-    "devices", "empty", "errors", "from_dlpack", "from_pointer", "functional", "get_num_threads", "plan",
+    "devices", "empty", "errors", "from_dlpack", "from_pointer", "functional", "get_num_threads", "manual_seed", "plan",
     "set_num_threads", "vjp", "zeros",
 ]  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from baracuda import _core
 from baracuda.dims import Size, largest
@@ -295,3 +295,13 @@ def function(*, tensors: str, scalars: str = "") -> Callable[[Rule], Function]:
         return Function(rule, public, tuple(tensors.split()), tuple(scalars.split()))
 
     return make
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def composite(fn: F) -> F:
+    """Makes a plain Python function one of bc.functional, for calls that a single Recipe cannot describe."""
+    marks: Any = fn
+    marks.is_functional, marks.defined_in = True, fn.__module__
+    return fn

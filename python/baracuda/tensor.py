@@ -104,7 +104,8 @@ class Tensor(_core.TensorBase):
         low = sum(min(0, (n - 1) * s) for n, s in zip(self.shape, self.strides, strict=True)) if self.numel else 0
         high = sum(max(0, (n - 1) * s) for n, s in zip(self.shape, self.strides, strict=True)) + 1 if self.numel else 0
         raw = _as_bytes(self.address + low * size, (high - low) * size, self)
-        raw.flags.writeable = not self.read_only
+        if self.read_only:
+            raw.flags.writeable = False
         return np.ndarray(self.shape, self.dtype, raw, -low * size, tuple(s * size for s in self.strides))
 
     def item(self) -> Any:

@@ -109,10 +109,19 @@ struct AdamWScalars {
         weight_decay(s[4].as_f64()),
         step(s[5].as_i64()),
         grad_scale(s[6].as_f64()) {}
-  // What torch.optim.AdamW accepts; the comparisons refuse NaN.
-  bool valid() const {
-    return lr >= 0 && beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1 && eps >= 0 && weight_decay >= 0 &&
-           step >= 1 && std::abs(grad_scale) > 0;
+  // The place of the first scalar that torch.optim.AdamW would not accept, or -1; the comparisons refuse NaN.
+  int wrong() const {
+    const bool good[] = {lr >= 0 && std::isfinite(lr),
+                         beta1 >= 0 && beta1 < 1,
+                         beta2 >= 0 && beta2 < 1,
+                         eps >= 0,
+                         weight_decay >= 0 && std::isfinite(weight_decay),
+                         step >= 1,
+                         std::abs(grad_scale) > 0};
+    for (int k = 0; k < 7; ++k) {
+      if (!good[k]) return k;
+    }
+    return -1;
   }
 };
 
@@ -133,7 +142,10 @@ AdamWStep<T> make_step(const AdamWScalars& s, bool maximize) {
 template <class T>
 Status run_adamw(const Launch& launch) {
   const AdamWScalars scalars(launch.scalars);
-  if (!scalars.valid()) return Status::InvalidProblem;
+  if (const int k = scalars.wrong(); k >= 0) {
+    if (launch.failure) *launch.failure = {-1, k, 0, 0};
+    return Status::InvalidProblem;
+  }
   const AdamWStep<T> step = make_step<T>(scalars, attributes<AdamWAttrs>(launch).maximize != 0);
   const TensorView* params = launch.tensors + launch.first[kParams];
   const ListIndex index(params, launch.count(kParams));

@@ -172,12 +172,19 @@ T upper_bits(T span) {
   return __builtin_bit_cast(T, static_cast<Bits>(bits & ~((Bits{1} << kDrop) - 1)));
 }
 
+// Refuses the value of a scalar, given by its place in the signature.
+Status wrong_scalar(const Launch& launch, int position) {
+  if (launch.failure) *launch.failure = {-1, position, 0, 0};
+  return Status::InvalidProblem;
+}
+
 template <class T>
 Status run_uniform(const Launch& launch) {
   const double low = launch.scalars[0].as_f64(), high = launch.scalars[1].as_f64();
   const T span = static_cast<T>(high - low);
   const T upper = upper_bits(span);
-  if (!(low <= high) || !std::isfinite(low) || !std::isfinite(upper)) return Status::InvalidProblem;
+  if (!std::isfinite(static_cast<T>(low))) return wrong_scalar(launch, 0);
+  if (!(low <= high) || !std::isfinite(upper)) return wrong_scalar(launch, 1);
   const double bottom = stored_neighbour(launch.element, low, false);
   const double top = stored_neighbour(launch.element, high, true);
   // No stored value in [low, high): all become the one nearest to low.
@@ -191,7 +198,8 @@ Status run_uniform(const Launch& launch) {
 template <class T>
 Status run_normal(const Launch& launch) {
   const double mean = launch.scalars[0].as_f64(), std = launch.scalars[1].as_f64();
-  if (!(std >= 0) || !std::isfinite(std) || !std::isfinite(mean)) return Status::InvalidProblem;
+  if (!std::isfinite(static_cast<T>(mean))) return wrong_scalar(launch, 0);
+  if (!(std >= 0) || !std::isfinite(static_cast<T>(std))) return wrong_scalar(launch, 1);
   fill<T>(launch[0], Moments<T>{static_cast<T>(mean), static_cast<T>(std)}, launch.scalars[2].as_u64(),
           launch.scalars[3].as_u64());
   return Status::Ok;

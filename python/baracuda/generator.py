@@ -1,0 +1,89 @@
+"""Generator: a position in a stream of random numbers, which follow from (seed, offset, element index) alone."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+
+from baracuda.errors import InvalidProblemError
+
+_WORD = 2**64
+
+
+class Generator:
+    """A position in the Philox4x32-10 stream of a seed.
+
+    Each draw takes the blocks it needs and moves the offset on, so that no number is used twice. The offset counts
+    blocks of four 32-bit words: a draw of n elements takes ceil(n / 4), or ceil(n / 2) for f64. Safe to share between
+    threads.
+
+    Args:
+        seed: 0 <= seed < 2**64; None takes one from the operating system.
+        offset: Block to start at.
+    """
+
+    __slots__ = ("_lock", "_offset", "_seed")
+
+    def __init__(self, seed: int | None = None, offset: int = 0) -> None:
+        self._lock = threading.Lock()
+        self._seed = _word("seed", secrets.randbits(64) if seed is None else seed)
+        self._offset = _word("offset", offset)
+
+    @property
+    def seed(self) -> int:
+        """The key of the stream."""
+        return self._seed
+
+    @property
+    def offset(self) -> int:
+        """The next block that a draw will take."""
+        return self._offset
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Goes to the start of another seed's stream; returns the generator, as torch does."""
+        word = _word("seed", seed)
+        with self._lock:
+            self._seed, self._offset = word, 0
+        return self
+
+    def take(self, blocks: int) -> tuple[int, int]:
+        """Reserves blocks; returns (seed, offset), the scalars of a random plan."""
+        with self._lock:
+            start = self._offset
+            self._offset = (start + blocks) % _WORD
+            return self._seed, start
+
+    def get_state(self) -> tuple[int, int]:
+        """(seed, offset), for a checkpoint."""
+        with self._lock:
+            return self._seed, self._offset
+
+    def set_state(self, state: tuple[int, int]) -> None:
+        """Goes back to what `get_state` returned."""
+        seed, offset = (_word(n, v) for n, v in zip(("seed", "offset"), state, strict=True))
+        with self._lock:
+            self._seed, self._offset = seed, offset
+
+    def __getstate__(self) -> tuple[int, int]:
+        return self.get_state()
+
+    def __setstate__(self, state: tuple[int, int]) -> None:
+        self._lock = threading.Lock()
+        self._seed, self._offset = state
+
+    def __repr__(self) -> str:
+        return f"Generator(seed={self._seed}, offset={self._offset})"
+
+
+def _word(name: str, value: int) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() < _WORD:
+        raise InvalidProblemError(f"Generator.{name}: got {value!r}, want an int with 0 <= {name} < 2**64.")
+    return value.__index__()
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seeds the generator that random functions use when none is given."""
+    return default_generator.manual_seed(seed)

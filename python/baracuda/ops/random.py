@@ -1,0 +1,146 @@
+"""Random fills by Philox4x32-10. Kernels in csrc/ops/random, reference in random_ref.py.
+
+Element i, counted in logical row-major order, depends on (seed, offset, i) and the scalars only: the same bits for
+every layout, thread count and backend (normals: within 4 ulp between backends). The mapping, which other programs may
+rely on:
+
+- A block is Philox4x32-10 of the 128-bit counter (offset + b modulo 2**64 in the lower half, 0 in the upper) under the
+  64-bit key `seed`; it gives words w0..w3. Key and counter words are little-endian: word 0 holds the lowest 32 bits.
+- f32, f16, bf16: element i uses block b = i // 4 and word k = i % 4. f64: block b = i // 2 and words 2k, 2k + 1, k = i
+  % 2.
+- uniform: u = (w_k >> 8) * 2**-24, for f64 u = ((w_{2k+1} >> 6) * 2**27 + (w_{2k} >> 5)) * 2**-53. y = low + u * span
+  in the compute type, where low and span = high - low are rounded to it first; u = u_hi + u_lo splits after the upper
+  12 (f64: 26) bits, span = s_hi + s_lo after rounding to 12 (f64: 26) bits, half up in magnitude, and
+  y = low + (u_hi * s_hi + (u_hi * s_lo + (u_lo * s_hi + u_lo * s_lo))), in which every product is exact. y is cut to
+  [least stored value >= low, greatest stored value < high] and then rounded to the stored element, so `high` is never
+  reached. If no stored value lies in [low, high), all elements are low, rounded.
+- normal: Box-Muller on words (w0, w1) for elements 4b, 4b + 1 and (w2, w3) for 4b + 2, 4b + 3: r = sqrt(-2 log(v)),
+  v = f32(w0 >> 1) * 2**-31 + 2**-32; z = r cos(2 pi a), r sin(2 pi a), a = w1 * 2**-32. f64 makes two elements of a
+  block: v = ((w1 >> 6) * 2**27 + (w0 >> 5) + 1) * 2**-53, a = (w3 * 2**21 + (w2 >> 11)) * 2**-53. y = mean + std * z.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from baracuda import _core
+from baracuda.dims import Shape, check_shape
+from baracuda.elements import Element
+from baracuda.generator import Generator, default_generator
+from baracuda.op import NotDifferentiable, Op, composite
+from baracuda.plan import Plan, plan
+from baracuda.spec import Descriptor, Signature, descriptor, output, scalar
+
+
+@descriptor(family="random", kinds=("uniform", "normal"))
+class RandomDescriptor(Descriptor):
+    """Fills y with random numbers; the exact mapping is in the module's docstring.
+
+    Scalars of "uniform": low, high (finite, low <= high); of "normal": mean, std (finite, std >= 0); then seed and
+    offset of both. Bits depend on neither layout nor thread count.
+
+    Args:
+        kind: "uniform" on [low, high), or "normal".
+        shape: Shape of y, rank 0-8.
+        element: f16, bf16, f32 or f64.
+    """
+
+    kind: str
+    shape: Shape
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        moments = ("low", "high") if self.kind == "uniform" else ("mean", "std")
+        return Signature(
+            output("y", self.shape, self.element),
+            scalar(moments[0], default=0.0),
+            scalar(moments[1], default=1.0),
+            scalar("seed", "unsigned"),
+            scalar("offset", "unsigned", 0),
+        )
+
+
+_WHY = NotDifferentiable("random numbers are not a function of a tensor")
+OPS = (
+    Op("uniform", RandomDescriptor, _WHY, "y[i] = low + (high - low) * u_i, u_i uniform on [0, 1)"),
+    Op("normal", RandomDescriptor, _WHY, "y[i] = mean + std * z_i, z_i standard normal"),
+)
+
+
+def blocks(numel: int, element: Element) -> int:
+    """Philox blocks that a draw of `numel` elements takes from its generator."""
+    return -(-numel // (2 if element is Element.F64 else 4))
+
+
+@lru_cache(maxsize=256)
+def _plan(kind: str, shape: tuple[int, ...], element: Element) -> Plan:
+    return plan(RandomDescriptor(kind, shape, element))
+
+
+def _fill(kind: str, y: Any, first: Any, second: Any, generator: Generator | None) -> Any:
+    shape, code, _ = _core.describe(y)
+    element = Element(code)
+    made = _plan(kind, shape, element)
+    seed, offset = (generator or default_generator).take(blocks(prod(shape), element))
+    made.run(y, first, second, seed, offset)
+    return y
+
+
+def _new(size: Any, dtype: Any) -> Any:
+    return np.empty(check_shape(size, "size"), (Element.F32 if dtype is None else Element.coerce(dtype, "dtype")).numpy)
+
+
+@composite
+def uniform(
+    low: Any = 0.0, high: Any = 1.0, size: Any = (), *, generator: Any = None, dtype: Any = None, out: Any = None
+) -> Any:
+    """Uniform numbers on [low, high), as numpy.random.uniform; `high` is never reached, in half types neither.
+
+    Not torch's stream: the same generator state gives other numbers than torch, but the same on every backend and
+    layout.
+
+    Args:
+        low: Lower end; a number.
+        high: Upper end; a number, at least low.
+        size: Shape of the result.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+        dtype: Element of the result, f32 by default.
+        out: Array to fill instead of making a NumPy array; size and dtype are then its own.
+    """
+    return _fill("uniform", _new(size, dtype) if out is None else out, low, high, generator)
+
+
+@composite
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = (), *, generator: Any = None, dtype: Any = None, out: Any = None
+) -> Any:
+    """Normal numbers, with the arguments of torch.normal(mean, std, size); mean and std are numbers.
+
+    Not torch's stream: the same generator state gives other numbers than torch, but the same on every backend (within
+    4 ulp) and layout.
+
+    Args:
+        mean: Mean; a number.
+        std: Standard deviation; a number, at least 0.
+        size: Shape of the result.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+        dtype: Element of the result, f32 by default.
+        out: Array to fill instead of making a NumPy array; size and dtype are then its own.
+    """
+    return _fill("normal", _new(size, dtype) if out is None else out, mean, std, generator)
+
+
+@composite
+def uniform_(input: Any, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Any:
+    """Fills `input` with uniform numbers on [low, high) and returns it, as Tensor.uniform_."""
+    return _fill("uniform", input, low, high, generator)
+
+
+@composite
+def normal_(input: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
+    """Fills `input` with normal numbers and returns it, as Tensor.normal_."""
+    return _fill("normal", input, mean, std, generator)
