@@ -1,0 +1,134 @@
+"""Trains a small Llama on the CPU and generates text: `python examples/tiny_llama`.
+
+Every tensor operation, forward, backward, optimizer and sampling, is a baracuda plan over NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import baracuda as bc
+from generation import Generator
+from model import Config
+from program import profile
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from training import Batches, Trainer, standard_library
+
+console = Console(width=None if sys.stdout.isatty() else 120)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    default = Config()
+    parser.add_argument("--text", type=Path, help="train on this file instead of Python's standard library")
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=0, help="0: as many as the machine has")
+    parser.add_argument("--prompt", default="def ")
+    parser.add_argument("--generate", type=int, default=200, help="bytes to generate")
+    parser.add_argument("--temperature", type=float, default=0.7)
+    parser.add_argument("--resume", type=Path, help="continue from this checkpoint")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out", help="folder for loss.png and checkpoint")
+    for name in ("d_model", "layers", "heads", "kv_heads", "hidden", "context"):
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(default, name))
+    parser.add_argument("--element", default=default.element, choices=("f32", "f64", "bf16", "f16"))
+    return parser.parse_args()
+
+
+def train(trainer: Trainer, batches: Batches, steps: int) -> list[float]:
+    """The training loop with its progress bar; returns the losses."""
+    losses: list[float] = []
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("loss {task.fields[loss]:.3f}"),
+               TextColumn("{task.fields[speed]:,.0f} tokens/s"), TimeRemainingColumn())  # fmt: skip
+    tokens = trainer.batch * trainer.config.context
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=steps, loss=float("nan"), speed=0.0)
+        begin = perf_counter()
+        for i in range(steps):
+            losses.append(trainer.step(*batches[trainer.done]))
+            progress.update(task, advance=1, loss=losses[-1], speed=tokens * (i + 1) / (perf_counter() - begin))
+            if not sys.stdout.isatty() and (i % max(steps // 10, 1) == 0 or i + 1 == steps):
+                console.print(f"  step {trainer.done:5d}  loss {losses[-1]:.3f}")
+    return losses
+
+
+def draw(losses: list[float], first: int, path: Path) -> None:
+    """The loss curve as a picture."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    steps = range(first + 1, first + len(losses) + 1)
+    axes.plot(steps, losses, color="#9db4c8", linewidth=1, label="each step")
+    window = max(len(losses) // 20, 1)
+    smooth = [sum(losses[max(0, i - window + 1) : i + 1]) / min(i + 1, window) for i in range(len(losses))]
+    axes.plot(steps, smooth, color="#1f4e79", linewidth=2, label=f"mean of {window}")
+    axes.set(xlabel="step", ylabel="loss (nats per byte)", title="tiny Llama on baracuda plans")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def report(trainer: Trainer, generator: Generator) -> None:
+    """Which kernels ran, how often, and for how long."""
+    programs = (*trainer.programs, generator.decode, generator.sample)
+    rows = profile(programs)
+    total = sum(ms for _, _, ms in rows)
+    table = Table(title="time per kernel")
+    for name, justify in (("SKU", "left"), ("calls", "right"), ("ms", "right"), ("share", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for name, calls, ms in rows:
+        table.add_row(name, f"{calls:,}", f"{ms:,.1f}", f"{ms / total:.1%}")
+    console.print(table)
+    plans = ", ".join(f"{p.plans}" for p in programs)
+    console.print(f"plans per program (forward, loss, backward, update, decode, sample): {plans}")
+
+
+def main() -> None:
+    """Trains, saves, generates, reports."""
+    args = arguments()
+    bc.set_num_threads(args.threads)
+    names = ("d_model", "layers", "heads", "kv_heads", "hidden", "context", "element")
+    config = Config(**{n: getattr(args, n) for n in names})
+    text = args.text.read_bytes() if args.text else standard_library()
+    trainer = Trainer(config, args.batch, seed=args.seed, lr=args.lr, steps=args.steps)
+    if args.resume:
+        trainer.load(args.resume)
+    batches = Batches(text, args.batch, config.context, args.seed)
+    parameters = sum(v.size for v in trainer.parameters.values())
+    console.print(f"{parameters:,} parameters, {len(text):,} bytes of text, {bc.get_num_threads()} threads, {config.element}")
+    first = trainer.done
+    begin = perf_counter()
+    losses = train(trainer, batches, args.steps)
+    seconds = perf_counter() - begin
+    args.out.mkdir(parents=True, exist_ok=True)
+    trainer.save(args.out / "checkpoint.safetensors")
+    if losses:
+        draw(losses, first, args.out / "loss.png")
+        speed = len(losses) * args.batch * config.context / seconds
+        console.print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f} in {seconds:.1f} s, {speed:,.0f} tokens/s")
+    generator = Generator(config, trainer.parameters, trainer.tables, temperature=args.temperature, seed=args.seed)
+    begin = perf_counter()
+    made = generator.generate(args.prompt.encode(), args.generate)
+    seconds = perf_counter() - begin
+    console.rule("generated")
+    console.print(made.decode("utf-8", "replace"), markup=False, highlight=False)
+    console.rule()
+    console.print(f"{len(made) / seconds:,.0f} tokens/s while decoding; one decode program of {generator.decode.plans} plans served all positions")
+    report(trainer, generator)
+    console.print(f"wrote {args.out / 'checkpoint.safetensors'} and {args.out / 'loss.png'}")
+
+
+if __name__ == "__main__":
+    main()
