@@ -48,7 +48,7 @@ class Capabilities(tuple[Capability, ...]):
             sku = c.sku
             name = f"`{sku.op}` {sku.direction} {sku.backend} {sku.variant}"
             layout = "contiguous" if sku.needs_contiguous else "any strides"
-            bound = str(sku.precision_guarantee).split(", ")[0]
+            bound = str(sku.precision_guarantee).split(", ")[0].replace("|", "\\|")
             in_place = "yes" if sku.in_place_safe else "no"
             lines.append(f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {layout} | {in_place} | {c.state} |")
         return "\n".join(lines)
