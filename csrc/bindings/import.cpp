@@ -5,7 +5,9 @@
 #include <dlpack/dlpack.h>
 #include <numpy/arrayobject.h>
 
+#include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "bindings/tensor.h"
 
@@ -13,14 +15,40 @@ namespace baracuda::bindings {
 namespace {
 
 struct Names {
-  PyObject *dlpack, *exchange_api, *max_version, *version, *requires_grad, *is_neg, *is_conj, *is_sparse, *layout,
-      *dtype, *device;
+  PyObject *dlpack, *exchange_api, *max_version, *version, *requires_grad, *is_neg, *is_conj, *layout, *torch;
   PyObject* max_version_kw;
   PyTypeObject* ndarray;
   PyObject* grad_enabled;  // torch.is_grad_enabled, once torch is seen
   PyObject* bump;          // torch._C._increment_version
-  PyTypeObject *torch_tensor, *torch_parameter;
+  PyTypeObject* torch_tensor;
 } names;
+
+// Types that were recognised once. Readers take no lock; entries are never changed or removed.
+template <class T, int kMost>
+struct SeenTypes {
+  struct Entry {
+    PyTypeObject* type;
+    T value;
+  };
+  Entry entries[kMost];
+  std::atomic<int> n{0};
+  std::mutex mutex;
+
+  const T* find(PyTypeObject* type) const {
+    int count = n.load(std::memory_order_acquire);
+    for (int i = 0; i < count; ++i)
+      if (entries[i].type == type) return &entries[i].value;
+    return nullptr;
+  }
+  void add(PyTypeObject* type, T value) {
+    std::lock_guard lock(mutex);
+    int count = n.load(std::memory_order_relaxed);
+    if (find(type) || count == kMost) return;
+    Py_INCREF(type);  // its address must not become another type's
+    entries[count] = {type, value};
+    n.store(count + 1, std::memory_order_release);
+  }
+};
 
 Imported refuse(Refusal& why, Code code, const char* got, const char* want, const char* hint) {
   why = {code, "", got, want, hint};
@@ -68,13 +96,8 @@ uint8_t element_of_type_num(int type_num) {
 
 // ml_dtypes registers its types with NumPy at run time; each is recognised by the scalar type's name, once.
 uint8_t element_of_user_type(PyTypeObject* type) {
-  static struct {
-    PyTypeObject* type;
-    uint8_t element;
-  } seen[8];
-  static int n_seen = 0;
-  for (int i = 0; i < n_seen; ++i)
-    if (seen[i].type == type) return seen[i].element;
+  static SeenTypes<uint8_t, 8> seen;
+  if (const uint8_t* element = seen.find(type)) return *element;
   const char* dot = std::strrchr(type->tp_name, '.');
   const char* name = dot ? dot + 1 : type->tp_name;
   constexpr struct {
@@ -83,10 +106,7 @@ uint8_t element_of_user_type(PyTypeObject* type) {
   } known[] = {{"bfloat16", Element::BF16}, {"float8_e4m3fn", Element::F8E4M3}, {"float8_e5m2", Element::F8E5M2}};
   for (const auto& k : known) {
     if (std::strcmp(k.name, name) != 0) continue;
-    if (n_seen < 8) {
-      Py_INCREF(type);
-      seen[n_seen++] = {type, uint8_t(k.element)};
-    }
+    seen.add(type, uint8_t(k.element));
     return uint8_t(k.element);
   }
   return kNoElement;
@@ -147,7 +167,7 @@ Imported from_dl(const DLTensor& t, TensorView& view, Refusal& why) {
            "an element that baracuda knows", "cast it first"};
     return Imported::Refused;
   }
-  if (t.ndim > kMaxRank) {
+  if (t.ndim < 0 || t.ndim > kMaxRank) {
     why = {Code::Rank, "", "rank " + std::to_string(t.ndim), "at most 8", "merge dimensions with reshape()"};
     return Imported::Refused;
   }
@@ -175,54 +195,59 @@ Imported from_dl(const DLTensor& t, TensorView& view, Refusal& why) {
   for (int i = t.ndim - 1; i >= 0; --i) {
     view.shape[i] = t.shape[i];
     view.strides[i] = t.strides ? t.strides[i] : dense;
-    dense *= t.shape[i];
+    if (t.shape[i] < 0 || (!t.strides && __builtin_mul_overflow(dense, t.shape[i], &dense)))
+      return refuse(why, Code::Shape, "a negative size, or more than 2^63 elements", "sizes of at least 0",
+                    "the tensor's producer is at fault");
   }
   return Imported::Yes;
 }
 
 // --- torch ----------------------------------------------------------------------------------------------------------
 
-struct ExchangeApi {
-  PyTypeObject* type;
-  const DLPackExchangeAPI* api;
-};
-ExchangeApi exchange_apis[4];
-int n_exchange_apis = 0;
+SeenTypes<const DLPackExchangeAPI*, 4> exchange_apis;
 
-// The exchange table of an exact torch.Tensor or torch.nn.Parameter; subclasses may hide another tensor and are not
-// trusted.
-const DLPackExchangeAPI* torch_api(PyTypeObject* type) {
-  for (int i = 0; i < n_exchange_apis; ++i)
-    if (exchange_apis[i].type == type) return exchange_apis[i].api;
-  bool tensor = std::strcmp(type->tp_name, "Tensor") == 0 || std::strcmp(type->tp_name, "Parameter") == 0;
-  if (!tensor || n_exchange_apis == 4) return nullptr;
-  PyObject* torch = PyImport_GetModule(PyUnicode_InternFromString("torch"));
-  if (!torch) return nullptr;
-  auto* tensor_type = reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(torch, "Tensor"));
-  PyObject* nn = PyObject_GetAttrString(torch, "nn");
-  auto* parameter_type = nn ? reinterpret_cast<PyTypeObject*>(PyObject_GetAttrString(nn, "Parameter")) : nullptr;
-  Py_XDECREF(nn);
-  PyObject* capsule = nullptr;
-  if ((type == tensor_type || type == parameter_type) &&
-      (capsule = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), names.exchange_api))) {
-    auto* api = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
-    if (api && api->header.version.major == DLPACK_MAJOR_VERSION) {
-      Py_INCREF(type);
-      exchange_apis[n_exchange_apis++] = {type, api};
-    }
-    Py_DECREF(capsule);
-    if (!names.grad_enabled) names.grad_enabled = PyObject_GetAttrString(torch, "is_grad_enabled");
-    if (!names.bump) {
-      PyObject* c = PyObject_GetAttrString(torch, "_C");
-      if (c) names.bump = PyObject_GetAttrString(c, "_increment_version");
-      Py_XDECREF(c);
-    }
+// torch.Tensor once torch is imported, else null.
+PyTypeObject* torch_tensor_type() {
+  static std::mutex mutex;
+  if (names.torch_tensor) return names.torch_tensor;
+  PyObject* torch = PyImport_GetModule(names.torch);
+  PyObject* type = torch ? PyObject_GetAttrString(torch, "Tensor") : nullptr;
+  PyObject* enabled = type ? PyObject_GetAttrString(torch, "is_grad_enabled") : nullptr;
+  PyObject* c = enabled ? PyObject_GetAttrString(torch, "_C") : nullptr;
+  PyObject* bump = c ? PyObject_GetAttrString(c, "_increment_version") : nullptr;
+  PyErr_Clear();  // torch may be only half imported
+  Py_XDECREF(c), Py_XDECREF(torch);
+  std::lock_guard lock(mutex);
+  if (type && PyType_Check(type) && enabled && bump && !names.torch_tensor) {
+    names.grad_enabled = enabled, names.bump = bump;
+    return names.torch_tensor = reinterpret_cast<PyTypeObject*>(type);
   }
-  PyErr_Clear();
-  Py_XDECREF(torch);
-  for (int i = 0; i < n_exchange_apis; ++i)
-    if (exchange_apis[i].type == type) return exchange_apis[i].api;
-  return nullptr;
+  Py_XDECREF(type), Py_XDECREF(enabled), Py_XDECREF(bump);
+  return names.torch_tensor;
+}
+
+bool is_torch_type(PyTypeObject* type) {
+  PyTypeObject* tensor = torch_tensor_type();
+  return tensor && PyType_IsSubtype(type, tensor);
+}
+
+// The exchange table of an exact torch.Tensor or torch.nn.Parameter; other subclasses may hide another tensor and are
+// not trusted. Only for types that are not in exchange_apis.
+const DLPackExchangeAPI* find_torch_api(PyTypeObject* type) {
+  bool tensor = std::strcmp(type->tp_name, "Tensor") == 0 || std::strcmp(type->tp_name, "Parameter") == 0;
+  if (!tensor || !is_torch_type(type)) return nullptr;
+  PyObject* module = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__");
+  const char* where = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  bool exact = type == names.torch_tensor || (where && std::strcmp(where, "torch.nn.parameter") == 0);
+  Py_XDECREF(module);
+  const DLPackExchangeAPI* api = nullptr;
+  PyObject* capsule = exact ? PyObject_GetAttr(reinterpret_cast<PyObject*>(type), names.exchange_api) : nullptr;
+  if (capsule) api = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+  Py_XDECREF(capsule);
+  PyErr_Clear();  // a torch without the exchange API goes through __dlpack__
+  if (!api || api->header.version.major != DLPACK_MAJOR_VERSION) return nullptr;
+  exchange_apis.add(type, api);
+  return api;
 }
 
 // -1: error, else truth of a zero-argument method or attribute.
@@ -244,16 +269,14 @@ Imported explain_torch(PyObject* object, Refusal& why) {
   PyObject* layout = PyObject_GetAttr(object, names.layout);
   PyObject* text = layout ? PyObject_Str(layout) : nullptr;
   const char* c = text ? PyUnicode_AsUTF8(text) : nullptr;
-  bool strided = c && std::strcmp(c, "torch.strided") == 0;
+  bool sparse = c && std::strcmp(c, "torch.strided") != 0;
   Py_XDECREF(layout), Py_XDECREF(text);
   PyErr_Clear();
-  if (!strided)
+  if (sparse)
     return refuse(why, Code::Sparse, "a sparse torch tensor", "a dense (strided) tensor", "call .to_dense()");
   return refuse(why, Code::NullData, "a wrapped torch tensor without memory of its own", "a plain tensor",
                 "call the plan outside functorch, vmap or fake-tensor modes");
 }
-
-bool contiguous_view(const TensorView& v) { return is_contiguous(v); }
 
 Imported guard_torch(PyObject* object, const TensorView& view, Refusal& why) {
   PyObject* grad = PyObject_GetAttr(object, names.requires_grad);
@@ -272,7 +295,8 @@ Imported guard_torch(PyObject* object, const TensorView& view, Refusal& why) {
   if (complex && truth_of(PyObject_CallMethodNoArgs(object, names.is_conj)) == 1)
     return refuse(why, Code::Conjugate, "a torch tensor with the conjugate bit set", "resolved memory",
                   "call x.resolve_conj()");
-  if (!contiguous_view(view) && truth_of(PyObject_CallMethodNoArgs(object, names.is_neg)) == 1)
+  // Contiguous ones too: the imaginary part of one conjugated number, and torch._neg_view, carry the bit.
+  if (truth_of(PyObject_CallMethodNoArgs(object, names.is_neg)) == 1)
     return refuse(why, Code::Negative, "a torch tensor with the negative bit set", "resolved memory",
                   "call x.resolve_neg()");
   if (PyErr_Occurred()) return Imported::PythonError;
@@ -306,8 +330,26 @@ Imported import_capsule(PyObject* capsule, TensorView& view, Refusal& why) {
     view.read_only = true;  // a legacy capsule cannot say whether writing is allowed
     return from_dl(m->dl_tensor, view, why);
   }
-  why = {Code::Capsule, "", std::string("a capsule named ") + (name ? name : "nothing"),
+  bool used = name && std::strncmp(name, "used_dltensor", 13) == 0;
+  why = {Code::Capsule, "",
+         used ? std::string("a consumed capsule") : std::string("a capsule named ") + (name ? name : "nothing"),
          "dltensor_versioned or dltensor", "a capsule can be used once: ask the tensor for a fresh one"};
+  return Imported::Refused;
+}
+
+// What __dlpack__ raised, as a refusal; interrupts and the like stay exceptions.
+Imported explain_raised(PyObject* object, Refusal& why) {
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return Imported::PythonError;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* text = value ? PyObject_Str(value) : nullptr;
+  const char* c = text ? PyUnicode_AsUTF8(text) : nullptr;
+  std::string message = reinterpret_cast<PyTypeObject*>(type)->tp_name;
+  if (c && *c) message += std::string(": ") + c;
+  Py_XDECREF(text), Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+  PyErr_Clear();
+  why = {Code::Capsule, "", std::string(Py_TYPE(object)->tp_name) + ".__dlpack__() raised " + message,
+         "a tensor that can be exported", "copy it to a plain array first"};
   return Imported::Refused;
 }
 
@@ -319,13 +361,41 @@ Imported import_protocol(PyObject* object, TensorView& view, Keep& keep, Refusal
     PyErr_Clear();
     capsule = PyObject_CallMethodNoArgs(object, names.dlpack);
   }
-  if (!capsule) return Imported::PythonError;
-  if (!PyCapsule_CheckExact(capsule)) {
-    Py_DECREF(capsule);
-    return refuse(why, Code::Capsule, "something else than a capsule from __dlpack__", "a DLPack capsule", "");
-  }
+  if (!capsule) return explain_raised(object, why);
   keep.add(capsule);
+  if (!PyCapsule_CheckExact(capsule))
+    return refuse(why, Code::Capsule, "something else than a capsule from __dlpack__", "a DLPack capsule",
+                  "the tensor's producer is at fault");
   return import_capsule(capsule, view, why);
+}
+
+// A subclass of torch.Tensor, by the protocol that it may have overridden.
+Imported import_torch_subclass(PyObject* object, TensorView& view, Keep& keep, Refusal& why) {
+  Imported done = import_protocol(object, view, keep, why);
+  if (done == Imported::Yes) return guard_torch(object, view, why);
+  if (done == Imported::PythonError) return done;
+  PyObject* grad = PyObject_GetAttr(object, names.requires_grad);
+  bool wants_grad = grad == Py_True;
+  Py_XDECREF(grad);
+  PyErr_Clear();
+  if (wants_grad)
+    return refuse(why, Code::RequiresGrad, "a subclass of torch.Tensor that requires grad", "one that does not",
+                  "call x.detach()");
+  if (truth_of(PyObject_CallMethodNoArgs(object, names.is_conj)) == 1)
+    return refuse(why, Code::Conjugate, "a torch tensor with the conjugate bit set", "resolved memory",
+                  "call x.resolve_conj()");
+  return explain_torch(object, why);
+}
+
+// By base class, because subclasses have other names.
+bool is_masked(PyTypeObject* type) {
+  PyObject* bases = type->tp_mro;
+  for (Py_ssize_t i = 0; bases && i < PyTuple_GET_SIZE(bases); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i));
+    const char* dot = std::strrchr(base->tp_name, '.');
+    if (std::strcmp(dot ? dot + 1 : base->tp_name, "MaskedArray") == 0) return true;
+  }
+  return false;
 }
 
 Imported not_a_tensor(PyObject* object, Refusal& why) {
@@ -355,22 +425,27 @@ void Keep::add(PyObject* owned) {
 Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Refusal& why) {
   PyTypeObject* type = Py_TYPE(object);
   if (type == names.ndarray) return import_numpy(object, view, why);
-  if (const DLPackExchangeAPI* api = torch_api(type)) return import_torch(object, api, view, why);
+  if (const DLPackExchangeAPI* const* api = exchange_apis.find(type)) return import_torch(object, *api, view, why);
   if (const TensorView* own = own_tensor(object)) {
     view = *own;
     return Imported::Yes;
   }
-  if (std::strstr(type->tp_name, "MaskedArray"))
-    return refuse(why, Code::Masked, "a masked array", "a plain array",
-                  "baracuda has no masks: pass x.filled(value) or x.data");
+  if (PyArray_Check(object)) {
+    if (is_masked(type))
+      return refuse(why, Code::Masked, "a masked array", "a plain array",
+                    "baracuda has no masks: pass x.filled(value) or x.data");
+    return import_numpy(object, view, why);
+  }
   if (PyCapsule_CheckExact(object)) return import_capsule(object, view, why);
   if (PyArray_IsScalar(object, Generic)) return not_a_tensor(object, why);
+  if (const DLPackExchangeAPI* api = find_torch_api(type)) return import_torch(object, api, view, why);
   PyObject* has = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), names.dlpack);
   if (!has) {
     PyErr_Clear();
     return not_a_tensor(object, why);
   }
   Py_DECREF(has);
+  if (is_torch_type(type)) return import_torch_subclass(object, view, keep, why);
   return import_protocol(object, view, keep, why);
 }
 
@@ -382,6 +457,10 @@ Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep
     return Imported::Yes;
   }
   if (PyLong_Check(object) || PyFloat_Check(object) || PyArray_IsScalar(object, Generic)) {
+    // Conversions that would drop an imaginary part or read a text are no numbers.
+    bool number = !PyArray_IsScalar(object, ComplexFloating) && !PyArray_IsScalar(object, Flexible) &&
+                  !PyArray_IsScalar(object, Datetime) && !PyArray_IsScalar(object, Timedelta);
+    if (!number) return refuse(why, Code::ScalarKind, Py_TYPE(object)->tp_name, "a real number", "pass a float or int");
     if (kind == Scalar::Kind::Float) {
       scalar.f = PyFloat_AsDouble(object);
     } else {
@@ -399,7 +478,10 @@ Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep
       return Imported::PythonError;
     PyErr_Clear();
     return refuse(why, Code::ScalarKind, "a number out of range",
-                  kind == Scalar::Kind::Unsigned ? "0 <= n < 2^64" : "a 64-bit number", "");
+                  kind == Scalar::Kind::Unsigned ? "0 <= n < 2^64"
+                  : kind == Scalar::Kind::Int    ? "-2^63 <= n < 2^63"
+                                                 : "a number that fits a double",
+                  "pass a number in this range");
   }
   TensorView view;
   Imported done = import_tensor(object, view, keep, why);
@@ -407,9 +489,12 @@ Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep
     if (done == Imported::Refused && why.code == Code::NotATensor) why.want = "a number or a 0-d tensor";
     return done;
   }
-  if (view.numel() != 1 || view.device != Backend::Cpu || !kReal.has(view.element))
-    return refuse(why, Code::ScalarKind, "a tensor of several elements, of complex element, or on another device",
-                  "a number or a real 0-d tensor on the plan's device", "pass x.item()");
+  bool fits = kind == Scalar::Kind::Float ? kReal.has(view.element) : (kInts | kBool).has(view.element);
+  if (view.numel() != 1 || view.device != Backend::Cpu || !fits)
+    return refuse(why, Code::ScalarKind, "a tensor of several elements, of another element, or on another device",
+                  kind == Scalar::Kind::Float ? "a number or a real 0-d tensor on the plan's device"
+                                              : "an int or an integer 0-d tensor on the plan's device",
+                  "pass x.item()");
   scalar.data = view.data;
   scalar.element = view.element;
   return Imported::Yes;
@@ -417,9 +502,9 @@ Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep
 
 bool is_torch_tensor(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  for (int i = 0; i < n_exchange_apis; ++i)
-    if (exchange_apis[i].type == type) return true;
-  return false;
+  if (exchange_apis.find(type)) return true;
+  if (type == names.ndarray || own_tensor(object) || !names.torch_tensor) return false;
+  return PyType_IsSubtype(type, names.torch_tensor);
 }
 
 void bump_torch_version(PyObject* object) {
@@ -439,6 +524,7 @@ bool import_setup() {
   names.is_neg = PyUnicode_InternFromString("is_neg");
   names.is_conj = PyUnicode_InternFromString("is_conj");
   names.layout = PyUnicode_InternFromString("layout");
+  names.torch = PyUnicode_InternFromString("torch");
   names.max_version_kw = PyTuple_Pack(1, names.max_version);
   names.version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
   PyObject* numpy = PyImport_ImportModule("numpy");

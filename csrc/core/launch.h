@@ -28,6 +28,7 @@ struct TensorView {
   Element element = Element::F32;
   Backend device = Backend::Cpu;
   bool read_only = false;
+  bool unbacked = false;  // a shape without memory, as can_implement takes it; never reaches a kernel
   int32_t device_id = 0;
 
   bool present() const { return rank >= 0; }

@@ -70,6 +70,22 @@ Extent extent(const TensorView& t) {
   return {low, high + size};
 }
 
+bool addressable(const TensorView& t) {
+  constexpr __int128 kMost = __int128{1} << 62;
+  __int128 low = reinterpret_cast<intptr_t>(t.data), high = low, count = size_of(t.element);
+  for (int i = 0; i < t.rank; ++i)
+    if (t.shape[i] == 0) return true;
+  for (int i = 0; i < t.rank; ++i) {
+    count *= t.shape[i];
+    // Below 2^63 * 2^63 * 16, and checked at each step.
+    __int128 span = __int128{t.shape[i] - 1} * t.strides[i];
+    if (count > kMost || span > kMost || span < -kMost) return false;
+    (span < 0 ? low : high) += span * size_of(t.element);
+    if (low < -kMost || high > kMost) return false;
+  }
+  return true;
+}
+
 Overlap overlap(const TensorView& a, const TensorView& b) {
   Extent ea = extent(a), eb = extent(b);
   if (ea.begin == ea.end || eb.begin == eb.end || ea.end <= eb.begin || eb.end <= ea.begin) return Overlap::None;

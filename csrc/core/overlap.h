@@ -12,6 +12,9 @@ struct Extent {
   intptr_t begin, end;
 };
 BCU_API Extent extent(const TensorView& t);
+// Whether the bytes that a view reaches fit the address space, so that no arithmetic on them can overflow. Every real
+// tensor does; strides made up with as_strided, or given to from_pointer, may not.
+BCU_API bool addressable(const TensorView& t);
 
 BCU_API Overlap overlap(const TensorView& a, const TensorView& b);
 // Whether two different indices of one view reach the same byte (as with a zero stride).

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "backends/cpu/probe.h"
@@ -36,16 +37,24 @@ CpuBackend open_backend() {
     out.state.reason = error;
     return out;
   }
-  // A wheel may have been built for fewer levels: take the best one that is there.
+  // A wheel may have been built for fewer levels: take the best one that is there, unless one was named.
+  const char* forced = std::getenv("BARACUDA_CPU_LEVEL");
+  bool named = forced && *forced;
   std::string directory = own_directory(), tried;
   for (int i = start_of(cpu_level_name(level)); i >= 0; --i) {
     std::string path = directory + "/libbaracuda_cpu_" + kLevels[i] + ".so";
-    if (access(path.c_str(), R_OK) != 0) continue;
+    if (access(path.c_str(), R_OK) != 0) {
+      if (!named) continue;
+      out.state.built = true;
+      out.state.reason = std::string("BARACUDA_CPU_LEVEL names ") + kLevels[i] + ", for which this wheel has no module";
+      return out;
+    }
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     auto entry = handle ? reinterpret_cast<CpuModuleEntry>(dlsym(handle, "baracuda_cpu_module")) : nullptr;
     if (!entry || entry()->abi != kModuleAbi) {
       const char* why = handle ? "it was built for another version" : dlerror();
       tried += path + ": " + (why ? why : "cannot be opened") + "; ";
+      if (named) break;
       continue;
     }
     out.module = entry();
