@@ -22,6 +22,7 @@ struct BoundObject {
   PyObject* result;
   Call call;
   bool release_gil;
+  bool writes_torch;
 };
 
 PyObject* bound_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* kwnames) {
@@ -36,6 +37,7 @@ PyObject* bound_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* 
   } else {
     status = launch(*b->plan->core, b->call, nullptr, &failure);
   }
+  if (b->writes_torch) bump_versions(b->plan, b->args);
   if (status != Status::Ok) return raise_status(*b->plan->core, status, failure, reinterpret_cast<PyObject*>(b->plan));
   Py_INCREF(b->result);
   return b->result;
@@ -59,6 +61,7 @@ void adopt(BoundObject* b, Frame& f) {
   b->call.views = b->views->data();
   b->call.scalars = b->scalars;
   b->release_gil = call_bytes(*plan->core, b->call) > kReleaseBytes;
+  b->writes_torch = writes_torch(plan, b->args);
   PyObject* result = nullptr;
   if (plan->n_outputs == 1) {
     result = b->args[plan->outputs[0]];
@@ -82,20 +85,17 @@ PyObject* bound_rebind(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   Frame f(plan);
   std::copy(b->args, b->args + plan->n_args, f.args);
   f.workspace = b->workspace;
+  // Importing may run Python code; what it could do to this object must not free what is being read.
+  Keep held;
+  for (int i = 0; i < plan->n_args; ++i) {
+    if (!f.args[i]) continue;
+    Py_INCREF(f.args[i]);
+    held.add(f.args[i]);
+  }
   for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
-    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
-    int at = -1;
-    for (int i = 0; i < plan->n_args; ++i)
-      if (PyUnicode_Compare(plan->names[i], name) == 0) at = i;
-    if (at < 0 && PyUnicode_CompareWithASCIIString(name, "workspace") == 0) {
-      f.workspace = args[k] == Py_None ? nullptr : args[k];
-      continue;
-    }
-    if (at < 0)
-      return raise_refusal({Code::UnknownArgument, PyUnicode_AsUTF8(name), "an unknown argument", "an argument of run",
-                            "print(plan.signature)"},
-                           reinterpret_cast<PyObject*>(plan));
-    f.args[at] = args[k];
+    Refusal why;
+    if (!place_keyword(plan, f, PyTuple_GET_ITEM(kwnames, k), args[k], true, why))
+      return raise_refusal(why, reinterpret_cast<PyObject*>(plan));
   }
   Refusals refusals;
   if (!import_frame(plan, f, false, refusals) || !check_call(*plan->core, f.call, false, refusals))

@@ -272,8 +272,7 @@ Imported explain_torch(PyObject* object, Refusal& why) {
   bool sparse = c && std::strcmp(c, "torch.strided") != 0;
   Py_XDECREF(layout), Py_XDECREF(text);
   PyErr_Clear();
-  if (sparse)
-    return refuse(why, Code::Sparse, "a sparse torch tensor", "a dense (strided) tensor", "call .to_dense()");
+  if (sparse) return refuse(why, Code::Sparse, "a sparse torch tensor", "a dense (strided) tensor", "call .to_dense()");
   return refuse(why, Code::NullData, "a wrapped torch tensor without memory of its own", "a plain tensor",
                 "call the plan outside functorch, vmap or fake-tensor modes");
 }

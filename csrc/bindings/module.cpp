@@ -51,6 +51,7 @@ py::dict row_dict(int index) {
   d["preference"] = r.preference;
   d["measured"] = r.measured;
   d["in_place_safe"] = bool(r.flags & kInPlaceSafe);
+  d["in_place_params"] = r.in_place_params;
   d["capture_safe"] = bool(r.flags & kCaptureSafe);
   d["contiguous"] = bool(r.flags & kContiguous);
   d["converts"] = bool(r.flags & kConverts);

@@ -41,47 +41,30 @@ bool collect(PlanObject* plan, Frame& f, PyObject* const* args, Py_ssize_t nargs
   }
   for (Py_ssize_t i = 0; i < nargs; ++i) f.args[i] = args[i];
   Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-  for (Py_ssize_t k = 0; k < n_keywords; ++k) {
-    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
-    PyObject* value = args[nargs + k];
-    int at = find_name(plan, name);
-    if (at < 0 && PyUnicode_Compare(name, name_workspace) == 0) {
-      f.workspace = value == Py_None ? nullptr : value;
-      continue;
-    }
-    if (at < 0 && PyUnicode_Compare(name, name_stream) == 0) {
-      f.stream = value == Py_None ? nullptr : value;
-      continue;
-    }
-    if (at < 0 && plan->n_outputs == 1 && PyUnicode_Compare(name, name_out) == 0) at = plan->outputs[0];
-    if (at < 0 || f.args[at]) {
-      const char* given = PyUnicode_AsUTF8(name);
-      why = {Code::UnknownArgument, given ? given : "", at < 0 ? "an unknown argument" : "the argument twice",
-             "one of " + all_names(plan) + ", workspace, stream", "print(plan.signature) shows what run takes"};
-      return false;
-    }
-    f.args[at] = value;
-  }
+  for (Py_ssize_t k = 0; k < n_keywords; ++k)
+    if (!place_keyword(plan, f, PyTuple_GET_ITEM(kwnames, k), args[nargs + k], false, why)) return false;
   return true;
 }
 
 Imported import_list(PlanObject* plan, Frame& f, const Param& param, PyObject* value, Refusal& why) {
-  PyObject* fast = PySequence_Fast(value, "");
+  // A snapshot: importing may run Python code, and a bound plan outlives changes of the caller's list.
+  PyObject* fast = PySequence_Tuple(value);
   if (!fast) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return Imported::PythonError;
     PyErr_Clear();
     why = {Code::NotATensor, param.name, Py_TYPE(value)->tp_name, "a list of tensors",
            "pass one tensor per planned shape"};
     return Imported::Refused;
   }
   f.keep.add(fast);
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+  Py_ssize_t n = PyTuple_GET_SIZE(fast);
   if (n != param.count) {
     why = {Code::ListLength, param.name, std::to_string(n) + " tensors", std::to_string(param.count),
            "pass one tensor per planned shape"};
     return Imported::Refused;
   }
   for (Py_ssize_t i = 0; i < n; ++i) {
-    Imported done = import_tensor(PySequence_Fast_GET_ITEM(fast, i), f.views[param.first + i], f.keep, why);
+    Imported done = import_tensor(PyTuple_GET_ITEM(fast, i), f.views[param.first + i], f.keep, why);
     if (done == Imported::Refused) why.field = param.name + "[" + std::to_string(i) + "]";
     if (done != Imported::Yes) return done;
   }
@@ -109,6 +92,17 @@ Imported import_arg(PlanObject* plan, Frame& f, int arg, Refusal& why) {
   if (!value) why = {Code::MissingArgument, "", "nothing", "an argument", "the signature is (" + all_names(plan) + ")"};
   if (done == Imported::Refused && why.field.empty()) why.field = arg_name(plan, arg);
   return done;
+}
+
+// An argument that was refused: the checks of the others go on without it.
+void pass_over(PlanObject* plan, Frame& f, int arg) {
+  const Signature& s = plan->core->signature;
+  if (arg >= plan->n_tensors) {
+    f.scalars[plan->param_of[arg]].data = nullptr;
+    return;
+  }
+  const Param& param = s.params[plan->param_of[arg]];
+  for (int i = 0; i < param.count; ++i) f.views[param.first + i].rank = -1;
 }
 
 Imported import_workspace(Frame& f, Refusal& why) {
@@ -152,13 +146,6 @@ PyObject* result_of(PlanObject* plan, Frame& f) {
   return tuple;
 }
 
-void bump_versions(PlanObject* plan, Frame& f) {
-  for (int i = 0; i < plan->n_outputs; ++i) {
-    PyObject* out = f.args[plan->outputs[i]];
-    if (is_torch_tensor(out)) bump_torch_version(out);
-  }
-}
-
 PyObject* plan_run(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   auto* plan = reinterpret_cast<PlanObject*>(self);
   Frame frame(plan);
@@ -175,7 +162,10 @@ PyObject* plan_check(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   Refusal why;
   if (!collect(plan, frame, args, nargs, kwnames, why)) {
     refusals.push_back(why);
-  } else if (import_frame(plan, frame, true, refusals)) {
+  } else {
+    frame.call.dry = true;
+    import_frame(plan, frame, true, refusals);
+    if (PyErr_Occurred()) return nullptr;
     check_call(*plan->core, frame.call, true, refusals);
   }
   if (PyErr_Occurred()) return nullptr;
@@ -274,6 +264,28 @@ Frame::~Frame() {
   if (reinterpret_cast<char*>(views) != view_memory_) PyMem_RawFree(views);
 }
 
+bool place_keyword(PlanObject* plan, Frame& f, PyObject* name, PyObject* value, bool replace, Refusal& why) {
+  int at = find_name(plan, name);
+  if (at < 0 && PyUnicode_Compare(name, name_workspace) == 0) {
+    f.workspace = value == Py_None ? nullptr : value;
+    return true;
+  }
+  if (at < 0 && PyUnicode_Compare(name, name_stream) == 0) {
+    f.stream = value == Py_None ? nullptr : value;
+    return true;
+  }
+  if (at < 0 && plan->n_outputs == 1 && PyUnicode_Compare(name, name_out) == 0) at = plan->outputs[0];
+  if (at >= 0 && (replace || !f.args[at])) {
+    f.args[at] = value;
+    return true;
+  }
+  const char* given = PyUnicode_AsUTF8(name);
+  PyErr_Clear();  // a name may hold surrogates
+  why = {Code::UnknownArgument, given ? given : "", at < 0 ? "an unknown argument" : "the argument twice",
+         "one of " + all_names(plan) + ", workspace, stream", "print(plan.signature) shows what run takes"};
+  return false;
+}
+
 bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
   Refusal why;
   for (int i = 0; i < plan->n_args + 2; ++i) {
@@ -285,8 +297,32 @@ bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
     refusals.push_back(why);
     why = {};
     if (!all) return false;
+    if (i < plan->n_args) pass_over(plan, f, i);
   }
   return refusals.empty();
+}
+
+bool writes_torch(const PlanObject* plan, PyObject* const* args) {
+  for (int i = 0; i < plan->n_outputs; ++i) {
+    PyObject* out = args[plan->outputs[i]];
+    if (is_torch_tensor(out)) return true;
+    if (!PyTuple_CheckExact(out) && !PyList_CheckExact(out)) continue;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(out); ++k)
+      if (is_torch_tensor(PySequence_Fast_GET_ITEM(out, k))) return true;
+  }
+  return false;
+}
+
+void bump_versions(const PlanObject* plan, PyObject* const* args) {
+  for (int i = 0; i < plan->n_outputs; ++i) {
+    PyObject* out = args[plan->outputs[i]];
+    if (is_torch_tensor(out)) bump_torch_version(out);
+    if (!PyTuple_CheckExact(out) && !PyList_CheckExact(out)) continue;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(out); ++k) {
+      PyObject* item = PySequence_Fast_GET_ITEM(out, k);
+      if (is_torch_tensor(item)) bump_torch_version(item);
+    }
+  }
 }
 
 bool launch_checked(PlanObject* plan, Frame& f) {
@@ -304,12 +340,10 @@ bool launch_checked(PlanObject* plan, Frame& f) {
   } else {
     status = launch(*plan->core, f.call, nullptr, &failure);
   }
-  if (status != Status::Ok) {
-    raise_status(*plan->core, status, failure, self);
-    return false;
-  }
-  bump_versions(plan, f);
-  return true;
+  bump_versions(plan, f.args);  // also after an error in the data: the outputs may be half written
+  if (status == Status::Ok) return true;
+  raise_status(*plan->core, status, failure, self);
+  return false;
 }
 
 PyObject* run_frame(PlanObject* plan, Frame& f) {

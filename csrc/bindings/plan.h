@@ -47,6 +47,11 @@ struct Frame {
   alignas(Scalar) char scalar_memory_[kMaxScalars * sizeof(Scalar)];
 };
 
+// Puts a keyword argument in its place; false with `why` for an unknown name, or one given twice.
+bool place_keyword(PlanObject* plan, Frame& frame, PyObject* name, PyObject* value, bool replace, Refusal& why);
+// Tells torch's autograd which tensors among the outputs were written to.
+void bump_versions(const PlanObject* plan, PyObject* const* args);
+bool writes_torch(const PlanObject* plan, PyObject* const* args);
 // Imports the frame's args; true when all could be read. With `all`, goes on after a refusal.
 bool import_frame(PlanObject* plan, Frame& frame, bool all, Refusals& refusals);
 // Checks the imported call and launches it; false with an exception set.

@@ -106,8 +106,9 @@ Overlap self_overlap(const TensorView& t) {
     int64_t stride, count;
   } steps[kMaxRank];
   int n = 0;
-  for (int i = 0; i < t.rank; ++i) {
+  for (int i = 0; i < t.rank; ++i)
     if (t.shape[i] == 0) return Overlap::None;
+  for (int i = 0; i < t.rank; ++i) {
     if (t.shape[i] == 1) continue;
     if (t.strides[i] == 0) return Overlap::Partial;
     Step step{std::abs(t.strides[i]), t.shape[i] - 1};

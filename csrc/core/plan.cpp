@@ -37,6 +37,12 @@ std::string slot_name(const Signature& s, int index) {
   return p.variadic ? p.name + "[" + std::to_string(index - p.first) + "]" : p.name;
 }
 
+// The row's own demand, or what the element's parts need.
+int64_t alignment_of(const PlanCore& plan, Element e) {
+  bool complex = e == Element::C64 || e == Element::C128;
+  return std::max<int64_t>(plan.row.alignment, complex ? size_of(e) / 2 : size_of(e));
+}
+
 struct Checker {
   const PlanCore& plan;
   const Call& call;
@@ -50,31 +56,68 @@ struct Checker {
     return !all;
   }
 
-  bool sizes() {
+  bool skipped(size_t k) const {
+    return !plan.signature.params[plan.signature.slots[k].param].present || call.views[k].rank < 0;
+  }
+
+  // Reads the symbols from the tensors: first from sizes that are a bare symbol, then from those derived from one.
+  bool symbols(int64_t* values, bool* known) {
     const Signature& s = plan.signature;
-    int64_t symbols[kMaxSymbols];
-    bool bound[kMaxSymbols] = {};
-    for (size_t k = 0; k < s.slots.size() && !s.symbols.empty(); ++k) {
-      if (!s.params[s.slots[k].param].present || call.views[k].rank != s.slots[k].rank) continue;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (size_t k = 0; k < s.slots.size(); ++k) {
+        if (skipped(k) || call.views[k].rank != s.slots[k].rank) continue;
+        for (int i = 0; i < s.slots[k].rank; ++i) {
+          const DimExpr& d = s.slots[k].dims[i];
+          if (d.symbol < 0 || known[d.symbol] || (pass == 0 && !d.bare())) continue;
+          int64_t got = d.solve(call.views[k].shape[i]);
+          if (got < 0) continue;  // its size is refused when all are compared
+          known[d.symbol] = true;
+          values[d.symbol] = got;
+          const Symbol& symbol = s.symbols[d.symbol];
+          if (got > symbol.max &&
+              refuse(Code::Dim, slot_name(s, k), symbol.name + " = " + std::to_string(got),
+                     "at most " + std::to_string(symbol.max),
+                     "select a plan with a larger bc.Dim(\"" + symbol.name + "\", max=...)", symbol.max, got))
+            return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Sizes such as n // 2 want an n that can be divided.
+  bool divisible(const int64_t* values, const bool* known) {
+    const Signature& s = plan.signature;
+    bool told[kMaxSymbols] = {};
+    for (size_t k = 0; k < s.slots.size(); ++k) {
+      if (!s.params[s.slots[k].param].present) continue;
       for (int i = 0; i < s.slots[k].rank; ++i) {
         const DimExpr& d = s.slots[k].dims[i];
-        if (!d.bare() || bound[d.symbol]) continue;
-        bound[d.symbol] = true;
-        int64_t got = symbols[d.symbol] = call.views[k].shape[i];
-        const Symbol& symbol = s.symbols[d.symbol];
-        if (got > symbol.max &&
-            refuse(Code::Dim, slot_name(s, k), symbol.name + " = " + std::to_string(got),
-                   "at most " + std::to_string(symbol.max),
-                   "select a plan with a larger bc.Dim(\"" + symbol.name + "\", max=...)", symbol.max, got))
+        if (d.div == 1 || !known[d.symbol] || told[d.symbol]) continue;
+        if (static_cast<int64_t>(__int128{values[d.symbol]} * d.mul % d.div) == 0) continue;
+        told[d.symbol] = true;
+        if (refuse(Code::Dim, slot_name(s, k), s.symbols[d.symbol].name + " = " + std::to_string(values[d.symbol]),
+                   dim_text(s, d) + " without remainder", "pad or cut this dimension"))
           return true;
       }
     }
+    return false;
+  }
+
+  bool sizes() {
+    const Signature& s = plan.signature;
+    int64_t values[kMaxSymbols] = {};
+    bool known[kMaxSymbols] = {};
+    if (!s.symbols.empty() && (symbols(values, known) || divisible(values, known))) return true;
     for (size_t k = 0; k < s.slots.size(); ++k) {
+      if (skipped(k)) continue;
       const Slot& slot = s.slots[k];
-      if (!s.params[slot.param].present) continue;
       const TensorView& t = call.views[k];
       bool same = t.rank == slot.rank;
-      for (int i = 0; same && i < slot.rank; ++i) same = t.shape[i] == slot.dims[i].eval(symbols);
+      for (int i = 0; same && i < slot.rank; ++i) {
+        const DimExpr& d = slot.dims[i];
+        same = (d.symbol < 0 || known[d.symbol]) && t.shape[i] == d.eval(values);
+      }
       if (!same &&
           refuse(t.rank == slot.rank ? Code::Shape : Code::Rank, slot_name(s, k), "shape " + shape_text(t),
                  "shape " + shape_text(s, slot), "pass a tensor of the planned shape, or select a plan for this one"))
@@ -83,11 +126,38 @@ struct Checker {
     return false;
   }
 
+  // Whether the tensor has memory that can be compared with others'.
+  bool located(size_t k) const {
+    return !skipped(k) && !(call.dry && call.views[k].unbacked) && addressable(call.views[k]);
+  }
+
+  bool memory(size_t k) {
+    const Signature& s = plan.signature;
+    const TensorView& t = call.views[k];
+    if (!addressable(t) && refuse(Code::Strides, slot_name(s, k), "a view that reaches over 2^62 bytes",
+                                  "a view of memory that exists", "pass strides that stay inside one allocation"))
+      return true;
+    if ((plan.row.flags & kContiguous) && !is_contiguous(t) &&
+        refuse(Code::Layout, slot_name(s, k), "a strided view", "a contiguous tensor, as was promised to select",
+               "copy it, or select a plan without layout=\"contiguous\""))
+      return true;
+    if (call.dry && t.unbacked) return false;
+    if (!t.data && t.numel() != 0 &&
+        refuse(
+            Code::NullData, slot_name(s, k), "no data", "a tensor with memory",
+            t.unbacked ? "shapes without memory are for can_implement" : "pass a tensor that owns or borrows memory"))
+      return true;
+    int64_t need = alignment_of(plan, t.element);
+    return reinterpret_cast<uintptr_t>(t.data) % need != 0 && t.numel() != 0 &&
+           refuse(Code::Misaligned, slot_name(s, k), "an address that is not a multiple of " + std::to_string(need),
+                  std::to_string(need) + "-byte alignment", "copy it to fresh memory", need);
+  }
+
   bool tensors() {
     const Signature& s = plan.signature;
     for (size_t k = 0; k < s.slots.size(); ++k) {
+      if (skipped(k)) continue;
       const Slot& slot = s.slots[k];
-      if (!s.params[slot.param].present) continue;
       const TensorView& t = call.views[k];
       if (t.element != slot.element && refuse(Code::ElementKind, slot_name(s, k), name(t.element), name(slot.element),
                                               "cast it, or select a plan whose descriptor has this element"))
@@ -99,13 +169,7 @@ struct Checker {
           refuse(Code::ReadOnly, slot_name(s, k), "a read-only tensor", "a writable one",
                  "pass a writable output; legacy DLPack capsules and jax arrays are always read-only"))
         return true;
-      if (!t.data && t.numel() != 0 && refuse(Code::NullData, slot_name(s, k), "no data", "a tensor with memory"))
-        return true;
-      int64_t need = std::max<int64_t>(plan.row.alignment, size_of(t.element));
-      if (reinterpret_cast<uintptr_t>(t.data) % need != 0 &&
-          refuse(Code::Misaligned, slot_name(s, k), "address not a multiple of " + std::to_string(need),
-                 std::to_string(need) + "-byte alignment", "copy it to fresh memory", need))
-        return true;
+      if (memory(k)) return true;
     }
     return false;
   }
@@ -114,7 +178,7 @@ struct Checker {
     const Signature& s = plan.signature;
     int n = static_cast<int>(s.slots.size());
     for (int o = 0; o < n; ++o) {
-      if (s.slots[o].role == Role::In || !s.params[s.slots[o].param].present) continue;
+      if (s.slots[o].role == Role::In || skipped(o) || !addressable(call.views[o])) continue;
       const TensorView& out_view = call.views[o];
       if (!is_contiguous(out_view)) {
         Overlap self = self_overlap(out_view);
@@ -123,9 +187,10 @@ struct Checker {
                    "one byte range per element", "pass an output without zero or overlapping strides"))
           return true;
       }
+      if (!located(o)) continue;
       Extent mine = extent(out_view);
       for (int i = 0; i < n; ++i) {
-        if (i == o || !s.params[s.slots[i].param].present || (s.slots[i].role != Role::In && i < o)) continue;
+        if (i == o || !located(i) || (s.slots[i].role != Role::In && i < o)) continue;
         Extent other = extent(call.views[i]);
         if (mine.end <= other.begin || other.end <= mine.begin) continue;
         Overlap found = overlap(out_view, call.views[i]);
@@ -140,8 +205,25 @@ struct Checker {
             (plan.row.flags & kInPlaceSafe) ? "disjoint memory, or the identical view of an input" : "disjoint memory";
         if (refuse(Code::Overlap, slot_name(s, o), how + slot_name(s, i), want, "pass a separate output")) return true;
       }
+      for (size_t k = 0; k < s.scalars.size(); ++k) {
+        const Scalar& scalar = call.scalars[k];
+        if (!scalar.data || overlap(out_view, block(scalar.data, size_of(scalar.element))) == Overlap::None) continue;
+        if (refuse(Code::Overlap, slot_name(s, o), "memory that holds the scalar " + s.scalars[k].name,
+                   "disjoint memory", "pass the scalar as a number, or a separate output"))
+          return true;
+      }
     }
     return false;
+  }
+
+  static TensorView block(const void* data, int64_t bytes) {
+    TensorView view;
+    view.data = const_cast<void*>(data);
+    view.rank = 1;
+    view.shape[0] = bytes;
+    view.strides[0] = 1;
+    view.element = Element::U8;
+    return view;
   }
 
   bool workspace() {
@@ -151,8 +233,16 @@ struct Checker {
                     std::to_string(plan.workspace_size) + " bytes", "pass a uint8 tensor of plan.workspace_size bytes",
                     plan.workspace_size, call.workspace_bytes);
     if (reinterpret_cast<uintptr_t>(call.workspace) % kWorkspaceAlignment)
-      return refuse(Code::WorkspaceAlignment, "workspace", "address not a multiple of 64", "64-byte alignment",
-                    "bc.empty(plan.workspace_size, \"u8\") is aligned", kWorkspaceAlignment);
+      return refuse(Code::WorkspaceAlignment, "workspace", "an address that is not a multiple of 64",
+                    "64-byte alignment", "bc.empty(plan.workspace_size, \"u8\") is aligned", kWorkspaceAlignment);
+    const Signature& s = plan.signature;
+    TensorView scratch = block(call.workspace, plan.workspace_size);
+    for (size_t k = 0; k < s.slots.size(); ++k) {
+      if (!located(k) || overlap(scratch, call.views[k]) == Overlap::None) continue;
+      if (refuse(Code::Overlap, "workspace", "memory that overlaps " + slot_name(s, k), "memory of its own",
+                 "bc.empty(plan.workspace_size, \"u8\")"))
+        return true;
+    }
     return false;
   }
 };
@@ -168,7 +258,10 @@ static bool plainly_fine(const PlanCore& plan, const Call& call) {
   bool workspace_fits = call.workspace && call.workspace_bytes >= plan.workspace_size &&
                         reinterpret_cast<uintptr_t>(call.workspace) % kWorkspaceAlignment == 0;
   if (plan.workspace_size != 0 && !workspace_fits) return false;
-  Extent extents[kMost];
+  for (size_t k = 0; k < plan.signature.scalars.size(); ++k)
+    if (call.scalars[k].data) return false;
+  intptr_t start = reinterpret_cast<intptr_t>(call.workspace);
+  Extent extents[kMost], scratch = {start, start + plan.workspace_size};
   for (int k = 0; k < n; ++k) {
     const SlotCheck& want = plan.checks[k];
     if (want.rank < 0) continue;
@@ -177,8 +270,10 @@ static bool plainly_fine(const PlanCore& plan, const Call& call) {
     if (reinterpret_cast<uintptr_t>(t.data) & want.misalignment) return false;
     for (int i = 0; i < want.rank; ++i)
       if (t.shape[i] != want.shape[i]) return false;
-    if (want.written && (t.read_only || !is_contiguous(t))) return false;
+    if (want.written && t.read_only) return false;
+    if (!is_contiguous(t) && (want.contiguous || !addressable(t))) return false;
     extents[k] = extent(t);
+    if (plan.workspace_size != 0 && extents[k].begin < scratch.end && scratch.begin < extents[k].end) return false;
   }
   for (int o = 0; o < n; ++o) {
     if (!plan.checks[o].written || plan.checks[o].rank < 0) continue;
@@ -199,10 +294,11 @@ void finish(PlanCore& plan) {
   if (!s.symbols.empty()) return;
   for (const Slot& slot : s.slots) {
     SlotCheck check;
-    int64_t align = std::max<int64_t>(plan.row.alignment, size_of(slot.element));
+    int64_t align = alignment_of(plan, slot.element);
     check.rank = s.params[slot.param].present ? slot.rank : -1;
     check.element = slot.element;
     check.written = slot.role != Role::In;
+    check.contiguous = check.written || (plan.row.flags & kContiguous);
     check.misalignment = static_cast<uint32_t>(align - 1);
     for (int i = 0; i < slot.rank; ++i) check.shape[i] = slot.dims[i].value;
     plan.checks.push_back(check);
@@ -212,11 +308,8 @@ void finish(PlanCore& plan) {
 bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals) {
   if (plainly_fine(plan, call)) return true;
   Checker check{plan, call, all, refusals};
-  bool stop = check.sizes();
-  stop = stop || check.tensors();
-  // What overlaps is only meaningful between tensors that fit.
-  if (!stop && refusals.empty()) stop = check.aliasing();
-  if (!stop) check.workspace();
+  if (check.sizes() || check.tensors() || check.aliasing()) return false;
+  check.workspace();
   return refusals.empty();
 }
 

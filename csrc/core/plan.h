@@ -19,6 +19,7 @@ struct SlotCheck {
   int32_t rank = -1;  // -1: this plan does not have the tensor
   Element element = Element::F32;
   bool written = false;
+  bool contiguous = false;    // anything else needs a closer look
   uint32_t misalignment = 0;  // bits of the address that must be zero
 };
 
@@ -45,9 +46,11 @@ struct Call {
   const Scalar* scalars = nullptr;
   void* workspace = nullptr;
   int64_t workspace_bytes = 0;
+  bool dry = false;  // a question: tensors without memory are fine
 };
 
 // Checks a call against the plan; adds every refusal, or only the first when `all` is false. True when it may run.
+// Views of rank -1 whose parameter is present are passed over: they were refused before.
 BCU_API bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals);
 BCU_API Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure);
 // Bytes that the call's tensors hold, to decide whether to release the interpreter.

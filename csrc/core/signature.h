@@ -18,7 +18,15 @@ struct DimExpr {
   int64_t add = 0;
 
   bool bare() const { return symbol >= 0 && mul == 1 && div == 1 && add == 0; }
-  int64_t eval(const int64_t* symbols) const { return symbol < 0 ? value : symbols[symbol] * mul / div + add; }
+  // Divisions are exact for symbols that the checker accepted. The detour keeps made-up sizes from overflowing.
+  int64_t eval(const int64_t* symbols) const {
+    return symbol < 0 ? value : static_cast<int64_t>(__int128{symbols[symbol]} * mul / div + add);
+  }
+  // The symbol's value for which this size is `size`, or -1.
+  int64_t solve(int64_t size) const {
+    __int128 scaled = (__int128{size} - add) * div;
+    return scaled < 0 || scaled % mul ? -1 : static_cast<int64_t>(scaled / mul);
+  }
 };
 
 struct Slot {  // one tensor
