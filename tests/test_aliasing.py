@@ -1,4 +1,4 @@
-"""Which tensors of one call may share memory: the identical view where the row says so, disjoint interleaved views, nothing else."""
+"""Which tensors of a call may share memory: identical views where the row says so, and disjoint interleaved ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def test_identical_view_only_where_the_row_says_so(op: str, direction: str) -> N
         assert call.args[source].tobytes() == want.tobytes(), f"{op} {direction}: {out} written over {source} differs"
         for other in call.outputs:
             if other.name != out and not other.variadic:
-                assert call.args[other.name].tobytes() == expected.args[other.name].tobytes(), f"{other.name} differs when {out} is {source}"
+                assert call.args[other.name].tobytes() == expected.args[other.name].tobytes(), (
+                    f"{other.name} differs when {out} is {source}"
+                )
 
 
 @OPS
@@ -61,7 +63,12 @@ def test_partial_overlap_is_refused(op: str, direction: str) -> None:
     before = call.bytes()
     for out in call.outputs:
         for source in call.tensors:
-            if out.name == source.name or out.variadic or source.variadic or out.element.nbytes != source.element.nbytes:
+            if (
+                out.name == source.name
+                or out.variadic
+                or source.variadic
+                or out.element.nbytes != source.element.nbytes
+            ):
                 continue
             n = call.args[out.name].size + call.args[source.name].size
             memory = np.zeros(n, out.element.numpy)
@@ -84,7 +91,13 @@ def test_interleaved_views_are_disjoint(op: str, direction: str) -> None:
     expected.run()
     for out in expected.outputs:
         for source in expected.plan.signature.inputs:
-            if out.variadic or source.variadic or out.role == 1 or out.element != source.element or 0 in (len(out.shape), len(source.shape)):
+            if (
+                out.variadic
+                or source.variadic
+                or out.role == 1
+                or out.element != source.element
+                or 0 in (len(out.shape), len(source.shape))
+            ):
                 continue
             call = call_of(expected.case, expected.plan)
             n = max(call.args[out.name].size, call.args[source.name].size)
@@ -92,7 +105,9 @@ def test_interleaved_views_are_disjoint(op: str, direction: str) -> None:
             steps = []
             for p, start in ((out, 0), (source, 1)):
                 view = memory[start::2][: call.args[p.name].size]
-                steps.append(np.lib.stride_tricks.as_strided(view, p.shape, tuple(2 * s for s in call.args[p.name].strides)))
+                steps.append(
+                    np.lib.stride_tricks.as_strided(view, p.shape, tuple(2 * s for s in call.args[p.name].strides))
+                )
             steps[1][...] = call.args[source.name]
             call.run(**{out.name: steps[0], source.name: steps[1]})
             assert steps[0].tobytes() == expected.args[out.name].tobytes()
@@ -139,7 +154,7 @@ def test_workspace_must_be_memory_of_its_own(op: str, direction: str) -> None:
             continue
         nbytes = call.args[p.name].nbytes
         memory = bc.empty(call.plan.workspace_size + nbytes + 128, "u8").numpy()
-        view = memory[: nbytes].view(p.element.numpy).reshape(p.shape)
+        view = memory[:nbytes].view(p.element.numpy).reshape(p.shape)
         view[...] = call.args[p.name]
         with pytest.raises(bc.InvalidProblemError) as caught:
             call.run(**{p.name: view, "workspace": memory[: call.plan.workspace_size]})
@@ -187,7 +202,12 @@ def views(draw: st.DrawFn) -> np.ndarray:
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
     steps = [[s for n, s in zip(v.shape, v.strides, strict=True) if n > 1] for v in (a, b)]
-    return (a.__array_interface__["data"][0], a.dtype, a.shape, steps[0]) == (b.__array_interface__["data"][0], b.dtype, b.shape, steps[1])
+    return (a.__array_interface__["data"][0], a.dtype, a.shape, steps[0]) == (
+        b.__array_interface__["data"][0],
+        b.dtype,
+        b.shape,
+        steps[1],
+    )
 
 
 @settings(max_examples=1500, deadline=None)
@@ -215,7 +235,9 @@ def test_undecided_is_refused() -> None:
     steps = [1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099, 1_000_117, 1_000_121]
     for shift in range(1, 4000, 7):
         x = bc.from_pointer(address, (4,) * 8, "f32", [2 * s for s in steps])
-        y = bc.from_pointer(address + 4 * (8 * 1_000_003 + 2 * shift + 1), (4,) * 8, "f32", [2 * s for s in reversed(steps)])
+        y = bc.from_pointer(
+            address + 4 * (8 * 1_000_003 + 2 * shift + 1), (4,) * 8, "f32", [2 * s for s in reversed(steps)]
+        )
         if _core.overlap(x, y) == UNDECIDED:
             answer = made.can_implement(value=x, gate=x, y=y)
             assert any(r.code == "overlap" and r.got == "memory that may overlap value" for r in answer.refusals)

@@ -56,7 +56,12 @@ def directions() -> list[tuple[str, str]]:
 
 def elements_of(op: str, direction: str) -> list[Element]:
     """Elements that some cpu row takes, the ordinary one first."""
-    found = {Element(e) for r in rows() if (r["op"], r["direction"], r["backend"]) == (op, direction, "cpu") for e in r["elements"]}
+    found = {
+        Element(e)
+        for r in rows()
+        if (r["op"], r["direction"], r["backend"]) == (op, direction, "cpu")
+        for e in r["elements"]
+    }
     return sorted(found, key=lambda e: (e is not Element.F32, not e.is_float, int(e)))
 
 
@@ -96,7 +101,9 @@ def valid_call(op: str, direction: str) -> ValidCall:
         found = cases_of(op, direction, element)
         usable = [c for c in found[:8] if type(c.descriptor).plan_class.query(c.descriptor)]
         if usable:
-            return call_of(max(usable, key=lambda c: max(len(s) for p in c.descriptor.signature().present for s in p.shapes)))
+            return call_of(
+                max(usable, key=lambda c: max(len(s) for p in c.descriptor.signature().present for s in p.shapes))
+            )
     raise AssertionError(f"{op} {direction}: no case can be run here")
 
 
