@@ -32,8 +32,8 @@ class Generator:
         p.add(bc.RandomDescriptor("uniform", shape, e), y=noise, low=1e-7, high=1.0, seed=seed, offset=self.draws)
         for kind in ("log", "neg", "log"):
             p.add(bc.UnaryDescriptor(kind, shape, e), x=noise, y=noise)
-        p.add(bc.BinaryDescriptor("div", shape, None, e), x=logits, y=temperature, out=score)
-        p.add(bc.BinaryDescriptor("sub", shape, shape, e), x=score, y=noise, out=score)
+        p.add(bc.BinaryDescriptor("div", shape, None, e), a=logits, number=temperature, y=score)
+        p.add(bc.BinaryDescriptor("sub", shape, shape, e), a=score, b=noise, y=score)
         p.add(bc.ArgReduceDescriptor("argmax", shape, axis=-1, element=e), x=score, y=self.token)
         return p
 

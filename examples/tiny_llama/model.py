@@ -79,7 +79,7 @@ def rope_tables(c: Config) -> tuple[Array, Array]:
     """cos and sin of every position's angles."""
     shape = (c.context, c.head_dim // 2)
     cos, sin = np.empty(shape, c.dtype), np.empty(shape, c.dtype)
-    bc.plan(bc.RopeTableDescriptor(c.context, c.head_dim, element=c.element)).run(cos=cos, sin=sin, base=c.rope_base)
+    bc.plan(bc.RopeTableDescriptor(shape, c.element)).run(cos=cos, sin=sin, base=c.rope_base)
     return cos, sin
 
 
@@ -180,16 +180,16 @@ def attention(p: Program, c: Config, a: Activations, i: int, tables: tuple[Array
     q, k, v = a.heads(a.qkv[i])
     position = cache.position if cache else 0
     for x in (q, k):
-        rope = bc.RopeDescriptor(x.shape, table_shape=tables[0].shape, element=c.element)
+        rope = bc.RopeDescriptor(x.shape, len(tables[0]), element=c.element)
         p.add(rope, x=x, cos=tables[0], sin=tables[1], y=x, position=position)
     scale = c.head_dim**-0.5
     if cache is None:
-        desc = bc.AttentionDescriptor(q.shape, k.shape, element=c.element, causal=True)
+        desc = bc.AttentionDescriptor(q.shape, k.shape, v.shape, causal=True, element=c.element)
         p.add(desc, q=q, k=k, v=v, out=a.by_head(a.attended[i]), lse=a.lse[i], scale=scale, kv_len=a.length)
         return
     for kept, new in ((cache.keys[i], k), (cache.values[i], v)):
-        p.add(bc.KvCacheAppendDescriptor(kept.shape, new.shape, c.element), cache=kept, x=new, position=cache.position)
-    desc = bc.AttentionDescriptor(q.shape, cache.keys[i].shape, element=c.element, causal=True)
+        p.add(bc.KvCacheAppendDescriptor(kept.shape, new.shape, element=c.element), cache=kept, x=new, position=cache.position)
+    desc = bc.AttentionDescriptor(q.shape, cache.keys[i].shape, cache.values[i].shape, causal=True, element=c.element)
     p.add(
         desc, q=q, k=cache.keys[i], v=cache.values[i], out=a.by_head(a.attended[i]), lse=a.lse[i], scale=scale,
         kv_len=cache.filled,
@@ -250,11 +250,11 @@ def attention_backward(p: Program, c: Config, a: Activations, g: Gradients, i: i
     """Gradients of q, k and v, rotated back in place."""
     q, k, v = a.heads(a.qkv[i])
     dq, dk, dv = a.heads(g.qkv)
-    desc = bc.AttentionBackwardDescriptor(q.shape, k.shape, element=c.element, causal=True)
+    desc = bc.AttentionBackwardDescriptor(q.shape, k.shape, v.shape, causal=True, element=c.element)
     p.add(
         desc, dout=a.by_head(g.attended), q=q, k=k, v=v, out=a.by_head(a.attended[i]), lse=a.lse[i], dq=dq, dk=dk, dv=dv,
         scale=c.head_dim**-0.5, kv_len=a.length,
     )  # fmt: skip
     for x in (dq, dk):
-        rope = bc.RopeBackwardDescriptor(x.shape, table_shape=tables[0].shape, element=c.element)
+        rope = bc.RopeBackwardDescriptor(x.shape, len(tables[0]), element=c.element)
         p.add(rope, dy=x, cos=tables[0], sin=tables[1], dx=x, position=0)

@@ -1,0 +1,109 @@
+"""The main job: a model whose every operation is a plan trains, resumes, generates, and does not depend on threads."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import baracuda as bc
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "tiny_llama"
+TEXT = (b"the quick brown fox jumps over the lazy dog. " * 40) + bytes(range(32, 127)) * 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def example_on_path():
+    sys.path.insert(0, str(EXAMPLE))
+    yield
+    sys.path.remove(str(EXAMPLE))
+
+
+def small(element: str = "f32"):
+    from model import Config
+
+    return Config(d_model=32, layers=2, heads=4, kv_heads=2, hidden=48, context=24, element=element)
+
+
+def train(steps: int, threads: int = 0, element: str = "f32"):
+    from training import Batches, Trainer
+
+    bc.set_num_threads(threads)
+    try:
+        trainer = Trainer(small(element), batch=3, steps=40, lr=5e-3)
+        batches = Batches(TEXT, 3, trainer.config.context, seed=1)
+        losses = [trainer.step(*batches[trainer.done]) for _ in range(steps)]
+    finally:
+        bc.set_num_threads(0)
+    return trainer, batches, losses
+
+
+def test_loss_falls() -> None:
+    _, _, losses = train(40)
+    assert losses[0] == pytest.approx(np.log(256), rel=0.02)
+    assert np.mean(losses[-5:]) < 0.75 * losses[0]
+
+
+def test_threads_give_the_same_checkpoint(tmp_path: Path) -> None:
+    for threads in (1, 2):
+        trainer, _, _ = train(6, threads)
+        trainer.save(tmp_path / f"{threads}.safetensors")
+    assert (tmp_path / "1.safetensors").read_bytes() == (tmp_path / "2.safetensors").read_bytes()
+
+
+def test_resumed_run_equals_an_unbroken_one(tmp_path: Path) -> None:
+    from training import Trainer
+
+    whole, batches, _ = train(8)
+    half, _, _ = train(4)
+    half.save(tmp_path / "half.safetensors")
+    resumed = Trainer(small(), batch=3, steps=40, lr=5e-3, seed=99)
+    resumed.load(tmp_path / "half.safetensors")
+    for _ in range(4):
+        resumed.step(*batches[resumed.done])
+    for name, value in whole.parameters.items():
+        assert np.array_equal(value, resumed.parameters[name]), name
+
+
+def test_gradients_agree_with_torch_in_float64() -> None:
+    from torch_model import loss_and_gradients
+    from training import Batches, Trainer
+
+    torch = pytest.importorskip("torch")
+    trainer = Trainer(small("f64"), batch=2)
+    inputs, targets = Batches(TEXT, 2, trainer.config.context, seed=2)[0]
+    loss = trainer.gradients_of(inputs, targets)
+    want, gradients = loss_and_gradients(trainer.config, trainer.parameters, inputs, targets, torch.float64)
+    assert loss == pytest.approx(want, rel=1e-12)
+    for name, value in gradients.items():
+        scale = np.abs(value).max()
+        assert np.abs(trainer.gradients.of[name] - value).max() <= 1e-11 * scale, name
+
+
+def test_cached_decoding_equals_the_full_pass() -> None:
+    from generation import Generator
+
+    trainer, _, _ = train(3)
+    config = trainer.config
+    text = np.frombuffer(TEXT, np.uint8)[: config.context].astype(np.int64)
+    trainer.activations.ids[...] = text
+    trainer.forward.run()
+    full = trainer.activations.logits.reshape(3, config.context, config.vocab)[0]
+    generator = Generator(config, trainer.parameters, trainer.tables)
+    for position, byte in enumerate(text):
+        generator.feed(int(byte), position)
+        np.testing.assert_allclose(generator.activations.logits[0], full[position], rtol=2e-4, atol=2e-5)
+
+
+def test_generation_is_reproducible_and_fits_the_context() -> None:
+    from generation import Generator
+
+    trainer, _, _ = train(20)
+    texts = [Generator(trainer.config, trainer.parameters, trainer.tables, seed=s).generate(b"the ", 100) for s in (5, 5, 6)]
+    assert texts[0] == texts[1] != texts[2]
+    assert len(texts[0]) == trainer.config.context
+    assert texts[0].startswith(b"the ")
+    greedy = Generator(trainer.config, trainer.parameters, trainer.tables, temperature=0).generate(b"the ", 8)
+    assert len(greedy) == 12
