@@ -126,3 +126,18 @@ def test_mixed_elements_in_one_call() -> None:
     before = [x.copy() for x in p]
     F.adamw_(p, g, m, v, step=1, lr=0.1)
     assert all((a != b).all() for a, b in zip(p, before, strict=True))
+
+
+def test_overlap_is_found_in_a_long_list_and_neighbours_are_not_overlap() -> None:
+    shapes = [(8,)] * 300
+    arena = np.ones((1200, 8), np.float32)
+    rows = np.random.default_rng(0).permutation(1200)
+    parts = [[arena[r] for r in rows[k * 300 : (k + 1) * 300]] for k in range(4)]
+    made = bc.plan(bc.AdamWDescriptor(tuple(shapes)))
+    made.run(*parts, lr=1e-3, step=1)
+    parts[2][17] = parts[1][250]
+    with pytest.raises(bc.InvalidProblemError, match="overlap|same memory"):
+        made.run(*parts, lr=1e-3, step=1)
+    parts[2][17] = arena.reshape(-1)[8 * rows[5] + 3 :][:8]
+    with pytest.raises(bc.InvalidProblemError, match="overlap"):
+        made.run(*parts, lr=1e-3, step=1)
