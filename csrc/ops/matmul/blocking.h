@@ -21,21 +21,22 @@ struct Blocking {
   int64_t product_bytes() const { return a_bytes + b_bytes + sum_bytes; }
 };
 
-// `unit` bytes per packed element, `sum` per accumulator.
-inline Blocking blocking(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t unit, int64_t sum) {
+// `parts` products of depth `k` per result; `unit` bytes per packed element, `sum` per accumulator.
+inline Blocking blocking(int64_t batch, int64_t parts, int64_t m, int64_t n, int64_t k, int64_t unit, int64_t sum) {
   auto padded = [](int64_t bytes) { return (bytes + 63) / 64 * 64; };
   Blocking b{std::min(m, kBlockRows), std::min(n, kBlockCols), std::min(k, kBlockDepth), 0, 0, 0, 1};
   const int64_t depth = b.depth + 1;  // pairs of an odd K
   b.a_bytes = padded((b.rows + kPanelSlack) * depth * unit);
   b.b_bytes = padded((b.cols + kPanelSlack) * depth * unit);
-  if (k > kBlockDepth) b.sum_bytes = padded((b.rows + kPanelSlack) * (b.cols + kPanelSlack) * sum);
+  if (k > kBlockDepth || parts > 1) b.sum_bytes = padded((b.rows + kPanelSlack) * (b.cols + kPanelSlack) * sum);
   b.group = std::clamp(kGroupBytes / b.product_bytes(), int64_t{1}, batch);
   return b;
 }
 
-inline int64_t workspace_bytes(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t unit, int64_t sum) {
+inline int64_t workspace_bytes(int64_t batch, int64_t parts, int64_t m, int64_t n, int64_t k, int64_t unit,
+                               int64_t sum) {
   if (batch == 0 || m == 0 || n == 0) return 0;
-  const int64_t one = blocking(batch, m, n, k, unit, sum).product_bytes();
+  const int64_t one = blocking(batch, parts, m, n, k, unit, sum).product_bytes();
   return std::max(one, std::min(kGroupBytes, batch * one));
 }
 

@@ -31,16 +31,20 @@ bool any_subnormal(const Gemm& g, Matrix x, int64_t rows, int64_t cols) {
   if (std::abs(x.rs) < std::abs(x.cs)) std::swap(x.rs, x.cs), std::swap(rows, cols);
   if (x.rs == 0) rows = 1;
   if (x.cs == 2 && x.rs == 2 * cols) cols *= rows, rows = 1;
-  int64_t products = 1, shape[kMaxRank];
-  for (int i = 0; i < g.batch_rank; ++i) products *= shape[i] = x.batch[i] == 0 ? 1 : g.batch_shape[i];
+  int64_t products = 1, shape[2 * kMaxRank], strides[2 * kMaxRank];
+  int rank = 0;
+  auto add = [&](int64_t size, int64_t stride) {
+    if (stride != 0 && size != 1) products *= shape[rank] = size, strides[rank++] = stride;
+  };
+  for (int i = 0; i < g.batch_rank; ++i) add(g.batch_shape[i], x.batch[i]);
+  for (int i = 0; i < g.part_rank; ++i) add(g.part_shape[i], x.part[i]);
   std::atomic<bool> found{false};
   parallel_for(products * rows, std::max<int64_t>(1, kPackWork / std::max<int64_t>(1, cols)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t at = begin; at < end && !found.load(std::memory_order_relaxed); ++at) {
                    const char* data = x.at(at % rows, 0);
                    int64_t product = at / rows;
-                   for (int i = g.batch_rank - 1; i >= 0; product /= shape[i--])
-                     data += product % shape[i] * x.batch[i];
+                   for (int i = rank - 1; i >= 0; product /= shape[i--]) data += product % shape[i] * strides[i];
                    if (has_subnormal(data, x.cs, cols)) found.store(true, std::memory_order_relaxed);
                  }
                });

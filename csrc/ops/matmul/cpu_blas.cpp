@@ -76,7 +76,7 @@ bool run_blas(const Gemm& g) {
   const int64_t unit = size_of(g.d.element);
   Operand a, b, d;
   // alpha = 0 would let BLAS skip NaN and inf in A and B.
-  if (!library || g.k == 0 || g.alpha == 0 || g.k > INT32_MAX) return false;
+  if (!library || g.parts > 1 || g.k == 0 || g.alpha == 0 || g.k > INT32_MAX) return false;
   if (!describe(g.a, g.m, g.k, unit, a) || !describe(g.b, g.k, g.n, unit, b) || !describe(g.d, g.m, g.n, unit, d) ||
       d.is == BlasTranspose::Yes)
     return false;

@@ -230,7 +230,7 @@ bool run_thin(const Gemm& problem, void* workspace) {
   Gemm g = problem;
   if (g.n < g.m) transpose(g);
   const int64_t unit = size_of(g.b.element);
-  if (g.m > kMaxThin || (g.b.rs != unit && g.b.cs != unit && g.k != 1 && g.n != 1)) return false;
+  if (g.m > kMaxThin || g.parts > 1 || (g.b.rs != unit && g.b.cs != unit && g.k != 1 && g.n != 1)) return false;
   switch (g.b.element) {
     case Element::F64:
       run_element<Same<double>>(g, workspace);

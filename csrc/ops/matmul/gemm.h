@@ -14,6 +14,7 @@ struct Matrix {
   Element element = Element::F32;
   int64_t rs = 0, cs = 0;
   int64_t batch[kMaxRank] = {};
+  int64_t part[kMaxRank] = {};  // A and B only
 
   char* at(int64_t i, int64_t j) const { return data + i * rs + j * cs; }
 };
@@ -23,11 +24,15 @@ struct Gemm {
   int32_t batch_rank = 0;
   int64_t batch_shape[kMaxRank] = {};
   int64_t batch = 1;
+  // Every sum runs over this many products of A and B: batch dimensions that D does not have (a broadcast's gradient).
+  int32_t part_rank = 0;
+  int64_t part_shape[kMaxRank] = {};
+  int64_t parts = 1;
   Matrix a, b, c, d, bias;
   double alpha = 1, beta = 0;
 };
 
-// One product of the batch.
+// One result of the batch.
 inline Gemm slice(const Gemm& g, int64_t index) {
   Gemm s = g;
   for (int i = g.batch_rank - 1; i >= 0; --i) {
@@ -39,6 +44,15 @@ inline Gemm slice(const Gemm& g, int64_t index) {
   }
   s.batch_rank = 0, s.batch = 1;
   return s;
+}
+
+// A's and B's matrices that part `index` multiplies.
+inline void move_to_part(Gemm& g, int64_t index) {
+  for (int i = g.part_rank - 1; i >= 0; --i) {
+    const int64_t at = index % g.part_shape[i];
+    index /= g.part_shape[i];
+    g.a.data += at * g.a.part[i], g.b.data += at * g.b.part[i];
+  }
 }
 
 // Signature: a, b, c (optional), bias (optional), out; scalars alpha, beta. False when there is nothing to do.

@@ -37,7 +37,7 @@ class Packed {
  public:
   Packed(const Gemm& g, void* workspace)
       : g_(g),
-        blocks_(blocking(g.batch, g.m, g.n, g.k, unit_bytes(), sizeof(Sum))),
+        blocks_(blocking(g.batch, g.parts, g.m, g.n, g.k, unit_bytes(), sizeof(Sum))),
         workspace_(static_cast<char*>(workspace)) {
     direct_a_ = P::kPerUnit == 1 && size_of(g.a.element) == sizeof(Unit) && g.m * g.k <= kDirectElements;
     shared_b_ = true;
@@ -47,16 +47,19 @@ class Packed {
   void run() {
     for (first_ = 0; first_ < g_.batch; first_ += blocks_.group) {
       products_ = std::min(blocks_.group, g_.batch - first_);
-      Block a{-1, -1}, b{-1, -1};
+      Block a, b;
       for (int64_t j = 0; j < g_.n; j += kBlockCols) {
         for (int64_t i = 0; i < g_.m; i += kBlockRows) {
-          int64_t s = 0;
-          do {
-            const bool pack_a = !(a == Block{i, s}), pack_b = !(b == Block{j, s});
-            a = {i, s}, b = {j, s};
-            block(i, j, s, pack_a, pack_b);
-            s += kBlockDepth;
-          } while (s < g_.k);
+          for (int64_t part = 0; part < g_.parts; ++part) {
+            int64_t s = 0;
+            do {
+              const Block next_a{i, part, s}, next_b{j, part, s};
+              part_ = part;
+              block(i, j, s, !(a == next_a), !(b == next_b));
+              a = next_a, b = next_b;
+              s += kBlockDepth;
+            } while (s < g_.k);
+          }
         }
       }
     }
@@ -64,7 +67,7 @@ class Packed {
 
  private:
   struct Block {
-    int64_t at, depth;
+    int64_t at = -1, part = -1, depth = -1;
     bool operator==(const Block&) const = default;
   };
 
@@ -77,6 +80,13 @@ class Packed {
   Sum* sums(int64_t product) const {
     const int64_t at = blocks_.group * (blocks_.a_bytes + blocks_.b_bytes) + product * blocks_.sum_bytes;
     return reinterpret_cast<Sum*>(workspace_ + at);
+  }
+
+  // The matrices of a product in the group, at the part that is being added.
+  Gemm product_at(int64_t product) const {
+    Gemm one = slice(g_, first_ + product);
+    move_to_part(one, part_);
+    return one;
   }
 
   // D's block at (i, j), products [s, s + kBlockDepth) of each sum.
@@ -110,13 +120,13 @@ class Packed {
     parallel_for(all, grain, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         if (p < b_all) {
-          const Gemm one = slice(g_, first_ + p / b_count);
+          const Gemm one = product_at(p / b_count);
           const int64_t at = p % b_count * kCols, n = std::min(kCols, cols - at);
           pack(P{}, {one.b.at(s, j + at), one.b.element, one.b.cs, one.b.rs}, n, depth,
                b_panels(p / b_count) + at * steps, ceil_div(n, kLanes<P>) * kLanes<P>);
         } else {
           const int64_t q = p - b_all, at = (a_first + q % a_count) * kRows;
-          const Gemm one = slice(g_, first_ + q / a_count);
+          const Gemm one = product_at(q / a_count);
           pack(P{}, {one.a.at(i + at, s), one.a.element, one.a.rs, one.a.cs}, std::min(kRows, rows - at), depth,
                a_panels(q / a_count) + at * steps, kRows);
         }
@@ -127,12 +137,12 @@ class Packed {
   // Tiles of one panel of B with A's panels [begin, end).
   void tiles(int64_t product, int64_t i, int64_t j, int64_t s, int64_t col_panel, int64_t begin, int64_t end,
              int64_t steps) const {
-    const Gemm one = slice(g_, first_ + product);
+    const Gemm one = product_at(product);
     const int64_t rows = std::min(kBlockRows, g_.m - i), cols = std::min(kBlockCols, g_.n - j);
     const int64_t col = col_panel * kCols, n = std::min(kCols, cols - col);
     const int64_t width = ceil_div(n, kLanes<P>) * kLanes<P>;
     const Unit* b = b_panels(product) + col * steps;
-    const bool first = s == 0, last = s + kBlockDepth >= g_.k;
+    const bool first = s == 0 && part_ == 0, last = s + kBlockDepth >= g_.k && part_ + 1 == g_.parts;
     alignas(64) Sum local[kRows * kCols];
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t row = panel * kRows, m = std::min(kRows, rows - row);
@@ -154,7 +164,7 @@ class Packed {
   const Blocking blocks_;
   char* const workspace_;
   bool direct_a_, shared_b_;
-  int64_t first_ = 0, products_ = 0;
+  int64_t first_ = 0, products_ = 0, part_ = 0;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // The SKU table of matrix products: out = alpha * a @ b + beta * c + bias.
 #pragma once
+#include <algorithm>
+
 #include "backends/cpu/blas.h"
 #include "core/row.h"
 #include "ops/matmul/blocking.h"
@@ -15,28 +17,40 @@ struct BlasRow {};
 
 // Sizes of a problem whose last `merged` batch dimensions have become rows.
 struct Sizes {
-  int64_t batch = 1, m, n, k;
+  int64_t batch = 1, parts = 1, m = 0, n = 0, k = 0;
 };
 inline Sizes sizes(const Problem& p, int merged) {
-  const ParamMeta &a = p.params[kA], &out = p.params[kOut];
-  Sizes s{1, out.shape[out.rank - 2], out.shape[out.rank - 1], a.shape[a.rank - 1]};
-  for (int i = 0; i < out.rank - 2; ++i) (i < out.rank - 2 - merged ? s.batch : s.m) *= out.shape[i];
+  const ParamMeta &a = p.params[kA], &b = p.params[kB], &out = p.params[kOut];
+  Sizes s;
+  s.m = out.shape[out.rank - 2], s.n = out.shape[out.rank - 1], s.k = a.shape[a.rank - 1];
+  auto size = [](const ParamMeta& t, int from_last) {
+    return from_last < t.rank ? t.shape[t.rank - 1 - from_last] : 1;
+  };
+  for (int i = 2; i < std::max({a.rank, b.rank, out.rank}); ++i) {
+    const int64_t kept = size(out, i), read = std::max(size(a, i), size(b, i));
+    if (kept < read) s.parts *= read;
+    (i - 2 < merged ? s.m : s.batch) *= kept;
+  }
   return s;
 }
+// What is summed over may become one long sum.
+inline int64_t packed_bytes(const Sizes& s, int64_t sum) {
+  return std::max(workspace_bytes(s.batch, s.parts, s.m, s.n, s.k, sum, sum),
+                  workspace_bytes(s.batch, 1, s.m, s.n, s.k * s.parts, sum, sum));
+}
 
-// Kernels merge batch dimensions into rows where strides allow, which is known at run only: enough for every case.
+// Kernels merge dimensions where strides allow, which is known at run only: enough for every case.
 inline int64_t packed_scratch(const Problem& p) {
   const int64_t sum = p.element == Element::F64 ? 8 : 4;
   int64_t most = 0;
   for (int merged = 0; merged <= p.params[kOut].rank - 2; ++merged) {
-    const Sizes s = sizes(p, merged);
-    most = std::max(most, workspace_bytes(s.batch, s.m, s.n, s.k, sum, sum));
+    most = std::max(most, packed_bytes(sizes(p, merged), sum));
   }
   return most;
 }
 inline int64_t thin_scratch(const Problem& p) {
   const Sizes s = sizes(p, 0);
-  return std::max(packed_scratch(p), thin_bytes(s.batch, s.k, p.element == Element::F64 ? 8 : 4));
+  return std::max(packed_scratch(p), thin_bytes(s.batch, s.k * s.parts, p.element == Element::F64 ? 8 : 4));
 }
 
 inline Reason thin_enough(const Problem& p) {
