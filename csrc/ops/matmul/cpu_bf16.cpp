@@ -10,24 +10,30 @@ namespace baracuda::matmul {
 #if defined(__AVX512BF16__)
 namespace {
 
-bool has_subnormal(const char* data, int64_t stride, int64_t n) {
-  uint32_t found = 0;
+// vdpbf16ps takes subnormal operands for zero and makes sums below 2^-126 zero. Where the smallest operands' exponents
+// add up to this (both biased by 127, so products are above 2^-90), that is far below the row's error bound.
+constexpr int kLeastExponents = 2 * 127 - 90;
+constexpr uint16_t kNoValue = 0xffff;
+constexpr int64_t kScanPiece = 64 * 1024;
+
+// The least magnitude but zero, minus 1: zero itself wraps round to the largest.
+uint16_t least_magnitude(const char* data, int64_t stride, int64_t n) {
+  uint16_t least = kNoValue;
   if (stride == 2) {
     for (int64_t i = 0; i < n; ++i) {
-      const uint16_t v = read<uint16_t>(data + 2 * i);
-      found |= (v & 0x7f80) == 0 && (v & 0x7f) != 0;
+      least = std::min(least, static_cast<uint16_t>((read<uint16_t>(data + 2 * i) & 0x7fff) - 1));
     }
   } else {
     for (int64_t i = 0; i < n; ++i) {
-      const uint16_t v = read<uint16_t>(data + i * stride);
-      found |= (v & 0x7f80) == 0 && (v & 0x7f) != 0;
+      least = std::min(least, static_cast<uint16_t>((read<uint16_t>(data + i * stride) & 0x7fff) - 1));
     }
   }
-  return found != 0;
+  return least;
 }
 
-// Whether any of the batch's matrices holds one. Dimensions that repeat the same memory are looked at once.
-bool any_subnormal(const Gemm& g, Matrix x, int64_t rows, int64_t cols) {
+// The biased exponent of the least value but zero in all of the batch's matrices `x`; 0 for a subnormal one.
+// Dimensions that repeat the same memory are looked at once.
+int least_exponent(const Gemm& g, Matrix x, int64_t rows, int64_t cols) {
   if (std::abs(x.rs) < std::abs(x.cs)) std::swap(x.rs, x.cs), std::swap(rows, cols);
   if (x.rs == 0) rows = 1;
   if (x.cs == 2 && x.rs == 2 * cols) cols *= rows, rows = 1;
@@ -38,23 +44,32 @@ bool any_subnormal(const Gemm& g, Matrix x, int64_t rows, int64_t cols) {
   };
   for (int i = 0; i < g.batch_rank; ++i) add(g.batch_shape[i], x.batch[i]);
   for (int i = 0; i < g.part_rank; ++i) add(g.part_shape[i], x.part[i]);
-  std::atomic<bool> found{false};
-  parallel_for(products * rows, std::max<int64_t>(1, kPackWork / std::max<int64_t>(1, cols)),
+  // Long rows are cut, so that one large matrix keeps all threads busy.
+  const int64_t cut = std::min(cols, kScanPiece), cuts = ceil_div(cols, std::max<int64_t>(1, cut));
+  std::atomic<uint16_t> least{kNoValue};
+  parallel_for(products * rows * cuts, std::max<int64_t>(1, kScanPiece / std::max<int64_t>(1, cut)),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t at = begin; at < end && !found.load(std::memory_order_relaxed); ++at) {
-                   const char* data = x.at(at % rows, 0);
-                   int64_t product = at / rows;
+                 uint16_t mine = kNoValue;
+                 for (int64_t at = begin; at < end; ++at) {
+                   const int64_t from = at % cuts * cut;
+                   const char* data = x.at(at / cuts % rows, from);
+                   int64_t product = at / cuts / rows;
                    for (int i = rank - 1; i >= 0; product /= shape[i--]) data += product % shape[i] * strides[i];
-                   if (has_subnormal(data, x.cs, cols)) found.store(true, std::memory_order_relaxed);
+                   mine = std::min(mine, least_magnitude(data, x.cs, std::min(cut, cols - from)));
+                 }
+                 uint16_t seen = least.load(std::memory_order_relaxed);
+                 while (mine < seen && !least.compare_exchange_weak(seen, mine, std::memory_order_relaxed)) {
                  }
                });
-  return found.load(std::memory_order_relaxed);
+  const uint16_t found = least.load(std::memory_order_relaxed);
+  return found == kNoValue ? 255 : (found + 1) >> 7;
 }
 
 }  // namespace
 
 void run_bf16(const Gemm& g, void* workspace) {
-  if (any_subnormal(g, g.a, g.m, g.k) || any_subnormal(g, g.b, g.k, g.n)) return run_packed(g, workspace);
+  const int a = least_exponent(g, g.a, g.m, g.k), b = least_exponent(g, g.b, g.k, g.n);
+  if (a == 0 || b == 0 || a + b < kLeastExponents) return run_packed(g, workspace);
   Packed<Bf16Pairs>(g, workspace).run();
 }
 

@@ -81,7 +81,7 @@ inline constexpr auto kTable =
               .only_if(thin_enough)
               .scratch(thin_scratch)
               .prefer(40, "Zen4, 2026-11-21"),
-          // Products and sums below 2^-126 become zero; operands below it send the whole call to the packed kernel.
+          // Products small enough to meet vdpbf16ps's flushing to zero send the whole call to the packed kernel.
           product<Bf16DotRow>("bf16_dot")
               .takes(set_of(Element::BF16))
               .sum(8)
