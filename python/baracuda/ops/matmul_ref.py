@@ -1,0 +1,98 @@
+"""Reference of matrix products, in extended precision: a float64 sum would be no better than the f64 kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from baracuda.dims import largest
+from baracuda.elements import Element
+from baracuda.ops.matmul import MatmulDescriptor
+from baracuda.reference import Array, Case, Expected
+
+Shape = tuple[int, ...]
+
+# (a, b): every side of the kernels' tiles, thin ones, ranks 2 to 8, broadcasting, K and other sizes 0.
+SHAPES: list[tuple[Shape, Shape]] = [
+    ((1, 1), (1, 1)), ((9, 17), (17, 33)), ((64, 64), (64, 64)), ((50, 300), (300, 100)), ((16, 2100), (2100, 20)),
+    ((10, 4200), (4200, 9)), ((1, 130), (130, 70)), ((3, 513), (513, 40)), ((8, 31), (31, 130)), ((70, 33), (33, 1)),
+    ((65, 17), (17, 5)), ((1, 5000), (5000, 1)), ((5, 0), (0, 7)), ((0, 4), (4, 3)), ((20, 4), (4, 0)),
+    ((3, 20, 12), (3, 12, 15)), ((2, 1, 9, 4), (3, 4, 10)), ((40, 1, 3, 8), (8, 5)), ((12, 5, 9), (9, 11)),
+    ((2, 1, 1, 2, 1, 2, 9, 3), (2, 2, 1, 3, 10)),
+]  # fmt: skip
+
+
+def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    """Products of all SHAPES with and without c and bias, sums over batch dimensions, cancellation, special values."""
+    for i, (a, b) in enumerate(SHAPES):
+        plain = MatmulDescriptor(a, b, element)
+        c = None if i % 3 == 0 else plain.output_shape()[-1:] if i % 3 == 1 else plain.output_shape()
+        yield _case(MatmulDescriptor(a, b, element, bias=i % 2 == 1, c_shape=c), rng)
+    for a, b, batch in (
+        ((3, 20, 9), (3, 9, 12), ()),
+        ((2, 3, 11, 5), (3, 5, 14), (1, 3)),
+        ((2, 3, 1, 5), (5, 14), (2, 1)),
+        ((0, 10, 9), (0, 9, 11), ()),
+    ):
+        yield _case(MatmulDescriptor(a, b, element, batch_shape=batch), rng)
+    yield from _special(element, rng)
+
+
+def _case(desc: MatmulDescriptor, rng: np.random.Generator) -> Case:
+    tensors = {p.name: rng.normal(0, 1, p.shape) for p in desc.signature().inputs}
+    return Case(desc, tensors, {"alpha": 0.5, "beta": -2.0} if desc.c_shape is not None else {})
+
+
+def _special(element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    cancelling = _case(MatmulDescriptor((10, 600), (600, 50), element), rng)
+    cancelling.tensors["a"][:, 300:] = -cancelling.tensors["a"][:, :300]
+    cancelling.tensors["b"][300:] = cancelling.tensors["b"][:300]
+    cancelling.note = "sums that cancel"
+    yield cancelling
+    for shape in ((20, 30), (2, 30)):
+        wild = _case(MatmulDescriptor(shape, (30, 40), element, c_shape=(*shape[:1], 40)), rng)
+        a, b = wild.tensors["a"], wild.tensors["b"]
+        a[0, 3], a[1, 5], a[1, 6] = np.nan, np.inf, 0.0
+        b[6, 7], b[9, 8], b[5, 9] = np.inf, np.nan, -np.inf
+        wild.tensors["c"][0, 0] = np.nan
+        wild.note = "NaN and inf; 0 * inf is NaN"
+        yield wild
+        tensors = {**wild.tensors, "c": np.full_like(wild.tensors["c"], np.nan)}
+        yield Case(wild.descriptor, tensors, {"beta": 0.0}, "beta = 0 leaves c unread")
+    least = {Element.F16: -24, Element.BF16: -133, Element.F32: -149, Element.F64: -1074}[element]
+    tiny = _case(MatmulDescriptor((12, 40), (40, 50), element), rng)
+    tiny.tensors["a"] = np.ldexp(rng.integers(-8, 9, (12, 40)).astype(np.float64), least)
+    tiny.tensors["b"] = np.ldexp(tiny.tensors["b"], 8)
+    tiny.note = "subnormal operands"
+    yield tiny
+    products = _case(MatmulDescriptor((12, 40), (40, 50), element), rng)
+    if element is not Element.F16:
+        half = least // 2
+        products.tensors = {k: np.ldexp(v, half + 1) for k, v in products.tensors.items()}
+    products.note = "products near the smallest number"
+    yield products
+
+
+def reference(case: Case) -> dict[str, Expected]:
+    """Gives alpha * a @ b + beta * c + bias, summed to the output's batch."""
+    desc = case.descriptor
+    assert isinstance(desc, MatmulDescriptor)
+    a, b = (case.tensors[n].astype(np.longdouble) for n in "ab")
+    alpha, beta = case.scalars.get("alpha", 1.0), case.scalars.get("beta", 1.0)
+    shape = tuple(map(largest, desc.output_shape()))
+    with np.errstate(all="ignore"):
+        product, size = a @ b, np.abs(a) @ np.abs(b)
+        terms = a.shape[-1] * max(1, product.size // max(1, int(np.prod(shape))))
+        value, magnitude = alpha * _sum_to(product, shape), abs(alpha) * _sum_to(size, shape)
+        if desc.c_shape is not None and beta != 0:
+            value, magnitude = value + beta * case.tensors["c"], magnitude + np.abs(beta * case.tensors["c"])
+        if desc.bias:
+            value, magnitude = value + case.tensors["bias"], magnitude + np.abs(case.tensors["bias"])
+        return {"out": Expected(value.astype(np.float64), magnitude.astype(np.float64), terms)}
+
+
+def _sum_to(x: Array, shape: Shape) -> Array:
+    x = x.sum(tuple(range(x.ndim - len(shape))))
+    axes = tuple(i for i, s in enumerate(shape[:-2]) if s == 1 and x.shape[i] != 1)
+    return np.asarray(x.sum(axes, keepdims=True))
