@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/parallel.h"
+#include "core/compute.h"
 #include "core/convert.h"
 #include "core/tile_plan.h"
 #include "core/tile_transpose.h"
@@ -93,7 +94,7 @@ template <class C>
 struct Job {
   TilePlan plan;
   int n_outputs;
-  TileLoop<C> loop;
+  TileLoop<C> loop;  // null: the one output is the one input
   const void* params;
   LoadFn<C> load[kMaxOperands];
   StoreFn<C> store[kMaxOperands];
@@ -155,9 +156,13 @@ class Walk {
       for (int k = job_.n_outputs; k < plan_.n_operands; ++k) in[k - job_.n_outputs] = input(k, r, columns);
       for (int k = 0; k < job_.n_outputs; ++k)
         out[k] = plan_.operands[k].access == Access::Direct ? reinterpret_cast<C*>(row_of(k, r)) : buffer(k);
+      if (!job_.loop) {
+        copy_row(in[0], r, columns);
+        continue;
+      }
       job_.loop(in, out, columns, job_.params);
       for (int k = 0; k < job_.n_outputs; ++k)
-        if (plan_.operands[k].access != Access::Direct) put(k, row_of(k, r), columns);
+        if (plan_.operands[k].access > Access::Discard) put(k, buffer(k), row_of(k, r), columns);
     }
   }
 
@@ -193,10 +198,16 @@ class Walk {
     }
   }
 
-  void put(int k, char* dst, int64_t n) {
+  void copy_row(const C* from, int64_t r, int64_t n) {
+    if (plan_.operands[0].access == Access::Direct)
+      std::memcpy(row_of(0, r), from, n * sizeof(C));
+    else
+      put(0, from, row_of(0, r), n);
+  }
+
+  void put(int k, const C* from, char* dst, int64_t n) {
     const PlannedOperand& op = plan_.operands[k];
     const int64_t* offsets = plan_.column_offset[k];
-    const C* from = buffer(k);
     if (!op.irregular_columns) return job_.store[k](dst, op.column / op.size, from, n);
     if (plan_.run >= kRunOfCalls) {
       for (int64_t i = 0; i < n; i += plan_.run)
@@ -255,21 +266,10 @@ void run_job(Job<C>& job, const IterationSpace& space, std::span<const Operand> 
 }
 
 template <class C>
-constexpr Element kElementOf = Element::F32;
-template <>
-constexpr Element kElementOf<double> = Element::F64;
-template <>
-constexpr Element kElementOf<int64_t> = Element::I64;
-template <>
-constexpr Element kElementOf<uint64_t> = Element::U64;
-
-template <class C>
 void copy_as(const IterationSpace& space, const Operand& from, const Operand& to) {
   Job<C> job;
   job.n_outputs = 1;
-  job.loop = [](const C* const* in, C* const* out, int64_t n, const void*) {
-    std::memcpy(out[0], in[0], n * sizeof(C));
-  };
+  job.loop = nullptr;
   job.params = nullptr;
   const bool native[2] = {true, true};
   job.load[1] = &load_native<C>;
@@ -290,11 +290,11 @@ void run_tiles(const IterationSpace& space, std::span<const Operand> inputs, std
   job.params = params;
   int k = 0;
   for (const Operand& o : outputs) {
-    native[k] = o.element == tile::kElementOf<C>;
+    native[k] = o.element == element_of<C>;
     job.store[k++] = storer<C>(o.element);
   }
   for (const Operand& i : inputs) {
-    native[k] = i.element == tile::kElementOf<C>;
+    native[k] = i.element == element_of<C>;
     job.load[k++] = loader<C>(i.element);
   }
   tile::run_job(job, space, inputs, outputs, native);

@@ -43,6 +43,10 @@ inline Operand operand(const TensorView& t, const IterationSpace& space) {
   }
   return o;
 }
+// An optional output: one that the plan does not have is written nowhere.
+inline Operand output_operand(const TensorView& t, const IterationSpace& space) {
+  return t.present() ? operand(t, space) : Operand{};
+}
 // A compute-type constant as an operand that every element reads.
 inline Operand constant(const void* value, Element element) { return {const_cast<void*>(value), element, {}}; }
 
@@ -52,7 +56,9 @@ template <class C>
 using TileLoop = void (*)(const C* const* in, C* const* out, int64_t n, const void* params);
 
 // Instantiated for float, double, int64_t (signed integers), uint64_t (unsigned integers and bool). Stores to a
-// narrower integer wrap, floats round to nearest even, bool stores are `value != 0`. At most 8 operands together.
+// narrower integer wrap, floats round to nearest even, bool stores are `value != 0`. At most 8 operands together. An
+// output without data is not written (one of several must be); a null loop with one input and one output converts the
+// one to the other.
 template <class C>
 void run_tiles(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
                TileLoop<C> loop, const void* params);

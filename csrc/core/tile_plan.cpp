@@ -17,7 +17,7 @@ bool collapse(const IterationSpace& space, TilePlan& plan) {
     const int64_t extent = space.shape[d];
     if (extent == 0) return false;
     if (extent == 1) continue;
-    if (ops[0].strides[d] < 0) {
+    if (ops[plan.primary].strides[d] < 0) {
       for (int k = 0; k < n; ++k) {
         ops[k].data += (extent - 1) * ops[k].strides[d];
         ops[k].strides[d] = -ops[k].strides[d];
@@ -27,7 +27,7 @@ bool collapse(const IterationSpace& space, TilePlan& plan) {
     int64_t moved[kMaxOperands];
     for (int k = 0; k < n; ++k) moved[k] = ops[k].strides[d];
     int at = rank++;
-    for (; at > 0 && ops[0].strides[at - 1] < moved[0]; --at) {
+    for (; at > 0 && ops[plan.primary].strides[at - 1] < moved[plan.primary]; --at) {
       plan.shape[at] = plan.shape[at - 1];
       for (int k = 0; k < n; ++k) ops[k].strides[at] = ops[k].strides[at - 1];
     }
@@ -172,6 +172,8 @@ bool make_plan(const IterationSpace& space, std::span<const Operand> inputs, std
     op.output = output;
     for (int d = 0; d < space.rank; ++d) op.strides[d] = from.strides[d] * op.size;
   }
+  plan.primary = 0;
+  while (!plan.operands[plan.primary].data && plan.primary + 1 < static_cast<int>(outputs.size())) ++plan.primary;
   if (!collapse(space, plan)) return false;
   std::fill_n(plan.step, plan.rank, 1);
 
@@ -202,7 +204,8 @@ bool make_plan(const IterationSpace& space, std::span<const Operand> inputs, std
     op.column = op.strides[plan.rank - 1];
     op.irregular_columns = !regular(plan, columns, op);
     const bool crosses = crossing >= 0 && crossing_dimension(plan, op) == crossing && regular(plan, rows, op);
-    op.access = crosses                             ? Access::Transposed
+    op.access = op.output && !op.data               ? Access::Discard
+                : crosses                           ? Access::Transposed
                 : op.irregular_columns              ? Access::Table
                 : op.native && op.column == op.size ? Access::Direct
                                                     : Access::Strided;

@@ -21,6 +21,7 @@ inline constexpr int64_t kGrain = 32768;      // elements below which more threa
 
 enum class Access : uint8_t {
   Direct,      // the loop works on the caller's memory
+  Discard,     // an output that nobody wants
   Strided,     // one stride for the whole run: converted or gathered into a buffer
   Table,       // several dimensions without a common stride: a table of offsets
   Transposed,  // unit stride along the rows: the whole tile is transposed into a buffer
@@ -40,6 +41,7 @@ struct PlannedOperand {
 struct TilePlan {
   int rank = 0;
   int n_operands = 0;  // outputs first
+  int primary = 0;     // the output that gives the order
   int64_t shape[kMaxRank];
   int64_t step[kMaxRank];  // extent of a tile in each dimension
   int64_t tiles = 0;

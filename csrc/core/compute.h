@@ -1,0 +1,43 @@
+// Choosing the type that a kernel computes in from a plan's element.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "core/element.h"
+#include "core/launch.h"
+
+namespace baracuda {
+
+// Calls f(C()) with float or double: half types compute in float.
+template <class F>
+decltype(auto) with_float_type(Element e, F&& f) {
+  return e == Element::F64 ? f(double()) : f(float());
+}
+
+// The same for every element: int64_t for signed integers, uint64_t for unsigned ones and bool. Stores wrap.
+template <class F>
+decltype(auto) with_compute_type(Element e, F&& f) {
+  if (is_float(e)) return with_float_type(e, f);
+  return kSigned.has(e) ? f(int64_t()) : f(uint64_t());
+}
+
+template <class C>
+inline constexpr Element element_of = Element::F32;
+template <>
+inline constexpr Element element_of<double> = Element::F64;
+template <>
+inline constexpr Element element_of<int64_t> = Element::I64;
+template <>
+inline constexpr Element element_of<uint64_t> = Element::U64;
+
+template <class C>
+C scalar_as(const Scalar& s) {
+  if constexpr (std::is_floating_point_v<C>)
+    return static_cast<C>(s.as_f64());
+  else if constexpr (std::is_signed_v<C>)
+    return s.as_i64();
+  else
+    return s.as_u64();
+}
+
+}  // namespace baracuda

@@ -1,0 +1,93 @@
+// Operands, loops and launches of the binary ops. The ops are spread over cpu_*.cpp to keep compile times short.
+#pragma once
+#include "core/compute.h"
+#include "core/tile.h"
+#include "ops/binary/skus.h"
+
+namespace baracuda::binary {
+
+// The two operands of a launch, given two consecutive tensor parameters of which at most one is absent and then is the
+// first scalar. `next` counts the scalars used.
+template <class C>
+struct Operands {
+  C number = C(0);
+  int next = 0;
+  Operand a, b;
+
+  Operands(const Launch& launch, int first, const IterationSpace& space) {
+    a = one(launch, launch[first], space);
+    b = one(launch, launch[first + 1], space);
+  }
+
+ private:
+  Operand one(const Launch& launch, const TensorView& t, const IterationSpace& space) {
+    if (t.present()) return operand(t, space);
+    number = scalar_as<C>(launch.scalars[next++]);
+    return constant(&number, element_of<C>);
+  }
+};
+
+template <class Op, class C>
+void forward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
+  const C *a = in[0], *b = in[1];
+  C* y = out[0];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = C(Op::f(a[i], b[i]));
+}
+
+template <class Op, class C>
+void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
+  const C *dy = in[0], *a = in[1], *b = in[2];
+  C *da = out[0], *db = out[1];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    Grads<C> g = Op::df(dy[i], a[i], b[i]);
+    da[i] = g.a;
+    db[i] = g.b;
+  }
+}
+
+template <class C>
+Status launch_forward(const Launch& launch, TileLoop<C> loop, const void* params) {
+  IterationSpace space = space_of(launch[2]);
+  Operands<C> operands(launch, 0, space);
+  const Operand in[] = {operands.a, operands.b};
+  const Operand out[] = {operand(launch[2], space)};
+  run_tiles<C>(space, in, out, loop, params);
+  return Status::Ok;
+}
+
+template <class Op>
+Status run_forward(const Launch& launch) {
+  return with_compute_type(launch.element, [&](auto c) {
+    return launch_forward<decltype(c)>(launch, &forward_loop<Op, decltype(c)>, nullptr);
+  });
+}
+
+template <class Op>
+Status run_floats(const Launch& launch) {
+  return with_float_type(launch.element, [&](auto c) {
+    return launch_forward<decltype(c)>(launch, &forward_loop<Op, decltype(c)>, nullptr);
+  });
+}
+
+template <class Op>
+Status run_bits(const Launch& launch) {
+  if (kSigned.has(launch.element)) return launch_forward<int64_t>(launch, &forward_loop<Op, int64_t>, nullptr);
+  return launch_forward<uint64_t>(launch, &forward_loop<Op, uint64_t>, nullptr);
+}
+
+template <class Op>
+Status run_backward(const Launch& launch) {
+  return with_float_type(launch.element, [&](auto c) {
+    using C = decltype(c);
+    IterationSpace space = space_of(launch[0]);
+    Operands<C> operands(launch, 1, space);
+    const Operand in[] = {operand(launch[0], space), operands.a, operands.b};
+    const Operand out[] = {output_operand(launch[3], space), output_operand(launch[4], space)};
+    run_tiles<C>(space, in, out, &backward_loop<Op, C>, nullptr);
+    return Status::Ok;
+  });
+}
+
+}  // namespace baracuda::binary

@@ -1,0 +1,252 @@
+// Functions of two numbers: the value f, and under it the gradients (da, db) for an incoming dy.
+// Integers arrive as int64_t or uint64_t (bool too) and wrap when they are stored.
+#pragma once
+#include "baracuda/math/math.h"
+#include "baracuda/portable.h"
+
+namespace baracuda::binary {
+
+template <class T>
+struct Grads {
+  T a, b;
+};
+
+// Signed overflow wraps; done in unsigned, where that is defined.
+template <class T>
+struct Wrap {
+  BCU_FN T add(T a, T b) { return a + b; }
+  BCU_FN T mul(T a, T b) { return a * b; }
+};
+template <>
+struct Wrap<int64_t> {
+  BCU_FN int64_t add(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
+  BCU_FN int64_t mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+};
+
+// a + alpha b; subtraction is alpha = -1.
+struct AddScaled {
+  template <class T>
+  BCU_FN T f(T a, T b, T alpha) {
+    return Wrap<T>::add(a, Wrap<T>::mul(alpha, b));
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T alpha) {
+    return {dy, alpha * dy};
+  }
+};
+
+struct Mul {
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return Wrap<T>::mul(a, b);
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    return {dy * b, dy * a};
+  }
+};
+
+struct Div {
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return a / b;
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    return {dy / b, -dy * ((a / b) / b)};
+  }
+};
+
+struct Pow {
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return math::pow(a, b);
+  }
+  BCU_FN uint64_t f(uint64_t a, uint64_t b) {
+    uint64_t y = 1;
+    for (; b; b >>= 1, a *= a) y *= b & 1 ? a : 1;
+    return y;
+  }
+  BCU_FN int64_t f(int64_t a, int64_t b) {  // a negative exponent leaves 0, unless the base is 1 or -1
+    if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+    return int64_t(f(uint64_t(a), uint64_t(b)));
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    T da = b == T(0) ? T(0) : dy * (b * math::pow(a, b - T(1)));
+    T db = a == T(0) && b >= T(0) ? T(0) : dy * (math::pow(a, b) * math::log(a));
+    return {da, db};
+  }
+};
+
+struct Maximum {  // NaN wins; a tie halves the gradient
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return a != a ? a : b != b ? b : a < b ? b : a;
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    T share = a == b ? T(0.5) * dy : dy;
+    return {a < b ? T(0) : share, a > b ? T(0) : share};
+  }
+};
+
+struct Minimum {
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return a != a ? a : b != b ? b : b < a ? b : a;
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    T share = a == b ? T(0.5) * dy : dy;
+    return {a > b ? T(0) : share, a < b ? T(0) : share};
+  }
+};
+
+// The exact remainder with the sign of x, by long division of the significands.
+template <class T>
+BCU_FN T exact_fmod(T x, T y) {
+  using Traits = math::FloatTraits<T>;
+  using Uint = typename Traits::Uint;
+  constexpr int kBits = Traits::kMantissaBits;
+  const Uint hidden = Uint(1) << kBits, infinity = math::bit_cast<Uint>(math::infinity<T>());
+  Uint ix = math::bit_cast<Uint>(math::fabs(x)), iy = math::bit_cast<Uint>(math::fabs(y));
+  if (iy == 0 || iy > infinity || ix >= infinity) return math::quiet_nan<T>();
+  if (ix < iy) return x;
+  int ex = int(ix >> kBits), ey = int(iy >> kBits);
+  uint64_t mx = ex ? (ix & (hidden - 1)) | hidden : ix, my = ey ? (iy & (hidden - 1)) | hidden : iy;
+  ex = ex ? ex : 1;
+  ey = ey ? ey : 1;
+  mx %= my;
+  for (int left = ex - ey; left > 0 && mx;) {
+    int shift = left < 63 - kBits ? left : 63 - kBits;
+    mx = (mx << shift) % my;
+    left -= shift;
+  }
+  return math::copysign(math::detail::scale_pow2(T(mx), typename Traits::Int(ey - Traits::kBias - kBits)), x);
+}
+
+// Integer division by zero is found by the loops, which pass a divisor of 1 instead.
+struct Fmod {  // the sign of a
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return exact_fmod(a, b);
+  }
+  BCU_FN int64_t f(int64_t a, int64_t b) { return b == -1 ? 0 : a % b; }
+  BCU_FN uint64_t f(uint64_t a, uint64_t b) { return a % b; }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    return {dy, -dy * math::rint((a - exact_fmod(a, b)) / b)};
+  }
+};
+
+struct Remainder {  // the sign of b, as Python's %
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    T r = exact_fmod(a, b);
+    return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+  }
+  BCU_FN int64_t f(int64_t a, int64_t b) {
+    int64_t r = Fmod::f(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  }
+  BCU_FN uint64_t f(uint64_t a, uint64_t b) { return a % b; }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    T r = exact_fmod(a, b), q = math::rint((a - r) / b);
+    return {dy, -dy * (r != T(0) && (r < T(0)) != (b < T(0)) ? q - T(1) : q)};
+  }
+};
+
+struct FloorDivide {
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    if (b == T(0)) return a / b;
+    T r = exact_fmod(a, b), q = (a - r) / b;
+    if (r != T(0) && (r < T(0)) != (b < T(0))) q -= T(1);
+    return q == T(0) ? math::copysign(q, a / b) : math::rint(q);
+  }
+  BCU_FN int64_t f(int64_t a, int64_t b) {
+    if (b == -1) return int64_t(0 - uint64_t(a));
+    int64_t q = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+  }
+  BCU_FN uint64_t f(uint64_t a, uint64_t b) { return a / b; }
+};
+
+struct Eq {
+  template <class T>
+  BCU_FN bool f(T a, T b) {
+    return a == b;
+  }
+};
+struct Ne {
+  template <class T>
+  BCU_FN bool f(T a, T b) {
+    return a != b;
+  }
+};
+struct Lt {
+  template <class T>
+  BCU_FN bool f(T a, T b) {
+    return a < b;
+  }
+};
+struct Le {
+  template <class T>
+  BCU_FN bool f(T a, T b) {
+    return a <= b;
+  }
+};
+struct Gt {
+  template <class T>
+  BCU_FN bool f(T a, T b) {
+    return a > b;
+  }
+};
+struct Ge {
+  template <class T>
+  BCU_FN bool f(T a, T b) {
+    return a >= b;
+  }
+};
+
+struct LogicalAnd {
+  template <class T>
+  BCU_FN bool f(T a, T b) {
+    return (a != T(0)) & (b != T(0));
+  }
+};
+struct LogicalOr {
+  template <class T>
+  BCU_FN bool f(T a, T b) {
+    return (a != T(0)) | (b != T(0));
+  }
+};
+struct LogicalXor {
+  template <class T>
+  BCU_FN bool f(T a, T b) {
+    return (a != T(0)) != (b != T(0));
+  }
+};
+
+struct BitwiseAnd {
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return a & b;
+  }
+};
+struct BitwiseOr {
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return a | b;
+  }
+};
+struct BitwiseXor {
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return a ^ b;
+  }
+};
+
+}  // namespace baracuda::binary
