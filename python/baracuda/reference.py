@@ -62,7 +62,7 @@ class Expected:
     """An output in float64 with what its error bound needs.
 
     Attributes:
-        value: The result; integers for integer outputs.
+        value: The result; integers for integer outputs, extended precision (np.longdouble) where f64 must be held to an ulp.
         magnitude: sum |terms|, for bounds of kind "sum"; |value| by default.
         terms: K, the number of terms that are summed.
     """
@@ -117,12 +117,14 @@ def tolerance(guarantee: PrecisionGuarantee, element: Element, stored: Element, 
         stored: The output's own element, to which the result is rounded once more.
         expected: The reference.
     """
-    value = np.asarray(expected.value, np.float64)
+    with np.errstate(over="ignore"):
+        value = np.asarray(expected.value, np.float64)
     compute = element.compute if element.is_float else Element.F64
     finest = stored if stored.is_half else compute
     rounding = 0.5 * ulp(value, stored) if stored.is_float and finest != compute else np.zeros_like(value)
     if guarantee.bound == "exact":
-        return rounding
+        # The reference itself is rounded, which matters where the result lies half-way between two numbers.
+        return 0.5 * (1 + 2.0**-8) * ulp(value, stored) if stored.is_float else np.zeros_like(value)
     if guarantee.bound == "ulp":
         return guarantee.c * ulp(value, compute) + rounding
     magnitude = np.abs(value) if expected.magnitude is None else np.asarray(expected.magnitude, np.float64)
@@ -143,7 +145,7 @@ def worst(actual: Array, expected: Expected, guarantee: PrecisionGuarantee, elem
         wrong = got != value
         where = np.argwhere(wrong)
         return (float("inf"), f"at {where[0].tolist()}: {got[tuple(where[0])]}, want {value[tuple(where[0])]}") if len(where) else (0.0, "")
-    value = value.astype(np.float64)
+    value = value if value.dtype == np.longdouble else value.astype(np.float64)
     allowed = tolerance(guarantee, element, stored, expected)
     with np.errstate(all="ignore"):
         error = np.abs(got - value)

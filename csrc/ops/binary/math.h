@@ -136,25 +136,8 @@ struct Fmod {  // the sign of a
   BCU_FN uint64_t f(uint64_t a, uint64_t b) { return a % b; }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
-    return {dy, -dy * math::rint((a - exact_fmod(a, b)) / b)};
-  }
-};
-
-struct Remainder {  // the sign of b, as Python's %
-  template <class T>
-  BCU_FN T f(T a, T b) {
-    T r = exact_fmod(a, b);
-    return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
-  }
-  BCU_FN int64_t f(int64_t a, int64_t b) {
-    int64_t r = Fmod::f(a, b);
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-  }
-  BCU_FN uint64_t f(uint64_t a, uint64_t b) { return a % b; }
-  template <class T>
-  BCU_FN Grads<T> df(T dy, T a, T b) {
-    T r = exact_fmod(a, b), q = math::rint((a - r) / b);
-    return {dy, -dy * (r != T(0) && (r < T(0)) != (b < T(0)) ? q - T(1) : q)};
+    T quotient = b == T(0) ? a / b : math::rint((a - exact_fmod(a, b)) / b);
+    return {dy, -dy * quotient};
   }
 };
 
@@ -172,6 +155,23 @@ struct FloorDivide {
     return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
   }
   BCU_FN uint64_t f(uint64_t a, uint64_t b) { return a / b; }
+};
+
+struct Remainder {  // the sign of b, as Python's %
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    T r = exact_fmod(a, b);
+    return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+  }
+  BCU_FN int64_t f(int64_t a, int64_t b) {
+    int64_t r = Fmod::f(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  }
+  BCU_FN uint64_t f(uint64_t a, uint64_t b) { return a % b; }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    return {dy, -dy * FloorDivide::f(a, b)};
+  }
 };
 
 struct Eq {

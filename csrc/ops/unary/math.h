@@ -52,7 +52,7 @@ struct Abs : RealOp {
   BCU_FN uint64_t f(uint64_t x) { return x; }
   template <class T>
   BCU_FN T df(T dy, T x) {
-    return x == T(0) ? T(0) : x < T(0) ? -dy : dy;
+    return x > T(0) ? dy : x < T(0) ? -dy : T(0);
   }
 };
 
@@ -206,7 +206,7 @@ struct Log2 : FloatOp {
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
-    return dy / (x * T(0.69314718055994530942));
+    return dy / x * T(1.44269504088896340736);
   }
 };
 
@@ -217,7 +217,7 @@ struct Log10 : FloatOp {
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
-    return dy / (x * T(2.30258509299404568402));
+    return dy / x * T(0.43429448190325182765);
   }
 };
 
@@ -331,10 +331,11 @@ struct Sigmoid : FloatOp {
   }
 };
 
-struct Silu : FloatOp {
+struct Silu : FloatOp {  // x e e / (1 + e e) with e = exp(x / 2) for x < 0, so that the tail underflows once
   template <class T>
   BCU_FN T f(T x) {
-    return x * math::sigmoid(x);
+    T e = math::exp(T(-0.5) * math::fabs(x)), q = T(1) / (T(1) + e * e);
+    return x < T(0) ? (x * e) * e * q : x * q;
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
@@ -342,6 +343,12 @@ struct Silu : FloatOp {
     return dy * (s + x * s * math::sigmoid(-x));
   }
 };
+
+// Past 64 the slopes below have reached their limits, and products of infinity and zero are avoided.
+template <class T>
+BCU_FN T within_64(T x) {
+  return math::at_least(math::at_most(x, T(64)), T(-64));
+}
 
 struct Gelu : FloatOp {  // x Phi(x), Phi by erfc so that the tail does not cancel
   template <class T>
@@ -354,6 +361,7 @@ struct Gelu : FloatOp {  // x Phi(x), Phi by erfc so that the tail does not canc
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
+    x = within_64(x);
     return dy * (cdf(x) + x * T(0.39894228040143267794) * math::exp(T(-0.5) * x * x));
   }
 };
@@ -365,6 +373,7 @@ struct GeluTanh : FloatOp {  // x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
+    x = within_64(x);
     T z = twice_u(x), s = math::sigmoid(z);
     T slope = T(1.59576912160573071176) * (T(1) + T(0.134145) * x * x);
     return dy * (s + x * s * math::sigmoid(-z) * slope);

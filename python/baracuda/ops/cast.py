@@ -1,0 +1,58 @@
+"""Element conversion. Kernels in csrc/ops/cast, reference in cast_ref.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baracuda.dims import Shape
+from baracuda.elements import Element
+from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
+from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+
+
+@descriptor(family="cast", op="cast")
+class CastDescriptor(Descriptor):
+    """y = x in another element: floats round to nearest even once, float to integer truncates, integers wrap, bool is x != 0.
+
+    NaN stays NaN. A float that the integer element cannot hold, and NaN, give an unspecified integer, as in torch.
+
+    Args:
+        shape: Shape of x and y, rank 0-8.
+        input_element: Element of x: bool, any integer, f16, bf16, f32 or f64.
+        output_element: Element of y, from the same list.
+    """
+
+    shape: Shape
+    input_element: Element
+    output_element: Element
+
+    def signature(self) -> Signature:
+        return Signature(tensor("x", self.shape, self.input_element), output("y", self.shape, self.output_element))
+
+    def primary_element(self) -> Element:
+        return self.input_element
+
+    def aux_element(self) -> Element:
+        return self.output_element
+
+
+OPS = (
+    Op(
+        "cast",
+        CastDescriptor,
+        NotDifferentiable("a change of storage; the gradient is cast back"),
+        "y = x in another element",
+    ),
+)
+
+
+@function(tensors="input")
+def cast(call: Call, input: Arg, dtype: Any, *, out: Arg | None = None) -> Recipe:
+    """`input` in another element, as torch.Tensor.to(dtype); `dtype` is an element name or any framework's dtype."""
+    return call(CastDescriptor(input.shape, input.element, Element.coerce(dtype, "cast: dtype")), x=input)
+
+
+@cast.vjp
+def _cast_vjp(input: Any, dtype: Any) -> tuple[Any, Any]:
+    before = input.dtype
+    return cast(input, dtype), lambda dy: cast(dy, before)

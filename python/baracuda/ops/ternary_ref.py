@@ -1,0 +1,127 @@
+"""Reference of where and clamp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from baracuda.elements import Element
+from baracuda.ops.ternary import ClampBackwardDescriptor, ClampDescriptor, WhereBackwardDescriptor, WhereDescriptor
+from baracuda.reference import Array, Case, Expected
+
+Shape = tuple[int, ...]
+WHERE_SHAPES: list[tuple[Shape, Shape | None, Shape | None]] = [
+    ((), (), ()), ((5, 1), (1, 70), (5, 70)), ((3,), (4, 3), None), ((4, 3), None, (3,)), ((0, 2), (1, 2), ()), ((1300,), (1300,), (1,)),
+    ((2, 1, 3, 1, 2, 1, 2, 4), (1, 2, 1, 2, 1, 2, 1, 4), (2, 1, 1, 1, 1, 1, 1, 1)),
+]  # fmt: skip
+CLAMP_SHAPES: list[Shape] = [(), (0,), (7,), (33, 70), (2, 3, 1, 2, 2, 1, 3, 2), (1300,)]
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 1.5, -1.5, np.inf, -np.inf, np.nan])
+
+
+def _values(element: Element, shape: Shape, rng: np.random.Generator) -> Array:
+    if element is Element.BOOL:
+        return rng.integers(0, 2, shape).astype(bool)
+    if element.is_integer:
+        return rng.integers(max(np.iinfo(element.numpy).min, -9), 100, shape)
+    return rng.normal(0, 2, shape)
+
+
+def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    """Broadcasting, numbers in place of tensors, one bound or two, crossed bounds, special values."""
+    if op == "where":
+        for condition, a, b in WHERE_SHAPES:
+            yield _where(direction, element, condition, a, b, rng)
+        if direction == "forward":
+            yield _where(direction, element, (3, 4), None, None, rng)
+            yield _where(direction, element, (9,), (9,), (), rng, Element.BOOL)
+        return
+    for shape in CLAMP_SHAPES:
+        for low, high in ((True, True), (True, False), (False, True)):
+            yield _clamp(direction, element, _values(element, shape, rng), low, high, rng)
+    if element.is_float:
+        for numbers in (
+            {"min": -1.0, "max": 1.0},
+            {"min": 1.0, "max": -1.0},
+            {"min": np.nan, "max": 1.0},
+            {"min": -np.inf, "max": np.inf},
+        ):
+            case = _clamp(direction, element, SPECIAL, True, True, rng)
+            case.scalars.update(numbers)
+            case.note, case.exact_gradient = "special values", False
+            yield case
+
+
+def _where(
+    direction: str,
+    element: Element,
+    condition: Shape,
+    a: Shape | None,
+    b: Shape | None,
+    rng: np.random.Generator,
+    a_element: Element | None = None,
+) -> Case:
+    desc: WhereDescriptor | WhereBackwardDescriptor
+    if direction == "backward":
+        desc = WhereBackwardDescriptor(condition, a, b, element)
+    else:
+        desc = WhereDescriptor(condition, a, b, element, a_element if a_element is not element else None)
+    signature = desc.signature()
+    scalars = {
+        s.name: float(_values(element, (), rng)) if s.kind == "float" else int(_values(element, (), rng))
+        for s in signature.scalars
+    }
+    return Case(desc, {p.name: _values(p.element, p.shape, rng) for p in signature.inputs}, scalars)
+
+
+def _clamp(direction: str, element: Element, x: Array, low: bool, high: bool, rng: np.random.Generator) -> Case:
+    bounds: dict[str, float | int] = {"min": -1.25, "max": 1.5} if element.is_float else {"min": 3, "max": 50}
+    numbers = {n: v for n, v in bounds.items() if (n == "min" and low) or (n == "max" and high)}
+    if direction == "forward":
+        return Case(ClampDescriptor(x.shape, element, low, high), {"x": x}, numbers)
+    return Case(ClampBackwardDescriptor(x.shape, element, low, high), {"dy": rng.normal(size=x.shape), "x": x}, numbers)
+
+
+def reference(case: Case) -> dict[str, Expected]:
+    """Outputs in the elements' own numbers: nothing is rounded here."""
+    desc, t = case.descriptor, case.tensors
+    if isinstance(desc, WhereDescriptor):
+        a, b = (np.asarray(t[n] if n in t else _number(case, desc.element, f"{n}_number")) for n in ("a", "b"))
+        y = np.broadcast_to(np.where(t["condition"], a, b), desc.full_shape())
+        return {"y": Expected(y if desc.element.is_float else y.astype(desc.element.numpy))}
+    if isinstance(desc, WhereBackwardDescriptor):
+        dy, full = t["dy"], desc.full_shape()
+        condition = np.broadcast_to(t["condition"], full)
+        found = {"da": Expected(np.where(condition, dy, 0)), "db": Expected(np.where(condition, 0, dy))}
+        return {n: e for n, e in found.items() if desc.signature()[n].present}
+    assert isinstance(desc, (ClampDescriptor, ClampBackwardDescriptor))
+    x = t["x"]
+    low, high = (_number(case, desc.element, n) if n in case.scalars else None for n in ("min", "max"))
+    if isinstance(desc, ClampBackwardDescriptor):
+        inside = (np.ones(x.shape, bool) if low is None else x >= low) & (True if high is None else x <= high)
+        return {"dx": Expected(np.where(inside, t["dy"], 0))}
+    y = x if low is None else np.maximum(x, low)
+    y = y if high is None else np.minimum(y, high)
+    return {"y": Expected(y if desc.element.is_float else np.asarray(y).astype(desc.element.numpy))}
+
+
+def _number(case: Case, element: Element, name: str) -> float | int:
+    """A number as the kernel's compute type holds it."""
+    value = case.scalars[name]
+    return float(np.float32(value)) if element.compute is Element.F32 else value
+
+
+def forward_of(case: Case) -> Case:
+    """The forward case of a backward one."""
+    d = case.descriptor
+    if isinstance(d, WhereBackwardDescriptor):
+        tensors = {"condition": case.tensors["condition"]} | {
+            n: np.ones(s) for n, s in (("a", d.a_shape), ("b", d.b_shape)) if s is not None
+        }
+        return Case(
+            WhereDescriptor(d.condition_shape, d.a_shape, d.b_shape, Element.F64),
+            tensors,
+            {"a_number": 1.0, "b_number": 1.0},
+        )
+    assert isinstance(d, ClampBackwardDescriptor)
+    return Case(ClampDescriptor(d.shape, Element.F64, d.has_min, d.has_max), {"x": case.tensors["x"]}, case.scalars)
