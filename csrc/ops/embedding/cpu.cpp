@@ -1,5 +1,6 @@
 // Embedding on the CPU. Forward copies rows as bytes. Backward sorts the occurrences of ids, stable, and sums each
 // weight row's gradients in the order of their positions, so that threads do not change a bit.
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/family.h"
@@ -11,7 +12,8 @@ namespace baracuda::embedding {
 namespace {
 
 constexpr int64_t kWork = 32768;  // elements that make a chunk worth handing out
-constexpr int64_t kBlock = 512;   // columns summed together
+constexpr int64_t kBlock = 1024;  // columns summed together
+constexpr int64_t kWidth = 2048;  // columns of a row that one thread sums; shorter stretches defeat the prefetcher
 constexpr int64_t kIds = 256;     // ids read together
 
 // Hands f(position, id) every id in order; false, with the failure noted, at the first one outside [0, rows).
@@ -170,26 +172,57 @@ void add_row(BlockSum<T>& sums, Element element, const char* x, int64_t stride, 
   sums.add(buffer, n);
 }
 
-// Weight rows whose first occurrence lies in [begin, end) of the sorted list, columns [column, column + n).
+// A row whose id occurs once: x itself, or out + x in the compute type, which rounds no more than the sums do.
 template <class T>
-void sum_rows(const TensorView& dy, const TensorView& dweight, const EmbeddingBackwardAttrs& attrs,
-              const Occurrence* sorted, int64_t total, int64_t begin, int64_t end, int64_t column, int64_t n) {
-  const Rows source(dy), target(dweight);
-  const int64_t size = size_of(dy.element);
+void single_row(Element element, bool accumulate, char* out, int64_t out_stride, const char* x, int64_t x_stride,
+                int64_t n) {
+  if (!accumulate) return copy_row(size_of(element), out, out_stride, x, x_stride, n);
+  if (out_stride == 1 && x_stride == 1 && size_of(element) == static_cast<int64_t>(sizeof(T))) {
+    T* o = reinterpret_cast<T*>(out);
+    const T* in = reinterpret_cast<const T*>(x);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) o[j] += in[j];
+    return;
+  }
+  alignas(64) T sum[kBlock];
+  alignas(64) T term[kBlock];
+  load<T>(element, out, out_stride, sum, n);
+  load<T>(element, x, x_stride, term, n);
+  for (int64_t j = 0; j < n; ++j) sum[j] += term[j];
+  store<T>(element, out, out_stride, sum, n);
+}
+
+// One weight row, columns [column, column + n) of it, from its occurrences [first, last) of the sorted list.
+template <class T>
+void sum_row(const Rows& source, const Rows& target, Element element, bool accumulate, const Occurrence* first,
+             const Occurrence* last, int64_t column, int64_t n) {
+  const int64_t size = size_of(element);
+  char* out = target.at(first->id) + column * target.stride * size;
+  auto term = [&](const Occurrence* o) { return source.at(o->position) + column * source.stride * size; };
+  if (last - first == 1) return single_row<T>(element, accumulate, out, target.stride, term(first), source.stride, n);
   BlockSum<T> sums;
   alignas(64) T buffer[kBlock];
+  sums.start(n);
+  if (accumulate) add_row(sums, element, out, target.stride, n, buffer);
+  for (const Occurrence* o = first; o < last; ++o) add_row(sums, element, term(o), source.stride, n, buffer);
+  store<double>(element, out, target.stride, sums.result(), n);
+}
+
+// Weight rows whose first occurrence lies in [begin, end) of the sorted list, columns [column, column_end).
+template <class T>
+void sum_rows(const TensorView& dy, const TensorView& dweight, bool accumulate, const Occurrence* sorted, int64_t total,
+              int64_t begin, int64_t end, int64_t column, int64_t column_end) {
+  const Rows source(dy), target(dweight);
   int64_t i = begin;
   while (i > 0 && i < end && sorted[i].id == sorted[i - 1].id) ++i;
   while (i < end) {
-    const int64_t id = sorted[i].id;
-    char* out = target.at(id) + column * target.stride * size;
-    sums.start(n);
-    if (attrs.accumulate) add_row(sums, dweight.element, out, target.stride, n, buffer);
-    for (; i < total && sorted[i].id == id; ++i) {
-      add_row(sums, dy.element, source.at(sorted[i].position) + column * source.stride * size, source.stride, n,
-              buffer);
+    int64_t next = i + 1;
+    while (next < total && sorted[next].id == sorted[i].id) ++next;
+    for (int64_t c = column; c < column_end; c += kBlock) {
+      const int64_t n = column_end - c < kBlock ? column_end - c : kBlock;
+      sum_row<T>(source, target, dy.element, accumulate, sorted + i, sorted + next, c, n);
     }
-    store<double>(dweight.element, out, target.stride, sums.result(), n);
+    i = next;
   }
 }
 
@@ -221,14 +254,14 @@ Status backward(const Launch& launch) {
   if (!attrs.accumulate) fill_zero(dweight);
   if (columns == 0 || kept == 0) return Status::Ok;
   const Occurrence* sorted = sort_by_id(occurrences, occurrences + n, kept, rows);
-  const int64_t blocks = (columns + kBlock - 1) / kBlock, width = columns < kBlock ? columns : kBlock;
-  const int64_t per_part = rows_per_chunk(width) / 2 + 1, parts = (kept + per_part - 1) / per_part;
-  parallel_for(parts * blocks, 1, [&](int64_t first, int64_t last) {
+  const int64_t stripes = (columns + kWidth - 1) / kWidth;
+  const int64_t per_part = rows_per_chunk(columns < kWidth ? columns : kWidth),
+                parts = (kept + per_part - 1) / per_part;
+  parallel_for(parts * stripes, 1, [&](int64_t first, int64_t last) {
     for (int64_t k = first; k < last; ++k) {
-      const int64_t begin = k / blocks * per_part, column = k % blocks * kBlock;
-      const int64_t end = begin + per_part < kept ? begin + per_part : kept;
-      sum_rows<T>(dy, dweight, attrs, sorted, kept, begin, end, column,
-                  columns - column < kBlock ? columns - column : kBlock);
+      const int64_t begin = k / stripes * per_part, column = k % stripes * kWidth;
+      sum_rows<T>(dy, dweight, attrs.accumulate != 0, sorted, kept, begin, std::min(begin + per_part, kept), column,
+                  std::min(column + kWidth, columns));
     }
   });
   return Status::Ok;
