@@ -136,7 +136,7 @@ def test_overlap_is_found_in_a_long_list_and_neighbours_are_not_overlap() -> Non
     made = bc.plan(bc.AdamWDescriptor(tuple(shapes)))
     made.run(*parts, lr=1e-3, step=1)
     parts[2][17] = parts[1][250]
-    with pytest.raises(bc.InvalidProblemError, match="overlap|same memory"):
+    with pytest.raises(bc.InvalidProblemError, match="memory"):
         made.run(*parts, lr=1e-3, step=1)
     parts[2][17] = arena.reshape(-1)[8 * rows[5] + 3 :][:8]
     with pytest.raises(bc.InvalidProblemError, match="overlap"):

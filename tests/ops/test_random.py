@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import baracuda as bc
 import baracuda.functional as F
 from baracuda.ops.random_ref import philox, words
 
+ROOT = Path(__file__).resolve().parents[2]
 # Random123, kat_vectors, "philox4x32 10": counter, key, result.
 KNOWN = [
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
@@ -38,8 +42,19 @@ def test_reference_gives_the_published_vectors(
     assert tuple(int(w) for w in philox(tuple(np.array(c) for c in counter), key)) == result
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_portable_functor_gives_the_published_vectors(tmp_path: Path) -> None:
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'csrc'}", f"-I{ROOT / 'include'}"]
+    program = tmp_path / "philox"
+    subprocess.run(["g++", *flags, str(ROOT / "tests" / "native" / "philox_test.cpp"), "-o", str(program)], check=True)
+    for counter, key, result in KNOWN:
+        words_in = [f"{w:x}" for w in (*counter, *key)]
+        done = subprocess.run([str(program), *words_in], check=True, capture_output=True, text=True)
+        assert done.stdout.split() == [f"{w:08x}" for w in result]
+
+
 def test_kernel_gives_the_published_vector() -> None:
-    """The counter's upper half is always 0 here, so of the three vectors only the first can be asked of the kernel."""
+    """A draw's counter has 0 in its upper half, so of the three vectors only the first can be asked of the kernel."""
     want = np.array(KNOWN[0][2], np.uint32)
     np.testing.assert_array_equal(
         draw("uniform", (4,), 0.0, 1.0, 0), (want >> 8).astype(np.float32) * np.float32(2**-24)
@@ -112,9 +127,14 @@ def test_statistics(element: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "a", "b", "name"),
-    [("uniform", 1.0, 0.0, "high"), ("uniform", np.nan, 1.0, "low"), ("uniform", -3e38, 3e38, "high"), ("normal", 0.0, -1.0, "std"),
-     ("normal", np.inf, 1.0, "mean")],
-)  # fmt: skip
+    [
+        ("uniform", 1.0, 0.0, "high"),
+        ("uniform", np.nan, 1.0, "low"),
+        ("uniform", -3e38, 3e38, "high"),
+        ("normal", 0.0, -1.0, "std"),
+        ("normal", np.inf, 1.0, "mean"),
+    ],
+)
 def test_bad_scalar_changes_nothing(kind: str, a: float, b: float, name: str) -> None:
     y = np.full(10, 7, np.float32)
     with pytest.raises(bc.InvalidProblemError, match=name):
