@@ -187,7 +187,7 @@ MPMATH = {
     "exp": mp.exp, "exp2": lambda x: mp.power(2, x), "expm1": mp.expm1, "log": mp.log, "log2": lambda x: mp.log(x, 2),
     "log10": mp.log10, "log1p": mp.log1p, "sin": mp.sin, "cos": mp.cos, "tan": mp.tan, "sinh": mp.sinh, "cosh": mp.cosh,
     "tanh": mp.tanh, "asin": mp.asin, "acos": mp.acos, "atan": mp.atan, "erf": mp.erf, "erfc": mp.erfc,
-    "sigmoid": _sigmoid, "rsqrt": lambda x: 1 / mp.sqrt(x), "pow": mp.power,
+    "sigmoid": _sigmoid, "silu": lambda x: x * _sigmoid(x), "rsqrt": lambda x: 1 / mp.sqrt(x), "pow": mp.power,
 }  # fmt: skip
 
 

@@ -40,6 +40,7 @@ UNARY(atan)
 UNARY(erf)
 UNARY(erfc)
 UNARY(sigmoid)
+UNARY(silu)
 UNARY(rsqrt)
 BINARY(pow)
 #endif

@@ -8,6 +8,11 @@ static T sigmoid(T v) {
 }
 
 template <class T>
+static T silu(T v) {
+  return v * sigmoid(v);
+}
+
+template <class T>
 static T rsqrt(T v) {
   return 1 / std::sqrt(v);
 }
@@ -37,6 +42,7 @@ UNARY(atan, std::atan)
 UNARY(erf, std::erf)
 UNARY(erfc, std::erfc)
 UNARY(sigmoid, sigmoid)
+UNARY(silu, silu)
 UNARY(rsqrt, rsqrt)
 
 extern "C" void pow_f64(const double* a, const double* b, double* y, long n) {

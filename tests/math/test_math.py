@@ -107,7 +107,7 @@ def test_error_bound_exhaustive(probes: dict[str, harness.Probe], reference: har
 # Where the results are finite; magnitudes are spread over the exponents down to 2^-70.
 DOMAIN = {
     "exp": (-745.0, 709.7), "exp2": (-1074.0, 1023.9), "expm1": (-50.0, 709.7), "sinh": (-710.4, 710.4),
-    "cosh": (-710.4, 710.4), "sigmoid": (-745.0, 50.0), "erfc": (-6.0, 27.2), "erf": (-7.0, 7.0), "tanh": (-22.0, 22.0),
+    "cosh": (-710.4, 710.4), "sigmoid": (-745.0, 50.0), "silu": (-750.0, 1.7e308), "erfc": (-6.0, 27.2), "erf": (-7.0, 7.0), "tanh": (-22.0, 22.0),
     "asin": (-1.0, 1.0), "acos": (-1.0, 1.0), "log": (0.0, 1.7e308), "log2": (0.0, 1.7e308), "log10": (0.0, 1.7e308),
     "log1p": (-0.999999, 1.7e308), "rsqrt": (0.0, 1.7e308), "pow": (0.0, 1.7e308),
 }  # fmt: skip
@@ -176,6 +176,7 @@ SPECIAL: dict[str, list[tuple[float, ...]]] = {
     "erf": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (30.0, 1.0)],
     "erfc": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (NAN, NAN), (30.0, 0.0), (-30.0, 2.0)],
     "sigmoid": [(0.0, 0.5), (-0.0, 0.5), (INF, 1.0), (-INF, 0.0), (NAN, NAN), (-1e4, 0.0), (1e4, 1.0)],
+    "silu": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, NAN), (NAN, NAN), (-1e4, -0.0), (1e4, 1e4)],
     "rsqrt": [(0.0, INF), (-0.0, -INF), (4.0, 0.5), (INF, 0.0), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
     # C99 annex F.9.4.4, and exact powers
     "pow": [

@@ -20,9 +20,9 @@ void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   C *da = out[0], *db = out[1];
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    C d = dy[i], gate = b[i];
-    C to_gate = d * a[i] * Gate::dg(gate);
-    da[i] = d * Gate::g(gate);
+    Slope<C> gate = Gate::slope(b[i]);
+    C d = dy[i], to_gate = d * a[i] * gate.slope;
+    da[i] = d * gate.value;
     db[i] = to_gate;
   }
 }

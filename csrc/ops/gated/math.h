@@ -5,14 +5,21 @@
 
 namespace baracuda::gated {
 
+// g(b) and g'(b).
+template <class T>
+struct Slope {
+  T value, slope;
+};
+
 struct Glu {  // sigmoid(b)
   template <class T>
   BCU_FN T g(T b) {
     return math::sigmoid(b);
   }
   template <class T>
-  BCU_FN T dg(T b) {
-    return math::sigmoid(b) * math::sigmoid(-b);
+  BCU_FN Slope<T> slope(T b) {
+    T s = math::sigmoid(b);
+    return {s, s * math::sigmoid(-b)};
   }
 };
 
@@ -22,36 +29,38 @@ struct ReGlu {  // max(b, 0), NaN kept
     return b <= T(0) ? T(0) : b;
   }
   template <class T>
-  BCU_FN T dg(T b) {
-    return b <= T(0) ? T(0) : T(1);
+  BCU_FN Slope<T> slope(T b) {
+    return {g(b), b <= T(0) ? T(0) : T(1)};
   }
 };
 
-struct SwiGlu {  // b * sigmoid(b), as (b * e) * e / (1 + e * e) with e = exp(b / 2) so that the tail underflows once
+struct SwiGlu {  // b * sigmoid(b)
   template <class T>
   BCU_FN T g(T b) {
-    T e = math::exp(T(-0.5) * (b < T(0) ? -b : b));
-    T q = T(1) / (T(1) + e * e);
-    return b < T(0) ? (b * e) * e * q : b * q;
+    return math::silu(b);
   }
+  // With e = exp(-|b|): sigmoid(|b|) = 1 / (1 + e), sigmoid(-|b|) = e / (1 + e); g' = s (1 + b (1 - s)).
   template <class T>
-  BCU_FN T dg(T b) {
-    return math::sigmoid(b) + g(b) * math::sigmoid(-b);
+  BCU_FN Slope<T> slope(T b) {
+    T h = math::detail::exp_half_negative(b), e = h * h, q = T(1) / (T(1) + e);
+    T s = b < T(0) ? e * q : q, rest = b < T(0) ? q : e * q;
+    return {math::detail::silu_of(b, h, q), s + s * (b * rest)};
   }
 };
 
 struct GeGlu {  // b * Phi(b), Phi by erfc so that the tail does not cancel
   template <class T>
-  BCU_FN T phi_cdf(T b) {
+  BCU_FN T cdf(T b) {
     return T(0.5) * math::erfc(b * T(-0.70710678118654752440));
   }
   template <class T>
   BCU_FN T g(T b) {
-    return b * phi_cdf(b);
+    return b * cdf(b);
   }
   template <class T>
-  BCU_FN T dg(T b) {
-    return phi_cdf(b) + b * T(0.39894228040143267794) * math::exp(T(-0.5) * b * b);
+  BCU_FN Slope<T> slope(T b) {
+    T phi = cdf(b);
+    return {b * phi, phi + b * T(0.39894228040143267794) * math::exp(T(-0.5) * b * b)};
   }
 };
 
