@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from baracuda import _core, _index
 from baracuda import errors as errors
 from baracuda.autograd import vjp
-from baracuda.capability import Capability, Device, capabilities, devices
+from baracuda.capability import Capability, Device, capabilities, devices, synchronize
 from baracuda.dims import Dim
 from baracuda.elements import Element
 from baracuda.errors import (
@@ -42,7 +42,7 @@ __all__ = [
     "MemoryLimitError", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Refusal", "Support",
     "Tensor", "TensorSpec", "UnsupportedError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
     "devices", "empty", "errors", "from_dlpack", "from_pointer", "functional", "get_num_threads", "manual_seed", "plan",
-    "set_num_threads", "vjp", "zeros",
+    "set_num_threads", "synchronize", "vjp", "zeros",
 ]  # fmt: skip
 
 _core.set_bundled_thread_runtime(str(Path(__file__).parent / "lib" / "fallback" / "libgomp.so.1"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
 from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError, Refusal
+from baracuda.errors import BackendUnavailableError, InvalidProblemError, Refusal
 from baracuda.plan import KernelSku, PlanPreference, Support, make_sku, rows
 
 if TYPE_CHECKING:
@@ -116,6 +116,27 @@ class Device:
     name: str
     usable: bool
     description: str
+
+    def check(self) -> None:
+        """Raises what the device has found since the last check; a cpu reports each error where it happens.
+
+        Raises:
+            BackendUnavailableError: The device cannot be used here; says why.
+        """
+        if not self.usable:
+            raise BackendUnavailableError(f"{self.name}: {self.description}.")
+
+
+def synchronize(device: str = "cpu") -> None:
+    """Waits until all work given to a device is done, and raises what it found. A cpu's work is done when `run` returns.
+
+    Raises:
+        BackendUnavailableError: The device cannot be used here; says why.
+    """
+    found = next((d for d in devices() if d.name == device.split(":")[0]), None)
+    if found is None:
+        raise InvalidProblemError(f"device: got {device!r}, want 'cpu', 'cuda:0' or 'metal'.")
+    found.check()
 
 
 def devices() -> tuple[Device, ...]:
