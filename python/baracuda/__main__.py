@@ -113,16 +113,16 @@ def _check(args: argparse.Namespace) -> int:
 def _bench(args: argparse.Namespace) -> int:
     from baracuda.bench import main as bench_main
 
-    return bench_main(args.rest)
+    return bench_main(args.options)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m baracuda", description=__doc__)
     sub = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
-        p = sub.add_parser(name, help=text, description=text)
-        p.set_defaults(run=run)
+    def command(name: str, run: Any, text: str, *, own_options: bool = False) -> argparse.ArgumentParser:
+        p = sub.add_parser(name, help=text, description=text, add_help=not own_options)
+        p.set_defaults(run=run, own_options=own_options)
         return p
 
     p = command("info", _info, "what this installation is and can do")
@@ -146,14 +146,17 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--seed", type=int, default=0)
     p = command("check", _check, "a quick self-test of this installation")
     p.add_argument("--seed", type=int, default=0)
-    p = command("bench", _bench, "measure against peers, side by side in one process (see bench --help)")
-    p.add_argument("rest", nargs=argparse.REMAINDER)
+    command("bench", _bench, "measure against peers, side by side in one process (see bench --help)", own_options=True)
     return parser
 
 
 def main() -> int:
     """Runs the command line; the result is the exit status."""
-    args = _parser().parse_args()
+    parser = _parser()
+    args, options = parser.parse_known_args()
+    if options and not args.own_options:
+        parser.error(f"unrecognized arguments: {' '.join(options)}")
+    args.options = options
     try:
         status: int = args.run(args)
     except BaracudaError as error:

@@ -1,0 +1,39 @@
+"""What the cases share. Both sides work on the same torch memory, so that they see the same kind of pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import baracuda as bc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from baracuda.plan import Plan
+
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}
+SIZE = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "i64": 8}
+
+
+def noise(*shape: int, element: str = "f32", seed: int = 0) -> torch.Tensor:
+    """Normal numbers."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator).to(DTYPES[element])
+
+
+def space(*shape: int, element: str = "f32") -> torch.Tensor:
+    """Memory for a result, touched."""
+    return torch.zeros(shape, dtype=DTYPES[element])
+
+
+def bind(made: Plan, **arguments: Any) -> Any:
+    """The plan's lowest-cost call, with a workspace when it needs one."""
+    workspace = bc.empty(made.workspace_size, "u8") if made.workspace_size else None
+    return made.bind(**arguments, workspace=workspace)
+
+
+def text(shape: Sequence[int]) -> str:
+    """A shape as 4096x4096; multiples of 2^20 as 64M."""
+    return "x".join(f"{s >> 20}M" if s >= 1 << 20 and s % (1 << 20) == 0 else str(s) for s in shape)

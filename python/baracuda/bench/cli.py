@@ -1,0 +1,131 @@
+"""The benchmark's command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baracuda.bench.case import Case, Row
+
+# Freed memory stays in the process, so that after the warm-up neither side pays for page faults; NumPy must not ask for
+# huge pages, or memory that it has used would be faster than other memory.
+_ENVIRONMENT = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 34),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+    "NUMPY_MADVISE_HUGEPAGE": "0",
+}
+_MARK = "BARACUDA_BENCH_ENVIRONMENT"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m baracuda bench", description="Ours and a peer, side by side in one process."
+    )
+    words = "only cases whose family, name or element contains TEXT; several: any of them"
+    parser.add_argument("--filter", action="append", default=[], metavar="TEXT", help=words)
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny shapes and short runs: shows that it works, not how fast"
+    )
+    parser.add_argument("--threads", type=int, default=0, help="threads of both sides; 0: all usable CPUs")
+    parser.add_argument("--runs", type=int, default=5, help="runs per side (default 5); medians are taken")
+    parser.add_argument("--list", action="store_true", help="name the cases and stop")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a roofline (PNG, SVG or PDF)")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
+    parser.add_argument(
+        "--show", type=Path, metavar="FILE", help="report on an earlier --json file instead of measuring"
+    )
+    return parser
+
+
+def _missing(args: argparse.Namespace) -> str:
+    needed = ["rich"] + ([] if args.show else ["torch"]) + (["matplotlib"] if args.plot else [])
+    lacking = [name for name in needed if find_spec(name) is None]
+    return f"bench needs {', '.join(lacking)}: pip install {' '.join(lacking)}  (or baracuda[bench])" if lacking else ""
+
+
+def _restart(argv: list[str], threads: int) -> None:
+    """Starts this process over with the allocator set, once; does not return if it does."""
+    if os.environ.get(_MARK) or not sys.platform.startswith("linux"):
+        return
+    environment = {**os.environ, **_ENVIRONMENT, _MARK: "1", "OMP_NUM_THREADS": str(threads)}
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, "-m", "baracuda", "bench", *argv], environment)
+
+
+def _chosen(cases: list[Case], words: list[str]) -> list[Case]:
+    return [c for c in cases if not words or any(w in f"{c.family} {c.key}" for w in words)]
+
+
+def _measure(cases: list[Case], args: argparse.Namespace, threads: int) -> dict[str, Any]:
+    import torch
+
+    import baracuda as bc
+    from baracuda.bench import machine, report
+    from baracuda.bench.ceilings import measure_ceilings
+    from baracuda.bench.measure import measure
+
+    bc.set_num_threads(threads)
+    torch.set_num_threads(threads)
+    begin = datetime.now().astimezone()
+    before = os.getloadavg()
+    first = measure_ceilings(threads, quick=args.quick)
+    rows: list[Row] = []
+    with report.progress(len(cases)) as step:
+        for case in cases:
+            step(case.key)
+            rows.append(measure(case, first, args.runs, 0.005 if args.quick else 0.05))
+    # The machine may have been busy at one end: the better of two measurements is the ceiling.
+    last = measure_ceilings(threads, quick=args.quick)
+    ceilings = {k: max(v, last.values.get(k, 0.0)) for k, v in first.values.items()}
+    for row in rows:
+        if row.ceiling:
+            row.ceiling["value"] = ceilings[row.ceiling["name"]]
+    return report.document(rows, ceilings, first.source, args, machine.facts(threads), begin, (before, os.getloadavg()))
+
+
+def main(argv: list[str]) -> int:
+    """Runs it; 1 when a row is broken or failed."""
+    args = _parser().parse_args(argv)
+    lacking = _missing(args)
+    if lacking:
+        print(lacking, file=sys.stderr)
+        return 2
+    from baracuda.bench import report
+
+    if args.show:
+        document = json.loads(args.show.read_text())
+    else:
+        threads = (
+            args.threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        )
+        if not args.list:
+            _restart(argv, threads)
+        from baracuda.bench.cases import all_cases
+
+        cases = _chosen(all_cases(args.quick), args.filter)
+        if args.list or not cases:
+            print(
+                "\n".join(f"{c.family:<12} {c.key:<45} {c.shape:<24} {c.peer}" for c in cases)
+                or "no case matches --filter"
+            )
+            return 0 if cases else 2
+        document = _measure(cases, args, threads)
+    report.show(document)
+    if args.json:
+        args.json.write_text(json.dumps(document, indent=1) + "\n")
+    if args.markdown:
+        args.markdown.write_text(report.markdown(document))
+    if args.plot:
+        from baracuda.bench.plot import draw
+
+        draw(document, args.plot)
+    return 1 if any(r["status"] in ("broken", "error") for r in document["rows"]) else 0
