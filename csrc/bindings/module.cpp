@@ -281,6 +281,10 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   });
   m.def("sku_name", [](int row, int element) { return sku_name(row_at(row), parse_element(element)); });
   m.def("backend_state", &backend_dict);
+  m.def("has_kernel", [](int row) {
+    std::string reason;
+    return find_kernel(row, reason) != nullptr;
+  });
   m.def("cpu_info", &cpu_dict);
   m.def("evaluate", &evaluate_question);
   m.def("create_plan", &create_plan);

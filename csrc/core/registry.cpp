@@ -62,12 +62,12 @@ Kernel find_kernel(int32_t row, std::string& reason) {
     reason = state.reason;
     return nullptr;
   }
-  const CpuModule* module = cpu_backend().module;
-  for (int32_t i = 0; i < module->n_families; ++i) {
-    const FamilyKernels& f = *module->families[i];
-    if (std::strcmp(f.family, p.family->name) == 0 && p.row < f.n_rows && f.kernels[p.row]) return f.kernels[p.row];
-  }
-  reason = std::string("the module for level ") + module->level + " has no kernel for this row";
+  for (const CpuModule* module : cpu_backend().modules)
+    for (int32_t i = 0; i < module->n_families; ++i) {
+      const FamilyKernels& f = *module->families[i];
+      if (std::strcmp(f.family, p.family->name) == 0 && p.row < f.n_rows && f.kernels[p.row]) return f.kernels[p.row];
+    }
+  reason = "the module for level " + state.level + " has no kernel for this row";
   return nullptr;
 }
 

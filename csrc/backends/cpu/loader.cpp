@@ -28,6 +28,18 @@ int start_of(const std::string& level) {
   return 0;
 }
 
+// The module of one level, or null; what went wrong with a file that is there is added to `tried`.
+const CpuModule* open_module(const std::string& directory, const char* level, std::string& tried) {
+  std::string path = directory + "/libbaracuda_cpu_" + level + ".so";
+  if (access(path.c_str(), R_OK) != 0) return nullptr;
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  auto entry = handle ? reinterpret_cast<CpuModuleEntry>(dlsym(handle, "baracuda_cpu_module")) : nullptr;
+  if (entry && entry()->abi == kModuleAbi) return entry();
+  const char* why = handle ? "it was built for another version" : dlerror();
+  tried += path + ": " + (why ? why : "cannot be opened") + "; ";
+  return nullptr;
+}
+
 CpuBackend open_backend() {
   CpuBackend out;
   std::string error;
@@ -37,30 +49,26 @@ CpuBackend open_backend() {
     out.state.reason = error;
     return out;
   }
-  // A wheel may have been built for fewer levels: take the best one that is there, unless one was named.
+  // A wheel may have been built for fewer levels: take the best one that is there, unless one was named; go on below it
+  // only for families that it leaves out.
   const char* forced = std::getenv("BARACUDA_CPU_LEVEL");
   bool named = forced && *forced;
   std::string directory = own_directory(), tried;
   for (int i = start_of(cpu_level_name(level)); i >= 0; --i) {
-    std::string path = directory + "/libbaracuda_cpu_" + kLevels[i] + ".so";
-    if (access(path.c_str(), R_OK) != 0) {
-      if (!named) continue;
+    const CpuModule* module = open_module(directory, kLevels[i], tried);
+    if (!module && named && out.modules.empty()) {
       out.state.built = true;
       out.state.reason = std::string("BARACUDA_CPU_LEVEL names ") + kLevels[i] + ", for which this wheel has no module";
+      if (!tried.empty()) out.state.reason += " that opens: " + tried;
       return out;
     }
-    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    auto entry = handle ? reinterpret_cast<CpuModuleEntry>(dlsym(handle, "baracuda_cpu_module")) : nullptr;
-    if (!entry || entry()->abi != kModuleAbi) {
-      const char* why = handle ? "it was built for another version" : dlerror();
-      tried += path + ": " + (why ? why : "cannot be opened") + "; ";
-      if (named) break;
-      continue;
-    }
-    out.module = entry();
-    out.state = {true, true, kArchOf[i], kLevels[i], ""};
-    return out;
+    if (!module) continue;
+    if (out.modules.empty()) out.state = {true, true, kArchOf[i], kLevels[i], ""};
+    out.modules.push_back(module);
+    if (module->complete) return out;
   }
+  out.modules.clear();
+  out.state = {};
   out.state.reason = tried.empty() ? "no CPU module lies in " + directory : tried;
   return out;
 }

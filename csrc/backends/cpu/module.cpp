@@ -1,11 +1,11 @@
-// The one exported entry of a CPU level's module: the kernels of every family, compiled for that level.
+// The one exported entry of a CPU level's module: the kernels of its families, compiled for that level.
 #include "backends/cpu/module.h"
 
 #define BCU_FAMILY(name)                             \
   namespace baracuda::name {                         \
   extern const ::baracuda::FamilyKernels kCpuFamily; \
   }
-#include "families.inc"
+#include "level_families.inc"
 #undef BCU_FAMILY
 
 namespace baracuda {
@@ -13,10 +13,11 @@ namespace {
 
 #define BCU_FAMILY(name) &name::kCpuFamily,
 constexpr const FamilyKernels* kFamilies[] = {
-#include "families.inc"
+#include "level_families.inc"
 };
 #undef BCU_FAMILY
-constexpr CpuModule kModule = {kModuleAbi, BCU_CPU_LEVEL_NAME, kFamilies, sizeof kFamilies / sizeof *kFamilies};
+constexpr CpuModule kModule = {kModuleAbi, BCU_CPU_LEVEL_NAME, kFamilies, sizeof kFamilies / sizeof *kFamilies,
+                               BCU_CPU_LEVEL_COMPLETE};
 
 }  // namespace
 }  // namespace baracuda

@@ -6,13 +6,14 @@
 namespace baracuda {
 
 // Raised whenever Launch, TensorView, Scalar or FamilyKernels change, so that a stale module is refused.
-inline constexpr int32_t kModuleAbi = 1;
+inline constexpr int32_t kModuleAbi = 2;
 
 struct CpuModule {
   int32_t abi;
   const char* level;
   const FamilyKernels* const* families;
   int32_t n_families;
+  bool complete;  // false: the next lower level has the other families
 };
 using CpuModuleEntry = const CpuModule* (*)();
 
