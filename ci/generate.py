@@ -18,6 +18,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "baracuda"
 
 
+def use_this_tree() -> None:
+    """Specs come from this tree: directly where its libraries were built in place, else from an install of the same sources."""
+    if any(PACKAGE.glob("_core*.so")):
+        sys.path.insert(0, str(PACKAGE.parent))
+        return
+    import baracuda
+
+    installed = Path(baracuda.__file__).parent
+    for path in PACKAGE.rglob("*.py"):
+        other = installed / path.relative_to(PACKAGE)
+        if not other.exists() or other.read_bytes() != path.read_bytes():
+            sys.exit(f"{path.relative_to(ROOT)} differs from the installed package: install this tree first")
+
+
 def bootstrap() -> None:
     """An index must exist for the package to be imported at all."""
     if not (PACKAGE / "_index.py").exists():
@@ -95,7 +109,7 @@ def skus_text(modules: list[ModuleType]) -> str:
 
 def main() -> int:
     check = "--check" in sys.argv[1:]
-    sys.path.insert(0, str(PACKAGE.parent))
+    use_this_tree()
     bootstrap()
     modules = families()
     wanted = {PACKAGE / "_index.py": index_text(modules), PACKAGE / "functional.pyi": stub_text(modules), ROOT / "docs" / "skus.md": skus_text(modules)}

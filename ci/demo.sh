@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# From a fresh clone to a small Llama that trains and writes text: virtual environment, build, install, main job.
+# Arguments go to the example: ci/demo.sh --text FILE
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+must "system tools" system_tools
+must "virtual environment in ${venv#"$root"/}" make_venv
+must "build and install (some minutes the first time)" pip install -q ".[examples]"
+must "build report" python ci/build_report.py build
+must "examples/tiny_llama" python examples/tiny_llama "$@"
+finish

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The exhaustive run, hours long: every layout, every f32 value, every CPU level. Its summary is committed once per issue.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+export BARACUDA_FULL=1 BARACUDA_EXHAUSTIVE=1
+
+must "system tools" system_tools
+must "virtual environment in ${venv#"$root"/}" make_venv
+must "build tools" pip install -q "build>=1.2"
+must "sdist, and the wheel from it" bash ci/build.sh "$dist"
+must "install with test dependencies" bash ci/install.sh "$dist"
+step "lint" bash ci/check.sh
+step "all tests" pytest -n 2 -q
+for level in v2 v3 v4; do
+  step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q
+done
+step "AddressSanitizer" bash ci/sanitize.sh address
+step "ThreadSanitizer" bash ci/sanitize.sh thread
+step "wheel" bash ci/wheel.sh "$dist"
+finish

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# ci/install.sh FOLDER: installs the wheel in FOLDER with everything that lint and tests need.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+wheel=$(ls "${1:-$dist}"/baracuda-*.whl)
+# The same version as one that is already there would be kept.
+pip install -q --force-reinstall --no-deps "$wheel"
+pip install -q "$wheel[test,lint,wheel]"

@@ -1,0 +1,77 @@
+# Sourced by the scripts of this folder: where things are, and the few steps that they share.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+python=${PYTHON:-python3}
+venv=${BARACUDA_VENV:-$root/.venv}
+dist=$root/dist
+failed=()
+times=()
+
+say() { printf '\n== %s\n' "$*"; }
+
+# step NAME COMMAND...: runs it and says how long it took; a failure is kept for `finish`, so that one run shows them all.
+step() {
+  local name=$1 start=$SECONDS word=ok
+  shift
+  say "$name"
+  if ! "$@"; then
+    word=FAILED
+    failed+=("$name")
+  fi
+  times+=("$(printf '%5d s  %-6s  %s' $((SECONDS - start)) "$word" "$name")")
+  printf '== %s: %s, %d s\n' "$name" "$word" $((SECONDS - start))
+}
+
+# The same, for steps without which nothing else makes sense.
+must() {
+  step "$@"
+  if ((${#failed[@]})); then finish; fi
+}
+
+finish() {
+  say "summary (${SECONDS} s)"
+  printf '%s\n' "${times[@]}"
+  if ((${#failed[@]})); then
+    printf 'failed: %s\n' "${failed[*]}"
+    exit 1
+  fi
+  exit 0
+}
+
+# What pip cannot bring. Installed where that is possible, otherwise named in one line.
+system_tools() {
+  local missing=()
+  command -v g++ >/dev/null || missing+=(g++)
+  if ! command -v "$python" >/dev/null; then
+    missing+=(python3 python3-venv python3-dev)
+  else
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+    "$python" -c 'import sysconfig, pathlib; assert (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists()' \
+      2>/dev/null || missing+=(python3-dev)
+  fi
+  if ((${#missing[@]})); then
+    if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+      apt-get update -q &&
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" || return 1
+    else
+      echo "missing: ${missing[*]}; on Debian or Ubuntu: sudo apt-get install ${missing[*]}" >&2
+      return 1
+    fi
+  fi
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    { echo "$python is older than 3.11; name another with PYTHON=" >&2; return 1; }
+}
+
+make_venv() {
+  [[ -x $venv/bin/python ]] || "$python" -m venv "$venv" || return 1
+  # shellcheck disable=SC1091
+  . "$venv/bin/activate"
+  hash -r
+}
+
+# A second build of the same sources costs seconds where ccache is at hand.
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-ccache} CCACHE_BASEDIR=/ CCACHE_NOHASHDIR=1
+fi
+export PIP_DISABLE_PIP_VERSION_CHECK=1

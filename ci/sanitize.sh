@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# ci/sanitize.sh address|thread [pytest arguments]: an instrumented build of one CPU level, and a subset of the tests in it.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+if [[ -z ${VIRTUAL_ENV:-} ]]; then make_venv; fi
+kind=${1:?address or thread}
+shift
+level=${BARACUDA_SANITIZE_LEVEL:-v3}
+build=$root/build/sanitize-$kind
+site=$build/site
+
+case $kind in
+  address)
+    flags=address,undefined
+    # CPython and NumPy keep what they allocate until the process ends; allocations too large are part of the tests.
+    export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:strict_init_order=1
+    # The first error of either kind ends the run.
+    export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+    preload="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)"
+    ;;
+  thread)
+    flags=thread
+    # CPython, NumPy and OpenBLAS are not instrumented: only races between accesses of our own code are looked for.
+    export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:report_signal_unsafe=0:atexit_sleep_ms=50
+    preload=$(g++ -print-file-name=libtsan.so)
+    ;;
+  *)
+    echo "unknown sanitizer '$kind': want address or thread" >&2
+    exit 2
+    ;;
+esac
+
+python -c 'import tvm_ffi, pybind11, scipy_openblas32' 2>/dev/null || python ci/build_requirements.py | xargs pip install -q
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBARACUDA_SANITIZE="$flags" -DBARACUDA_CPU_LEVELS="$level" \
+  -DPython_EXECUTABLE="$(command -v python)" >"$build.log" 2>&1 || { tail -n 30 "$build.log"; exit 1; }
+ninja -C "$build" >"$build.log" 2>&1 || { tail -n 60 "$build.log"; exit 1; }
+rm -rf "$site"
+cmake --install "$build" --prefix "$site" >/dev/null
+cp -r python/baracuda/. "$site/baracuda" --no-clobber
+
+export PYTHONPATH=$site BARACUDA_CPU_LEVEL=$level BARACUDA_NUM_THREADS=2 OMP_NUM_THREADS=2 PYTHONMALLOC=malloc
+export BARACUDA_SANITIZER=$kind
+LD_PRELOAD=$preload python -c "
+import baracuda
+assert baracuda.__file__.startswith('$site'), baracuda.__file__
+from baracuda import _core
+assert _core.backend_state('cpu')['present'], _core.backend_state('cpu')"
+LD_PRELOAD=$preload python -m pytest -q -p no:cacheprovider -x --tb=short tests/sanitized "$@"

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Everything that must pass before a change is merged: build, lint, all tests, sanitizers, wheel.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+must "system tools" system_tools
+must "virtual environment in ${venv#"$root"/}" make_venv
+must "build tools" pip install -q "build>=1.2"
+must "sdist, and the wheel from it (some minutes the first time)" bash ci/build.sh "$dist"
+must "install with test dependencies" bash ci/install.sh "$dist"
+step "build report" python ci/build_report.py build/from-sdist
+step "lint" bash ci/check.sh
+step "tests" pytest -n 2 -q
+for level in v2 v3; do
+  step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q -k "f32 or bf16"
+done
+step "AddressSanitizer" bash ci/sanitize.sh address
+step "ThreadSanitizer" bash ci/sanitize.sh thread
+step "wheel" bash ci/wheel.sh "$dist"
+finish

