@@ -94,13 +94,13 @@ class Activations:
         self._layers = c.layers if keep else 1
         self.inputs = [self._empty(tokens, c.d_model) for _ in range(c.layers + 1)]
         self.normed = self._per_layer(tokens, c.d_model)
-        self.rstd = [np.empty(tokens, statistic) for _ in range(c.layers + 1)]
+        self.rstd = [np.empty((tokens, 1), statistic) for _ in range(c.layers + 1)]
         self.qkv = self._per_layer(tokens, c.qkv)
         self.attended = self._per_layer(tokens, c.d_model)
         self.lse = [np.empty((batch, c.heads, length), statistic) for _ in range(c.layers)]
         self.middle = self._per_layer(tokens, c.d_model)
         self.middle_normed = self._per_layer(tokens, c.d_model)
-        self.middle_rstd = [np.empty(tokens, statistic) for _ in range(c.layers)]
+        self.middle_rstd = [np.empty((tokens, 1), statistic) for _ in range(c.layers)]
         self.gate_up = self._per_layer(tokens, 2 * c.hidden)
         self.activated = self._per_layer(tokens, c.hidden)
         self.update = self._empty(tokens, c.d_model)
@@ -144,8 +144,8 @@ def forward(c: Config, w: dict[str, Array], a: Activations, tables: tuple[Array,
     p = Program()
     tokens, e = a.batch * a.length, c.element
     flat = (tokens, c.d_model)
-    norm = bc.RmsNormDescriptor(flat, element=e)
-    fused = bc.AddRmsNormDescriptor(flat, element=e)
+    norm = bc.RmsNormDescriptor(flat, (c.d_model,), e)
+    fused = bc.AddRmsNormDescriptor(flat, (c.d_model,), e)
     stream = a.inputs[0]
     p.add(
         bc.EmbeddingDescriptor(w["embedding"].shape, (a.batch, a.length), e, "i64"),
@@ -212,8 +212,8 @@ def backward(c: Config, w: dict[str, Array], a: Activations, g: Gradients, table
     """Gradients of all parameters from the gradient of the logits."""
     p = Program()
     tokens, e = a.batch * a.length, c.element
-    fused = bc.AddRmsNormBackwardDescriptor((tokens, c.d_model), element=e)
-    first = bc.AddRmsNormBackwardDescriptor((tokens, c.d_model), element=e, sum_gradient=False)
+    fused = bc.AddRmsNormBackwardDescriptor((tokens, c.d_model), (c.d_model,), e)
+    first = bc.AddRmsNormBackwardDescriptor((tokens, c.d_model), (c.d_model,), e, dsum=False)
     matmul(p, g.logits, w["embedding"], g.normed)
     matmul(p, g.logits.T, a.final, g.of["embedding"])
     down, up = g.stream

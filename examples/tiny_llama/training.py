@@ -41,9 +41,8 @@ class Trainer:
     def _criterion(self) -> Program:
         p = Program()
         a = self.activations
-        desc = bc.CrossEntropyFusedDescriptor(a.logits.shape, element=self.config.element)
-        lse = np.empty(len(a.logits), a.rstd[0].dtype)
-        p.add(desc, logits=a.logits, target=self.targets, loss=self.loss, lse=lse, dlogits=self.gradients.logits)
+        desc = bc.CrossEntropyFusedDescriptor(a.logits.shape, self.config.element)
+        p.add(desc, logits=a.logits, target=self.targets, loss=self.loss, dlogits=self.gradients.logits)
         return p
 
     def _update(self, weight_decay: float) -> Program:
