@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from baracuda.dims import Shape, Size, largest
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 
 
@@ -142,21 +142,21 @@ def _product(call: Call, a: Arg, b: Arg, **more: Any) -> Recipe:
 
 
 @function(tensors="input other")
-def matmul(call: Call, input: Arg, other: Arg) -> Recipe:
+def matmul(call: Call, input: Arg, other: Arg, *, out: Arg | None = None) -> Recipe:
     """Matrix product as torch.matmul: batches broadcast; vectors are rows on the left, columns on the right."""
     _check("matmul", {}, input, other)
     return _product(call, input, other)
 
 
 @function(tensors="input mat2")
-def mm(call: Call, input: Arg, mat2: Arg) -> Recipe:
+def mm(call: Call, input: Arg, mat2: Arg, *, out: Arg | None = None) -> Recipe:
     """The product of two matrices, as torch.mm."""
     _check("mm", {"input": (input, 2), "mat2": (mat2, 2)})
     return _product(call, input, mat2)
 
 
 @function(tensors="input mat2")
-def bmm(call: Call, input: Arg, mat2: Arg) -> Recipe:
+def bmm(call: Call, input: Arg, mat2: Arg, *, out: Arg | None = None) -> Recipe:
     """Products of two batches of matrices of the same length, as torch.bmm."""
     _check("bmm", {"input": (input, 3), "mat2": (mat2, 3)})
     if input.shape[0] != mat2.shape[0]:
@@ -166,21 +166,23 @@ def bmm(call: Call, input: Arg, mat2: Arg) -> Recipe:
 
 
 @function(tensors="input vec")
-def mv(call: Call, input: Arg, vec: Arg) -> Recipe:
+def mv(call: Call, input: Arg, vec: Arg, *, out: Arg | None = None) -> Recipe:
     """Matrix times vector, as torch.mv."""
     _check("mv", {"input": (input, 2), "vec": (vec, 1)})
     return _product(call, input, vec)
 
 
 @function(tensors="input tensor")
-def dot(call: Call, input: Arg, tensor: Arg) -> Recipe:
+def dot(call: Call, input: Arg, tensor: Arg, *, out: Arg | None = None) -> Recipe:
     """Sum of the products of two vectors, as torch.dot."""
     _check("dot", {"input": (input, 1), "tensor": (tensor, 1)})
     return _product(call, input, tensor)
 
 
 @function(tensors="input mat1 mat2", scalars="beta alpha")
-def addmm(call: Call, input: Arg, mat1: Arg, mat2: Arg, *, beta: float = 1, alpha: float = 1) -> Recipe:
+def addmm(
+    call: Call, input: Arg, mat1: Arg, mat2: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
+) -> Recipe:
     """Gives beta * input + alpha * mat1 @ mat2, as torch.addmm; `input` broadcasts, and is not read when beta is 0."""
     _check("addmm", {"mat1": (mat1, 2), "mat2": (mat2, 2)}, input)
     desc = MatmulDescriptor(mat1.shape, mat2.shape, mat1.element, c_shape=input.shape)
@@ -188,7 +190,9 @@ def addmm(call: Call, input: Arg, mat1: Arg, mat2: Arg, *, beta: float = 1, alph
 
 
 @function(tensors="input batch1 batch2", scalars="beta alpha")
-def baddbmm(call: Call, input: Arg, batch1: Arg, batch2: Arg, *, beta: float = 1, alpha: float = 1) -> Recipe:
+def baddbmm(
+    call: Call, input: Arg, batch1: Arg, batch2: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
+) -> Recipe:
     """Gives beta * input + alpha * batch1 @ batch2 for batches of matrices, as torch.baddbmm; `input` broadcasts."""
     _check("baddbmm", {"batch1": (batch1, 3), "batch2": (batch2, 3)}, input)
     if batch1.shape[0] != batch2.shape[0]:
@@ -198,7 +202,9 @@ def baddbmm(call: Call, input: Arg, batch1: Arg, batch2: Arg, *, beta: float = 1
 
 
 @function(tensors="input batch1 batch2", scalars="beta alpha")
-def addbmm(call: Call, input: Arg, batch1: Arg, batch2: Arg, *, beta: float = 1, alpha: float = 1) -> Recipe:
+def addbmm(
+    call: Call, input: Arg, batch1: Arg, batch2: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
+) -> Recipe:
     """Gives beta * input + alpha * (sum over the batch of batch1 @ batch2), as torch.addbmm; `input` broadcasts."""
     _check("addbmm", {"batch1": (batch1, 3), "batch2": (batch2, 3)}, input)
     if batch1.shape[0] != batch2.shape[0]:
@@ -208,7 +214,9 @@ def addbmm(call: Call, input: Arg, batch1: Arg, batch2: Arg, *, beta: float = 1,
 
 
 @function(tensors="input mat vec", scalars="beta alpha")
-def addmv(call: Call, input: Arg, mat: Arg, vec: Arg, *, beta: float = 1, alpha: float = 1) -> Recipe:
+def addmv(
+    call: Call, input: Arg, mat: Arg, vec: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
+) -> Recipe:
     """Gives beta * input + alpha * mat @ vec, as torch.addmv; `input` broadcasts."""
     _check("addmv", {"mat": (mat, 2), "vec": (vec, 1)}, input)
     c, column = input.insert(input.rank), vec.insert(1)
@@ -278,11 +286,34 @@ def _linear_weight_gradient(call: Call, dy: Arg, input: Arg, weight: Arg) -> Rec
     return _gradient(call, _transposed(dy), input, weight, None)
 
 
+@composite
+def matmul_backward(dy: Any, input: Any, other: Any) -> tuple[Any, Any]:
+    """Gradients (dinput, dother) of matmul, summed over the dimensions that it broadcast."""
+    return _input_gradient(dy, input, other), _other_gradient(dy, input, other)
+
+
+@composite
+def linear_backward(dy: Any, input: Any, weight: Any, bias: Any = None) -> tuple[Any, ...]:
+    """Gradients (dinput, dweight) of linear, and dbias where there is a `bias`."""
+    made = _linear_input_gradient(dy, input, weight), _linear_weight_gradient(dy, input, weight)
+    if bias is None:
+        return made
+    from baracuda import functional
+
+    rows = tuple(range(len(dy.shape) - 1))
+    return (*made, functional.sum(dy, rows) if rows else dy)
+
+
 def _product_rule(forward: Any) -> None:
     @forward.vjp  # type: ignore[untyped-decorator]
     def rule(input: Any, other: Any) -> tuple[Any, Any]:
-        return forward(input, other), lambda dy: (_input_gradient(dy, input, other), _other_gradient(dy, input, other))
+        return forward(input, other), lambda dy: matmul_backward(dy, input, other)
 
 
 for _forward in (matmul, mm, bmm, mv, dot):
     _product_rule(_forward)
+
+
+@linear.vjp
+def _linear_rule(input: Any, weight: Any, bias: Any = None) -> tuple[Any, Any]:
+    return linear(input, weight, bias), lambda dy: linear_backward(dy, input, weight, bias)
