@@ -6,7 +6,7 @@
 namespace baracuda::attention {
 namespace {
 
-enum : int { kCache, kNew, kPositions };
+enum : int { kNew, kPositions, kCache };
 
 void copy_row(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n, int64_t size) {
   if ((to_stride == size && from_stride == size) || n == 1) {

@@ -114,9 +114,12 @@ void panel_step(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys
     for (int64_t i = 0; i < s.dv; ++i)
       for (int64_t j = 0; j < kPanel; ++j) result[i * kPanel + j] *= m.change[j];
   }
-  product<C, Left::ByColumn, true>(s.dv, kPanel, lowest, v.data, v.ld, m.scores, kPanel, result, kPanel);
-  if (lowest < most)
-    product_limited(s.dv, kPanel, lowest, most, v.data, v.ld, m.scores, kPanel, limits, result, kPanel);
+  if (lowest == most) {
+    product<C, Left::ByColumn, true>(s.dv, kPanel, most, v.data, v.ld, m.scores, kPanel, result, kPanel);
+  } else {
+    product<C, Left::ByColumn, true, true>(s.dv, kPanel, lowest, v.data, v.ld, m.scores, kPanel, result, kPanel,
+                                           {most, limits});
+  }
 }
 
 template <class C>

@@ -43,66 +43,70 @@ template <class C>
 // How the left factor lies in memory: element (row, k) at a[row * lda + k], or at a[k * lda + row].
 enum class Left { ByRow, ByColumn };
 
-// c[row][0 .. 2 lanes) (+)= sum over k of a(row, k) * b[k][0 .. 2 lanes) for kRows rows.
-template <class C, int kRows, Left kLeft, bool kAdd>
+// Keys [first, last) of which lane i uses only those below at[i]; the others are not touched at all, so that a NaN
+// behind the causal diagonal stays there.
+template <class C>
+struct Limits {
+  int64_t last = 0;
+  const C* at = nullptr;
+};
+
+// c[row][0 .. 2 lanes) (+)= sum over k of a(row, k) * b[k][0 .. 2 lanes) for kRows rows. The sum starts at zero, so
+// that what is added to c in many calls is a sum of sums, which loses less.
+template <class C, int kRows, Left kLeft, bool kAdd, bool kLimited>
 [[gnu::always_inline]] inline void product_tile(int64_t depth, const C* a, int64_t lda, const C* b, int64_t ldb, C* c,
-                                                int64_t ldc) {
+                                                int64_t ldc, const Limits<C>& limits) {
   constexpr int kStep = kLanes<C>;
-  Vector<C> sum[kRows][2];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    sum[r][0] = kAdd ? load_lanes(c + r * ldc) : Vector<C>{};
-    sum[r][1] = kAdd ? load_lanes(c + r * ldc + kStep) : Vector<C>{};
-  }
+  Vector<C> sum[kRows][2] = {};
+  const auto factor = [&](int r, int64_t k) { return kLeft == Left::ByRow ? a[r * lda + k] : a[k * lda + r]; };
   for (int64_t k = 0; k < depth; ++k) {
     const Vector<C> b0 = load_lanes(b + k * ldb), b1 = load_lanes(b + k * ldb + kStep);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const C x = kLeft == Left::ByRow ? a[r * lda + k] : a[k * lda + r];
+      const C x = factor(r, k);
       sum[r][0] += x * b0;
       sum[r][1] += x * b1;
     }
   }
+  if constexpr (kLimited) {
+    const Vector<C> limit0 = load_lanes(limits.at), limit1 = load_lanes(limits.at + kStep);
+    for (int64_t k = depth; k < limits.last; ++k) {
+      const Vector<C> b0 = load_lanes(b + k * ldb), b1 = load_lanes(b + k * ldb + kStep);
+      const auto use0 = limit0 > static_cast<C>(k), use1 = limit1 > static_cast<C>(k);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const C x = factor(r, k);
+        sum[r][0] = use0 ? sum[r][0] + x * b0 : sum[r][0];
+        sum[r][1] = use1 ? sum[r][1] + x * b1 : sum[r][1];
+      }
+    }
+  }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    store_lanes(c + r * ldc, sum[r][0]);
-    store_lanes(c + r * ldc + kStep, sum[r][1]);
+    C* to = c + r * ldc;
+    store_lanes(to, kAdd ? load_lanes(to) + sum[r][0] : sum[r][0]);
+    store_lanes(to + kStep, kAdd ? load_lanes(to + kStep) + sum[r][1] : sum[r][1]);
   }
 }
 
 // c[rows][columns] (+)= a[rows][depth] * b[depth][columns]; columns is a multiple of two vectors.
-template <class C, Left kLeft, bool kAdd>
+template <class C, Left kLeft, bool kAdd, bool kLimited = false>
 void product(int64_t rows, int64_t columns, int64_t depth, const C* a, int64_t lda, const C* b, int64_t ldb, C* c,
-             int64_t ldc) {
+             int64_t ldc, Limits<C> limits = {}) {
   const int64_t row_step = kLeft == Left::ByRow ? lda : 1;
   for (int64_t n = 0; n < columns; n += 2 * kLanes<C>) {
+    const Limits<C> here = kLimited ? Limits<C>{limits.last, limits.at + n} : limits;
+    const auto tile = [&]<int kRows>(int64_t r) {
+      product_tile<C, kRows, kLeft, kAdd, kLimited>(depth, a + r * row_step, lda, b + n, ldb, c + r * ldc + n, ldc,
+                                                    here);
+    };
     int64_t r = 0;
-    for (; r + kTileRows <= rows; r += kTileRows)
-      product_tile<C, kTileRows, kLeft, kAdd>(depth, a + r * row_step, lda, b + n, ldb, c + r * ldc + n, ldc);
+    for (; r + kTileRows <= rows; r += kTileRows) tile.template operator()<kTileRows>(r);
     if (kTileRows > 4 && r + 4 <= rows) {
-      product_tile<C, 4, kLeft, kAdd>(depth, a + r * row_step, lda, b + n, ldb, c + r * ldc + n, ldc);
+      tile.template operator()<4>(r);
       r += 4;
     }
-    for (; r < rows; ++r)
-      product_tile<C, 1, kLeft, kAdd>(depth, a + r * row_step, lda, b + n, ldb, c + r * ldc + n, ldc);
-  }
-}
-
-// The same sum for keys of which a lane may use only those below its limit: the others are not touched at all, so that
-// a NaN behind the causal diagonal stays there.
-template <class C>
-void product_limited(int64_t rows, int64_t columns, int64_t first, int64_t last, const C* a, int64_t lda, const C* b,
-                     int64_t ldb, const C* limits, C* c, int64_t ldc) {
-  for (int64_t n = 0; n < columns; n += kLanes<C>) {
-    const Vector<C> limit = load_lanes(limits + n);
-    for (int64_t r = 0; r < rows; ++r) {
-      Vector<C> sum = load_lanes(c + r * ldc + n);
-      for (int64_t k = first; k < last; ++k) {
-        const Vector<C> next = sum + a[k * lda + r] * load_lanes(b + k * ldb + n);
-        sum = (limit > static_cast<C>(k)) ? next : sum;
-      }
-      store_lanes(c + r * ldc + n, sum);
-    }
+    for (; r < rows; ++r) tile.template operator()<1>(r);
   }
 }
 

@@ -17,14 +17,14 @@ inline constexpr auto kTable = table(row<Forward>("scaled_dot_product_attention"
                                          .name("blocked")
                                          .takes(kFloats)
                                          .attrs_of<AttentionAttrs>()
-                                         .sum(4)
+                                         .sum(2)
                                          .scratch(forward_workspace),
                                      row<Backward>("scaled_dot_product_attention")
                                          .backward()
                                          .name("blocked")
                                          .takes(kFloats)
                                          .attrs_of<AttentionAttrs>()
-                                         .sum(4)
+                                         .sum(2)
                                          .scratch(backward_workspace),
                                      row<CacheAppend>("kv_cache_append").name("copy").takes(kFloats).exact());
 

@@ -13,9 +13,9 @@ struct Rotate {};
 struct Table {};
 
 inline constexpr auto kTable =
-    table(row<Rotate<1>>("rope").name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(2).in_place(),
-          row<Rotate<-1>>("rope").backward().name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(2).in_place(),
-          row<Table>("rope_table").name("double").takes(kFloats).sum(2));
+    table(row<Rotate<1>>("rope").name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(1).in_place(),
+          row<Rotate<-1>>("rope").backward().name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(1).in_place(),
+          row<Table>("rope_table").name("double").takes(kFloats).sum(1));
 
 inline constexpr auto kRows = rows_of(kTable);
 

@@ -1,0 +1,223 @@
+"""Float64 reference of attention and of the key-value cache.
+
+How the error bounds come about, in units of eps of the accumulator, for one query with scores s_j and P_j = exp(s_j - lse):
+
+A score is a sum of D products, of q that was scaled and rounded once: |ds_j| <= sqrt(D) * scale * sum_d |q_d k_jd|. The
+difference to the highest score (or to lse) rounds once more, at most |s_j - lse| eps, and so does adding a mask. Together they are
+the score's conditioning, a_j = sqrt(D) * scale * sum_d |q_d k_jd| + |s_j - lse| + |mask_j|. It is a relative error of P_j, so
+
+    out = sum_j P_j v_j / sum_j P_j:  |dout| <= sum_j P_j |v_j| (a_j + sum_i P_i a_i) + sqrt(K) sum_j P_j |v_j|
+    lse:                              |dlse| <= sum_j P_j a_j + sqrt(K) + |lse|
+    dS_j = P_j (dP_j - delta):        |d dS_j| <= e_j = P_j (sqrt(Dv) + a_j) (sum |dout v_j| + sum |dout out|)
+    dq = scale sum_j dS_j k_j:        |ddq| <= scale sum_j e_j |k_j| + sqrt(K) scale sum_j P_j (...) |k_j|
+
+and dk, dv alike with sums over the queries. A `sum` bound multiplies the magnitude by sqrt(K), so the parts without it are divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from baracuda.dims import largest
+from baracuda.elements import Element
+from baracuda.ops.attention import (
+    AttentionBackwardDescriptor,
+    AttentionDescriptor,
+    CausalAlignment,
+    KvCacheAppendDescriptor,
+)
+from baracuda.reference import Array, Case, Expected, round_to, to_reference
+
+# batch, heads, kv heads, queries, keys, dim, dim of v, causal, options
+_SMALL: tuple[tuple[int, int, int, int, int, int, int, bool, dict[str, Any]], ...] = (
+    (1, 1, 1, 1, 1, 1, 1, False, {}),
+    (2, 4, 2, 5, 7, 8, 8, True, {}),
+    (2, 4, 2, 9, 5, 3, 6, True, {}),
+    (1, 6, 3, 7, 5, 5, 4, True, {"align": CausalAlignment.TOP_LEFT}),
+    (2, 2, 2, 33, 70, 17, 9, False, {"kv_len": 66}),
+    (1, 4, 1, 40, 40, 16, 16, True, {"scale": 0.7}),
+    (1, 4, 2, 34, 65, 8, 8, False, {"mask": (1, 4, 34, 65), "mask_element": Element.BOOL}),
+    (2, 2, 1, 6, 9, 8, 8, False, {"mask": (6, 9), "mask_element": Element.F32}),
+    (2, 2, 1, 20, 9, 8, 8, True, {"mask": (2, 1, 1, 9), "mask_element": Element.BOOL, "kv_len": 8}),
+    (2, 4, 2, 1, 600, 20, 12, False, {"kv_len": 519}),
+    (1, 8, 1, 1, 40, 4, 4, False, {"kv_len": 0}),
+    (1, 2, 2, 3, 300, 66, 34, True, {"kv_len": 290}),
+    (1, 3, 3, 150, 150, 12, 40, True, {}),
+    (0, 2, 1, 4, 4, 4, 4, False, {}),
+    (1, 2, 1, 0, 4, 4, 4, True, {}),
+    (1, 2, 1, 4, 0, 4, 4, False, {}),
+)
+
+
+def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    """Grouped heads, both diagonals, masks, kv_len, decoding, block edges, empty sizes, large scores."""
+    if op == "kv_cache_append":
+        yield from _append_cases(element, rng)
+        return
+    for b, h, hkv, sq, sk, d, dv, causal, options in _SMALL:
+        yield _case(direction, element, (b, h, sq, d), (b, hkv, sk, d), (b, hkv, sk, dv), causal, options, rng)
+    large = _case(direction, element, (1, 2, 40, 16), (1, 1, 40, 16), (1, 1, 40, 8), True, {"size": 30.0}, rng)
+    large.note, large.exact_gradient = "large scores", False
+    yield large
+
+
+def _case(
+    direction: str,
+    element: Element,
+    q: Any,
+    k: Any,
+    v: Any,
+    causal: bool,
+    options: dict[str, Any],
+    rng: np.random.Generator,
+) -> Case:
+    forward = AttentionDescriptor(
+        q, k, v, causal, options.get("align", CausalAlignment.BOTTOM_RIGHT), options.get("mask"), options.get("mask_element", Element.BOOL),
+        element=element,
+    )  # fmt: skip
+    size = options.get("size", 1.0)
+    tensors = {n: to_reference(round_to(rng.normal(0, size, s), element)) for n, s in (("q", q), ("k", k), ("v", v))}
+    if forward.mask_shape is not None:
+        mask = rng.normal(0, 1, forward.mask_shape)
+        tensors["mask"] = (
+            mask > -0.5 if forward.mask_element is Element.BOOL else to_reference(round_to(mask, forward.mask_element))
+        )
+    scalars = {n: options[n] for n in ("scale", "kv_len") if n in options}
+    case = Case(forward, tensors, scalars)
+    if direction == "forward":
+        return case
+    saved = reference(case)
+    tensors |= {"dout": rng.normal(0, 1, forward.out_shape), "out": saved["out"].value, "lse": saved["lse"].value}
+    return Case(forward.backward(), tensors, scalars)
+
+
+def _append_cases(element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    for cache, n, positions, scalars in (
+        ((2, 3, 10, 4), 2, None, {"position": 8}),
+        ((2, 3, 10, 4), 1, (2,), {}),
+        ((1, 1, 5, 1), 5, None, {}),
+        ((3, 2, 6, 70), 0, (3,), {}),
+    ):
+        desc = KvCacheAppendDescriptor(
+            cache, (*cache[:2], n, cache[3]), positions, Element.I32 if n else Element.I64, element
+        )
+        tensors = {"cache": rng.normal(0, 1, cache), "x": rng.normal(0, 1, (*cache[:2], n, cache[3]))}
+        if positions:
+            tensors["positions"] = rng.integers(0, cache[2] - n + 1, positions)
+        yield Case(desc, tensors, dict(scalars))
+
+
+class _Parts:
+    """Scores, P and their conditioning of a case, in float64; K and V repeated for the heads of a group."""
+
+    def __init__(self, case: Case, lse: Array | None) -> None:
+        d = case.descriptor
+        assert isinstance(d, (AttentionDescriptor, AttentionBackwardDescriptor))
+        t = case.tensors
+        self.q, k, v = (np.asarray(t[n], np.float64) for n in "qkv")
+        self.group = self.q.shape[1] // k.shape[1] if k.shape[1] else 1
+        dim, s_k, s_q = self.q.shape[3], k.shape[2], self.q.shape[2]
+        self.scale = case.scalars.get("scale", 1 / np.sqrt(dim) if dim else 1.0)
+        self.kv_len = int(case.scalars.get("kv_len", -1))
+        self.kv_len = s_k if self.kv_len == -1 else self.kv_len
+        self.k, self.v = (np.repeat(x[:, :, : self.kv_len], self.group, 1) for x in (k, v))
+        scores = self.scale * (self.q @ self.k.swapaxes(2, 3))
+        self.condition = np.sqrt(dim) * abs(self.scale) * (np.abs(self.q) @ np.abs(self.k).swapaxes(2, 3))
+        if d.mask_shape is not None:
+            mask = np.asarray(t["mask"])
+            mask = np.where(mask, 0.0, -np.inf) if d.mask_element is Element.BOOL else mask
+            mask = np.broadcast_to(mask, (*self.q.shape[:3], s_k))[..., : self.kv_len]
+            scores = scores + mask
+            self.condition = self.condition + np.where(np.isinf(mask), 0, np.abs(mask))
+        if d.causal:
+            last = np.arange(s_q)[:, None] + (
+                self.kv_len - s_q if d.causal_alignment is CausalAlignment.BOTTOM_RIGHT else 0
+            )
+            scores = np.where(np.arange(self.kv_len) <= last, scores, -np.inf)
+        if lse is None:
+            top = np.max(scores, -1, initial=-np.inf)
+            base = np.where(np.isinf(top), 0, top)
+            total = np.exp(scores - base[..., None]).sum(-1)
+            self.lse = np.where(total > 0, base + np.log(np.where(total > 0, total, 1)), -np.inf)
+        else:
+            self.lse = np.asarray(lse, np.float64)
+        shifted = scores - np.where(np.isinf(self.lse), 0, self.lse)[..., None]
+        self.p = np.exp(shifted)
+        self.condition = np.where(
+            np.isinf(shifted), 0, self.condition + np.abs(np.where(np.isinf(shifted), 0, shifted))
+        )
+
+
+def _attention(case: Case) -> dict[str, Expected]:
+    parts = _Parts(case, None)
+    p, v, keys = parts.p, parts.v, max(parts.kv_len, 1)
+    mean = (p * parts.condition).sum(-1, keepdims=True)
+    weights = p * (1 + (parts.condition + mean) / np.sqrt(keys))
+    lse_size = 1 + (np.abs(np.where(np.isinf(parts.lse), 0, parts.lse)) + mean[..., 0]) / np.sqrt(keys)
+    return {"out": Expected(p @ v, weights @ np.abs(v), keys), "lse": Expected(parts.lse, lse_size, keys)}
+
+
+def _attention_backward(case: Case) -> dict[str, Expected]:
+    t = case.tensors
+    dout, out = np.asarray(t["dout"], np.float64), np.asarray(t["out"], np.float64)
+    parts = _Parts(case, t["lse"])
+    p, q, k, v, group = parts.p, parts.q, parts.k, parts.v, parts.group
+    size = np.abs(dout) @ np.abs(v).swapaxes(2, 3) + (np.abs(dout) * np.abs(out)).sum(-1, keepdims=True)
+    ds = p * (dout @ v.swapaxes(2, 3) - (dout * out).sum(-1, keepdims=True))
+    error = p * size * (np.sqrt(max(v.shape[3], 1)) + parts.condition)
+    keys, rows, scale = max(parts.kv_len, 1), max(q.shape[2] * group, 1), abs(parts.scale)
+
+    def per_kv_head(x: Array, like: Array) -> Array:
+        full = np.zeros(like.shape)
+        b, hkv, _, d = like.shape
+        if full.size:
+            full[:, :, : parts.kv_len] = x.reshape(b, hkv, group, parts.kv_len, d).sum(2)
+        return full
+
+    def over_rows(x: Array, y: Array, like: Array) -> Array:
+        return per_kv_head(x.swapaxes(2, 3) @ y, like)
+
+    return {
+        "dq": Expected(parts.scale * (ds @ k), scale * ((p * size + error / np.sqrt(keys)) @ np.abs(k)), keys),
+        "dk": Expected(
+            parts.scale * over_rows(ds, q, t["k"]),
+            scale * over_rows(p * size + error / np.sqrt(rows), np.abs(q), t["k"]),
+            rows,
+        ),
+        "dv": Expected(
+            over_rows(p, dout, t["v"]), over_rows(p * (1 + parts.condition / np.sqrt(rows)), np.abs(dout), t["v"]), rows
+        ),
+    }
+
+
+def _append(case: Case) -> dict[str, Expected]:
+    d = case.descriptor
+    assert isinstance(d, KvCacheAppendDescriptor)
+    cache, x = case.tensors["cache"].copy(), case.tensors["x"]
+    for b in range(largest(d.cache_shape[0])):
+        at = (
+            int(case.tensors["positions"][b]) if d.positions_shape is not None else int(case.scalars.get("position", 0))
+        )
+        cache[b, :, at : at + x.shape[2]] = x[b]
+    return {"cache": Expected(cache)}
+
+
+def reference(case: Case) -> dict[str, Expected]:
+    """Outputs in float64."""
+    if isinstance(case.descriptor, KvCacheAppendDescriptor):
+        return _append(case)
+    with np.errstate(all="ignore"):
+        return _attention(case) if isinstance(case.descriptor, AttentionDescriptor) else _attention_backward(case)
+
+
+def forward_of(case: Case) -> Case:
+    """The forward case of a backward one."""
+    d = case.descriptor
+    assert isinstance(d, AttentionBackwardDescriptor)
+    desc = AttentionDescriptor(
+        d.q_shape, d.k_shape, d.v_shape, d.causal, d.causal_alignment, d.mask_shape, d.mask_element, element=Element.F64
+    )
+    return Case(desc, {n: v for n, v in case.tensors.items() if n not in ("dout", "out", "lse")}, case.scalars)
