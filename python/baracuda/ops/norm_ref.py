@@ -1,0 +1,146 @@
+"""Float64 reference of the norms, with sums in extended precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from baracuda.elements import Element
+from baracuda.ops.norm import (
+    AddRmsNormBackwardDescriptor,
+    AddRmsNormDescriptor,
+    LayerNormBackwardDescriptor,
+    LayerNormDescriptor,
+    RmsNormBackwardDescriptor,
+    RmsNormDescriptor,
+)
+from baracuda.reference import Array, Case, Expected
+
+EPS = 1e-3
+# Shapes with the number of normalised dimensions; more than 512 rows fill several strips and blocks of rows.
+SHAPES: list[tuple[tuple[int, ...], int]] = [
+    ((1,), 1), ((7,), 1), ((3, 70), 1), ((4, 5, 6), 2), ((4, 5, 6), 3), ((2, 4100), 1), ((2600, 12), 1), ((40, 130), 1),
+    ((0, 5), 1), ((2, 1, 3, 2, 4, 1, 2, 5), 3),
+]  # fmt: skip
+FORWARD: dict[str, Any] = {
+    "rms_norm": RmsNormDescriptor,
+    "add_rms_norm": AddRmsNormDescriptor,
+    "layer_norm": LayerNormDescriptor,
+}
+BACKWARD: dict[str, Any] = {
+    "rms_norm": RmsNormBackwardDescriptor,
+    "add_rms_norm": AddRmsNormBackwardDescriptor,
+    "layer_norm": LayerNormBackwardDescriptor,
+}
+
+
+def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    """One to three normalised dimensions, with and without each optional tensor, NaN and infinities."""
+    for i, (shape, dims) in enumerate(SHAPES):
+        yield _case(op, direction, element, shape, dims, i, rng)
+    for i in range(2):
+        yield _case(op, direction, element, (5, 33), 1, i, rng)
+    special = _case(op, direction, element, (5, 33), 1, 1, rng)
+    x = special.tensors["sum" if "sum" in special.tensors else "x"]
+    x[1, 3], x[2, 5], x[3] = np.nan, np.inf, 0
+    special.note, special.exact_gradient = "special values", False
+    yield special
+
+
+def _case(
+    op: str, direction: str, element: Element, shape: tuple[int, ...], dims: int, variant: int, rng: np.random.Generator
+) -> Case:
+    ends, odd = shape[len(shape) - dims :], bool(variant % 2)
+    if direction == "forward":
+        bias = (variant % 3 != 0,) if op == "layer_norm" else ()
+        desc = FORWARD[op](shape, ends, element, odd, *bias, variant % 3 != 1)
+        tensors = {p.name: rng.normal(0.3, 1, p.shape) for p in desc.signature().inputs}
+        return Case(desc, tensors, {"eps": EPS})
+    last = (variant % 3 != 0,) if op != "rms_norm" else ()
+    desc = BACKWARD[op](shape, ends, element, odd, odd or variant % 4 == 0, *last)
+    tensors = {p.name: rng.normal(0.3, 1, p.shape) for p in desc.signature().inputs}
+    x = tensors["sum" if op == "add_rms_norm" else "x"]
+    axes = tuple(range(len(shape) - dims, len(shape)))
+    mean = x.mean(axes, keepdims=True) if op == "layer_norm" else np.zeros(())
+    tensors["rstd"] = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + EPS)
+    if op == "layer_norm":
+        tensors["mean"] = mean
+    return Case(desc, tensors)
+
+
+def reference(case: Case) -> dict[str, Expected]:
+    """Outputs in float64."""
+    desc: Any = case.descriptor
+    t = {k: np.asarray(v, np.longdouble) for k, v in case.tensors.items()}
+    dims = len(desc.normalized_shape)
+    axes = tuple(range(len(desc.input_shape) - dims, len(desc.input_shape)))
+    with np.errstate(all="ignore"):
+        found = _forward(case, desc, t, axes) if desc.direction == "forward" else _backward(desc, t, axes)
+    return {k: Expected(np.asarray(v, np.float64), np.asarray(m, np.float64), n) for k, (v, m, n) in found.items()}
+
+
+Found = dict[str, tuple[Array, Array, int]]
+
+
+def _length(desc: Any) -> int:
+    return max(int(np.prod(desc.normalized_shape, dtype=np.int64)), 1)
+
+
+def _forward(case: Case, desc: Any, t: dict[str, Array], axes: tuple[int, ...]) -> Found:
+    out: Found = {}
+    x, n = t["x"], _length(desc)
+    if "residual" in t:
+        total = x + t["residual"]
+        out["sum"] = (total, np.abs(total), 1)
+        # What is normalised is the sum as it was stored.
+        x = np.asarray(total, np.float64).astype(desc.element.numpy).astype(np.float64).astype(np.longdouble)
+    centred = isinstance(desc, LayerNormDescriptor)
+    mean = x.mean(axes, keepdims=True) if centred else np.zeros((), np.longdouble)
+    size = np.abs(x).mean(axes, keepdims=True) if centred else mean
+    rstd = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + np.longdouble(case.scalars["eps"]))
+    scaled, error = (x - mean) * rstd, (np.abs(x - mean) + size) * rstd
+    weight, bias = t.get("weight", np.ones((), np.longdouble)), t.get("bias", np.zeros((), np.longdouble))
+    out["y"] = (scaled * weight + bias, error * np.abs(weight) + np.abs(bias), n)
+    # A mean that is off by a rounding moves the variance by its square only.
+    out["rstd"] = (rstd, rstd * (1 + size * size * rstd * rstd * 2.0**-20), n)
+    if centred:
+        out["mean"] = (mean, size, n)
+    return out
+
+
+def _backward(desc: Any, t: dict[str, Array], axes: tuple[int, ...]) -> Found:
+    dy, x, rstd, n = t["dy"], t["sum"] if "sum" in t else t["x"], t["rstd"], _length(desc)
+    rows = tuple(range(len(desc.input_shape) - len(desc.normalized_shape)))
+    count = max(int(np.prod([desc.input_shape[a] for a in rows], dtype=np.int64)), 1)
+    centred = isinstance(desc, LayerNormBackwardDescriptor)
+    mean = t["mean"] if centred else np.zeros((), np.longdouble)
+    xhat, xsize = (x - mean) * rstd, (np.abs(x) + np.abs(mean)) * rstd
+    g = dy * t.get("weight", np.ones((), np.longdouble))
+    dx = g - xhat * (g * xhat).mean(axes, keepdims=True)
+    size = np.abs(g) + xsize * (np.abs(g) * xsize).mean(axes, keepdims=True)
+    if centred:
+        dx, size = dx - g.mean(axes, keepdims=True), size + np.abs(g).mean(axes, keepdims=True)
+    more = t.get("dsum", np.zeros((), np.longdouble))
+    out: Found = {"dx": (dx * rstd + more, size * rstd + np.abs(more), n)}
+    if desc.dweight:
+        out["dweight"] = ((dy * xhat).sum(rows), (np.abs(dy) * xsize).sum(rows), count)
+    if centred and desc.dbias:
+        out["dbias"] = (dy.sum(rows), np.abs(dy).sum(rows), count)
+    return out
+
+
+def forward_of(case: Case) -> Case:
+    """The forward case of a backward one; add_rms_norm with a residual of zeros."""
+    d: Any = case.descriptor
+    op = d.op_name
+    x = case.tensors["sum"] if op == "add_rms_norm" else case.tensors["x"]
+    weight = "weight" in case.tensors or d.dweight
+    tensors = {"x": x, **({"residual": np.zeros_like(x)} if op == "add_rms_norm" else {})}
+    if weight:
+        tensors["weight"] = case.tensors.get("weight", np.ones(d.normalized_shape))
+    bias = (d.dbias,) if op == "layer_norm" else ()
+    if bias == (True,):
+        tensors["bias"] = np.zeros(d.normalized_shape)
+    return Case(FORWARD[op](d.input_shape, d.normalized_shape, Element.F64, weight, *bias), tensors, {"eps": EPS})

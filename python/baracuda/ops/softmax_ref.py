@@ -1,0 +1,78 @@
+"""Float64 reference of softmax and log_softmax, with sums in extended precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from baracuda.elements import Element
+from baracuda.ops.softmax import SoftmaxBackwardDescriptor, SoftmaxDescriptor
+from baracuda.reference import Array, Case, Expected
+
+SHAPES: list[tuple[tuple[int, ...], int]] = [
+    ((), 0), ((1,), 0), ((9,), 0), ((3, 70), 1), ((70, 3), 0), ((4, 5, 6), 1), ((2, 4100), 1), ((4100, 3), 0),
+    ((300, 20), 0), ((40, 4), 1), ((2, 1, 3, 2, 4, 1, 2, 5), 4), ((0, 5), 1), ((5, 0), 1),
+]  # fmt: skip
+
+
+def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    """Ranks 0 to 8, every place of the axis, rows longer than a tile, rows of infinities, NaN, far apart values."""
+    for shape, axis in SHAPES:
+        yield _case(op, direction, element, axis, rng.normal(0, 3, shape), rng)
+    x = rng.normal(0, 1, (6, 70))
+    x[0, :], x[1, 3], x[2, 5], x[3, ::2], x[4] = -np.inf, np.nan, np.inf, -np.inf, np.linspace(-300, 300, 70)
+    for axis in (0, 1):
+        special = _case(op, direction, element, axis, x, rng)
+        special.note, special.exact_gradient = "special values", False
+        yield special
+
+
+def _case(op: str, direction: str, element: Element, axis: int, x: Array, rng: np.random.Generator) -> Case:
+    forward = Case(SoftmaxDescriptor(op, x.shape, axis, element), {"x": x})
+    if direction == "forward":
+        return forward
+    y = reference(forward)["y"].value
+    return Case(SoftmaxBackwardDescriptor(op, x.shape, axis, element), {"dy": rng.normal(size=x.shape), "y": y})
+
+
+def reference(case: Case) -> dict[str, Expected]:
+    """Outputs in float64."""
+    desc = case.descriptor
+    wide = {k: np.atleast_1d(np.asarray(v, np.longdouble)) for k, v in case.tensors.items()}
+    with np.errstate(all="ignore"):
+        if isinstance(desc, SoftmaxDescriptor):
+            found = _forward(wide["x"], desc)
+        else:
+            assert isinstance(desc, SoftmaxBackwardDescriptor)
+            found = _backward(wide["dy"], wide["y"], desc)
+    value, magnitude = (np.asarray(v, np.float64).reshape(desc.shape) for v in found)  # type: ignore[arg-type]
+    terms = int(desc.shape[desc.axis]) if desc.shape else 1  # type: ignore[arg-type]
+    return {"y" if isinstance(desc, SoftmaxDescriptor) else "dx": Expected(value, magnitude, max(terms, 1))}
+
+
+def _forward(x: Array, desc: SoftmaxDescriptor) -> tuple[Array, Array]:
+    below = x - (np.max(x, axis=desc.axis, keepdims=True) if x.size else 0)
+    total = np.sum(np.exp(below), axis=desc.axis, keepdims=True)
+    # x - max is rounded, so exp has a relative error that grows with it.
+    if desc.kind == "softmax":
+        y = np.exp(below) / total
+        return y, y * (1 + np.abs(below))
+    return below - np.log(total), np.abs(below) + np.log(total) + 1
+
+
+def _backward(dy: Array, y: Array, desc: SoftmaxBackwardDescriptor) -> tuple[Array, Array]:
+    if desc.kind == "softmax":
+        products = np.sum(y * dy, axis=desc.axis, keepdims=True)
+        size = np.sum(np.abs(y * dy), axis=desc.axis, keepdims=True)
+        return y * (dy - products), np.abs(y) * (np.abs(dy) + size)
+    total, size = (np.sum(v, axis=desc.axis, keepdims=True) for v in (dy, np.abs(dy)))
+    return dy - np.exp(y) * total, np.abs(dy) + np.exp(y) * size
+
+
+def forward_of(case: Case) -> Case:
+    """The forward case of a backward one: any x with this result, such as its logarithm."""
+    d = case.descriptor
+    assert isinstance(d, SoftmaxBackwardDescriptor)
+    y = case.tensors["y"]
+    return Case(SoftmaxDescriptor(d.kind, d.shape, d.axis, Element.F64), {"x": np.log(y) if d.kind == "softmax" else y})

@@ -1,0 +1,79 @@
+"""Norms: what the generated tests do not reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import baracuda as bc
+import baracuda.functional as F
+from baracuda.ops.norm import AddRmsNormDescriptor, RmsNormBackwardDescriptor, RmsNormDescriptor
+
+RNG = np.random.default_rng(3)
+
+
+def test_sum_of_add_rms_norm_may_be_the_residual_itself() -> None:
+    x, residual = RNG.normal(size=(2, 6, 90)).astype(np.float16)
+    weight = np.ones(90, np.float16)
+    y, total = F.add_rms_norm(x, residual, (90,), weight, 1e-5)
+    plan = bc.plan(AddRmsNormDescriptor(x.shape, (90,), "f16", save=False))
+    again = np.empty_like(y)
+    plan.run(x=x, residual=residual, weight=weight, y=again, sum=residual)
+    assert np.array_equal(again, y) and np.array_equal(residual, total)
+    assert np.array_equal(F.rms_norm(total, (90,), weight, 1e-5), y), "the sum is rounded before it is normalised"
+
+
+def test_eps_default_is_that_of_the_compute_element() -> None:
+    x = np.full((1, 8), 1e-4, np.float16)
+    expected = x.astype(np.float64) / np.sqrt((x.astype(np.float64) ** 2).mean() + 2.0**-23)
+    assert np.allclose(F.rms_norm(x, (8,)), expected, rtol=1e-3)
+
+
+def test_changing_eps_needs_no_new_plan() -> None:
+    x = RNG.normal(size=(4, 16)).astype(np.float32)
+    plan = bc.plan(RmsNormDescriptor(x.shape, (16,), weight=False, save=False))
+    for eps in (1e-6, 10.0):
+        y = np.empty_like(x)
+        plan.run(x=x, y=y, eps=eps)
+        assert np.allclose(y, x / np.sqrt((x**2).mean(1, keepdims=True) + eps), rtol=1e-5)
+
+
+def test_weight_gradient_is_summed_in_f32_and_the_same_for_any_thread_count() -> None:
+    rows = 5000
+    x, dy = np.ones((rows, 4), np.float16), np.full((rows, 4), 0.25, np.float16)
+    rstd = np.ones((rows, 1), np.float32)
+    found = []
+    for threads in (1, 2, 3):
+        plan = bc.plan(RmsNormBackwardDescriptor(x.shape, (4,), "f16"), preference=bc.PlanPreference(threads=threads))
+        dx, dweight = np.empty_like(x), np.empty(4, np.float16)
+        workspace = bc.empty(plan.workspace_size, "u8")
+        plan.run(dy=dy, x=x, weight=np.ones(4, np.float16), rstd=rstd, dx=dx, dweight=dweight, workspace=workspace)
+        found.append(dweight.tobytes())
+        assert (dweight == rows * 0.25).all()
+    assert len(set(found)) == 1
+
+
+def test_one_plan_serves_all_batches() -> None:
+    batch = bc.Dim("batch", max=300)
+    descriptor = RmsNormDescriptor((batch, 40), (40,)).backward()
+    plan = bc.plan(descriptor)
+    workspace = bc.empty(plan.workspace_size, "u8")
+    for rows in (0, 1, 17, 300):
+        x, dy = RNG.normal(size=(2, rows, 40)).astype(np.float32)
+        weight = np.ones(40, np.float32)
+        y, rstd = F.rms_norm_forward(x, (40,), weight)
+        dx, dweight = np.empty_like(x), np.empty(40, np.float32)
+        plan.run(dy=dy, x=x, weight=weight, rstd=rstd, dx=dx, dweight=dweight, workspace=workspace)
+        assert np.allclose(dweight, (dy * x * rstd).sum(0), atol=1e-4)
+
+
+def test_layer_norm_of_values_far_from_zero() -> None:
+    x = (RNG.normal(size=(3, 5000)) + 1000).astype(np.float32)
+    wide = x.astype(np.float64)
+    expected = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
+    assert np.allclose(F.layer_norm(x, (5000,)), expected, atol=2e-4)
+
+
+def test_bad_normalized_shape_is_refused() -> None:
+    with pytest.raises(bc.InvalidProblemError, match="last dimensions"):
+        F.rms_norm(np.zeros((3, 4), np.float32), (3,))

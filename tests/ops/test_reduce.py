@@ -1,0 +1,107 @@
+"""Reductions: what the generated tests do not reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import baracuda as bc
+import baracuda.functional as F
+from baracuda.ops.reduce import ArgReduceDescriptor, ReduceDescriptor
+
+
+def test_long_sum_keeps_its_bound_where_a_plain_f32_sum_does_not() -> None:
+    x = np.full(1 << 24, 0.1, np.float32)
+    exact = float(np.sum(x, dtype=np.float64))
+    # 64 terms per lane and a tree of 6 additions; block sums are compensated.
+    assert abs(float(F.sum(x)) - exact) <= 71 * 2.0**-24 * exact
+
+
+def test_cancelling_sum_of_large_values() -> None:
+    x = np.tile(np.array([1e8, 1.0, -1e8, 1.0], np.float32), 1 << 16)
+    error = abs(float(F.sum(x)) - float(np.sum(x, dtype=np.float64)))
+    assert error <= 2.0**-23 * np.sqrt(x.size) * float(np.sum(np.abs(x), dtype=np.float64))
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_sum_bits_do_not_depend_on_threads_when_cut_into_strips(axis: int | None) -> None:
+    x = np.random.default_rng(0).normal(size=(517, 1031)).astype(np.float32)
+    axes = None if axis is None else (axis,)
+    plans = [
+        bc.plan(ReduceDescriptor("sum", x.shape, axes), preference=bc.PlanPreference(threads=n)) for n in (1, 2, 3)
+    ]
+    results = []
+    for plan in plans:
+        y = np.empty(plan.signature.outputs[0].shape, np.float32)
+        plan.run(x=x, y=y, workspace=bc.empty(plan.workspace_size, "u8") if plan.workspace_size else None)
+        results.append(y.tobytes())
+    assert len(set(results)) == 1
+
+
+def test_max_of_only_minus_infinity_is_minus_infinity() -> None:
+    x = np.full((3, 200), -np.inf, np.float32)
+    assert (F.amax(x, 1) == -np.inf).all() and (F.amax(x, 0) == -np.inf).all()
+    assert (F.argmax(x, 1) == 0).all() and (F.argmax(x, 0) == 0).all()
+
+
+def test_argmax_finds_the_first_in_logical_order_of_a_permuted_tensor() -> None:
+    x = np.zeros((300, 301), np.float32)
+    x[7, 200] = x[8, 3] = 1
+    assert int(F.argmax(np.ascontiguousarray(x.T).T)) == 7 * 301 + 200
+
+
+@pytest.mark.parametrize("shape", [(200000,), (3, 70000), (70000, 3)])
+def test_argmax_over_strips_keeps_the_first_tie_and_the_first_nan(shape: tuple[int, ...]) -> None:
+    axis = int(np.argmax(shape))
+    x = np.moveaxis(np.random.default_rng(1).normal(size=shape).astype(np.float32), axis, -1)
+    x[..., [150 % x.shape[-1], -3]] = 9
+    x = np.moveaxis(x, -1, axis)
+    assert np.array_equal(F.argmax(x, axis), np.argmax(x, axis))
+    np.moveaxis(x, axis, -1)[..., [40001, 50002]] = np.nan
+    assert np.array_equal(F.argmin(x, axis), np.argmin(x, axis))
+
+
+def test_ties_share_the_gradient_evenly() -> None:
+    x = np.array([[1.0, 3.0, 3.0, 2.0, 3.0]], np.float32)
+    y, pull = bc.vjp(F.amax, x, 1)
+    assert np.allclose(pull(np.array([6.0], np.float32)), [[0, 2, 2, 0, 2]])
+
+
+def test_integers_sum_to_i64_and_wrap() -> None:
+    assert F.sum(np.full(1000, 200, np.uint8)) == 200000
+    assert F.sum(np.ones((4, 5), bool), 0).dtype == np.int64
+    big = np.full(3, 2**62, np.int64)
+    with np.errstate(over="ignore"):
+        assert F.sum(big) == np.sum(big)
+
+
+def test_empty_extremum_is_refused() -> None:
+    with pytest.raises(bc.UnsupportedError, match="at least one element"):
+        F.amax(np.zeros((0, 3), np.float32), 0)
+    with pytest.raises(bc.UnsupportedError, match="at least one element"):
+        F.argmax(np.zeros((2, 0), np.float32), 1)
+    assert F.amax(np.zeros((0, 3), np.float32), 1).shape == (0,)
+
+
+def test_one_plan_serves_all_lengths() -> None:
+    n = bc.Dim("n", max=100000)
+    plan = bc.plan(ReduceDescriptor("sum", (n,)))
+    search = bc.plan(ArgReduceDescriptor("argmax", (n,)))
+    workspace = bc.empty(max(plan.workspace_size, search.workspace_size), "u8")
+    for length in (0, 1, 63, 65536, 99999):
+        x = np.arange(length, dtype=np.float32)
+        y, at = np.empty((), np.float32), np.empty((), np.int64)
+        plan.run(x=x, y=y, workspace=workspace)
+        assert y == pytest.approx(length * (length - 1) / 2, rel=1e-6)
+        if length:
+            search.run(x=x, y=at, workspace=workspace)
+            assert at == length - 1
+
+
+def test_sum_to_reverses_broadcasting() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    y, pull = bc.vjp(F.sum_to, x, (3, 1))
+    assert np.array_equal(y, x.sum((0, 2)).reshape(3, 1))
+    assert np.array_equal(pull(y), np.broadcast_to(y, x.shape))
+    with pytest.raises(bc.InvalidProblemError, match="broadcasts to"):
+        F.sum_to(x, (2, 1))
