@@ -133,6 +133,7 @@ Imported import_numpy(PyObject* object, TensorView& view, Refusal& why) {
   view.element = static_cast<Element>(element);
   view.device = Backend::Cpu;
   view.device_id = 0;
+  view.unbacked = false;
   view.read_only = !(PyArray_FLAGS(array) & NPY_ARRAY_WRITEABLE);
   const npy_intp* shape = PyArray_DIMS(array);
   const npy_intp* strides = PyArray_STRIDES(array);
@@ -188,6 +189,7 @@ Imported from_dl(const DLTensor& t, TensorView& view, Refusal& why) {
                     "copy it to one of these");
   }
   view.device_id = t.device.device_id;
+  view.unbacked = false;
   view.data = t.data ? static_cast<char*>(t.data) + t.byte_offset : nullptr;
   view.rank = t.ndim;
   view.element = static_cast<Element>(element);
@@ -371,7 +373,8 @@ Imported import_protocol(PyObject* object, TensorView& view, Keep& keep, Refusal
 // A subclass of torch.Tensor, by the protocol that it may have overridden.
 Imported import_torch_subclass(PyObject* object, TensorView& view, Keep& keep, Refusal& why) {
   Imported done = import_protocol(object, view, keep, why);
-  if (done == Imported::Yes) return guard_torch(object, view, why);
+  if (done == Imported::Yes && (view.data || view.numel() == 0)) return guard_torch(object, view, why);
+  if (done == Imported::Yes) return explain_torch(object, why);
   if (done == Imported::PythonError) return done;
   PyObject* grad = PyObject_GetAttr(object, names.requires_grad);
   bool wants_grad = grad == Py_True;
@@ -426,6 +429,8 @@ Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Refusal& 
   if (type == names.ndarray) return import_numpy(object, view, why);
   if (const DLPackExchangeAPI* const* api = exchange_apis.find(type)) return import_torch(object, *api, view, why);
   if (const TensorView* own = own_tensor(object)) {
+    if (own->unbacked && !keep.dry)
+      return refuse(why, Code::NullData, "a shape without memory", "a tensor", "such shapes are for can_implement");
     view = *own;
     return Imported::Yes;
   }
@@ -494,6 +499,8 @@ Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep
                   kind == Scalar::Kind::Float ? "a number or a real 0-d tensor on the plan's device"
                                               : "an int or an integer 0-d tensor on the plan's device",
                   "pass x.item()");
+  if (!view.data && !view.unbacked)
+    return refuse(why, Code::NullData, "no data", "a number or a 0-d tensor", "pass a number");
   scalar.data = view.data;
   scalar.element = view.element;
   return Imported::Yes;

@@ -14,6 +14,7 @@ struct Keep {
   PyObject* refs[kInline];
   int n = 0;
   PyObject* more = nullptr;  // a list, when there are more
+  bool dry = false;          // a question: shapes without memory are fine
 
   Keep() = default;
   Keep(const Keep&) = delete;

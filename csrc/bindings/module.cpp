@@ -244,6 +244,23 @@ py::tuple describe_tensor(py::handle object) {
   return py::make_tuple(shape, static_cast<int>(view.element), strides);
 }
 
+// (address, shape, element, strides, read_only, keep) of any tensor, for bc.from_dlpack; `keep` holds the memory.
+py::tuple borrow_tensor(py::handle object) {
+  TensorView view;
+  baracuda::bindings::Keep keep;
+  Refusal why;
+  baracuda::bindings::Imported done = baracuda::bindings::import_tensor(object.ptr(), view, keep, why);
+  if (done == baracuda::bindings::Imported::Refused) baracuda::bindings::raise_refusal(why, Py_None);
+  if (done != baracuda::bindings::Imported::Yes) throw py::error_already_set();
+  py::tuple shape(view.rank), strides(view.rank);
+  for (int i = 0; i < view.rank; ++i) shape[i] = view.shape[i], strides[i] = view.strides[i];
+  py::list held;
+  held.append(object);
+  for (int i = 0; i < keep.n; ++i) held.append(py::reinterpret_borrow<py::object>(keep.refs[i]));
+  return py::make_tuple(reinterpret_cast<uintptr_t>(view.data), shape, static_cast<int>(view.element), strides,
+                        view.read_only, held);
+}
+
 int overlap_of(py::handle a, py::handle b) {
   TensorView views[2];
   baracuda::bindings::Keep keep;
@@ -289,6 +306,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   m.def("evaluate", &evaluate_question);
   m.def("create_plan", &create_plan);
   m.def("describe", &describe_tensor);
+  m.def("borrow", &borrow_tensor);
   m.def("overlap", &overlap_of);
   m.def("check_thread_settings", [] {
     std::string error;

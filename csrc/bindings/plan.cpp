@@ -111,12 +111,17 @@ Imported import_workspace(Frame& f, Refusal& why) {
   Imported done = import_tensor(f.workspace, view, f.keep, why);
   if (done == Imported::Refused) why.field = "workspace";
   if (done != Imported::Yes) return done;
+  if (view.device != Backend::Cpu) {
+    why = {Code::Device, "workspace", name(view.device), name(Backend::Cpu), "allocate it on the plan's device"};
+    return Imported::Refused;
+  }
   if (!is_contiguous(view) || view.read_only) {
     why = {Code::Workspace, "workspace", "a strided or read-only tensor", "contiguous writable memory",
            "bc.empty(plan.workspace_size, \"u8\")"};
     return Imported::Refused;
   }
-  f.call.workspace = view.data;
+  // A question's workspace may be a shape: any aligned address stands for it.
+  f.call.workspace = view.unbacked ? reinterpret_cast<void*>(kWorkspaceAlignment) : view.data;
   f.call.workspace_bytes = view.numel() * size_of(view.element);
   return Imported::Yes;
 }
@@ -163,7 +168,7 @@ PyObject* plan_check(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   if (!collect(plan, frame, args, nargs, kwnames, why)) {
     refusals.push_back(why);
   } else {
-    frame.call.dry = true;
+    frame.call.dry = frame.keep.dry = true;
     import_frame(plan, frame, true, refusals);
     if (PyErr_Occurred()) return nullptr;
     check_call(*plan->core, frame.call, true, refusals);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 namespace baracuda::bindings {
 namespace {
@@ -50,15 +51,18 @@ bool read_sizes(PyObject* sequence, int64_t* out, int want, const char* what) {
   return ok;
 }
 
-// TensorBase(address, element, shape, strides, owner, nbytes, read_only); Python's bc.Tensor has the friendly
-// constructors.
+// TensorBase(address, element, shape, strides, owner, nbytes, read_only, unbacked=False, backend=0); Python's bc.Tensor
+// has the friendly constructors.
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject*) {
   unsigned long long address;
-  int element, read_only;
+  int element, read_only, unbacked = 0, backend = 0;
   long long nbytes;
   PyObject *shape, *strides, *owner;
-  if (!PyArg_ParseTuple(args, "KiOOOLp", &address, &element, &shape, &strides, &owner, &nbytes, &read_only))
+  if (!PyArg_ParseTuple(args, "KiOOOLp|pi", &address, &element, &shape, &strides, &owner, &nbytes, &read_only,
+                        &unbacked, &backend))
     return nullptr;
+  if (element < 0 || element >= kElementCount || backend < 0 || backend >= static_cast<int>(Backend::Count))
+    return PyErr_Format(PyExc_ValueError, "TensorBase: got element %d, backend %d", element, backend);
   Py_ssize_t rank = PySequence_Size(shape);
   if (rank < 0) return nullptr;
   if (rank > kMaxRank) return PyErr_Format(PyExc_ValueError, "shape: got rank %zd, want at most 8", rank);
@@ -69,6 +73,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject*) {
   self->view.rank = static_cast<int32_t>(rank);
   self->view.element = static_cast<Element>(element);
   self->view.read_only = read_only;
+  self->view.unbacked = unbacked;
+  self->view.device = static_cast<Backend>(backend);
   self->nbytes = nbytes;
   Py_INCREF(owner);
   self->owner = owner;
@@ -76,6 +82,11 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject*) {
       !read_sizes(strides, self->view.strides, rank, "strides")) {
     Py_DECREF(self);
     return nullptr;
+  }
+  for (int i = 0; i < self->view.rank; ++i) {
+    if (self->view.shape[i] >= 0) continue;
+    Py_DECREF(self);
+    return PyErr_Format(PyExc_ValueError, "shape: got a negative size");
   }
   return reinterpret_cast<PyObject*>(self);
 }
@@ -122,33 +133,45 @@ PyObject* get_owner(PyObject* self, void*) {
 }
 
 // What an exported capsule owns: the DLPack struct, its sizes, and a reference to the memory's owner.
+template <class Managed>
 struct Export {
-  DLManagedTensorVersioned tensor;
+  Managed tensor;
   int64_t sizes[2 * kMaxRank];
 };
 
-void delete_export(DLManagedTensorVersioned* m) {
+template <class Managed>
+void delete_export(Managed* m) {
   PyGILState_STATE gil = PyGILState_Ensure();
   Py_XDECREF(static_cast<PyObject*>(m->manager_ctx));
   PyGILState_Release(gil);
-  delete reinterpret_cast<Export*>(m);
+  delete reinterpret_cast<Export<Managed>*>(m);
 }
 
+template <class Managed>
+constexpr const char* capsule_name() {
+  return std::is_same_v<Managed, DLManagedTensor> ? "dltensor" : "dltensor_versioned";
+}
+
+template <class Managed>
 void drop_capsule(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) return;  // a consumer renamed it and owns the tensor now
-  auto* m = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+  const char* name = capsule_name<Managed>();
+  if (!PyCapsule_IsValid(capsule, name)) return;  // a consumer renamed it and owns the tensor now
+  auto* m = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
   m->deleter(m);
 }
 
-PyObject* tensor_dlpack(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
+template <class Managed>
+PyObject* export_capsule(PyObject* self) {
   const TensorView& view = view_of(self);
-  auto* e = new Export{};
+  auto* e = new Export<Managed>{};
   std::memcpy(e->sizes, view.shape, sizeof view.shape);
   std::memcpy(e->sizes + kMaxRank, view.strides, sizeof view.strides);
-  DLManagedTensorVersioned& m = e->tensor;
-  m.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-  m.flags = view.read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
-  m.deleter = &delete_export;
+  Managed& m = e->tensor;
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    m.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+    m.flags = view.read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+  }
+  m.deleter = &delete_export<Managed>;
   m.manager_ctx = self;
   Py_INCREF(self);
   DLTensor& t = m.dl_tensor;
@@ -159,9 +182,30 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*)
   t.shape = e->sizes;
   t.strides = e->sizes + kMaxRank;
   t.byte_offset = 0;
-  PyObject* capsule = PyCapsule_New(&m, "dltensor_versioned", &drop_capsule);
+  PyObject* capsule = PyCapsule_New(&m, capsule_name<Managed>(), &drop_capsule<Managed>);
   if (!capsule) delete_export(&m);
   return capsule;
+}
+
+// __dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)
+PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+  PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO", const_cast<char**>(keywords), &stream, &version, &device,
+                                   &copy))
+    return nullptr;
+  if (view_of(self).unbacked)
+    return PyErr_Format(PyExc_BufferError, "bc.Tensor: a shape without memory cannot be exported");
+  if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "bc.Tensor: exports its memory, never a copy");
+  int kind = kDLCPU, id = 0, major = 0, minor = 0;
+  if (device != Py_None && !PyArg_ParseTuple(device, "ii", &kind, &id)) return nullptr;
+  if (kind != kDLCPU)
+    return PyErr_Format(PyExc_BufferError, "bc.Tensor: lies on the cpu, not on DLPack device %d", kind);
+  if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor)) return nullptr;
+  if (major >= 1) return export_capsule<DLManagedTensorVersioned>(self);
+  if (view_of(self).read_only)
+    return PyErr_Format(PyExc_BufferError, "bc.Tensor: is read-only, which only DLPack 1.0 and later can say");
+  return export_capsule<DLManagedTensor>(self);
 }
 
 PyObject* tensor_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0); }
@@ -175,7 +219,7 @@ PyGetSetDef getset[] = {{"shape", get_shape, nullptr, "Sizes of the dimensions."
                         {"_owner", get_owner, nullptr, nullptr, nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&tensor_dlpack)),
-                          METH_FASTCALL | METH_KEYWORDS, "Exports the tensor as a versioned DLPack capsule."},
+                          METH_VARARGS | METH_KEYWORDS, "Exports the tensor as a DLPack capsule."},
                          {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "DLPack's (device type, device id)."},
                          {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&tensor_new)},

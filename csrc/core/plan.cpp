@@ -143,9 +143,8 @@ struct Checker {
       return true;
     if (call.dry && t.unbacked) return false;
     if (!t.data && t.numel() != 0 &&
-        refuse(
-            Code::NullData, slot_name(s, k), "no data", "a tensor with memory",
-            t.unbacked ? "shapes without memory are for can_implement" : "pass a tensor that owns or borrows memory"))
+        refuse(Code::NullData, slot_name(s, k), "no data", "a tensor with memory",
+               "pass a tensor that owns or borrows memory"))
       return true;
     int64_t need = alignment_of(plan, t.element);
     return reinterpret_cast<uintptr_t>(t.data) % need != 0 && t.numel() != 0 &&

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import TypeAlias
 
 from baracuda.errors import InvalidProblemError
@@ -26,21 +26,34 @@ class Dim:
     add: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.max, int) or self.max < 0:
-            raise InvalidProblemError(f"Dim({self.name!r}): got max={self.max!r}, want an int of at least 0.")
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidProblemError(f"Dim: got name={self.name!r}, want a word.")
+        for field, least, most in (("max", 0, 2**59), ("mul", 1, 2**31), ("div", 1, 2**31), ("add", -(2**59), 2**59)):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value < most:
+                raise InvalidProblemError(f"Dim({self.name!r}): got {field}={value!r}, want an int, {least} <= {field} < {most}.")
 
     def __mul__(self, k: int) -> Dim:
-        return Dim(self.name, self.max, self.mul * k, self.div, self.add * k)
+        self._factor(k)
+        common = gcd(self.mul * k, self.div)
+        return Dim(self.name, self.max, self.mul * k // common, self.div // common, self.add * k)
 
     __rmul__ = __mul__
 
     def __floordiv__(self, k: int) -> Dim:
+        """Exact: `run` refuses sizes that leave a remainder."""
+        self._factor(k)
         if self.add % k:
             raise InvalidProblemError(f"{self}: cannot be divided by {k} exactly.")
-        return Dim(self.name, self.max, self.mul, self.div * k, self.add // k)
+        common = gcd(self.mul, self.div * k)
+        return Dim(self.name, self.max, self.mul // common, self.div * k // common, self.add // k)
 
     def __add__(self, k: int) -> Dim:
         return Dim(self.name, self.max, self.mul, self.div, self.add + k)
+
+    def _factor(self, k: object) -> None:
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise InvalidProblemError(f"Dim({self.name!r}): got a factor or divisor {k!r}, want an int of at least 1.")
 
     __radd__ = __add__
 
@@ -60,6 +73,8 @@ Size: TypeAlias = int | Dim
 Shape: TypeAlias = tuple[Size, ...]
 
 MAX_RANK = 8
+# So that even 16-byte elements take fewer than 2**63 bytes, and no product of sizes can overflow.
+MAX_ELEMENTS = 2**59
 
 
 def largest(size: Size) -> int:
@@ -69,6 +84,8 @@ def largest(size: Size) -> int:
 
 def check_shape(shape: object, field: str) -> Shape:
     """A shape as a tuple of sizes, or InvalidProblemError naming the field."""
+    if isinstance(shape, (str, bytes, set, dict)):
+        raise InvalidProblemError(f"{field}: got {shape!r}, want a tuple of ints or bc.Dim.")
     if isinstance(shape, (int, Dim)):
         shape = (shape,)
     try:
@@ -80,8 +97,8 @@ def check_shape(shape: object, field: str) -> Shape:
     for size in sizes:
         if largest(size) < 0:
             raise InvalidProblemError(f"{field}: got size {size} in {sizes}, want sizes of at least 0.")
-    if prod(max(largest(s), 1) for s in sizes) >= 2**63:
-        raise InvalidProblemError(f"{field}: got {sizes}, want fewer than 2**63 elements.")
+    if prod(max(largest(s), 1) for s in sizes) >= MAX_ELEMENTS:
+        raise InvalidProblemError(f"{field}: got {sizes}, want fewer than 2**59 elements (2**63 bytes of the widest element).")
     return sizes
 
 

@@ -119,7 +119,7 @@ class Element(IntEnum):
         if isinstance(value, str):
             name = value
         elif isinstance(value, np.dtype):
-            name = value.name
+            name = value.name if value.isnative else f"non-native {value.str}"
         else:
             name = getattr(value, "__name__", None) or getattr(value, "name", None) or str(value)
         name = str(name).removeprefix("torch.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 SCHEMA = 1  # of to_bytes and to_json
 
 _MATH = ("ieee", "tf32", "bf16", "f16", "int8")
-_UNAVAILABLE = {"backend", "not_built", "no_device", "arch"}
+_BACKENDS = ("cpu", "cuda", "metal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,19 @@ class PlanPreference:
             raise InvalidProblemError(
                 f"PlanPreference.math_precision: got {self.math_precision!r}, want one of {', '.join(_MATH)}."
             )
-        if self.threads < 0:
-            raise InvalidProblemError(f"PlanPreference.threads: got {self.threads}, want at least 0.")
+        if self.backend is not None and self.backend not in _BACKENDS:
+            raise InvalidProblemError(f"PlanPreference.backend: got {self.backend!r}, want None or one of {', '.join(_BACKENDS)}.")
+        if not isinstance(self.sku, str):
+            raise InvalidProblemError(f"PlanPreference.sku: got {self.sku!r}, want a SKU's name or variant.")
+        for name in ("deterministic", "batch_invariant"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidProblemError(f"PlanPreference.{name}: got {getattr(self, name)!r}, want True or False.")
+        if isinstance(self.max_error, bool) or not isinstance(self.max_error, (int, float)) or not self.max_error >= 0:
+            raise InvalidProblemError(f"PlanPreference.max_error: got {self.max_error!r}, want a number of at least 0.")
+        for name, most in (("max_workspace_bytes", 2**63), ("threads", 2**16)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < most:
+                raise InvalidProblemError(f"PlanPreference.{name}: got {value!r}, want an int, 0 <= {name} < {most}.")
 
     def packed(self) -> dict[str, Any]:
         """What the evaluator reads."""
@@ -129,7 +141,7 @@ class PlanPreference:
             "deterministic": self.deterministic,
             "batch_invariant": self.batch_invariant,
             "math": _MATH.index(self.math_precision),
-            "max_error": self.max_error,
+            "max_error": float(self.max_error),
             "max_workspace_bytes": self.max_workspace_bytes,
         }
 
@@ -240,15 +252,30 @@ class Request:
     alignment: int = 0
 
     @classmethod
-    def of(cls, device: Any, preference: PlanPreference | None, layout: Any, alignment: int) -> Request:
+    def of(cls, desc: Descriptor, device: Any, preference: PlanPreference | None, layout: Any, alignment: int) -> Request:
         """Checks select's arguments."""
         name = str(device)
-        if name.split(":")[0] not in ("cpu", "cuda", "metal"):
+        found = re.fullmatch(r"(cpu|cuda|metal)(:\d+)?", name)
+        if not found or (found[1] != "cuda" and found[2] not in (None, ":0")):
             raise InvalidProblemError(f"device: got {device!r}, want 'cpu', 'cuda', 'cuda:0' or 'metal'.")
-        promise = set(layout.values()) if isinstance(layout, dict) else {layout}
-        if not promise <= {None, "contiguous"}:
-            raise InvalidProblemError(f"layout: got {layout!r}, want None, 'contiguous' or a dict of argument names to these.")
-        return cls(name, preference or PlanPreference(), promise == {"contiguous"}, alignment)
+        wanted = PlanPreference() if preference is None else preference
+        if not isinstance(wanted, PlanPreference):
+            raise InvalidProblemError(f"preference: got {preference!r}, want a bc.PlanPreference.")
+        if wanted.backend is not None and wanted.backend != found[1] and name != "cpu":
+            raise InvalidProblemError(
+                f"preference.backend: got {wanted.backend!r} with device={name!r}, want the device's own backend or None."
+            )
+        names = {p.name for p in desc.signature().present}
+        promise = layout if isinstance(layout, dict) else dict.fromkeys(names, layout)
+        if not set(promise.values()) <= {None, "contiguous"} or not set(promise) <= names:
+            raise InvalidProblemError(
+                f"layout: got {layout!r}, want None, 'contiguous' or a dict of argument names ({', '.join(sorted(names))}) to these."
+            )
+        if isinstance(alignment, bool) or not isinstance(alignment, int) or not 0 <= alignment < 2**31:
+            raise InvalidProblemError(f"alignment: got {alignment!r}, want a number of bytes.")
+        # Rows are limited as a whole: a promise about some of the tensors is no promise about all.
+        whole = bool(names) and all(promise.get(n) == "contiguous" for n in names)
+        return cls(name, wanted, whole, alignment)
 
     def question(self, desc: Descriptor) -> dict[str, Any]:
         """What the evaluator is asked."""
@@ -340,7 +367,7 @@ class Plan(_core.RawPlan):
             BackendUnavailableError: The device's backend cannot be used here.
         """
         cls._check_class(desc)
-        request = Request.of(device, preference, layout, alignment)
+        request = Request.of(desc, device, preference, layout, alignment)
         question, candidates = judge(desc, request)
         best = next((c for c in candidates if c.support), None)
         if best is None:
@@ -362,7 +389,7 @@ class Plan(_core.RawPlan):
     ) -> Support:
         """What `select` would do, as an answer; never raises for a problem that no kernel takes."""
         cls._check_class(desc)
-        _, candidates = judge(desc, Request.of(device, preference, layout, alignment))
+        _, candidates = judge(desc, Request.of(desc, device, preference, layout, alignment))
         best = next((c for c in candidates if c.support), None)
         if best is not None:
             return best.support
@@ -374,8 +401,10 @@ class Plan(_core.RawPlan):
 
     @classmethod
     def _check_class(cls, desc: Descriptor) -> None:
-        wanted = getattr(cls, "descriptor_class", None)
-        if wanted is not None and not isinstance(desc, wanted):
+        from baracuda.spec import Descriptor
+
+        wanted = getattr(cls, "descriptor_class", Descriptor)
+        if not isinstance(desc, wanted):
             raise InvalidProblemError(
                 f"{cls.__name__}.select: got a {type(desc).__name__}, want a {wanted.__name__}. bc.plan(desc) takes any descriptor."
             )
@@ -409,9 +438,7 @@ class Plan(_core.RawPlan):
         """
         from baracuda.tensor import stand_in
 
-        names = self.arguments
-        given = dict(zip(names, args, strict=False)) | kwargs
-        found = self._check(**{k: stand_in(v, i) for i, (k, v) in enumerate(given.items())})
+        found = self._check(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
         refusals = tuple(Refusal(*r) for r in found)
         return Support("no" if refusals else "yes", refusals, (), self.sku)
 
@@ -442,13 +469,22 @@ class Plan(_core.RawPlan):
         """Selects the plan that `to_bytes` described, with the same SKU, or says why it cannot."""
         from importlib import import_module
 
-        document = json.loads(data)
-        if document.get("schema") != SCHEMA:
+        from baracuda.spec import Descriptor
+
+        try:
+            document = json.loads(data)
+        except (ValueError, TypeError) as e:
+            raise InvalidProblemError(f"from_bytes: got data that is no plan ({e}), want what to_bytes() gave.") from None
+        if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+            document = document if isinstance(document, dict) else {}
             raise InvalidProblemError(f"schema: got {document.get('schema')!r}, want {SCHEMA}. Make the plan anew with select().")
         d = document["descriptor"]
         if not str(d["module"]).startswith("baracuda."):
             raise InvalidProblemError(f"descriptor.module: got {d['module']!r}, want a module of baracuda.")
-        desc = getattr(import_module(d["module"]), d["class"]).from_dict(d["fields"])
+        kind = getattr(import_module(d["module"]), d["class"], None)
+        if not isinstance(kind, type) or not issubclass(kind, Descriptor):
+            raise InvalidProblemError(f"descriptor.class: got {d['class']!r}, want a descriptor of {d['module']}.")
+        desc = kind.from_dict(d["fields"])
         preference = replace(PlanPreference(**document["preference"]), sku=document["sku"])
         layout = "contiguous" if document["contiguous"] else None
         return plan(desc, document["device"], preference, layout=layout, alignment=document["alignment"])
@@ -464,4 +500,5 @@ def plan(
     desc: Descriptor, device: Any = "cpu", preference: PlanPreference | None = None, *, layout: Any = None, alignment: int = 0
 ) -> Plan:
     """Selects a plan for any descriptor: `type(desc).plan_class.select(...)`."""
+    Plan._check_class(desc)
     return desc.plan_class.select(desc, device, preference, layout=layout, alignment=alignment)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
+
+import numpy as np
 
 from baracuda import _core
 from baracuda.dims import Dim, Shape, Size, check_shape, largest
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from baracuda.plan import Plan
 
 IN, INOUT, OUT = 0, 1, 2
+MAX_SYMBOLS = 8  # names of sizes that one signature may have
 _ROLES = ("in", "in-out", "out")
 _SCALAR_KINDS = {"float": 0, "int": 1, "unsigned": 2}
 
@@ -163,6 +167,7 @@ class Descriptor:
     kinds: ClassVar[tuple[str, ...]] = ()
     op_name: ClassVar[str] = ""
     enums: ClassVar[Mapping[str, type[Enum]]] = {}
+    unbounded: ClassVar[frozenset[str]] = frozenset()  # float fields that may be infinite or NaN
     plan_class: ClassVar[type[Plan]]
 
     def __post_init__(self) -> None:
@@ -172,27 +177,68 @@ class Descriptor:
             if fixed is not value:
                 object.__setattr__(self, f.name, fixed)
         self.validate()
+        self._check_signature()
 
     def _coerce(self, name: str, value: Any) -> Any:
         if name == "kind":
-            if value not in self.kinds:
+            if not isinstance(value, str) or value not in self.kinds:
                 raise self.wrong("kind", value, "one of " + ", ".join(self.kinds))
             return str(value)
         if name in self.enums:
             kind = self.enums[name]
             try:
                 return value if isinstance(value, kind) else kind(value)
-            except ValueError:
+            except (ValueError, TypeError):
                 raise self.wrong(name, value, "one of " + ", ".join(str(m.value) for m in kind)) from None
         if value is None:
             return None
         if name.endswith("shapes"):
+            if not isinstance(value, (tuple, list)):
+                raise self.wrong(name, value, "a list of shapes")
             return tuple(check_shape(s, f"{type(self).__name__}.{name}[{i}]") for i, s in enumerate(value))
         if name.endswith("shape"):
             return check_shape(value, f"{type(self).__name__}.{name}")
         if name.endswith("element"):
             return Element.coerce(value, f"{type(self).__name__}.{name}")
+        return self._coerce_plain(name, str(type(self).__dataclass_fields__[name].type), value)  # type: ignore[attr-defined]
+
+    def _coerce_plain(self, name: str, annotation: str, value: Any) -> Any:
+        """Numbers of the annotated kind: a wrong one would reach the kernel as other bits."""
+        kind = annotation.removesuffix(" | None")
+        if kind == "bool":
+            if not isinstance(value, (bool, np.bool_)):
+                raise self.wrong(name, value, "True or False")
+            return bool(value)
+        if kind == "int" or (kind == "Size" and not isinstance(value, Dim)):
+            if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+                raise self.wrong(name, value, "an int")
+            if not -(2**63) <= int(value.__index__()) < 2**63:
+                raise self.wrong(name, value, "-2**63 <= n < 2**63")
+            return int(value.__index__())
+        if kind == "float":
+            if isinstance(value, (bool, np.bool_, str, complex, np.complexfloating)) or not hasattr(value, "__float__"):
+                raise self.wrong(name, value, "a real number")
+            number = float(value)
+            if not math.isfinite(number) and name not in self.unbounded:
+                raise self.wrong(name, value, "a finite number")
+            return number
+        if kind == "tuple[int, ...]":
+            return tuple(self._coerce_plain(name, "int", v) for v in value)
         return value
+
+    def _check_signature(self) -> None:
+        """Also shapes that follow from the fields, such as a product's, and names of sizes must be sound."""
+        where, limits = type(self).__name__, {}
+        for p in self.signature().present:
+            for shape in p.shapes:
+                check_shape(shape, f"{where}: shape of {p.name}")
+                for size in (s for s in shape if isinstance(s, Dim)):
+                    if limits.setdefault(size.name, size.max) != size.max:
+                        raise InvalidProblemError(
+                            f"{where}: got Dim({size.name!r}) with max={limits[size.name]} and max={size.max}, want one maximum per name."
+                        )
+        if len(limits) > MAX_SYMBOLS:
+            raise InvalidProblemError(f"{where}: got {len(limits)} names of sizes, want at most {MAX_SYMBOLS}.")
 
     def validate(self) -> None:
         """Checks fields against each other; raises InvalidProblemError through `wrong`."""

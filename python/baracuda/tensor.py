@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from baracuda import _core
+from baracuda.dims import check_shape
 from baracuda.elements import Element
 from baracuda.errors import BufferTooSmallError, InvalidProblemError
 
@@ -37,27 +39,39 @@ class TensorSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "element", Element.coerce(self.element, "TensorSpec.element"))
-        object.__setattr__(self, "shape", tuple(int(s) for s in self.shape))
+        object.__setattr__(self, "shape", _sizes(self.shape, "TensorSpec.shape"))
+        if self.strides is not None:
+            object.__setattr__(self, "strides", _steps(self.strides, self.shape, "TensorSpec.strides"))
+        if _backend(self.device) is None:
+            raise InvalidProblemError(f"TensorSpec.device: got {self.device!r}, want 'cpu', 'cuda', 'cuda:0' or 'metal'.")
 
 
-def stand_in(value: Any, slot: int) -> Any:
-    """What the checker sees for a tensor without memory: a view at an address of its own."""
+def _backend(device: object) -> int | None:
+    names = ("cpu", "cuda", "metal")
+    name = str(device).partition(":")[0]
+    return names.index(name) if name in names else None
+
+
+def stand_in(value: Any) -> Any:
+    """What the checker sees for a tensor without memory: its shape, element and strides; anything else as it is."""
+    backend, read_only = 0, False
     if isinstance(value, TensorSpec):
-        shape, element, strides = value.shape, value.element, value.strides
-        if value.device != "cpu":
-            raise InvalidProblemError(f"TensorSpec.device: got {value.device!r}, want 'cpu' (the only backend built here).")
-    elif getattr(value, "is_meta", False):
+        shape, element, strides, read_only = value.shape, value.element, value.strides, value.read_only
+        backend = _backend(value.device) or 0
+    elif getattr(value, "is_meta", False) or type(value).__name__ == "FakeTensor":
+        if str(value.layout) != "torch.strided":
+            return value
         shape, element, strides = tuple(value.shape), Element.coerce(value.dtype), tuple(value.stride())
     elif type(value).__name__ == "ShapeDtypeStruct":
         shape, element, strides = tuple(value.shape), Element.coerce(value.dtype), None
     elif isinstance(value, (list, tuple)):
-        return [stand_in(v, slot * 64 + i) for i, v in enumerate(value)]
+        return [stand_in(v) for v in value]
     else:
         return value
-    address = (slot + 1) << 44
-    read_only = getattr(value, "read_only", False)
+    if len(shape) > 8:
+        raise InvalidProblemError(f"shape: got rank {len(shape)}, want at most 8.")
     steps = contiguous_strides(shape) if strides is None else strides
-    return _core.TensorBase(address, int(element), shape, steps, None, -1, read_only)
+    return _core.TensorBase(0, int(element), shape, steps, None, -1, read_only, True, backend)
 
 
 class Tensor(_core.TensorBase):
@@ -166,13 +180,21 @@ def _view(array: np.ndarray[Any, Any], owner: Tensor, read_only: bool) -> Tensor
     return Tensor(array.ctypes.data, int(element), array.shape, strides, owner, -1, read_only)
 
 
-def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(s) for s in shape)
-    if any(s < 0 for s in sizes) or len(sizes) > 8:
-        raise InvalidProblemError(f"shape: got {sizes}, want at most 8 sizes of at least 0.")
-    if prod(max(s, 1) for s in sizes) >= 2**63:
-        raise InvalidProblemError(f"shape: got {sizes}, want fewer than 2**63 elements.")
-    return sizes
+def _sizes(shape: int | Sequence[int], field: str = "shape") -> tuple[int, ...]:
+    sizes = check_shape(shape, field)
+    if not all(isinstance(s, int) for s in sizes):
+        raise InvalidProblemError(f"{field}: got {sizes}, want ints: memory has one size.")
+    return sizes  # type: ignore[return-value]
+
+
+def _steps(strides: Sequence[int], shape: tuple[int, ...], field: str = "strides") -> tuple[int, ...]:
+    try:
+        steps = tuple(index(s) for s in strides)
+    except TypeError:
+        raise InvalidProblemError(f"{field}: got {strides!r}, want a tuple of ints.") from None
+    if len(steps) != len(shape) or not all(-(2**62) < s < 2**62 for s in steps):
+        raise InvalidProblemError(f"{field}: got {steps}, want one stride below 2**62 for each of the sizes {shape}.")
+    return steps
 
 
 def empty(shape: int | Sequence[int], element: Any = Element.F32, *, device: str = "cpu") -> Tensor:
@@ -203,10 +225,8 @@ def asarray(value: Any, element: Any = None, *, device: str = "cpu") -> Tensor:
 
 def from_dlpack(value: Any) -> Tensor:
     """A tensor of the same memory as any framework's tensor; nothing is copied."""
-    array = np.from_dlpack(value) if not isinstance(value, np.ndarray) else value
-    element = Element.coerce(array.dtype)
-    strides = tuple(s // element.nbytes for s in array.strides)
-    return Tensor(array.ctypes.data, int(element), array.shape, strides, array, -1, not array.flags.writeable)
+    address, shape, element, strides, read_only, keep = _core.borrow(value)
+    return Tensor(address, element, shape, strides, keep, -1, read_only)
 
 
 def from_pointer(
@@ -235,7 +255,9 @@ def from_pointer(
     if device != "cpu":
         raise InvalidProblemError(f"device: got {device!r}, want 'cpu' (the only backend built here).")
     sizes, kind = _sizes(shape), Element.coerce(element)
-    steps = contiguous_strides(sizes) if strides is None else tuple(int(s) for s in strides)
+    steps = contiguous_strides(sizes) if strides is None else _steps(strides, sizes)
+    if isinstance(ptr, bool) or not isinstance(ptr, int) or not 0 <= ptr < 2**63 or (ptr == 0 and prod(sizes)):
+        raise InvalidProblemError(f"from_pointer: got ptr={ptr!r}, want the address of the first element.")
     if nbytes is not None and prod(sizes):
         reach = sum(max(0, (n - 1) * s) for n, s in zip(sizes, steps, strict=True)) + 1
         low = sum(min(0, (n - 1) * s) for n, s in zip(sizes, steps, strict=True))

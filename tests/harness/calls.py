@@ -94,16 +94,19 @@ def call_of(case: Case, made: Plan | None = None) -> ValidCall:
 
 
 def valid_call(op: str, direction: str) -> ValidCall:
-    """A valid call of the op's ordinary element: the case with the highest rank among the first few."""
+    """A valid call of the op's ordinary element: of the first few cases the one of highest rank, then largest."""
+
+    def weight(case: Case) -> tuple[int, int]:
+        shapes = [s for p in case.descriptor.signature().present for s in p.shapes]
+        return max(map(len, shapes)), sum(int(np.prod(s)) for s in shapes)
+
     for element in elements_of(op, direction):
         if not candidates(op, direction, element):
             continue
         found = cases_of(op, direction, element)
         usable = [c for c in found[:8] if type(c.descriptor).plan_class.query(c.descriptor)]
         if usable:
-            return call_of(
-                max(usable, key=lambda c: max(len(s) for p in c.descriptor.signature().present for s in p.shapes))
-            )
+            return call_of(max(usable, key=weight))
     raise AssertionError(f"{op} {direction}: no case can be run here")
 
 

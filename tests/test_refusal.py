@@ -1,0 +1,584 @@
+"""Every wrong call is refused with its own code, names the argument, says what to do, and changes no byte."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from calls import ValidCall, cases_of, directions, elements_of, valid_call
+
+import baracuda as bc
+from baracuda import _core
+from baracuda.elements import Element
+from baracuda.spec import IN
+
+OPS = pytest.mark.parametrize(("op", "direction"), directions())
+
+# Codes that no question on a machine with only a cpu can reach through the public API.
+UNREACHED = {
+    "op": "evaluate() is asked about rows of one op; select and capabilities() filter by op first",
+    "direction": "as op: rows of the other direction are not candidates",
+    "no_device": "a backend that is built but has no device: there is only the cpu here (BARACUDA_CPU_LEVEL, see test_forced_level)",
+    "launch_failed": "a kernel that breaks its own contract; cpu kernels have no way to fail",
+}
+# Codes that exist for rows which declare a limit; reached as soon as one row does.
+BY_ROWS = {
+    "arch": lambda r: r["min_arch"] > 5,
+    "alignment": lambda r: r["alignment"] > 1,
+    "layout": lambda r: r["contiguous"],
+    "deterministic": lambda r: not r["deterministic"],
+    "batch_invariant": lambda r: not r["batch_invariant"],
+    "math_precision": lambda r: r["math"] != 0,
+    "aux_element": lambda r: bool(r["aux"]),
+    "not_built": lambda r: r["backend"] != "cpu",
+    "workspace_limit": lambda r: r["workspace"],
+    "workspace": lambda r: r["workspace"],
+    "workspace_alignment": lambda r: r["workspace"],
+}
+REACHED: set[str] = set()
+
+
+def refused(
+    call: ValidCall, code: str, field: str, cls: type[Exception] = bc.InvalidProblemError, **changes: Any
+) -> bc.BaracudaError:
+    """Asserts that the changed call is refused as said, by run and can_implement, and that nothing was written."""
+    before = call.bytes()
+    with pytest.raises(cls) as caught:
+        call.run(**changes)
+    error = caught.value
+    assert isinstance(error, bc.BaracudaError)
+    first = error.refusals[0]
+    assert (first.code, first.field) == (code, field), f"{error}"
+    assert type(error) is cls
+    assert first.got and first.want and first.hint, f"says too little: {first}"
+    assert first.field in str(error) and first.got in str(error) and first.want in str(error)
+    assert call.bytes() == before, "a refused call wrote"
+    answer = call.check(**changes)
+    assert not answer and answer.verdict == "no"
+    assert (code, field) in {(r.code, r.field) for r in answer.refusals}, f"{answer}"
+    REACHED.update(r.code for r in answer.refusals)
+    return error
+
+
+def first_tensor(call: ValidCall, role: int | None = None, rank: int = 0) -> str | None:
+    for p in call.tensors:
+        if not p.variadic and (role is None or p.role == role) and len(p.shape) >= rank:
+            return p.name
+    return None
+
+
+@OPS
+def test_the_valid_call_is_valid(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    answer = call.check()
+    assert answer and not answer.refusals, f"{answer}"
+    call.run()
+
+
+@OPS
+def test_wrong_rank_and_shape(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    for p in call.tensors:
+        if p.variadic:
+            continue
+        array = call.args[p.name]
+        if len(p.shape) < 8:
+            refused(call, "rank", p.name, **{p.name: array[None].copy()})
+        if p.shape:
+            wrong = np.zeros((*p.shape[:-1], p.shape[-1] + 1), array.dtype)
+            refused(call, "shape", p.name, **{p.name: wrong})
+            refused(call, "shape", p.name, **{p.name: np.zeros((*p.shape[:-1], 0), array.dtype)})
+        refused(call, "rank", p.name, **{p.name: np.zeros((1,) * 9, array.dtype)})
+
+
+@OPS
+def test_wrong_element(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    for p in call.tensors:
+        if p.variadic:
+            continue
+        other = np.complex64 if p.element is not Element.C64 else np.float32
+        refused(call, "element", p.name, **{p.name: np.zeros(p.shape, other)})
+        refused(call, "element", p.name, **{p.name: np.zeros(p.shape, "datetime64[s]")})
+        refused(call, "element", p.name, **{p.name: np.zeros(p.shape, object)})
+
+
+@OPS
+def test_not_tensors(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    for p in call.tensors:
+        for value in (None, 1.5, "x", object(), {}):
+            code = "not_a_tensor"
+            if p.variadic and isinstance(value, (str, dict)):
+                code = "not_a_tensor" if len(value) == len(p.shapes) else "list_length"
+            field = p.name + "[0]" if p.variadic and code == "not_a_tensor" and isinstance(value, str) else p.name
+            refused(call, code, field, **{p.name: value})
+        if not p.variadic:
+            refused(call, "not_a_tensor", p.name, **{p.name: call.args[p.name].tolist() or [1]})
+            refused(call, "not_a_tensor", p.name, **{p.name: np.float32(1)})
+
+
+@OPS
+def test_missing_unknown_duplicate_and_too_many_arguments(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    before = call.bytes()
+    made = call.plan
+    for p in call.tensors:
+        kept = {k: v for k, v in call.args.items() if k != p.name}
+        with pytest.raises(bc.InvalidProblemError) as caught:
+            made.run(**kept, workspace=call.workspace)
+        assert (caught.value.code, caught.value.refusals[0].field) == ("missing_argument", p.name)
+        assert ("missing_argument", p.name) in {(r.code, r.field) for r in made.can_implement(**kept).refusals}
+    refused(call, "unknown_argument", "nonsense", nonsense=1)
+    refused(call, "unknown_argument", "größe", größe=1)
+    ordered = [call.args[n] for n in made.arguments if n in call.args]
+    with pytest.raises(bc.InvalidProblemError, match="twice") as caught:
+        made.run(*ordered[:1], **{made.arguments[0]: ordered[0]})
+    assert caught.value.code == "unknown_argument"
+    with pytest.raises(bc.InvalidProblemError, match="positional") as caught:
+        made.run(*[ordered[0]] * (len(made.arguments) + 1))
+    assert caught.value.code == "unknown_argument"
+    assert not made.can_implement(*[ordered[0]] * (len(made.arguments) + 1))
+    assert not made.can_implement(*ordered[:1], **{made.arguments[0]: ordered[0]})
+    assert call.bytes() == before
+    REACHED.update({"missing_argument", "unknown_argument"})
+
+
+@OPS
+def test_read_only_outputs(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    for p in call.outputs:
+        if p.variadic:
+            continue
+        frozen = call.args[p.name].copy()
+        frozen.flags.writeable = False
+        refused(call, "read_only", p.name, **{p.name: frozen})
+    for p in call.plan.signature.inputs:
+        if not p.variadic:
+            call.args[p.name].flags.writeable = False
+    call.run()
+
+
+@OPS
+def test_misaligned_tensors(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    for p in call.tensors:
+        if p.variadic or p.element.nbytes == 1:
+            continue
+        raw = bytearray(call.args[p.name].nbytes + 1)
+        wrong = np.ndarray(p.shape, p.element.numpy, raw, 1)
+        refused(call, "misaligned", p.name, bc.MisalignedOperandError, **{p.name: wrong})
+        assert not any(raw)
+
+
+@OPS
+def test_workspaces(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    size = call.plan.workspace_size
+    if not size:
+        call.run(workspace=None)
+        return
+    error = refused(call, "workspace", "workspace", bc.WorkspaceTooSmallError, workspace=None)
+    error = refused(call, "workspace", "workspace", bc.WorkspaceTooSmallError, workspace=bc.empty(size - 1, "u8"))
+    assert (error.needed, error.got) == (size, size - 1)
+    memory = bc.empty(size + 64, "u8").numpy()
+    refused(call, "workspace_alignment", "workspace", bc.MisalignedOperandError, workspace=memory[1 : size + 1])
+    frozen = bc.empty(size, "u8").numpy()
+    frozen.flags.writeable = False
+    refused(call, "workspace", "workspace", bc.WorkspaceTooSmallError, workspace=frozen)
+    refused(call, "workspace", "workspace", bc.WorkspaceTooSmallError, workspace=bc.empty(2 * size, "u8").numpy()[::2])
+    refused(call, "not_a_tensor", "workspace", workspace=size)
+    assert call.check(workspace=bc.TensorSpec((size,), "u8"))
+
+
+@OPS
+def test_lists(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    for p in call.tensors:
+        if not p.variadic:
+            continue
+        good = call.args[p.name]
+        refused(call, "list_length", p.name, **{p.name: good[:-1]})
+        refused(call, "list_length", p.name, **{p.name: [*good, good[0]]})
+        refused(call, "not_a_tensor", f"{p.name}[0]", **{p.name: [None, *good[1:]]})
+        refused(call, "element", f"{p.name}[0]", **{p.name: [good[0].astype(np.complex64), *good[1:]]})
+        refused(call, "rank", f"{p.name}[0]", **{p.name: [good[0][None], *good[1:]]})
+
+
+@OPS
+def test_scalars(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    for s in call.plan.signature.scalars:
+        refused(call, "scalar", s.name, **{s.name: np.zeros(2)})
+        refused(call, "scalar", s.name, **{s.name: np.complex64(1)})
+        refused(call, "scalar", s.name, **{s.name: np.array(1 + 1j)})
+        refused(call, "not_a_tensor", s.name, **{s.name: "1"})
+        refused(call, "not_a_tensor", s.name, **{s.name: 1j})
+        if s.kind == "float":
+            refused(call, "scalar", s.name, **{s.name: 10**400})
+            continue
+        refused(call, "scalar", s.name, **{s.name: 1.5})
+        refused(call, "scalar", s.name, **{s.name: np.array(1.5)})
+        refused(call, "scalar", s.name, **{s.name: 2**64})
+        refused(call, "scalar", s.name, **{s.name: -1 if s.kind == "unsigned" else -(2**63) - 1})
+
+
+@OPS
+def test_streams(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    assert "ambiguous" in str(refused(call, "stream", "stream", stream=0))
+    refused(call, "stream", "stream", stream=17)
+    refused(call, "stream", "stream", stream=object())
+
+
+@OPS
+def test_can_implement_gives_all_reasons(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    names = [p for p in call.tensors if not p.variadic and p.shape]
+    if len(names) < 2:
+        return
+    first, second = names[0], names[-1]
+    changes = {
+        first.name: np.ma.masked_array(call.args[first.name]),
+        second.name: np.zeros((*second.shape[:-1], second.shape[-1] + 1), np.complex128),
+        "stream": 0,
+    }
+    found = {(r.code, r.field) for r in call.check(**changes).refusals}
+    assert {("masked", first.name), ("shape", second.name), ("element", second.name), ("stream", "stream")} <= found
+    REACHED.update(code for code, _ in found)
+
+
+@OPS
+def test_questions_without_memory(op: str, direction: str) -> None:
+    """bc.TensorSpec, torch meta tensors and jax.ShapeDtypeStruct stand for tensors."""
+    import torch
+
+    call = valid_call(op, direction)
+
+    def torch_element(e: Element) -> Any:
+        return getattr(torch, {"bool": "bool", "bf16": "bfloat16"}.get(str(e), e.numpy.name))
+
+    def ask(make: Any) -> Any:
+        values = {
+            p.name: [make(s, p.element) for s in p.shapes] if p.variadic else make(p.shape, p.element)
+            for p in call.tensors
+        }
+        return call.check(**values)
+
+    assert ask(bc.TensorSpec)
+    assert ask(lambda s, e: torch.empty(s, dtype=torch_element(e), device="meta"))
+    wrong = ask(lambda s, e: bc.TensorSpec(s, e, device="cuda:0"))
+    assert {r.code for r in wrong.refusals} == {"device"}
+    assert ask(lambda s, e: bc.TensorSpec((*s, 1), e) if len(s) < 8 else bc.TensorSpec(s, "c64")).verdict == "no"
+    for p in call.outputs:
+        if not p.variadic:
+            refusals = call.check(**{p.name: bc.TensorSpec(p.shape, p.element, read_only=True)}).refusals
+            assert [(r.code, r.field) for r in refusals] == [("read_only", p.name)]
+    for p in call.tensors:
+        spec = [bc.TensorSpec(s, p.element) for s in p.shapes] if p.variadic else bc.TensorSpec(p.shape, p.element)
+        with pytest.raises(bc.InvalidProblemError, match="TensorSpec"):
+            call.run(**{p.name: spec})
+    REACHED.add("device")
+
+
+@OPS
+def test_descriptor_errors(op: str, direction: str) -> None:
+    desc = valid_call(op, direction).case.descriptor
+    cls = type(desc)
+    fields = desc.to_dict()
+    for name, value in fields.items():
+        good = getattr(desc, name)
+        bad: list[Any] = []
+        if name == "kind":
+            bad = ["nonsense", 3, None, []]
+        elif name in cls.enums:
+            bad = ["nonsense", 7, []]
+        elif name.endswith("element") and value is not None:
+            bad = ["f31", object(), ">f4", np.dtype(">f4"), 3.5, "datetime64"]
+        elif name.endswith("shape") and value is not None:
+            bad = [(1,) * 9, (-1, 2), (2.5,), "abc", (2**40, 2**40), (2**64,), (True, "x"), {2, 4}, 3.5]
+        elif isinstance(good, bool):
+            bad = [1.5, "yes", 2]
+        elif isinstance(good, float):
+            bad = [float("nan"), float("inf"), "x", 1j, True]
+            bad = bad[2:] if name in cls.unbounded else bad
+        elif isinstance(good, int):
+            bad = [1.5, "x", 2**70, True]
+        for wrong in bad:
+            with pytest.raises(bc.InvalidProblemError) as caught:
+                cls(**{k: getattr(desc, k) for k in fields} | {name: wrong})
+            assert name in str(caught.value), f"{name}={wrong!r}: {caught.value}"
+    REACHED.add("problem")
+
+
+def test_odd_split_and_products_past_2_63() -> None:
+    with pytest.raises(bc.InvalidProblemError, match="even"):
+        bc.GatedActivationDescriptor("glu", (4, 7))
+    with pytest.raises(bc.InvalidProblemError, match="even"):
+        bc.GatedActivationDescriptor("glu", (4, bc.Dim("n", 8)))
+    with pytest.raises(bc.InvalidProblemError, match="2\\*\\*59"):
+        bc.GatedActivationDescriptor("glu", (2**32, 2**32))
+    with pytest.raises(bc.InvalidProblemError, match="rank 9"):
+        bc.GatedActivationDescriptor("glu", (2,) * 9)
+    with pytest.raises(bc.InvalidProblemError, match="at least 0"):
+        bc.GatedActivationDescriptor("glu", (-2, 2))
+    with pytest.raises(bc.InvalidProblemError, match="rank 0|dimension"):
+        bc.GatedActivationDescriptor("glu", ())
+    with pytest.raises(bc.InvalidProblemError, match="maximum per name"):
+        bc.GatedActivationDescriptor("glu", (bc.Dim("n", 4), 2 * bc.Dim("n", 8)))
+    with pytest.raises(bc.InvalidProblemError, match="at most 8"):
+        bc.empty((1,) * 9)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"max": -1}, {"max": 2.5}, {"max": True}, {"max": 8, "div": 0}, {"max": 8, "mul": -1}, {"max": 2**63}]
+)
+def test_dims(bad: dict[str, Any]) -> None:
+    with pytest.raises(bc.InvalidProblemError):
+        bc.Dim("n", **bad)
+    with pytest.raises(bc.InvalidProblemError):
+        bc.Dim("n", 8) // 0
+    with pytest.raises(bc.InvalidProblemError):
+        bc.Dim("", 8)
+
+
+# --- select -----------------------------------------------------------------------------------------------------------
+
+
+@OPS
+def test_forced_choices_are_never_replaced(op: str, direction: str) -> None:
+    desc = valid_call(op, direction).case.descriptor
+    cls = desc.plan_class
+    with pytest.raises(bc.UnsupportedError) as caught:
+        cls.select(desc, preference=bc.PlanPreference(sku="nonsense"))
+    candidates = {r["index"] for r in _core.rows() if (r["op"], r["direction"]) == (op, direction)}
+    assert {r.code for r in caught.value.refusals} >= {"sku"}
+    assert sum(r.code == "sku" for r in caught.value.refusals) == len(candidates), "each candidate gives its reasons"
+    with pytest.raises((bc.UnsupportedError, bc.BackendUnavailableError)) as caught:
+        cls.select(desc, preference=bc.PlanPreference(sku="nonsense", max_error=0.0))
+    counts = [len(line) for line in per_candidate(str(caught.value))]
+    assert counts == sorted(counts), "nearest miss first"
+    REACHED.update(r.code for r in caught.value.refusals)
+    for backend in ("cuda", "metal"):
+        for make in (
+            lambda b=backend: cls.select(desc, b),
+            lambda b=backend: cls.select(desc, preference=bc.PlanPreference(backend=b)),
+        ):
+            with pytest.raises(bc.BackendUnavailableError, match=f"built without the {backend} backend") as caught:
+                make()
+            REACHED.update(r.code for r in caught.value.refusals)
+        support = cls.query(desc, backend)
+        assert not support and support.refusals
+        REACHED.update(r.code for r in support.refusals)
+
+
+def per_candidate(text: str) -> list[list[str]]:
+    groups: list[list[str]] = []
+    for line in text.splitlines()[1:]:
+        if line.startswith("    ["):
+            groups[-1].append(line)
+        elif line.startswith("  "):
+            groups.append([])
+    return groups
+
+
+@OPS
+def test_wrong_descriptor_class(op: str, direction: str) -> None:
+    desc = valid_call(op, direction).case.descriptor
+    other = bc.GatedActivationPlan if desc.family != "gated" else bc.plan(other_descriptor()).__class__
+    with pytest.raises(bc.InvalidProblemError, match="select: got a"):
+        other.select(desc)
+    for wrong in ("nonsense", None, {"kind": op}):
+        with pytest.raises(bc.InvalidProblemError):
+            bc.plan(wrong)  # type: ignore[arg-type]
+
+
+def other_descriptor() -> Any:
+    name = next(op for op in directions() if op[0] not in ("glu", "reglu", "swiglu", "geglu"))
+    return valid_call(*name).case.descriptor
+
+
+@OPS
+def test_limits_of_rows(op: str, direction: str) -> None:
+    desc = valid_call(op, direction).case.descriptor
+    for preference in (
+        bc.PlanPreference(deterministic=True),
+        bc.PlanPreference(batch_invariant=True),
+        bc.PlanPreference(max_error=1e-30),
+        bc.PlanPreference(max_workspace_bytes=0),
+    ):
+        support = desc.plan_class.query(desc, preference=preference)
+        REACHED.update(r.code for r in support.refusals)
+        if support:
+            made = desc.plan_class.select(desc, preference=preference)
+            REACHED.update(r.code for c in made.explain().candidates for r in c.support.refusals)
+            assert made.precision_guarantee.deterministic >= preference.deterministic
+            assert made.precision_guarantee.batch_invariant >= preference.batch_invariant
+            assert made.workspace_size <= preference.max_workspace_bytes
+    cls = type(desc)
+    fields = {k: getattr(desc, k) for k in desc.to_dict()}
+    for name, element in product((f for f in fields if f.endswith("element")), Element):
+        try:
+            other = cls(**fields | {name: element})
+        except bc.InvalidProblemError:
+            continue
+        support = cls.plan_class.query(other)
+        REACHED.update(r.code for r in support.refusals)
+        if other.primary_element() not in elements_of(op, direction):
+            assert not support
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"backend": "tpu"}, {"sku": 3}, {"deterministic": 1}, {"max_error": float("nan")}, {"max_error": -1}, {"max_workspace_bytes": -1},
+        {"max_workspace_bytes": 1.5}, {"threads": -1}, {"threads": True}, {"math_precision": "fast"},
+    ],
+)  # fmt: skip
+def test_preferences(bad: dict[str, Any]) -> None:
+    with pytest.raises(bc.InvalidProblemError, match=next(iter(bad))):
+        bc.PlanPreference(**bad)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "word"),
+    [
+        ({"device": "tpu"}, "device"), ({"device": "cuda:x"}, "device"), ({"device": "cpu:3"}, "device"), ({"layout": "strided"}, "layout"),
+        ({"layout": {"nonsense": "contiguous"}}, "layout"), ({"alignment": -1}, "alignment"), ({"alignment": 1.5}, "alignment"),
+        ({"preference": "fast"}, "preference"), ({"device": "cuda:0", "preference": bc.PlanPreference(backend="cpu")}, "backend"),
+    ],
+)  # fmt: skip
+def test_select_arguments(kwargs: dict[str, Any], word: str) -> None:
+    desc = bc.GatedActivationDescriptor("glu", (4, 6))
+    with pytest.raises(bc.InvalidProblemError, match=word):
+        bc.GatedActivationPlan.select(desc, **kwargs)
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense", b"[]", b"{}", b'{"schema": 99}', b"\xff\xfe"])
+def test_plans_from_wrong_bytes(data: bytes) -> None:
+    with pytest.raises(bc.InvalidProblemError):
+        bc.Plan.from_bytes(data)
+
+
+def test_plans_from_tampered_bytes() -> None:
+    document = json.loads(bc.plan(bc.GatedActivationDescriptor("glu", (4, 6))).to_bytes())
+    for change in ({"module": "os"}, {"module": "baracuda.plan", "class": "json"}, {"class": "GateHalf"}):
+        wrong = document | {"descriptor": document["descriptor"] | change}
+        with pytest.raises(bc.InvalidProblemError):
+            bc.Plan.from_bytes(json.dumps(wrong).encode())
+    with pytest.raises(bc.UnsupportedError):
+        bc.Plan.from_bytes(json.dumps(document | {"sku": "glu.forward.cpu.f32.nonsense"}).encode())
+
+
+@OPS
+def test_errors_can_be_pickled(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    with pytest.raises(bc.BaracudaError) as caught:
+        call.run(stream=0)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is type(caught.value) and str(again) == str(caught.value)
+    assert again.code == caught.value.code and again.refusals == caught.value.refusals
+
+
+# --- dims at run time -------------------------------------------------------------------------------------------------
+
+
+def test_sizes_read_at_run_time() -> None:
+    n = bc.Dim("n", max=16)
+    made = bc.plan(bc.GatedActivationDescriptor("swiglu", (n, 2 * n)))
+    x, y = np.ones((5, 10), np.float32), np.zeros((5, 5), np.float32)
+    made.run(x, y)
+    for bad_x, bad_y, code in (
+        ((17, 34), (17, 17), "dim"),
+        ((5, 12), (5, 6), "shape"),
+        ((5, 10), (5, 6), "shape"),
+        ((5, 11), (5, 5), "shape"),
+    ):
+        refusals = made.can_implement(np.ones(bad_x, np.float32), np.zeros(bad_y, np.float32)).refusals
+        assert code in {r.code for r in refusals}, refusals
+        with pytest.raises(bc.InvalidProblemError):
+            made.run(np.ones(bad_x, np.float32), np.zeros(bad_y, np.float32))
+    REACHED.add("dim")
+
+
+def test_sizes_known_only_from_a_derived_size() -> None:
+    """No tensor has the bare size, so it is solved for; sizes that leave a remainder are refused."""
+    n = bc.Dim("n", max=16)
+    made = bc.plan(bc.GatedActivationDescriptor("swiglu", (3, 4 * n)))  # x: 4n, y: 2n
+    x, y = np.ones((3, 8), np.float32), np.zeros((3, 4), np.float32)
+    made.run(x, y)
+    np.testing.assert_allclose(y, 1 / (1 + np.exp(-1)), rtol=1e-6)
+    assert [r.code for r in made.can_implement(np.ones((3, 6), np.float32), np.zeros((3, 3), np.float32)).refusals] == [
+        "shape",
+        "shape",
+    ]
+    pairs = bc.plan(bc.GatedActivationDescriptor("swiglu", (n // 2, 6)))
+    pairs.run(np.ones((3, 6), np.float32), np.zeros((3, 3), np.float32))
+
+
+# --- the data ---------------------------------------------------------------------------------------------------------
+
+
+def test_indices_out_of_range() -> None:
+    if ("embedding", "forward") not in directions():
+        pytest.skip("no embedding here")
+    call = valid_call("embedding", "forward")
+    name = next(p.name for p in call.plan.signature.inputs if p.element.is_integer)
+    before = call.bytes()
+    indices = call.args[name].copy()
+    indices.reshape(-1)[-1] = 10**6
+    with pytest.raises(bc.IndexOutOfRangeError) as caught:
+        call.run(**{name: indices})
+    assert (caught.value.code, caught.value.refusals[0].field) == ("index_out_of_range", name)
+    assert "1000000" in str(caught.value) and str(indices.size - 1) in str(caught.value)
+    assert call.bytes() == before, "indices are checked before the first write"
+    REACHED.add("index_out_of_range")
+
+
+def test_integer_division_by_zero() -> None:
+    divisions = [d for d in directions() if d[0] in ("div", "floor_divide", "remainder", "fmod") and d[1] == "forward"]
+    found = False
+    for op, direction in divisions:
+        for element in elements_of(op, direction):
+            for case in cases_of(op, direction, element) if element.is_integer else []:
+                from calls import call_of
+
+                call = call_of(case)
+                inputs = [p for p in call.tensors if p.role == IN]
+                if len(inputs) != 2 or not inputs[1].element.is_integer or not call.outputs[0].element.is_integer:
+                    continue
+                call.args[inputs[1].name][...] = 0
+                with pytest.raises(bc.IntegerDivisionError) as caught:
+                    call.run()
+                assert caught.value.code == "integer_division"
+                found = True
+                break
+            if found:
+                break
+    if not found:
+        pytest.skip("no integer division here")
+    REACHED.add("integer_division")
+
+
+def test_every_code_is_reached(request: pytest.FixtureRequest) -> None:
+    """Runs last in this file; codes that test_import_tensors and test_aliasing assert are found in their text."""
+    others = "".join((Path(__file__).parent / f"test_{n}.py").read_text() for n in ("import_tensors", "aliasing"))
+    ran = {i.name.split("[")[0] for i in request.session.items if i.path == Path(__file__)}
+    whole = {k for k in globals() if k.startswith("test_")}
+    if not whole <= ran:
+        pytest.skip("only some of the tests of this file were asked for")
+    missing = []
+    for code in _core.refusal_codes:
+        if code in REACHED or f'"{code}"' in others or code in UNREACHED:
+            continue
+        if code in BY_ROWS and not any(BY_ROWS[code](r) for r in _core.rows()):
+            continue
+        if code == "integer_division" and not any(op in ("div", "floor_divide") for op, _ in directions()):
+            continue
+        missing.append(code)
+    assert not missing, f"no test reaches {missing}"
