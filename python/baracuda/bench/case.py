@@ -46,6 +46,24 @@ class Sides:
     plans: Sequence[Plan] = ()
     results: Callable[[], tuple[list[Any], list[Any]]] | None = None
 
+    @classmethod
+    def calls(
+        cls,
+        ours: Callable[[], object],
+        peer: Callable[[], Any],
+        made: Plan,
+        written: Callable[[], list[Any]] | None = None,
+    ) -> Sides:
+        """Two calls; `written` gives what ours has written, which must be what the peer returns."""
+
+        def results() -> tuple[list[Any], list[Any]]:
+            assert written is not None
+            ours()
+            theirs = peer()
+            return written(), list(theirs) if isinstance(theirs, (list, tuple)) else [theirs]
+
+        return cls(Statement.call(ours), Statement.call(peer), (made,), results if written is not None else None)
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -99,8 +117,9 @@ class Row:
         met: Whether the median reaches 0.95 of the goal; None without a goal.
         met_required: The same for the required ratio.
         load: One-minute load average when the row was done.
-        switches: Involuntary context switches during the timed runs: other processes wanted the CPU.
-        faults: Page faults during the timed runs of (ours, peer): allocation cost that should be 0.
+        pairs: How many pairs of runs were made; those that count are the least disturbed ones.
+        switches: Involuntary context switches during the runs that count: other processes wanted the CPU.
+        faults: Page faults during the runs that count, (ours, peer): allocation cost that should be 0.
     """
 
     name: str
@@ -124,5 +143,6 @@ class Row:
     tokens: int = 0
     ceiling: dict[str, Any] | None = None
     load: float = 0.0
+    pairs: int = 0
     switches: int = 0
     faults: tuple[int, int] = (0, 0)

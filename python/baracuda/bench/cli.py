@@ -36,6 +36,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--threads", type=int, default=0, help="threads of both sides; 0: all usable CPUs")
     parser.add_argument("--runs", type=int, default=5, help="runs per side (default 5); medians are taken")
+    patience = "on a busy machine, make up to so many times as many runs; the least disturbed ones count"
+    parser.add_argument("--patience", type=int, default=1, metavar="N", help=patience)
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a roofline (PNG, SVG or PDF)")
@@ -82,7 +84,7 @@ def _measure(cases: list[Case], args: argparse.Namespace, threads: int) -> dict[
     with report.progress(len(cases)) as step:
         for case in cases:
             step(case.key)
-            rows.append(measure(case, first, args.runs, 0.005 if args.quick else 0.05))
+            rows.append(measure(case, first, args.runs, 0.005 if args.quick else 0.05, args.patience))
     # The machine may have been busy at one end: the better of two measurements is the ceiling.
     last = measure_ceilings(threads, quick=args.quick)
     ceilings = {k: max(v, last.values.get(k, 0.0)) for k, v in first.values.items()}

@@ -35,8 +35,6 @@ class _Side:
 
     def __init__(self, statement: Statement, seconds: float) -> None:
         self.timer = Timer(statement.text, timer=statement.clock, globals=statement.names)
-        self.faults = 0
-        self.times: list[float] = []
         self.timer.timeit(2)
         count, spent = 1, self.timer.timeit(1)
         while spent < seconds / 5:
@@ -44,30 +42,38 @@ class _Side:
             spent = self.timer.timeit(count)
         self.count = max(1, round(count * seconds / spent + 0.5))
 
-    def run(self) -> None:
-        """One timed run."""
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        self.times.append(self.timer.timeit(self.count) / self.count)
-        self.faults += resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    def run(self) -> tuple[float, int, int]:
+        """One timed run: seconds per call, page faults, and how often another process took a CPU away."""
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        spent = self.timer.timeit(self.count) / self.count
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        return spent, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw
 
 
-def time_sides(row: Row, sides: Sides, runs: int, seconds: float) -> None:
-    """Fills in the row's times, ratio and the signs of a busy machine."""
+_QUIET = 2  # involuntary switches in a pair of runs that still count as a quiet machine
+
+
+def time_sides(row: Row, sides: Sides, runs: int, seconds: float, patience: int = 1) -> None:
+    """Fills in the row's times, ratio and the signs of a busy machine.
+
+    Up to `patience` times as many pairs of runs are made until enough of them were quiet. Those in which other
+    processes interfered least count: they are chosen by that alone, not by their times.
+    """
     ours = _Side(sides.ours, seconds)
     peer = _Side(sides.peer, seconds) if sides.peer else None
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-    for _ in range(runs):
-        ours.run()
-        if peer:
-            peer.run()
-    row.switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before
-    row.load = os.getloadavg()[0]
-    row.ours = _spread(ours.times) | {"repetitions": ours.count}
-    row.faults = (ours.faults, 0)
+    pairs: list[tuple[int, list[tuple[float, int, int]]]] = []
+    while len(pairs) < runs * patience and sum(s <= _QUIET for s, _ in pairs) < runs:
+        pair = [ours.run()] + ([peer.run()] if peer else [])
+        pairs.append((sum(switches for _, _, switches in pair), pair))
+    chosen = sorted(pairs, key=lambda p: p[0])[:runs]
+    row.pairs, row.switches, row.load = len(pairs), sum(s for s, _ in chosen), os.getloadavg()[0]
+    mine = [p[0][0] for _, p in chosen]
+    row.ours = _spread(mine) | {"repetitions": ours.count}
+    row.faults = (sum(p[0][1] for _, p in chosen), sum(p[1][1] for _, p in chosen) if peer else 0)
     if peer:
-        row.theirs = _spread(peer.times) | {"repetitions": peer.count}
-        row.ratio = _spread([p / o for o, p in zip(ours.times, peer.times, strict=True)])
-        row.faults = (ours.faults, peer.faults)
+        theirs = [p[1][0] for _, p in chosen]
+        row.theirs = _spread(theirs) | {"repetitions": peer.count}
+        row.ratio = _spread([t / m for m, t in zip(mine, theirs, strict=True)])
 
 
 _kept: dict[str, str] = {}
@@ -89,9 +95,8 @@ def broken_promise(made: Plan) -> str:
 
 
 def _as_array(value: Any) -> Any:
-    return (value.float().numpy() if type(value).__module__.startswith("torch") else np.asarray(value)).astype(
-        np.float64
-    )
+    array = value.detach().float().numpy() if type(value).__module__.startswith("torch") else np.asarray(value)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def disagreement(sides: Sides, element: str) -> str:
@@ -120,7 +125,7 @@ def _judge(case: Case, row: Row, ceilings: Ceilings) -> None:
         row.ceiling = {"name": case.ceiling, "value": ceilings.values[case.ceiling]}
 
 
-def measure(case: Case, ceilings: Ceilings, runs: int, seconds: float) -> Row:
+def measure(case: Case, ceilings: Ceilings, runs: int, seconds: float, patience: int = 1) -> Row:
     """A case's row; never raises for what the case does, so that one bad row does not lose the others."""
     row = Row(case.name, case.family, case.element, case.shape, case.peer, required=case.required, goal=case.goal)
     row.bytes, row.flops, row.tokens = case.bytes, case.flops, case.tokens
@@ -130,7 +135,7 @@ def measure(case: Case, ceilings: Ceilings, runs: int, seconds: float) -> Row:
         row.reason = next(filter(None, map(broken_promise, sides.plans)), "") or disagreement(sides, case.element)
         if row.reason:
             row.status = "broken"
-        time_sides(row, sides, runs, seconds)
+        time_sides(row, sides, runs, seconds, patience)
         if row.status == "measured":
             _judge(case, row, ceilings)
     except AttributeError as error:

@@ -37,3 +37,8 @@ def bind(made: Plan, **arguments: Any) -> Any:
 def text(shape: Sequence[int]) -> str:
     """A shape as 4096x4096; multiples of 2^20 as 64M."""
     return "x".join(f"{s >> 20}M" if s >= 1 << 20 and s % (1 << 20) == 0 else str(s) for s in shape)
+
+
+def wide(*shape: int) -> torch.Tensor:
+    """Memory for f32 statistics."""
+    return torch.zeros(shape)

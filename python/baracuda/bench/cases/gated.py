@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import baracuda as bc
-from baracuda.bench.case import Case, Sides, Statement
+from baracuda.bench.case import Case, Sides
 from baracuda.bench.cases._tools import SIZE, bind, noise, space
 
 aten = torch.ops.aten
@@ -51,7 +51,7 @@ def _forward(kind: str, element: str, rows: int, columns: int) -> Sides:
         return torch.mul(_ACTIVATIONS[kind](gate), value, out=z)
 
     ours = bind(made, x=x, y=y)
-    return Sides(Statement.call(ours), Statement.call(peer), (made,), lambda: ([ours()], [peer()]))
+    return Sides.calls(ours, peer, made, lambda: [y])
 
 
 def _backward(kind: str, element: str, rows: int, columns: int) -> Sides:
@@ -70,7 +70,7 @@ def _backward(kind: str, element: str, rows: int, columns: int) -> Sides:
         return dz
 
     ours = bind(made, dy=dy, x=x, dx=dx)
-    return Sides(Statement.call(ours), Statement.call(peer), (made,), lambda: ([ours()], [peer()]))
+    return Sides.calls(ours, peer, made, lambda: [dx])
 
 
 def cases(quick: bool) -> list[Case]:

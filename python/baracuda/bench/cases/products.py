@@ -1,0 +1,125 @@
+"""Products: matmul, attention forward and backward, decoding, rotary embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+import baracuda as bc
+from baracuda.bench.case import Case, Sides
+from baracuda.bench.cases._tools import SIZE, bind, noise, space, text, wide
+
+_ROTATED = 4  # weights that the matrix-vector product goes through in turn, so that none stays in the cache
+
+
+def _matmul(element: str, n: int) -> Sides:
+    a, b = noise(n, n, element=element), noise(n, n, element=element, seed=1)
+    y, z = space(n, n, element=element), space(n, n, element=element)
+    made = bc.plan(bc.MatmulDescriptor((n, n), (n, n), element))
+    return Sides.calls(bind(made, a=a, b=b, out=y), lambda: torch.mm(a, b, out=z), made, lambda: [y])
+
+
+def _gemv(element: str, n: int) -> Sides:
+    x = noise(1, n, element=element)
+    weights = [noise(n, n, element=element, seed=i) for i in range(_ROTATED)]
+    ys = [space(1, n, element=element) for _ in weights]
+    made = bc.plan(bc.MatmulDescriptor((1, n), (n, n), element))
+    bound = [bind(made, a=x, b=w.T, out=y) for w, y in zip(weights, ys, strict=True)]
+
+    def ours() -> None:
+        for call in bound:
+            call()
+
+    return Sides.calls(ours, lambda: [F.linear(x, w) for w in weights], made, lambda: ys)
+
+
+def _heads(element: str, queries: int, keys: int, heads: int, kv_heads: int, dim: int) -> tuple[torch.Tensor, ...]:
+    return (
+        noise(1, heads, queries, dim, element=element),
+        noise(1, kv_heads, keys, dim, element=element, seed=1),
+        noise(1, kv_heads, keys, dim, element=element, seed=2),
+    )
+
+
+def _attention(element: str, queries: int, keys: int, *, causal: bool) -> Sides:
+    q, k, v = _heads(element, queries, keys, 8, 2, 64)
+    y = torch.zeros_like(q)
+    made = bc.plan(bc.AttentionDescriptor(tuple(q.shape), tuple(k.shape), tuple(v.shape), causal, element=element))
+    ours = bind(made, q=q, k=k, v=v, out=y, lse=wide(1, 8, queries))
+    return Sides.calls(
+        ours, lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True), made, lambda: [y]
+    )
+
+
+def _attention_backward(element: str, n: int) -> Sides:
+    q, k, v = _heads(element, n, n, 8, 2, 64)
+    y, dy, lse = torch.zeros_like(q), noise(*q.shape, element=element, seed=3), wide(1, 8, n)
+    shapes = (tuple(q.shape), tuple(k.shape), tuple(v.shape))
+    bc.plan(bc.AttentionDescriptor(*shapes, True, element=element)).run(q=q, k=k, v=v, out=y, lse=lse)
+    gradients = [torch.zeros_like(t) for t in (q, k, v)]
+    made = bc.plan(bc.AttentionBackwardDescriptor(*shapes, True, element=element))
+    names = dict(zip(("dq", "dk", "dv"), gradients, strict=True))
+    ours = bind(made, dout=dy, q=q, k=k, v=v, out=y, lse=lse, **names)
+    leaves = [t.clone().requires_grad_() for t in (q, k, v)]
+    result = F.scaled_dot_product_attention(*leaves, is_causal=True, enable_gqa=True)
+
+    def peer() -> list[torch.Tensor]:
+        return list(torch.autograd.grad(result, leaves, dy, retain_graph=True))
+
+    return Sides.calls(ours, peer, made, lambda: gradients)
+
+
+def _rope(element: str, heads: int, length: int, dim: int) -> Sides:
+    x, y = noise(1, heads, length, dim, element=element), space(1, heads, length, dim, element=element)
+    angles = torch.outer(torch.arange(length), 10000.0 ** -(torch.arange(0, dim, 2) / dim))
+    cos, sin = angles.cos(), angles.sin()
+    c, s = cos.to(x.dtype), sin.to(x.dtype)
+    made = bc.plan(bc.RopeDescriptor(tuple(x.shape), length, element=element))
+
+    def peer() -> torch.Tensor:
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat((a * c - b * s, b * c + a * s), dim=-1)
+
+    return Sides.calls(bind(made, x=x, cos=cos, sin=sin, y=y), peer, made, lambda: [y])
+
+
+def cases(quick: bool) -> list[Case]:
+    """Matrix products, attention and rope of the speed table."""
+    out: list[Case] = []
+
+    def add(
+        name: str, family: str, e: str, sizes: tuple[int, ...], build: Callable[[], Sides], peer: str, **rest: Any
+    ) -> None:
+        out.append(Case(name, family, e, text(sizes), f"torch {peer}", build, **rest))
+
+    for e in ("f32", "bf16"):
+        size, half = SIZE[e], e == "bf16"
+        for n in (64, 512, 2048):
+            m = min(n, 96) if quick else n
+            required, goal = ((3.0 if half else 1.4), None) if n == 64 else ((0.8, 1.0) if half else (1.0, 1.1))
+            add(f"matmul {n}", "matmul", e, (m, m, m), partial(_matmul, e, m), "mm out=", bytes=3 * m * m * size,
+                flops=2 * m**3, ceiling=e, required=required, goal=goal)  # fmt: skip
+        n = 128 if quick else 4096
+        add("matrix-vector product", "matmul", e, (1, n, n), partial(_gemv, e, n), f"F.linear, {_ROTATED} weights",
+            bytes=_ROTATED * n * n * size, flops=_ROTATED * 2 * n * n, ceiling="read", required=1.9)  # fmt: skip
+        n = 64 if quick else 2048
+        pairs, qkv = 8 * n * n / 2 * 64, (8 + 2 + 2) * n * 64 * size
+        add("attention causal forward", "attention", e, (8, n, 64), partial(_attention, e, n, n, causal=True),
+            "scaled_dot_product_attention(enable_gqa)", bytes=qkv + 8 * n * 64 * size, flops=4 * pairs, ceiling=e,
+            required=1.3 if half else 1.0, goal=3 if half else 1.5)  # fmt: skip
+        add("attention causal backward", "attention", e, (8, n, 64), partial(_attention_backward, e, n),
+            "autograd of scaled_dot_product_attention", bytes=2 * qkv + 2 * 8 * n * 64 * size, flops=10 * pairs,
+            ceiling=e, required=0.8, goal=1.5 if half else 1.2)  # fmt: skip
+        add("decode 1 query", "attention", e, (8, 1, n, 64), partial(_attention, e, 1, n, causal=False),
+            "scaled_dot_product_attention(enable_gqa)", bytes=4 * n * 64 * size, flops=4 * 8 * n * 64,
+            ceiling="read_l3",
+            required=16 if half else 2.1, goal=25 if half else 2.5)  # fmt: skip
+        heads, length, dim = (4, 32, 64) if quick else (32, 2048, 128)
+        numel = heads * length * dim
+        add("rope", "rope", e, (heads, length, dim), partial(_rope, e, heads, length, dim), "chunk, products and cat",
+            bytes=2 * numel * size, flops=3 * numel, ceiling="memory", required=1 if half else 2, goal=4)  # fmt: skip
+    return out

@@ -1,0 +1,125 @@
+"""Rows of a matrix: norms, softmax, cross-entropy, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+import baracuda as bc
+from baracuda.bench.case import Case, Sides
+from baracuda.bench.cases._tools import SIZE, bind, noise, space, text, wide
+
+
+def _norm_forward(kind: str, element: str, rows: int, columns: int) -> Sides:
+    x, w, b = noise(rows, columns, element=element), noise(columns, element=element), noise(columns, element=element)
+    y = torch.zeros_like(x)
+    if kind == "rms_norm":
+        made = bc.plan(bc.RmsNormDescriptor((rows, columns), (columns,), element))
+        ours = bind(made, x=x, weight=w, y=y, rstd=wide(rows), eps=1e-5)
+        return Sides.calls(ours, lambda: F.rms_norm(x, (columns,), w, 1e-5), made, lambda: [y])
+    made = bc.plan(bc.LayerNormDescriptor((rows, columns), (columns,), element))
+    ours = bind(made, x=x, weight=w, bias=b, y=y, mean=wide(rows), rstd=wide(rows), eps=1e-5)
+    return Sides.calls(ours, lambda: F.layer_norm(x, (columns,), w, b, 1e-5), made, lambda: [y])
+
+
+def _rms_norm_backward(element: str, rows: int, columns: int) -> Sides:
+    x, w, dy = (
+        noise(rows, columns, element=element),
+        noise(columns, element=element),
+        noise(rows, columns, element=element),
+    )
+    rstd = (x.float().square().mean(-1) + 1e-5).rsqrt()
+    dx, dweight = torch.zeros_like(x), torch.zeros_like(w)
+    made = bc.plan(bc.RmsNormBackwardDescriptor((rows, columns), (columns,), element))
+    ours = bind(made, dy=dy, x=x, weight=w, rstd=rstd, dx=dx, dweight=dweight)
+    leaves = [x.clone().requires_grad_(), w.clone().requires_grad_()]
+    y = F.rms_norm(leaves[0], (columns,), leaves[1], 1e-5)
+
+    def peer() -> list[torch.Tensor]:
+        return list(torch.autograd.grad(y, leaves, dy, retain_graph=True))
+
+    return Sides.calls(ours, peer, made, lambda: [dx, dweight])
+
+
+def _softmax(axis: int, element: str, rows: int, columns: int) -> Sides:
+    x, y, z = (
+        noise(rows, columns, element=element),
+        space(rows, columns, element=element),
+        space(rows, columns, element=element),
+    )
+    made = bc.plan(bc.SoftmaxDescriptor("softmax", (rows, columns), axis, element))
+    ours = bind(made, x=x, y=y)
+    return Sides.calls(ours, lambda: torch.softmax(x, axis, out=z), made, lambda: [y])  # type: ignore[call-overload]
+
+
+def _cross_entropy(element: str, rows: int, columns: int) -> Sides:
+    logits = noise(rows, columns, element=element)
+    target = torch.randint(0, columns, (rows,), generator=torch.Generator().manual_seed(1))
+    loss, dlogits = space(element=element), torch.zeros_like(logits)
+    made = bc.plan(bc.CrossEntropyFusedDescriptor((rows, columns), element))
+    ours = bind(made, logits=logits, target=target, loss=loss, dlogits=dlogits)
+    leaf = logits.clone().requires_grad_()
+
+    def peer() -> list[torch.Tensor]:
+        value = F.cross_entropy(leaf, target)
+        return [value, *torch.autograd.grad(value, leaf)]
+
+    return Sides.calls(ours, peer, made, lambda: [loss, dlogits])
+
+
+def _reduce(what: str, element: str, rows: int, columns: int) -> Sides:
+    x = noise(rows, columns, element=element)
+    if what == "argmax":
+        made = bc.plan(bc.ArgReduceDescriptor("argmax", (rows, columns), axis=-1, element=element))
+        y, z = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows, dtype=torch.int64)
+        ours = bind(made, x=x, y=y)
+        return Sides.calls(ours, lambda: torch.argmax(x, -1, out=z), made, lambda: [y])  # type: ignore[call-overload]
+    axes = None if what == "sum all" else (0,)
+    made = bc.plan(bc.ReduceDescriptor("sum", (rows, columns), axes, element=element))
+    shape = () if axes is None else (columns,)
+    y, z = space(*shape, element=element), space(*shape, element=element)
+    ours = bind(made, x=x, y=y)
+    dim = (0, 1) if axes is None else (0,)
+    return Sides.calls(ours, lambda: torch.sum(x, dim, out=z), made, lambda: [y])
+
+
+def cases(quick: bool) -> list[Case]:
+    """The rows of the speed table on 4096 x 4096, and cross-entropy on 2048 x 32000."""
+    shape = rows, columns = (64, 256) if quick else (4096, 4096)
+    large = (32, 1000) if quick else (2048, 32000)
+    n = rows * columns
+    out: list[Case] = []
+
+    def add(
+        name: str, family: str, e: str, build: Callable[[], Sides], peer: str, moved: float, flops: float,
+        required: float | None, goal: float | None, ceiling: str = "memory", sizes: tuple[int, ...] = shape,
+    ) -> None:  # fmt: skip
+        moved *= SIZE[e]
+        rest: dict[str, Any] = {"bytes": moved, "flops": flops, "ceiling": ceiling, "required": required, "goal": goal}
+        out.append(Case(name, family, e, text(sizes), f"torch {peer}", build, **rest))
+
+    for e in ("f32", "bf16"):
+        half = e == "bf16"
+        add("rms_norm forward", "norm", e, partial(_norm_forward, "rms_norm", e, *shape), "F.rms_norm", 2 * n, 4 * n,
+            6 if half else 1.8, 10 if half else 2.5)  # fmt: skip
+        add("rms_norm backward", "norm", e, partial(_rms_norm_backward, e, *shape), "autograd of F.rms_norm", 3 * n,
+            9 * n, 6 if half else 4, 10 if half else 5)  # fmt: skip
+        add("layer_norm forward", "norm", e, partial(_norm_forward, "layer_norm", e, *shape), "F.layer_norm", 2 * n,
+            7 * n, 1.0, 2 if half else 1.5)  # fmt: skip
+        add("softmax last axis", "softmax", e, partial(_softmax, -1, e, *shape), "softmax out=", 2 * n, 5 * n,
+            1.0 if half else 0.95, 2 if half else 1.3)  # fmt: skip
+        add("softmax first axis", "softmax", e, partial(_softmax, 0, e, *shape), "softmax out=", 2 * n, 5 * n, 3, 5)
+        m = large[0] * large[1]
+        add("cross_entropy forward+backward", "loss", e, partial(_cross_entropy, e, *large),
+            "F.cross_entropy and its autograd", 2 * m, 5 * m, 2.2 if half else 2, 4 if half else 3,
+            sizes=large)  # fmt: skip
+        add("sum all", "reduce", e, partial(_reduce, "sum all", e, *shape), "sum out=", n, n, 1, 1, ceiling="read")
+        add("sum axis 0", "reduce", e, partial(_reduce, "sum axis 0", e, *shape), "sum out=", n, n, 1.5, 3,
+            ceiling="read")  # fmt: skip
+        add("argmax last axis", "reduce", e, partial(_reduce, "argmax", e, *shape), "argmax out=", n, n,
+            18 if half else 4, None, ceiling="read")  # fmt: skip
+    return out
