@@ -111,9 +111,9 @@ inline bool side_by_side(const RowMap& m) {
   return m.rows() >= 16 && (step(m.outer) < step(m.inner) || m.length() <= 16);
 }
 // Columns of a tile whose `length` rows still fit a core's share of the last-level cache.
-inline constexpr int64_t kColumns = 256;
+inline constexpr int64_t kColumns = 512;
 inline int64_t columns_for(int64_t length) {
-  return std::clamp<int64_t>((int64_t{1} << 20) / std::max<int64_t>(1, length) / 64 * 64, 64, kColumns);
+  return std::clamp<int64_t>((int64_t{1} << 21) / std::max<int64_t>(1, length) / 64 * 64, 64, kColumns);
 }
 
 inline uint32_t trailing_mask(int rank, int64_t dims) {

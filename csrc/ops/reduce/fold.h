@@ -83,7 +83,13 @@ struct ExtremeColumns {
   }
   void add4(const C* a, const C* b, const C* c, const C* d) {
 #pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) best[j] = keep(keep(d[j], keep(c[j], b[j])), keep(a[j], best[j]));
+    for (int64_t j = 0; j < n; ++j) {
+      // One after another: GCC does not make vectors of a tree of selections.
+      C m = keep(a[j], best[j]);
+      m = keep(b[j], m);
+      m = keep(c[j], m);
+      best[j] = keep(d[j], m);
+    }
   }
   const C* finish() { return best; }
 
