@@ -49,6 +49,10 @@ void load_plain(const void* src, int64_t stride, C* dst, int64_t n) {
   } else if (stride == 0) {
     const C value = n > 0 ? convert<C>(*s) : C(0);
     std::fill_n(dst, n, value);
+  } else if (stride == 2) {  // constants that the compiler knows how to shuffle
+    for (int64_t i = 0; i < n; ++i) dst[i] = convert<C>(s[i * 2]);
+  } else if (stride == -1) {
+    for (int64_t i = 0; i < n; ++i) dst[i] = convert<C>(s[-i]);
   } else {
     for (int64_t i = 0; i < n; ++i) dst[i] = convert<C>(s[i * stride]);
   }

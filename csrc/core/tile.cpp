@@ -6,6 +6,7 @@
 #include "backends/cpu/parallel.h"
 #include "core/compute.h"
 #include "core/convert.h"
+#include "core/stream.h"
 #include "core/tile_plan.h"
 #include "core/tile_transpose.h"
 
@@ -43,11 +44,23 @@ struct UnsignedOf<16> {
 template <class C>
 void load_native(const void* src, int64_t stride, C* dst, int64_t n) {
   const C* s = static_cast<const C*>(src);
-  for (int64_t i = 0; i < n; ++i) dst[i] = s[i * stride];
+  if (stride == 1) {
+    std::memcpy(dst, s, n * sizeof(C));
+  } else if (stride == 2) {  // a constant that the compiler knows how to shuffle
+    for (int64_t i = 0; i < n; ++i) dst[i] = s[i * 2];
+  } else if (stride == -1) {
+    for (int64_t i = 0; i < n; ++i) dst[i] = s[-i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) dst[i] = s[i * stride];
+  }
 }
 template <class C>
 void store_native(void* dst, int64_t stride, const C* src, int64_t n) {
   C* d = static_cast<C*>(dst);
+  if (stride == 1) {
+    std::memcpy(d, src, n * sizeof(C));
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) d[i * stride] = src[i];
 }
 
@@ -108,6 +121,10 @@ class Walk {
 
   void run(int64_t begin, int64_t end) {
     seek(begin);
+    // Half a page between what is read and what is written: a load waits for recent stores whose last 12 bits are the
+    // same.
+    const char* reads = plan_.operands[plan_.n_operands - 1].data;
+    shift_ = (reads + 2048 - buffers_) & 4095 & ~int64_t{63};
     int64_t tile_at = 0;
     for (int k = 0; k < plan_.n_operands; ++k)
       if (plan_.operands[k].access == Access::Transposed)
@@ -116,6 +133,7 @@ class Walk {
       one_tile();
       advance();
     }
+    if (plan_.streams) stream_fence();
   }
 
  private:
@@ -148,8 +166,15 @@ class Walk {
   void one_tile() {
     const int64_t columns = plan_.column_unit * extent(plan_.column_split);
     const int64_t rows = plan_.row_split < 0 ? 1 : plan_.row_unit * extent(plan_.row_split);
-    for (int k = job_.n_outputs; k < plan_.n_operands; ++k)
-      if (plan_.operands[k].access == Access::Transposed) transpose(k, rows, columns);
+    if (turns_in_place()) {
+      for (int64_t r = 0; r < rows; ++r) turned_[r] = reinterpret_cast<Word*>(row_of(0, r));
+      return transpose(1, rows, columns, plan_.operands[0].stream);
+    }
+    for (int k = job_.n_outputs; k < plan_.n_operands; ++k) {
+      if (plan_.operands[k].access != Access::Transposed) continue;
+      for (int64_t r = 0; r < rows; ++r) turned_[r] = reinterpret_cast<Word*>(tile_[k] + r * plan_.columns);
+      transpose(k, rows, columns, false);
+    }
     const C* in[kMaxOperands];
     C* out[kMaxOperands];
     for (int64_t r = 0; r < rows; ++r) {
@@ -167,7 +192,7 @@ class Walk {
   }
 
   char* row_of(int k, int64_t r) const { return at_[k] + plan_.row_offset[k][r]; }
-  C* buffer(int k) { return reinterpret_cast<C*>(buffers_ + k * kRowBytes); }
+  C* buffer(int k) { return reinterpret_cast<C*>(buffers_ + shift_ + k * kRowBytes); }
 
   const C* input(int k, int64_t r, int64_t n) {
     const PlannedOperand& op = plan_.operands[k];
@@ -208,6 +233,7 @@ class Walk {
   void put(int k, const C* from, char* dst, int64_t n) {
     const PlannedOperand& op = plan_.operands[k];
     const int64_t* offsets = plan_.column_offset[k];
+    if (op.stream) return stream_bytes(dst, reinterpret_cast<const char*>(from), n * op.size);
     if (!op.irregular_columns) return job_.store[k](dst, op.column / op.size, from, n);
     if (plan_.run >= kRunOfCalls) {
       for (int64_t i = 0; i < n; i += plan_.run)
@@ -220,35 +246,47 @@ class Walk {
     }
   }
 
-  // The rows of this operand are its own runs: 16 columns at a time are read along them, and turned.
-  void transpose(int k, int64_t rows, int64_t columns) {
+  // A copy that only has to be turned: straight from the input into the output.
+  bool turns_in_place() const {
+    const PlannedOperand& out = plan_.operands[0];
+    return !job_.loop && plan_.operands[1].access == Access::Transposed && out.native && !out.irregular_columns &&
+           out.column == out.size;
+  }
+
+  // The rows of this operand are its own runs: 16 columns at a time are read along them, and turned into the rows
+  // turned_[r].
+  void transpose(int k, int64_t rows, int64_t columns, bool stream) {
     const PlannedOperand& op = plan_.operands[k];
     const int64_t along = plan_.rows > 1 ? plan_.row_offset[k][1] : op.size;
     const bool in_place = op.native && along == op.size;
-    using U = typename UnsignedOf<sizeof(C)>::type;
-    const U* source[kStripRows];
+    for (int64_t r = 0; stream && r < rows; ++r) stream = reinterpret_cast<uintptr_t>(turned_[r]) % kStreamLine == 0;
+    const Word* source[kStripRows];
     for (int64_t c = 0; c < columns; c += kStripRows) {
       const int height = static_cast<int>(std::min<int64_t>(kStripRows, columns - c));
       for (int i = 0; i < height; ++i) {
         const char* src = at_[k] + (op.irregular_columns ? plan_.column_offset[k][c + i] : (c + i) * op.column);
         C* strip = reinterpret_cast<C*>(strip_) + i * kMaxRows;
         if (!in_place) job_.load[k](src, along / op.size, strip, rows);
-        source[i] = in_place ? reinterpret_cast<const U*>(src) : reinterpret_cast<const U*>(strip);
+        source[i] = in_place ? reinterpret_cast<const Word*>(src) : reinterpret_cast<const Word*>(strip);
       }
-      transpose_strip<U>(source, height, rows, reinterpret_cast<U*>(tile_[k]) + c, plan_.columns);
+      transpose_strip<Word>(source, height, rows, turned_, c, stream);
     }
   }
 
   static constexpr int64_t kRunOfCalls = 16;
 
+  using Word = typename UnsignedOf<sizeof(C)>::type;
+
   const Job<C>& job_;
   const TilePlan& plan_;
+  Word* turned_[kMaxRows];
   char* at_[kMaxOperands];
   int64_t position_[kMaxRank];
   const char* loaded_[kMaxOperands] = {};
   int64_t loaded_n_[kMaxOperands] = {};
   C* tile_[kMaxOperands];
-  alignas(64) char buffers_[kMaxOperands * kRowBytes];
+  int64_t shift_ = 0;
+  alignas(64) char buffers_[(kMaxOperands + 1) * kRowBytes];
   alignas(64) char tiles_[kTileBytes];
   alignas(64) char strip_[kStripRows * kMaxRows * sizeof(C)];
   alignas(64) char staging_[kMaxTable * 8];
@@ -270,6 +308,7 @@ void copy_as(const IterationSpace& space, const Operand& from, const Operand& to
   Job<C> job;
   job.n_outputs = 1;
   job.loop = nullptr;
+  job.plan.turns = true;
   job.params = nullptr;
   const bool native[2] = {true, true};
   job.load[1] = &load_native<C>;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/stream.h"
+
 namespace baracuda::tile {
 namespace {
 
@@ -69,6 +71,20 @@ int crossing_dimension(const TilePlan& plan, const PlannedOperand& op) {
   return best;
 }
 
+// Outputs that are too large for the caches, lie in long runs, and are not read by this launch.
+void choose_streams(TilePlan& plan, int n_outputs) {
+  const int inner = plan.rank - 1;
+  int64_t numel = 1;
+  for (int d = 0; d < plan.rank; ++d) numel *= plan.shape[d];
+  for (int k = 0; k < n_outputs; ++k) {
+    PlannedOperand& op = plan.operands[k];
+    op.stream =
+        numel * op.size >= kStreamBytes && op.strides[inner] == op.size && plan.shape[inner] * op.size >= 16 * kLine;
+    for (int i = n_outputs; i < plan.n_operands; ++i) op.stream &= plan.operands[i].data != op.data;
+    plan.streams |= op.stream;
+  }
+}
+
 struct Group {
   int dims[kMaxRank];
   int n = 0;
@@ -118,11 +134,16 @@ void group_in_order(TilePlan& plan, int64_t row_elements, Group& columns, Group&
   const int inner = plan.rank - 1;
   append(plan, columns, inner);
   bool direct = true;
-  for (int k = 0; k < plan.n_operands; ++k)
-    direct &= plan.operands[k].native && plan.operands[k].strides[inner] == plan.operands[k].size;
+  int64_t widest = 1;
+  for (int k = 0; k < plan.n_operands; ++k) {
+    const PlannedOperand& op = plan.operands[k];
+    direct &= op.native && op.strides[inner] == op.size && !op.stream;
+    widest = std::max(widest, op.size);
+  }
   int next = inner - 1;
-  constexpr int64_t kShortRun = 128;
-  if (plan.shape[inner] < kShortRun) {
+  // Runs of the caller's own memory are worth a call from two lines on, others are first packed together.
+  const int64_t shortest = direct ? 2 * kLine / widest : 128;
+  if (plan.shape[inner] < shortest) {
     const int64_t limit = std::min(row_elements, kMaxTable);
     while (next >= 0 && 2 * extent_of(plan, columns) <= limit) append(plan, columns, next--);
     set_steps(plan, columns, limit);
@@ -131,8 +152,9 @@ void group_in_order(TilePlan& plan, int64_t row_elements, Group& columns, Group&
   }
   if (next < 0) return;
   append(plan, rows, next);
-  set_steps(plan, rows,
-            std::clamp<int64_t>(4096 / (columns.unit * plan.step[columns.dims[columns.n - 1]]), 1, kMaxRows));
+  // Several rows per tile only where a row is short: memory is best read in one direction.
+  const int64_t width = columns.unit * plan.step[columns.dims[columns.n - 1]];
+  set_steps(plan, rows, std::clamp<int64_t>(1024 / width, 1, kMaxRows));
 }
 
 void group_crossing(TilePlan& plan, const PlannedOperand& odd, int crossing, int64_t tile_elements,
@@ -140,7 +162,8 @@ void group_crossing(TilePlan& plan, const PlannedOperand& odd, int crossing, int
   append(plan, columns, plan.rank - 1);
   append(plan, rows, crossing);
   constexpr int64_t kSide = 64;
-  const int64_t height_limit = std::min(kMaxRows, tile_elements / kSide);
+  // Wide tiles where each row is a call of the loop, high ones where a tile is only turned.
+  const int64_t height_limit = std::min(plan.turns ? kMaxRows : kSide, tile_elements / kSide);
   for (int d = plan.rank - 2; d >= 0 && extent_of(plan, columns) < kSide && !rows.has(d); --d) append(plan, columns, d);
   for (bool grew = true; grew && extent_of(plan, rows) < height_limit;) {
     grew = false;
@@ -177,6 +200,9 @@ bool make_plan(const IterationSpace& space, std::span<const Operand> inputs, std
   if (!collapse(space, plan)) return false;
   std::fill_n(plan.step, plan.rank, 1);
 
+  // Only for copies: a loop's results would first have to pass through a buffer, which was measured to cost more.
+  if (plan.turns) choose_streams(plan, static_cast<int>(outputs.size()));
+
   int odd = -1, crossing = -1, n_crossing = 0;
   for (int k = static_cast<int>(outputs.size()); k < plan.n_operands && plan.rank > 1; ++k) {
     const int d = crossing_dimension(plan, plan.operands[k]);
@@ -204,11 +230,11 @@ bool make_plan(const IterationSpace& space, std::span<const Operand> inputs, std
     op.column = op.strides[plan.rank - 1];
     op.irregular_columns = !regular(plan, columns, op);
     const bool crosses = crossing >= 0 && crossing_dimension(plan, op) == crossing && regular(plan, rows, op);
-    op.access = op.output && !op.data               ? Access::Discard
-                : crosses                           ? Access::Transposed
-                : op.irregular_columns              ? Access::Table
-                : op.native && op.column == op.size ? Access::Direct
-                                                    : Access::Strided;
+    op.access = op.output && !op.data                             ? Access::Discard
+                : crosses                                         ? Access::Transposed
+                : op.irregular_columns                            ? Access::Table
+                : op.native && op.column == op.size && !op.stream ? Access::Direct
+                                                                  : Access::Strided;
     if (plan.rows > 1)
       fill_offsets(plan, rows, op, plan.rows, plan.row_offset[k]);
     else

@@ -15,7 +15,7 @@ inline constexpr int64_t kLine = 64;              // bytes
 inline constexpr int64_t kRowBytes = 4096;        // one operand's run in the compute type
 inline constexpr int64_t kDirectColumns = 32768;  // a run when nothing is converted
 inline constexpr int64_t kMaxTable = 512;
-inline constexpr int64_t kMaxRows = 64;
+inline constexpr int64_t kMaxRows = 128;
 inline constexpr int64_t kTileBytes = 32768;  // all transposed operands of a tile together
 inline constexpr int64_t kGrain = 32768;      // elements below which more threads do not pay
 
@@ -34,6 +34,7 @@ struct PlannedOperand {
   Access access = Access::Direct;
   bool native = false;  // stored in the compute type
   bool output = false;
+  bool stream = false;  // a large output in runs of whole lines: written past the caches
   bool irregular_columns = false;
   int64_t column = 0;  // bytes between columns where they are regular
 };
@@ -41,6 +42,7 @@ struct PlannedOperand {
 struct TilePlan {
   int rank = 0;
   int n_operands = 0;  // outputs first
+  bool turns = false;  // a copy of native elements: it can be turned straight into the output
   int primary = 0;     // the output that gives the order
   int64_t shape[kMaxRank];
   int64_t step[kMaxRank];  // extent of a tile in each dimension
@@ -48,6 +50,7 @@ struct TilePlan {
   int column_split = 0, row_split = -1;   // the one dimension of each group that a tile may cover in part; -1: one row
   int64_t column_unit = 1, row_unit = 1;  // elements per step of that dimension
   int64_t columns = 1, rows = 1;          // of a full tile
+  bool streams = false;                   // some output is streamed
   int64_t run = 1;                        // columns in a row that every operand reaches with one stride
   PlannedOperand operands[kMaxOperands];
   int64_t row_offset[kMaxOperands][kMaxRows];

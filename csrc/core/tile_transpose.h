@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/stream.h"
+
 namespace baracuda::tile {
 
 inline constexpr int kStripRows = 16;
@@ -25,35 +27,46 @@ inline __attribute__((always_inline)) void interleave(const U& a, const U& b, U&
   high = __builtin_shufflevector(a, b, ((I & 1) * N + N / 2 + I / 2)...);
 }
 
-// dst[i * ld + r] = rows[r][i] for N rows and N values of i.
-template <class T, int N>
-inline __attribute__((always_inline)) void transpose_block(const T* const* rows, int64_t at, T* dst, int64_t ld) {
+// dst[i][at + r] = rows[r][from + i] for N rows and N values of i.
+template <class T, int N, bool kStream>
+inline __attribute__((always_inline)) void transpose_block(const T* const* rows, int64_t from, T* const* dst,
+                                                           int64_t at) {
   typedef T Vector __attribute__((vector_size(N * sizeof(T)), aligned(alignof(T)), may_alias));
   Vector a[N], b[N];
-  for (int r = 0; r < N; ++r) a[r] = *reinterpret_cast<const Vector*>(rows[r] + at);
+  for (int r = 0; r < N; ++r) a[r] = *reinterpret_cast<const Vector*>(rows[r] + from);
   for (int stage = 1; stage < N; stage *= 2) {
     for (int r = 0; r < N / 2; ++r)
       interleave<Vector, N>(a[r], a[r + N / 2], b[2 * r], b[2 * r + 1], std::make_integer_sequence<int64_t, N>());
     for (int r = 0; r < N; ++r) a[r] = b[r];
   }
-  for (int r = 0; r < N; ++r) *reinterpret_cast<Vector*>(dst + r * ld) = a[r];
+  for (int r = 0; r < N; ++r) {
+    if constexpr (kStream)
+      stream_line(dst[r] + at, &a[r]);
+    else
+      *reinterpret_cast<Vector*>(dst[r] + at) = a[r];
+  }
 }
 
-// dst[i * ld + r] = rows[r][i] for i < n and r < height <= kStripRows; T is an unsigned integer.
+// dst[i][at + r] = rows[r][i] for i < n and r < height <= kStripRows; T is an unsigned integer. With `stream`, whole
+// lines go past the caches where that is possible; the caller has checked that they are aligned.
 template <class T>
-void transpose_strip(const T* const* rows, int height, int64_t n, T* dst, int64_t ld) {
+void transpose_strip(const T* const* rows, int height, int64_t n, T* const* dst, int64_t at, bool stream) {
   constexpr int N = kLanes<sizeof(T)>;
   int64_t i = 0;
   int done = 0;
   if constexpr (N > 1) {
     done = height / N * N;
+    if constexpr (N * sizeof(T) == kStreamLine) {
+      for (; stream && i + N <= n; i += N)
+        for (int r = 0; r < done; r += N) transpose_block<T, N, true>(rows + r, i, dst + i, at + r);
+    }
     for (; i + N <= n; i += N)
-      for (int r = 0; r < done; r += N) transpose_block<T, N>(rows + r, i, dst + i * ld + r, ld);
+      for (int r = 0; r < done; r += N) transpose_block<T, N, false>(rows + r, i, dst + i, at + r);
   }
   for (; i < n; ++i)
-    for (int r = 0; r < done; ++r) dst[i * ld + r] = rows[r][i];
+    for (int r = 0; r < done; ++r) dst[i][at + r] = rows[r][i];
   for (i = 0; i < n; ++i)
-    for (int r = done; r < height; ++r) dst[i * ld + r] = rows[r][i];
+    for (int r = done; r < height; ++r) dst[i][at + r] = rows[r][i];
 }
 
 }  // namespace baracuda::tile

@@ -1,0 +1,49 @@
+// Stores that go past the caches, for outputs that would not stay in them anyway: no line is read before it is written.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace baracuda {
+
+inline constexpr int64_t kStreamLine = 64;
+
+// Below this many bytes an output may stay in the last-level cache, which is faster still.
+inline constexpr int64_t kStreamBytes = int64_t{16} << 20;
+
+// One aligned line from registers or memory.
+inline void stream_line(void* dst, const void* src) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(dst), _mm512_loadu_si512(src));
+#elif defined(__SSE2__)
+  const __m128i* s = static_cast<const __m128i*>(src);
+  for (int i = 0; i < 4; ++i) _mm_stream_si128(static_cast<__m128i*>(dst) + i, _mm_loadu_si128(s + i));
+#else
+  std::memcpy(dst, src, kStreamLine);
+#endif
+}
+
+// A row of any alignment: whole lines are streamed.
+inline void stream_bytes(char* dst, const char* src, int64_t n) {
+  const int64_t head = -reinterpret_cast<intptr_t>(dst) & (kStreamLine - 1);
+  if (head >= n) {
+    std::memcpy(dst, src, n);
+    return;
+  }
+  std::memcpy(dst, src, head);
+  int64_t i = head;
+  for (; i + kStreamLine <= n; i += kStreamLine) stream_line(dst + i, src + i);
+  std::memcpy(dst + i, src + i, n - i);
+}
+
+// Streamed stores are not ordered with others until this.
+inline void stream_fence() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+}  // namespace baracuda
