@@ -72,7 +72,7 @@ class _Binary(Descriptor):
         """The operands as tensors, and the number that stands for one of them."""
         tensors, numbers = [], []
         for name, shape, element in (("a", self.a_shape, self.a_element), ("b", self.b_shape, self.b_element)):
-            given = element or self.element
+            given = self.element if element is None else element
             tensors.append(tensor(name, shape or (), given, present=shape is not None, reads=given is not self.element))
             if shape is None:
                 numbers.append(scalar("number", _number_kind(self.element)))

@@ -56,7 +56,7 @@ class WhereDescriptor(_Where):
     def signature(self) -> Signature:
         tensors, numbers = [], []
         for name, shape, element in (("a", self.a_shape, self.a_element), ("b", self.b_shape, self.b_element)):
-            given = element or self.element
+            given = self.element if element is None else element
             tensors.append(tensor(name, shape or (), given, present=shape is not None, reads=given is not self.element))
             if shape is None:
                 numbers.append(scalar(f"{name}_number", _number_kind(self.element)))
@@ -140,7 +140,7 @@ class ClampDescriptor(_Clamp):
     input_element: Element | None = None
 
     def signature(self) -> Signature:
-        given = self.input_element or self.element
+        given = self.element if self.input_element is None else self.input_element
         x = tensor("x", self.shape, given, reads=given is not self.element)
         return Signature(x, output("y", self.shape, self.element), *self.bounds())
 

@@ -58,7 +58,8 @@ class Approximate(Enum):
 
 
 def _input(shape: Shape, element: Element, input_element: Element | None) -> Any:
-    return tensor("x", shape, input_element or element, reads=input_element not in (None, element))
+    given = element if input_element is None else input_element
+    return tensor("x", shape, given, reads=given is not element)
 
 
 @descriptor(family="unary", kinds=_KINDS)

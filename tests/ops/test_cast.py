@@ -1,0 +1,54 @@
+"""Conversion against torch, and rounding where a second rounding would be wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import baracuda as bc
+import baracuda.functional as F
+from baracuda.ops.cast import CastDescriptor
+
+torch = pytest.importorskip("torch")
+
+
+def test_f64_to_bf16_rounds_once() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    # Just above the middle of 1 and 1 + 2^-7; through f32 it would become the middle, and then 1.
+    x = np.array([1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-8, 1 + 2.0**-8 - 2.0**-40])
+    y = np.empty(3, ml_dtypes.bfloat16)
+    bc.plan(CastDescriptor((3,), "f64", "bf16")).run(x, y)
+    assert y.astype(np.float64).tolist() == [1 + 2.0**-7, 1.0, 1.0]
+
+
+def test_i64_to_bf16_rounds_once() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = np.array([2**62 + 2**54 + 1, 2**62 + 2**54, -(2**62) - 2**54 - 1], np.int64)
+    y = np.empty(3, ml_dtypes.bfloat16)
+    bc.plan(CastDescriptor((3,), "i64", "bf16")).run(x, y)
+    assert y.astype(np.float64).tolist() == [2.0**62 + 2.0**55, 2.0**62, -(2.0**62) - 2.0**55]
+
+
+def test_f32_to_halves_as_torch_at_every_exponent() -> None:
+    low = np.array([0, 1, 0x0FFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)
+    bits = (np.arange(65536, dtype=np.uint32)[:, None] << 16 | low).ravel()
+    x = torch.from_numpy(bits.view(np.float32))
+    for dtype in (torch.float16, torch.bfloat16):
+        got, want = F.cast(x, dtype), x.to(dtype)
+        number = ~torch.isnan(x)
+        assert torch.equal(got[number].view(torch.int16), want[number].view(torch.int16))
+        assert torch.isnan(got[~number]).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool])
+def test_floats_to_integers_as_torch(dtype) -> None:
+    x = torch.tensor([0.0, -0.0, 0.9, -0.9, 1.5, 99.99, -99.99, 127.4])
+    x = x.abs() if dtype is torch.uint8 else x
+    assert torch.equal(F.cast(x, dtype), x.to(dtype))
+
+
+def test_gradient_goes_back_to_the_first_element() -> None:
+    x = torch.rand(4)
+    y, pull = bc.vjp(F.cast, x, "bf16")
+    assert y.dtype == torch.bfloat16
+    assert pull(y).dtype == torch.float32
