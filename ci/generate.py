@@ -35,7 +35,9 @@ def use_this_tree() -> None:
 def bootstrap() -> None:
     """An index must exist for the package to be imported at all."""
     if not (PACKAGE / "_index.py").exists():
-        (PACKAGE / "_index.py").write_text("DESCRIPTORS: dict[str, str] = {}\nFUNCTIONS: dict[str, str] = {}\nOPS: dict[str, str] = {}\n")
+        (PACKAGE / "_index.py").write_text(
+            "DESCRIPTORS: dict[str, str] = {}\nFUNCTIONS: dict[str, str] = {}\nOPS: dict[str, str] = {}\n"
+        )
 
 
 def families() -> list[ModuleType]:
@@ -97,14 +99,24 @@ def stub_text(modules: list[ModuleType]) -> str:
 def skus_text(modules: list[ModuleType]) -> str:
     from baracuda.capability import capabilities
 
-    lines = ["# SKU tables", "", "Written by `ci/generate.py` from `csrc/ops/*/skus.h`. The meaning of a bound is in",
-             "[guarantees](guarantees.md); elements, layouts and flags are what selection itself reads.", ""]
+    lines = [
+        "# SKU tables",
+        "",
+        "Written by `ci/generate.py` from `csrc/ops/*/skus.h`. The meaning of a bound is in",
+        "[guarantees](guarantees.md); elements, layouts and flags are what selection itself reads.",
+        "",
+    ]
     for module in modules:
         lines += [f"## {module.__name__.rpartition('.')[2]}", ""]
         for op in module.OPS:
             lines += [f"### `{op.name}`", "", op.summary, "", capabilities(op.name).to_markdown(), ""]
     # The state of a row is a fact of a machine, not of the table.
-    return "\n".join(line.rsplit(" | ", 1)[0] + " |" if line.startswith("|") and line.count("|") == 7 else line for line in lines) + "\n"
+    return (
+        "\n".join(
+            line.rsplit(" | ", 1)[0] + " |" if line.startswith("|") and line.count("|") == 7 else line for line in lines
+        )
+        + "\n"
+    )
 
 
 def main() -> int:
@@ -112,7 +124,11 @@ def main() -> int:
     use_this_tree()
     bootstrap()
     modules = families()
-    wanted = {PACKAGE / "_index.py": index_text(modules), PACKAGE / "functional.pyi": stub_text(modules), ROOT / "docs" / "skus.md": skus_text(modules)}
+    wanted = {
+        PACKAGE / "_index.py": index_text(modules),
+        PACKAGE / "functional.pyi": stub_text(modules),
+        ROOT / "docs" / "skus.md": skus_text(modules),
+    }
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if check:
         for path in stale:

@@ -44,4 +44,11 @@ import baracuda
 assert baracuda.__file__.startswith('$site'), baracuda.__file__
 from baracuda import _core
 assert _core.backend_state('cpu')['present'], _core.backend_state('cpu')"
-LD_PRELOAD=$preload python -m pytest -q -p no:cacheprovider -x --tb=short tests/sanitized "$@"
+# Refusals and the run path with every kind of tensor, overlaps, then kernels of each kind.
+tests=(tests/test_guarantee.py)
+only="f32 and (swiglu or sum or softmax or rms_norm or matmul or rope or embedding or cross_entropy or adamw or add or cast)"
+if [[ $kind == address ]]; then
+  tests+=(tests/test_refusal.py tests/test_import_tensors.py tests/test_aliasing.py)
+  only="($only) or not guarantee"
+fi
+LD_PRELOAD=$preload exec python -m pytest -q -p no:cacheprovider --tb=short -k "$only" "${tests[@]}" "$@"

@@ -17,7 +17,9 @@ def test_reference_gradient_by_differences(op: str, direction: str, element: Ele
         for name, error in gradient_error(rounded(case), rng):
             checked += 1
             assert error < 1e-6, f"{case.descriptor} {name}: differs from central differences by {error:.2e}"
-    assert checked or element is not Element.F64 or not hasattr(reference_module(op), "forward_of"), f"{op}: no gradient was checked"
+    assert checked or element is not Element.F64 or not hasattr(reference_module(op), "forward_of"), (
+        f"{op}: no gradient was checked"
+    )
 
 
 test_reference_gradient_by_differences.directions = ("backward",)

@@ -55,7 +55,11 @@ def test_op_is_complete(op_name: str, op_spec: Op) -> None:
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_attributes_agree_with_the_table(op_name: str, op_spec: Op, direction: str) -> None:
     cls = op_spec.forward if direction == "forward" else op_spec.backward
-    if isinstance(cls, NotDifferentiable) or cls.direction != direction or not any(r["op"] == op_name and r["direction"] == direction for r in rows()):
+    if (
+        isinstance(cls, NotDifferentiable)
+        or cls.direction != direction
+        or not any(r["op"] == op_name and r["direction"] == direction for r in rows())
+    ):
         return
     declared = table_attributes(op_name, direction)
     element = next(e for r in rows() if r["op"] == op_name and r["direction"] == direction for e in r["elements"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import FULL, SEED
 
 from baracuda.elements import Element
 from baracuda.verify import LAYOUTS, candidates, verify
+from conftest import FULL, SEED
 
 
 def layouts_for(rng: np.random.Generator) -> tuple[str, ...]:

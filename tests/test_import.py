@@ -96,4 +96,3 @@ def test_unknown_level_is_refused_by_name() -> None:
     said = python(code, BARACUDA_CPU_LEVEL="v9")
     assert "BARACUDA_CPU_LEVEL" in said
     assert "v9" in said
-

@@ -327,7 +327,7 @@ def test_odd_split_and_products_past_2_63() -> None:
         bc.GatedActivationDescriptor("glu", (2,) * 9)
     with pytest.raises(bc.InvalidProblemError, match="at least 0"):
         bc.GatedActivationDescriptor("glu", (-2, 2))
-    with pytest.raises(bc.InvalidProblemError, match="rank 0|dimension"):
+    with pytest.raises(bc.InvalidProblemError, match=r"rank 0|dimension"):
         bc.GatedActivationDescriptor("glu", ())
     with pytest.raises(bc.InvalidProblemError, match="maximum per name"):
         bc.GatedActivationDescriptor("glu", (bc.Dim("n", 4), 2 * bc.Dim("n", 8)))

@@ -101,7 +101,9 @@ def test_generation_is_reproducible_and_fits_the_context() -> None:
     from generation import Generator
 
     trainer, _, _ = train(20)
-    texts = [Generator(trainer.config, trainer.parameters, trainer.tables, seed=s).generate(b"the ", 100) for s in (5, 5, 6)]
+    texts = [
+        Generator(trainer.config, trainer.parameters, trainer.tables, seed=s).generate(b"the ", 100) for s in (5, 5, 6)
+    ]
     assert texts[0] == texts[1] != texts[2]
     assert len(texts[0]) == trainer.config.context
     assert texts[0].startswith(b"the ")

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
-import baracuda as bc
 from generation import Generator
 from model import Config
 from program import profile
@@ -18,6 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from training import Batches, Trainer, standard_library
+
+import baracuda as bc
 
 console = Console(width=None if sys.stdout.isatty() else 120)
 
@@ -36,7 +37,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--generate", type=int, default=200, help="bytes to generate")
     parser.add_argument("--temperature", type=float, default=0.7)
     parser.add_argument("--resume", type=Path, help="continue from this checkpoint")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out", help="folder for loss.png and checkpoint")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent / "out", help="folder for loss.png and checkpoint"
+    )
     for name in ("d_model", "layers", "heads", "kv_heads", "hidden", "context"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(default, name))
     parser.add_argument("--element", default=default.element, choices=("f32", "f64", "bf16", "f16"))
@@ -107,7 +110,9 @@ def main() -> None:
         trainer.load(args.resume)
     batches = Batches(text, args.batch, config.context, args.seed)
     parameters = sum(v.size for v in trainer.parameters.values())
-    console.print(f"{parameters:,} parameters, {len(text):,} bytes of text, {bc.get_num_threads()} threads, {config.element}")
+    console.print(
+        f"{parameters:,} parameters, {len(text):,} bytes of text, {bc.get_num_threads()} threads, {config.element}"
+    )
     first = trainer.done
     begin = perf_counter()
     losses = train(trainer, batches, args.steps)
@@ -125,7 +130,9 @@ def main() -> None:
     console.rule("generated")
     console.print(made.decode("utf-8", "replace"), markup=False, highlight=False)
     console.rule()
-    console.print(f"{len(made) / seconds:,.0f} tokens/s while decoding; one decode program of {generator.decode.plans} plans served all positions")
+    console.print(
+        f"{len(made) / seconds:,.0f} tokens/s while decoding; one decode program of {generator.decode.plans} plans served all positions"
+    )
     report(trainer, generator)
     console.print(f"wrote {args.out / 'checkpoint.safetensors'} and {args.out / 'loss.png'}")
 

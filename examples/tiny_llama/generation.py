@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import baracuda as bc
 import numpy as np
 from model import Activations, Array, Cache, Config, forward
 from program import Program, scalar
+
+import baracuda as bc
 
 
 class Generator:
     """Generates one byte at a time; `sample` draws by the Gumbel-max trick, in plans as well."""
 
-    def __init__(self, c: Config, parameters: dict[str, Array], tables: tuple[Array, Array], *, temperature: float = 0.7, seed: int = 0) -> None:
+    def __init__(
+        self,
+        c: Config,
+        parameters: dict[str, Array],
+        tables: tuple[Array, Array],
+        *,
+        temperature: float = 0.7,
+        seed: int = 0,
+    ) -> None:
         self.config = c
         self.cache = Cache(c, batch=1)
         self.activations = Activations(c, 1, 1, keep=False)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import baracuda as bc
 import numpy as np
 from program import Program, scalar
+
+import baracuda as bc
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +77,7 @@ def initialise(c: Config, seed: int) -> dict[str, Array]:
 
 
 def rope_tables(c: Config) -> tuple[Array, Array]:
-    """cos and sin of every position's angles."""
+    """Cos and sin of every position's angles."""
     shape = (c.context, c.head_dim // 2)
     cos, sin = np.empty(shape, c.dtype), np.empty(shape, c.dtype)
     bc.plan(bc.RopeTableDescriptor(shape, c.element)).run(cos=cos, sin=sin, base=c.rope_base)
@@ -135,11 +136,13 @@ class Cache:
 
 
 def matmul(p: Program, a: Array, b: Array, out: Array) -> None:
-    """out = a @ b; transposes are views."""
+    """Out = a @ b; transposes are views."""
     p.add(bc.MatmulDescriptor(a.shape, b.shape, bc.Element.coerce(a.dtype)), a=a, b=b, out=out)
 
 
-def forward(c: Config, w: dict[str, Array], a: Activations, tables: tuple[Array, Array], cache: Cache | None = None) -> Program:
+def forward(
+    c: Config, w: dict[str, Array], a: Activations, tables: tuple[Array, Array], cache: Cache | None = None
+) -> Program:
     """The forward pass up to the logits; with a cache, of the next token only."""
     p = Program()
     tokens, e = a.batch * a.length, c.element
@@ -188,7 +191,12 @@ def attention(p: Program, c: Config, a: Activations, i: int, tables: tuple[Array
         p.add(desc, q=q, k=k, v=v, out=a.by_head(a.attended[i]), lse=a.lse[i], scale=scale, kv_len=a.length)
         return
     for kept, new in ((cache.keys[i], k), (cache.values[i], v)):
-        p.add(bc.KvCacheAppendDescriptor(kept.shape, new.shape, element=c.element), cache=kept, x=new, position=cache.position)
+        p.add(
+            bc.KvCacheAppendDescriptor(kept.shape, new.shape, element=c.element),
+            cache=kept,
+            x=new,
+            position=cache.position,
+        )
     desc = bc.AttentionDescriptor(q.shape, cache.keys[i].shape, cache.values[i].shape, causal=True, element=c.element)
     p.add(
         desc, q=q, k=cache.keys[i], v=cache.values[i], out=a.by_head(a.attended[i]), lse=a.lse[i], scale=scale,
@@ -218,7 +226,13 @@ def backward(c: Config, w: dict[str, Array], a: Activations, g: Gradients, table
     matmul(p, g.logits.T, a.final, g.of["embedding"])
     down, up = g.stream
     p.add(
-        first, dy=g.normed, sum=a.inputs[c.layers], weight=w["norm"], rstd=a.rstd[c.layers], dx=down, dweight=g.of["norm"]
+        first,
+        dy=g.normed,
+        sum=a.inputs[c.layers],
+        weight=w["norm"],
+        rstd=a.rstd[c.layers],
+        dx=down,
+        dweight=g.of["norm"],
     )
     for i in reversed(range(c.layers)):
         name = f"layers.{i}."
@@ -246,7 +260,9 @@ def backward(c: Config, w: dict[str, Array], a: Activations, g: Gradients, table
     return p
 
 
-def attention_backward(p: Program, c: Config, a: Activations, g: Gradients, i: int, tables: tuple[Array, Array]) -> None:
+def attention_backward(
+    p: Program, c: Config, a: Activations, g: Gradients, i: int, tables: tuple[Array, Array]
+) -> None:
     """Gradients of q, k and v, rotated back in place."""
     q, k, v = a.heads(a.qkv[i])
     dq, dk, dv = a.heads(g.qkv)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
-import baracuda as bc
 import numpy as np
+
+import baracuda as bc
 
 
 @dataclass(slots=True)

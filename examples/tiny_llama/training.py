@@ -8,16 +8,19 @@ from math import cos, pi
 from pathlib import Path
 from typing import Any
 
-import baracuda as bc
 import numpy as np
 from model import Activations, Array, Config, Gradients, backward, forward, initialise, rope_tables
 from program import Program, scalar
+
+import baracuda as bc
 
 
 class Trainer:
     """Parameters, optimizer state and the three programs of a step: forward, loss and backward, update."""
 
-    def __init__(self, c: Config, batch: int, *, seed: int = 0, lr: float = 2e-3, weight_decay: float = 0.1, steps: int = 200) -> None:
+    def __init__(
+        self, c: Config, batch: int, *, seed: int = 0, lr: float = 2e-3, weight_decay: float = 0.1, steps: int = 200
+    ) -> None:
         self.config, self.batch, self.peak_lr, self.steps = c, batch, lr, steps
         self.parameters = initialise(c, seed)
         statistic = np.float64 if c.element == "f64" else np.float32
@@ -102,7 +105,10 @@ class Trainer:
             metadata: dict[str, str] = f.metadata()
             for k, v in asdict(self.config).items():
                 if metadata.get(k) != str(v):
-                    raise SystemExit(f"{path}: was trained with {k}={metadata.get(k)}, this run has {k}={v}; pass --{k.replace('_', '-')} {metadata.get(k)}")
+                    raise SystemExit(
+                        f"{path}: was trained with {k}={metadata.get(k)}, this run has {k}={v}; "
+                        f"pass --{k.replace('_', '-')} {metadata.get(k)}"
+                    )
             for k in self.parameters:
                 self.parameters[k][...] = f.get_tensor(f"parameters.{k}")
                 for i, moment in enumerate(self.moments):

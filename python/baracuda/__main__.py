@@ -30,7 +30,12 @@ def _info(args: argparse.Namespace) -> int:
 def _skus(args: argparse.Namespace) -> int:
     found = capabilities(args.op, element=args.element, device=args.device, direction=args.direction, state=args.state)
     if args.json:
-        print(json.dumps([{"sku": c.sku.name, "state": c.state, "elements": [str(e) for e in c.elements]} for c in found], indent=2))
+        print(
+            json.dumps(
+                [{"sku": c.sku.name, "state": c.state, "elements": [str(e) for e in c.elements]} for c in found],
+                indent=2,
+            )
+        )
     else:
         print(found.to_markdown())
     return 0 if found else 1
@@ -64,7 +69,11 @@ def _explain(args: argparse.Namespace) -> int:
     if "kind" in getattr(cls, "__dataclass_fields__", {}):
         values.setdefault("kind", args.op)
     made = plan(cls(**values), args.device)
-    print(made.explain().to_json() if args.json else f"{made.explain()}\n\nrun{made.signature}\n{made.precision_guarantee}")
+    print(
+        made.explain().to_json()
+        if args.json
+        else f"{made.explain()}\n\nrun{made.signature}\n{made.precision_guarantee}"
+    )
     return 0
 
 
@@ -74,7 +83,9 @@ def _reports(ops: Sequence[str], elements: Sequence[str], seed: int) -> list[Rep
     out = []
     for name in ops:
         for direction in ("forward", "backward"):
-            declared = sorted({e for r in rows() if (r["op"], r["direction"]) == (name, direction) for e in r["elements"]})
+            declared = sorted(
+                {e for r in rows() if (r["op"], r["direction"]) == (name, direction) for e in r["elements"]}
+            )
             for element in (Element(e) for e in declared):
                 if elements and str(element) not in elements:
                     continue
@@ -88,7 +99,9 @@ def _reports(ops: Sequence[str], elements: Sequence[str], seed: int) -> list[Rep
 
 def _verdict(report: Report) -> str:
     state = "kept  " if report.ok else "BROKEN"
-    lines = [f"{state} {report.sku:<55} worst error {report.worst_error:6.3f} of the promise ({report.promise}), {report.cases} cases"]
+    lines = [
+        f"{state} {report.sku:<55} worst error {report.worst_error:6.3f} of the promise ({report.promise}), {report.cases} cases"
+    ]
     return "\n".join(lines + [f"       {p}" for p in report.problems[:5]])
 
 
@@ -134,7 +147,9 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--direction", choices=("forward", "backward"))
     p.add_argument("--state", choices=("declared", "built", "present", "usable"))
     p.add_argument("--json", action="store_true")
-    p = command("explain", _explain, "which kernel a problem gets and why, e.g. explain swiglu input_shape=8x4096 element=bf16")
+    p = command(
+        "explain", _explain, "which kernel a problem gets and why, e.g. explain swiglu input_shape=8x4096 element=bf16"
+    )
     p.add_argument("op", choices=sorted(_index.OPS), metavar="OP")
     p.add_argument("fields", nargs="*", metavar="FIELD=VALUE")
     p.add_argument("--direction", choices=("forward", "backward"), default="forward")

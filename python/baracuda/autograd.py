@@ -32,6 +32,8 @@ def vjp(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Callabl
     rule = getattr(fn, "vjp_rule", None)
     if rule is None:
         name = getattr(fn, "__name__", repr(fn))
-        raise InvalidProblemError(f"vjp: {name} has no gradient. Only differentiable functions of bc.functional can be pulled back.")
+        raise InvalidProblemError(
+            f"vjp: {name} has no gradient. Only differentiable functions of bc.functional can be pulled back."
+        )
     result: tuple[Any, Callable[..., Any]] = rule(*args, **kwargs)
     return result

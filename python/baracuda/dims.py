@@ -31,7 +31,9 @@ class Dim:
         for field, least, most in (("max", 0, 2**59), ("mul", 1, 2**31), ("div", 1, 2**31), ("add", -(2**59), 2**59)):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value < most:
-                raise InvalidProblemError(f"Dim({self.name!r}): got {field}={value!r}, want an int, {least} <= {field} < {most}.")
+                raise InvalidProblemError(
+                    f"Dim({self.name!r}): got {field}={value!r}, want an int, {least} <= {field} < {most}."
+                )
 
     def __mul__(self, k: int) -> Dim:
         self._factor(k)
@@ -98,7 +100,9 @@ def check_shape(shape: object, field: str) -> Shape:
         if largest(size) < 0:
             raise InvalidProblemError(f"{field}: got size {size} in {sizes}, want sizes of at least 0.")
     if prod(max(largest(s), 1) for s in sizes) >= MAX_ELEMENTS:
-        raise InvalidProblemError(f"{field}: got {sizes}, want fewer than 2**59 elements (2**63 bytes of the widest element).")
+        raise InvalidProblemError(
+            f"{field}: got {sizes}, want fewer than 2**59 elements (2**63 bytes of the widest element)."
+        )
     return sizes
 
 

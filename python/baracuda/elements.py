@@ -100,8 +100,9 @@ class Element(IntEnum):
                 raise InvalidProblemError(
                     f"element: NumPy has no {self} of its own. Install ml_dtypes to use it with NumPy arrays."
                 ) from None
-            return np.dtype(getattr(ml_dtypes, name))
-        return np.dtype(name)
+            name = getattr(ml_dtypes, name)
+        made: np.dtype[Any] = np.dtype(name)
+        return made
 
     @classmethod
     def coerce(cls, value: Any, field: str = "element") -> Element:

@@ -41,7 +41,10 @@ def text() -> str:
     ]
     for name, state in facts["backends"].items():
         usable = state["built"] and state["present"]
-        lines.append(f"  {name:<13} " + (f"usable, kernels of level {state['level']}" if usable else f"not usable: {state['reason']}"))
+        lines.append(
+            f"  {name:<13} "
+            + (f"usable, kernels of level {state['level']}" if usable else f"not usable: {state['reason']}")
+        )
     families = ", ".join(f"{k} {v}" for k, v in sorted(facts["rows"]["by_family"].items()))
     lines.append(f"  SKU table     {facts['rows']['total']} rows: {families}")
     return "\n".join(lines)

@@ -179,7 +179,7 @@ def _foreign_converter(like: Any) -> Callable[[Any], Any] | None:
     if root in ("jax", "jaxlib"):
         import jax
 
-        return jax.dlpack.from_dlpack  # type: ignore[no-any-return]
+        return jax.dlpack.from_dlpack
     converter = getattr(inspect.getmodule(type(like)), "from_dlpack", None)
     return converter if callable(converter) else None
 
@@ -189,22 +189,43 @@ Rule: TypeAlias = Callable[..., Recipe]
 VjpRule: TypeAlias = Callable[..., tuple[Any, Callable[..., Any]]]
 
 
-class Function(_core.Function):  # type: ignore[misc]
+class Function(_core.Function):
     """A function of bc.functional. A call of a shape seen before runs without a Python frame."""
 
     __name__: str
     vjp_rule: VjpRule | None
 
-    def __new__(cls, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]) -> Function:
+    def __new__(
+        cls, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]
+    ) -> Function:
+        """Makes the C++ side of the function; `rule` answers for shapes that it has not seen."""
         params = []
         for p in signature.parameters.values():
-            kind = _TENSOR if p.name in tensors else _SCALAR if p.name in scalars else _OUT if p.name == "out" else _ATTRIBUTE
+            kind = (
+                _TENSOR
+                if p.name in tensors
+                else _SCALAR
+                if p.name in scalars
+                else _OUT
+                if p.name == "out"
+                else _ATTRIBUTE
+            )
             has_default = p.default is not inspect.Parameter.empty
-            params.append((p.name, kind, p.kind is inspect.Parameter.KEYWORD_ONLY, has_default, p.default if has_default else None))
+            params.append(
+                (
+                    p.name,
+                    kind,
+                    p.kind is inspect.Parameter.KEYWORD_ONLY,
+                    has_default,
+                    p.default if has_default else None,
+                )
+            )
         made: Function = super().__new__(cls, _Miss(rule, tuple(params)), tuple(params))
         return made
 
-    def __init__(self, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]) -> None:
+    def __init__(
+        self, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]
+    ) -> None:
         self.__name__ = self.__qualname__ = rule.__name__
         self.__doc__ = rule.__doc__
         self.__module__ = "baracuda.functional"
@@ -232,7 +253,13 @@ class _Miss:
             arg = None
             if kind != _ATTRIBUTE and value is not None:
                 if isinstance(value, (int, float)):
-                    element = Element.BOOL if isinstance(value, bool) else Element.I64 if isinstance(value, int) else Element.F32
+                    element = (
+                        Element.BOOL
+                        if isinstance(value, bool)
+                        else Element.I64
+                        if isinstance(value, int)
+                        else Element.F32
+                    )
                     arg = Arg(i, name, value, (), element, is_tensor=False)
                 elif isinstance(value, (list, tuple)):
                     passed[name] = value

@@ -121,7 +121,9 @@ class PlanPreference:
                 f"PlanPreference.math_precision: got {self.math_precision!r}, want one of {', '.join(_MATH)}."
             )
         if self.backend is not None and self.backend not in _BACKENDS:
-            raise InvalidProblemError(f"PlanPreference.backend: got {self.backend!r}, want None or one of {', '.join(_BACKENDS)}.")
+            raise InvalidProblemError(
+                f"PlanPreference.backend: got {self.backend!r}, want None or one of {', '.join(_BACKENDS)}."
+            )
         if not isinstance(self.sku, str):
             raise InvalidProblemError(f"PlanPreference.sku: got {self.sku!r}, want a SKU's name or variant.")
         for name in ("deterministic", "batch_invariant"):
@@ -216,7 +218,9 @@ class Explanation:
         lines = [str(self.descriptor)]
         for c in self.candidates:
             mark = "->" if c.sku == self.chosen else "  "
-            lines.append(f"{mark} {c.sku.name}  preference {c.sku.preference}  workspace {c.workspace_size} B: {c.support}")
+            lines.append(
+                f"{mark} {c.sku.name}  preference {c.sku.preference}  workspace {c.workspace_size} B: {c.support}"
+            )
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -228,13 +232,16 @@ class Explanation:
                 "verdict": c.support.verdict,
                 "workspace_size": c.workspace_size,
                 "refusals": [
-                    {"code": r.code, "field": r.field, "got": r.got, "want": r.want, "hint": r.hint} for r in c.support.refusals
+                    {"code": r.code, "field": r.field, "got": r.got, "want": r.want, "hint": r.hint}
+                    for r in c.support.refusals
                 ],
             }
             for c in self.candidates
         ]
         chosen = self.chosen.name if self.chosen else None
-        return json.dumps({"schema": SCHEMA, "descriptor": describe(self.descriptor), "chosen": chosen, "candidates": entries})
+        return json.dumps(
+            {"schema": SCHEMA, "descriptor": describe(self.descriptor), "chosen": chosen, "candidates": entries}
+        )
 
 
 def describe(desc: Descriptor) -> dict[str, Any]:
@@ -252,7 +259,9 @@ class Request:
     alignment: int = 0
 
     @classmethod
-    def of(cls, desc: Descriptor, device: Any, preference: PlanPreference | None, layout: Any, alignment: int) -> Request:
+    def of(
+        cls, desc: Descriptor, device: Any, preference: PlanPreference | None, layout: Any, alignment: int
+    ) -> Request:
         """Checks select's arguments."""
         name = str(device)
         found = re.fullmatch(r"(cpu|cuda|metal)(:\d+)?", name)
@@ -373,7 +382,14 @@ class Plan(_core.RawPlan):
         if best is None:
             _refuse(desc, request, candidates)
         plan: Self = _core.create_plan(
-            cls, best.row, question, desc.signature().packed(), best.workspace_size, request.preference.threads, desc, request
+            cls,
+            best.row,
+            question,
+            desc.signature().packed(),
+            best.workspace_size,
+            request.preference.threads,
+            desc,
+            request,
         )
         return plan
 
@@ -451,7 +467,9 @@ class Plan(_core.RawPlan):
         """The plan as JSON: descriptor, device, preference and the SKU that was chosen."""
         origin = self._origin
         preference = {
-            k: getattr(origin.preference, k) for k in origin.preference.__slots__ if getattr(origin.preference, k) != math.inf
+            k: getattr(origin.preference, k)
+            for k in origin.preference.__slots__
+            if getattr(origin.preference, k) != math.inf
         }
         document = {
             "schema": SCHEMA,
@@ -474,10 +492,14 @@ class Plan(_core.RawPlan):
         try:
             document = json.loads(data)
         except (ValueError, TypeError) as e:
-            raise InvalidProblemError(f"from_bytes: got data that is no plan ({e}), want what to_bytes() gave.") from None
+            raise InvalidProblemError(
+                f"from_bytes: got data that is no plan ({e}), want what to_bytes() gave."
+            ) from None
         if not isinstance(document, dict) or document.get("schema") != SCHEMA:
             document = document if isinstance(document, dict) else {}
-            raise InvalidProblemError(f"schema: got {document.get('schema')!r}, want {SCHEMA}. Make the plan anew with select().")
+            raise InvalidProblemError(
+                f"schema: got {document.get('schema')!r}, want {SCHEMA}. Make the plan anew with select()."
+            )
         d = document["descriptor"]
         if not str(d["module"]).startswith("baracuda."):
             raise InvalidProblemError(f"descriptor.module: got {d['module']!r}, want a module of baracuda.")
@@ -497,7 +519,12 @@ class Plan(_core.RawPlan):
 
 
 def plan(
-    desc: Descriptor, device: Any = "cpu", preference: PlanPreference | None = None, *, layout: Any = None, alignment: int = 0
+    desc: Descriptor,
+    device: Any = "cpu",
+    preference: PlanPreference | None = None,
+    *,
+    layout: Any = None,
+    alignment: int = 0,
 ) -> Plan:
     """Selects a plan for any descriptor: `type(desc).plan_class.select(...)`."""
     Plan._check_class(desc)

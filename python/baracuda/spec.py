@@ -228,7 +228,8 @@ class Descriptor:
 
     def _check_signature(self) -> None:
         """Also shapes that follow from the fields, such as a product's, and names of sizes must be sound."""
-        where, limits = type(self).__name__, {}
+        where = type(self).__name__
+        limits: dict[Any, Any] = {}
         for p in self.signature().present:
             for shape in p.shapes:
                 check_shape(shape, f"{where}: shape of {p.name}")

@@ -43,7 +43,9 @@ class TensorSpec:
         if self.strides is not None:
             object.__setattr__(self, "strides", _steps(self.strides, self.shape, "TensorSpec.strides"))
         if _backend(self.device) is None:
-            raise InvalidProblemError(f"TensorSpec.device: got {self.device!r}, want 'cpu', 'cuda', 'cuda:0' or 'metal'.")
+            raise InvalidProblemError(
+                f"TensorSpec.device: got {self.device!r}, want 'cpu', 'cuda', 'cuda:0' or 'metal'."
+            )
 
 
 def _backend(device: object) -> int | None:
@@ -133,7 +135,9 @@ class Tensor(_core.TensorBase):
         if not isinstance(part, np.ndarray):
             part = self.numpy()[(*(key if isinstance(key, tuple) else (key,)), ...)]
         if part.size and not np.shares_memory(part, self.numpy()):
-            raise InvalidProblemError("index: got a key that copies, want slices and ints. Use F.index_select for a list of indices.")
+            raise InvalidProblemError(
+                "index: got a key that copies, want slices and ints. Use F.index_select for a list of indices."
+            )
         return _view(part, self, self.read_only)
 
     def transpose(self, *axes: int) -> Tensor:
@@ -145,7 +149,9 @@ class Tensor(_core.TensorBase):
         array = self.numpy()
         made = array.reshape(*shape)
         if array.size and not np.shares_memory(made, array):
-            raise InvalidProblemError(f"reshape: {self.shape} with strides {self.strides} cannot be seen as {shape} without a copy.")
+            raise InvalidProblemError(
+                f"reshape: {self.shape} with strides {self.strides} cannot be seen as {shape} without a copy."
+            )
         return _view(made, self, self.read_only)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -256,9 +262,9 @@ def from_pointer(
         raise InvalidProblemError(f"device: got {device!r}, want 'cpu' (the only backend built here).")
     sizes, kind = _sizes(shape), Element.coerce(element)
     steps = contiguous_strides(sizes) if strides is None else _steps(strides, sizes)
-    if isinstance(ptr, bool) or not isinstance(ptr, int) or not 0 <= ptr < 2**63 or (ptr == 0 and prod(sizes)):
+    if isinstance(ptr, bool) or not isinstance(ptr, int) or not 0 <= ptr < 2**63 or (ptr == 0 and 0 not in sizes):
         raise InvalidProblemError(f"from_pointer: got ptr={ptr!r}, want the address of the first element.")
-    if nbytes is not None and prod(sizes):
+    if nbytes is not None and 0 not in sizes:
         reach = sum(max(0, (n - 1) * s) for n, s in zip(sizes, steps, strict=True)) + 1
         low = sum(min(0, (n - 1) * s) for n, s in zip(sizes, steps, strict=True))
         if reach * kind.nbytes > nbytes or low < 0:

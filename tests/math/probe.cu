@@ -8,7 +8,8 @@ __global__ void every_function(const T* x, T* y) {
   T v = x[threadIdx.x];
   T sum = m::exp(v) + m::exp2(v) + m::expm1(v) + m::log(v) + m::log2(v) + m::log10(v) + m::log1p(v);
   sum += m::sin(v) + m::cos(v) + m::tan(v) + m::sinh(v) + m::cosh(v) + m::tanh(v);
-  sum += m::asin(v) + m::acos(v) + m::atan(v) + m::erf(v) + m::erfc(v) + m::sigmoid(v) + m::silu(v) + m::rsqrt(v) + m::pow(v, sum);
+  sum += m::asin(v) + m::acos(v) + m::atan(v) + m::erf(v) + m::erfc(v) + m::sigmoid(v) + m::silu(v) + m::rsqrt(v) +
+         m::pow(v, sum);
   y[threadIdx.x] = sum;
 }
 

@@ -38,15 +38,13 @@ def _operand(
         return rng.uniform(0.3, 3, shape) if which == "a" else rng.uniform(-2, 2, shape)
     if op in ("fmod", "remainder"):
         # Quotients stay away from integers, where the functions jump.
-        return (
-            rng.integers(1, 3, shape) * 4.0
-            if which == "b"
-            else rng.integers(-3, 4, shape) * 8.0 + rng.uniform(0.5, 3.5, shape)
-        )
+        if which == "b":
+            return rng.integers(1, 3, shape) * 4.0
+        return rng.integers(-3, 4, shape) * 8.0 + rng.uniform(0.5, 3.5, shape)
     if op in ("eq", "ne", "lt", "le", "gt", "ge") or op.startswith("logical"):
         return rng.integers(-1, 2, shape).astype(np.float64)
-    values = rng.normal(0, 2, shape)
-    return np.where(np.abs(values) < 0.2, 1.5, values) if which == "b" and op in ("div", "floor_divide") else values
+    numbers = rng.normal(0, 2, shape)
+    return np.where(np.abs(numbers) < 0.2, 1.5, numbers) if which == "b" and op in ("div", "floor_divide") else numbers
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
@@ -154,14 +152,14 @@ def _float(case: Case, desc: BinaryDescriptor) -> Expected:
 
 def _integer(kind: str, a: Array, b: Array, alpha: float | int, signed: bool) -> Array:
     if kind in ("add", "sub"):
-        term = np.asarray(alpha, a.dtype) * b
+        term: Array = np.asarray(alpha, a.dtype) * b
         return a + term if kind == "add" else a - term
     if kind == "pow":
-        power = np.power(a, np.maximum(b, 0) if signed else b)
+        power: Array = np.power(a, np.maximum(b, 0) if signed else b)
         if not signed:
             return power
         tiny = np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b & 1), 0))
-        return np.where(b < 0, tiny, power)
+        return np.asarray(np.where(b < 0, tiny, power))
     return np.asarray(_SIMPLE[kind](a, b))
 
 

@@ -88,7 +88,9 @@ class GatedActivationDescriptor(_Gated):
 
     def backward(self) -> GatedActivationBackwardDescriptor:
         """The gradient's descriptor."""
-        return GatedActivationBackwardDescriptor(self.kind, self.input_shape, self.split_dim, self.element, self.gate_half)
+        return GatedActivationBackwardDescriptor(
+            self.kind, self.input_shape, self.split_dim, self.element, self.gate_half
+        )
 
 
 @descriptor(family="gated", direction="backward", kinds=KINDS, enums={"gate_half": GateHalf})
@@ -128,7 +130,9 @@ _SUMMARIES = {
     "swiglu": "y = value * gate * sigmoid(gate)",
     "geglu": "y = value * gate * (1 + erf(gate / sqrt(2))) / 2",
 }
-OPS = tuple(Op(kind, GatedActivationDescriptor, GatedActivationBackwardDescriptor, text) for kind, text in _SUMMARIES.items())
+OPS = tuple(
+    Op(kind, GatedActivationDescriptor, GatedActivationBackwardDescriptor, text) for kind, text in _SUMMARIES.items()
+)
 
 
 def _split(call: Call, kind: str, x: Arg, dim: int, half: GateHalf) -> Recipe:
@@ -141,7 +145,7 @@ def _split_backward(call: Call, kind: str, dy: Arg, x: Arg, dim: int, half: Gate
 
 @function(tensors="input")
 def glu(call: Call, input: Arg, dim: int = -1) -> Recipe:
-    """value * sigmoid(gate) over the halves of `input` along `dim`, as torch.nn.functional.glu."""
+    """Value * sigmoid(gate) over the halves of `input` along `dim`, as torch.nn.functional.glu."""
     return _split(call, "glu", input, dim, GateHalf.SECOND)
 
 
@@ -153,7 +157,7 @@ def glu_backward(call: Call, dy: Arg, input: Arg, dim: int = -1) -> Recipe:
 
 @function(tensors="input")
 def reglu(call: Call, input: Arg, dim: int = -1) -> Recipe:
-    """value * relu(gate) over the halves of `input` along `dim`; the gate is the second half."""
+    """Value * relu(gate) over the halves of `input` along `dim`; the gate is the second half."""
     return _split(call, "reglu", input, dim, GateHalf.SECOND)
 
 
@@ -165,7 +169,7 @@ def reglu_backward(call: Call, dy: Arg, input: Arg, dim: int = -1) -> Recipe:
 
 @function(tensors="input")
 def swiglu(call: Call, input: Arg, dim: int = -1) -> Recipe:
-    """value * silu(gate) over the halves of `input` along `dim`; the gate is the second half."""
+    """Value * silu(gate) over the halves of `input` along `dim`; the gate is the second half."""
     return _split(call, "swiglu", input, dim, GateHalf.SECOND)
 
 
@@ -177,7 +181,7 @@ def swiglu_backward(call: Call, dy: Arg, input: Arg, dim: int = -1) -> Recipe:
 
 @function(tensors="input")
 def geglu(call: Call, input: Arg, dim: int = -1) -> Recipe:
-    """value * gelu(gate) over the halves of `input` along `dim`; the gate is the second half."""
+    """Value * gelu(gate) over the halves of `input` along `dim`; the gate is the second half."""
     return _split(call, "geglu", input, dim, GateHalf.SECOND)
 
 

@@ -54,7 +54,15 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
     yield special
 
 
-def _case(op: str, direction: str, element: Element, shape: tuple[int, ...], dim: int | None, half: GateHalf, rng: np.random.Generator) -> Case:
+def _case(
+    op: str,
+    direction: str,
+    element: Element,
+    shape: tuple[int, ...],
+    dim: int | None,
+    half: GateHalf,
+    rng: np.random.Generator,
+) -> Case:
     cls = GatedActivationDescriptor if direction == "forward" else GatedActivationBackwardDescriptor
     desc = cls(op, shape, dim, element, half)
     names = [p.name for p in desc.signature().inputs]
@@ -85,7 +93,11 @@ def reference(case: Case) -> dict[str, Expected]:
         return {"dvalue": da, "dgate": db}
     pair = (db, da) if desc.gate_half is GateHalf.FIRST else (da, db)
     value = np.concatenate([p.value for p in pair], desc.split_dim)
-    return {"dx": Expected(value, np.concatenate([np.broadcast_to(p.magnitude, p.value.shape) for p in pair], desc.split_dim))}
+    return {
+        "dx": Expected(
+            value, np.concatenate([np.broadcast_to(p.magnitude, p.value.shape) for p in pair], desc.split_dim)
+        )
+    }
 
 
 def forward_of(case: Case) -> Case:

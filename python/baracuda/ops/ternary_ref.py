@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from baracuda.dims import Shape as Sizes
+from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.ops.ternary import ClampBackwardDescriptor, ClampDescriptor, WhereBackwardDescriptor, WhereDescriptor
 from baracuda.reference import Array, Case, Expected
@@ -87,10 +89,10 @@ def reference(case: Case) -> dict[str, Expected]:
     desc, t = case.descriptor, case.tensors
     if isinstance(desc, WhereDescriptor):
         a, b = (np.asarray(t[n] if n in t else _number(case, desc.element, f"{n}_number")) for n in ("a", "b"))
-        y = np.broadcast_to(np.where(t["condition"], a, b), desc.full_shape())
+        y = np.broadcast_to(np.where(t["condition"], a, b), _sizes(desc.full_shape()))
         return {"y": Expected(y if desc.element.is_float else y.astype(desc.element.numpy))}
     if isinstance(desc, WhereBackwardDescriptor):
-        dy, full = t["dy"], desc.full_shape()
+        dy, full = t["dy"], _sizes(desc.full_shape())
         condition = np.broadcast_to(t["condition"], full)
         found = {"da": Expected(np.where(condition, dy, 0)), "db": Expected(np.where(condition, 0, dy))}
         return {n: e for n, e in found.items() if desc.signature()[n].present}
@@ -105,6 +107,10 @@ def reference(case: Case) -> dict[str, Expected]:
     return {"y": Expected(y if desc.element.is_float else np.asarray(y).astype(desc.element.numpy))}
 
 
+def _sizes(shape: Sizes) -> Shape:
+    return tuple(map(largest, shape))
+
+
 def _number(case: Case, element: Element, name: str) -> float | int:
     """A number as the kernel's compute type holds it."""
     value = case.scalars[name]
@@ -116,7 +122,7 @@ def forward_of(case: Case) -> Case:
     d = case.descriptor
     if isinstance(d, WhereBackwardDescriptor):
         tensors = {"condition": case.tensors["condition"]} | {
-            n: np.ones(s) for n, s in (("a", d.a_shape), ("b", d.b_shape)) if s is not None
+            n: np.ones(_sizes(s)) for n, s in (("a", d.a_shape), ("b", d.b_shape)) if s is not None
         }
         return Case(
             WhereDescriptor(d.condition_shape, d.a_shape, d.b_shape, Element.F64),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import erf, erfc
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def _precise(name: str, x: Array) -> Array:
 
     mpmath.mp.dps = 30
 
-    def one(v: Array) -> Array:
+    def one(v: Any) -> Any:
         if not abs(v) < 1000:
             return Long({"erf": erf, "erfc": erfc}[name](v))
         high = float(v)
@@ -156,8 +157,7 @@ def _inputs(op: str, element: Element, shape: tuple[int, ...], rng: np.random.Ge
         info = np.iinfo(element.numpy)
         low = max(info.min, -(2**31))
         return rng.integers(low, min(info.max, 2**31), shape, dtype=np.int64)
-    low, high = FUNCTIONS[op].smooth if op in FUNCTIONS else (-3.0, 3.0)
-    return rng.uniform(low, high, shape)
+    return rng.uniform(*(FUNCTIONS[op].smooth if op in FUNCTIONS else (-3.0, 3.0)), shape)
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:

@@ -1,5 +1,7 @@
 """Products: matmul, attention forward and backward, decoding, rotary embedding."""
 
+# torch's stubs are not fought here.
+# mypy: disable-error-code="misc, arg-type"
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Rows of a matrix: norms, softmax, cross-entropy, reductions."""
 
+# torch's stubs are not fought here.
+# mypy: disable-error-code="call-overload, unused-ignore"
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -53,7 +55,7 @@ def _softmax(axis: int, element: str, rows: int, columns: int) -> Sides:
     )
     made = bc.plan(bc.SoftmaxDescriptor("softmax", (rows, columns), axis, element))
     ours = bind(made, x=x, y=y)
-    return Sides.calls(ours, lambda: torch.softmax(x, axis, out=z), made, lambda: [y])  # type: ignore[call-overload]
+    return Sides.calls(ours, lambda: torch.softmax(x, axis, out=z), made, lambda: [y])
 
 
 def _cross_entropy(element: str, rows: int, columns: int) -> Sides:
@@ -77,7 +79,7 @@ def _reduce(what: str, element: str, rows: int, columns: int) -> Sides:
         made = bc.plan(bc.ArgReduceDescriptor("argmax", (rows, columns), axis=-1, element=element))
         y, z = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows, dtype=torch.int64)
         ours = bind(made, x=x, y=y)
-        return Sides.calls(ours, lambda: torch.argmax(x, -1, out=z), made, lambda: [y])  # type: ignore[call-overload]
+        return Sides.calls(ours, lambda: torch.argmax(x, -1, out=z), made, lambda: [y])
     axes = None if what == "sum all" else (0,)
     made = bc.plan(bc.ReduceDescriptor("sum", (rows, columns), axes, element=element))
     shape = () if axes is None else (columns,)
