@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sysconfig
 from dataclasses import asdict
 from math import cos, pi
@@ -94,8 +95,9 @@ class Trainer:
         tensors = {f"parameters.{k}": v for k, v in self.parameters.items()}
         for i, moment in enumerate(self.moments):
             tensors |= {f"moments.{i}.{k}": v for k, v in moment.items()}
-        metadata = {k: str(v) for k, v in asdict(self.config).items()} | {"step": str(self.done)}
-        save_file(tensors, path, metadata)
+        # One entry: safetensors writes several in no fixed order, and equal runs shall give equal files.
+        run = json.dumps({"config": asdict(self.config), "step": self.done}, sort_keys=True)
+        save_file(tensors, path, {"tiny_llama": run})
 
     def load(self, path: Path) -> None:
         """Continues from a checkpoint of the same configuration."""
@@ -113,7 +115,7 @@ class Trainer:
                 self.parameters[k][...] = f.get_tensor(f"parameters.{k}")
                 for i, moment in enumerate(self.moments):
                     moment[k][...] = f.get_tensor(f"moments.{i}.{k}")
-            self.done = int(metadata["step"])
+            self.done = run["step"]
 
 
 def standard_library(limit: int = 4_000_000) -> bytes:

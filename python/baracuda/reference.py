@@ -127,7 +127,8 @@ def tolerance(guarantee: PrecisionGuarantee, element: Element, stored: Element, 
         return 0.5 * (1 + 2.0**-8) * ulp(value, stored) if stored.is_float else np.zeros_like(value)
     if guarantee.bound == "ulp":
         return guarantee.c * ulp(value, compute) + rounding
-    magnitude = np.abs(value) if expected.magnitude is None else np.asarray(expected.magnitude, np.float64)
+    with np.errstate(over="ignore"):
+        magnitude = np.abs(value) if expected.magnitude is None else np.asarray(expected.magnitude, np.float64)
     error = guarantee.c * epsilon(compute) * np.sqrt(max(expected.terms, 1)) * magnitude
     # A sum below the smallest normal number cannot be better than the spacing there.
     return error + 0.5 * ulp(value, stored if stored.is_float else compute) + ulp(np.zeros(()), compute)

@@ -94,7 +94,8 @@ BCU_FN T cosh_impl(T x, T high) {
 BCU_FN float tanh(float x) { return detail::tanh_impl(x, 10.0f); }
 // ulp: 1.5 (f32) 1.6 (f64)
 BCU_FN float sigmoid(float x) { return detail::sigmoid_impl(x, -105.0f); }
-// ulp: 5.0 (f32) 5.0 (f64)
+// Squares an exponential, which doubles its error: one exponential instead of the two that 2 ulp would take.
+// ulp: 4.8 (f32) 4.8 (f64)
 BCU_FN float silu(float x) { return detail::silu_impl(x); }
 // ulp: 1.7 (f32) 1.8 (f64)
 BCU_FN float sinh(float x) { return detail::sinh_impl(x, 90.0f); }
