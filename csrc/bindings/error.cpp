@@ -37,18 +37,25 @@ PyObject* refusals_list(const Refusals& refusals) {
   return list;
 }
 
-PyObject* raise_refusals(const Refusals& refusals, PyObject* plan) {
-  PyObject* list = refusals_list(refusals);
-  PyObject* error = list ? PyObject_CallFunctionObjArgs(error_factory, list, plan ? plan : Py_None, nullptr) : nullptr;
+PyObject* raise_refusals(const Refusals& refusals, PyObject* caller, const FieldNames* names) {
+  Refusals renamed = refusals;
+  for (Refusal& r : renamed)
+    if (names) r.field = names->of(r.field);
+  PyObject* list = refusals_list(renamed);
+  PyObject* error =
+      list ? PyObject_CallFunctionObjArgs(error_factory, list, caller ? caller : Py_None, nullptr) : nullptr;
   Py_XDECREF(list);
   if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
   Py_XDECREF(error);
   return nullptr;
 }
 
-PyObject* raise_refusal(Refusal refusal, PyObject* plan) { return raise_refusals({std::move(refusal)}, plan); }
+PyObject* raise_refusal(Refusal refusal, PyObject* caller, const FieldNames* names) {
+  return raise_refusals({std::move(refusal)}, caller, names);
+}
 
-PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failure, PyObject* object) {
+PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failure, PyObject* caller,
+                       const FieldNames* names) {
   std::string field = tensor_name(plan, failure.tensor);
   std::string at = failure.position >= 0 ? " at element " + std::to_string(failure.position) : "";
   switch (status) {
@@ -56,11 +63,11 @@ PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failu
       return raise_refusal({Code::IndexRange, field, "index " + std::to_string(failure.value) + at,
                             "0 <= index < " + std::to_string(failure.limit),
                             "check the indices against the indexed dimension's size", failure.limit, failure.value},
-                           object);
+                           caller, names);
     case Status::IntegerDivision:
       return raise_refusal({Code::IntegerDivision, field, "an integer divisor of zero" + at, "non-zero divisors",
                             "mask the zeros first, or divide as floats"},
-                           object);
+                           caller, names);
     case Status::InvalidProblem: {
       // A kernel that refuses a scalar's value says which one in `position`.
       const auto& scalars = plan.signature.scalars;
@@ -68,12 +75,12 @@ PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failu
       return raise_refusal(
           {Code::Problem, known ? scalars[failure.position].name : field, "a value out of its range",
            "a value in the range that the descriptor's docstring gives", "check the scalars given to run"},
-          object);
+          caller, names);
     }
     default:
       return raise_refusal({Code::LaunchFailed, field, "status " + std::to_string(static_cast<int>(status)), "0",
                             "please report this call"},
-                           object);
+                           caller, names);
   }
 }
 

@@ -8,11 +8,20 @@ namespace baracuda::bindings {
 
 PyObject* refusal_tuple(const Refusal& r);  // (code, field, got, want, hint, needed, actual)
 PyObject* refusals_list(const Refusals& r);
-// Sets the exception that errors.py makes of the refusals; always returns null.
-PyObject* raise_refusals(const Refusals& refusals, PyObject* plan);
-PyObject* raise_refusal(Refusal refusal, PyObject* plan);
+// What the caller knows an argument as, where that is not the plan's name for it.
+struct FieldNames {
+  virtual std::string of(const std::string& field) const = 0;
+
+ protected:
+  ~FieldNames() = default;
+};
+
+// Sets the exception that errors.py makes of the refusals; always returns null. `caller` is the plan or the function.
+PyObject* raise_refusals(const Refusals& refusals, PyObject* caller, const FieldNames* names = nullptr);
+PyObject* raise_refusal(Refusal refusal, PyObject* caller, const FieldNames* names = nullptr);
 // The exception for a launch that did not return Ok.
-PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failure, PyObject* object);
+PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failure, PyObject* caller,
+                       const FieldNames* names = nullptr);
 
 PyObject* set_error_factory(PyObject* self, PyObject* factory);
 

@@ -65,13 +65,16 @@ struct Hash {
 struct Cache {
   std::mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<Entry>, Hash, std::equal_to<>> entries;
+  std::vector<PyObject*> pins;  // keep objects alive whose address is in a key
+  ~Cache() {
+    for (PyObject* p : pins) Py_DECREF(p);
+  }
 };
 
 struct FunctionObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* dict;
   PyObject* miss;
-  PyObject* pins;  // keeps objects alive whose address is in a key
   Cache* cache;
   FunctionParam params[kMaxParams];
   int32_t n_params;
@@ -160,19 +163,32 @@ void key_attribute(Key& key, PyObject* v, bool value) {
     return;
   }
   if (PyUnicode_CheckExact(v)) {
-    Py_ssize_t size;
+    Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(v, &size);
+    key.usable &= text != nullptr;
+    PyErr_Clear();
     key.put('s'), key.put(size), key.put(text, text ? size : 0);
     return;
   }
   if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) {
     Py_ssize_t size = PySequence_Fast_GET_SIZE(v);
-    key.put('('), key.put(size);
+    key.put(PyTuple_CheckExact(v) ? '(' : '['), key.put(size);
     for (Py_ssize_t i = 0; i < size; ++i) key_attribute(key, PySequence_Fast_GET_ITEM(v, i), value);
     return;
   }
-  // A dtype or another object that is its own identity; the miss pins it, so its address is not used again.
+  // The miss pins a constant, so that its address is not used again. What may change, or compare equal to others, has
+  // no key: such calls are planned each time.
+  key.usable &= is_constant(v);
   key.put('o'), key.put(v);
+}
+
+// Keeps what a key holds the address of.
+void pin(PyObject* pins, PyObject* v) {
+  if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(v); ++i) pin(pins, PySequence_Fast_GET_ITEM(v, i));
+  } else if (is_constant(v)) {
+    PyList_Append(pins, v);
+  }
 }
 
 void key_tensor(Key& key, PyObject* object, const TensorView& view) {
@@ -199,6 +215,12 @@ struct Arguments {
 // Imports the tensors and writes the key; false with an exception set when a tensor is refused.
 bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
   for (int i = 0; i < f->n_params; ++i) {
+    if (PyObject* number = number_of_numpy_scalar(a.values[i])) {
+      a.keep.add(number);
+      a.values[i] = number;
+    } else if (PyErr_Occurred()) {
+      return false;
+    }
     PyObject* v = a.values[i];
     ParamKind kind = f->params[i].kind;
     if (kind == ParamKind::Attribute || v == Py_None) {
@@ -206,7 +228,7 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
       continue;
     }
     if (is_number(v)) {  // the value goes to run, only its kind to the key
-      key_attribute(key, PyBool_Check(v) ? Py_True : v, false);
+      key.put(PyBool_Check(v) ? 't' : PyLong_Check(v) ? 'i' : 'd');
       continue;
     }
     if (PyList_CheckExact(v) || PyTuple_CheckExact(v)) {
@@ -217,7 +239,7 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
     Imported done = import_tensor(v, a.views[i], a.keep, why);
     if (done == Imported::Refused) {
       why.field = PyUnicode_AsUTF8(f->params[i].name);
-      raise_refusal(why, Py_None);
+      raise_refusal(why, reinterpret_cast<PyObject*>(f));
     }
     if (done != Imported::Yes) return false;
     a.is_tensor[i] = true;
@@ -299,6 +321,8 @@ bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Fram
     if (i >= plan->n_tensors) {
       const ScalarParam& scalar = plan->core->signature.scalars[plan->param_of[i]];
       done = import_scalar(object, scalar.kind, frame.scalars[plan->param_of[i]], frame.keep, why);
+    } else if (const Param& param = plan->core->signature.params[plan->param_of[i]]; param.variadic) {
+      done = import_list(frame, param, object, why);
     } else {
       TensorView& view = frame.views[plan->core->signature.params[plan->param_of[i]].first];
       if (s.from == Source::From::Argument && a.is_tensor[s.index])
@@ -317,7 +341,27 @@ bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Fram
   return true;
 }
 
-PyObject* run_entry(const Entry& e, Arguments& a) {
+// The function's own names for the plan's arguments.
+struct EntryNames : FieldNames {
+  const FunctionObject* f;
+  const Entry& e;
+  const PlanObject* plan;
+  EntryNames(const FunctionObject* f, const Entry& e, const PlanObject* plan) : f(f), e(e), plan(plan) {}
+  std::string of(const std::string& field) const override {
+    for (int i = 0; i < plan->n_args; ++i) {
+      const Source& s = e.sources[i];
+      if (PyUnicode_CompareWithASCIIString(plan->names[i], field.c_str()) != 0) continue;
+      int param = s.from == Source::From::Argument    ? s.index
+                  : s.from == Source::From::Allocated ? e.allocations[s.index].out_param
+                                                      : -1;
+      const char* name = param >= 0 ? PyUnicode_AsUTF8(f->params[param].name) : nullptr;
+      return name ? name : field;
+    }
+    return field;
+  }
+};
+
+PyObject* run_entry(FunctionObject* f, const Entry& e, Arguments& a) {
   auto* plan = reinterpret_cast<PlanObject*>(e.plan);
   Results r;
   for (const Allocation& alloc : e.allocations) {
@@ -326,20 +370,38 @@ PyObject* run_entry(const Entry& e, Arguments& a) {
   }
   Frame frame(plan);
   Refusals refusals;
-  if (!fill_frame(e, plan, a, r, frame, refusals)) return PyErr_Occurred() ? nullptr : raise_refusals(refusals, e.plan);
+  EntryNames names(f, e, plan);
+  auto* self = reinterpret_cast<PyObject*>(f);
+  if (!fill_frame(e, plan, a, r, frame, refusals))
+    return PyErr_Occurred() ? nullptr : raise_refusals(refusals, self, &names);
   if (int64_t bytes = plan->core->workspace_size) {
     frame.call.workspace = scratch.at_least(bytes);
     frame.call.workspace_bytes = bytes;
     if (!frame.call.workspace) return PyErr_NoMemory();
   }
-  if (!launch_checked(plan, frame)) return nullptr;
+  if (!launch_checked(plan, frame, self, &names)) return nullptr;
   return take_results(e, r);
 }
 
 // --- entries from Python --------------------------------------------------------------------------------------------
 
+// Every index inside its table; a rule that got one wrong must not read past them.
+bool sound(const Entry& e, int n_params) {
+  auto* plan = reinterpret_cast<PlanObject*>(e.plan);
+  int made = static_cast<int>(e.allocations.size());
+  bool ok = static_cast<int>(e.sources.size()) == plan->n_args && made <= kMaxParams;
+  for (const Source& s : e.sources) {
+    int limit = s.from == Source::From::Argument ? n_params : s.from == Source::From::Allocated ? made : s.index + 1;
+    ok = ok && s.index >= 0 && s.index < limit;
+    for (int d = 0; d < s.n_dims; ++d) ok = ok && s.dims[d] >= -1 && s.dims[d] < kMaxRank;
+  }
+  for (const Allocation& a : e.allocations) ok = ok && a.out_param < n_params;
+  for (int32_t r : e.returns) ok = ok && r >= 0 && r < made;
+  return ok;
+}
+
 // (plan, sources, allocations, returns), see functional.py's Recipe.
-std::shared_ptr<Entry> parse_entry(PyObject* t) {
+std::shared_ptr<Entry> parse_entry(PyObject* t, int n_params) {
   auto e = std::make_shared<Entry>();
   PyObject *plan, *sources, *allocations, *returns;
   if (!PyArg_ParseTuple(t, "O!O!O!O!", plan_type, &plan, &PyTuple_Type, &sources, &PyTuple_Type, &allocations,
@@ -380,7 +442,37 @@ std::shared_ptr<Entry> parse_entry(PyObject* t) {
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(returns); ++i)
     e->returns.push_back(static_cast<int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(returns, i))));
-  return PyErr_Occurred() ? nullptr : e;
+  if (PyErr_Occurred()) return nullptr;
+  if (sound(*e, n_params)) return e;
+  PyErr_SetString(PyExc_ValueError, "a recipe names arguments or results that do not exist");
+  return nullptr;
+}
+
+// Keeps an entry under its key. What a full cache lets go of is destroyed after the lock: that may run Python code.
+void remember(FunctionObject* f, const Arguments& a, const Key& key, const std::shared_ptr<Entry>& entry) {
+  PyObject* fresh = PyList_New(0);
+  if (!fresh) return PyErr_Clear();
+  for (int i = 0; i < f->n_params; ++i) {
+    if (a.is_tensor[i])
+      PyList_Append(fresh, reinterpret_cast<PyObject*>(Py_TYPE(a.values[i])));
+    else if (f->params[i].kind == ParamKind::Attribute)
+      pin(fresh, a.values[i]);
+  }
+  decltype(f->cache->entries) dropped;
+  std::vector<PyObject*> unpinned;
+  {
+    std::lock_guard lock(f->cache->mutex);
+    if (f->cache->entries.size() >= kMaxEntries) {
+      dropped.swap(f->cache->entries);
+      unpinned.swap(f->cache->pins);
+    }
+    if (f->cache->entries.emplace(std::string(key.bytes, key.n), entry).second && PyList_GET_SIZE(fresh)) {
+      f->cache->pins.push_back(fresh);
+      fresh = nullptr;
+    }
+  }
+  Py_XDECREF(fresh);
+  for (PyObject* p : unpinned) Py_DECREF(p);
 }
 
 PyObject* call_miss(FunctionObject* f, Arguments& a, const Key& key) {
@@ -402,18 +494,9 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, const Key& key) {
   if (recipe == Py_None) {
     Py_INCREF(result);
     out = result;
-  } else if (std::shared_ptr<Entry> entry = parse_entry(recipe)) {
-    if (key.usable) {
-      for (int i = 0; i < f->n_params; ++i)
-        if (f->params[i].kind == ParamKind::Attribute) PyList_Append(f->pins, a.values[i]);
-      std::lock_guard lock(f->cache->mutex);
-      if (f->cache->entries.size() >= kMaxEntries) {
-        f->cache->entries.clear();
-        PyList_SetSlice(f->pins, 0, PyList_GET_SIZE(f->pins), nullptr);
-      }
-      f->cache->entries.emplace(std::string(key.bytes, key.n), entry);
-    }
-    out = run_entry(*entry, a);
+  } else if (std::shared_ptr<Entry> entry = parse_entry(recipe, f->n_params)) {
+    if (key.usable && !PyErr_Occurred()) remember(f, a, key, entry);
+    out = run_entry(f, *entry, a);
   }
   Py_DECREF(values);
   Py_DECREF(answer);
@@ -432,7 +515,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
     auto found = f->cache->entries.find(std::string_view(key.bytes, key.n));
     if (found != f->cache->entries.end()) entry = found->second;
   }
-  return entry ? run_entry(*entry, a) : call_miss(f, a, key);
+  return entry ? run_entry(f, *entry, a) : call_miss(f, a, key);
 }
 
 // --- the type -------------------------------------------------------------------------------------------------------
@@ -447,7 +530,6 @@ PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!f) return nullptr;
   f->vectorcall = &function_call;
   f->cache = new Cache();
-  f->pins = PyList_New(0);
   Py_INCREF(miss);
   f->miss = miss;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(params); ++i) {
@@ -472,7 +554,6 @@ int function_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(f->dict);
   Py_VISIT(f->miss);
-  Py_VISIT(f->pins);
   return 0;
 }
 
@@ -480,7 +561,6 @@ int function_clear(PyObject* self) {
   auto* f = reinterpret_cast<FunctionObject*>(self);
   Py_CLEAR(f->dict);
   Py_CLEAR(f->miss);
-  Py_CLEAR(f->pins);
   return 0;
 }
 

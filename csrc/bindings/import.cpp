@@ -513,6 +513,20 @@ bool is_torch_tensor(PyObject* object) {
   return PyType_IsSubtype(type, names.torch_tensor);
 }
 
+PyObject* number_of_numpy_scalar(PyObject* object) {
+  if (Py_TYPE(object) == names.ndarray || !PyArray_IsScalar(object, Generic)) return nullptr;
+  if (PyArray_IsScalar(object, LongDouble)) return PyNumber_Float(object);
+  return PyObject_CallMethod(object, "item", nullptr);
+}
+
+bool is_constant(PyObject* object) {
+  if (PyType_Check(object) || PyArray_DescrCheck(object)) return true;
+  PyTypeObject* type = Py_TYPE(object);
+  const char* meta = Py_TYPE(type)->tp_name;
+  return std::strcmp(meta, "EnumType") == 0 || std::strcmp(meta, "EnumMeta") == 0 ||
+         std::strcmp(type->tp_name, "torch.dtype") == 0;
+}
+
 void bump_torch_version(PyObject* object) {
   if (!names.bump) return;
   PyObject* tuple = PyTuple_Pack(1, object);

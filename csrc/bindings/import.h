@@ -31,6 +31,11 @@ Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Refusal& 
 Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep& keep, Refusal& why);
 
 bool is_torch_tensor(PyObject* object);
+// A NumPy scalar such as np.float32(2) as a Python number: a new reference; null without an exception when `object` is
+// something else.
+PyObject* number_of_numpy_scalar(PyObject* object);
+// An object whose identity says all about it: a dtype, a type, an enum's member.
+bool is_constant(PyObject* object);
 // Tells torch's autograd that a tensor was written to.
 void bump_torch_version(PyObject* object);
 

@@ -46,32 +46,6 @@ bool collect(PlanObject* plan, Frame& f, PyObject* const* args, Py_ssize_t nargs
   return true;
 }
 
-Imported import_list(PlanObject* plan, Frame& f, const Param& param, PyObject* value, Refusal& why) {
-  // A snapshot: importing may run Python code, and a bound plan outlives changes of the caller's list.
-  PyObject* fast = PySequence_Tuple(value);
-  if (!fast) {
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return Imported::PythonError;
-    PyErr_Clear();
-    why = {Code::NotATensor, param.name, Py_TYPE(value)->tp_name, "a list of tensors",
-           "pass one tensor per planned shape"};
-    return Imported::Refused;
-  }
-  f.keep.add(fast);
-  Py_ssize_t n = PyTuple_GET_SIZE(fast);
-  if (n != param.count) {
-    why = {Code::ListLength, param.name, std::to_string(n) + " tensors", std::to_string(param.count),
-           "pass one tensor per planned shape"};
-    return Imported::Refused;
-  }
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    Imported done = import_tensor(PyTuple_GET_ITEM(fast, i), f.views[param.first + i], f.keep, why);
-    if (done == Imported::Refused) why.field = param.name + "[" + std::to_string(i) + "]";
-    if (done != Imported::Yes) return done;
-  }
-  (void)plan;
-  return Imported::Yes;
-}
-
 Imported import_arg(PlanObject* plan, Frame& f, int arg, Refusal& why) {
   const Signature& s = plan->core->signature;
   PyObject* value = f.args[arg];
@@ -86,7 +60,7 @@ Imported import_arg(PlanObject* plan, Frame& f, int arg, Refusal& why) {
     done = value ? import_scalar(value, scalar.kind, out, f.keep, why) : Imported::Refused;
   } else {
     const Param& param = s.params[plan->param_of[arg]];
-    if (value && param.variadic) return import_list(plan, f, param, value, why);
+    if (value && param.variadic) return import_list(f, param, value, why);
     done = value ? import_tensor(value, f.views[param.first], f.keep, why) : Imported::Refused;
   }
   if (!value) why = {Code::MissingArgument, "", "nothing", "an argument", "the signature is (" + all_names(plan) + ")"};
@@ -269,6 +243,31 @@ Frame::~Frame() {
   if (reinterpret_cast<char*>(views) != view_memory_) PyMem_RawFree(views);
 }
 
+Imported import_list(Frame& f, const Param& param, PyObject* value, Refusal& why) {
+  // A snapshot: importing may run Python code, and a bound plan outlives changes of the caller's list.
+  PyObject* fast = PySequence_Tuple(value);
+  if (!fast) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return Imported::PythonError;
+    PyErr_Clear();
+    why = {Code::NotATensor, param.name, Py_TYPE(value)->tp_name, "a list of tensors",
+           "pass one tensor per planned shape"};
+    return Imported::Refused;
+  }
+  f.keep.add(fast);
+  Py_ssize_t n = PyTuple_GET_SIZE(fast);
+  if (n != param.count) {
+    why = {Code::ListLength, param.name, std::to_string(n) + " tensors", std::to_string(param.count),
+           "pass one tensor per planned shape"};
+    return Imported::Refused;
+  }
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    Imported done = import_tensor(PyTuple_GET_ITEM(fast, i), f.views[param.first + i], f.keep, why);
+    if (done == Imported::Refused) why.field = param.name + "[" + std::to_string(i) + "]";
+    if (done != Imported::Yes) return done;
+  }
+  return Imported::Yes;
+}
+
 bool place_keyword(PlanObject* plan, Frame& f, PyObject* name, PyObject* value, bool replace, Refusal& why) {
   int at = find_name(plan, name);
   if (at < 0 && PyUnicode_Compare(name, name_workspace) == 0) {
@@ -330,11 +329,10 @@ void bump_versions(const PlanObject* plan, PyObject* const* args) {
   }
 }
 
-bool launch_checked(PlanObject* plan, Frame& f) {
-  auto* self = reinterpret_cast<PyObject*>(plan);
+bool launch_checked(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames* names) {
   Refusals refusals;
   if (!check_call(*plan->core, f.call, false, refusals)) {
-    raise_refusals(refusals, self);
+    raise_refusals(refusals, caller, names);
     return false;
   }
   Failure failure;
@@ -347,7 +345,7 @@ bool launch_checked(PlanObject* plan, Frame& f) {
   }
   bump_versions(plan, f.args);  // also after an error in the data: the outputs may be half written
   if (status == Status::Ok) return true;
-  raise_status(*plan->core, status, failure, self);
+  raise_status(*plan->core, status, failure, caller, names);
   return false;
 }
 
@@ -355,7 +353,7 @@ PyObject* run_frame(PlanObject* plan, Frame& f) {
   Refusals refusals;
   if (!import_frame(plan, f, false, refusals))
     return PyErr_Occurred() ? nullptr : raise_refusals(refusals, reinterpret_cast<PyObject*>(plan));
-  return launch_checked(plan, f) ? result_of(plan, f) : nullptr;
+  return launch_checked(plan, f, reinterpret_cast<PyObject*>(plan)) ? result_of(plan, f) : nullptr;
 }
 
 PyObject* make_plan(PyTypeObject* cls, PlanCore* core, PyObject* descriptor, PyObject* origin) {

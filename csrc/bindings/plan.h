@@ -2,6 +2,7 @@
 #pragma once
 #include <Python.h>
 
+#include "bindings/error.h"
 #include "bindings/import.h"
 #include "core/plan.h"
 
@@ -55,7 +56,9 @@ bool writes_torch(const PlanObject* plan, PyObject* const* args);
 // Imports the frame's args; true when all could be read. With `all`, goes on after a refusal.
 bool import_frame(PlanObject* plan, Frame& frame, bool all, Refusals& refusals);
 // Checks the imported call and launches it; false with an exception set.
-bool launch_checked(PlanObject* plan, Frame& frame);
+bool launch_checked(PlanObject* plan, Frame& frame, PyObject* caller, const FieldNames* names = nullptr);
+// Fills the views of a variadic parameter.
+Imported import_list(Frame& frame, const Param& param, PyObject* value, Refusal& why);
 PyObject* run_frame(PlanObject* plan, Frame& frame);
 
 // Makes a plan object of `cls` around `core` (taken).

@@ -133,7 +133,10 @@ def error_from_refusals(tuples: Sequence[tuple[Any, ...]], plan: Any) -> Baracud
     """Builds the exception for refusals that the engine reports about one call."""
     refusals = [Refusal(*t) for t in tuples]
     first = refusals[0]
-    where = f"{type(plan).__name__}({plan.sku}): " if plan is not None else ""
+    if isinstance(plan, _core.Function):
+        where = f"{plan.__name__}(): "
+    else:
+        where = f"{type(plan).__name__}({plan.sku}): " if plan is not None else ""
     message = where + first.field + (": " if first.field else "")
     message += f"got {first.got}, want {first.want}."
     if first.hint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -134,7 +135,7 @@ class Call:
             value = given.get(name)
             if name in outputs:
                 shape, dims = (views or {}).get(name, (tuple(map(largest, outputs[name].shape)), None))
-                takes_out = self.out is not None and len(outputs) == 1
+                takes_out = self.out is not None and [name] == list(returns or outputs)
                 places[name] = len(allocations)
                 maker = _maker(self.like(), shape, outputs[name].element)
                 allocations.append((*maker, self.out.index if takes_out and self.out is not None else -1))
@@ -147,6 +148,8 @@ class Call:
             else:
                 sources.append((_FROM_CONSTANT, 0, value, None))
         names = returns or tuple(places)
+        if self.out is not None and len(names) != 1:
+            raise InvalidProblemError(f"out: got a tensor, want None: {desc.op} returns {len(names)} results.")
         return Recipe(plan, tuple(sources), tuple(allocations), tuple(places[n] for n in names))
 
 
@@ -154,10 +157,9 @@ def _maker(like: Any, shape: tuple[Size, ...], element: Element) -> tuple[Any, t
     """Callable, arguments and keyword names that make a result of the same kind as `like`."""
     import numpy as np
 
-    kind = type(like)
-    if kind is np.ndarray or isinstance(like, np.generic):
+    if isinstance(like, (np.ndarray, np.generic)):
         return np.empty, (shape, element.numpy), None
-    if kind.__module__.partition(".")[0] == "torch":
+    if _is_torch(like):
         import torch
 
         name = {"bool": "bool", "bf16": "bfloat16"}.get(str(element)) or element.numpy.name
@@ -167,6 +169,11 @@ def _maker(like: Any, shape: tuple[Size, ...], element: Element) -> tuple[Any, t
     return empty, (shape, element), None
 
 
+def _is_torch(like: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(like, torch.Tensor)
+
+
 def _foreign_converter(like: Any) -> Callable[[Any], Any] | None:
     """For results that have to be handed to another framework through DLPack."""
     import numpy as np
@@ -174,7 +181,7 @@ def _foreign_converter(like: Any) -> Callable[[Any], Any] | None:
     from baracuda.tensor import Tensor
 
     root = type(like).__module__.partition(".")[0]
-    if isinstance(like, (np.ndarray, np.generic, Tensor)) or root == "torch":
+    if isinstance(like, (np.ndarray, np.generic, Tensor)) or _is_torch(like):
         return None
     if root in ("jax", "jaxlib"):
         import jax
@@ -283,17 +290,18 @@ class _Miss:
 
 def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any], Any]) -> Any:
     """Carries out a recipe once, with results that another framework takes over."""
-    import numpy as np
+    from baracuda.tensor import Tensor
 
-    results = [make(*args) for make, args, _, _ in recipe.allocations]
+    # A tensor given as out= takes the place of a new one; run refuses it where it may not be written.
+    results = [values[out] if out >= 0 and values[out] is not None else make(*args) for make, args, _, out in recipe.allocations]
     call = []
     for where, index, constant, dims in recipe.sources:
         value = values[index] if where == _FROM_ARGUMENT else results[index] if where == _ALLOCATED else constant
         if dims is not None:
-            array = np.from_dlpack(value)
-            shape = tuple(1 if d < 0 else array.shape[d] for d in dims)
-            steps = tuple(0 if d < 0 else array.strides[d] for d in dims)
-            value = np.lib.stride_tricks.as_strided(array, shape, steps, writeable=where == _ALLOCATED)
+            address, shape, element, strides, read_only, keep = _core.borrow(value)
+            sizes = tuple(1 if d < 0 else shape[d] for d in dims)
+            steps = tuple(0 if d < 0 else strides[d] for d in dims)
+            value = Tensor(address, element, sizes, steps, keep, -1, read_only)
         call.append(value)
     workspace = None
     if recipe.plan.workspace_size:
@@ -301,7 +309,8 @@ def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any
 
         workspace = empty(recipe.plan.workspace_size, "u8")
     recipe.plan.run(*call, workspace=workspace)
-    made = tuple(convert(results[i]) for i in recipe.returns)
+    given = {id(values[out]) for *_, out in recipe.allocations if out >= 0}
+    made = tuple(results[i] if id(results[i]) in given else convert(results[i]) for i in recipe.returns)
     return made[0] if len(made) == 1 else made
 
 
