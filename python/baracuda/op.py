@@ -251,6 +251,14 @@ class _Miss:
     def __init__(self, rule: Rule, params: tuple[tuple[str, int, bool, bool, Any], ...]) -> None:
         self.rule = rule
         self.params = params
+        # A parameter annotated as Arg alone takes a tensor or a number: rules need not look for None or lists there.
+        self.plain = {p.name for p in inspect.signature(rule).parameters.values() if p.annotation in ("Arg", Arg)}
+
+    def _check_plain(self, name: str, value: Any) -> None:
+        if name in self.plain and (value is None or isinstance(value, (list, tuple))):
+            raise InvalidProblemError(
+                f"{name}: got {'a ' if value is not None else ''}{type(value).__name__}, want a tensor. Wrap numbers and lists with np.asarray()."
+            )
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         args: list[Arg | None] = []
@@ -258,6 +266,8 @@ class _Miss:
         out = None
         for i, ((name, kind, *_), value) in enumerate(zip(self.params, values, strict=True)):
             arg = None
+            if kind in (_TENSOR, _SCALAR):
+                self._check_plain(name, value)
             if kind != _ATTRIBUTE and value is not None:
                 if isinstance(value, (int, float)):
                     element = (
