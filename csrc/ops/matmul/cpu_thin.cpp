@@ -69,57 +69,72 @@ struct Rows {
   int64_t stride;
 };
 
-// sums[i][r] = x row i . w row r, for M rows of x and R rows of w that are contiguous in K.
+inline constexpr int kMaxSums = kVectorBytes == 64 ? 16 : 8;  // vectors of sums that fit in registers
+inline constexpr int64_t kColumns = 32;                       // columns whose sums are kept while K goes by
+
+// lanes[i][r] += x row i * w row r over [0, steps) vectors, for M rows of x and R rows of w that are contiguous in K.
 template <class E, int M, int R>
-void dot_rows(Rows<typename E::Sum> x, const char* w, int64_t w_stride, int64_t k, typename E::Sum* sums,
-              int64_t sums_stride) {
+inline void dot_rows(Rows<typename E::Sum> x, const char* w, int64_t w_stride, int64_t steps,
+                     Vector<typename E::Sum>* lanes) {
   using C = typename E::Sum;
   using T = typename E::Stored;
-  constexpr int64_t kL = kWide<C>, kBlock = kSumBlock * kL;
-  Vector<C> all[M][R] = {};
-  const int64_t whole = k / kL * kL;
-  for (int64_t begin = 0; begin < whole; begin += kBlock) {
-    const int64_t end = std::min(begin + kBlock, whole);
-    Vector<C> part[M][R] = {};
-    for (int64_t at = begin; at < end; at += kL) {
+  Vector<C> part[M][R] = {};
+  for (int64_t at = 0; at < steps * kWide<C>; at += kWide<C>) {
+    Vector<C> v[R];
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
-        const Vector<C> v = E::widen(reinterpret_cast<const T*>(w + r * w_stride) + at);
-#pragma GCC unroll 8
-        for (int i = 0; i < M; ++i) {
-          part[i][r] += *reinterpret_cast<const Vector<C>*>(x.data + i * x.stride + at) * v;
-        }
-      }
-    }
-    for (int i = 0; i < M; ++i) {
-      for (int r = 0; r < R; ++r) all[i][r] += part[i][r];
-    }
-  }
-  if (whole < k) {
     for (int r = 0; r < R; ++r) {
-      T tail[kL] = {};
-      std::memcpy(tail, reinterpret_cast<const T*>(w + r * w_stride) + whole, (k - whole) * sizeof(T));
-      const Vector<C> v = E::widen(tail);
-      for (int i = 0; i < M; ++i) all[i][r] += *reinterpret_cast<const Vector<C>*>(x.data + i * x.stride + whole) * v;
+      const T* row = reinterpret_cast<const T*>(w + r * w_stride) + at;
+      v[r] = E::widen(row);
+      // The next rows: short blocks of rows far apart are more than the hardware foresees.
+      __builtin_prefetch(reinterpret_cast<const char*>(row) + R * w_stride);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      const Vector<C> xv = *reinterpret_cast<const Vector<C>*>(x.data + i * x.stride + at);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) part[i][r] += xv * v[r];
     }
   }
+#pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
-    for (int r = 0; r < R; ++r) sums[i * sums_stride + r] = total<C>(all[i][r]);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) lanes[i * kColumns + r] += part[i][r];
   }
 }
 
-inline constexpr int kMaxSums = kVectorBytes == 64 ? 16 : 8;  // vectors of sums that fit in registers
+// The last k - at elements of a row of w, fewer than a vector.
+template <class E, int M>
+inline void dot_tail(Rows<typename E::Sum> x, const char* w, int64_t count, Vector<typename E::Sum>* lanes) {
+  using C = typename E::Sum;
+  typename E::Stored tail[kWide<C>] = {};
+  std::memcpy(tail, w, static_cast<size_t>(count) * sizeof(tail[0]));
+  const Vector<C> v = E::widen(tail);
+  for (int i = 0; i < M; ++i) lanes[i * kColumns] += *reinterpret_cast<const Vector<C>*>(x.data + i * x.stride) * v;
+}
 
 template <class E, int M>
 void dot_columns(const Gemm& g, Rows<typename E::Sum> x, int64_t begin, int64_t end) {
+  using C = typename E::Sum;
   constexpr int R = std::clamp(kMaxSums / M, 1, 8);
-  constexpr int64_t kColumns = 32;
-  typename E::Sum sums[M * kColumns];
+  // x's part of a block stays in L1, and a lane adds at most kSumBlock products in a row.
+  constexpr int64_t kL = kWide<C>, kBlock = std::min<int64_t>(kSumBlock * kL, 16 * 1024 / (M * sizeof(C)));
+  Vector<C> lanes[M * kColumns];
+  C sums[M * kColumns];
+  const int64_t whole = g.k / kL * kL;
   for (int64_t j = begin; j < end; j += kColumns) {
     const int64_t n = std::min(kColumns, end - j);
-    int64_t c = 0;
-    for (; c + R <= n; c += R) dot_rows<E, M, R>(x, g.b.at(0, j + c), g.b.cs, g.k, sums + c, kColumns);
-    for (; c < n; ++c) dot_rows<E, M, 1>(x, g.b.at(0, j + c), g.b.cs, g.k, sums + c, kColumns);
+    std::fill(lanes, lanes + M * kColumns, Vector<C>{});
+    for (int64_t k = 0; k < whole; k += kBlock) {
+      const int64_t steps = std::min(kBlock, whole - k) / kL;
+      const Rows<C> part{x.data + k, x.stride};
+      int64_t c = 0;
+      for (; c + R <= n; c += R) dot_rows<E, M, R>(part, g.b.at(k, j + c), g.b.cs, steps, lanes + c);
+      for (; c < n; ++c) dot_rows<E, M, 1>(part, g.b.at(k, j + c), g.b.cs, steps, lanes + c);
+    }
+    for (int64_t c = 0; c < n; ++c) {
+      if (whole < g.k) dot_tail<E, M>({x.data + whole, x.stride}, g.b.at(whole, j + c), g.k - whole, lanes + c);
+      for (int i = 0; i < M; ++i) sums[i * kColumns + c] = total<C>(lanes[i * kColumns + c]);
+    }
     finish(g, 0, j, g.m, n, sums, kColumns);
   }
 }
@@ -135,7 +150,12 @@ inline void add_scaled(Rows<typename E::Sum> x, const char* w, int64_t w_stride,
   for (; c + kL <= cols; c += kL) {
     Vector<C> v[kDepth];
 #pragma GCC unroll 4
-    for (int d = 0; d < kDepth; ++d) v[d] = E::widen(reinterpret_cast<const T*>(w + d * w_stride) + c);
+    for (int d = 0; d < kDepth; ++d) {
+      const T* row = reinterpret_cast<const T*>(w + d * w_stride) + c;
+      v[d] = E::widen(row);
+      // The next rows' same columns: too far apart for the hardware to foresee.
+      __builtin_prefetch(reinterpret_cast<const char*>(row) + kDepth * w_stride);
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
       auto* s = reinterpret_cast<Vector<C>*>(sums + i * sums_stride + c);
