@@ -1,4 +1,4 @@
-"""Scaled dot product attention and its key-value cache. Kernels in csrc/ops/attention, reference in attention_ref.py."""
+"""Scaled dot product attention and its key-value cache. Kernels: csrc/ops/attention; reference: attention_ref.py."""
 
 from __future__ import annotations
 
@@ -100,14 +100,15 @@ _FLOATS = (Element.F16, Element.BF16, Element.F32, Element.F64)
 class AttentionDescriptor(_Attention):
     """out = softmax(scale * q @ k^T + mask) @ v, lse = logsumexp(scale * q @ k^T + mask), without a matrix of scores.
 
-    Query head h uses kv head h // (H / Hkv). A query that may use no key gives zeros and lse = -inf. A NaN in a key or value
-    that no query may use (beyond `kv_len`, after the causal diagonal) has no effect. Packed layouts are views: any strides.
+    Query head h uses kv head h // (H / Hkv). A query that may use no key gives zeros and lse = -inf. A NaN in a key or
+    value that a query may not use (beyond `kv_len`, after the causal diagonal) does not reach it; one that a mask takes
+    out does, as in torch. Packed layouts are views: any strides.
 
-    Scalars: `scale` (1/sqrt(D) by default) and `kv_len`, how many of the Sk keys are valid (-1: all); the others are not
-    read. One plan serves every `kv_len`. f16, bf16 and f32 accumulate in f32, f64 in f64; lse is f32, or f64 for f64.
+    Scalars: `scale` (1/sqrt(D) by default) and `kv_len`, how many of the Sk keys are valid (-1: all); the others are
+    not read. One plan serves every `kv_len`. Halves and f32 accumulate in f32, f64 in f64; lse is f32, or f64 for f64.
 
-    Errors: |err| is within the SKU's bound with K = Sk and terms p_j |v_j|, grown by what a rounding of the scores does to
-    them; see attention_ref. Deterministic; the bits depend on neither batch nor threads.
+    Errors: |err| is within the SKU's bound with K = Sk and terms p_j |v_j|, grown by what a rounding of the scores does
+    to them; see attention_ref. Deterministic; the bits depend on neither batch nor threads.
 
     Args:
         q_shape: [B, H, Sq, D].
@@ -167,8 +168,8 @@ class AttentionBackwardDescriptor(_Attention):
     """Gradients of attention with respect to q, k and v, from out and lse of the forward.
 
     With P = exp(scores - lse), dP = dout @ v^T and dS = P * (dP - rowsum(dout * out)): dv = P^T @ dout,
-    dk = scale * dS^T @ q, dq = scale * dS @ k; the heads of a group are summed into their kv head. P is computed block by
-    block, never as a whole. Keys beyond `kv_len` get zeros. The mask has no gradient here. Sums have a fixed order:
+    dk = scale * dS^T @ q, dq = scale * dS @ k; the heads of a group are summed into their kv head. P is computed block
+    by block, never as a whole. Keys beyond `kv_len` get zeros. The mask has no gradient here. Sums have a fixed order:
     deterministic, and the bits depend on neither batch nor threads.
 
     Args:
@@ -212,8 +213,8 @@ class AttentionBackwardDescriptor(_Attention):
 class KvCacheAppendDescriptor(Descriptor):
     """cache[b, :, p : p + S] = x[b], where p is `position`, or positions[b].
 
-    The position is checked before anything is written: IndexOutOfRangeError when p < 0 or p + S > Smax. A copy: exact. The
-    scalar `position` may be a 0-d tensor, so that one plan serves a whole decoding loop.
+    The position is checked before anything is written: IndexOutOfRangeError when p < 0 or p + S > Smax. A copy: exact.
+    The scalar `position` may be a 0-d tensor, so that one plan serves a whole decoding loop.
 
     Args:
         cache_shape: [B, Hkv, Smax, D].
@@ -281,12 +282,12 @@ def _heads(x: Arg) -> Arg:
 
 def _problem(
     q: Arg, k: Arg, v: Arg, mask: Arg | None, dropout_p: float, is_causal: bool, enable_gqa: bool
-) -> tuple[Any, ...]:
-    """The arguments that forward and backward descriptors share, with torch's rules."""
+) -> dict[str, Any]:
+    """The fields that forward and backward descriptors share, with torch's rules."""
     name = "scaled_dot_product_attention"
     if dropout_p:
         raise UnsupportedError(
-            f"{name}: got dropout_p={dropout_p}, want 0.0. Dropout inside attention is not built; drop its output instead."
+            f"{name}: got dropout_p={dropout_p}, want 0.0. Dropout inside attention is not built; drop its output."
         )
     if mask is not None and is_causal:
         raise UnsupportedError(
@@ -294,10 +295,19 @@ def _problem(
         )
     if q.shape[1] != k.shape[1] and not enable_gqa:
         raise UnsupportedError(
-            f"{name}: got {q.shape[1]} query heads and {k.shape[1]} kv heads. Pass enable_gqa=True if the heads are grouped."
+            f"{name}: got {q.shape[1]} query heads and {k.shape[1]} kv heads. Pass enable_gqa=True for grouped heads."
         )
     shape, element = (None, Element.BOOL) if mask is None else (mask.shape, mask.element)
-    return q.shape, k.shape, v.shape, bool(is_causal), CausalAlignment.TOP_LEFT, shape, element
+    return {
+        "q_shape": q.shape,
+        "k_shape": k.shape,
+        "v_shape": v.shape,
+        "causal": bool(is_causal),
+        "causal_alignment": CausalAlignment.TOP_LEFT,
+        "mask_shape": shape,
+        "mask_element": element,
+        "element": q.element,
+    }
 
 
 def _attend(
@@ -314,7 +324,7 @@ def _attend(
 ) -> Recipe:
     q, k, v = _heads(query), _heads(key), _heads(value)
     problem = _problem(q, k, v, mask, dropout_p, is_causal, enable_gqa)
-    desc = AttentionDescriptor(*problem, save_lse=save, element=query.element)
+    desc = AttentionDescriptor(**problem, save_lse=save)
     out = (*query.shape[:-1], value.shape[-1])
     dims = q.dims or (0, 1, 2, 3)
     views = {"out": (out, dims), "lse": (out[:-1], dims[:3])} if query.rank < 4 else None
@@ -385,7 +395,7 @@ def scaled_dot_product_attention_backward(
     """Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned."""
     q, k, v, dy, y = _heads(query), _heads(key), _heads(value), _heads(dout), _heads(out_saved)
     problem = _problem(q, k, v, attn_mask, dropout_p, is_causal, enable_gqa)
-    desc = AttentionBackwardDescriptor(*problem, element=query.element)
+    desc = AttentionBackwardDescriptor(**problem)
     saved = lse
     while saved.rank < 3:
         saved = saved.insert(1 if saved.rank == 2 else 0)

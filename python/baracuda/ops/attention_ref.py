@@ -1,17 +1,19 @@
 """Float64 reference of attention and of the key-value cache.
 
-How the error bounds come about, in units of eps of the accumulator, for one query with scores s_j and P_j = exp(s_j - lse):
+How the error bounds come about, in units of the accumulator's eps, for one query with scores s_j, P_j = exp(s_j - lse):
 
 A score is a sum of D products, of q that was scaled and rounded once: |ds_j| <= sqrt(D) * scale * sum_d |q_d k_jd|. The
-difference to the highest score (or to lse) rounds once more, at most |s_j - lse| eps, and so does adding a mask. Together they are
-the score's conditioning, a_j = sqrt(D) * scale * sum_d |q_d k_jd| + |s_j - lse| + |mask_j|. It is a relative error of P_j, so
+difference to the highest score (or to lse) rounds once more, at most |s_j - lse| eps, and so does adding a mask; exp
+adds 2. Together they are the conditioning a_j = sqrt(D) * scale * sum_d |q_d k_jd| + |s_j - lse| + |mask_j| + 2. It is
+a relative error of P_j, so
 
     out = sum_j P_j v_j / sum_j P_j:  |dout| <= sum_j P_j |v_j| (a_j + sum_i P_i a_i) + sqrt(K) sum_j P_j |v_j|
     lse:                              |dlse| <= sum_j P_j a_j + sqrt(K) + |lse|
     dS_j = P_j (dP_j - delta):        |d dS_j| <= e_j = P_j (sqrt(Dv) + a_j) (sum |dout v_j| + sum |dout out|)
     dq = scale sum_j dS_j k_j:        |ddq| <= scale sum_j e_j |k_j| + sqrt(K) scale sum_j P_j (...) |k_j|
 
-and dk, dv alike with sums over the queries. A `sum` bound multiplies the magnitude by sqrt(K), so the parts without it are divided.
+and dk, dv alike with sums over the queries. A `sum` bound multiplies the magnitude by sqrt(K), so the parts without it
+are divided by that.
 """
 
 from __future__ import annotations
@@ -74,23 +76,25 @@ def _case(
     options: dict[str, Any],
     rng: np.random.Generator,
 ) -> Case:
-    forward = AttentionDescriptor(
-        q, k, v, causal, options.get("align", CausalAlignment.BOTTOM_RIGHT), options.get("mask"), options.get("mask_element", Element.BOOL),
-        element=element,
-    )  # fmt: skip
+    align, mask_element = options.get("align", CausalAlignment.BOTTOM_RIGHT), options.get("mask_element", Element.BOOL)
+    forward = AttentionDescriptor(q, k, v, causal, align, options.get("mask"), mask_element, element=element)
     size = options.get("size", 1.0)
     tensors = {n: to_reference(round_to(rng.normal(0, size, s), element)) for n, s in (("q", q), ("k", k), ("v", v))}
     if forward.mask_shape is not None:
-        mask = rng.normal(0, 1, forward.mask_shape)
+        mask = rng.normal(0, 1, options["mask"])
         tensors["mask"] = (
             mask > -0.5 if forward.mask_element is Element.BOOL else to_reference(round_to(mask, forward.mask_element))
         )
-    scalars = {n: options[n] for n in ("scale", "kv_len") if n in options}
+    scalars: dict[str, float | int] = {n: options[n] for n in ("scale", "kv_len") if n in options}
     case = Case(forward, tensors, scalars)
     if direction == "forward":
         return case
     saved = reference(case)
-    tensors |= {"dout": rng.normal(0, 1, forward.out_shape), "out": saved["out"].value, "lse": saved["lse"].value}
+    tensors |= {
+        "dout": rng.normal(0, 1, saved["out"].value.shape),
+        "out": saved["out"].value,
+        "lse": saved["lse"].value,
+    }
     return Case(forward.backward(), tensors, scalars)
 
 
@@ -104,7 +108,7 @@ def _append_cases(element: Element, rng: np.random.Generator) -> Iterator[Case]:
         desc = KvCacheAppendDescriptor(
             cache, (*cache[:2], n, cache[3]), positions, Element.I32 if n else Element.I64, element
         )
-        tensors = {"cache": rng.normal(0, 1, cache), "x": rng.normal(0, 1, (*cache[:2], n, cache[3]))}
+        tensors: dict[str, Array] = {"cache": rng.normal(0, 1, cache), "x": rng.normal(0, 1, (*cache[:2], n, cache[3]))}
         if positions:
             tensors["positions"] = rng.integers(0, cache[2] - n + 1, positions)
         yield Case(desc, tensors, dict(scalars))
@@ -125,7 +129,7 @@ class _Parts:
         self.kv_len = s_k if self.kv_len == -1 else self.kv_len
         self.k, self.v = (np.repeat(x[:, :, : self.kv_len], self.group, 1) for x in (k, v))
         scores = self.scale * (self.q @ self.k.swapaxes(2, 3))
-        self.condition = np.sqrt(dim) * abs(self.scale) * (np.abs(self.q) @ np.abs(self.k).swapaxes(2, 3))
+        self.condition = 2 + np.sqrt(dim) * abs(self.scale) * (np.abs(self.q) @ np.abs(self.k).swapaxes(2, 3))
         if d.mask_shape is not None:
             mask = np.asarray(t["mask"])
             mask = np.where(mask, 0.0, -np.inf) if d.mask_element is Element.BOOL else mask
@@ -133,7 +137,7 @@ class _Parts:
             scores = scores + mask
             self.condition = self.condition + np.where(np.isinf(mask), 0, np.abs(mask))
         if d.causal:
-            last = np.arange(s_q)[:, None] + (
+            last = np.arange(float(s_q))[:, None] + (
                 self.kv_len - s_q if d.causal_alignment is CausalAlignment.BOTTOM_RIGHT else 0
             )
             scores = np.where(np.arange(self.kv_len) <= last, scores, -np.inf)

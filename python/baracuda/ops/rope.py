@@ -77,8 +77,8 @@ class _Rope(Descriptor):
 class RopeDescriptor(_Rope):
     """Pairs (a, b) of x become (a cos - b sin, b cos + a sin), with the table row of their position.
 
-    Row s of the sequence uses table row `position` + s, or positions[s], or positions[batch, s]; a position outside the table
-    is IndexOutOfRangeError, before anything is written. Elements from rotary_dim on are copied. y may be x.
+    Row s of the sequence uses table row `position` + s, or positions[s], or positions[batch, s]; a position outside the
+    table is IndexOutOfRangeError, before anything is written. Elements from rotary_dim on are copied. y may be x.
 
     Args:
         input_shape: [..., S, D], rank 2 to 8; batch is the first dimension.
@@ -157,7 +157,7 @@ class RopeBackwardDescriptor(_Rope):
 
 @descriptor(family="rope", op="rope_table")
 class RopeTableDescriptor(Descriptor):
-    """cos[p, i] = cos(p * base^(-2i / rotary_dim)), and sin likewise: the tables of the usual, unscaled rotary embedding.
+    """cos[p, i] = cos(p * base^(-2i / rotary_dim)), sin likewise: the tables of the usual, unscaled rotary embedding.
 
     Angles and functions are computed in f64 for every element. The scalar `base` (theta) is 10000 by default.
 
@@ -209,8 +209,8 @@ def _rotate(
     shape, element = (None, Element.I64) if positions is None else (positions.shape, positions.element)
     rotary = 2 * cos.shape[-1] if rotary_dim is None else rotary_dim
     desc = cls(x.shape, cos.shape[0], rotary, layout, shape, element, cos.element, x.element)
-    name = "dy" if cls is RopeBackwardDescriptor else "x"
-    return call(desc, cos=cos, sin=sin, positions=positions, position=position, **{name: x})
+    given: dict[str, Any] = {"dy" if cls is RopeBackwardDescriptor else "x": x}
+    return call(desc, cos=cos, sin=sin, positions=positions, position=position, **given)
 
 
 @function(tensors="input cos sin positions", scalars="position")

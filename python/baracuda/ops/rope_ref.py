@@ -1,7 +1,7 @@
 """Float64 reference of rotary position embeddings.
 
-A rotated element is a sum of two products, |a cos| + |b sin|. A table entry is off by what f64 does to its angle, which counts in
-units of the table's accumulator.
+A rotated element is a sum of two products, |a cos| + |b sin|. A table entry is off by what f64 does to its angle, which
+counts in units of the table's accumulator.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
             yield Case(RopeTableDescriptor(shape, element), {}, {"base": base})
         return
     for i, (shape, rotary, kind) in enumerate(_SHAPES):
-        positions = {None: None, "seq": shape[-2:-1], "batch": (shape[0], shape[-2])}[kind]
+        forms: dict[str | None, tuple[int, ...] | None]
+        forms = {None: None, "seq": shape[-2:-1], "batch": (shape[0], shape[-2])}
+        positions = forms[kind]
         layout = RopeLayout.INTERLEAVED if i % 2 else RopeLayout.HALF
         yield _case(direction, element, shape, rotary, layout, positions, i, rng)
         yield _case(
