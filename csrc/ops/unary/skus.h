@@ -41,7 +41,7 @@ inline constexpr auto kFunctions =
           forward<Log10>("log10").ulp(0.8), forward<Log1p>("log1p").ulp(1.4), forward<Sin>("sin").ulp(1),
           forward<Cos>("cos").ulp(1), forward<Tan>("tan").ulp(1.6), forward<Sinh>("sinh").ulp(1.6),
           forward<Cosh>("cosh").ulp(1.5), forward<Tanh>("tanh").ulp(1.5), forward<Erf>("erf").ulp(1.4),
-          forward<Erfc>("erfc").ulp(1.8), forward<Sigmoid>("sigmoid").ulp(1.6), forward<Silu>("silu").ulp(4),
+          forward<Erfc>("erfc").ulp(1.8), forward<Sigmoid>("sigmoid").ulp(1.6), forward<Silu>("silu").ulp(6),
           row<GeluForward>("gelu").name("tiled").takes(kFloats).reads(kReal).in_place().attrs_of<GeluAttrs>().sum(4),
           row<SoftplusForward>("softplus").name("tiled").takes(kFloats).reads(kReal).in_place().sum(3));
 
