@@ -104,13 +104,11 @@ class Trainer:
         from safetensors import safe_open
 
         with safe_open(path, "numpy") as f:
-            metadata: dict[str, str] = f.metadata()
+            run = json.loads(f.metadata()["tiny_llama"])
             for k, v in asdict(self.config).items():
-                if metadata.get(k) != str(v):
-                    raise SystemExit(
-                        f"{path}: was trained with {k}={metadata.get(k)}, this run has {k}={v}; "
-                        f"pass --{k.replace('_', '-')} {metadata.get(k)}"
-                    )
+                if (was := run["config"].get(k)) != v:
+                    option = k.replace("_", "-")
+                    raise SystemExit(f"{path}: was trained with {k}={was}, this run has {k}={v}; pass --{option} {was}")
             for k in self.parameters:
                 self.parameters[k][...] = f.get_tensor(f"parameters.{k}")
                 for i, moment in enumerate(self.moments):
