@@ -63,6 +63,10 @@ def _restart(argv: list[str], threads: int) -> None:
     os.execve(sys.executable, [sys.executable, "-m", "baracuda", "bench", *argv], environment)
 
 
+def _usable_cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _chosen(cases: list[Case], words: list[str]) -> list[Case]:
     return [c for c in cases if not words or any(w in f"{c.family} {c.key}" for w in words)]
 
@@ -81,17 +85,25 @@ def _measure(cases: list[Case], args: argparse.Namespace, threads: int) -> dict[
     before = os.getloadavg()
     first = measure_ceilings(threads, quick=args.quick)
     rows: list[Row] = []
+    facts = machine.facts(threads)
+
+    def finish(ceilings: dict[str, float]) -> dict[str, Any]:
+        for row in rows:
+            if row.ceiling:
+                row.ceiling["value"] = ceilings[row.ceiling["name"]]
+        made = report.document(rows, ceilings, first.source, args, facts, begin, (before, os.getloadavg()))
+        if args.json:
+            args.json.write_text(json.dumps(made, indent=1) + "\n")
+        return made
+
     with report.progress(len(cases)) as step:
         for case in cases:
             step(case.key)
             rows.append(measure(case, first, args.runs, 0.005 if args.quick else 0.05, args.patience))
+            finish(first.values)  # a run that is cut off leaves what it has measured
     # The machine may have been busy at one end: the better of two measurements is the ceiling.
     last = measure_ceilings(threads, quick=args.quick)
-    ceilings = {k: max(v, last.values.get(k, 0.0)) for k, v in first.values.items()}
-    for row in rows:
-        if row.ceiling:
-            row.ceiling["value"] = ceilings[row.ceiling["name"]]
-    return report.document(rows, ceilings, first.source, args, machine.facts(threads), begin, (before, os.getloadavg()))
+    return finish({k: max(v, last.values.get(k, 0.0)) for k, v in first.values.items()})
 
 
 def main(argv: list[str]) -> int:
@@ -106,9 +118,7 @@ def main(argv: list[str]) -> int:
     if args.show:
         document = json.loads(args.show.read_text())
     else:
-        threads = (
-            args.threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        )
+        threads = args.threads or _usable_cpus()
         if not args.list:
             _restart(argv, threads)
         from baracuda.bench.cases import all_cases
@@ -122,8 +132,6 @@ def main(argv: list[str]) -> int:
             return 0 if cases else 2
         document = _measure(cases, args, threads)
     report.show(document)
-    if args.json:
-        args.json.write_text(json.dumps(document, indent=1) + "\n")
     if args.markdown:
         args.markdown.write_text(report.markdown(document))
     if args.plot:

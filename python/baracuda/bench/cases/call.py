@@ -52,11 +52,11 @@ def _rms_norm(framework: str) -> Sides:
         "x": torch.randn(4, 4),
         "weight": torch.randn(4),
         "y": torch.zeros(4, 4),
-        "rstd": torch.zeros(4),
+        "rstd": torch.zeros(4, 1),
     }
     if framework == "numpy":
         tensors = {k: v.numpy() for k, v in tensors.items()}
-    made = bc.plan(bc.RmsNormDescriptor((4, 4)))
+    made = bc.plan(bc.RmsNormDescriptor((4, 4), (4,)))
     names = [p.name for p in made.signature.present]
     if sorted(names) != sorted(tensors):
         raise AttributeError(f"baracuda's rms_norm takes {names}, not {list(tensors)}", name="RmsNormDescriptor")

@@ -61,7 +61,7 @@ def _attention_backward(element: str, n: int) -> Sides:
     q, k, v = _heads(element, n, n, 8, 2, 64)
     y, dy, lse = torch.zeros_like(q), noise(*q.shape, element=element, seed=3), wide(1, 8, n)
     shapes = (tuple(q.shape), tuple(k.shape), tuple(v.shape))
-    bc.plan(bc.AttentionDescriptor(*shapes, True, element=element)).run(q=q, k=k, v=v, out=y, lse=lse)
+    bind(bc.plan(bc.AttentionDescriptor(*shapes, True, element=element)), q=q, k=k, v=v, out=y, lse=lse)()
     gradients = [torch.zeros_like(t) for t in (q, k, v)]
     made = bc.plan(bc.AttentionBackwardDescriptor(*shapes, True, element=element))
     names = dict(zip(("dq", "dk", "dv"), gradients, strict=True))

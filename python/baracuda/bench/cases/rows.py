@@ -21,10 +21,10 @@ def _norm_forward(kind: str, element: str, rows: int, columns: int) -> Sides:
     y = torch.zeros_like(x)
     if kind == "rms_norm":
         made = bc.plan(bc.RmsNormDescriptor((rows, columns), (columns,), element))
-        ours = bind(made, x=x, weight=w, y=y, rstd=wide(rows), eps=1e-5)
+        ours = bind(made, x=x, weight=w, y=y, rstd=wide(rows, 1), eps=1e-5)
         return Sides.calls(ours, lambda: F.rms_norm(x, (columns,), w, 1e-5), made, lambda: [y])
     made = bc.plan(bc.LayerNormDescriptor((rows, columns), (columns,), element))
-    ours = bind(made, x=x, weight=w, bias=b, y=y, mean=wide(rows), rstd=wide(rows), eps=1e-5)
+    ours = bind(made, x=x, weight=w, bias=b, y=y, mean=wide(rows, 1), rstd=wide(rows, 1), eps=1e-5)
     return Sides.calls(ours, lambda: F.layer_norm(x, (columns,), w, b, 1e-5), made, lambda: [y])
 
 
@@ -34,7 +34,7 @@ def _rms_norm_backward(element: str, rows: int, columns: int) -> Sides:
         noise(columns, element=element),
         noise(rows, columns, element=element),
     )
-    rstd = (x.float().square().mean(-1) + 1e-5).rsqrt()
+    rstd = (x.float().square().mean(-1, keepdim=True) + 1e-5).rsqrt()
     dx, dweight = torch.zeros_like(x), torch.zeros_like(w)
     made = bc.plan(bc.RmsNormBackwardDescriptor((rows, columns), (columns,), element))
     ours = bind(made, dy=dy, x=x, weight=w, rstd=rstd, dx=dx, dweight=dweight)
