@@ -16,6 +16,12 @@ import baracuda.functional as F
 if not hasattr(os, "fork"):
     pytest.skip("needs fork", allow_module_level=True)
 
+# Python, and jax where another test loaded it, warn of any fork beside threads; these children run baracuda only.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),
+]
+
 X = np.random.default_rng(0).normal(size=(64, 4096)).astype(np.float32)
 
 
@@ -39,7 +45,6 @@ def in_child(check: object) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_runs_plans() -> None:
     made = bc.plan(bc.GatedActivationDescriptor("swiglu", X.shape))
     y = np.zeros((64, 2048), np.float32)
@@ -68,7 +73,6 @@ def answer(want: bytes) -> bool:
     return expected() == want
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(method: str) -> None:
     if method not in multiprocessing.get_all_start_methods() or "pytest_cov" in sys.modules:
@@ -78,7 +82,6 @@ def test_multiprocessing(method: str) -> None:
         assert pool.map_async(answer, [want] * 4).get(timeout=120) == [True] * 4
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_plans_travel_to_other_processes() -> None:
     made = bc.plan(bc.GatedActivationDescriptor("swiglu", (4, 8)))
     with multiprocessing.get_context("spawn").Pool(1) as pool:
