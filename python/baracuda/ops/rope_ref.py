@@ -29,14 +29,14 @@ _SHAPES: tuple[tuple[tuple[int, ...], int | None, str | None], ...] = (
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """Both layouts, partial rotation, all forms of positions, ranks 2 to 8; tables of several sizes and bases."""
     if op == "rope_table":
-        for shape, base in (
+        for table, base in (
             ((40, 16), 10000.0),
             ((3000, 4), 500000.0),
             ((0, 3), 10000.0),
             ((5, 0), 10000.0),
             ((1, 1), 2.5),
         ):
-            yield Case(RopeTableDescriptor(shape, element), {}, {"base": base})
+            yield Case(RopeTableDescriptor(table, element), {}, {"base": base})
         return
     for i, (shape, rotary, kind) in enumerate(_SHAPES):
         forms: dict[str | None, tuple[int, ...] | None]
