@@ -82,7 +82,7 @@ def test_random_arguments_of_plans(which: tuple[str, str], data: st.DataObject) 
     model, left = valid(*which)
     call = call_of(model.case, model.plan)
     memory = Memory()
-    names = list(call.plan.arguments) + ["workspace", "stream", "nonsense", "out"]
+    names = [*call.plan.arguments, "workspace", "stream", "nonsense", "out"]
     changes = {
         n: data.draw(odd_values(memory))
         for n in data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))

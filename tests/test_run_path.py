@@ -234,7 +234,18 @@ def test_run_allocates_nothing(op: str, direction: str) -> None:
     class Mallinfo(ctypes.Structure):
         _fields_ = [
             (n, ctypes.c_size_t)
-            for n in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+            for n in [
+                "arena",
+                "ordblks",
+                "smblks",
+                "hblks",
+                "hblkhd",
+                "usmblks",
+                "fsmblks",
+                "uordblks",
+                "fordblks",
+                "keepcost",
+            ]
         ]
 
     libc = ctypes.CDLL(None)

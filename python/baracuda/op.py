@@ -257,7 +257,8 @@ class _Miss:
     def _check_plain(self, name: str, value: Any) -> None:
         if name in self.plain and (value is None or isinstance(value, (list, tuple))):
             raise InvalidProblemError(
-                f"{name}: got {'a ' if value is not None else ''}{type(value).__name__}, want a tensor. Wrap numbers and lists with np.asarray()."
+                f"{name}: got {'a ' if value is not None else ''}{type(value).__name__}, want a tensor. "
+                "Wrap numbers and lists with np.asarray()."
             )
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
@@ -303,7 +304,10 @@ def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any
     from baracuda.tensor import Tensor
 
     # A tensor given as out= takes the place of a new one; run refuses it where it may not be written.
-    results = [values[out] if out >= 0 and values[out] is not None else make(*args) for make, args, _, out in recipe.allocations]
+    results = [
+        values[out] if out >= 0 and values[out] is not None else make(*args)
+        for make, args, _, out in recipe.allocations
+    ]
     call = []
     for where, index, constant, dims in recipe.sources:
         value = values[index] if where == _FROM_ARGUMENT else results[index] if where == _ALLOCATED else constant

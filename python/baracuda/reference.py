@@ -92,7 +92,12 @@ def to_reference(values: Array) -> Array:
 
 _MANTISSA = {Element.F16: 10, Element.BF16: 7, Element.F32: 23, Element.F64: 52}
 _LEAST_EXPONENT = {Element.F16: -14, Element.BF16: -126, Element.F32: -126, Element.F64: -1022}
-_LARGEST = {Element.F16: 65504.0, Element.BF16: 3.3895313892515355e38, Element.F32: 3.4028234663852886e38, Element.F64: 1.7976931348623157e308}
+_LARGEST = {
+    Element.F16: 65504.0,
+    Element.BF16: 3.3895313892515355e38,
+    Element.F32: 3.4028234663852886e38,
+    Element.F64: 1.7976931348623157e308,
+}
 
 
 def ulp(values: Array, element: Element) -> Array:
@@ -100,7 +105,8 @@ def ulp(values: Array, element: Element) -> Array:
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(np.abs(values))
     exponent = np.maximum(exponent - 1, _LEAST_EXPONENT[element])
-    return np.ldexp(1.0, exponent - _MANTISSA[element])
+    spacing: Array = np.ldexp(1.0, exponent - _MANTISSA[element])
+    return spacing
 
 
 def epsilon(element: Element) -> float:
@@ -129,12 +135,15 @@ def tolerance(guarantee: PrecisionGuarantee, element: Element, stored: Element, 
         return guarantee.c * ulp(value, compute) + rounding
     with np.errstate(over="ignore"):
         magnitude = np.abs(value) if expected.magnitude is None else np.asarray(expected.magnitude, np.float64)
-    error = guarantee.c * epsilon(compute) * np.sqrt(max(expected.terms, 1)) * magnitude
+    error: Array = guarantee.c * epsilon(compute) * np.sqrt(max(expected.terms, 1)) * magnitude
     # A sum below the smallest normal number cannot be better than the spacing there.
-    return error + 0.5 * ulp(value, stored if stored.is_float else compute) + ulp(np.zeros(()), compute)
+    error = error + 0.5 * ulp(value, stored if stored.is_float else compute) + ulp(np.zeros(()), compute)
+    return error
 
 
-def worst(actual: Array, expected: Expected, guarantee: PrecisionGuarantee, element: Element, stored: Element) -> tuple[float, str]:
+def worst(
+    actual: Array, expected: Expected, guarantee: PrecisionGuarantee, element: Element, stored: Element
+) -> tuple[float, str]:
     """The largest error in units of what is allowed (at most 1 is kept), and a description of where it is."""
     value = np.asarray(expected.value)
     if actual.shape != value.shape:
@@ -145,16 +154,26 @@ def worst(actual: Array, expected: Expected, guarantee: PrecisionGuarantee, elem
     if not stored.is_float:
         wrong = got != value
         where = np.argwhere(wrong)
-        return (float("inf"), f"at {where[0].tolist()}: {got[tuple(where[0])]}, want {value[tuple(where[0])]}") if len(where) else (0.0, "")
+        return (
+            (float("inf"), f"at {where[0].tolist()}: {got[tuple(where[0])]}, want {value[tuple(where[0])]}")
+            if len(where)
+            else (0.0, "")
+        )
     value = value if value.dtype == np.longdouble else value.astype(np.float64)
     allowed = tolerance(guarantee, element, stored, expected)
     with np.errstate(all="ignore"):
         error = np.abs(got - value)
         share = np.where(error == 0, 0.0, error / np.maximum(allowed, 5e-324))
         same = (np.isnan(got) & np.isnan(value)) | (got == value)
-        overflow = np.isinf(got) & (np.abs(value) + allowed + 0.5 * ulp(value, stored) >= _LARGEST[stored]) & (np.sign(got) == np.sign(value))
+        overflow = (
+            np.isinf(got)
+            & (np.abs(value) + allowed + 0.5 * ulp(value, stored) >= _LARGEST[stored])
+            & (np.sign(got) == np.sign(value))
+        )
         share = np.where(same | overflow, 0.0, np.where(np.isfinite(got) & np.isfinite(value), share, np.inf))
-        share = np.where(np.isinf(value) & np.isfinite(got) & (np.abs(got) >= _LARGEST[stored]) & (allowed > 0), 0.0, share)
+        share = np.where(
+            np.isinf(value) & np.isfinite(got) & (np.abs(got) >= _LARGEST[stored]) & (allowed > 0), 0.0, share
+        )
     at = np.unravel_index(int(np.argmax(share)), share.shape)
     text = f"at {list(map(int, at))}: got {got[at]!r}, want {value[at]!r}, allowed error {np.broadcast_to(allowed, value.shape)[at]:.3g}"
     return float(share[at]), text
