@@ -39,12 +39,10 @@ struct SwiGlu {  // b * sigmoid(b)
   BCU_FN T g(T b) {
     return math::silu(b);
   }
-  // With e = exp(-|b|): sigmoid(|b|) = 1 / (1 + e), sigmoid(-|b|) = e / (1 + e); g' = s (1 + b (1 - s)).
   template <class T>
   BCU_FN Slope<T> slope(T b) {
-    T h = math::detail::exp_half_negative(b), e = h * h, q = T(1) / (T(1) + e);
-    T s = b < T(0) ? e * q : q, rest = b < T(0) ? q : e * q;
-    return {math::detail::silu_of(b, h, q), s + s * (b * rest)};
+    auto both = math::silu_slope(b);
+    return {both.value, both.slope};
   }
 };
 

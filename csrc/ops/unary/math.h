@@ -331,16 +331,14 @@ struct Sigmoid : FloatOp {
   }
 };
 
-struct Silu : FloatOp {  // x e e / (1 + e e) with e = exp(x / 2) for x < 0, so that the tail underflows once
+struct Silu : FloatOp {
   template <class T>
   BCU_FN T f(T x) {
-    T e = math::exp(T(-0.5) * math::fabs(x)), q = T(1) / (T(1) + e * e);
-    return x < T(0) ? (x * e) * e * q : x * q;
+    return math::silu(x);
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
-    T s = math::sigmoid(x);
-    return dy * (s + x * s * math::sigmoid(-x));
+    return dy * math::silu_slope(x).slope;
   }
 };
 
