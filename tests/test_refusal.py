@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -521,6 +524,17 @@ def test_sizes_known_only_from_a_derived_size() -> None:
     ]
     pairs = bc.plan(bc.GatedActivationDescriptor("swiglu", (n // 2, 6)))
     pairs.run(np.ones((3, 6), np.float32), np.zeros((3, 3), np.float32))
+
+
+def test_forced_level() -> None:
+    """A level that is named is used or refused, never replaced."""
+    ask = "import baracuda as bc, sys; d = bc.devices()[0]; print(d.usable, d.description)"
+    folder = Path(bc.__file__).parent / "lib"
+    for level in ("v2", "v3", "v4", "nonsense"):
+        env = os.environ | {"BARACUDA_CPU_LEVEL": level}
+        text = subprocess.run([sys.executable, "-c", ask], env=env, capture_output=True, text=True, check=True).stdout
+        built = (folder / f"libbaracuda_cpu_{level}.so").exists()
+        assert (f"kernels of level {level}" in text) if built and "True" in text else "BARACUDA_CPU_LEVEL" in text, text
 
 
 # --- the data ---------------------------------------------------------------------------------------------------------
