@@ -21,6 +21,10 @@ struct Names {
   PyObject* grad_enabled;  // torch.is_grad_enabled, once torch is seen
   PyObject* bump;          // torch._C._increment_version
   PyTypeObject* torch_tensor;
+  // The C functions behind torch.Tensor.requires_grad and is_neg: a look-up by name would cost more than they do.
+  getter torch_requires_grad;
+  void* torch_requires_grad_closure;
+  PyCFunction torch_is_neg;
 } names;
 
 // Types that were recognised once. Readers take no lock; entries are never changed or removed.
@@ -208,6 +212,22 @@ Imported from_dl(const DLTensor& t, TensorView& view, Refusal& why) {
 
 SeenTypes<const DLPackExchangeAPI*, 4> exchange_apis;
 
+// Finds the C functions of two members of torch.Tensor, where they are what they are today.
+void find_torch_members(PyObject* type) {
+  PyObject* grad = PyObject_GetAttr(type, names.requires_grad);
+  if (grad && Py_IS_TYPE(grad, &PyGetSetDescr_Type)) {
+    PyGetSetDef* def = reinterpret_cast<PyGetSetDescrObject*>(grad)->d_getset;
+    names.torch_requires_grad = def->get, names.torch_requires_grad_closure = def->closure;
+  }
+  PyObject* neg = PyObject_GetAttr(type, names.is_neg);
+  if (neg && Py_IS_TYPE(neg, &PyMethodDescr_Type)) {
+    PyMethodDef* def = reinterpret_cast<PyMethodDescrObject*>(neg)->d_method;
+    if (def->ml_flags == METH_NOARGS) names.torch_is_neg = def->ml_meth;
+  }
+  Py_XDECREF(grad), Py_XDECREF(neg);
+  PyErr_Clear();
+}
+
 // torch.Tensor once torch is imported, else null.
 PyTypeObject* torch_tensor_type() {
   static std::mutex mutex;
@@ -222,6 +242,7 @@ PyTypeObject* torch_tensor_type() {
   std::lock_guard lock(mutex);
   if (type && PyType_Check(type) && enabled && bump && !names.torch_tensor) {
     names.grad_enabled = enabled, names.bump = bump;
+    find_torch_members(type);
     return names.torch_tensor = reinterpret_cast<PyTypeObject*>(type);
   }
   Py_XDECREF(type), Py_XDECREF(enabled), Py_XDECREF(bump);
@@ -280,7 +301,8 @@ Imported explain_torch(PyObject* object, Refusal& why) {
 }
 
 Imported guard_torch(PyObject* object, const TensorView& view, Refusal& why) {
-  PyObject* grad = PyObject_GetAttr(object, names.requires_grad);
+  PyObject* grad = names.torch_requires_grad ? names.torch_requires_grad(object, names.torch_requires_grad_closure)
+                                             : PyObject_GetAttr(object, names.requires_grad);
   if (!grad) return Imported::PythonError;
   bool wants_grad = grad == Py_True;
   Py_DECREF(grad);
@@ -297,7 +319,9 @@ Imported guard_torch(PyObject* object, const TensorView& view, Refusal& why) {
     return refuse(why, Code::Conjugate, "a torch tensor with the conjugate bit set", "resolved memory",
                   "call x.resolve_conj()");
   // Contiguous ones too: the imaginary part of one conjugated number, and torch._neg_view, carry the bit.
-  if (truth_of(PyObject_CallMethodNoArgs(object, names.is_neg)) == 1)
+  PyObject* negative =
+      names.torch_is_neg ? names.torch_is_neg(object, nullptr) : PyObject_CallMethodNoArgs(object, names.is_neg);
+  if (truth_of(negative) == 1)
     return refuse(why, Code::Negative, "a torch tensor with the negative bit set", "resolved memory",
                   "call x.resolve_neg()");
   if (PyErr_Occurred()) return Imported::PythonError;

@@ -235,9 +235,8 @@ OPS = (
 
 def _axes(dim: Axes) -> tuple[int, ...] | None:
     """Torch's `dim`: None and an empty tuple mean every axis."""
-    if dim is None or dim == () or dim == []:
-        return None
-    return tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    axes = tuple(dim) if isinstance(dim, (tuple, list)) else () if dim is None else (dim,)
+    return axes or None
 
 
 def _reduce(call: Call, kind: str, x: Arg, dim: Axes, keepdim: bool) -> Recipe:
