@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,6 @@ def facts(threads: int) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "huge_pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "threads": threads,
-        "thread_runtime": found["threads"]["runtime"],
+        "thread_runtime": re.sub(r"\S*/", "", found["threads"]["runtime"]),  # without folders
         "versions": versions,
     }

@@ -39,24 +39,31 @@ def _roofline(axes: Any, rows: list[tuple[int, dict[str, Any]]], ceilings: dict[
         axes.plot([x, x], [theirs, ours], color=_OURS, lw=0.8, alpha=0.5)
         axes.plot(x, theirs, "o", ms=4, mfc="white", mec=_PEER, mew=1.2)
         axes.plot(x, ours, "o", ms=4.5, color=_OURS)
-    _place_numbers(axes, [(n, x, y[0]) for n, x, y in points])
+    _place_numbers(axes, points)
     axes.grid(which="major", alpha=0.25)
 
 
-def _place_numbers(axes: Any, points: list[tuple[int, float, float]]) -> None:
-    """A number beside each point, moved to the first free place around it."""
+def _place_numbers(axes: Any, points: list[tuple[int, float, list[float]]]) -> None:
+    """A number beside each of our points, in the first free place around it."""
     taken: list[tuple[float, float]] = []
-    spots = [axes.transData.transform((x, y)) for _, x, y in points]
-    for (number, x, y), (px, py) in sorted(zip(points, spots, strict=True), key=lambda p: p[1][1]):
-        for radius in (11, 20, 29, 38, 50, 62, 76):
+    marks = [tuple(axes.transData.transform((x, v))) for _, x, y in points for v in y]
+    spots = [axes.transData.transform((x, y[0])) for _, x, y in points]
+
+    def is_free(x: float, y: float) -> bool:
+        clear = all(abs(x - a) > 18 or abs(y - b) > 12 for a, b in taken)
+        return clear and all(abs(x - a) > 12 or abs(y - b) > 10 for a, b in marks)
+
+    for (number, x, values), (px, py) in sorted(zip(points, spots, strict=True), key=lambda p: float(p[1][1])):
+        y = values[0]
+        for radius in (14, 22, 30, 40, 52, 66, 82, 100, 120):
             d = radius * 0.7
             around = ((radius, 0), (-radius, 0), (d, d), (-d, d), (d, -d), (-d, -d), (0, radius), (0, -radius))
-            free = [p for p in around if all(abs(px + p[0] - a) > 17 or abs(py + p[1] - b) > 11 for a, b in taken)]
+            free = [p for p in around if is_free(px + p[0], py + p[1])]
             if free:
                 break
-        dx, dy = free[0] if free else (11.0, 0.0)
+        dx, dy = free[0] if free else (14.0, 0.0)
         taken.append((px + dx, py + dy))
-        arrow = {"arrowstyle": "-", "lw": 0.4, "color": _ROOF, "shrinkA": 0, "shrinkB": 2} if radius > 20 else None
+        arrow = {"arrowstyle": "-", "lw": 0.4, "color": _ROOF, "shrinkA": 0, "shrinkB": 2} if radius > 14 else None
         points_per_pixel = 72 / axes.figure.dpi
         axes.annotate(
             str(number), (x, y), xytext=(dx * points_per_pixel, dy * points_per_pixel), textcoords="offset points",
@@ -69,19 +76,19 @@ def _bars(axes: Any, rows: list[tuple[int, dict[str, Any]]]) -> None:
     places = range(len(rows))
     for place, (_, row) in zip(places, rows, strict=True):
         r = row["ratio"]
-        colour = _OURS if row["met"] is not False else "#7b96b2"
+        failed = row["met"] is False or (row["met"] is None and row["met_required"] is False)
+        colour = "#7b96b2" if failed else _OURS
         axes.barh(place, r["median"] - 0.01, left=0.01, color=colour, height=0.66)
         axes.plot([r["q1"], r["q3"]], [place, place], color="black", lw=0.8)
         for key, mark in (("goal", "D"), ("required", "|")):
             if row[key]:
                 axes.plot(row[key], place, mark, color="#b3261e", ms=3.5 if mark == "D" else 7, mew=1.2)
-        axes.text(
-            max(r["median"], r["q3"]) * 1.07, place, f"{r['median']:.2f}", va="center", fontsize=6.5, color="#333333"
-        )
+        axes.text(0.995, place, f"{r['median']:.2f}", ha="right", va="center", fontsize=6.5, color="#333333",
+                  transform=axes.get_yaxis_transform())  # fmt: skip
     labels = [f"{n}  {r['name'].removeprefix('call: ')} {r['element']}" for n, r in rows]
     axes.set_yticks(list(places), labels, fontsize=6.5)
     values = [v for _, r in rows for v in (r["ratio"]["median"], r["ratio"]["q1"], r["goal"] or 1.0)]
-    axes.set(xscale="log", xlim=(min([0.5, *(v * 0.8 for v in values)]), max(values) * 2), ylim=(len(rows) - 0.4, -0.6))
+    axes.set(xscale="log", xlim=(min([0.5, *(v * 0.8 for v in values)]), max(values) * 3), ylim=(len(rows) - 0.4, -0.6))
     axes.axvline(1, color="black", lw=0.8)
     axes.set_title("speed relative to the peer (peer time / our time)", fontsize=9)
     axes.grid(axis="x", alpha=0.25)
@@ -100,10 +107,10 @@ def draw(data: dict[str, Any], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     rows = [(n, r) for n, r in enumerate((r for r in data["rows"] if r["status"] == "measured" and r["ratio"]), 1)]
-    figure = plt.figure(figsize=(14, max(8.0, 2.0 + 0.155 * len(rows))), dpi=130)
-    grid = figure.add_gridspec(
-        2, 2, width_ratios=(1.25, 1), left=0.05, right=0.985, top=0.9, bottom=0.06, hspace=0.17, wspace=0.36
-    )
+    height = max(8.0, 2.0 + 0.155 * len(rows))
+    figure = plt.figure(figsize=(15, height), dpi=130)
+    room = {"left": 0.05, "right": 0.985, "top": 1 - 0.85 / height, "bottom": 0.55 / height, "wspace": 0.42}
+    grid = figure.add_gridspec(2, 2, width_ratios=(1.3, 1), hspace=0.12, **room)
     ceilings = data["ceilings"]["values"]
     for place, element in enumerate(("f32", "bf16")):
         axes = figure.add_subplot(grid[place, 0])
@@ -120,7 +127,7 @@ def draw(data: dict[str, Any], path: Path) -> None:
     figure.suptitle(
         f"{quick}baracuda {machine['versions']['baracuda']} beside torch {machine['versions'].get('torch', '?')} on "
         f"{machine['cpu']['model']}, {machine['threads']} threads, {data['date'][:10]}\n"
-        "diamonds: goals, red strokes: required ratios, black lines: quartiles; pale bars miss their goal",
+        "diamonds: goals, red strokes: required ratios, black lines: quartiles; pale bars: missed",
         fontsize=10,
     )
     figure.savefig(path)
