@@ -7,6 +7,7 @@ from typing import Any
 
 from baracuda.dims import Dim, Shape, Size, check_shape
 from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
 from baracuda.spec import Descriptor, Param, Signature, descriptor, output, scalar, tensor
 
@@ -207,6 +208,10 @@ def _rotate(
 ) -> Recipe:
     layout = RopeLayout.INTERLEAVED if interleaved else RopeLayout.HALF
     shape, element = (None, Element.I64) if positions is None else (positions.shape, positions.element)
+    if cos.rank != 2:
+        raise InvalidProblemError(
+            f"cos: got shape {cos.shape}, want (positions, rotary_dim / 2). Make it with bc.RopeTableDescriptor."
+        )
     rotary = 2 * cos.shape[-1] if rotary_dim is None else rotary_dim
     desc = cls(x.shape, cos.shape[0], rotary, layout, shape, element, cos.element, x.element)
     given: dict[str, Any] = {"dy" if cls is RopeBackwardDescriptor else "x": x}
