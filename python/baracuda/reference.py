@@ -92,7 +92,7 @@ def to_reference(values: Array) -> Array:
 
 _MANTISSA = {Element.F16: 10, Element.BF16: 7, Element.F32: 23, Element.F64: 52}
 _LEAST_EXPONENT = {Element.F16: -14, Element.BF16: -126, Element.F32: -126, Element.F64: -1022}
-_LARGEST = {
+LARGEST = {
     Element.F16: 65504.0,
     Element.BF16: 3.3895313892515355e38,
     Element.F32: 3.4028234663852886e38,
@@ -167,12 +167,12 @@ def worst(
         same = (np.isnan(got) & np.isnan(value)) | (got == value)
         overflow = (
             np.isinf(got)
-            & (np.abs(value) + allowed + 0.5 * ulp(value, stored) >= _LARGEST[stored])
+            & (np.abs(value) + allowed + 0.5 * ulp(value, stored) >= LARGEST[stored])
             & (np.sign(got) == np.sign(value))
         )
         share = np.where(same | overflow, 0.0, np.where(np.isfinite(got) & np.isfinite(value), share, np.inf))
         share = np.where(
-            np.isinf(value) & np.isfinite(got) & (np.abs(got) >= _LARGEST[stored]) & (allowed > 0), 0.0, share
+            np.isinf(value) & np.isfinite(got) & (np.abs(got) >= LARGEST[stored]) & (allowed > 0), 0.0, share
         )
     at = np.unravel_index(int(np.argmax(share)), share.shape)
     text = f"at {list(map(int, at))}: got {got[at]!r}, want {value[at]!r}, allowed error {np.broadcast_to(allowed, value.shape)[at]:.3g}"

@@ -70,13 +70,12 @@ struct ExpReduced {
 // exp(x - tail); |tail| << 1. x * log2e must stay below 4096.
 template <class T>
 BCU_FN ExpReduced<T> exp_reduce(T x, T tail) {
-  using Int = typename FloatTraits<T>::Int;
   T shifted = x * Ln2<T>::log2e() + round_shift<T>();
   T n = shifted - round_shift<T>();
   T rh = x - n * Ln2<T>::hi();
   T t = n * Ln2<T>::lo() + tail;
   T r = rh - t;
-  return {bit_cast<Int>(shifted) - bit_cast<Int>(round_shift<T>()), r, (rh - r) - t};
+  return {bits_apart(shifted, round_shift<T>()), r, (rh - r) - t};
 }
 
 // e^r - 1 for the reduced argument.
@@ -100,11 +99,10 @@ BCU_FN T exp_impl(T x, T low, T high) {
 
 template <class T>
 BCU_FN T exp2_impl(T x, T low, T high) {
-  using Int = typename FloatTraits<T>::Int;
   x = at_least(at_most(x, high), low);
   T shifted = x + round_shift<T>();
   T r = x - (shifted - round_shift<T>());
-  return scale_pow2(T(1) + r * exp2_poly(r), bit_cast<Int>(shifted) - bit_cast<Int>(round_shift<T>()));
+  return scale_pow2(T(1) + r * exp2_poly(r), bits_apart(shifted, round_shift<T>()));
 }
 
 // 2^n (1 + q) - 1 as 2 ((2^(n-1) - 1/2) + 2^(n-1) q), so that n may be one more than the largest exponent.

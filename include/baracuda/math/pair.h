@@ -76,18 +76,24 @@ BCU_FN T round_shift() {
                      (Uint(1) << (FloatTraits<T>::kMantissaBits - 1)));
 }
 
+// The bits of a minus the bits of b; they wrap around where a is NaN.
+template <class T>
+BCU_FN typename FloatTraits<T>::Int bits_apart(T a, T b) {
+  using Uint = typename FloatTraits<T>::Uint;
+  return typename FloatTraits<T>::Int(bit_cast<Uint>(a) - bit_cast<Uint>(b));
+}
+
 // An integer in [-2^20, 2^20] held as a float, as an integer. (Conversion to int64 is not vectorised below AVX-512.)
 template <class T>
 BCU_FN typename FloatTraits<T>::Int to_int(T n) {
-  using Int = typename FloatTraits<T>::Int;
-  return bit_cast<Int>(n + round_shift<T>()) - bit_cast<Int>(round_shift<T>());
+  return bits_apart(n + round_shift<T>(), round_shift<T>());
 }
 
 // 2^n for n in the range of normal numbers.
 template <class T>
 BCU_FN T pow2(typename FloatTraits<T>::Int n) {
   using Uint = typename FloatTraits<T>::Uint;
-  return bit_cast<T>(Uint(n + FloatTraits<T>::kBias) << FloatTraits<T>::kMantissaBits);
+  return bit_cast<T>((Uint(n) + Uint(FloatTraits<T>::kBias)) << FloatTraits<T>::kMantissaBits);
 }
 
 // y * 2^n in two steps, so that overflow and gradual underflow come out right; |n| <= 2 kBias - 2.
@@ -95,8 +101,9 @@ template <class T>
 BCU_FN T scale_pow2(T y, typename FloatTraits<T>::Int n) {
   using Int = typename FloatTraits<T>::Int;
   using Uint = typename FloatTraits<T>::Uint;
-  Int half = Int(Uint(n + 4096) >> 1) - 2048;  // a logical shift: int64 has no arithmetic one below AVX-512
-  return y * pow2<T>(half) * pow2<T>(n - half);
+  // A logical shift: int64 has no arithmetic one below AVX-512. Unsigned, because n is anything when y is NaN.
+  Uint half = ((Uint(n) + 4096u) >> 1) - 2048u;
+  return y * pow2<T>(Int(half)) * pow2<T>(Int(Uint(n) - half));
 }
 
 }  // namespace baracuda::math::detail

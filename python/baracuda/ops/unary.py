@@ -92,6 +92,8 @@ class UnaryDescriptor(Descriptor):
 class UnaryBackwardDescriptor(Descriptor):
     """dx = dy * f'(x), from the saved x, or from the saved y where that is enough.
 
+    For sinh and cosh the derivative overflows before dy scales it, as in torch.
+
     Args:
         kind: Which function.
         shape: Shape of all tensors.
