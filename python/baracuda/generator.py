@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 
 from baracuda.errors import InvalidProblemError
@@ -26,7 +26,7 @@ class Generator:
 
     def __init__(self, seed: int | None = None, offset: int = 0) -> None:
         self._lock = threading.Lock()
-        self._seed = _word("seed", secrets.randbits(64) if seed is None else seed)
+        self._seed = _word("seed", int.from_bytes(os.urandom(8)) if seed is None else seed)
         self._offset = _word("offset", offset)
 
     @property
