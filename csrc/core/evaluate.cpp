@@ -37,10 +37,8 @@ struct Judge {
   }
 
   void machine() {
-    if (q.backend != Backend::Any && q.backend != row.backend) {
+    if (q.backend != Backend::Any && q.backend != row.backend)
       refuse(Code::Backend, "device", name(q.backend), name(row.backend), "ask for this row's backend");
-      return;
-    }
     const BackendState& state = backend_state(row.backend);
     if (!state.built) {
       refuse(Code::NotBuilt, "device", name(row.backend), "a wheel with this backend", state.reason);

@@ -1,10 +1,9 @@
 // A row of the SKU table: the one place where a kernel's elements, layouts, machine, flags and promises are written down.
 // Families build theirs in csrc/ops/<family>/skus.h; build, selection, capabilities(), docs and tests read it.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <tuple>
-#include <utility>
 
 #include "core/attrs.h"
 #include "core/launch.h"
@@ -19,6 +18,9 @@ struct Bound {
   BoundKind kind = BoundKind::Exact;
   double c = 0;
 };
+constexpr Bound exact() { return {}; }
+constexpr Bound ulp(double n) { return {BoundKind::Ulp, n}; }
+constexpr Bound sum(double c) { return {BoundKind::Sum, c}; }
 
 enum class MathPrecision : uint8_t { Ieee, Tf32, Bf16, F16, Int8, Count };
 
@@ -104,9 +106,10 @@ struct RowOf : Row {
   constexpr RowOf reads(Elements e) const {
     return with([&](Row& r) { r.convertible = e, r.flags |= kConverts; });
   }
-  constexpr RowOf exact() const { return with([](Row& r) { r.guarantee.bound = {BoundKind::Exact, 0}; }); }
-  constexpr RowOf ulp(double n) const { return with([&](Row& r) { r.guarantee.bound = {BoundKind::Ulp, n}; }); }
-  constexpr RowOf sum(double c) const { return with([&](Row& r) { r.guarantee.bound = {BoundKind::Sum, c}; }); }
+  constexpr RowOf within(Bound b) const { return with([&](Row& r) { r.guarantee.bound = b; }); }
+  constexpr RowOf exact() const { return within({}); }
+  constexpr RowOf ulp(double n) const { return within({BoundKind::Ulp, n}); }
+  constexpr RowOf sum(double c) const { return within({BoundKind::Sum, c}); }
   constexpr RowOf not_batch_invariant() const { return with([](Row& r) { r.guarantee.batch_invariant = false; }); }
   constexpr RowOf flag(uint32_t f) const { return with([&](Row& r) { r.flags |= f; }); }
   constexpr RowOf in_place() const { return flag(kInPlaceSafe); }
@@ -134,17 +137,29 @@ constexpr RowOf<Tag> row(const char* op) {
   return r;
 }
 
+// Rows with their tags, in order. A std::tuple of a hundred rows would cost every compile unit a second.
 template <class... Tags>
-constexpr std::tuple<RowOf<Tags>...> table(RowOf<Tags>... rows) {
-  return {rows...};
+struct Table {
+  std::array<Row, sizeof...(Tags)> rows;
+};
+template <class... Tags>
+constexpr Table<Tags...> table(RowOf<Tags>... rows) {
+  return {{static_cast<const Row&>(rows)...}};
+}
+template <class... A, class... B>
+constexpr Table<A..., B...> operator+(const Table<A...>& a, const Table<B...>& b) {
+  Table<A..., B...> both;
+  std::copy(a.rows.begin(), a.rows.end(), both.rows.begin());
+  std::copy(b.rows.begin(), b.rows.end(), both.rows.begin() + a.rows.size());
+  return both;
 }
 template <class... Tables>
-constexpr auto join(Tables... tables) {
-  return std::tuple_cat(tables...);
+constexpr auto join(const Tables&... tables) {
+  return (tables + ...);
 }
 template <class... Tags>
-constexpr std::array<Row, sizeof...(Tags)> rows_of(const std::tuple<RowOf<Tags>...>& t) {
-  return std::apply([](const auto&... r) { return std::array<Row, sizeof...(Tags)>{static_cast<const Row&>(r)...}; }, t);
+constexpr std::array<Row, sizeof...(Tags)> rows_of(const Table<Tags...>& t) {
+  return t.rows;
 }
 
 struct Family {

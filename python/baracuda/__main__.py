@@ -32,7 +32,10 @@ def _skus(args: argparse.Namespace) -> int:
     if args.json:
         print(
             json.dumps(
-                [{"sku": c.sku.name, "state": c.state, "elements": [str(e) for e in c.elements]} for c in found],
+                [
+                    {"sku": c.sku.name, "state": c.state, "reason": c.reason, "elements": [str(e) for e in c.elements]}
+                    for c in found
+                ],
                 indent=2,
             )
         )

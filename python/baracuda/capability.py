@@ -27,6 +27,7 @@ class Capability:
             the question).
         verified: "verified on device" (tests run it here and in CI), "emulated" or "compiled".
         support: The evaluator's answer to the question: yes, no (with refusals) or depends.
+        reason: Why this wheel or machine does not have it; empty from state "present" on.
     """
 
     sku: KernelSku
@@ -34,6 +35,12 @@ class Capability:
     state: str
     verified: str
     support: Support
+    reason: str = ""
+
+    def standing(self) -> str:
+        """The state in words, with the reason where it cannot run here."""
+        words = {"declared": "not built", "built": "no device"}.get(self.state, self.state)
+        return f"{words}: {self.reason}" if self.reason else words
 
 
 class Capabilities(tuple[Capability, ...]):
@@ -50,7 +57,9 @@ class Capabilities(tuple[Capability, ...]):
             layout = "contiguous" if sku.needs_contiguous else "any strides"
             bound = str(sku.precision_guarantee).split(", ")[0].replace("|", "\\|")
             in_place = "yes" if sku.in_place_safe else "no"
-            lines.append(f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {layout} | {in_place} | {c.state} |")
+            lines.append(
+                f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {layout} | {in_place} | {c.standing()} |"
+            )
         return "\n".join(lines)
 
 
@@ -105,8 +114,9 @@ def _answers(question: dict[str, Any], table: tuple[dict[str, Any], ...], kind: 
         state = "present" if backend["present"] else "built" if backend["built"] else "declared"
         if state == "present" and not reasons:
             state = "usable"
+        reason = "" if backend["present"] else backend["reason"]
         verified = "verified on device" if row["backend"] == "cpu" else "emulated"
-        yield Capability(sku, tuple(Element(e) for e in row["elements"]), state, verified, found)
+        yield Capability(sku, tuple(Element(e) for e in row["elements"]), state, verified, found, reason)
 
 
 @dataclass(frozen=True, slots=True)

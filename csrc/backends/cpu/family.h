@@ -1,11 +1,18 @@
 // How a family's cpu.cpp hands its kernels to the loader: one kernel per cpu row, found by the row's tag at compile
-// time. A row whose CpuKernel<Tag> nobody wrote does not compile.
+// time. A cpu row whose CpuKernel<Tag> nobody wrote does not compile; rows of other backends need none.
+//
+// A large family is compiled in slices: the build compiles its cpu.cpp several times with another BCU_SLICE, and each
+// instantiates every BCU_SLICES-th row of the table. No file lists the ops once more.
 #pragma once
 #include <array>
-#include <tuple>
 #include <utility>
 
 #include "core/row.h"
+
+#ifndef BCU_SLICE
+#define BCU_SLICE 0
+#define BCU_SLICES 1
+#endif
 
 namespace baracuda {
 
@@ -15,27 +22,35 @@ struct CpuKernel;
 
 struct FamilyKernels {
   const char* family;
-  const Kernel* kernels;  // by row index; null for rows of other backends
+  const Kernel* kernels;  // by row index; null for rows of other backends and of other slices
   int32_t n_rows;
 };
 
-template <class RowType>
-constexpr Kernel cpu_kernel_of(const RowType& r) {
-  if (r.backend != Backend::Cpu) return nullptr;
-  return &CpuKernel<typename RowType::tag>::run;
+template <class Tag, bool kWanted>
+constexpr Kernel cpu_kernel_of() {
+  if constexpr (kWanted)
+    return &CpuKernel<Tag>::run;
+  else
+    return nullptr;
 }
 
-template <class... Tags>
-constexpr std::array<Kernel, sizeof...(Tags)> cpu_kernels(const std::tuple<RowOf<Tags>...>& t) {
-  return std::apply([](const auto&... r) { return std::array<Kernel, sizeof...(Tags)>{cpu_kernel_of(r)...}; }, t);
+template <const auto& kTable, size_t kSlice = 0, size_t kSlices = 1>
+constexpr auto cpu_kernels() {
+  return []<class... Tags, size_t... I>(const Table<Tags...>&, std::index_sequence<I...>) {
+    return std::array<Kernel, sizeof...(Tags)>{
+        cpu_kernel_of<Tags, kTable.rows[I].backend == Backend::Cpu && I % kSlices == kSlice>()...};
+  }(kTable, std::make_index_sequence<kTable.rows.size()>());
 }
 
 }  // namespace baracuda
 
 // At the end of csrc/ops/<family>/cpu.cpp, inside no namespace.
-#define BCU_CPU_FAMILY(name)                                                                                       \
-  namespace baracuda::name {                                                                                       \
-  static constexpr auto kCpuKernels = ::baracuda::cpu_kernels(kTable);                                             \
-  extern const ::baracuda::FamilyKernels kCpuFamily;                                                               \
-  constinit const ::baracuda::FamilyKernels kCpuFamily = {#name, kCpuKernels.data(), (int32_t)kCpuKernels.size()}; \
+#define BCU_CPU_FAMILY(name) BCU_CPU_SLICE(name, BCU_SLICE)
+#define BCU_CPU_SLICE(name, slice) BCU_CPU_SLICE_OF(name, slice)
+#define BCU_CPU_SLICE_OF(name, slice)                                                         \
+  namespace baracuda::name {                                                                  \
+  static constexpr auto kCpuKernels = ::baracuda::cpu_kernels<kTable, slice, BCU_SLICES>();   \
+  extern const ::baracuda::FamilyKernels kCpuSlice##slice;                                    \
+  constinit const ::baracuda::FamilyKernels kCpuSlice##slice = {#name, kCpuKernels.data(),    \
+                                                                (int32_t)kCpuKernels.size()}; \
   }

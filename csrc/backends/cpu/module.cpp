@@ -1,9 +1,10 @@
-// The one exported entry of a CPU level's module: the kernels of its families, compiled for that level.
+// The one exported entry of a CPU level's module: the kernels of its families, compiled for that level. A family that
+// is compiled in slices is there once per slice.
 #include "backends/cpu/module.h"
 
-#define BCU_FAMILY(name)                             \
-  namespace baracuda::name {                         \
-  extern const ::baracuda::FamilyKernels kCpuFamily; \
+#define BCU_FAMILY(name, slice)                            \
+  namespace baracuda::name {                               \
+  extern const ::baracuda::FamilyKernels kCpuSlice##slice; \
   }
 #include "level_families.inc"
 #undef BCU_FAMILY
@@ -11,7 +12,7 @@
 namespace baracuda {
 namespace {
 
-#define BCU_FAMILY(name) &name::kCpuFamily,
+#define BCU_FAMILY(name, slice) &name::kCpuSlice##slice,
 constexpr const FamilyKernels* kFamilies[] = {
 #include "level_families.inc"
 };

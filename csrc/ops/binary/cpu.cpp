@@ -1,22 +1,95 @@
-// The kernels of the binary family by row; the loops themselves are compiled in cpu_*.cpp.
+// The kernels of the binary family, found by the tags of their rows.
+#include "ops/binary/cpu.h"
 #include "backends/cpu/family.h"
-#include "ops/binary/skus.h"
+#include "core/convert.h"
 
 namespace baracuda::binary {
+namespace {
 
-template <class Op>
-Status run_forward(const Launch& launch);
-template <class Op>
-Status run_floats(const Launch& launch);
-template <class Op>
-Status run_integers(const Launch& launch);
-template <class Op>
-Status run_bits(const Launch& launch);
-template <class Op>
-Status run_backward(const Launch& launch);
-Status run_sum(const Launch& launch, int sign);
-Status run_sum_backward(const Launch& launch, int sign);
+template <class C>
+void add_loop(const C* const* in, C* const* out, int64_t n, const void*) {
+  const C *a = in[0], *b = in[1];
+  C* y = out[0];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = Wrap<C>::add(a[i], b[i]);
+}
 
+template <class C>
+void sum_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
+  const C alpha = *static_cast<const C*>(params);
+  const C *a = in[0], *b = in[1];
+  C* y = out[0];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = AddScaled::f(a[i], b[i], alpha);
+}
+
+template <class C>
+void sum_backward_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
+  const C alpha = *static_cast<const C*>(params);
+  const C* dy = in[0];
+  C *da = out[0], *db = out[1];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    Grads<C> g = AddScaled::df(dy[i], alpha);
+    da[i] = g.a;
+    db[i] = g.b;
+  }
+}
+
+template <class C>
+C signed_alpha(const Scalar& alpha, int sign) {
+  const C value = scalar_as<C>(alpha);
+  return sign > 0 ? value : Wrap<C>::mul(value, C(-1));
+}
+
+// Integer loops find zero divisors; the position is looked for only when there is one.
+template <class Op, class C>
+void checked_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
+  const C *a = in[0], *b = in[1];
+  C* y = out[0];
+  bool zero = false;
+  for (int64_t i = 0; i < n; ++i) {
+    zero |= b[i] == 0;
+    y[i] = Op::f(a[i], b[i] == 0 ? C(1) : b[i]);
+  }
+  if (zero) __atomic_store_n(*static_cast<bool* const*>(params), true, __ATOMIC_RELAXED);
+}
+
+int64_t first_zero(const TensorView& t) {
+  const int64_t n = t.numel();
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t rest = i, offset = 0;
+    for (int d = t.rank - 1; d >= 0; --d) {
+      offset += rest % t.shape[d] * t.strides[d];
+      rest /= t.shape[d];
+    }
+    int64_t value;
+    load(t.element, t.as<char>() + offset * size_of(t.element), 1, &value, 1);
+    if (value == 0) return i;
+  }
+  return -1;
+}
+
+template <class Op, class C>
+Status run_checked(const Launch& launch) {
+  bool zero = false;
+  bool* const found = &zero;
+  // In place, the divisor may be overwritten: it is looked at first then.
+  const TensorView& divisor = launch[1];
+  const bool overwritten = divisor.present() && divisor.data == launch[2].data;
+  const int64_t early = overwritten ? first_zero(divisor) : -1;
+  if (early < 0) {
+    launch_forward<C>(launch, &checked_loop<Op, C>, &found);
+    if (!zero) return Status::Ok;
+  }
+  if (launch.failure) {
+    const int64_t at = early >= 0 ? early : divisor.present() ? first_zero(divisor) : 0;
+    *launch.failure = {divisor.present() ? 1 : -1, at, 0, 0};
+  }
+  return Status::IntegerDivision;
+}
+
+}  // namespace
 }  // namespace baracuda::binary
 
 namespace baracuda {
@@ -25,13 +98,9 @@ template <class Op>
 struct CpuKernel<binary::Forward<Op>> {
   static Status run(const Launch& launch) { return binary::run_forward<Op>(launch); }
 };
-template <>
-struct CpuKernel<binary::Forward<binary::Div>> {
-  static Status run(const Launch& launch) { return binary::run_floats<binary::Div>(launch); }
-};
 template <class Op>
-struct CpuKernel<binary::Integers<Op>> {
-  static Status run(const Launch& launch) { return binary::run_integers<Op>(launch); }
+struct CpuKernel<binary::Floats<Op>> {
+  static Status run(const Launch& launch) { return binary::run_floats<Op>(launch); }
 };
 template <class Op>
 struct CpuKernel<binary::Bits<Op>> {
@@ -41,13 +110,43 @@ template <class Op>
 struct CpuKernel<binary::Backward<Op>> {
   static Status run(const Launch& launch) { return binary::run_backward<Op>(launch); }
 };
+
+template <class Op>
+struct CpuKernel<binary::Divisions<Op>> {
+  static Status run(const Launch& launch) {
+    if (is_float(launch.element)) return binary::run_floats<Op>(launch);
+    if (kSigned.has(launch.element)) return binary::run_checked<Op, int64_t>(launch);
+    return binary::run_checked<Op, uint64_t>(launch);
+  }
+};
+
 template <int kSign>
 struct CpuKernel<binary::Sum<kSign>> {
-  static Status run(const Launch& launch) { return binary::run_sum(launch, kSign); }
+  static Status run(const Launch& launch) {
+    return with_compute_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      // The scalar operand, if there is one, comes before alpha.
+      const int at = launch[0].present() && launch[1].present() ? 0 : 1;
+      const C alpha = binary::signed_alpha<C>(launch.scalars[at], kSign);
+      return binary::launch_forward<C>(launch, alpha == C(1) ? &binary::add_loop<C> : &binary::sum_loop<C>, &alpha);
+    });
+  }
 };
+
+// dy, da, db: the inputs themselves do not matter.
 template <int kSign>
 struct CpuKernel<binary::SumBackward<kSign>> {
-  static Status run(const Launch& launch) { return binary::run_sum_backward(launch, kSign); }
+  static Status run(const Launch& launch) {
+    return with_float_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      const C alpha = binary::signed_alpha<C>(launch.scalars[0], kSign);
+      IterationSpace space = space_of(launch[0]);
+      const Operand in[] = {operand(launch[0], space)};
+      const Operand out[] = {output_operand(launch[1], space), output_operand(launch[2], space)};
+      run_tiles<C>(space, in, out, &binary::sum_backward_loop<C>, &alpha);
+      return Status::Ok;
+    });
+  }
 };
 
 }  // namespace baracuda

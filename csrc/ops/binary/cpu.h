@@ -1,4 +1,4 @@
-// Operands, loops and launches of the binary ops. The ops are spread over cpu_*.cpp to keep compile times short.
+// Operands, loops and launches of the binary ops.
 #pragma once
 #include "core/compute.h"
 #include "core/tile.h"

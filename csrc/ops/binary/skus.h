@@ -9,7 +9,9 @@ namespace baracuda::binary {
 template <class Op>
 struct Forward {};
 template <class Op>
-struct Integers {};  // a % b and its kin: integer division by zero is an error
+struct Floats {};
+template <class Op>
+struct Divisions {};  // a % b and its kin: integer division by zero is an error
 template <class Op>
 struct Bits {};
 template <class Op>
@@ -20,44 +22,43 @@ struct Sum {};
 template <int kSign>
 struct SumBackward {};
 
+// The rows of one op: a function, and its gradient where it has one.
 template <class Tag>
-constexpr auto forward(const char* op, Elements elements) {
-  return row<Tag>(op).name("tiled").takes(elements).reads(kReal).in_place();
+constexpr auto function(const char* op, Elements elements, Bound bound) {
+  return table(row<Tag>(op).name("tiled").takes(elements).reads(kReal).in_place().within(bound));
 }
-template <class Tag>
-constexpr auto backward(const char* op) {
-  return row<Tag>(op).backward().name("tiled").takes(kFloats).reads(kReal).in_place();
+template <class Tag, class GradientTag>
+constexpr auto function(const char* op, Elements elements, Bound bound, Bound gradient) {
+  return function<Tag>(op, elements, bound) +
+         table(row<GradientTag>(op).backward().name("tiled").takes(kFloats).reads(kReal).in_place().within(gradient));
 }
 
-inline constexpr auto kArithmetic =
-    table(forward<Sum<1>>("add", kReal).sum(1), forward<Sum<-1>>("sub", kNumeric).sum(1),
-          forward<Forward<Mul>>("mul", kReal).exact(), forward<Forward<Div>>("div", kFloats).exact(),
-          forward<Forward<Pow>>("pow", kNumeric).ulp(1), forward<Forward<Maximum>>("maximum", kReal).exact(),
-          forward<Forward<Minimum>>("minimum", kReal).exact(), forward<Integers<Fmod>>("fmod", kNumeric).exact(),
-          forward<Integers<Remainder>>("remainder", kNumeric).exact(),
-          forward<Integers<FloorDivide>>("floor_divide", kNumeric).ulp(2));
-
-// Results are bool.
-inline constexpr auto kComparisons =
-    table(forward<Forward<Eq>>("eq", kReal).exact(), forward<Forward<Ne>>("ne", kReal).exact(),
-          forward<Forward<Lt>>("lt", kReal).exact(), forward<Forward<Le>>("le", kReal).exact(),
-          forward<Forward<Gt>>("gt", kReal).exact(), forward<Forward<Ge>>("ge", kReal).exact(),
-          forward<Forward<LogicalAnd>>("logical_and", kReal).exact(),
-          forward<Forward<LogicalOr>>("logical_or", kReal).exact(),
-          forward<Forward<LogicalXor>>("logical_xor", kReal).exact());
-
-inline constexpr auto kBitwise = table(forward<Bits<BitwiseAnd>>("bitwise_and", kInts | kBool).exact(),
-                                       forward<Bits<BitwiseOr>>("bitwise_or", kInts | kBool).exact(),
-                                       forward<Bits<BitwiseXor>>("bitwise_xor", kInts | kBool).exact());
-
-inline constexpr auto kGradients =
-    table(backward<SumBackward<1>>("add").exact(), backward<SumBackward<-1>>("sub").exact(),
-          backward<Backward<Mul>>("mul").exact(), backward<Backward<Div>>("div").ulp(3),
-          backward<Backward<Pow>>("pow").sum(6), backward<Backward<Maximum>>("maximum").exact(),
-          backward<Backward<Minimum>>("minimum").exact(), backward<Backward<Fmod>>("fmod").ulp(4),
-          backward<Backward<Remainder>>("remainder").ulp(4));
-
-inline constexpr auto kTable = join(kArithmetic, kComparisons, kBitwise, kGradients);
+// clang-format off
+inline constexpr auto kTable = join(
+    function<Sum<1>, SumBackward<1>>("add", kReal, sum(1), exact()),
+    function<Sum<-1>, SumBackward<-1>>("sub", kNumeric, sum(1), exact()),
+    function<Forward<Mul>, Backward<Mul>>("mul", kReal, exact(), exact()),
+    function<Floats<Div>, Backward<Div>>("div", kFloats, exact(), ulp(3)),
+    function<Forward<Pow>, Backward<Pow>>("pow", kNumeric, ulp(1), sum(6)),
+    function<Forward<Maximum>, Backward<Maximum>>("maximum", kReal, exact(), exact()),
+    function<Forward<Minimum>, Backward<Minimum>>("minimum", kReal, exact(), exact()),
+    function<Divisions<Fmod>, Backward<Fmod>>("fmod", kNumeric, exact(), ulp(4)),
+    function<Divisions<Remainder>, Backward<Remainder>>("remainder", kNumeric, exact(), ulp(4)),
+    function<Divisions<FloorDivide>>("floor_divide", kNumeric, ulp(2)),
+    // Results are bool.
+    function<Forward<Eq>>("eq", kReal, exact()),
+    function<Forward<Ne>>("ne", kReal, exact()),
+    function<Forward<Lt>>("lt", kReal, exact()),
+    function<Forward<Le>>("le", kReal, exact()),
+    function<Forward<Gt>>("gt", kReal, exact()),
+    function<Forward<Ge>>("ge", kReal, exact()),
+    function<Forward<LogicalAnd>>("logical_and", kReal, exact()),
+    function<Forward<LogicalOr>>("logical_or", kReal, exact()),
+    function<Forward<LogicalXor>>("logical_xor", kReal, exact()),
+    function<Bits<BitwiseAnd>>("bitwise_and", kInts | kBool, exact()),
+    function<Bits<BitwiseOr>>("bitwise_or", kInts | kBool, exact()),
+    function<Bits<BitwiseXor>>("bitwise_xor", kInts | kBool, exact()));
+// clang-format on
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::binary

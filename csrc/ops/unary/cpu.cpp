@@ -1,19 +1,5 @@
-// The kernels of the unary family by row; the loops themselves are compiled in cpu_*.cpp.
-#include "backends/cpu/family.h"
-#include "ops/unary/skus.h"
-
-namespace baracuda::unary {
-
-template <class Op>
-Status run_forward(const Launch& launch);
-template <class Op>
-Status run_backward(const Launch& launch);
-Status run_gelu(const Launch& launch);
-Status run_gelu_backward(const Launch& launch);
-Status run_softplus(const Launch& launch);
-Status run_softplus_backward(const Launch& launch);
-
-}  // namespace baracuda::unary
+// The kernels of the unary family, found by the tags of their rows.
+#include "ops/unary/cpu.h"
 
 namespace baracuda {
 
@@ -25,21 +11,37 @@ template <class Op>
 struct CpuKernel<unary::Backward<Op>> {
   static Status run(const Launch& launch) { return unary::run_backward<Op>(launch); }
 };
-template <>
-struct CpuKernel<unary::GeluForward> {
-  static Status run(const Launch& launch) { return unary::run_gelu(launch); }
+
+template <class Op, class Other>
+struct CpuKernel<unary::Forward<unary::Either<Op, Other>>> {
+  static Status run(const Launch& launch) {
+    return launch.attrs[0] ? unary::run_forward<Other>(launch) : unary::run_forward<Op>(launch);
+  }
 };
-template <>
-struct CpuKernel<unary::GeluBackward> {
-  static Status run(const Launch& launch) { return unary::run_gelu_backward(launch); }
+template <class Op, class Other>
+struct CpuKernel<unary::Backward<unary::Either<Op, Other>>> {
+  static Status run(const Launch& launch) {
+    return launch.attrs[0] ? unary::run_backward<Other>(launch) : unary::run_backward<Op>(launch);
+  }
 };
-template <>
-struct CpuKernel<unary::SoftplusForward> {
-  static Status run(const Launch& launch) { return unary::run_softplus(launch); }
+
+template <class Op>
+struct CpuKernel<unary::ForwardNumbers<Op>> {
+  static Status run(const Launch& launch) {
+    return with_float_type(launch.element, [&](auto c) {
+      const auto numbers = unary::numbers_of<Op, decltype(c)>(launch);
+      return unary::launch_loop<decltype(c), 1>(launch, &unary::forward_numbers_loop<Op, decltype(c)>, &numbers);
+    });
+  }
 };
-template <>
-struct CpuKernel<unary::SoftplusBackward> {
-  static Status run(const Launch& launch) { return unary::run_softplus_backward(launch); }
+template <class Op>
+struct CpuKernel<unary::BackwardNumbers<Op>> {
+  static Status run(const Launch& launch) {
+    return with_float_type(launch.element, [&](auto c) {
+      const auto numbers = unary::numbers_of<Op, decltype(c)>(launch);
+      return unary::launch_loop<decltype(c), 2>(launch, &unary::backward_numbers_loop<Op, decltype(c)>, &numbers);
+    });
+  }
 };
 
 }  // namespace baracuda

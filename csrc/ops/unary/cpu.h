@@ -1,6 +1,8 @@
-// The loops of the unary ops and how they are launched. The ops are spread over several cpu_*.cpp to keep compile times
-// short; each instantiates its share, and cpu.cpp only lists them.
+// The loops of the unary ops and how they are launched.
 #pragma once
+#include <array>
+#include <tuple>
+
 #include "backends/cpu/family.h"
 #include "core/compute.h"
 #include "core/tile.h"
@@ -52,9 +54,30 @@ Status run_backward(const Launch& launch) {
   });
 }
 
-}  // namespace baracuda::unary
+// The same for functions that take Op::kNumbers numbers besides, which are the launch's scalars.
+template <class Op, class C>
+void forward_numbers_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
+  const std::array<C, Op::kNumbers> numbers = *static_cast<const std::array<C, Op::kNumbers>*>(params);
+  const C* x = in[0];
+  C* y = out[0];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = std::apply([&](auto... p) { return Op::f(x[i], p...); }, numbers);
+}
 
-#define BCU_UNARY_FORWARD(Op) template Status run_forward<Op>(const Launch&);
-#define BCU_UNARY_BOTH(Op) \
-  BCU_UNARY_FORWARD(Op)    \
-  template Status run_backward<Op>(const Launch&);
+template <class Op, class C>
+void backward_numbers_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
+  const std::array<C, Op::kNumbers> numbers = *static_cast<const std::array<C, Op::kNumbers>*>(params);
+  const C *dy = in[0], *x = in[1];
+  C* dx = out[0];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) dx[i] = std::apply([&](auto... p) { return Op::df(dy[i], x[i], p...); }, numbers);
+}
+
+template <class Op, class C>
+std::array<C, Op::kNumbers> numbers_of(const Launch& launch) {
+  std::array<C, Op::kNumbers> numbers;
+  for (int k = 0; k < Op::kNumbers; ++k) numbers[k] = scalar_as<C>(launch.scalars[k]);
+  return numbers;
+}
+
+}  // namespace baracuda::unary

@@ -383,6 +383,7 @@ struct GeluTanh : FloatOp {  // x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^
 };
 
 struct Softplus {  // log(1 + e^(beta x)) / beta; x itself where beta x > threshold
+  static constexpr int kNumbers = 2;
   template <class T>
   BCU_FN T f(T x, T beta, T threshold) {
     T z = x * beta;

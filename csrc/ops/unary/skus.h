@@ -12,52 +12,73 @@ template <class Op>
 struct Forward {};
 template <class Op>
 struct Backward {};
-struct GeluForward {};
-struct GeluBackward {};
-struct SoftplusForward {};
-struct SoftplusBackward {};
+// The first attribute, 0 or 1, says which of the two.
+template <class Op, class Other>
+struct Either : FloatOp {};
+// Functions that take further numbers, given to run.
+template <class Op>
+struct ForwardNumbers {};
+template <class Op>
+struct BackwardNumbers {};
 
 // Float functions also read integers, which torch promotes to float.
-template <class Op>
-constexpr auto forward(const char* op) {
-  return row<Forward<Op>>(op).name("tiled").takes(Op::kIntegers ? kNumeric : kFloats).reads(kReal).in_place();
+template <class Tag>
+constexpr auto forward(const char* op, Bound bound) {
+  return row<Tag>(op).name("tiled").takes(kFloats).reads(kReal).in_place().within(bound);
 }
-template <class Op>
-constexpr auto backward(const char* op) {
-  return row<Backward<Op>>(op).backward().name("tiled").takes(kFloats).in_place();
+template <class Tag>
+constexpr auto backward(const char* op, Bound bound) {
+  return row<Tag>(op).backward().name("tiled").takes(kFloats).in_place().within(bound);
 }
 
-inline constexpr auto kExact =
-    table(forward<Neg>("neg").exact(), forward<Abs>("abs").exact(), forward<Sign>("sign").exact(),
-          forward<Square>("square").exact(), forward<Relu>("relu").exact(), forward<Floor>("floor").exact(),
-          forward<Ceil>("ceil").exact(), forward<Round>("round").exact(), forward<Trunc>("trunc").exact(),
-          forward<Reciprocal>("reciprocal").exact(), forward<Sqrt>("sqrt").exact());
+// The rows of one op: a function, and its gradient where it has one.
+template <class Op>
+constexpr auto function(const char* op, Bound bound) {
+  return table(forward<Forward<Op>>(op, bound).takes(Op::kIntegers ? kNumeric : kFloats));
+}
+template <class Op>
+constexpr auto function(const char* op, Bound bound, Bound gradient) {
+  return join(function<Op>(op, bound), table(backward<Backward<Op>>(op, gradient)));
+}
 
 // Bounds of the vector math, the larger of f32 and f64, as its headers state them; what is composed of it adds one unit
 // per further rounding, two for a rounding that is scaled up.
-inline constexpr auto kFunctions =
-    table(forward<Rsqrt>("rsqrt").ulp(1.5), forward<Exp>("exp").ulp(1.2), forward<Exp2>("exp2").ulp(1.3),
-          forward<Expm1>("expm1").ulp(1.2), forward<Log>("log").ulp(0.9), forward<Log2>("log2").ulp(0.9),
-          forward<Log10>("log10").ulp(0.8), forward<Log1p>("log1p").ulp(1.4), forward<Sin>("sin").ulp(1),
-          forward<Cos>("cos").ulp(1), forward<Tan>("tan").ulp(1.7), forward<Sinh>("sinh").ulp(1.8),
-          forward<Cosh>("cosh").ulp(1.6), forward<Tanh>("tanh").ulp(1.6), forward<Erf>("erf").ulp(1.5),
-          forward<Erfc>("erfc").ulp(1.8), forward<Sigmoid>("sigmoid").ulp(1.6), forward<Silu>("silu").ulp(6),
-          row<GeluForward>("gelu").name("tiled").takes(kFloats).reads(kReal).in_place().attrs_of<GeluAttrs>().sum(4),
-          row<SoftplusForward>("softplus").name("tiled").takes(kFloats).reads(kReal).in_place().sum(3));
-
-inline constexpr auto kGradients =
-    table(backward<Neg>("neg").exact(), backward<Abs>("abs").exact(), backward<Square>("square").ulp(1),
-          backward<Relu>("relu").exact(), backward<Reciprocal>("reciprocal").ulp(2), backward<Sqrt>("sqrt").exact(),
-          backward<Rsqrt>("rsqrt").ulp(3), backward<Exp>("exp").exact(), backward<Exp2>("exp2").ulp(3),
-          backward<Expm1>("expm1").ulp(2), backward<Log>("log").exact(), backward<Log2>("log2").ulp(3),
-          backward<Log10>("log10").ulp(3), backward<Log1p>("log1p").ulp(2), backward<Sin>("sin").ulp(3),
-          backward<Cos>("cos").ulp(3), backward<Tan>("tan").ulp(3), backward<Sinh>("sinh").ulp(4),
-          backward<Cosh>("cosh").ulp(4), backward<Tanh>("tanh").ulp(4), backward<Erf>("erf").ulp(6),
-          backward<Erfc>("erfc").ulp(6), backward<Sigmoid>("sigmoid").ulp(3), backward<Silu>("silu").sum(6),
-          row<GeluBackward>("gelu").backward().name("tiled").takes(kFloats).in_place().attrs_of<GeluAttrs>().sum(6),
-          row<SoftplusBackward>("softplus").backward().name("tiled").takes(kFloats).in_place().sum(3));
-
-inline constexpr auto kTable = join(kExact, kFunctions, kGradients);
+// clang-format off
+inline constexpr auto kTable = join(
+    function<Neg>("neg", exact(), exact()),
+    function<Abs>("abs", exact(), exact()),
+    function<Sign>("sign", exact()),
+    function<Square>("square", exact(), ulp(1)),
+    function<Relu>("relu", exact(), exact()),
+    function<Floor>("floor", exact()),
+    function<Ceil>("ceil", exact()),
+    function<Round>("round", exact()),
+    function<Trunc>("trunc", exact()),
+    function<Reciprocal>("reciprocal", exact(), ulp(2)),
+    function<Sqrt>("sqrt", exact(), exact()),
+    function<Rsqrt>("rsqrt", ulp(1.5), ulp(3)),
+    function<Exp>("exp", ulp(1.2), exact()),
+    function<Exp2>("exp2", ulp(1.3), ulp(3)),
+    function<Expm1>("expm1", ulp(1.2), ulp(2)),
+    function<Log>("log", ulp(0.9), exact()),
+    function<Log2>("log2", ulp(0.9), ulp(3)),
+    function<Log10>("log10", ulp(0.8), ulp(3)),
+    function<Log1p>("log1p", ulp(1.4), ulp(2)),
+    function<Sin>("sin", ulp(1), ulp(3)),
+    function<Cos>("cos", ulp(1), ulp(3)),
+    function<Tan>("tan", ulp(1.7), ulp(3)),
+    function<Sinh>("sinh", ulp(1.8), ulp(4)),
+    function<Cosh>("cosh", ulp(1.6), ulp(4)),
+    function<Tanh>("tanh", ulp(1.6), ulp(4)),
+    function<Erf>("erf", ulp(1.5), ulp(6)),
+    function<Erfc>("erfc", ulp(1.8), ulp(6)),
+    function<Sigmoid>("sigmoid", ulp(1.6), ulp(3)),
+    function<Silu>("silu", ulp(6), sum(6)),
+    table(forward<Forward<Either<Gelu, GeluTanh>>>("gelu", sum(4)).attrs_of<GeluAttrs>(),
+          backward<Backward<Either<Gelu, GeluTanh>>>("gelu", sum(6)).attrs_of<GeluAttrs>(),
+          forward<ForwardNumbers<Softplus>>("softplus", sum(3)),
+          backward<BackwardNumbers<Softplus>>("softplus", sum(3))));
+// clang-format on
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::unary

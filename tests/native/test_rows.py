@@ -1,0 +1,18 @@
+"""Tables with rows of several backends, compiled on their own: no baracuda build is needed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from test_parallel import FLAGS, NATIVE, ROOT, run
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+def test_rows_of_unbuilt_backends(tmp_path: Path) -> None:
+    core = [ROOT / "csrc" / "core" / name for name in ("registry.cpp", "evaluate.cpp")]
+    program = tmp_path / "rows_test"
+    run("g++", *FLAGS, f"-I{NATIVE / 'rows'}", NATIVE / "rows_test.cpp", *core, "-o", program)
+    assert run(program).strip() == "ok"
