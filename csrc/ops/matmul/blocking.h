@@ -7,7 +7,7 @@
 namespace baracuda::matmul {
 
 // Multiples of every level's kTileRows and kTileCols, so that blocks but the last hold whole panels.
-inline constexpr int64_t kBlockRows = 960, kBlockCols = 960;
+inline constexpr int64_t kBlockRows = 960, kBlockCols = 1920;
 inline constexpr int64_t kBlockDepth = 2048;              // a panel of B of this depth stays in the L2 cache
 inline constexpr int64_t kGroupBytes = int64_t{8} << 20;  // products of a batch are packed together up to this size
 // What the last panel may be wider than the matrix; at least the widest panel of any level.

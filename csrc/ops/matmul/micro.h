@@ -56,37 +56,66 @@ inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(typename P:
 template <class P>
 inline constexpr int kTileCols = kTileVectors * kLanes<P>;
 
-// tile[kTileRows][NV * lanes] (+)= A panel * B panel. `a_row` and `a_step` are the strides of A in units: 1 and
-// kTileRows when packed, the caller's own when `kPacked` is false.
+// Where the operands of a tile lie, in units and sums: rows of A and steps in K, steps of B, rows of the tile. `next`
+// is the A of the tile that is likely to follow, for prefetching.
+struct TileSteps {
+  int64_t a_row, a_step, b_step, tile_row;
+  const void* next;
+};
+inline constexpr int64_t kPrefetchSteps = 8;  // steps between prefetches, which are spread over a block
+inline constexpr int64_t kLine = 64;
+
+// What prefetch `turn` of a block of steps fetches: a line of the tile, and some of the next rows of A that are
+// contiguous in K.
 template <class P, int NV, bool kPacked>
-[[gnu::noinline]] void multiply_tile(const typename P::Unit* a, int64_t a_row, int64_t a_step,
-                                     const typename P::Unit* b, int64_t steps, typename P::Sum* tile, bool add) {
+[[gnu::always_inline]] inline void prefetch_turn(int64_t turn, const typename P::Sum* tile, const TileSteps& at) {
+  constexpr int64_t kTurns = kSumBlock / P::kPerUnit / kPrefetchSteps, kTurnsPerRow = kTurns / kTileRows;
+  constexpr int64_t kRowBytes = kSumBlock / P::kPerUnit * sizeof(typename P::Unit);
+  constexpr int64_t kBytes = kRowBytes / kTurnsPerRow;
+  const int64_t row = turn / kTurnsPerRow, part = turn % kTurnsPerRow;
+  __builtin_prefetch(tile + row * at.tile_row + part * kLanes<P>, 1);
+  if constexpr (!kPacked) {
+    const char* from = static_cast<const char*>(at.next) + row * at.a_row * sizeof(typename P::Unit) + part * kBytes;
+#pragma GCC unroll 8
+    for (int64_t byte = 0; byte < kBytes; byte += kLine) __builtin_prefetch(from + byte);
+  }
+}
+
+// tile[kTileRows][NV * lanes] (+)= A * B. Of `kPacked` operands only tile_row is looked at: their steps are those of
+// panels.
+template <class P, int NV, bool kPacked>
+[[gnu::noinline]] void multiply_tile(const typename P::Unit* a, const typename P::Unit* b, int64_t steps,
+                                     typename P::Sum* tile, const TileSteps& at, bool add) {
   using Sum = typename P::Sum;
   using Unit = typename P::Unit;
   constexpr int kL = kLanes<P>;
   constexpr int64_t kBlock = kSumBlock / P::kPerUnit;
-  if constexpr (kPacked) a_row = 1, a_step = kTileRows;
+  const int64_t a_row = kPacked ? 1 : at.a_row, a_step = kPacked ? kTileRows : at.a_step;
+  const int64_t b_step = kPacked ? NV * kL : at.b_step, tile_row = at.tile_row;
   for (int64_t begin = 0; begin < steps; begin += kBlock) {
     const int64_t count = steps - begin < kBlock ? steps - begin : kBlock;
     Vector<Sum> sums[kTileRows][NV] = {};
-    for (int64_t s = 0; s < count; ++s) {
-      Vector<Unit> bv[NV];
+    for (int64_t s = 0; s < count;) {
+      prefetch_turn<P, NV, kPacked>(s / kPrefetchSteps, tile, at);
+      for (const int64_t stop = s + kPrefetchSteps < count ? s + kPrefetchSteps : count; s < stop; ++s) {
+        Vector<Unit> bv[NV];
 #pragma GCC unroll 4
-      for (int j = 0; j < NV; ++j) bv[j] = *reinterpret_cast<const Vector<Unit>*>(b + j * kL);
+        for (int j = 0; j < NV; ++j) bv[j] = *reinterpret_cast<const Vector<Unit>*>(b + j * kL);
 #pragma GCC unroll 8
-      for (int i = 0; i < kTileRows; ++i) {
+        for (int i = 0; i < kTileRows; ++i) {
 #pragma GCC unroll 4
-        for (int j = 0; j < NV; ++j) sums[i][j] = P::madd(sums[i][j], a[i * a_row], bv[j]);
+          for (int j = 0; j < NV; ++j) sums[i][j] = P::madd(sums[i][j], a[i * a_row], bv[j]);
+        }
+        a += a_step;
+        b += b_step;
       }
-      a += a_step;
-      b += NV * kL;
     }
     const bool onto = add || begin > 0;
 #pragma GCC unroll 8
     for (int i = 0; i < kTileRows; ++i) {
 #pragma GCC unroll 4
       for (int j = 0; j < NV; ++j) {
-        auto* t = reinterpret_cast<Vector<Sum>*>(tile + (i * NV + j) * kL);
+        auto* t = reinterpret_cast<Vector<Sum>*>(tile + i * tile_row + j * kL);
         *t = onto ? *t + sums[i][j] : sums[i][j];
       }
     }

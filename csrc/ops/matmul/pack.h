@@ -2,6 +2,7 @@
 // Any strides; half elements are converted on the way.
 #pragma once
 #include <algorithm>
+#include <type_traits>
 
 #include "core/convert.h"
 #include "ops/matmul/micro.h"
@@ -35,6 +36,30 @@ inline void transpose_4x4(const char* from, int64_t rs, T* to, int64_t width) {
       __builtin_shufflevector(ab_lo, cd_lo, 0, 1, 4, 5), __builtin_shufflevector(ab_lo, cd_lo, 2, 3, 6, 7),
       __builtin_shufflevector(ab_hi, cd_hi, 0, 1, 4, 5), __builtin_shufflevector(ab_hi, cd_hi, 2, 3, 6, 7)};
   for (int s = 0; s < 4; ++s) std::memcpy(to + s * width, &out[s], sizeof(V));
+}
+
+// Units that are stored as they are, `count` of them next to each other at every step, dealt out to panels of kWidth:
+// memory is read in order. The last panel is `last_width` wide.
+template <class T, int kWidth>
+void deal(Strip x, int64_t count, int64_t first, int64_t last, int64_t steps, T* to, int64_t last_width) {
+  constexpr int kSteps = 4;  // enough to fill lines of memory of the narrowest panels
+  const int64_t whole = count / kWidth * kWidth;
+  auto copy = [&](int64_t s, auto n) {
+    const char* from = x.data + s * x.ks;
+    for (int64_t i = 0; i < whole; i += kWidth) {
+      T* out = to + i * steps + s * kWidth;
+      for (int t = 0; t < n; ++t) std::memcpy(out + t * kWidth, from + i * sizeof(T) + t * x.ks, kWidth * sizeof(T));
+    }
+  };
+  int64_t s = first;
+  for (; s + kSteps <= last; s += kSteps) copy(s, std::integral_constant<int, kSteps>{});
+  for (; s < last; ++s) copy(s, std::integral_constant<int, 1>{});
+  if (whole == count) return;
+  for (s = first; s < last; ++s) {
+    T* out = to + whole * steps + s * last_width;
+    std::fill(out, out + last_width, T(0));
+    std::memcpy(out, x.data + s * x.ks + whole * sizeof(T), static_cast<size_t>(count - whole) * sizeof(T));
+  }
 }
 
 // One panel of units that are stored as they are. Rows from `rows` up to `width` become zero.

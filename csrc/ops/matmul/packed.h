@@ -9,15 +9,15 @@
 namespace baracuda::matmul {
 namespace {
 
-inline constexpr int64_t kPackWork = 32 * 1024;          // elements that are worth a thread's while
-inline constexpr int64_t kLeastWork = 64 * 1024;         // the same in multiply-adds
-inline constexpr int64_t kPieceWork = int64_t{1} << 20;  // multiply-adds in a piece of a large product
-inline constexpr int64_t kPieces = 16;                   // pieces wanted of a small one
-inline constexpr int64_t kDirectElements = 8192;         // A up to this size is read where it lies
+inline constexpr int64_t kPackWork = 32 * 1024;   // elements that are worth a thread's while
+inline constexpr int64_t kLeastWork = 64 * 1024;  // the same in multiply-adds
+inline constexpr int64_t kPieces = 12;            // pieces wanted for each thread
+inline constexpr int64_t kPieceRows = 256;        // rows of A that stay in the L2 cache, kSumBlock deep
+inline constexpr int64_t kDirectElements = 8192;  // an operand up to this size is read where it lies
 
 template <class P>
-using TileKernel = void (*)(const typename P::Unit*, int64_t, int64_t, const typename P::Unit*, int64_t,
-                            typename P::Sum*, bool);
+using TileKernel = void (*)(const typename P::Unit*, const typename P::Unit*, int64_t, typename P::Sum*,
+                            const TileSteps&, bool);
 
 template <class P, bool kPacked>
 TileKernel<P> tile_kernel(int64_t cols) {
@@ -39,9 +39,17 @@ class Packed {
       : g_(g),
         blocks_(blocking(g.batch, g.parts, g.m, g.n, g.k, unit_bytes(), sizeof(Sum))),
         workspace_(static_cast<char*>(workspace)) {
-    direct_a_ = P::kPerUnit == 1 && size_of(g.a.element) == sizeof(Unit) && g.m * g.k <= kDirectElements;
+    constexpr int64_t kUnit = sizeof(Unit);
+    // Rows that are contiguous in K are read as fast as panels.
+    direct_a_ = P::kPerUnit == 1 && size_of(g.a.element) == kUnit && (g.a.cs == kUnit || g.m * g.k <= kDirectElements);
+    direct_b_ = P::kPerUnit == 1 && size_of(g.b.element) == kUnit && g.b.cs == kUnit && g.n % kLanes<P> == 0 &&
+                g.n * g.k <= kDirectElements;
+    onto_d_ = g.alpha == 1 && !g.c.data && !g.bias.data && g.k > 0 && g.d.element == kSumElement &&
+              g.d.cs == static_cast<int64_t>(sizeof(Sum));
     shared_b_ = true;
     for (int i = 0; i < g.batch_rank; ++i) shared_b_ &= g.b.batch[i] == 0 || g.batch_shape[i] == 1;
+    // Rows bound what is packed of A and what is kept of sums.
+    block_rows_ = direct_a_ && (onto_d_ || (g.parts == 1 && g.k <= kBlockDepth)) ? g.m : kBlockRows;
   }
 
   void run() {
@@ -49,7 +57,7 @@ class Packed {
       products_ = std::min(blocks_.group, g_.batch - first_);
       Block a, b;
       for (int64_t j = 0; j < g_.n; j += kBlockCols) {
-        for (int64_t i = 0; i < g_.m; i += kBlockRows) {
+        for (int64_t i = 0; i < g_.m; i += block_rows_) {
           for (int64_t part = 0; part < g_.parts; ++part) {
             int64_t s = 0;
             do {
@@ -66,9 +74,16 @@ class Packed {
   }
 
  private:
+  static constexpr Element kSumElement = sizeof(Sum) == 8 ? Element::F64 : Element::F32;
+
   struct Block {
     int64_t at = -1, part = -1, depth = -1;
     bool operator==(const Block&) const = default;
+  };
+  // What is packed or multiplied at once: D's rows from i, columns from j, products from s of each sum.
+  struct Extent {
+    int64_t i, j, s, rows, cols, depth, steps, row_panels, col_panels;
+    int64_t a_first;  // panels of A before this one are read where they lie
   };
 
   static constexpr int64_t unit_bytes() { return static_cast<int64_t>(sizeof(Unit)) / P::kPerUnit; }
@@ -91,79 +106,172 @@ class Packed {
 
   // D's block at (i, j), products [s, s + kBlockDepth) of each sum.
   void block(int64_t i, int64_t j, int64_t s, bool pack_a, bool pack_b) {
-    const int64_t rows = std::min(kBlockRows, g_.m - i), cols = std::min(kBlockCols, g_.n - j);
-    const int64_t depth = std::min(kBlockDepth, g_.k - s), steps = ceil_div(depth, P::kPerUnit);
-    pack_blocks(i, j, s, pack_a, pack_b);
-    // Pieces of work: one panel of B against a run of A's panels.
-    const int64_t row_panels = ceil_div(rows, kRows), col_panels = ceil_div(cols, kCols);
-    const int64_t tile_work = std::max<int64_t>(1, kRows * kCols * depth);
-    int64_t run = std::clamp(kPieceWork / tile_work, int64_t{1}, row_panels);
-    while (products_ * col_panels * ceil_div(row_panels, run) < kPieces && run / 2 * tile_work >= kLeastWork) run /= 2;
-    const int64_t runs = ceil_div(row_panels, run), pieces = products_ * col_panels * runs;
-    const int64_t grain = std::max<int64_t>(1, kLeastWork / (run * tile_work));
-    parallel_for(pieces, grain, [&](int64_t begin, int64_t end) {
+    Extent x{
+        i, j, s, std::min(block_rows_, g_.m - i), std::min(kBlockCols, g_.n - j), std::min(kBlockDepth, g_.k - s), 0,
+        0, 0, 0};
+    x.steps = ceil_div(x.depth, P::kPerUnit);
+    x.row_panels = ceil_div(x.rows, kRows), x.col_panels = ceil_div(x.cols, kCols);
+    x.a_first = direct_a_ ? x.rows / kRows : 0;
+    pack_blocks(x, pack_a, pack_b);
+    // Pieces of work: runs of A's panels against runs of B's.
+    const int64_t tile_work = std::max<int64_t>(1, kRows * kCols * x.depth);
+    int64_t down = std::min(x.row_panels, kPieceRows / kRows), across = x.col_panels;
+    auto pieces = [&] { return products_ * ceil_div(x.row_panels, down) * ceil_div(x.col_panels, across); };
+    // The share of a thread may depend on how many there are: the bits of a tile do not.
+    const int64_t wanted = kPieces * num_threads();
+    while (pieces() < wanted && down * across / 2 * tile_work >= kLeastWork) {
+      int64_t& longer = down * kRows > across * kCols || across == 1 ? down : across;
+      longer = (longer + 1) / 2;
+    }
+    const int64_t row_runs = ceil_div(x.row_panels, down), col_runs = ceil_div(x.col_panels, across);
+    const int64_t grain = std::max<int64_t>(1, kLeastWork / (down * across * tile_work));
+    parallel_for(pieces(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
-        const int64_t at = p % runs * run;
-        tiles(p / runs / col_panels, i, j, s, p / runs % col_panels, at, std::min(at + run, row_panels), steps);
+        const int64_t row = p / col_runs % row_runs * down, col = p % col_runs * across;
+        piece(p / col_runs / row_runs, x, row, std::min(row + down, x.row_panels), col,
+              std::min(col + across, x.col_panels));
       }
     });
   }
 
-  void pack_blocks(int64_t i, int64_t j, int64_t s, bool pack_a, bool pack_b) {
-    const int64_t rows = std::min(kBlockRows, g_.m - i), cols = std::min(kBlockCols, g_.n - j);
-    const int64_t depth = std::min(kBlockDepth, g_.k - s), steps = ceil_div(depth, P::kPerUnit);
-    // Of an A that is read where it lies, only an incomplete last panel is packed.
-    const int64_t a_first = direct_a_ ? rows / kRows : 0, a_count = pack_a ? ceil_div(rows, kRows) - a_first : 0;
-    const int64_t b_count = pack_b ? ceil_div(cols, kCols) : 0;
-    const int64_t b_all = b_count * (shared_b_ ? 1 : products_), all = b_all + a_count * products_;
-    const int64_t grain = std::max<int64_t>(1, kPackWork / (std::max<int64_t>(1, depth) * kRows));
-    parallel_for(all, grain, [&](int64_t begin, int64_t end) {
+  // What packing one operand takes: tasks over all its products, each a panel, or some steps of all panels where
+  // memory runs along the panels.
+  struct Packing {
+    int64_t first, last;  // panels
+    int64_t chunk;        // steps of a task; 0: tasks are panels
+    int64_t products, tasks;
+  };
+  Packing packing(const Extent& x, const Matrix& m, int64_t width_stride, int64_t first, int64_t last, int64_t width,
+                  int64_t products) const {
+    Packing p{first, last, 0, products, last - first};
+    if (last > first && width_stride == size_of(m.element)) {
+      p.chunk = std::clamp(kPackWork / ((last - first) * width) / 16 * 16, int64_t{16}, int64_t{256});
+      p.tasks = ceil_div(x.depth, p.chunk);
+    }
+    return p;
+  }
+
+  void pack_blocks(const Extent& x, bool pack_a, bool pack_b) {
+    const bool some_b = pack_b && !direct_b_;
+    const Packing b = packing(x, g_.b, g_.b.cs, 0, some_b ? x.col_panels : 0, kCols, shared_b_ ? 1 : products_);
+    const Packing a = packing(x, g_.a, g_.a.rs, pack_a ? x.a_first : x.row_panels, x.row_panels, kRows, products_);
+    const int64_t b_all = b.tasks * b.products, all = b_all + a.tasks * a.products;
+    const int64_t depth = std::max<int64_t>(1, x.depth);
+    const int64_t grain = a.chunk > 0 || b.chunk > 0 ? 1 : std::max<int64_t>(1, kPackWork / (depth * kRows));
+    if (all == 0) return;
+    const bool serial =
+        x.depth * ((b.last - b.first) * kCols * b.products + (a.last - a.first) * kRows * a.products) < 2 * kPackWork;
+    parallel_for(all, serial ? all : grain, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         if (p < b_all) {
-          const Gemm one = product_at(p / b_count);
-          const int64_t at = p % b_count * kCols, n = std::min(kCols, cols - at);
-          pack(P{}, {one.b.at(s, j + at), one.b.element, one.b.cs, one.b.rs}, n, depth,
-               b_panels(p / b_count) + at * steps, ceil_div(n, kLanes<P>) * kLanes<P>);
+          const Gemm one = product_at(p / b.tasks);
+          const Strip strip{one.b.at(x.s, x.j), one.b.element, one.b.cs, one.b.rs};
+          pack_task<kCols, kLanes<P>>(strip, x.cols, x, b, p % b.tasks, b_panels(p / b.tasks));
         } else {
-          const int64_t q = p - b_all, at = (a_first + q % a_count) * kRows;
-          const Gemm one = product_at(q / a_count);
-          pack(P{}, {one.a.at(i + at, s), one.a.element, one.a.rs, one.a.cs}, std::min(kRows, rows - at), depth,
-               a_panels(q / a_count) + at * steps, kRows);
+          const Gemm one = product_at((p - b_all) / a.tasks);
+          const Strip strip{one.a.at(x.i, x.s), one.a.element, one.a.rs, one.a.cs};
+          pack_task<kRows, kRows>(strip, x.rows, x, a, (p - b_all) % a.tasks, a_panels((p - b_all) / a.tasks));
         }
       }
     });
   }
 
-  // Tiles of one panel of B with A's panels [begin, end).
-  void tiles(int64_t product, int64_t i, int64_t j, int64_t s, int64_t col_panel, int64_t begin, int64_t end,
-             int64_t steps) const {
+  // One task of packing `count` rows (of A) or columns (of B), kWidth to a panel; `to` is the first packed panel.
+  template <int kWidth, int kMultiple>
+  void pack_task(Strip from, int64_t count, const Extent& x, const Packing& p, int64_t task, Unit* to) const {
+    const int64_t skipped = p.first * kWidth;
+    auto width = [&](int64_t n) { return ceil_div(n, kMultiple) * kMultiple; };
+    from.data += skipped * from.rs;
+    count -= skipped;
+    if (p.chunk == 0) {
+      const int64_t at = task * kWidth, n = std::min<int64_t>(kWidth, count - at);
+      from.data += at * from.rs;
+      return pack(P{}, from, n, x.depth, to + at * x.steps, width(n));
+    }
+    const int64_t begin = task * p.chunk, end = std::min(begin + p.chunk, x.depth);
+    if constexpr (P::kPerUnit == 1) {
+      if (size_of(from.element) == static_cast<int64_t>(sizeof(Unit)))
+        return deal<Unit, kWidth>(from, count, begin, end, x.steps, to, width(count % kWidth));
+    }
+    from.data += begin * from.ks;
+    for (int64_t at = 0; at < count; at += kWidth) {
+      const int64_t n = std::min<int64_t>(kWidth, count - at);
+      Strip panel = from;
+      panel.data += at * from.rs;
+      pack(P{}, panel, n, end - begin, to + at * x.steps + begin / P::kPerUnit * width(n), width(n));
+    }
+  }
+
+  // Tiles of A's panels [row, row_end) with B's panels [col, col_end).
+  void piece(int64_t product, const Extent& x, int64_t row, int64_t row_end, int64_t col, int64_t col_end) const {
     const Gemm one = product_at(product);
-    const int64_t rows = std::min(kBlockRows, g_.m - i), cols = std::min(kBlockCols, g_.n - j);
-    const int64_t col = col_panel * kCols, n = std::min(kCols, cols - col);
-    const int64_t width = ceil_div(n, kLanes<P>) * kLanes<P>;
-    const Unit* b = b_panels(product) + col * steps;
-    const bool first = s == 0 && part_ == 0, last = s + kBlockDepth >= g_.k && part_ + 1 == g_.parts;
-    alignas(64) Sum local[kRows * kCols];
-    for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t row = panel * kRows, m = std::min(kRows, rows - row);
-      Sum* tile = first && last ? local : sums(product) + (col_panel * ceil_div(rows, kRows) + panel) * kRows * kCols;
-      if (g_.k == 0) {
-        std::fill(local, local + kRows * kCols, Sum(0));
-      } else if (direct_a_ && m == kRows) {
-        const int64_t unit = sizeof(Unit);
-        tile_kernel<P, false>(n)(reinterpret_cast<const Unit*>(one.a.at(i + row, s)), one.a.rs / unit, one.a.cs / unit,
-                                 b, steps, tile, !first);
-      } else {
-        tile_kernel<P, true>(n)(a_panels(product) + row * steps, 1, kRows, b, steps, tile, !first);
+    // Sums that grow in D itself leave time for other tiles: the blocks of A and B that are in use stay in the caches.
+    const int64_t sweep = onto_d_ ? kSumBlock / P::kPerUnit : std::max<int64_t>(1, x.steps);
+    for (int64_t step = 0; step < std::max<int64_t>(1, x.steps); step += sweep) {
+      for (int64_t j = col; j < col_end; ++j) {
+        for (int64_t i = row; i < row_end; ++i) tile(one, product, x, i, j, step, std::min(sweep, x.steps - step));
       }
-      if (last) finish(one, i + row, j + col, m, n, tile, width);
+    }
+  }
+
+  // The tile of A's panel `row` and B's panel `col`: steps [step, step + steps) of the block.
+  void tile(const Gemm& one, int64_t product, const Extent& x, int64_t row, int64_t col, int64_t step,
+            int64_t steps) const {
+    constexpr int64_t kUnit = sizeof(Unit);
+    const int64_t i = row * kRows, j = col * kCols;
+    const int64_t m = std::min(kRows, x.rows - i), n = std::min(kCols, x.cols - j);
+    const int64_t width = ceil_div(n, kLanes<P>) * kLanes<P>;
+    const bool first = x.s + step == 0 && part_ == 0;
+    const bool last = x.s + kBlockDepth >= g_.k && part_ + 1 == g_.parts;
+    const bool direct_a = direct_a_ && m == kRows;
+    alignas(64) Sum local[kRows * kCols];
+    Sum* to = local;
+    TileSteps at{1, kRows, width, width, nullptr};
+    const Unit* a = a_panels(product) + (row - x.a_first) * kRows * x.steps + step * kRows;
+    const Unit* b = b_panels(product) + j * x.steps + step * width;
+    if (direct_a) {
+      a = reinterpret_cast<const Unit*>(one.a.at(x.i + i, x.s + step));
+      at.a_row = one.a.rs / kUnit, at.a_step = one.a.cs / kUnit;
+      at.next = a + kRows * at.a_row;
+    }
+    if (direct_b_) {
+      b = reinterpret_cast<const Unit*>(one.b.at(x.s + step, x.j + j));
+      at.b_step = one.b.rs / kUnit;
+    }
+    const bool whole = onto_d_ && m == kRows && n == width;
+    if (whole) {
+      to = reinterpret_cast<Sum*>(one.d.at(x.i + i, x.j + j));
+      at.tile_row = one.d.rs / static_cast<int64_t>(sizeof(Sum));
+    } else if (!onto_d_ && !(first && last)) {
+      to = sums(product) + (col * x.row_panels + row) * kRows * kCols;
+    }
+    if (g_.k == 0) {
+      std::fill(local, local + kRows * kCols, Sum(0));
+    } else {
+      const auto kernel = direct_a || direct_b_ ? tile_kernel<P, false>(n) : tile_kernel<P, true>(n);
+      kernel(a, b, steps, to, at, !first && to != local);
+    }
+    if (onto_d_ && !whole) {
+      add_tile(one, x.i + i, x.j + j, m, n, local, width, !first);
+    } else if (!onto_d_ && last) {
+      finish(one, x.i + i, x.j + j, m, n, to, width);
+    }
+  }
+
+  // D's part of an incomplete tile, whose block of sums is `from`.
+  static void add_tile(const Gemm& one, int64_t i, int64_t j, int64_t m, int64_t n, const Sum* from, int64_t width,
+                       bool add) {
+    for (int64_t r = 0; r < m; ++r, from += width) {
+      Sum* to = reinterpret_cast<Sum*>(one.d.at(i + r, j));
+      for (int64_t c = 0; c < n; ++c) to[c] = add ? to[c] + from[c] : from[c];
     }
   }
 
   const Gemm& g_;
   const Blocking blocks_;
   char* const workspace_;
-  bool direct_a_, shared_b_;
+  bool direct_a_, direct_b_, onto_d_, shared_b_;
+  int64_t block_rows_;
   int64_t first_ = 0, products_ = 0, part_ = 0;
 };
 
