@@ -77,6 +77,21 @@ def erfc_scaled(k: mpf) -> Fn:
     return fn
 
 
+def normal_tail(k: mpf) -> Fn:
+    """Phi(-t) exp(t^2 / 2) (t + k) in q = t / (t + k)."""
+
+    def fn(q: mpf) -> mpf:
+        t = k * q / (1 - q)
+        return mp.ncdf(-t) * mp.exp(t * t / 2) * (t + k)
+
+    return fn
+
+
+def normal_weight(k: mpf) -> Fn:
+    """Relative to the tail, with the units that the rounding of t^2 takes anyway."""
+    return lambda q: 1 / (normal_tail(k)(q) * (1 + (k * q / (1 - q)) ** 2 / 2))
+
+
 LN2 = mp.log(2)
 TINY = mpf(2) ** -40
 ROOT = mp.sqrt(2)
@@ -131,6 +146,7 @@ FITS: dict[str, tuple[Fn, Fn, mpf, mpf, int, int]] = {
     ),
     "erfc_f32": (erfc_scaled(mpf(3)), lambda q: 1 / erfc_scaled(mpf(3))(q), mpf(-1), mpf("0.542"), 10, 0),
     "erfc_f64": (erfc_scaled(mpf(4)), lambda q: 1 / erfc_scaled(mpf(4))(q), mpf(-1), mpf("0.7452"), 0, 23),
+    "normal_tail": (normal_tail(mpf("3.4")), normal_weight(mpf("3.4")), mpf(0), mpf("14.5") / mpf("17.9"), 7, 0),
     "log_erfc": (
         lambda x: mp.log(mp.erfc(x)) / x,
         lambda x: mp.erfc(x) * x / mp.erf(x),

@@ -27,12 +27,13 @@ inline float float_of(uint32_t u) {
 
 inline float bf16_to_float(uint16_t h) { return float_of(static_cast<uint32_t>(h) << 16); }
 
-inline uint16_t float_to_bf16(float x) {
+// The bf16 in the upper half of a word; what is below it is not cleared.
+inline uint32_t rounded_to_bf16(float x) {
   uint32_t u = bits_of(x);
-  uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-  uint32_t quiet = (u >> 16) | 0x40u;  // rounding a NaN's payload could carry it into the sign
-  return static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+  // Rounding a NaN's payload could carry it into the sign.
+  return (u & 0x7fffffffu) > 0x7f800000u ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u);
 }
+inline uint16_t float_to_bf16(float x) { return static_cast<uint16_t>(rounded_to_bf16(x) >> 16); }
 
 inline float f16_to_float(uint16_t h) {
   uint32_t magnitude = static_cast<uint32_t>(h & 0x7fffu) << 13;

@@ -303,17 +303,25 @@ void run_job(Job<C>& job, const IterationSpace& space, std::span<const Operand> 
   });
 }
 
+// A job whose operands all hold C and are moved bit for bit.
+template <class C>
+void run_native(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                TileLoop<C> loop, const void* params) {
+  Job<C> job;
+  job.n_outputs = static_cast<int>(outputs.size());
+  job.loop = loop;
+  job.plan.turns = !loop;
+  job.params = params;
+  bool native[kMaxOperands];
+  std::fill_n(native, kMaxOperands, true);
+  std::fill_n(job.load, kMaxOperands, &load_native<C>);
+  std::fill_n(job.store, kMaxOperands, &store_native<C>);
+  run_job(job, space, inputs, outputs, native);
+}
+
 template <class C>
 void copy_as(const IterationSpace& space, const Operand& from, const Operand& to) {
-  Job<C> job;
-  job.n_outputs = 1;
-  job.loop = nullptr;
-  job.plan.turns = true;
-  job.params = nullptr;
-  const bool native[2] = {true, true};
-  job.load[1] = &load_native<C>;
-  job.store[0] = &store_native<C>;
-  run_job(job, space, {&from, 1}, {&to, 1}, native);
+  run_native<C>(space, {&from, 1}, {&to, 1}, nullptr, nullptr);
 }
 
 }  // namespace
@@ -347,6 +355,11 @@ template void run_tiles<int64_t>(const IterationSpace&, std::span<const Operand>
                                  TileLoop<int64_t>, const void*);
 template void run_tiles<uint64_t>(const IterationSpace&, std::span<const Operand>, std::span<const Operand>,
                                   TileLoop<uint64_t>, const void*);
+
+void run_half_tiles(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                    TileLoop<uint16_t> loop, const void* params) {
+  tile::run_native<uint16_t>(space, inputs, outputs, loop, params);
+}
 
 void copy_tiles(const IterationSpace& space, const Operand& from, const Operand& to) {
   switch (size_of(to.element)) {

@@ -63,6 +63,11 @@ template <class C>
 void run_tiles(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
                TileLoop<C> loop, const void* params);
 
+// The same for a loop over stored halves, which converts them itself; every operand has one half element, whose bits
+// are moved as they are.
+void run_half_tiles(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                    TileLoop<uint16_t> loop, const void* params);
+
 // Copies bit for bit between operands whose elements have one size (1, 2, 4, 8 or 16 bytes), whatever they are.
 void copy_tiles(const IterationSpace& space, const Operand& from, const Operand& to);
 

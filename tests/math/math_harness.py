@@ -8,6 +8,7 @@ import hashlib
 import platform
 import re
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -44,13 +45,28 @@ def levels() -> list[str]:
     return found + [f"{level}-f32only" for level in found if f"{level}-f32only" in ARCH]
 
 
-def promised() -> dict[str, dict[str, float]]:
-    """The bounds that the headers state: function -> element -> ulp."""
-    found: dict[str, dict[str, float]] = {}
-    pattern = re.compile(r"// ulp: ([\d.]+) \(f32\) ([\d.]+) \(f64\)\nBCU_FN float (\w+)\(")
+@dataclass(frozen=True)
+class Bound:
+    """ulp + square x^2: what a header promises."""
+
+    ulp: float
+    square: float = 0.0
+
+    def at(self, x: float) -> float:
+        return self.ulp + self.square * x * x
+
+
+def promised() -> dict[str, dict[str, Bound]]:
+    """The bounds that the headers state: function -> element -> ulp, or (a, b) for a + b x^2 ulp."""
+    found: dict[str, dict[str, Bound]] = {}
+    bound = r"([\d.]+)(?: \+ ([\d.]+) x\^2)?"
+    pattern = re.compile(rf"// ulp: {bound} \(f32\) {bound} \(f64\)\nBCU_FN float (\w+)\(")
     for header in sorted((INCLUDE / "baracuda" / "math").glob("*.h")):
-        for f32, f64, name in pattern.findall(header.read_text()):
-            found[name] = {"f32": float(f32), "f64": float(f64)}
+        for f32, f32_square, f64, f64_square, name in pattern.findall(header.read_text()):
+            found[name] = {
+                "f32": Bound(float(f32), float(f32_square or 0)),
+                "f64": Bound(float(f64), float(f64_square or 0)),
+            }
     return found
 
 
@@ -117,6 +133,19 @@ class Reference:
             _pointer(y), _pointer(want), ctypes.c_long(y.size), ctypes.byref(where)
         )
         return float(error), where.value
+
+    def worst_excess(
+        self, element: str, y: np.ndarray, want: np.ndarray, bound: Bound, x: np.ndarray
+    ) -> tuple[float, int]:
+        """The largest share of a bound that grows with x^2 (1e30: wrong NaN or infinity) and where it is."""
+        mantissa, least = (23, -126) if element == "f32" else (52, -1022)
+        with np.errstate(all="ignore"):
+            exponent = np.maximum(np.frexp(want)[1] - 1, least)
+            error = np.ldexp(np.abs(y - want), mantissa - exponent)
+            share = error / (bound.ulp + bound.square * np.square(np.clip(x, -1e9, 1e9, dtype=np.float64)))
+        share = np.where((y == want) | (np.isnan(y) & np.isnan(want)), 0, np.where(np.isnan(share), 1e30, share))
+        at = int(np.argmax(share))
+        return float(share[at]), at
 
 
 # Where the implementations change method, overflow or underflow; each is tried with its neighbours.
@@ -187,7 +216,8 @@ MPMATH = {
     "exp": mp.exp, "exp2": lambda x: mp.power(2, x), "expm1": mp.expm1, "log": mp.log, "log2": lambda x: mp.log(x, 2),
     "log10": mp.log10, "log1p": mp.log1p, "sin": mp.sin, "cos": mp.cos, "tan": mp.tan, "sinh": mp.sinh, "cosh": mp.cosh,
     "tanh": mp.tanh, "asin": mp.asin, "acos": mp.acos, "atan": mp.atan, "erf": mp.erf, "erfc": mp.erfc,
-    "sigmoid": _sigmoid, "silu": lambda x: x * _sigmoid(x), "rsqrt": lambda x: 1 / mp.sqrt(x), "pow": mp.power,
+    "sigmoid": _sigmoid, "fast_sigmoid": _sigmoid, "silu": lambda x: x * _sigmoid(x), "gelu": lambda x: x * mp.ncdf(x),
+    "rsqrt": lambda x: 1 / mp.sqrt(x), "pow": mp.power,
 }  # fmt: skip
 
 

@@ -41,6 +41,8 @@ UNARY(erf)
 UNARY(erfc)
 UNARY(sigmoid)
 UNARY(silu)
+UNARY(fast_sigmoid)
+UNARY(gelu)
 UNARY(rsqrt)
 BINARY(pow)
 #endif

@@ -13,6 +13,11 @@ static T silu(T v) {
 }
 
 template <class T>
+static T gelu(T v) {
+  return v / 2 * std::erfc(-v / std::sqrt(T(2)));
+}
+
+template <class T>
 static T rsqrt(T v) {
   return 1 / std::sqrt(v);
 }
@@ -43,6 +48,8 @@ UNARY(erf, std::erf)
 UNARY(erfc, std::erfc)
 UNARY(sigmoid, sigmoid)
 UNARY(silu, silu)
+UNARY(fast_sigmoid, sigmoid)
+UNARY(gelu, gelu)
 UNARY(rsqrt, rsqrt)
 
 extern "C" void pow_f64(const double* a, const double* b, double* y, long n) {

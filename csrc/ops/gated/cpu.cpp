@@ -1,31 +1,28 @@
-// Gated activations on the CPU: 1-D loops fed by the tile driver; the two halves are two views of the same tensor.
+// Gated activations on the CPU: loops of one element fed by the tile driver; the two halves are two views of the same
+// tensor.
 #include "backends/cpu/family.h"
-#include "core/tile.h"
+#include "core/loops.h"
 #include "ops/gated/skus.h"
 
 namespace baracuda::gated {
 namespace {
 
-template <class Gate, class C>
-void forward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
-  const C *a = in[0], *b = in[1];
-  C* y = out[0];
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = a[i] * Gate::g(b[i]);
-}
-
-template <class Gate, class C>
-void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
-  const C *dy = in[0], *a = in[1], *b = in[2];
-  C *da = out[0], *db = out[1];
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    Slope<C> gate = Gate::slope(b[i]);
-    C d = dy[i], to_gate = d * a[i] * gate.slope;
-    da[i] = d * gate.value;
-    db[i] = to_gate;
+template <class Gate>
+struct Product {
+  template <class C>
+  BCU_FN Values<C, 1> f(C a, C b) {
+    return {a * Gate::g(b)};
   }
-}
+};
+
+template <class Gate>
+struct Gradients {
+  template <class C>
+  BCU_FN Values<C, 2> f(C dy, C a, C b) {
+    Slope<C> gate = Gate::slope(b);
+    return {dy * gate.value, dy * a * gate.slope};
+  }
+};
 
 struct Halves {
   TensorView value, gate;
@@ -42,17 +39,17 @@ Halves halves(const TensorView& joined, const TensorView& value, const TensorVie
   return attrs.gate_first ? Halves{second, first} : Halves{first, second};
 }
 
-template <class Gate, class C>
+template <class Gate>
 void forward(const Launch& launch) {
   auto [value, gate] = halves(launch[0], launch[1], launch[2], attributes<GatedAttrs>(launch));
   const TensorView& y = launch[3];
   IterationSpace space = space_of(y);
   const Operand in[] = {operand(value, space), operand(gate, space)};
   const Operand out[] = {operand(y, space)};
-  run_tiles<C>(space, in, out, &forward_loop<Gate, C>, nullptr);
+  run_elements<Product<Gate>>(launch.element, space, in, out);
 }
 
-template <class Gate, class C>
+template <class Gate>
 void backward(const Launch& launch) {
   GatedAttrs attrs = attributes<GatedAttrs>(launch);
   const TensorView& dy = launch[0];
@@ -61,7 +58,7 @@ void backward(const Launch& launch) {
   IterationSpace space = space_of(dy);
   const Operand in[] = {operand(dy, space), operand(value, space), operand(gate, space)};
   const Operand out[] = {operand(dvalue, space), operand(dgate, space)};
-  run_tiles<C>(space, in, out, &backward_loop<Gate, C>, nullptr);
+  run_elements<Gradients<Gate>>(launch.element, space, in, out);
 }
 
 }  // namespace
@@ -72,7 +69,7 @@ namespace baracuda {
 template <class Gate>
 struct CpuKernel<gated::Forward<Gate>> {
   static Status run(const Launch& launch) {
-    launch.element == Element::F64 ? gated::forward<Gate, double>(launch) : gated::forward<Gate, float>(launch);
+    gated::forward<Gate>(launch);
     return Status::Ok;
   }
 };
@@ -80,7 +77,7 @@ struct CpuKernel<gated::Forward<Gate>> {
 template <class Gate>
 struct CpuKernel<gated::Backward<Gate>> {
   static Status run(const Launch& launch) {
-    launch.element == Element::F64 ? gated::backward<Gate, double>(launch) : gated::backward<Gate, float>(launch);
+    gated::backward<Gate>(launch);
     return Status::Ok;
   }
 };

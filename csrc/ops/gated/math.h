@@ -5,21 +5,17 @@
 
 namespace baracuda::gated {
 
-// g(b) and g'(b).
-template <class T>
-struct Slope {
-  T value, slope;
-};
+// slope: g(b) and g'(b).
+using math::Slope;
 
 struct Glu {  // sigmoid(b)
   template <class T>
   BCU_FN T g(T b) {
-    return math::sigmoid(b);
+    return math::fast_sigmoid(b);
   }
   template <class T>
   BCU_FN Slope<T> slope(T b) {
-    T s = math::sigmoid(b);
-    return {s, s * math::sigmoid(-b)};
+    return math::fast_sigmoid_slope(b);
   }
 };
 
@@ -41,24 +37,18 @@ struct SwiGlu {  // b * sigmoid(b)
   }
   template <class T>
   BCU_FN Slope<T> slope(T b) {
-    auto both = math::silu_slope(b);
-    return {both.value, both.slope};
+    return math::silu_slope(b);
   }
 };
 
-struct GeGlu {  // b * Phi(b), Phi by erfc so that the tail does not cancel
-  template <class T>
-  BCU_FN T cdf(T b) {
-    return T(0.5) * math::erfc(b * T(-0.70710678118654752440));
-  }
+struct GeGlu {  // b * Phi(b), whose tail does not cancel
   template <class T>
   BCU_FN T g(T b) {
-    return b * cdf(b);
+    return math::gelu(b);
   }
   template <class T>
   BCU_FN Slope<T> slope(T b) {
-    T phi = cdf(b);
-    return {b * phi, phi + b * T(0.39894228040143267794) * math::exp(T(-0.5) * b * b)};
+    return math::gelu_slope(b);
   }
 };
 

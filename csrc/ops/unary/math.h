@@ -348,37 +348,31 @@ BCU_FN T within_64(T x) {
   return math::at_least(math::at_most(x, T(64)), T(-64));
 }
 
-struct Gelu : FloatOp {  // x Phi(x), Phi by erfc so that the tail does not cancel
-  template <class T>
-  BCU_FN T cdf(T x) {
-    return T(0.5) * math::erfc(x * T(-0.70710678118654752440));
-  }
+struct Gelu : FloatOp {  // x Phi(x), whose tail does not cancel
   template <class T>
   BCU_FN T f(T x) {
-    return x * cdf(x);
+    return math::gelu(x);
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
-    x = within_64(x);
-    return dy * (cdf(x) + x * T(0.39894228040143267794) * math::exp(T(-0.5) * x * x));
+    return dy * math::gelu_slope(within_64(x)).slope;
   }
 };
 
 struct GeluTanh : FloatOp {  // x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3): the same as 0.5 x (1 + tanh(u))
   template <class T>
   BCU_FN T f(T x) {
-    return x * math::sigmoid(twice_u(x));
+    return math::sigmoid_product(x, twice_u(x));
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
     x = within_64(x);
-    T z = twice_u(x), s = math::sigmoid(z);
-    T slope = T(1.59576912160573071176) * (T(1) + T(0.134145) * x * x);
-    return dy * (s + x * s * math::sigmoid(-z) * slope);
+    math::Slope<T> s = math::fast_sigmoid_slope(twice_u(x));
+    return dy * (s.value + x * s.slope * (T(1.59576912160573071176) + T(0.21406444881780073) * x * x));
   }
   template <class T>
   BCU_FN T twice_u(T x) {
-    return T(1.59576912160573071176) * x * (T(1) + T(0.044715) * x * x);
+    return x * (T(1.59576912160573071176) + T(0.07135481627260024877) * x * x);
   }
 };
 

@@ -73,7 +73,7 @@ inline constexpr auto kTable = join(
     function<Erf>("erf", ulp(1.5), ulp(6)),
     function<Erfc>("erfc", ulp(1.8), ulp(6)),
     function<Sigmoid>("sigmoid", ulp(1.6), ulp(3)),
-    function<Silu>("silu", ulp(6), sum(6)),
+    function<Silu>("silu", ulp(4), sum(6)),
     table(forward<Forward<Either<Gelu, GeluTanh>>>("gelu", sum(4)).attrs_of<GeluAttrs>(),
           backward<Backward<Either<Gelu, GeluTanh>>>("gelu", sum(6)).attrs_of<GeluAttrs>(),
           forward<ForwardNumbers<Softplus>>("softplus", sum(3)),

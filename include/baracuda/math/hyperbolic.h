@@ -1,15 +1,9 @@
-// tanh, sigmoid, silu, sinh, cosh.
+// tanh, sigmoid, sinh, cosh.
 // Method: e^|x| by the exponential's parts; odd polynomials where the difference would cancel.
 #pragma once
 #include "baracuda/math/exp.h"
 
 namespace baracuda::math {
-
-// silu(x) and its derivative.
-template <class T>
-struct SiluSlope {
-  T value, slope;
-};
 
 namespace detail {
 
@@ -55,33 +49,6 @@ BCU_FN T sigmoid_impl(T x, T low) {
   return y + lost * (x < T(0) ? T(1) - y : y);
 }
 
-// exp(-|x| / 2); its square underflows before the clamp is seen.
-BCU_FN float exp_half_negative(float x) { return exp_normal(at_least(-0.5f * fabs(x), -87.0f)); }
-#if BCU_HAS_F64
-BCU_FN double exp_half_negative(double x) { return exp_normal(at_least(-0.5 * fabs(x), -708.0)); }
-#endif
-
-// x sigmoid(x) from h = exp(-|x| / 2) and q = 1 / (1 + h h): below zero (x h) h q, which underflows only once. x - x
-// makes -inf a NaN, as -inf * 0 is.
-template <class T>
-BCU_FN T silu_of(T x, T h, T q) {
-  return x < T(0) ? (at_least(x, T(-1000)) * h) * h * (q + (x - x)) : x * q;
-}
-
-template <class T>
-BCU_FN T silu_impl(T x) {
-  T h = exp_half_negative(x);
-  return silu_of(x, h, T(1) / (T(1) + h * h));
-}
-
-// With e = exp(-|x|): sigmoid(|x|) = 1 / (1 + e), sigmoid(-|x|) = e / (1 + e); silu' = s (1 + x (1 - s)).
-template <class T>
-BCU_FN SiluSlope<T> silu_slope_impl(T x) {
-  T h = exp_half_negative(x), e = h * h, q = T(1) / (T(1) + e);
-  T s = x < T(0) ? e * q : q, rest = x < T(0) ? q : e * q;
-  return {silu_of(x, h, q), s + s * (x * rest)};
-}
-
 // e^|x| / 2, finite as long as cosh is.
 template <class T>
 BCU_FN T half_exp(T a, T high) {
@@ -109,11 +76,6 @@ BCU_FN T cosh_impl(T x, T high) {
 BCU_FN float tanh(float x) { return detail::tanh_impl(x, 10.0f); }
 // ulp: 1.5 (f32) 1.6 (f64)
 BCU_FN float sigmoid(float x) { return detail::sigmoid_impl(x, -105.0f); }
-// Squares an exponential, which doubles its error: one exponential instead of the two that 2 ulp would take.
-// ulp: 4.8 (f32) 4.8 (f64)
-BCU_FN float silu(float x) { return detail::silu_impl(x); }
-// |error of the slope| <= 6 eps (sigmoid(x) + |x| sigmoid(x) sigmoid(-x)).
-BCU_FN SiluSlope<float> silu_slope(float x) { return detail::silu_slope_impl(x); }
 // ulp: 1.7 (f32) 1.8 (f64)
 BCU_FN float sinh(float x) { return detail::sinh_impl(x, 90.0f); }
 // ulp: 1.5 (f32) 1.6 (f64)
@@ -121,8 +83,6 @@ BCU_FN float cosh(float x) { return detail::cosh_impl(x, 90.0f); }
 #if BCU_HAS_F64
 BCU_FN double tanh(double x) { return detail::tanh_impl(x, 20.0); }
 BCU_FN double sigmoid(double x) { return detail::sigmoid_impl(x, -746.0); }
-BCU_FN double silu(double x) { return detail::silu_impl(x); }
-BCU_FN SiluSlope<double> silu_slope(double x) { return detail::silu_slope_impl(x); }
 BCU_FN double sinh(double x) { return detail::sinh_impl(x, 711.0); }
 BCU_FN double cosh(double x) { return detail::cosh_impl(x, 711.0); }
 #endif
