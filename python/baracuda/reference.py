@@ -21,6 +21,7 @@ and, where the op has a gradient:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from baracuda import _index
 from baracuda.elements import Element
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
     from baracuda.plan import PrecisionGuarantee
     from baracuda.spec import Descriptor
@@ -75,6 +76,21 @@ class Expected:
 def reference_module(op: str) -> ModuleType:
     """The reference module of an op's family."""
     return import_module(_index.OPS[op] + "_ref")
+
+
+def evaluate(formula: str, **names: Any) -> Array:
+    """The value of a formula such as "1 / (1 + x)" that a spec carries.
+
+    Args:
+        formula: A Python expression of `names` and of what NumPy calls its functions.
+        **names: Arrays, and functions besides NumPy's.
+    """
+    return np.asarray(eval(_compiled(formula), {"__builtins__": {}, **vars(np), **names}))
+
+
+@cache
+def _compiled(formula: str) -> CodeType:
+    return compile(formula, f"<{formula}>", "eval")
 
 
 def round_to(values: Array, element: Element) -> Array:

@@ -5,49 +5,91 @@ NaN stays NaN (sign, which gives 0, is the exception), half types compute in f32
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Function, NotDifferentiable, Op, Recipe, function
+from baracuda.plan import rows
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 
-# kind: (what is saved for the gradient, formula)
-_KINDS = {
-    "neg": ("x", "y = -x; integers wrap"),
-    "abs": ("x", "y = |x|; integers wrap"),
-    "sign": ("", "y = (x > 0) - (x < 0); 0 for NaN"),
-    "square": ("x", "y = x * x; integers wrap"),
-    "relu": ("y", "y = max(x, 0); NaN is kept"),
-    "floor": ("", "the largest integer <= x"),
-    "ceil": ("", "the smallest integer >= x"),
-    "round": ("", "the nearest integer, ties to even"),
-    "trunc": ("", "x without its fraction"),
-    "reciprocal": ("y", "y = 1 / x"),
-    "sqrt": ("y", "y = sqrt(x)"),
-    "rsqrt": ("y", "y = 1 / sqrt(x)"),
-    "exp": ("y", "y = e^x"),
-    "exp2": ("y", "y = 2^x"),
-    "expm1": ("y", "y = e^x - 1, right for small x"),
-    "log": ("x", "y = ln(x)"),
-    "log2": ("x", "y = log2(x)"),
-    "log10": ("x", "y = log10(x)"),
-    "log1p": ("x", "y = ln(1 + x), right for small x"),
-    "sin": ("x", "y = sin(x)"),
-    "cos": ("x", "y = cos(x)"),
-    "tan": ("y", "y = tan(x)"),
-    "sinh": ("x", "y = sinh(x)"),
-    "cosh": ("x", "y = cosh(x)"),
-    "tanh": ("y", "y = tanh(x)"),
-    "erf": ("x", "y = erf(x)"),
-    "erfc": ("x", "y = 1 - erf(x), right for large x"),
-    "sigmoid": ("y", "y = 1 / (1 + e^-x)"),
-    "silu": ("x", "y = x / (1 + e^-x)"),
-}
-SAVES = {kind: saved for kind, (saved, _) in _KINDS.items() if saved}
-INTEGER_KINDS = ("neg", "abs", "sign", "square", "relu", "floor", "ceil", "round", "trunc")
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One function: what people, the gradient and the reference need to know of it; its kernel is in csrc/ops/unary/math.h.
+
+    Attributes:
+        text: One line with the formula.
+        value: f(x), as the reference evaluates it: see baracuda.reference.evaluate.
+        slope: f'(x), in terms of y where the kernel's gradient uses y, else of x; empty where it is zero everywhere.
+        smooth: A range of x on which the slope can be compared with differences.
+        terms: sum |terms| of the slope, where its bound is of kind "sum".
+        answers: The result is bool.
+        activation: The function takes `inplace`, as in torch.nn.functional.
+    """
+
+    text: str
+    value: str
+    slope: str = ""
+    smooth: tuple[float, float] = (-3.0, 3.0)
+    terms: str = ""
+    answers: bool = False
+    activation: bool = False
+
+    @property
+    def saves(self) -> str:
+        """The tensor that the gradient is computed from; empty where there is none."""
+        return "" if not self.slope else "y" if re.search(r"\by\b", self.slope) else "x"
+
+
+KINDS = {
+    "neg": Kind("y = -x; integers wrap", "-x", "-1"),
+    "abs": Kind("y = |x|; integers wrap", "abs(x)", "where(isnan(x), 0, sign(x))", (0.2, 3)),
+    "sign": Kind("y = (x > 0) - (x < 0); 0 for NaN", "where(isnan(x), 0, sign(x))"),
+    "square": Kind("y = x * x; integers wrap", "x * x", "2 * x"),
+    "relu": Kind(
+        "y = max(x, 0); NaN is kept", "where(x <= 0, 0, x)", "where(y <= 0, 0, 1)", (0.2, 3), activation=True
+    ),
+    "floor": Kind("the largest integer <= x", "floor(x)"),
+    "ceil": Kind("the smallest integer >= x", "ceil(x)"),
+    "round": Kind("the nearest integer, ties to even", "rint(x)"),
+    "trunc": Kind("x without its fraction", "trunc(x)"),
+    "reciprocal": Kind("y = 1 / x", "1 / x", "-y * y", (0.4, 3)),
+    "sqrt": Kind("y = sqrt(x)", "sqrt(x)", "1 / (2 * y)", (0.3, 3)),
+    "rsqrt": Kind("y = 1 / sqrt(x)", "1 / sqrt(x)", "-(y ** 3) / 2", (0.4, 3)),
+    "exp": Kind("y = e^x", "exp(x)", "y"),
+    "exp2": Kind("y = 2^x", "exp2(x)", "y * ln2"),
+    "expm1": Kind("y = e^x - 1, right for small x", "expm1(x)", "y + 1"),
+    "log": Kind("y = ln(x)", "log(x)", "1 / x", (0.3, 4)),
+    "log2": Kind("y = log2(x)", "log2(x)", "1 / (x * ln2)", (0.3, 4)),
+    "log10": Kind("y = log10(x)", "log10(x)", "1 / (x * ln10)", (0.3, 4)),
+    "log1p": Kind("y = ln(1 + x), right for small x", "log1p(x)", "1 / (1 + x)", (-0.6, 4)),
+    "sin": Kind("y = sin(x)", "sin(x)", "cos(x)"),
+    "cos": Kind("y = cos(x)", "cos(x)", "-sin(x)"),
+    "tan": Kind("y = tan(x)", "tan(x)", "1 + y * y", (-1.1, 1.1)),
+    "sinh": Kind("y = sinh(x)", "sinh(x)", "overflowing(cosh(x))"),
+    "cosh": Kind("y = cosh(x)", "cosh(x)", "overflowing(sinh(x))"),
+    "tanh": Kind("y = tanh(x)", "tanh(x)", "(1 - y) * (1 + y)"),
+    "erf": Kind("y = erf(x)", "erf(x)", "2 / sqrt(pi) * exp(-x * x)"),
+    "erfc": Kind("y = 1 - erf(x), right for large x", "erfc(x)", "-2 / sqrt(pi) * exp(-x * x)"),
+    "sigmoid": Kind("y = 1 / (1 + e^-x)", "sigmoid(x)", "y * (1 - y)"),
+    "silu": Kind(
+        "y = x / (1 + e^-x)", "x * sigmoid(x)", "sigmoid(x) + x * sigmoid(x) * sigmoid(-x)",
+        terms="sigmoid(x) + abs(x * sigmoid(x) * sigmoid(-x))", activation=True,
+    ),
+}  # fmt: skip
+SAVES = {kind: entry.saves for kind, entry in KINDS.items() if entry.saves}
+
+
+@cache
+def takes_integers(kind: str) -> bool:
+    """Whether the SKU table has the function for integers; otherwise they are promoted to float."""
+    return any((r["op"], r["direction"]) == (kind, "forward") and int(Element.I64) in r["elements"] for r in rows())
 
 
 class Approximate(Enum):
@@ -62,14 +104,15 @@ def _input(shape: Shape, element: Element, input_element: Element | None) -> Any
     return tensor("x", shape, given, reads=given is not element)
 
 
-@descriptor(family="unary", kinds=_KINDS)
+@descriptor(family="unary", kinds=KINDS)
 class UnaryDescriptor(Descriptor):
     """y = f(x), element by element.
 
     Args:
         kind: Which function; each is an op of its own name.
         shape: Shape of x and y, rank 0-8.
-        element: Element of y, in which is computed: f16, bf16, f32 or f64; neg, abs, sign, square, relu and roundings also integers.
+        element: Element in which is computed, and y's (but for bool results): f16, bf16, f32 or f64; neg, abs, sign,
+            square, relu, roundings and questions (isnan) also integers.
         input_element: Element of x where it differs: any integer, bool or float, converted while being read.
     """
 
@@ -79,7 +122,8 @@ class UnaryDescriptor(Descriptor):
     input_element: Element | None = None
 
     def signature(self) -> Signature:
-        return Signature(_input(self.shape, self.element, self.input_element), output("y", self.shape, self.element))
+        result = Element.BOOL if KINDS[self.kind].answers else self.element
+        return Signature(_input(self.shape, self.element, self.input_element), output("y", self.shape, result))
 
     def backward(self) -> UnaryBackwardDescriptor:
         """The gradient's descriptor."""
@@ -207,8 +251,8 @@ class SoftplusBackwardDescriptor(Descriptor):
 _STEPS = NotDifferentiable("piecewise constant: its gradient is zero")
 OPS = (
     *(
-        Op(k, UnaryDescriptor, UnaryBackwardDescriptor if saved else _STEPS, text)
-        for k, (saved, text) in _KINDS.items()
+        Op(k, UnaryDescriptor, UnaryBackwardDescriptor if k in SAVES else _STEPS, entry.text)
+        for k, entry in KINDS.items()
     ),
     Op("gelu", GeluDescriptor, GeluBackwardDescriptor, "y = x (1 + erf(x / sqrt(2))) / 2, or its tanh approximation"),
     Op(
@@ -222,7 +266,7 @@ OPS = (
 
 def _elements(kind: str, x: Arg) -> tuple[Element, Element | None]:
     """The result's element, and the input's where it differs: torch promotes integers to the default float."""
-    if x.element.is_float or kind in INTEGER_KINDS:
+    if x.element.is_float or takes_integers(kind):
         return x.element, None
     return Element.F32, x.element
 
@@ -233,7 +277,7 @@ def _refuse_in_place(name: str, inplace: bool) -> None:
 
 
 def _make(kind: str) -> tuple[Function, Function | None]:
-    saved, text = _KINDS[kind]
+    saved, text = KINDS[kind].saves, KINDS[kind].text
 
     def rule(call: Call, input: Arg, *, out: Arg | None = None) -> Recipe:
         element, input_element = _elements(kind, input)
@@ -243,7 +287,7 @@ def _make(kind: str) -> tuple[Function, Function | None]:
         _refuse_in_place(kind, inplace)
         return rule(call, input)
 
-    chosen: Any = activation if kind in ("relu", "silu") else rule
+    chosen: Any = activation if KINDS[kind].activation else rule
     chosen.__name__, chosen.__doc__ = (
         kind,
         f"{text[0].upper()}{text[1:]}, as torch.{kind}. Integers are promoted as in torch.",
@@ -271,35 +315,10 @@ def _make(kind: str) -> tuple[Function, Function | None]:
     return forward, backward
 
 
-neg, neg_backward = _make("neg")
-abs, abs_backward = _make("abs")
-sign, _ = _make("sign")
-square, square_backward = _make("square")
-relu, relu_backward = _make("relu")
-floor, _ = _make("floor")
-ceil, _ = _make("ceil")
-round, _ = _make("round")
-trunc, _ = _make("trunc")
-reciprocal, reciprocal_backward = _make("reciprocal")
-sqrt, sqrt_backward = _make("sqrt")
-rsqrt, rsqrt_backward = _make("rsqrt")
-exp, exp_backward = _make("exp")
-exp2, exp2_backward = _make("exp2")
-expm1, expm1_backward = _make("expm1")
-log, log_backward = _make("log")
-log2, log2_backward = _make("log2")
-log10, log10_backward = _make("log10")
-log1p, log1p_backward = _make("log1p")
-sin, sin_backward = _make("sin")
-cos, cos_backward = _make("cos")
-tan, tan_backward = _make("tan")
-sinh, sinh_backward = _make("sinh")
-cosh, cosh_backward = _make("cosh")
-tanh, tanh_backward = _make("tanh")
-erf, erf_backward = _make("erf")
-erfc, erfc_backward = _make("erfc")
-sigmoid, sigmoid_backward = _make("sigmoid")
-silu, silu_backward = _make("silu")
+for _kind in KINDS:
+    globals()[_kind], _gradient = _make(_kind)
+    if _gradient is not None:
+        globals()[_gradient.__name__] = _gradient
 
 
 @function(tensors="input")

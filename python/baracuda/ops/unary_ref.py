@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from math import erf, erfc
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from baracuda.elements import Element
 from baracuda.ops.cast_ref import all_halves
 from baracuda.ops.unary import (
+    KINDS,
     SAVES,
     Approximate,
     GeluBackwardDescriptor,
@@ -20,8 +20,9 @@ from baracuda.ops.unary import (
     SoftplusDescriptor,
     UnaryBackwardDescriptor,
     UnaryDescriptor,
+    takes_integers,
 )
-from baracuda.reference import LARGEST, Array, Case, Expected
+from baracuda.reference import LARGEST, Array, Case, Expected, evaluate
 
 Long = np.longdouble
 SHAPES: list[tuple[int, ...]] = [
@@ -98,52 +99,32 @@ def sigmoid(x: Array) -> Array:
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
 
 
-_LN2, _LN10, _PI = np.log(Long(2)), np.log(Long(10)), 4 * np.arctan(Long(1))
+_PI = 4 * np.arctan(Long(1))
+# What the formulas of unary.py may use besides NumPy's functions.
+_NAMES = {"erf": _erf, "erfc": _erfc, "sigmoid": sigmoid, "pi": _PI, "ln2": np.log(Long(2)), "ln10": np.log(Long(10))}
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function with its derivative in what is saved; `smooth` is where differences may check the derivative."""
-
-    f: Callable[[Array], Array]
-    df: Callable[[Array], Array] | None = None
-    inverse: Callable[[Array], Array] | None = None
-    smooth: tuple[float, float] = (-3.0, 3.0)
+def _value(kind: str, x: Array) -> Array:
+    return evaluate(KINDS[kind].value, x=x, **_NAMES)
 
 
-FUNCTIONS = {
-    "neg": Function(np.negative, lambda x: -np.ones_like(x)),
-    "abs": Function(np.abs, lambda x: np.where(np.isnan(x), 0, np.sign(x)), smooth=(0.2, 3)),
-    "sign": Function(lambda x: np.where(np.isnan(x), 0, np.sign(x))),
-    "square": Function(lambda x: x * x, lambda x: 2 * x),
-    "relu": Function(lambda x: np.where(x <= 0, 0, x), lambda y: np.where(y <= 0, 0, 1), lambda y: y, (0.2, 3)),
-    "floor": Function(np.floor),
-    "ceil": Function(np.ceil),
-    "round": Function(np.rint),
-    "trunc": Function(np.trunc),
-    "reciprocal": Function(lambda x: 1 / x, lambda y: -y * y, lambda y: 1 / y, (0.4, 3)),
-    "sqrt": Function(np.sqrt, lambda y: 1 / (2 * y), lambda y: y * y, (0.3, 3)),
-    "rsqrt": Function(lambda x: 1 / np.sqrt(x), lambda y: -(y**3) / 2, lambda y: 1 / (y * y), (0.4, 3)),
-    "exp": Function(np.exp, lambda y: y, np.log),
-    "exp2": Function(np.exp2, lambda y: y * _LN2, np.log2),
-    "expm1": Function(np.expm1, lambda y: y + 1, np.log1p),
-    "log": Function(np.log, lambda x: 1 / x, smooth=(0.3, 4)),
-    "log2": Function(np.log2, lambda x: 1 / (x * _LN2), smooth=(0.3, 4)),
-    "log10": Function(np.log10, lambda x: 1 / (x * _LN10), smooth=(0.3, 4)),
-    "log1p": Function(np.log1p, lambda x: 1 / (1 + x), smooth=(-0.6, 4)),
-    "sin": Function(np.sin, np.cos),
-    "cos": Function(np.cos, lambda x: -np.sin(x)),
-    "tan": Function(np.tan, lambda y: 1 + y * y, np.arctan, (-1.1, 1.1)),
-    "sinh": Function(np.sinh, np.cosh),
-    "cosh": Function(np.cosh, np.sinh),
-    "tanh": Function(np.tanh, lambda y: (1 - y) * (1 + y), np.arctanh),
-    "erf": Function(_erf, lambda x: 2 / np.sqrt(_PI) * np.exp(-x * x)),
-    "erfc": Function(_erfc, lambda x: -2 / np.sqrt(_PI) * np.exp(-x * x)),
-    "sigmoid": Function(sigmoid, lambda y: y * (1 - y), lambda y: np.log(y / (1 - y))),
-    "silu": Function(
-        lambda x: np.where(np.isneginf(x), np.nan, x * sigmoid(x)), lambda x: sigmoid(x) + x * sigmoid(x) * sigmoid(-x)
-    ),
-}
+def _slope(kind: str, saved: Array, element: Element) -> Array:
+    def overflowing(slope: Array) -> Array:
+        """As in torch, a derivative that overflows by itself does so before dy scales it."""
+        return np.where(np.abs(slope) > LARGEST[element.compute], np.copysign(np.inf, slope), slope)
+
+    return evaluate(KINDS[kind].slope, **{SAVES[kind]: saved, "overflowing": overflowing}, **_NAMES)
+
+
+def _inverse(kind: str, y: Array) -> Array:
+    """The x of the smooth range that gives y, by bisection: what is saved as y is monotonic there."""
+    low, high = (np.full(y.shape, v, Long) for v in KINDS[kind].smooth)
+    rising = _value(kind, high) > _value(kind, low)
+    for _ in range(70):
+        middle = (low + high) / 2
+        above = (_value(kind, middle) > y) == rising
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return (low + high) / 2
 
 
 def _spread(element: Element, n: int, rng: np.random.Generator) -> Array:
@@ -157,7 +138,7 @@ def _inputs(op: str, element: Element, shape: tuple[int, ...], rng: np.random.Ge
         info = np.iinfo(element.numpy)
         low = max(info.min, -(2**31))
         return rng.integers(low, min(info.max, 2**31), shape, dtype=np.int64)
-    return rng.uniform(*(FUNCTIONS[op].smooth if op in FUNCTIONS else (-3.0, 3.0)), shape)
+    return rng.uniform(*(KINDS[op].smooth if op in KINDS else (-3.0, 3.0)), shape)
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
@@ -170,11 +151,7 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
     yield from _make(op, direction, element, _spread(element, 1500, rng), rng, "all exponents")
     if element.is_half and direction == "forward":
         yield from _make(op, direction, element, all_halves(element).reshape(256, 256), rng, "every number")
-    if (
-        direction == "forward"
-        and op in FUNCTIONS
-        and op not in ("neg", "abs", "sign", "square", "relu", "floor", "ceil", "round", "trunc")
-    ):
+    if direction == "forward" and op in KINDS and not takes_integers(op):
         for from_element in (Element.I32, Element.BOOL, Element.U8, Element.BF16):
             yield Case(
                 UnaryDescriptor(op, (3, 7), element, from_element),
@@ -185,13 +162,13 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
 
 def _make(op: str, direction: str, element: Element, x: Array, rng: np.random.Generator, note: str) -> Iterator[Case]:
     smooth = not note
-    if op in FUNCTIONS and direction == "forward":
+    if op in KINDS and direction == "forward":
         yield Case(UnaryDescriptor(op, x.shape, element), {"x": x}, note=note)
         return
     dy = rng.normal(0, 1, x.shape)
-    if op in FUNCTIONS:
+    if op in KINDS:
         with np.errstate(all="ignore"):
-            saved = x if SAVES[op] == "x" else FUNCTIONS[op].f(x.astype(Long)).astype(np.float64)
+            saved = x if SAVES[op] == "x" else _value(op, x.astype(Long)).astype(np.float64)
         desc = UnaryBackwardDescriptor(op, x.shape, element)
         yield Case(desc, {"dy": dy, SAVES[op]: saved}, note=note, exact_gradient=smooth)
         return
@@ -248,25 +225,16 @@ def reference(case: Case) -> dict[str, Expected]:
     desc = case.descriptor
     with np.errstate(all="ignore"):
         if isinstance(desc, UnaryDescriptor):
-            x = case.tensors["x"]
-            if desc.element.is_integer:
-                return {"y": Expected(_integer(desc.kind, x).astype(desc.element.numpy))}
-            return {"y": Expected(FUNCTIONS[desc.kind].f(np.asarray(x, Long)))}
+            x = np.asarray(case.tensors["x"])
+            if desc.element.is_float:
+                return {"y": Expected(_value(desc.kind, x.astype(Long)))}
+            return {"y": Expected(_value(desc.kind, x).astype(desc.signature()["y"].element.numpy))}
         if isinstance(desc, UnaryBackwardDescriptor):
             saved = np.asarray(case.tensors[SAVES[desc.kind]], Long)
             dy = np.asarray(case.tensors["dy"], Long)
-            derivative = FUNCTIONS[desc.kind].df
-            assert derivative is not None
-            slope = np.asarray(derivative(saved))
-            if desc.kind in ("sinh", "cosh"):  # as in torch, the derivative overflows before dy scales it
-                slope = np.where(np.abs(slope) > LARGEST[desc.element.compute], np.copysign(np.inf, slope), slope)
-            value = np.where(slope == 0, 0, dy * slope) if desc.kind in ("relu", "abs") else dy * slope
-            magnitude = (
-                np.abs(dy) * (sigmoid(saved) + np.abs(saved * sigmoid(saved) * sigmoid(-saved)))
-                if desc.kind == "silu"
-                else None
-            )
-            return {"dx": Expected(value, magnitude)}
+            terms = KINDS[desc.kind].terms
+            size = np.abs(dy) * evaluate(terms, x=saved, **_NAMES) if terms else None
+            return {"dx": Expected(dy * _slope(desc.kind, saved, desc.element), size)}
         x = np.asarray(case.tensors["x"], Long)
         if isinstance(desc, (GeluDescriptor, GeluBackwardDescriptor)):
             value, slope, size, slope_size = _gelu(desc, x)
@@ -278,19 +246,12 @@ def reference(case: Case) -> dict[str, Expected]:
         return {"dx": Expected(dy * slope, np.abs(dy) * slope_size)}
 
 
-def _integer(kind: str, x: Array) -> Array:
-    if kind in ("neg", "abs", "sign", "square"):
-        return {"neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square}[kind](x)
-    return np.maximum(x, 0) if kind == "relu" else x
-
-
 def forward_of(case: Case) -> Case:
     """The forward case of a backward one; x is found from y where y was saved."""
     d = case.descriptor
     if isinstance(d, UnaryBackwardDescriptor):
         saved = np.asarray(case.tensors[SAVES[d.kind]])
-        inverse = FUNCTIONS[d.kind].inverse
-        x = saved if inverse is None else inverse(saved.astype(Long)).astype(np.float64)
+        x = saved if SAVES[d.kind] == "x" else _inverse(d.kind, saved.astype(Long)).astype(np.float64)
         return Case(UnaryDescriptor(d.kind, d.shape, Element.F64), {"x": x})
     if isinstance(d, GeluBackwardDescriptor):
         return Case(GeluDescriptor(d.shape, d.approximate, Element.F64), {"x": case.tensors["x"]})
