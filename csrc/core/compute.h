@@ -14,11 +14,15 @@ decltype(auto) with_float_type(Element e, F&& f) {
   return e == Element::F64 ? f(double()) : f(float());
 }
 
-// The same for every element: int64_t for signed integers, uint64_t for unsigned ones and bool. Stores wrap.
+// The same for integers: int64_t for signed ones, uint64_t for unsigned ones and bool. Stores wrap.
+template <class F>
+decltype(auto) with_integer_type(Element e, F&& f) {
+  return kSigned.has(e) ? f(int64_t()) : f(uint64_t());
+}
+
 template <class F>
 decltype(auto) with_compute_type(Element e, F&& f) {
-  if (is_float(e)) return with_float_type(e, f);
-  return kSigned.has(e) ? f(int64_t()) : f(uint64_t());
+  return is_float(e) ? with_float_type(e, f) : with_integer_type(e, f);
 }
 
 template <class C>

@@ -65,7 +65,12 @@ Kernel find_kernel(int32_t row, std::string& reason) {
   for (const CpuModule* module : cpu_backend().modules)
     for (int32_t i = 0; i < module->n_families; ++i) {
       const FamilyKernels& f = *module->families[i];
-      if (std::strcmp(f.family, p.family->name) == 0 && p.row < f.n_rows && f.kernels[p.row]) return f.kernels[p.row];
+      if (std::strcmp(f.family, p.family->name) != 0) continue;
+      if (f.n_rows != p.family->n_rows) {
+        reason = "the module for level " + state.level + " was built from another table; build it again";
+        return nullptr;
+      }
+      if (f.kernels[p.row]) return f.kernels[p.row];
     }
   reason = "the module for level " + state.level + " has no kernel for this row";
   return nullptr;

@@ -6,22 +6,25 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
+from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError, UnsupportedError
-from baracuda.ops.unary import SAVES, UnaryDescriptor, takes_integers
+from baracuda.ops.unary import SAVES, UnaryDescriptor, takes
 
 torch = pytest.importorskip("torch")
 
 INF, NAN = float("inf"), float("nan")
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-30, 1e30, -1e30, INF, -INF, NAN]
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-30, 1e30, -1e30, INF, -INF, NAN, -NAN]
 ALL = sorted(UnaryDescriptor.kinds)
-INTEGER_KINDS = [kind for kind in ALL if takes_integers(kind)]
+FLOAT_KINDS, INTEGER_KINDS, BOOL_KINDS = (
+    [k for k in ALL if takes(k, e)] for e in (Element.F32, Element.I64, Element.BOOL)
+)
 
 
 def reference(name: str):
     return getattr(torch.nn.functional, name) if name in ("silu", "relu") else getattr(torch, name)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", FLOAT_KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_special_values_as_torch(name: str, dtype: str) -> None:
     x = torch.tensor(SPECIAL, dtype=getattr(torch, dtype))
@@ -37,6 +40,14 @@ def test_special_values_as_torch(name: str, dtype: str) -> None:
 def test_integers_as_torch(name: str, dtype: str) -> None:
     info = torch.iinfo(getattr(torch, dtype))
     x = torch.tensor([info.min, info.min + 1, 0, 1, 2, 5, info.max - 1, info.max], dtype=getattr(torch, dtype))
+    got, want = getattr(F, name)(x), reference(name)(x)
+    assert got.dtype == want.dtype
+    assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("name", BOOL_KINDS)
+def test_bool_as_torch(name: str) -> None:
+    x = torch.tensor([False, True, True])
     got, want = getattr(F, name)(x), reference(name)(x)
     assert got.dtype == want.dtype
     assert torch.equal(got, want)
@@ -83,5 +94,8 @@ def test_in_place_and_out() -> None:
 def test_no_meaning_for_these_elements() -> None:
     with pytest.raises(UnsupportedError):
         bc.plan(UnaryDescriptor("exp", (3,), "i32"))
+    for name, x in (("neg", torch.ones(3) > 0), ("bitwise_not", torch.ones(3))):
+        with pytest.raises(UnsupportedError):
+            getattr(F, name)(x)
     with pytest.raises(InvalidProblemError, match="gradient"):
         UnaryDescriptor("floor", (3,)).backward()

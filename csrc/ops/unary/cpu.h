@@ -15,7 +15,7 @@ void forward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   const C* x = in[0];
   C* y = out[0];
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = Op::f(x[i]);
+  for (int64_t i = 0; i < n; ++i) y[i] = C(Op::f(x[i]));
 }
 
 template <class Op, class C>
@@ -41,10 +41,12 @@ Status launch_loop(const Launch& launch, TileLoop<C> loop, const void* params) {
 template <class Op>
 Status run_forward(const Launch& launch) {
   auto run = [&](auto c) { return launch_loop<decltype(c), 1>(launch, &forward_loop<Op, decltype(c)>, nullptr); };
-  if constexpr (Op::kIntegers)
-    return with_compute_type(launch.element, run);
-  else
+  if constexpr (!Op::kIntegers)
     return with_float_type(launch.element, run);
+  else if constexpr (!Op::kFloats)
+    return with_integer_type(launch.element, run);
+  else
+    return with_compute_type(launch.element, run);
 }
 
 template <class Op>

@@ -1,5 +1,5 @@
 // Functions of one number. Each has its value f and, under it, the product of dy and its derivative, from the saved
-// input x or the saved output y (the descriptor says which). kIntegers: the op also has a meaning for integers.
+// input x or the saved output y (the spec's slope says which). kFloats, kIntegers: what the op has a meaning for.
 #pragma once
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
@@ -7,10 +7,13 @@
 namespace baracuda::unary {
 
 struct FloatOp {
-  static constexpr bool kIntegers = false;
+  static constexpr bool kFloats = true, kIntegers = false;
 };
 struct RealOp {
-  static constexpr bool kIntegers = true;
+  static constexpr bool kFloats = true, kIntegers = true;
+};
+struct IntegerOp {
+  static constexpr bool kFloats = false, kIntegers = true;
 };
 
 // Integer arithmetic wraps; done in unsigned, where that is defined.
@@ -120,6 +123,51 @@ struct Trunc : RealOp {
   }
   BCU_FN int64_t f(int64_t x) { return x; }
   BCU_FN uint64_t f(uint64_t x) { return x; }
+};
+
+// Questions, with a bool result. No integer is NaN or infinite, which the same expressions say.
+struct IsNan : RealOp {
+  template <class T>
+  BCU_FN bool f(T x) {
+    return x != x;
+  }
+};
+
+struct IsInf : RealOp {
+  template <class T>
+  BCU_FN bool f(T x) {
+    return (x == x) & (x - x != T(0));
+  }
+};
+
+struct IsFinite : RealOp {
+  template <class T>
+  BCU_FN bool f(T x) {
+    return x - x == T(0);
+  }
+};
+
+struct Signbit : RealOp {  // also of -0 and NaN
+  template <class T>
+  BCU_FN bool f(T x) {
+    return math::copysign(T(1), x) < T(0);
+  }
+  BCU_FN bool f(int64_t x) { return x < 0; }
+  BCU_FN bool f(uint64_t) { return false; }
+};
+
+struct LogicalNot : RealOp {
+  template <class T>
+  BCU_FN bool f(T x) {
+    return x == T(0);
+  }
+};
+
+struct BitwiseNot : IntegerOp {
+  template <class T>
+  BCU_FN T f(T x) {
+    return ~x;
+  }
 };
 
 struct Reciprocal : FloatOp {
@@ -262,6 +310,63 @@ struct Tan : FloatOp {
   template <class T>
   BCU_FN T df(T dy, T y) {
     return dy * (T(1) + y * y);
+  }
+};
+
+struct Asin : FloatOp {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::asin(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy / math::sqrt((T(1) - x) * (T(1) + x));
+  }
+};
+
+struct Acos : FloatOp {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::acos(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return -Asin::df(dy, x);
+  }
+};
+
+struct Atan : FloatOp {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::atan(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {  // dy / (1 + x^2), from 1 / x where the square would overflow
+    bool large = math::fabs(x) > T(1);
+    T t = large ? T(1) / x : x, q = dy / (T(1) + t * t);
+    return large ? q * t * t : q;
+  }
+};
+
+struct Deg2rad : FloatOp {
+  template <class T>
+  BCU_FN T f(T x) {
+    return x * T(0.01745329251994329577);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T) {
+    return f(dy);
+  }
+};
+
+struct Rad2deg : FloatOp {
+  template <class T>
+  BCU_FN T f(T x) {
+    return x * T(57.29577951308232088);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T) {
+    return f(dy);
   }
 };
 

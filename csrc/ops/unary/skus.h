@@ -31,10 +31,13 @@ constexpr auto backward(const char* op, Bound bound) {
   return row<Tag>(op).backward().name("tiled").takes(kFloats).in_place().within(bound);
 }
 
+template <class Op>
+inline constexpr Elements kTakes = (Op::kFloats ? kFloats : kNoElements) | (Op::kIntegers ? kInts : kNoElements);
+
 // The rows of one op: a function, and its gradient where it has one.
 template <class Op>
-constexpr auto function(const char* op, Bound bound) {
-  return table(forward<Forward<Op>>(op, bound).takes(Op::kIntegers ? kNumeric : kFloats));
+constexpr auto function(const char* op, Bound bound, Elements elements = kTakes<Op>) {
+  return table(forward<Forward<Op>>(op, bound).takes(elements));
 }
 template <class Op>
 constexpr auto function(const char* op, Bound bound, Bound gradient) {
@@ -54,6 +57,13 @@ inline constexpr auto kTable = join(
     function<Ceil>("ceil", exact()),
     function<Round>("round", exact()),
     function<Trunc>("trunc", exact()),
+    function<IsNan>("isnan", exact(), kReal),
+    function<IsInf>("isinf", exact(), kReal),
+    function<IsFinite>("isfinite", exact(), kReal),
+    function<Signbit>("signbit", exact(), kReal),
+    function<LogicalNot>("logical_not", exact(), kReal),
+    function<LogicalNot>("bitwise_not", exact(), kBool),
+    function<BitwiseNot>("bitwise_not", exact()),
     function<Reciprocal>("reciprocal", exact(), ulp(2)),
     function<Sqrt>("sqrt", exact(), exact()),
     function<Rsqrt>("rsqrt", ulp(1.5), ulp(3)),
@@ -67,6 +77,11 @@ inline constexpr auto kTable = join(
     function<Sin>("sin", ulp(1), ulp(3)),
     function<Cos>("cos", ulp(1), ulp(3)),
     function<Tan>("tan", ulp(1.7), ulp(3)),
+    function<Asin>("asin", ulp(0.8), ulp(3)),
+    function<Acos>("acos", ulp(0.8), ulp(3)),
+    function<Atan>("atan", ulp(0.8), ulp(4)),
+    function<Deg2rad>("deg2rad", ulp(0.9), ulp(0.9)),
+    function<Rad2deg>("rad2deg", ulp(0.9), ulp(0.9)),
     function<Sinh>("sinh", ulp(1.8), ulp(4)),
     function<Cosh>("cosh", ulp(1.6), ulp(4)),
     function<Tanh>("tanh", ulp(1.6), ulp(4)),

@@ -59,6 +59,12 @@ KINDS = {
     "ceil": Kind("the smallest integer >= x", "ceil(x)"),
     "round": Kind("the nearest integer, ties to even", "rint(x)"),
     "trunc": Kind("x without its fraction", "trunc(x)"),
+    "isnan": Kind("y = x is NaN", "isnan(x)", answers=True),
+    "isinf": Kind("y = x is infinite", "isinf(x)", answers=True),
+    "isfinite": Kind("y = x is neither infinite nor NaN", "isfinite(x)", answers=True),
+    "signbit": Kind("y = x has a minus sign, also as -0 and NaN", "copysign(1, x) < 0", answers=True),
+    "logical_not": Kind("y = x == 0", "x == 0", answers=True),
+    "bitwise_not": Kind("y = ~x; not x for bool", "~x"),
     "reciprocal": Kind("y = 1 / x", "1 / x", "-y * y", (0.4, 3)),
     "sqrt": Kind("y = sqrt(x)", "sqrt(x)", "1 / (2 * y)", (0.3, 3)),
     "rsqrt": Kind("y = 1 / sqrt(x)", "1 / sqrt(x)", "-(y ** 3) / 2", (0.4, 3)),
@@ -72,6 +78,11 @@ KINDS = {
     "sin": Kind("y = sin(x)", "sin(x)", "cos(x)"),
     "cos": Kind("y = cos(x)", "cos(x)", "-sin(x)"),
     "tan": Kind("y = tan(x)", "tan(x)", "1 + y * y", (-1.1, 1.1)),
+    "asin": Kind("y = arcsin(x)", "arcsin(x)", "1 / sqrt((1 - x) * (1 + x))", (-0.9, 0.9)),
+    "acos": Kind("y = arccos(x)", "arccos(x)", "-1 / sqrt((1 - x) * (1 + x))", (-0.9, 0.9)),
+    "atan": Kind("y = arctan(x)", "arctan(x)", "1 / (1 + x * x)"),
+    "deg2rad": Kind("y = x pi / 180", "x * (pi / 180)", "pi / 180"),
+    "rad2deg": Kind("y = x 180 / pi", "x * (180 / pi)", "180 / pi"),
     "sinh": Kind("y = sinh(x)", "sinh(x)", "overflowing(cosh(x))"),
     "cosh": Kind("y = cosh(x)", "cosh(x)", "overflowing(sinh(x))"),
     "tanh": Kind("y = tanh(x)", "tanh(x)", "(1 - y) * (1 + y)"),
@@ -87,9 +98,9 @@ SAVES = {kind: entry.saves for kind, entry in KINDS.items() if entry.saves}
 
 
 @cache
-def takes_integers(kind: str) -> bool:
-    """Whether the SKU table has the function for integers; otherwise they are promoted to float."""
-    return any((r["op"], r["direction"]) == (kind, "forward") and int(Element.I64) in r["elements"] for r in rows())
+def takes(kind: str, element: Element) -> bool:
+    """Whether the SKU table has the function for an element."""
+    return any((r["op"], r["direction"]) == (kind, "forward") and int(element) in r["elements"] for r in rows())
 
 
 class Approximate(Enum):
@@ -266,7 +277,7 @@ OPS = (
 
 def _elements(kind: str, x: Arg) -> tuple[Element, Element | None]:
     """The result's element, and the input's where it differs: torch promotes integers to the default float."""
-    if x.element.is_float or takes_integers(kind):
+    if x.element.is_float or takes(kind, Element.I64):
         return x.element, None
     return Element.F32, x.element
 
