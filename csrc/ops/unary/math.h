@@ -1,32 +1,11 @@
 // Functions of one number. Each has its value f and, under it, the product of dy and its derivative, from the saved
-// input x or the saved output y (the spec's slope says which). kFloats, kIntegers: what the op has a meaning for.
+// input x or the saved output y (the slope in the spec says which).
 #pragma once
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
+#include "ops/unary/exact.h"
 
 namespace baracuda::unary {
-
-struct FloatOp {
-  static constexpr bool kFloats = true, kIntegers = false;
-};
-struct RealOp {
-  static constexpr bool kFloats = true, kIntegers = true;
-};
-struct IntegerOp {
-  static constexpr bool kFloats = false, kIntegers = true;
-};
-
-// Integer arithmetic wraps; done in unsigned, where that is defined.
-template <class T>
-struct Wrap {
-  BCU_FN T negate(T x) { return -x; }
-  BCU_FN T product(T a, T b) { return a * b; }
-};
-template <>
-struct Wrap<int64_t> {
-  BCU_FN int64_t negate(int64_t x) { return int64_t(0 - uint64_t(x)); }
-  BCU_FN int64_t product(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
-};
 
 // e^(-x^2) with the rounding of the square taken back, which the exponential would magnify.
 template <class T>
@@ -36,139 +15,6 @@ BCU_FN T exp_minus_square(T x) {
   T e = math::exp(-square.hi);
   return e - e * square.lo;
 }
-
-struct Neg : RealOp {
-  template <class T>
-  BCU_FN T f(T x) {
-    return Wrap<T>::negate(x);
-  }
-  template <class T>
-  BCU_FN T df(T dy, T) {
-    return -dy;
-  }
-};
-
-struct Abs : RealOp {
-  BCU_FN float f(float x) { return math::fabs(x); }
-  BCU_FN double f(double x) { return math::fabs(x); }
-  BCU_FN int64_t f(int64_t x) { return x < 0 ? Wrap<int64_t>::negate(x) : x; }
-  BCU_FN uint64_t f(uint64_t x) { return x; }
-  template <class T>
-  BCU_FN T df(T dy, T x) {
-    return x > T(0) ? dy : x < T(0) ? -dy : T(0);
-  }
-};
-
-struct Sign : RealOp {  // 0 for NaN, as torch
-  template <class T>
-  BCU_FN T f(T x) {
-    return T(x > T(0)) - T(x < T(0));
-  }
-};
-
-struct Square : RealOp {
-  template <class T>
-  BCU_FN T f(T x) {
-    return Wrap<T>::product(x, x);
-  }
-  template <class T>
-  BCU_FN T df(T dy, T x) {
-    return dy * x * T(2);
-  }
-};
-
-struct Relu : RealOp {  // NaN stays
-  template <class T>
-  BCU_FN T f(T x) {
-    return x <= T(0) ? T(0) : x;
-  }
-  template <class T>
-  BCU_FN T df(T dy, T y) {
-    return y <= T(0) ? T(0) : dy;
-  }
-};
-
-struct Floor : RealOp {
-  template <class T>
-  BCU_FN T f(T x) {
-    T r = math::rint(x);
-    return r > x ? r - T(1) : r;
-  }
-  BCU_FN int64_t f(int64_t x) { return x; }
-  BCU_FN uint64_t f(uint64_t x) { return x; }
-};
-
-struct Ceil : RealOp {
-  template <class T>
-  BCU_FN T f(T x) {
-    return -Floor::f(-x);
-  }
-  BCU_FN int64_t f(int64_t x) { return x; }
-  BCU_FN uint64_t f(uint64_t x) { return x; }
-};
-
-struct Round : RealOp {  // ties to even
-  template <class T>
-  BCU_FN T f(T x) {
-    return math::rint(x);
-  }
-  BCU_FN int64_t f(int64_t x) { return x; }
-  BCU_FN uint64_t f(uint64_t x) { return x; }
-};
-
-struct Trunc : RealOp {
-  template <class T>
-  BCU_FN T f(T x) {
-    return math::copysign(Floor::f(math::fabs(x)), x);
-  }
-  BCU_FN int64_t f(int64_t x) { return x; }
-  BCU_FN uint64_t f(uint64_t x) { return x; }
-};
-
-// Questions, with a bool result. No integer is NaN or infinite, which the same expressions say.
-struct IsNan : RealOp {
-  template <class T>
-  BCU_FN bool f(T x) {
-    return x != x;
-  }
-};
-
-struct IsInf : RealOp {
-  template <class T>
-  BCU_FN bool f(T x) {
-    return (x == x) & (x - x != T(0));
-  }
-};
-
-struct IsFinite : RealOp {
-  template <class T>
-  BCU_FN bool f(T x) {
-    return x - x == T(0);
-  }
-};
-
-struct Signbit : RealOp {  // also of -0 and NaN
-  template <class T>
-  BCU_FN bool f(T x) {
-    return math::copysign(T(1), x) < T(0);
-  }
-  BCU_FN bool f(int64_t x) { return x < 0; }
-  BCU_FN bool f(uint64_t) { return false; }
-};
-
-struct LogicalNot : RealOp {
-  template <class T>
-  BCU_FN bool f(T x) {
-    return x == T(0);
-  }
-};
-
-struct BitwiseNot : IntegerOp {
-  template <class T>
-  BCU_FN T f(T x) {
-    return ~x;
-  }
-};
 
 struct Reciprocal : FloatOp {
   template <class T>
