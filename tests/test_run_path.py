@@ -264,12 +264,15 @@ def test_run_allocates_nothing(op: str, direction: str) -> None:
     for _ in range(20):
         run(**arguments), bound()
     in_use()
-    before, blocks = in_use(), sys.getallocatedblocks()
-    for _ in range(1000 if not call.plan.workspace_size else 200):
-        run(**arguments), bound()
-    grown = in_use() - before
-    assert grown < 4096, f"{grown} bytes stay behind"
-    assert sys.getallocatedblocks() - blocks < 50
+    # The test runner's own threads allocate too, now and then: a leak is there every time.
+    for _ in range(3):
+        before, blocks = in_use(), sys.getallocatedblocks()
+        for _ in range(1000 if not call.plan.workspace_size else 200):
+            run(**arguments), bound()
+        grown, kept = in_use() - before, sys.getallocatedblocks() - blocks
+        if grown < 4096 and kept < 50:
+            return
+    pytest.fail(f"{grown} bytes and {kept} Python objects stay behind")
 
 
 def test_large_calls_release_the_interpreter_and_give_the_same() -> None:

@@ -93,9 +93,9 @@ PyObject* bound_rebind(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
     held.add(f.args[i]);
   }
   for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
-    Refusal why;
+    Why why;
     if (!place_keyword(plan, f, PyTuple_GET_ITEM(kwnames, k), args[k], true, why))
-      return raise_refusal(why, reinterpret_cast<PyObject*>(plan));
+      return raise_refusal(*why, reinterpret_cast<PyObject*>(plan));
   }
   Refusals refusals;
   if (!import_frame(plan, f, false, refusals) || !check_call(*plan->core, f.call, false, refusals))

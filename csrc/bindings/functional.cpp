@@ -235,11 +235,11 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
       key.usable = false;
       continue;
     }
-    Refusal why;
+    Why why;
     Imported done = import_tensor(v, a.views[i], a.keep, why);
     if (done == Imported::Refused) {
-      why.field = PyUnicode_AsUTF8(f->params[i].name);
-      raise_refusal(why, reinterpret_cast<PyObject*>(f));
+      why->field = PyUnicode_AsUTF8(f->params[i].name);
+      raise_refusal(*why, reinterpret_cast<PyObject*>(f));
     }
     if (done != Imported::Yes) return false;
     a.is_tensor[i] = true;
@@ -316,7 +316,7 @@ bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Fram
                        : s.from == Source::From::Constant ? s.constant
                                                           : r.objects[s.index];
     frame.args[i] = object;
-    Refusal why;
+    Why why;
     Imported done = Imported::Yes;
     if (i >= plan->n_tensors) {
       const ScalarParam& scalar = plan->core->signature.scalars[plan->param_of[i]];
@@ -333,8 +333,8 @@ bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Fram
     }
     if (done == Imported::Yes) continue;
     if (done == Imported::Refused) {
-      if (why.field.empty()) why.field = PyUnicode_AsUTF8(plan->names[i]);
-      refusals.push_back(why);
+      if (why->field.empty()) why->field = PyUnicode_AsUTF8(plan->names[i]);
+      refusals.push_back(*why);
     }
     return false;
   }

@@ -3,6 +3,8 @@
 #pragma once
 #include <Python.h>
 
+#include <optional>
+
 #include "core/launch.h"
 #include "core/refusal.h"
 
@@ -15,20 +17,25 @@ struct Keep {
   int n = 0;
   PyObject* more = nullptr;  // a list, when there are more
   bool dry = false;          // a question: shapes without memory are fine
+  bool torch = false;        // set when a torch tensor was imported
 
   Keep() = default;
   Keep(const Keep&) = delete;
   Keep& operator=(const Keep&) = delete;
-  ~Keep();
+  ~Keep() {
+    for (int i = 0; i < n; ++i) Py_DECREF(refs[i]);
+    Py_XDECREF(more);
+  }
   void add(PyObject* owned);
 };
 
 enum class Imported { Yes, Refused, PythonError };
+using Why = std::optional<Refusal>;  // empty until something is refused: making a Refusal costs more than a check
 
 // Fills `view` from `object`. Refused: `why` says so, its field still empty. PythonError: an exception is set.
-Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Refusal& why);
+Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Why& why);
 // Fills `scalar` from a Python or NumPy number, or from a 0-d tensor (whose address is kept and read at launch).
-Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep& keep, Refusal& why);
+Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep& keep, Why& why);
 
 bool is_torch_tensor(PyObject* object);
 // A NumPy scalar such as np.float32(2) as a Python number: a new reference; null without an exception when `object` is

@@ -235,9 +235,9 @@ py::dict cpu_dict() {
 py::tuple describe_tensor(py::handle object) {
   TensorView view;
   baracuda::bindings::Keep keep;
-  Refusal why;
+  baracuda::bindings::Why why;
   baracuda::bindings::Imported done = baracuda::bindings::import_tensor(object.ptr(), view, keep, why);
-  if (done == baracuda::bindings::Imported::Refused) baracuda::bindings::raise_refusal(why, Py_None);
+  if (done == baracuda::bindings::Imported::Refused) baracuda::bindings::raise_refusal(*why, Py_None);
   if (done != baracuda::bindings::Imported::Yes) throw py::error_already_set();
   py::tuple shape(view.rank), strides(view.rank);
   for (int i = 0; i < view.rank; ++i) shape[i] = view.shape[i], strides[i] = view.strides[i];
@@ -248,9 +248,9 @@ py::tuple describe_tensor(py::handle object) {
 py::tuple borrow_tensor(py::handle object) {
   TensorView view;
   baracuda::bindings::Keep keep;
-  Refusal why;
+  baracuda::bindings::Why why;
   baracuda::bindings::Imported done = baracuda::bindings::import_tensor(object.ptr(), view, keep, why);
-  if (done == baracuda::bindings::Imported::Refused) baracuda::bindings::raise_refusal(why, Py_None);
+  if (done == baracuda::bindings::Imported::Refused) baracuda::bindings::raise_refusal(*why, Py_None);
   if (done != baracuda::bindings::Imported::Yes) throw py::error_already_set();
   py::tuple shape(view.rank), strides(view.rank);
   for (int i = 0; i < view.rank; ++i) shape[i] = view.shape[i], strides[i] = view.strides[i];
@@ -264,12 +264,12 @@ py::tuple borrow_tensor(py::handle object) {
 int overlap_of(py::handle a, py::handle b) {
   TensorView views[2];
   baracuda::bindings::Keep keep;
-  Refusal why;
+  baracuda::bindings::Why why;
   py::handle objects[] = {a, b};
   for (int i = 0; i < 2; ++i) {
     if (baracuda::bindings::import_tensor(objects[i].ptr(), views[i], keep, why) == baracuda::bindings::Imported::Yes)
       continue;
-    if (!PyErr_Occurred()) baracuda::bindings::raise_refusal(why, Py_None);
+    if (!PyErr_Occurred()) baracuda::bindings::raise_refusal(*why, Py_None);
     throw py::error_already_set();
   }
   return static_cast<int>(a.is(b) ? self_overlap(views[0]) : overlap(views[0], views[1]));

@@ -33,10 +33,10 @@ std::string all_names(PlanObject* plan) {
 }
 
 // Distributes positional and keyword arguments over the frame.
-bool collect(PlanObject* plan, Frame& f, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Refusal& why) {
+bool collect(PlanObject* plan, Frame& f, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Why& why) {
   if (nargs > plan->n_args) {
-    why = {Code::UnknownArgument, "", std::to_string(nargs) + " positional arguments",
-           "at most " + std::to_string(plan->n_args), "the signature is (" + all_names(plan) + ")"};
+    why = Refusal{Code::UnknownArgument, "", std::to_string(nargs) + " positional arguments",
+                  "at most " + std::to_string(plan->n_args), "the signature is (" + all_names(plan) + ")"};
     return false;
   }
   for (Py_ssize_t i = 0; i < nargs; ++i) f.args[i] = args[i];
@@ -46,7 +46,7 @@ bool collect(PlanObject* plan, Frame& f, PyObject* const* args, Py_ssize_t nargs
   return true;
 }
 
-Imported import_arg(PlanObject* plan, Frame& f, int arg, Refusal& why) {
+Imported import_arg(PlanObject* plan, Frame& f, int arg, Why& why) {
   const Signature& s = plan->core->signature;
   PyObject* value = f.args[arg];
   Imported done;
@@ -63,8 +63,9 @@ Imported import_arg(PlanObject* plan, Frame& f, int arg, Refusal& why) {
     if (value && param.variadic) return import_list(f, param, value, why);
     done = value ? import_tensor(value, f.views[param.first], f.keep, why) : Imported::Refused;
   }
-  if (!value) why = {Code::MissingArgument, "", "nothing", "an argument", "the signature is (" + all_names(plan) + ")"};
-  if (done == Imported::Refused && why.field.empty()) why.field = arg_name(plan, arg);
+  if (!value)
+    why = Refusal{Code::MissingArgument, "", "nothing", "an argument", "the signature is (" + all_names(plan) + ")"};
+  if (done == Imported::Refused && why->field.empty()) why->field = arg_name(plan, arg);
   return done;
 }
 
@@ -79,19 +80,18 @@ void pass_over(PlanObject* plan, Frame& f, int arg) {
   for (int i = 0; i < param.count; ++i) f.views[param.first + i].rank = -1;
 }
 
-Imported import_workspace(Frame& f, Refusal& why) {
-  if (!f.workspace) return Imported::Yes;
+Imported import_workspace(Frame& f, Why& why) {
   TensorView view;
   Imported done = import_tensor(f.workspace, view, f.keep, why);
-  if (done == Imported::Refused) why.field = "workspace";
+  if (done == Imported::Refused) why->field = "workspace";
   if (done != Imported::Yes) return done;
   if (view.device != Backend::Cpu) {
-    why = {Code::Device, "workspace", name(view.device), name(Backend::Cpu), "allocate it on the plan's device"};
+    why = Refusal{Code::Device, "workspace", name(view.device), name(Backend::Cpu), "allocate it on the plan's device"};
     return Imported::Refused;
   }
   if (!is_contiguous(view) || view.read_only) {
-    why = {Code::Workspace, "workspace", "a strided or read-only tensor", "contiguous writable memory",
-           "bc.empty(plan.workspace_size, \"u8\")"};
+    why = Refusal{Code::Workspace, "workspace", "a strided or read-only tensor", "contiguous writable memory",
+                  "bc.empty(plan.workspace_size, \"u8\")"};
     return Imported::Refused;
   }
   // A question's workspace may be a shape: any aligned address stands for it.
@@ -100,13 +100,11 @@ Imported import_workspace(Frame& f, Refusal& why) {
   return Imported::Yes;
 }
 
-Imported import_stream(PlanObject* plan, Frame& f, Refusal& why) {
-  if (!f.stream) return Imported::Yes;
+Imported refuse_stream(Frame& f, Why& why) {
   bool zero = PyLong_CheckExact(f.stream) && PyObject_Not(f.stream) == 1;
-  why = {Code::Stream, "stream", zero ? "the integer 0" : Py_TYPE(f.stream)->tp_name, "None",
-         zero ? "0 is ambiguous (legacy or per-thread default stream): leave stream out, or name the stream"
-              : "a cpu plan has no stream: leave it out"};
-  (void)plan;
+  why = Refusal{Code::Stream, "stream", zero ? "the integer 0" : Py_TYPE(f.stream)->tp_name, "None",
+                zero ? "0 is ambiguous (legacy or per-thread default stream): leave stream out, or name the stream"
+                     : "a cpu plan has no stream: leave it out"};
   return Imported::Refused;
 }
 
@@ -128,8 +126,8 @@ PyObject* result_of(PlanObject* plan, Frame& f) {
 PyObject* plan_run(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   auto* plan = reinterpret_cast<PlanObject*>(self);
   Frame frame(plan);
-  Refusal why;
-  if (!collect(plan, frame, args, nargs, kwnames, why)) return raise_refusal(why, self);
+  Why why;
+  if (!collect(plan, frame, args, nargs, kwnames, why)) return raise_refusal(*why, self);
   return run_frame(plan, frame);
 }
 
@@ -138,9 +136,9 @@ PyObject* plan_check(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   auto* plan = reinterpret_cast<PlanObject*>(self);
   Frame frame(plan);
   Refusals refusals;
-  Refusal why;
+  Why why;
   if (!collect(plan, frame, args, nargs, kwnames, why)) {
-    refusals.push_back(why);
+    refusals.push_back(*why);
   } else {
     frame.call.dry = frame.keep.dry = true;
     import_frame(plan, frame, true, refusals);
@@ -155,8 +153,8 @@ PyObject* plan_bind(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyO
   auto* plan = reinterpret_cast<PlanObject*>(self);
   Frame frame(plan);
   Refusals refusals;
-  Refusal why;
-  if (!collect(plan, frame, args, nargs, kwnames, why)) return raise_refusal(why, self);
+  Why why;
+  if (!collect(plan, frame, args, nargs, kwnames, why)) return raise_refusal(*why, self);
   if (!import_frame(plan, frame, false, refusals) || !check_call(*plan->core, frame.call, false, refusals))
     return PyErr_Occurred() ? nullptr : raise_refusals(refusals, self);
   return make_bound(plan, frame);
@@ -243,32 +241,32 @@ Frame::~Frame() {
   if (reinterpret_cast<char*>(views) != view_memory_) PyMem_RawFree(views);
 }
 
-Imported import_list(Frame& f, const Param& param, PyObject* value, Refusal& why) {
+Imported import_list(Frame& f, const Param& param, PyObject* value, Why& why) {
   // A snapshot: importing may run Python code, and a bound plan outlives changes of the caller's list.
   PyObject* fast = PySequence_Tuple(value);
   if (!fast) {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return Imported::PythonError;
     PyErr_Clear();
-    why = {Code::NotATensor, param.name, Py_TYPE(value)->tp_name, "a list of tensors",
-           "pass one tensor per planned shape"};
+    why = Refusal{Code::NotATensor, param.name, Py_TYPE(value)->tp_name, "a list of tensors",
+                  "pass one tensor per planned shape"};
     return Imported::Refused;
   }
   f.keep.add(fast);
   Py_ssize_t n = PyTuple_GET_SIZE(fast);
   if (n != param.count) {
-    why = {Code::ListLength, param.name, std::to_string(n) + " tensors", std::to_string(param.count),
-           "pass one tensor per planned shape"};
+    why = Refusal{Code::ListLength, param.name, std::to_string(n) + " tensors", std::to_string(param.count),
+                  "pass one tensor per planned shape"};
     return Imported::Refused;
   }
   for (Py_ssize_t i = 0; i < n; ++i) {
     Imported done = import_tensor(PyTuple_GET_ITEM(fast, i), f.views[param.first + i], f.keep, why);
-    if (done == Imported::Refused) why.field = param.name + "[" + std::to_string(i) + "]";
+    if (done == Imported::Refused) why->field = param.name + "[" + std::to_string(i) + "]";
     if (done != Imported::Yes) return done;
   }
   return Imported::Yes;
 }
 
-bool place_keyword(PlanObject* plan, Frame& f, PyObject* name, PyObject* value, bool replace, Refusal& why) {
+bool place_keyword(PlanObject* plan, Frame& f, PyObject* name, PyObject* value, bool replace, Why& why) {
   int at = find_name(plan, name);
   if (at < 0 && PyUnicode_Compare(name, name_workspace) == 0) {
     f.workspace = value == Py_None ? nullptr : value;
@@ -285,21 +283,32 @@ bool place_keyword(PlanObject* plan, Frame& f, PyObject* name, PyObject* value, 
   }
   const char* given = PyUnicode_AsUTF8(name);
   PyErr_Clear();  // a name may hold surrogates
-  why = {Code::UnknownArgument, given ? given : "", at < 0 ? "an unknown argument" : "the argument twice",
-         "one of " + all_names(plan) + ", workspace, stream", "print(plan.signature) shows what run takes"};
+  why = Refusal{Code::UnknownArgument, given ? given : "", at < 0 ? "an unknown argument" : "the argument twice",
+                "one of " + all_names(plan) + ", workspace, stream", "print(plan.signature) shows what run takes"};
   return false;
 }
 
 bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
-  Refusal why;
+  Why why;
   for (int i = 0; i < plan->n_args + 2; ++i) {
-    Imported done = i < plan->n_args    ? import_arg(plan, f, i, why)
-                    : i == plan->n_args ? import_workspace(f, why)
-                                        : import_stream(plan, f, why);
+    Imported done = Imported::Yes;
+    if (i < plan->n_args) {
+      const int slot = plan->slot_of[i];
+      if (slot >= 0 && f.args[i]) {
+        done = import_tensor(f.args[i], f.views[slot], f.keep, why);
+        if (done == Imported::Refused) why->field = arg_name(plan, i);
+      } else {
+        done = import_arg(plan, f, i, why);
+      }
+    } else if (i == plan->n_args && f.workspace) {
+      done = import_workspace(f, why);
+    } else if (i > plan->n_args && f.stream) {
+      done = refuse_stream(f, why);
+    }
     if (done == Imported::Yes) continue;
     if (done == Imported::PythonError) return false;
-    refusals.push_back(why);
-    why = {};
+    refusals.push_back(*why);
+    why.reset();
     if (!all) return false;
     if (i < plan->n_args) pass_over(plan, f, i);
   }
@@ -343,7 +352,7 @@ bool launch_checked(PlanObject* plan, Frame& f, PyObject* caller, const FieldNam
   } else {
     status = launch(*plan->core, f.call, nullptr, &failure);
   }
-  bump_versions(plan, f.args);  // also after an error in the data: the outputs may be half written
+  if (f.keep.torch) bump_versions(plan, f.args);  // also after an error in the data: the outputs may be half written
   if (status == Status::Ok) return true;
   raise_status(*plan->core, status, failure, caller, names);
   return false;
@@ -373,11 +382,13 @@ PyObject* make_plan(PyTypeObject* cls, PlanCore* core, PyObject* descriptor, PyO
     }
     if (s.params[p].role != Role::In) plan->outputs[plan->n_outputs++] = plan->n_args;
     plan->param_of[plan->n_args] = static_cast<int32_t>(p);
+    plan->slot_of[plan->n_args] = s.params[p].variadic ? -1 : s.params[p].first;
     plan->names[plan->n_args++] = PyUnicode_InternFromString(s.params[p].name.c_str());
   }
   plan->n_tensors = plan->n_args;
   for (size_t k = 0; k < s.scalars.size(); ++k) {
     plan->param_of[plan->n_args] = static_cast<int32_t>(k);
+    plan->slot_of[plan->n_args] = -1;
     plan->names[plan->n_args++] = PyUnicode_InternFromString(s.scalars[k].name.c_str());
   }
   return reinterpret_cast<PyObject*>(plan);

@@ -17,6 +17,7 @@ struct PlanObject {
   PyObject* origin;  // (device, preference, layout, alignment): what select was asked, for pickling and explain
   PyObject* names[kMaxArgs];   // interned, present tensor parameters first, then scalars
   int32_t param_of[kMaxArgs];  // signature parameter, or scalar index
+  int32_t slot_of[kMaxArgs];   // of a single tensor; -1 for lists and scalars
   int32_t n_tensors, n_args;
   int32_t outputs[kMaxArgs];  // argument indices of what run returns
   int32_t n_outputs;
@@ -49,7 +50,7 @@ struct Frame {
 };
 
 // Puts a keyword argument in its place; false with `why` for an unknown name, or one given twice.
-bool place_keyword(PlanObject* plan, Frame& frame, PyObject* name, PyObject* value, bool replace, Refusal& why);
+bool place_keyword(PlanObject* plan, Frame& frame, PyObject* name, PyObject* value, bool replace, Why& why);
 // Tells torch's autograd which tensors among the outputs were written to.
 void bump_versions(const PlanObject* plan, PyObject* const* args);
 bool writes_torch(const PlanObject* plan, PyObject* const* args);
@@ -58,7 +59,7 @@ bool import_frame(PlanObject* plan, Frame& frame, bool all, Refusals& refusals);
 // Checks the imported call and launches it; false with an exception set.
 bool launch_checked(PlanObject* plan, Frame& frame, PyObject* caller, const FieldNames* names = nullptr);
 // Fills the views of a variadic parameter.
-Imported import_list(Frame& frame, const Param& param, PyObject* value, Refusal& why);
+Imported import_list(Frame& frame, const Param& param, PyObject* value, Why& why);
 PyObject* run_frame(PlanObject* plan, Frame& frame);
 
 // Makes a plan object of `cls` around `core` (taken).

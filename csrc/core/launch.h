@@ -43,12 +43,13 @@ struct TensorView {
 
 inline bool is_contiguous(const TensorView& t) {
   int64_t want = 1;
+  bool dense = true;
   for (int i = t.rank - 1; i >= 0; --i) {
     if (t.shape[i] == 0) return true;
-    if (t.shape[i] != 1 && t.strides[i] != want) return false;
+    dense &= t.shape[i] == 1 || t.strides[i] == want;
     want *= t.shape[i];
   }
-  return true;
+  return dense;
 }
 
 // A number given to run, either by value or as a 0-d tensor that is read when the kernel runs.

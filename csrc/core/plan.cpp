@@ -278,34 +278,59 @@ struct Checker {
 // means "look closer", not "refused".
 static bool plainly_fine(const PlanCore& plan, const Call& call) {
   constexpr int kMost = 16;
-  int n = static_cast<int>(plan.checks.size());
-  if (n == 0 || n > kMost) return false;
-  bool workspace_fits = call.workspace && call.workspace_bytes >= plan.workspace_size &&
-                        reinterpret_cast<uintptr_t>(call.workspace) % kWorkspaceAlignment == 0;
-  if (plan.workspace_size != 0 && !workspace_fits) return false;
+  const int n = static_cast<int>(plan.checks.size());
+  if (n == 0 || n > kMost || call.dry) return false;
+  Extent scratch = {0, 0};
+  if (plan.workspace_size != 0) {
+    const intptr_t start = reinterpret_cast<intptr_t>(call.workspace);
+    if (!start || call.workspace_bytes < plan.workspace_size || start % kWorkspaceAlignment) return false;
+    scratch = {start, start + plan.workspace_size};
+  }
   for (size_t k = 0; k < plan.signature.scalars.size(); ++k)
     if (call.scalars[k].data) return false;
-  intptr_t start = reinterpret_cast<intptr_t>(call.workspace);
-  Extent extents[kMost], scratch = {start, start + plan.workspace_size};
+  Extent extents[kMost];
   for (int k = 0; k < n; ++k) {
     const SlotCheck& want = plan.checks[k];
-    if (want.rank < 0) continue;
-    const TensorView& t = call.views[k];
-    if (t.rank != want.rank || t.element != want.element || t.device != plan.row.backend || !t.data) return false;
-    if (reinterpret_cast<uintptr_t>(t.data) & want.misalignment) return false;
-    for (int i = 0; i < want.rank; ++i)
-      if (t.shape[i] != want.shape[i]) return false;
-    if (want.written && t.read_only) return false;
-    if (!is_contiguous(t) && (want.contiguous || !addressable(t))) return false;
-    extents[k] = extent(t);
-    if (plan.workspace_size != 0 && extents[k].begin < scratch.end && scratch.begin < extents[k].end) return false;
+    const TensorView& t = call.views[want.slot];
+    const intptr_t start = reinterpret_cast<intptr_t>(t.data);
+    if (t.rank != want.rank || t.element != want.element || t.device != plan.row.backend) return false;
+    if ((!start && want.bytes) || (start & want.misalignment) || (want.written && t.read_only)) return false;
+    int64_t resized = 0, strided = 0;
+    for (int i = 0; i < want.rank; ++i) {
+      resized |= t.shape[i] ^ want.shape[i];
+      strided |= t.strides[i] ^ want.strides[i];
+    }
+    if (resized) return false;
+    extents[k] = {start, start + want.bytes};
+    if (strided && want.bytes && !is_contiguous(t)) {
+      if (want.contiguous || !addressable(t)) return false;
+      extents[k] = extent(t);
+    }
+    if (extents[k].begin < scratch.end && scratch.begin < extents[k].end) return false;
   }
   for (int o = 0; o < n; ++o) {
-    if (!plan.checks[o].written || plan.checks[o].rank < 0) continue;
-    for (int i = 0; i < n; ++i) {
-      if (i == o || plan.checks[i].rank < 0) continue;
-      if (extents[i].begin < extents[o].end && extents[o].begin < extents[i].end) return false;
-    }
+    if (!plan.checks[o].written) continue;
+    for (int i = 0; i < n; ++i)
+      if (i != o && extents[i].begin < extents[o].end && extents[o].begin < extents[i].end) return false;
+  }
+  return true;
+}
+
+// False for a tensor that no memory can hold.
+static bool fill_check(const PlanCore& plan, int32_t index, SlotCheck& check) {
+  constexpr int64_t kMost = int64_t{1} << 56;
+  const Slot& slot = plan.signature.slots[index];
+  check.slot = index;
+  check.rank = slot.rank;
+  check.element = slot.element;
+  check.written = slot.role != Role::In;
+  check.contiguous = check.written || (plan.row.flags & kContiguous);
+  check.misalignment = static_cast<uint32_t>(alignment_of(plan, slot.element) - 1);
+  check.bytes = size_of(slot.element);
+  for (int i = slot.rank - 1; i >= 0; --i) {
+    check.shape[i] = slot.dims[i].value;
+    check.strides[i] = check.bytes / size_of(slot.element);
+    if (__builtin_mul_overflow(check.bytes, check.shape[i], &check.bytes) || check.bytes > kMost) return false;
   }
   return true;
 }
@@ -316,18 +341,17 @@ void finish(PlanCore& plan) {
   for (const Param& p : s.params) plan.first.push_back(p.first);
   plan.first.push_back(static_cast<int32_t>(s.slots.size()));
   plan.checks.clear();
+  plan.bytes = -1;
   if (!s.symbols.empty()) return;
-  for (const Slot& slot : s.slots) {
+  int64_t bytes = 0;
+  for (size_t k = 0; k < s.slots.size(); ++k) {
+    if (!s.params[s.slots[k].param].present) continue;
     SlotCheck check;
-    int64_t align = alignment_of(plan, slot.element);
-    check.rank = s.params[slot.param].present ? slot.rank : -1;
-    check.element = slot.element;
-    check.written = slot.role != Role::In;
-    check.contiguous = check.written || (plan.row.flags & kContiguous);
-    check.misalignment = static_cast<uint32_t>(align - 1);
-    for (int i = 0; i < slot.rank; ++i) check.shape[i] = slot.dims[i].value;
+    if (!fill_check(plan, static_cast<int32_t>(k), check)) return plan.checks.clear();
+    bytes += check.bytes;
     plan.checks.push_back(check);
   }
+  plan.bytes = bytes;
 }
 
 bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals) {
@@ -356,6 +380,7 @@ Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* fai
 }
 
 int64_t call_bytes(const PlanCore& plan, const Call& call) {
+  if (plan.bytes >= 0) return plan.bytes;
   int64_t bytes = 0;
   for (size_t k = 0; k < plan.signature.slots.size(); ++k)
     if (call.views[k].present()) bytes += call.views[k].numel() * size_of(call.views[k].element);

@@ -13,10 +13,13 @@ namespace baracuda {
 
 inline constexpr int64_t kWorkspaceAlignment = 64;
 
-// A slot as the fast check reads it: what has to be equal, in few cache lines.
+// A tensor as the fast check reads it: what has to be equal, in few cache lines.
 struct SlotCheck {
   int64_t shape[kMaxRank] = {};
-  int32_t rank = -1;  // -1: this plan does not have the tensor
+  int64_t strides[kMaxRank] = {};  // those of the contiguous tensor
+  int64_t bytes = 0;
+  int32_t slot = 0;
+  int32_t rank = 0;
   Element element = Element::F32;
   bool written = false;
   bool contiguous = false;    // anything else needs a closer look
@@ -30,14 +33,15 @@ struct PlanCore {
   Signature signature;
   std::vector<int64_t> attrs;
   std::vector<int32_t> first;     // signature.params.size() + 1 entries
-  std::vector<SlotCheck> checks;  // by slot; empty when sizes depend on symbols
+  std::vector<SlotCheck> checks;  // of the tensors that the plan has; empty when sizes depend on symbols
+  int64_t bytes = -1;             // that they hold together, where `checks` knows it
   Element element = Element::F32;
   Element aux = Element::F32;
   int64_t workspace_size = 0;
   int32_t threads = 0;  // 0: as many as the process uses
 };
 
-// Fills `first` and `checks` from the signature.
+// Fills `first`, `checks` and `bytes` from the signature.
 BCU_API void finish(PlanCore& plan);
 
 // A call being checked: views of all slots, and the caller's workspace.

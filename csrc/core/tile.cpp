@@ -8,6 +8,7 @@
 #include "core/convert.h"
 #include "core/stream.h"
 #include "core/tile_plan.h"
+#include "core/tile_small.h"
 #include "core/tile_transpose.h"
 
 namespace baracuda {
@@ -330,6 +331,7 @@ void copy_as(const IterationSpace& space, const Operand& from, const Operand& to
 template <class C>
 void run_tiles(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
                TileLoop<C> loop, const void* params) {
+  if (tile::SmallRun<C>::run(space, inputs, outputs, loop, params)) return;
   tile::Job<C> job;
   bool native[tile::kMaxOperands];
   job.n_outputs = static_cast<int>(outputs.size());

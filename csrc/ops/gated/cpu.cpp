@@ -25,26 +25,26 @@ struct Gradients {
 };
 
 struct Halves {
-  TensorView value, gate;
+  Operand value, gate;
 };
 
-// The (value, gate) views of a split tensor, or of a pair of tensors when `joined` is absent.
-Halves halves(const TensorView& joined, const TensorView& value, const TensorView& gate, const GatedAttrs& attrs) {
-  if (!joined.present()) return {value, gate};
-  TensorView first = joined;
-  first.shape[attrs.split_dim] /= 2;
-  TensorView second = first;
-  int64_t offset = first.shape[attrs.split_dim] * first.strides[attrs.split_dim] * size_of(first.element);
-  second.data = first.as<char>() + offset;
-  return attrs.gate_first ? Halves{second, first} : Halves{first, second};
+// The (value, gate) halves of a split tensor, or the two tensors of a pair when `joined` is absent.
+Halves halves(const TensorView& joined, const TensorView& value, const TensorView& gate, const GatedAttrs& attrs,
+              const IterationSpace& space) {
+  if (!joined.present()) return {operand(value, space), operand(gate, space)};
+  Halves out{operand(joined, space), operand(joined, space)};
+  const int64_t offset = space.shape[attrs.split_dim] * joined.strides[attrs.split_dim] * size_of(joined.element);
+  Operand& second = attrs.gate_first ? out.value : out.gate;
+  second.data = joined.as<char>() + offset;
+  return out;
 }
 
 template <class Gate>
 void forward(const Launch& launch) {
-  auto [value, gate] = halves(launch[0], launch[1], launch[2], attributes<GatedAttrs>(launch));
   const TensorView& y = launch[3];
   IterationSpace space = space_of(y);
-  const Operand in[] = {operand(value, space), operand(gate, space)};
+  auto [value, gate] = halves(launch[0], launch[1], launch[2], attributes<GatedAttrs>(launch), space);
+  const Operand in[] = {value, gate};
   const Operand out[] = {operand(y, space)};
   run_elements<Product<Gate>>(launch.element, space, in, out);
 }
@@ -53,11 +53,11 @@ template <class Gate>
 void backward(const Launch& launch) {
   GatedAttrs attrs = attributes<GatedAttrs>(launch);
   const TensorView& dy = launch[0];
-  auto [value, gate] = halves(launch[1], launch[2], launch[3], attrs);
-  auto [dvalue, dgate] = halves(launch[4], launch[5], launch[6], attrs);
   IterationSpace space = space_of(dy);
-  const Operand in[] = {operand(dy, space), operand(value, space), operand(gate, space)};
-  const Operand out[] = {operand(dvalue, space), operand(dgate, space)};
+  auto [value, gate] = halves(launch[1], launch[2], launch[3], attrs, space);
+  auto [dvalue, dgate] = halves(launch[4], launch[5], launch[6], attrs, space);
+  const Operand in[] = {operand(dy, space), value, gate};
+  const Operand out[] = {dvalue, dgate};
   run_elements<Gradients<Gate>>(launch.element, space, in, out);
 }
 

@@ -1,0 +1,81 @@
+// Numbers: Python's, NumPy's, and 0-d tensors whose memory is read at launch.
+#define PY_ARRAY_UNIQUE_SYMBOL baracuda_numpy_api
+#define NO_IMPORT_ARRAY
+#include <numpy/arrayobject.h>
+
+#include <cstring>
+
+#include "bindings/import_detail.h"
+
+namespace baracuda::bindings {
+
+using detail::refuse;
+
+Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep& keep, Why& why) {
+  scalar.kind = kind;
+  scalar.data = nullptr;
+  if (PyFloat_CheckExact(object) && kind == Scalar::Kind::Float) {
+    scalar.f = PyFloat_AS_DOUBLE(object);
+    return Imported::Yes;
+  }
+  if (PyLong_Check(object) || PyFloat_Check(object) || PyArray_IsScalar(object, Generic)) {
+    // Conversions that would drop an imaginary part or read a text are no numbers.
+    bool number = !PyArray_IsScalar(object, ComplexFloating) && !PyArray_IsScalar(object, Flexible) &&
+                  !PyArray_IsScalar(object, Datetime) && !PyArray_IsScalar(object, Timedelta);
+    if (!number) return refuse(why, Code::ScalarKind, Py_TYPE(object)->tp_name, "a real number", "pass a float or int");
+    if (kind == Scalar::Kind::Float) {
+      scalar.f = PyFloat_AsDouble(object);
+    } else {
+      PyObject* integer = PyNumber_Index(object);
+      if (!integer) {
+        PyErr_Clear();
+        return refuse(why, Code::ScalarKind, Py_TYPE(object)->tp_name, "an integer", "pass an int");
+      }
+      if (kind == Scalar::Kind::Int) scalar.i = PyLong_AsLongLong(integer);
+      if (kind == Scalar::Kind::Unsigned) scalar.u = PyLong_AsUnsignedLongLong(integer);
+      Py_DECREF(integer);
+    }
+    if (!PyErr_Occurred()) return Imported::Yes;
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError) && !PyErr_ExceptionMatches(PyExc_TypeError))
+      return Imported::PythonError;
+    PyErr_Clear();
+    return refuse(why, Code::ScalarKind, "a number out of range",
+                  kind == Scalar::Kind::Unsigned ? "0 <= n < 2^64"
+                  : kind == Scalar::Kind::Int    ? "-2^63 <= n < 2^63"
+                                                 : "a number that fits a double",
+                  "pass a number in this range");
+  }
+  TensorView view;
+  Imported done = import_tensor(object, view, keep, why);
+  if (done != Imported::Yes) {
+    if (done == Imported::Refused && why->code == Code::NotATensor) why->want = "a number or a 0-d tensor";
+    return done;
+  }
+  bool fits = kind == Scalar::Kind::Float ? kReal.has(view.element) : (kInts | kBool).has(view.element);
+  if (view.numel() != 1 || view.device != Backend::Cpu || !fits)
+    return refuse(why, Code::ScalarKind, "a tensor of several elements, of another element, or on another device",
+                  kind == Scalar::Kind::Float ? "a number or a real 0-d tensor on the plan's device"
+                                              : "an int or an integer 0-d tensor on the plan's device",
+                  "pass x.item()");
+  if (!view.data && !view.unbacked)
+    return refuse(why, Code::NullData, "no data", "a number or a 0-d tensor", "pass a number");
+  scalar.data = view.data;
+  scalar.element = view.element;
+  return Imported::Yes;
+}
+
+PyObject* number_of_numpy_scalar(PyObject* object) {
+  if (PyArray_CheckExact(object) || !PyArray_IsScalar(object, Generic)) return nullptr;
+  if (PyArray_IsScalar(object, LongDouble)) return PyNumber_Float(object);
+  return PyObject_CallMethod(object, "item", nullptr);
+}
+
+bool is_constant(PyObject* object) {
+  if (PyType_Check(object) || PyArray_DescrCheck(object)) return true;
+  PyTypeObject* type = Py_TYPE(object);
+  const char* meta = Py_TYPE(type)->tp_name;
+  return std::strcmp(meta, "EnumType") == 0 || std::strcmp(meta, "EnumMeta") == 0 ||
+         std::strcmp(type->tp_name, "torch.dtype") == 0;
+}
+
+}  // namespace baracuda::bindings

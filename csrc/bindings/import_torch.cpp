@@ -1,0 +1,226 @@
+// torch tensors: memory by DLPack's C exchange API, which says nothing about the flags that make it a lie; those are
+// asked for one by one.
+#include <cstring>
+
+#include "bindings/import_detail.h"
+
+namespace baracuda::bindings {
+namespace detail {
+
+SeenTypes<const DLPackExchangeAPI*, 4> exchange_apis;
+
+namespace {
+
+struct Torch {
+  PyTypeObject* tensor = nullptr;    // torch.Tensor, once torch is seen
+  PyObject* grad_enabled = nullptr;  // torch.is_grad_enabled
+  PyObject* bump = nullptr;          // torch._C._increment_version
+  // torch's C++ functions, where baracuda._torch found them and saw them work; all or none. `tensor` is an at::Tensor*,
+  // `impl` what it points to. The same questions through Python cost 30 to 100 ns each.
+  bool (*is_neg)(const void* tensor) = nullptr;
+  bool (*is_conj)(const void* tensor) = nullptr;
+  bool (*is_inference)(const void* tensor) = nullptr;
+  bool (*requires_grad)(const void* impl) = nullptr;
+  void (*bump_version)(const void* tensor) = nullptr;
+} torch;
+
+// The at::Tensor behind a torch.Tensor: what follows the object's head, as baracuda._torch has checked.
+const void* native_tensor(PyObject* object) { return reinterpret_cast<char*>(object) + sizeof(PyObject); }
+
+template <class F>
+void set_function(F*& to, PyObject* addresses, int at) {
+  to = reinterpret_cast<F*>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(addresses, at)));
+}
+
+// A tuple of addresses, or null without an exception.
+PyObject* native_functions() {
+  PyObject* module = PyImport_ImportModule("baracuda._torch");
+  PyObject* found = module ? PyObject_CallMethod(module, "native_functions", nullptr) : nullptr;
+  Py_XDECREF(module);
+  PyErr_Clear();
+  if (found && PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 5) return found;
+  Py_XDECREF(found);
+  return nullptr;
+}
+
+// torch.Tensor once torch is imported, else null.
+PyTypeObject* torch_tensor_type() {
+  static std::mutex mutex;
+  if (torch.tensor) return torch.tensor;
+  PyObject* module = PyImport_GetModule(names.torch);
+  PyObject* type = module ? PyObject_GetAttrString(module, "Tensor") : nullptr;
+  PyObject* enabled = type ? PyObject_GetAttrString(module, "is_grad_enabled") : nullptr;
+  PyObject* c = enabled ? PyObject_GetAttrString(module, "_C") : nullptr;
+  PyObject* bump = c ? PyObject_GetAttrString(c, "_increment_version") : nullptr;
+  PyErr_Clear();  // torch may be only half imported
+  const bool complete = type && PyType_Check(type) && enabled && bump;
+  PyObject* addresses = complete ? native_functions() : nullptr;  // not under the lock: it runs Python
+  Py_XDECREF(c), Py_XDECREF(module);
+  {
+    std::lock_guard lock(mutex);
+    if (complete && !torch.tensor) {
+      if (addresses) {
+        set_function(torch.is_neg, addresses, 0), set_function(torch.is_conj, addresses, 1);
+        set_function(torch.is_inference, addresses, 2), set_function(torch.requires_grad, addresses, 3);
+        set_function(torch.bump_version, addresses, 4);
+      }
+      torch.grad_enabled = enabled, torch.bump = bump;
+      torch.tensor = reinterpret_cast<PyTypeObject*>(type);
+      type = enabled = bump = nullptr;
+    }
+  }
+  Py_XDECREF(addresses), Py_XDECREF(type), Py_XDECREF(enabled), Py_XDECREF(bump);
+  return torch.tensor;
+}
+
+// -1: error, else truth of a zero-argument method or attribute.
+int truth_of(PyObject* value) {
+  if (!value) return -1;
+  int yes = PyObject_IsTrue(value);
+  Py_DECREF(value);
+  return yes;
+}
+
+// What a torch tensor that cannot be exported is, in words.
+Imported explain_torch(PyObject* object, Why& why) {
+  PyErr_Clear();
+  PyObject* is_meta = PyObject_GetAttrString(object, "is_meta");
+  if (truth_of(is_meta) == 1)
+    return refuse(why, Code::Meta, "a meta tensor, which has no memory", "a tensor with memory",
+                  "pass it to can_implement, or materialise it");
+  PyErr_Clear();
+  PyObject* layout = PyObject_GetAttr(object, names.layout);
+  PyObject* text = layout ? PyObject_Str(layout) : nullptr;
+  const char* c = text ? PyUnicode_AsUTF8(text) : nullptr;
+  bool sparse = c && std::strcmp(c, "torch.strided") != 0;
+  Py_XDECREF(layout), Py_XDECREF(text);
+  PyErr_Clear();
+  if (sparse) return refuse(why, Code::Sparse, "a sparse torch tensor", "a dense (strided) tensor", "call .to_dense()");
+  return refuse(why, Code::NullData, "a wrapped torch tensor without memory of its own", "a plain tensor",
+                "call the plan outside functorch, vmap or fake-tensor modes");
+}
+
+struct Flags {
+  bool requires_grad = false, conj = false, neg = false;
+};
+
+// False with an exception set.
+bool read_flags(PyObject* object, bool complex, Flags& flags) {
+  if (torch.is_neg) {
+    const void* tensor = native_tensor(object);
+    flags.requires_grad = torch.requires_grad(*static_cast<const void* const*>(tensor));
+    flags.conj = complex && torch.is_conj(tensor);
+    flags.neg = torch.is_neg(tensor);
+    return true;
+  }
+  const int grad = truth_of(PyObject_GetAttr(object, names.requires_grad));
+  if (grad < 0) return false;
+  const int conj = complex ? truth_of(PyObject_CallMethodNoArgs(object, names.is_conj)) : 0;
+  if (conj < 0) return false;
+  const int neg = truth_of(PyObject_CallMethodNoArgs(object, names.is_neg));
+  flags = {grad == 1, conj == 1, neg == 1};
+  return neg >= 0;
+}
+
+Imported guard_torch(PyObject* object, const TensorView& view, Why& why) {
+  Flags flags;
+  // The negative bit is looked for on contiguous tensors too: the imaginary part of one conjugated number, and
+  // torch._neg_view, carry it.
+  if (!read_flags(object, view.element == Element::C64 || view.element == Element::C128, flags))
+    return Imported::PythonError;
+  if (flags.requires_grad) {
+    int enabled = truth_of(PyObject_CallNoArgs(torch.grad_enabled));
+    if (enabled < 0) return Imported::PythonError;
+    if (enabled)
+      return refuse(why, Code::RequiresGrad, "a torch tensor that requires grad",
+                    "one that does not, or torch.no_grad()",
+                    "baracuda does not record on torch's tape: call x.detach(), use torch.no_grad(), or bc.vjp");
+  }
+  if (flags.conj)
+    return refuse(why, Code::Conjugate, "a torch tensor with the conjugate bit set", "resolved memory",
+                  "call x.resolve_conj()");
+  if (flags.neg)
+    return refuse(why, Code::Negative, "a torch tensor with the negative bit set", "resolved memory",
+                  "call x.resolve_neg()");
+  return Imported::Yes;
+}
+
+}  // namespace
+
+bool is_torch_type(PyTypeObject* type) {
+  PyTypeObject* tensor = torch_tensor_type();
+  return tensor && PyType_IsSubtype(type, tensor);
+}
+
+// Other subclasses may hide another tensor and are not trusted.
+const DLPackExchangeAPI* find_torch_api(PyTypeObject* type) {
+  bool tensor = std::strcmp(type->tp_name, "Tensor") == 0 || std::strcmp(type->tp_name, "Parameter") == 0;
+  if (!tensor || !is_torch_type(type)) return nullptr;
+  PyObject* module = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__");
+  const char* where = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  bool exact = type == torch.tensor || (where && std::strcmp(where, "torch.nn.parameter") == 0);
+  Py_XDECREF(module);
+  const DLPackExchangeAPI* api = nullptr;
+  PyObject* capsule = exact ? PyObject_GetAttr(reinterpret_cast<PyObject*>(type), names.exchange_api) : nullptr;
+  if (capsule) api = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+  Py_XDECREF(capsule);
+  PyErr_Clear();  // a torch without the exchange API goes through __dlpack__
+  if (!api || api->header.version.major != DLPACK_MAJOR_VERSION) return nullptr;
+  exchange_apis.add(type, api);
+  return api;
+}
+
+Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView& view, Keep& keep, Why& why) {
+  DLTensor t;
+  if (api->dltensor_from_py_object_no_sync(object, &t)) return explain_torch(object, why);
+  Imported done = from_dl(t, view, why);
+  if (done != Imported::Yes) return done;
+  view.read_only = false;
+  keep.torch = true;
+  if (!view.data && view.numel() != 0) return explain_torch(object, why);
+  return guard_torch(object, view, why);
+}
+
+Imported import_torch_subclass(PyObject* object, TensorView& view, Keep& keep, Why& why) {
+  keep.torch = true;
+  Imported done = import_protocol(object, view, keep, why);
+  if (done == Imported::Yes && (view.data || view.numel() == 0)) return guard_torch(object, view, why);
+  if (done == Imported::Yes) return explain_torch(object, why);
+  if (done == Imported::PythonError) return done;
+  PyObject* grad = PyObject_GetAttr(object, names.requires_grad);
+  bool wants_grad = grad == Py_True;
+  Py_XDECREF(grad);
+  PyErr_Clear();
+  if (wants_grad)
+    return refuse(why, Code::RequiresGrad, "a subclass of torch.Tensor that requires grad", "one that does not",
+                  "call x.detach()");
+  if (truth_of(PyObject_CallMethodNoArgs(object, names.is_conj)) == 1)
+    return refuse(why, Code::Conjugate, "a torch tensor with the conjugate bit set", "resolved memory",
+                  "call x.resolve_conj()");
+  return explain_torch(object, why);
+}
+
+}  // namespace detail
+
+bool is_torch_tensor(PyObject* object) {
+  using namespace detail;
+  PyTypeObject* type = Py_TYPE(object);
+  return exchange_apis.find(type) || (torch.tensor && PyType_IsSubtype(type, torch.tensor));
+}
+
+void bump_torch_version(PyObject* object) {
+  using detail::torch;
+  if (torch.bump_version) {
+    const void* tensor = detail::native_tensor(object);
+    if (!torch.is_inference(tensor)) torch.bump_version(tensor);  // inference tensors have no version
+    return;
+  }
+  if (!torch.bump) return;
+  PyObject* tuple = PyTuple_Pack(1, object);
+  PyObject* done = tuple ? PyObject_CallOneArg(torch.bump, tuple) : nullptr;
+  Py_XDECREF(tuple);
+  Py_XDECREF(done);
+  if (!done) PyErr_Clear();
+}
+
+}  // namespace baracuda::bindings

@@ -1,0 +1,83 @@
+"""torch's own C++ functions behind `is_neg`, `is_conj`, `is_inference`, `requires_grad` and the version counter.
+
+Each of these questions costs 30 to 100 ns when it is asked through Python, most of it for letting go of the interpreter
+and taking it again; a call of a kernel asks two of them per tensor. The functions are exported by torch's libraries, but
+are no part of a promised interface: they are used only if this torch has them all, and all answer as Python does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+from typing import Any
+
+_QUESTIONS = (
+    "_ZN2at6native6is_negERKNS_6TensorE",
+    "_ZN2at6native7is_conjERKNS_6TensorE",
+    "_ZN2at6native12is_inferenceERKNS_6TensorE",
+    "_ZNK3c1010TensorImpl13requires_gradEv",
+)
+_BUMP = "_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE"
+
+
+def native_functions() -> tuple[int, ...] | None:
+    """Addresses of is_neg, is_conj, is_inference, requires_grad and bump_version; None where Python is to be asked.
+
+    The first three and the last take an `at::Tensor*`, which is a pointer to a pointer to the tensor's `TensorImpl`;
+    `requires_grad` takes the `TensorImpl*`.
+    """
+    import torch
+
+    name = "libtorch_python.dylib" if sys.platform == "darwin" else "libtorch_python.so"
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / name))
+        functions = [getattr(library, symbol) for symbol in (*_QUESTIONS, _BUMP)]
+        # Modes of the caller (inference, no_grad, a default device) must not reach the probes.
+        with torch.inference_mode(False), torch.enable_grad():
+            if not _answer_as_python(functions):
+                return None
+    except Exception:  # whatever is different in this torch: it is asked through Python then
+        return None
+    addresses = tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions)
+    return tuple(a for a in addresses if a is not None)
+
+
+def _probes() -> list[Any]:
+    import torch
+
+    plain = torch.zeros(2, device="cpu")
+    with torch.inference_mode():
+        inference = torch.zeros(2, device="cpu")
+    return [
+        plain,
+        torch.nn.Parameter(torch.zeros(2, device="cpu")),
+        torch.zeros(2, device="cpu", requires_grad=True),
+        torch.zeros(2, device="cpu", dtype=torch.complex64),
+        torch.zeros(2, device="cpu", dtype=torch.complex64).conj(),
+        torch.zeros(2, device="cpu", dtype=torch.complex64).conj().imag,
+        torch._neg_view(plain),
+        inference,
+    ]
+
+
+def _answer_as_python(functions: list[Any]) -> bool:
+    *questions, bump = functions
+    for question in questions:
+        question.restype = ctypes.c_bool
+    bump.restype = None
+    head = object.__basicsize__
+    for x in _probes():
+        impl = ctypes.c_void_p(x._cdata)
+        if ctypes.c_void_p.from_address(id(x) + head).value != impl.value:
+            return False
+        *of_tensor, of_impl = questions
+        answers = [question(ctypes.byref(impl)) for question in of_tensor] + [of_impl(impl)]
+        if answers != [x.is_neg(), x.is_conj(), x.is_inference(), x.requires_grad]:
+            return False
+        if not x.is_inference():
+            before = x._version
+            bump(ctypes.byref(impl))
+            if x._version != before + 1:
+                return False
+    return True
