@@ -52,6 +52,7 @@ inline constexpr Elements kInts = kSigned | kUnsigned;
 inline constexpr Elements kBool = set_of(Element::Bool);
 inline constexpr Elements kIndex = Element::I32 | Element::I64 | set_of(Element::U32);
 inline constexpr Elements kNumeric = kFloats | kInts;
+inline constexpr Elements kNoMetal = Element::F64 | Element::C128;
 inline constexpr Elements kReal = kNumeric | kBool;
 
 constexpr bool is_float(Element e) { return kFloats.has(e); }

@@ -85,7 +85,9 @@ struct Launch {
   const Scalar* scalars = nullptr;      // scalar parameters in signature order
   const int64_t* attrs = nullptr;       // 8-byte slots in the order that BCU_ATTRS declares
   void* workspace = nullptr;            // 64-byte aligned, workspace_size(plan) bytes
-  void* stream = nullptr;
+  void* stream = nullptr;               // of the device's own kind; null is its default stream
+  int32_t device = 0;                   // the ordinal of the plan's device
+  int32_t row = -1;                     // this kernel's row in the table
   Failure* failure = nullptr;
   Element element = Element::F32;  // the plan's primary and second element
   Element aux = Element::F32;

@@ -33,6 +33,9 @@ struct Guarantee {
   bool batch_invariant = true;         // a row's bits do not depend on its neighbours or how many there are
 };
 
+// What has run this kernel: a device of its backend (in CI for cpu), the tests' emulator, or only a compiler.
+enum class Proof : uint8_t { Device, Emulated, Compiled };
+
 enum RowFlag : uint32_t {
   kInPlaceSafe = 1u << 0,   // an output may be the identical view of an input of the same element
   kCaptureSafe = 1u << 1,   // legal inside a graph capture
@@ -81,6 +84,7 @@ struct Row {
   int32_t preference = 0;
   const char* measured = "";  // device and date on which the preference was measured
   uint32_t flags = kCaptureSafe;
+  Proof proof = Proof::Device;
   uint32_t in_place_params = ~0u;  // with kInPlaceSafe: bit p is set when tensor parameter p may be the output
   Guarantee guarantee{};
   AttrList attrs{};
@@ -157,6 +161,31 @@ template <class... Tables>
 constexpr auto join(const Tables&... tables) {
   return (tables + ...);
 }
+// The rows of a table once more for a GPU, where SimtKernel<Tag> runs the family's portable bodies. Metal has no f64.
+template <class RowType>
+constexpr RowType on_simt(const RowType& r, Backend backend, int arch) {
+  return r.with([&](Row& row) {
+    row.backend = backend, row.min_arch = arch, row.variant = "simt", row.proof = Proof::Emulated;
+    row.preference = 0, row.measured = "";
+    if (backend == Backend::Metal) row.elements = row.elements - kNoMetal, row.aux = row.aux - kNoMetal;
+    if (backend == Backend::Metal) row.convertible = row.convertible - kNoMetal;
+  });
+}
+inline constexpr int kLeastCudaArch = 80;
+template <class... Tags>
+constexpr std::tuple<RowOf<Tags>...> on_cuda(const std::tuple<RowOf<Tags>...>& t) {
+  return std::apply([](const auto&... r) { return std::tuple{on_simt(r, Backend::Cuda, kLeastCudaArch)...}; }, t);
+}
+template <class... Tags>
+constexpr std::tuple<RowOf<Tags>...> on_metal(const std::tuple<RowOf<Tags>...>& t) {
+  return std::apply([](const auto&... r) { return std::tuple{on_simt(r, Backend::Metal, kArchAny)...}; }, t);
+}
+// A table with its rows for every backend that portable bodies serve.
+template <class... Tags>
+constexpr auto everywhere(const std::tuple<RowOf<Tags>...>& t) {
+  return join(t, on_cuda(t), on_metal(t));
+}
+
 template <class... Tags>
 constexpr std::array<Row, sizeof...(Tags)> rows_of(const Table<Tags...>& t) {
   return t.rows;

@@ -4,6 +4,13 @@
 #if defined(__METAL_VERSION__)
 #include <metal_stdlib>
 #define BCU_FN static inline
+#define BCU_METHOD inline
+#define BCU_DEVICE static inline
+#define BCU_GLOBAL device
+#define BCU_SHARED threadgroup
+#define BCU_THREAD thread
+#define BCU_CONSTANT constant
+#define BCU_UNROLL
 #define BCU_HAS_F64 0
 #define BCU_HAS_FMA 1
 #define BCU_RESTRICT
@@ -11,6 +18,9 @@
 #include <cmath>
 #include <cstdint>
 #define BCU_FN static __host__ __device__ __forceinline__
+#define BCU_METHOD __device__ __forceinline__
+#define BCU_DEVICE static __device__ __forceinline__
+#define BCU_UNROLL _Pragma("unroll")
 #define BCU_HAS_F64 1
 #define BCU_RESTRICT __restrict__
 #if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__aarch64__)
@@ -21,6 +31,9 @@
 #else
 #include <cstdint>
 #define BCU_FN static inline __attribute__((always_inline))
+#define BCU_METHOD inline
+#define BCU_DEVICE static inline
+#define BCU_UNROLL
 // A host build may set BCU_HAS_F64=0 to compile exactly what Metal sees.
 #ifndef BCU_HAS_F64
 #define BCU_HAS_F64 1
@@ -31,6 +44,15 @@
 #else
 #define BCU_HAS_FMA 0
 #endif
+#endif
+
+// Address spaces, which only Metal has. BCU_FN: a function of values, callable anywhere; BCU_DEVICE: one that only
+// kernel bodies call; both also mark static members. BCU_METHOD: a member function of an object.
+#if !defined(__METAL_VERSION__)
+#define BCU_GLOBAL
+#define BCU_SHARED
+#define BCU_THREAD
+#define BCU_CONSTANT const
 #endif
 
 namespace baracuda::math {

@@ -1,0 +1,46 @@
+// What a backend with memory of its own gives the engine besides kernels: devices, memory, copies and waiting. The
+// cuda and metal modules export one of these; so does the tests' emulator.
+#pragma once
+#include "backends/cpu/family.h"
+#include "core/api.h"
+#include "core/launch.h"
+
+namespace baracuda {
+
+struct DeviceInfo {
+  char name[64] = {};
+  int32_t arch = 0;    // cuda: 80, 90
+  int32_t units = 0;   // multiprocessors
+  int64_t memory = 0;  // bytes
+  int64_t driver = 0, runtime = 0;
+};
+
+enum class CopyKind : int32_t { ToDevice, ToHost, OnDevice };
+
+// What a kernel found in the data of an earlier launch.
+struct DeviceFault {
+  int32_t row = -1;
+  Failure failure;
+};
+
+// Functions return Status::Ok, or Status::Launch and last_error() says what went wrong, on this thread.
+struct DeviceModule {
+  int32_t abi;
+  const char* name;
+  const FamilyKernels* const* families;
+  int32_t n_families;
+  int32_t (*count)();  // 0: last_error() says why
+  Status (*describe)(int32_t device, DeviceInfo* out);
+  Status (*allocate)(int32_t device, int64_t bytes, void** out);
+  Status (*release)(int32_t device, void* memory);
+  Status (*copy)(int32_t device, void* to, const void* from, int64_t bytes, CopyKind kind, void* stream);
+  Status (*fill)(int32_t device, void* to, int32_t byte, int64_t bytes, void* stream);
+  // Waits for one stream; null is the whole device.
+  Status (*synchronize)(int32_t device, void* stream);
+  // Takes the fault that was raised since the last call; row -1 when there is none. Waits for the device.
+  Status (*take_fault)(int32_t device, DeviceFault* out);
+  const char* (*last_error)();
+};
+using DeviceModuleEntry = const DeviceModule* (*)();
+
+}  // namespace baracuda

@@ -1,0 +1,3 @@
+#include "ops/gated/simt_launch.h"
+
+BCU_SIMT_FAMILY(gated)

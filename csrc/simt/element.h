@@ -1,0 +1,200 @@
+// Stored elements in kernel bodies: what each is computed in, and reading and writing one whose kind is known at run
+// time only.
+#pragma once
+
+namespace baracuda::simt {
+
+// The values of baracuda::Element, which launch.h compares.
+enum ElementCode : int32_t { kBool, kU8, kU16, kU32, kU64, kI8, kI16, kI32, kI64, kF16, kBF16, kF32, kF64 };
+
+// The type that arithmetic on a stored T is carried out in, and both conversions.
+template <class T>
+struct Stored {  // integers
+  using Compute = int64_t;
+  BCU_DEVICE Compute load(T v) { return Compute(v); }
+  BCU_DEVICE T store(Compute v) { return T(v); }
+};
+#define BCU_STORED_FLOAT(T)                         \
+  template <>                                       \
+  struct Stored<T> {                                \
+    using Compute = float;                          \
+    BCU_DEVICE float load(T v) { return widen(v); } \
+    BCU_DEVICE T store(float v) {                   \
+      T out;                                        \
+      narrow(v, out);                               \
+      return out;                                   \
+    }                                               \
+  };
+BCU_STORED_FLOAT(float)
+BCU_STORED_FLOAT(f16)
+BCU_STORED_FLOAT(bf16)
+#undef BCU_STORED_FLOAT
+#define BCU_STORED_AS(T, C)                  \
+  template <>                                \
+  struct Stored<T> {                         \
+    using Compute = C;                       \
+    BCU_DEVICE C load(T v) { return C(v); }  \
+    BCU_DEVICE T store(C v) { return T(v); } \
+  };
+BCU_STORED_AS(uint8_t, uint64_t)
+BCU_STORED_AS(uint16_t, uint64_t)
+BCU_STORED_AS(uint32_t, uint64_t)
+BCU_STORED_AS(uint64_t, uint64_t)
+#if BCU_HAS_F64
+BCU_STORED_AS(double, double)
+#endif
+#undef BCU_STORED_AS
+
+template <class T>
+using ComputeOf = typename Stored<T>::Compute;
+
+// Sixteen bytes that are read and written at once; addresses are multiples of 16.
+template <class T>
+struct alignas(16) Pack {
+  enum : int { kCount = 16 / int(sizeof(T)) };
+  T v[16 / sizeof(T)];
+};
+
+// A computed value as an integer: floats are cut off towards zero.
+template <class C>
+struct Whole {
+  BCU_DEVICE int64_t of(C v) { return int64_t(v); }
+  BCU_DEVICE uint64_t wide(C v) { return v < C(0) ? uint64_t(int64_t(v)) : uint64_t(v); }
+};
+
+// Element `at` of memory that holds elements of the given code, as a C.
+template <class C>
+BCU_DEVICE C load_element(BCU_GLOBAL const void* data, int32_t code, int64_t at) {
+  switch (code) {
+    case kBool:
+    case kU8:
+      return C(((BCU_GLOBAL const uint8_t*)data)[at]);
+    case kU16:
+      return C(((BCU_GLOBAL const uint16_t*)data)[at]);
+    case kU32:
+      return C(((BCU_GLOBAL const uint32_t*)data)[at]);
+    case kU64:
+      return C(((BCU_GLOBAL const uint64_t*)data)[at]);
+    case kI8:
+      return C(((BCU_GLOBAL const int8_t*)data)[at]);
+    case kI16:
+      return C(((BCU_GLOBAL const int16_t*)data)[at]);
+    case kI32:
+      return C(((BCU_GLOBAL const int32_t*)data)[at]);
+    case kI64:
+      return C(((BCU_GLOBAL const int64_t*)data)[at]);
+    case kF16:
+      return C(widen(((BCU_GLOBAL const f16*)data)[at]));
+    case kBF16:
+      return C(widen(((BCU_GLOBAL const bf16*)data)[at]));
+    case kF32:
+      return C(((BCU_GLOBAL const float*)data)[at]);
+#if BCU_HAS_F64
+    case kF64:
+      return C(((BCU_GLOBAL const double*)data)[at]);
+#endif
+  }
+  return C(0);
+}
+
+template <class T, class C>
+BCU_DEVICE void store_float(BCU_GLOBAL void* data, int64_t at, C v) {
+  ((BCU_GLOBAL T*)data)[at] = Stored<T>::store(float(v));
+}
+
+// The conversions of a cast: bool is v != 0, integers wrap, floats round to nearest even.
+template <class C>
+BCU_DEVICE void store_element(BCU_GLOBAL void* data, int32_t code, int64_t at, C v) {
+  switch (code) {
+    case kBool:
+      ((BCU_GLOBAL uint8_t*)data)[at] = v != C(0) ? 1 : 0;
+      break;
+    case kU8:
+      ((BCU_GLOBAL uint8_t*)data)[at] = uint8_t(Whole<C>::of(v));
+      break;
+    case kU16:
+      ((BCU_GLOBAL uint16_t*)data)[at] = uint16_t(Whole<C>::of(v));
+      break;
+    case kU32:
+      ((BCU_GLOBAL uint32_t*)data)[at] = uint32_t(Whole<C>::of(v));
+      break;
+    case kU64:
+      ((BCU_GLOBAL uint64_t*)data)[at] = Whole<C>::wide(v);
+      break;
+    case kI8:
+      ((BCU_GLOBAL int8_t*)data)[at] = int8_t(Whole<C>::of(v));
+      break;
+    case kI16:
+      ((BCU_GLOBAL int16_t*)data)[at] = int16_t(Whole<C>::of(v));
+      break;
+    case kI32:
+      ((BCU_GLOBAL int32_t*)data)[at] = int32_t(Whole<C>::of(v));
+      break;
+    case kI64:
+      ((BCU_GLOBAL int64_t*)data)[at] = Whole<C>::of(v);
+      break;
+    case kF16:
+      store_float<f16>(data, at, v);
+      break;
+    case kBF16:
+      store_float<bf16>(data, at, v);
+      break;
+    case kF32:
+      ((BCU_GLOBAL float*)data)[at] = float(v);
+      break;
+#if BCU_HAS_F64
+    case kF64:
+      ((BCU_GLOBAL double*)data)[at] = double(v);
+      break;
+#endif
+  }
+}
+
+// A number given to run: a value, or a 0-d tensor on the device that is read when the kernel runs.
+struct Number {
+  int64_t bits;  // the integer, or the bits of the double
+  float f;
+  int32_t element;
+  BCU_GLOBAL const void* data;  // null: a value
+};
+template <class C>
+struct NumberOf {
+  BCU_DEVICE C value(BCU_CONSTANT Number& n) { return C(n.bits); }
+};
+template <>
+struct NumberOf<float> {
+  BCU_DEVICE float value(BCU_CONSTANT Number& n) { return n.f; }
+};
+#if BCU_HAS_F64
+template <>
+struct NumberOf<double> {
+  BCU_DEVICE double value(BCU_CONSTANT Number& n) { return math::bit_cast<double>(n.bits); }
+};
+#endif
+template <class C>
+BCU_DEVICE C number(BCU_CONSTANT Number& n) {
+  return n.data ? load_element<C>(n.data, n.element, 0) : NumberOf<C>::value(n);
+}
+
+// What a kernel found wrong in the data: the first finder fills it, the host raises it (Device.check).
+struct Fault {
+  AtomicU32 raised;
+  int32_t tensor;  // position in the signature's tensors
+  int64_t position, value, limit;
+  int64_t row;  // which kernel: the row's index in the table
+};
+BCU_DEVICE void raise(BCU_GLOBAL Fault* fault, int64_t row, int32_t tensor, int64_t position, int64_t value,
+                      int64_t limit) {
+  if (atomic_exchange(&fault->raised, 1u) != 0u) return;
+  fault->tensor = tensor, fault->position = position, fault->value = value, fault->limit = limit, fault->row = row;
+}
+
+// Division by a number that is the same for all threads: q = (x * magic) >> 32 >> shift, exact for x < 2^31.
+struct Divider {
+  uint32_t divisor, magic, shift;
+};
+BCU_DEVICE uint32_t quotient(BCU_CONSTANT Divider& d, uint32_t x) {
+  return d.divisor == 1u ? x : mul_hi(x, d.magic) >> d.shift;
+}
+
+}  // namespace baracuda::simt

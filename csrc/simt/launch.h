@@ -1,0 +1,83 @@
+// The host's side of a kernel body: submit() puts one launch on the stream of a call. The same launchers serve every
+// target: nvcc compiles them with the bodies, the tests' emulator compiles them with a submit of its own.
+#pragma once
+#include <cstring>
+
+#include "core/launch.h"
+#include "simt/simt.h"
+
+namespace baracuda::simt {
+
+struct Grid {
+  int64_t x = 1, y = 1, z = 1;
+};
+inline constexpr int64_t kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535;
+
+// Runs Body::run on grid.x * grid.y * grid.z blocks of `threads` (a multiple of 32, at most Body::kThreads). A grid
+// with a zero is nothing to do.
+template <class Body>
+Status submit(const Launch& launch, Grid grid, int threads, const typename Body::Params& params);
+
+// Where the kernels of the call's device report what they find wrong in the data.
+Fault* fault_of(const Launch& launch);
+
+static_assert(int(Element::Bool) == kBool && int(Element::U64) == kU64 && int(Element::I8) == kI8 &&
+              int(Element::I64) == kI64 && int(Element::F16) == kF16 && int(Element::BF16) == kBF16 &&
+              int(Element::F32) == kF32 && int(Element::F64) == kF64);
+
+constexpr int64_t blocks_for(int64_t work, int64_t per_block) {
+  int64_t n = (work + per_block - 1) / per_block;
+  return n < kMaxGridX ? n : kMaxGridX;
+}
+
+// Exact for numerators below 2^31.
+inline Divider divider(int64_t divisor) {
+  Divider d{static_cast<uint32_t>(divisor), 0, 0};
+  if (divisor <= 1) return d.divisor = 1, d;
+  while ((uint64_t{1} << d.shift) < static_cast<uint64_t>(divisor)) ++d.shift;
+  d.shift -= 1;  // divisor > 2^shift, so that the magic number fits in 32 bits
+  d.magic = static_cast<uint32_t>(((uint64_t{1} << (32 + d.shift)) + divisor - 1) / divisor);
+  return d;
+}
+
+// A scalar of the call as bodies read it.
+inline Number number_of(const Scalar& s) {
+  Number n{};
+  n.data = s.data;
+  n.element = static_cast<int32_t>(s.element);
+  if (s.data) return n;
+  double d = s.kind == Scalar::Kind::Float ? s.f : s.kind == Scalar::Kind::Int ? double(s.i) : double(s.u);
+  n.f = static_cast<float>(d);
+  if (s.kind == Scalar::Kind::Float)
+    std::memcpy(&n.bits, &d, 8);
+  else
+    n.bits = s.i;
+  return n;
+}
+
+// Calls f(T{}) with the type that an f16, bf16, f32 or f64 element is stored as. Metal has no f64.
+template <class Function>
+Status with_float(Element e, Function&& f) {
+  switch (e) {
+    case Element::F16:
+      return f(f16{});
+    case Element::BF16:
+      return f(bf16{});
+    case Element::F32:
+      return f(float{});
+#if BCU_HAS_F64
+    case Element::F64:
+      return f(double{});
+#endif
+    default:
+      return Status::Unsupported;
+  }
+}
+
+}  // namespace baracuda::simt
+
+#if defined(__CUDACC__)
+#include "simt/submit_cuda.h"
+#else
+#include "emulator/submit_host.h"
+#endif

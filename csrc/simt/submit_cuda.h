@@ -1,0 +1,25 @@
+// submit() by the CUDA runtime.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "backends/cuda/device.h"
+
+namespace baracuda::simt {
+
+template <class Body>
+__global__ void __launch_bounds__(Body::kThreads) entry(const __grid_constant__ typename Body::Params params) {
+  __shared__ float4 shared[(Body::kShared + 4) / 4];
+  Context ctx;
+  Body::run(ctx, reinterpret_cast<float*>(shared), params);
+}
+
+template <class Body>
+Status submit(const Launch& launch, Grid grid, int threads, const typename Body::Params& params) {
+  static_assert(sizeof(params) <= 4000, "a kernel's parameters are at most 4 KB");
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return Status::Ok;
+  dim3 blocks(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z));
+  entry<Body><<<blocks, threads, 0, static_cast<cudaStream_t>(launch.stream)>>>(params);
+  return cuda::check(cudaPeekAtLastError(), "kernel launch");
+}
+
+}  // namespace baracuda::simt
