@@ -23,7 +23,8 @@ struct DeviceFault {
   Failure failure;
 };
 
-// Functions return Status::Ok, or Status::Launch and last_error() says what went wrong, on this thread.
+// Functions return Status::Ok, or Status::Launch and last_error() says what went wrong, on this thread; `allocate`
+// returns Status::Workspace where the device has not that much memory left.
 struct DeviceModule {
   int32_t abi;
   const char* name;
@@ -37,9 +38,14 @@ struct DeviceModule {
   Status (*fill)(int32_t device, void* to, int32_t byte, int64_t bytes, void* stream);
   // Waits for one stream; null is the whole device.
   Status (*synchronize)(int32_t device, void* stream);
-  // Takes the fault that was raised since the last call; row -1 when there is none. Waits for the device.
-  Status (*take_fault)(int32_t device, DeviceFault* out);
+  // Takes the fault that was raised since the last call; row -1 when there is none. Waits as synchronize does.
+  Status (*take_fault)(int32_t device, void* stream, DeviceFault* out);
   const char* (*last_error)();
+  // Makes what launches on the device need besides their arguments, so that no launch allocates.
+  Status (*prepare)(int32_t device);
+  // A blocking stream is ordered with the device's default stream.
+  Status (*create_stream)(int32_t device, bool blocking, void** out);
+  Status (*destroy_stream)(int32_t device, void* stream);
 };
 using DeviceModuleEntry = const DeviceModule* (*)();
 

@@ -17,6 +17,8 @@ template <class Body>
 Status submit(const Launch& launch, Grid grid, int threads, const typename Body::Params& params) {
   static_assert(sizeof(params) <= 4000, "a kernel's parameters are at most 4 KB");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return Status::Ok;
+  cuda::DeviceGuard guard(launch.device);
+  if (guard.status() != Status::Ok) return guard.status();
   dim3 blocks(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z));
   entry<Body><<<blocks, threads, 0, static_cast<cudaStream_t>(launch.stream)>>>(params);
   return cuda::check(cudaPeekAtLastError(), "kernel launch");

@@ -41,7 +41,8 @@ DeviceGuard::~DeviceGuard() {
 
 namespace {
 
-// A device's sticky word. Made when the device is first used, kept for the life of the process.
+// A device's sticky word, or null with last_error(). Made when the device is first used, kept for the life of the
+// process.
 struct Faults {
   std::mutex mutex;
   simt::Fault* words[kMostDevices] = {};
@@ -52,14 +53,16 @@ Faults& faults() {
 }
 
 simt::Fault* fault_word(int device) {
-  if (device < 0 || device >= kMostDevices) return nullptr;
+  if (device < 0 || device >= kMostDevices) return check(cudaErrorInvalidDevice, "the device's status word"), nullptr;
   Faults& all = faults();
   std::lock_guard lock(all.mutex);
   if (all.words[device]) return all.words[device];
   DeviceGuard guard(device);
   void* memory = nullptr;
-  if (guard.status() != Status::Ok || cudaMalloc(&memory, sizeof(simt::Fault)) != cudaSuccess) return nullptr;
-  if (cudaMemset(memory, 0, sizeof(simt::Fault)) != cudaSuccess) return cudaFree(memory), nullptr;
+  if (guard.status() != Status::Ok) return nullptr;
+  if (check(cudaMalloc(&memory, sizeof(simt::Fault)), "the device's status word") != Status::Ok) return nullptr;
+  if (check(cudaMemset(memory, 0, sizeof(simt::Fault)), "the device's status word") != Status::Ok)
+    return cudaFree(memory), nullptr;
   return all.words[device] = static_cast<simt::Fault*>(memory);
 }
 
@@ -86,11 +89,16 @@ Status describe(int32_t device, DeviceInfo* out) {
   return Status::Ok;
 }
 
+Status prepare(int32_t device) { return fault_word(device) ? Status::Ok : Status::Launch; }
+
 Status allocate(int32_t device, int64_t bytes, void** out) {
   DeviceGuard guard(device);
   if (guard.status() != Status::Ok) return guard.status();
-  if (!fault_word(device)) return check(cudaErrorMemoryAllocation, "the device's status word");
-  return check(cudaMalloc(out, bytes ? bytes : 1), "allocating device memory");
+  Status status = prepare(device);
+  if (status != Status::Ok) return status;
+  cudaError_t error = cudaMalloc(out, bytes ? bytes : 1);
+  status = check(error, "allocating device memory");
+  return error == cudaErrorMemoryAllocation ? Status::Workspace : status;
 }
 
 Status release(int32_t device, void* memory) {
@@ -122,18 +130,37 @@ Status synchronize(int32_t device, void* stream) {
   return check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "waiting for a stream");
 }
 
-Status take_fault(int32_t device, DeviceFault* out) {
-  Status status = synchronize(device, nullptr);
+Status take_fault(int32_t device, void* stream, DeviceFault* out) {
+  Status status = synchronize(device, stream);
   simt::Fault* word = fault_word(device);
   if (status != Status::Ok || !word) return status;
   simt::Fault found;
   DeviceGuard guard(device);
-  status = check(cudaMemcpy(&found, word, sizeof found, cudaMemcpyDeviceToHost), "reading the device's status");
+  auto s = static_cast<cudaStream_t>(stream);
+  status = check(cudaMemcpyAsync(&found, word, sizeof found, cudaMemcpyDeviceToHost, s), "reading the device's status");
+  if (status == Status::Ok) status = check(cudaStreamSynchronize(s), "waiting for the device's status");
   uint32_t raised = 0;
   std::memcpy(&raised, &found.raised, sizeof raised);
   if (status != Status::Ok || !raised) return status;
   *out = {static_cast<int32_t>(found.row), {found.tensor, found.position, found.value, found.limit}};
-  return check(cudaMemset(word, 0, sizeof found), "clearing the device's status");
+  status = check(cudaMemsetAsync(word, 0, sizeof found, s), "clearing the device's status");
+  return status == Status::Ok ? check(cudaStreamSynchronize(s), "clearing the device's status") : status;
+}
+
+Status create_stream(int32_t device, bool blocking, void** out) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  cudaStream_t stream = nullptr;
+  Status status = check(cudaStreamCreateWithFlags(&stream, blocking ? cudaStreamDefault : cudaStreamNonBlocking),
+                        "creating a stream");
+  *out = stream;
+  return status;
+}
+
+Status destroy_stream(int32_t device, void* stream) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return check(cudaStreamDestroy(static_cast<cudaStream_t>(stream)), "destroying a stream");
 }
 
 #define BCU_FAMILY(name)                  \
@@ -175,6 +202,9 @@ extern "C" BCU_API const baracuda::DeviceModule* baracuda_cuda_module() {
                                                      &fill,
                                                      &synchronize,
                                                      &take_fault,
-                                                     &last_error};
+                                                     &last_error,
+                                                     &prepare,
+                                                     &create_stream,
+                                                     &destroy_stream};
   return &kModule;
 }
