@@ -109,14 +109,8 @@ def skus_text(modules: list[ModuleType]) -> str:
     for module in modules:
         lines += [f"## {module.__name__.rpartition('.')[2]}", ""]
         for op in module.OPS:
-            lines += [f"### `{op.name}`", "", op.summary, "", capabilities(op.name).to_markdown(), ""]
-    # The state of a row is a fact of a machine, not of the table.
-    return (
-        "\n".join(
-            line.rsplit(" | ", 1)[0] + " |" if line.startswith("|") and line.count("|") == 7 else line for line in lines
-        )
-        + "\n"
-    )
+            lines += [f"### `{op.name}`", "", op.summary, "", capabilities(op.name).to_markdown(state=False), ""]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:

@@ -33,7 +33,7 @@ UNREACHED = {
 }
 # Codes that exist for rows which declare a limit; reached as soon as one row does.
 BY_ROWS = {
-    "arch": lambda r: r["min_arch"] > 5,
+    "arch": lambda r: r["backend"] == "cpu" and r["min_arch"] > 5,
     "alignment": lambda r: r["alignment"] > 1,
     "layout": lambda r: r["contiguous"],
     "deterministic": lambda r: not r["deterministic"],
@@ -361,7 +361,8 @@ def test_forced_choices_are_never_replaced(op: str, direction: str) -> None:
     cls = desc.plan_class
     with pytest.raises(bc.UnsupportedError) as caught:
         cls.select(desc, preference=bc.PlanPreference(sku="nonsense"))
-    candidates = {r["index"] for r in _core.rows() if (r["op"], r["direction"]) == (op, direction)}
+    mine = [r for r in _core.rows() if (r["op"], r["direction"], r["backend"]) == (op, direction, "cpu")]
+    candidates = {r["index"] for r in mine}
     assert {r.code for r in caught.value.refusals} >= {"sku"}
     assert sum(r.code == "sku" for r in caught.value.refusals) == len(candidates), "each candidate gives its reasons"
     with pytest.raises((bc.UnsupportedError, bc.BackendUnavailableError)) as caught:
@@ -370,11 +371,15 @@ def test_forced_choices_are_never_replaced(op: str, direction: str) -> None:
     assert counts == sorted(counts), "nearest miss first"
     REACHED.update(r.code for r in caught.value.refusals)
     for backend in ("cuda", "metal"):
+        if _core.backend_state(backend)["present"]:
+            continue
         for make in (
             lambda b=backend: cls.select(desc, b),
             lambda b=backend: cls.select(desc, preference=bc.PlanPreference(backend=b)),
         ):
-            with pytest.raises(bc.BackendUnavailableError, match=f"built without the {backend} backend") as caught:
+            with pytest.raises(
+                bc.BackendUnavailableError, match=f"the {backend} backend cannot be used here: ."
+            ) as caught:
                 make()
             REACHED.update(r.code for r in caught.value.refusals)
         support = cls.query(desc, backend)

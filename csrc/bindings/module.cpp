@@ -42,6 +42,7 @@ py::dict row_dict(int index) {
   d["variant"] = r.variant;
   d["direction"] = r.direction == Direction::Forward ? "forward" : "backward";
   d["backend"] = name(r.backend);
+  d["proof"] = name(r.proof);
   d["elements"] = elements_of(r.elements);
   d["aux"] = elements_of(r.aux);
   d["convertible"] = elements_of(r.convertible);

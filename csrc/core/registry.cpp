@@ -1,10 +1,9 @@
 #include "core/registry.h"
 
 #include <cstring>
-#include <mutex>
-#include <vector>
 
 #include "backends/cpu/loader.h"
+#include "backends/modules.h"
 #include "skus.inc"
 
 namespace baracuda {
@@ -47,12 +46,29 @@ const Row& row_at(int32_t index) {
 const char* family_of(int32_t index) { return place(index).family->name; }
 
 const BackendState& backend_state(Backend backend) {
-  static const BackendState cuda = {false, false, 0, "", "this wheel was built without the cuda backend"};
-  static const BackendState metal = {false, false, 0, "", "this wheel was built without the metal backend"};
-  if (backend == Backend::Cuda) return cuda;
-  if (backend == Backend::Metal) return metal;
-  return cpu_backend().state;
+  return backend == Backend::Cpu ? cpu_backend().state : device_backend(backend).state;
 }
+
+const DeviceModule* device_module(Backend backend, std::string& reason) {
+  const DeviceBackend& found = device_backend(backend);
+  if (!found.state.present) reason = found.state.reason;
+  return found.state.present ? found.module : nullptr;
+}
+
+namespace {
+
+// A module's kernel for a row, or null; `stale` is set when the module was built from another table.
+Kernel kernel_in(const FamilyKernels* const* families, int32_t n, Place p, bool& stale) {
+  for (int32_t i = 0; i < n; ++i) {
+    const FamilyKernels& f = *families[i];
+    if (std::strcmp(f.family, p.family->name) != 0) continue;
+    stale |= f.n_rows != p.family->n_rows;
+    if (!stale && f.kernels[p.row]) return f.kernels[p.row];
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 Kernel find_kernel(int32_t row, std::string& reason) {
   Place p = place(row);
@@ -62,17 +78,16 @@ Kernel find_kernel(int32_t row, std::string& reason) {
     reason = state.reason;
     return nullptr;
   }
-  for (const CpuModule* module : cpu_backend().modules)
-    for (int32_t i = 0; i < module->n_families; ++i) {
-      const FamilyKernels& f = *module->families[i];
-      if (std::strcmp(f.family, p.family->name) != 0) continue;
-      if (f.n_rows != p.family->n_rows) {
-        reason = "the module for level " + state.level + " was built from another table; build it again";
-        return nullptr;
-      }
-      if (f.kernels[p.row]) return f.kernels[p.row];
-    }
-  reason = "the module for level " + state.level + " has no kernel for this row";
+  bool stale = false;
+  Kernel kernel = nullptr;
+  if (const DeviceModule* module = device_backend(backend).module)
+    kernel = kernel_in(module->families, module->n_families, p, stale);
+  if (backend == Backend::Cpu)
+    for (const CpuModule* module : cpu_backend().modules)
+      if (!kernel && !stale) kernel = kernel_in(module->families, module->n_families, p, stale);
+  if (kernel) return kernel;
+  reason = "the " + std::string(name(backend)) + " module for " + state.level;
+  reason += stale ? " was built from another table; build it again" : " has no kernel for this row";
   return nullptr;
 }
 

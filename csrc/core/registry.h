@@ -21,6 +21,9 @@ struct BackendState {
   std::string reason;  // why it is not usable
 };
 BCU_API const BackendState& backend_state(Backend backend);
+struct DeviceModule;  // backends/device.h
+// The module of a backend with memory of its own, or null with the reason why it is not usable.
+BCU_API const DeviceModule* device_module(Backend backend, std::string& reason);
 constexpr const char* name(Backend b) { return b == Backend::Cpu ? "cpu" : b == Backend::Cuda ? "cuda" : "metal"; }
 
 // The kernel of a row in the loaded module, or null with the reason.

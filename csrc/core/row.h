@@ -35,6 +35,9 @@ struct Guarantee {
 
 // What has run this kernel: a device of its backend (in CI for cpu), the tests' emulator, or only a compiler.
 enum class Proof : uint8_t { Device, Emulated, Compiled };
+constexpr const char* name(Proof p) {
+  return p == Proof::Device ? "verified on device" : p == Proof::Emulated ? "emulated" : "compiled";
+}
 
 enum RowFlag : uint32_t {
   kInPlaceSafe = 1u << 0,   // an output may be the identical view of an input of the same element
@@ -161,29 +164,32 @@ template <class... Tables>
 constexpr auto join(const Tables&... tables) {
   return (tables + ...);
 }
+
 // The rows of a table once more for a GPU, where SimtKernel<Tag> runs the family's portable bodies. Metal has no f64.
-template <class RowType>
-constexpr RowType on_simt(const RowType& r, Backend backend, int arch) {
-  return r.with([&](Row& row) {
+template <class... Tags>
+constexpr Table<Tags...> on_simt(Table<Tags...> t, Backend backend, int arch) {
+  for (Row& row : t.rows) {
     row.backend = backend, row.min_arch = arch, row.variant = "simt", row.proof = Proof::Emulated;
     row.preference = 0, row.measured = "";
-    if (backend == Backend::Metal) row.elements = row.elements - kNoMetal, row.aux = row.aux - kNoMetal;
-    if (backend == Backend::Metal) row.convertible = row.convertible - kNoMetal;
-  });
+    if (backend != Backend::Metal) continue;
+    row.elements = row.elements - kNoMetal, row.aux = row.aux - kNoMetal;
+    row.convertible = row.convertible - kNoMetal;
+  }
+  return t;
 }
 inline constexpr int kLeastCudaArch = 80;
 template <class... Tags>
-constexpr std::tuple<RowOf<Tags>...> on_cuda(const std::tuple<RowOf<Tags>...>& t) {
-  return std::apply([](const auto&... r) { return std::tuple{on_simt(r, Backend::Cuda, kLeastCudaArch)...}; }, t);
+constexpr auto on_cuda(const Table<Tags...>& t) {
+  return on_simt(t, Backend::Cuda, kLeastCudaArch);
 }
 template <class... Tags>
-constexpr std::tuple<RowOf<Tags>...> on_metal(const std::tuple<RowOf<Tags>...>& t) {
-  return std::apply([](const auto&... r) { return std::tuple{on_simt(r, Backend::Metal, kArchAny)...}; }, t);
+constexpr auto on_metal(const Table<Tags...>& t) {
+  return on_simt(t, Backend::Metal, kArchAny);
 }
 // A table with its rows for every backend that portable bodies serve.
 template <class... Tags>
-constexpr auto everywhere(const std::tuple<RowOf<Tags>...>& t) {
-  return join(t, on_cuda(t), on_metal(t));
+constexpr auto everywhere(const Table<Tags...>& t) {
+  return t + on_cuda(t) + on_metal(t);
 }
 
 template <class... Tags>

@@ -25,7 +25,8 @@ class Capability:
         elements: Elements that it takes.
         state: "declared" (in the table), "built" (in this wheel), "present" (its device is here) or "usable" (it accepts
             the question).
-        verified: "verified on device" (tests run it here and in CI), "emulated" or "compiled".
+        verified: What has run the kernel: "verified on device", "emulated" (the tests' emulator; built, not run on a
+            device) or "compiled".
         support: The evaluator's answer to the question: yes, no (with refusals) or depends.
         reason: Why this wheel or machine does not have it; empty from state "present" on.
     """
@@ -44,13 +45,22 @@ class Capability:
 
 
 class Capabilities(tuple[Capability, ...]):
-    """Rows that answer a capability question; `to_markdown()` makes a table."""
+    """Rows that answer a capability question; printed a line each, `to_markdown()` makes a table."""
 
     __slots__ = ()
 
-    def to_markdown(self) -> str:
-        """A table for people and docs."""
-        lines = ["| SKU | elements | bound | layout | in place | state |", "|---|---|---|---|---|---|"]
+    def __repr__(self) -> str:
+        lines = [f"{len(self)} kernels"]
+        for c in self:
+            why = "" if c.support else f": {'; '.join(str(r) for r in c.support.refusals)}"
+            elements = " ".join(map(str, c.elements))
+            lines.append(f"  {c.sku.name}  [{elements}]  {c.state}, {c.verified}, {c.support.verdict}{why}")
+        return "\n".join(lines)
+
+    def to_markdown(self, *, state: bool = True) -> str:
+        """A table for people and docs; `state` is a fact of this machine, all else of the table."""
+        head = ("SKU", "elements", "bound", "layout", "in place", "verified", "state")[: 7 if state else 6]
+        lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
         for c in self:
             sku = c.sku
             name = f"`{sku.op}` {sku.direction} {sku.backend} {sku.variant}"
@@ -58,7 +68,8 @@ class Capabilities(tuple[Capability, ...]):
             bound = str(sku.precision_guarantee).split(", ")[0].replace("|", "\\|")
             in_place = "yes" if sku.in_place_safe else "no"
             lines.append(
-                f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {layout} | {in_place} | {c.standing()} |"
+                f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {layout} | {in_place} "
+                f"| {c.verified} |{f' {c.standing()} |' if state else ''}"
             )
         return "\n".join(lines)
 
@@ -107,6 +118,8 @@ def capabilities(
 def _answers(question: dict[str, Any], table: tuple[dict[str, Any], ...], kind: Element | None) -> Iterator[Capability]:
     for index, verdict, refusals, depends, _ in _core.evaluate(question):
         row = table[index]
+        if question["backend"] not in ("any", row["backend"]):
+            continue
         reasons = tuple(Refusal(*r) for r in refusals)
         sku = make_sku(row, kind)
         found = Support(("no", "depends", "yes")[verdict], reasons, tuple(depends), sku)
@@ -115,8 +128,7 @@ def _answers(question: dict[str, Any], table: tuple[dict[str, Any], ...], kind: 
         if state == "present" and not reasons:
             state = "usable"
         reason = "" if backend["present"] else backend["reason"]
-        verified = "verified on device" if row["backend"] == "cpu" else "emulated"
-        yield Capability(sku, tuple(Element(e) for e in row["elements"]), state, verified, found, reason)
+        yield Capability(sku, tuple(Element(e) for e in row["elements"]), state, row["proof"], found, reason)
 
 
 @dataclass(frozen=True, slots=True)

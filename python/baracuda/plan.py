@@ -322,16 +322,16 @@ def judge(desc: Descriptor, request: Request) -> tuple[dict[str, Any], list[Cand
 
 def _refuse(desc: Descriptor, request: Request, candidates: list[Candidate]) -> NoReturn:
     """The error for a descriptor that no row takes: every candidate, every reason, nearest miss first."""
-    nearest = sorted(candidates, key=lambda c: len(c.support.refusals))
-    refusals = tuple(r for c in nearest for r in c.support.refusals)
     wanted = request.preference.backend or request.device.split(":")[0]
+    nearest = sorted(candidates, key=lambda c: len(c.support.refusals))
     mine = [c for c in nearest if c.sku.backend == wanted]
+    refusals = tuple(r for c in mine or nearest for r in c.support.refusals)
     state = _core.backend_state(wanted)
     if not (state["built"] and state["present"]) or (nearest and not mine):
         why = state["reason"] or f"no kernel of {desc.op} is declared for it"
         raise BackendUnavailableError(f"{desc}: the {wanted} backend cannot be used here: {why}.", refusals)
     lines = [f"No kernel for {desc} on {request.device}. Candidates, nearest miss first:"]
-    for c in nearest:
+    for c in mine:
         lines.append(f"  {c.sku.name}")
         lines += [f"    [{r.code}] {r}" for r in c.support.refusals]
     if not nearest:

@@ -1,23 +1,13 @@
 #include "backends/cpu/loader.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <string>
 
 #include "backends/cpu/probe.h"
+#include "backends/modules.h"
 
 namespace baracuda {
 namespace {
-
-std::string own_directory() {
-  Dl_info info{};
-  if (!dladdr(reinterpret_cast<void*>(&own_directory), &info) || !info.dli_fname) return ".";
-  std::string path = info.dli_fname;
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
-}
 
 const char* const kLevels[] = {"neon", "v2", "v3", "v4", "v4x"};
 constexpr int kArchOf[] = {2, 2, 3, 4, 5};
@@ -29,14 +19,11 @@ int start_of(const std::string& level) {
 }
 
 // The module of one level, or null; what went wrong with a file that is there is added to `tried`.
-const CpuModule* open_module(const std::string& directory, const char* level, std::string& tried) {
+const CpuModule* open_level(const std::string& directory, const char* level, std::string& tried) {
   std::string path = directory + "/libbaracuda_cpu_" + level + ".so";
-  if (access(path.c_str(), R_OK) != 0) return nullptr;
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  auto entry = handle ? reinterpret_cast<CpuModuleEntry>(dlsym(handle, "baracuda_cpu_module")) : nullptr;
-  if (entry && entry()->abi == kModuleAbi) return entry();
-  const char* why = handle ? "it was built for another version" : dlerror();
-  tried += path + ": " + (why ? why : "cannot be opened") + "; ";
+  auto entry = reinterpret_cast<CpuModuleEntry>(open_module(path, "baracuda_cpu_module", tried));
+  if (!entry || entry()->abi == kModuleAbi) return entry ? entry() : nullptr;
+  tried += path + ": it was built for another version; ";
   return nullptr;
 }
 
@@ -55,7 +42,7 @@ CpuBackend open_backend() {
   bool named = forced && *forced;
   std::string directory = own_directory(), tried;
   for (int i = start_of(cpu_level_name(level)); i >= 0; --i) {
-    const CpuModule* module = open_module(directory, kLevels[i], tried);
+    const CpuModule* module = open_level(directory, kLevels[i], tried);
     if (!module && named && out.modules.empty()) {
       out.state.built = true;
       out.state.reason = std::string("BARACUDA_CPU_LEVEL names ") + kLevels[i] + ", for which this wheel has no module";

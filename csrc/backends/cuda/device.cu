@@ -163,24 +163,15 @@ Status destroy_stream(int32_t device, void* stream) {
   return check(cudaStreamDestroy(static_cast<cudaStream_t>(stream)), "destroying a stream");
 }
 
-#define BCU_FAMILY(name)                  \
-  }                                       \
-  }                                       \
-  namespace baracuda::name {              \
-  extern const FamilyKernels kSimtFamily; \
-  }                                       \
-  namespace baracuda::cuda {              \
-  namespace {
-#include "simt_families.inc"
-#undef BCU_FAMILY
-#define BCU_FAMILY(name) &baracuda::name::kSimtFamily,
-constexpr const FamilyKernels* kFamilies[] = {
-#include "simt_families.inc"
-};
-#undef BCU_FAMILY
-
 }  // namespace
 }  // namespace baracuda::cuda
+
+#define BCU_FAMILY(name, slice)                 \
+  namespace baracuda::name {                    \
+  extern const FamilyKernels kSimtSlice##slice; \
+  }
+#include "simt_families.inc"
+#undef BCU_FAMILY
 
 namespace baracuda::simt {
 
@@ -190,6 +181,11 @@ Fault* fault_of(const Launch& launch) { return cuda::fault_word(launch.device); 
 
 extern "C" BCU_API const baracuda::DeviceModule* baracuda_cuda_module() {
   using namespace baracuda::cuda;
+#define BCU_FAMILY(name, slice) &baracuda::name::kSimtSlice##slice,
+  static constexpr const baracuda::FamilyKernels* kFamilies[] = {
+#include "simt_families.inc"
+  };
+#undef BCU_FAMILY
   static constexpr baracuda::DeviceModule kModule = {baracuda::kModuleAbi,
                                                      "cuda",
                                                      kFamilies,

@@ -10,18 +10,20 @@ namespace baracuda {
 template <class Tag>
 struct SimtKernel;
 
-template <const auto& kTable, Backend kBackend, size_t kRow>
-constexpr Kernel simt_kernel_at() {
-  using RowType = std::remove_cvref_t<decltype(std::get<kRow>(kTable))>;
-  if constexpr (std::get<kRow>(kTable).backend == kBackend) return &SimtKernel<typename RowType::tag>::run;
-  return nullptr;
+template <class Tag, bool kWanted>
+constexpr Kernel simt_kernel_of() {
+  if constexpr (kWanted)
+    return &SimtKernel<Tag>::run;
+  else
+    return nullptr;
 }
-template <const auto& kTable, Backend kBackend>
+
+template <const auto& kTable, Backend kBackend, size_t kSlice, size_t kSlices>
 constexpr auto simt_kernels() {
-  constexpr size_t n = std::tuple_size_v<std::remove_cvref_t<decltype(kTable)>>;
-  return []<size_t... kRows>(std::index_sequence<kRows...>) {
-    return std::array<Kernel, n>{simt_kernel_at<kTable, kBackend, kRows>()...};
-  }(std::make_index_sequence<n>{});
+  return []<class... Tags, size_t... I>(const Table<Tags...>&, std::index_sequence<I...>) {
+    return std::array<Kernel, sizeof...(Tags)>{
+        simt_kernel_of<Tags, kTable.rows[I].backend == kBackend && I % kSlices == kSlice>()...};
+  }(kTable, std::make_index_sequence<kTable.rows.size()>());
 }
 
 }  // namespace baracuda
@@ -30,9 +32,13 @@ constexpr auto simt_kernels() {
 #ifndef BCU_SIMT_BACKEND
 #define BCU_SIMT_BACKEND Cuda
 #endif
-#define BCU_SIMT_FAMILY(name)                                                                                         \
-  namespace baracuda::name {                                                                                          \
-  static constexpr auto kSimtKernels = ::baracuda::simt_kernels<kTable, Backend::BCU_SIMT_BACKEND>();                 \
-  extern const ::baracuda::FamilyKernels kSimtFamily;                                                                 \
-  constinit const ::baracuda::FamilyKernels kSimtFamily = {#name, kSimtKernels.data(), (int32_t)kSimtKernels.size()}; \
+#define BCU_SIMT_FAMILY(name) BCU_SIMT_SLICE(name, BCU_SLICE)
+#define BCU_SIMT_SLICE(name, slice) BCU_SIMT_SLICE_OF(name, slice)
+#define BCU_SIMT_SLICE_OF(name, slice)                                                          \
+  namespace baracuda::name {                                                                    \
+  static constexpr auto kSimtKernels =                                                          \
+      ::baracuda::simt_kernels<kTable, Backend::BCU_SIMT_BACKEND, slice, BCU_SLICES>();         \
+  extern const ::baracuda::FamilyKernels kSimtSlice##slice;                                     \
+  constinit const ::baracuda::FamilyKernels kSimtSlice##slice = {#name, kSimtKernels.data(),    \
+                                                                 (int32_t)kSimtKernels.size()}; \
   }

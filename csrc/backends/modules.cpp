@@ -1,0 +1,90 @@
+#include "backends/modules.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "backends/cpu/module.h"
+
+namespace baracuda {
+namespace {
+
+// Says of a module that opened which devices it finds.
+void look_for_devices(DeviceBackend& backend) {
+  const DeviceModule& module = *backend.module;
+  if (module.count() <= 0) {
+    backend.state.reason = module.last_error();
+    return;
+  }
+  DeviceInfo info;
+  if (module.describe(0, &info) != Status::Ok) {
+    backend.state.reason = module.last_error();
+    return;
+  }
+  backend.state.present = true;
+  backend.state.arch = info.arch;
+  backend.state.level = info.name;
+}
+
+DeviceBackend open_device_backend(const char* name, const char* variable, const char* symbol) {
+  DeviceBackend out;
+  const char* named = std::getenv(variable);
+  bool chosen = named && *named;
+  std::string path = chosen ? named : own_directory() + "/libbaracuda_" + name + ".so", tried;
+  if (chosen && access(path.c_str(), R_OK) != 0) {
+    out.state.reason = std::string(variable) + " names " + path + ", which cannot be read";
+    return out;
+  }
+  auto entry = reinterpret_cast<DeviceModuleEntry>(open_module(path, symbol, tried));
+  const DeviceModule* module = entry ? entry() : nullptr;
+  if (module && module->abi != kModuleAbi) {
+    tried = path + ": it was built for another version";
+    module = nullptr;
+  }
+  if (!module) {
+    out.state.built = !tried.empty();
+    out.state.reason =
+        tried.empty() ? "this wheel was built without the " + std::string(name) + " backend" : std::move(tried);
+    return out;
+  }
+  out.module = module;
+  out.state.built = true;
+  look_for_devices(out);
+  return out;
+}
+
+}  // namespace
+
+std::string own_directory() {
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<void*>(&own_directory), &info) || !info.dli_fname) return ".";
+  std::string path = info.dli_fname;
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+void* open_module(const std::string& path, const char* symbol, std::string& tried) {
+  if (access(path.c_str(), R_OK) != 0) return nullptr;
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* address = handle ? dlsym(handle, symbol) : nullptr;
+  if (address) return address;
+  const char* why = dlerror();
+  tried += path + ": " + (why ? why : "cannot be opened") + "; ";
+  return nullptr;
+}
+
+const DeviceBackend& device_backend(Backend backend) {
+  static const DeviceBackend none = {};
+  if (backend == Backend::Cuda) {
+    static const DeviceBackend cuda = open_device_backend("cuda", "BARACUDA_CUDA_MODULE", "baracuda_cuda_module");
+    return cuda;
+  }
+  if (backend == Backend::Metal) {
+    static const DeviceBackend metal = open_device_backend("metal", "BARACUDA_METAL_MODULE", "baracuda_metal_module");
+    return metal;
+  }
+  return none;
+}
+
+}  // namespace baracuda
