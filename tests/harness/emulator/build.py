@@ -1,0 +1,77 @@
+"""Builds the emulated cuda module, and says how to run Python with it.
+
+    python tests/harness/emulator/build.py race          # builds, prints the path
+    python tests/harness/emulator/build.py race pytest   # the same, then runs the command in the module's environment
+
+Variants: plain (fast), race (data races, uninitialised shared memory, anything outside of a launch's memory) and
+sanitize (AddressSanitizer and UBSan).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+VARIANTS = ("plain", "race", "sanitize")
+
+
+def build(variant: str = "plain") -> Path:
+    """Brings one variant up to date in build/emulator-<variant>; processes that ask at once wait for each other."""
+    if variant not in VARIANTS:
+        raise ValueError(f"variant {variant!r}: want one of {', '.join(VARIANTS)}")
+    folder = ROOT / "build" / f"emulator-{variant}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "build.ninja").exists():
+            launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+            generate = ["cmake", "-S", HERE, "-B", folder, "-G", "Ninja", f"-DBARACUDA_EMULATOR={variant}", *launcher]
+            _run(generate)
+        _run(["ninja", "-C", folder, f"-j{os.cpu_count() or 1}"])
+    return folder / "libbaracuda_cuda_emulated.so"
+
+
+def environment(variant: str = "plain") -> dict[str, str]:
+    """What a process must have set to use the module as its cuda backend; builds it."""
+    settings = {"BARACUDA_CUDA_MODULE": str(build(variant))}
+    if variant == "sanitize":
+        settings |= sanitizer_environment()
+    return settings
+
+
+def sanitizer_environment() -> dict[str, str]:
+    """For a process that is not instrumented itself."""
+    names = ("libasan.so", "libubsan.so")
+    found = [subprocess.check_output(["g++", f"-print-file-name={name}"], text=True).strip() for name in names]
+    return {
+        "LD_PRELOAD": " ".join(found),
+        # CPython keeps what it allocates; fibers run twice as fast without fake stacks.
+        "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1:handle_segv=0",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",
+    }
+
+
+def _run(command: list[str | Path]) -> None:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout[-8000:]}")
+
+
+def main() -> int:
+    """The command line."""
+    variant, *command = sys.argv[1:] or ["plain"]
+    if not command:
+        print(build(variant))
+        return 0
+    return subprocess.run(command, env=os.environ | environment(variant)).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+#include "emulator/fakecuda/heap.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace baracuda::emulator {
+namespace {
+
+constexpr size_t kPage = 4096, kAlignment = 256;  // CUDA's
+constexpr size_t kKeptFreed = 1024;
+
+size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace
+
+size_t Allocation::tail() const { return round_up(bytes, kAlignment); }
+
+Allocation* Heap::allocate(int device, size_t bytes) {
+  size_t pages = round_up(std::max<size_t>(bytes, 1), kPage);
+  if (bytes > kDeviceMemory || size_t(used_) + bytes > kDeviceMemory) return nullptr;
+  void* memory = mmap(nullptr, pages + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  auto* a = new Allocation;
+  a->bytes = bytes, a->pages = pages, a->device = device;
+  a->data = static_cast<char*>(memory) + pages - a->tail();
+  a->region.begin = a->data, a->region.end = a->data + bytes;
+  mprotect(memory, pages, PROT_READ | PROT_WRITE);
+  std::memset(a->data, 0xff, a->tail());
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(memory, size_t(a->data - static_cast<char*>(memory)));
+  __asan_poison_memory_region(a->data + bytes, a->tail() - bytes);
+#endif
+  mprotect(memory, pages, PROT_NONE);
+  all_.insert(std::upper_bound(all_.begin(), all_.end(), a, [](auto* x, auto* y) { return x->data < y->data; }), a);
+  used_ += int64_t(bytes);
+  return a;
+}
+
+bool Heap::release(void* data) {
+  auto found = std::find_if(all_.begin(), all_.end(), [&](auto* a) { return a->data == data; });
+  if (found == all_.end()) return false;
+  Allocation* a = *found;
+  all_.erase(found);
+  used_ -= int64_t(a->bytes);
+  forget(a->region);
+  char* first = a->first_page();
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(first, a->pages);
+#endif
+  madvise(first, a->pages, MADV_DONTNEED);
+  freed_.push_back({first, a->pages + kPage});
+  if (freed_.size() > kKeptFreed) {
+    munmap(freed_.front().first, freed_.front().second);
+    freed_.erase(freed_.begin());
+  }
+  delete a;
+  return true;
+}
+
+Allocation* Heap::find(const void* p) {
+  auto* c = static_cast<const char*>(p);
+  auto after = std::upper_bound(all_.begin(), all_.end(), c, [](auto* x, auto* a) { return x < a->data; });
+  if (after == all_.begin()) return nullptr;
+  Allocation* a = *--after;
+  return c < a->data + std::max<size_t>(a->bytes, 1) ? a : nullptr;
+}
+
+int64_t Heap::live() const { return int64_t(all_.size()); }
+
+std::string Heap::list() const {
+  std::string text;
+  for (const Allocation* a : all_)
+    text += "  " + std::to_string(a->bytes) + " bytes on device " + std::to_string(a->device) + "\n";
+  return text;
+}
+
+std::string Heap::describe(const void* p) const {
+  auto* c = static_cast<const char*>(p);
+  for (const Allocation* a : all_) {
+    if (c < a->first_page() || c >= a->data + a->tail() + kPage) continue;
+    std::string what = std::to_string(a->bytes) + " bytes of device " + std::to_string(a->device);
+    if (c < a->data) return std::to_string(a->data - c) + " bytes before " + what;
+    if (c >= a->data + a->bytes) return std::to_string(c - a->data - a->bytes) + " bytes past the end of " + what;
+    return "byte " + std::to_string(c - a->data) + " of " + what;
+  }
+  for (auto [first, bytes] : freed_)
+    if (c >= first && c < first + bytes) return "device memory that has been freed";
+  return "";
+}
+
+Opened::Opened(std::span<Allocation* const> allocations) : allocations_(allocations.begin(), allocations.end()) {
+  for (Allocation* a : allocations_) mprotect(a->first_page(), a->pages, PROT_READ | PROT_WRITE);
+}
+Opened::~Opened() {
+  for (Allocation* a : allocations_) mprotect(a->first_page(), a->pages, PROT_NONE);
+}
+
+}  // namespace baracuda::emulator

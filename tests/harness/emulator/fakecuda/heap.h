@@ -1,0 +1,55 @@
+// The fake runtime's device memory: pages that nobody can touch except while a kernel or a copy runs, so that the host
+// faults where it follows a device pointer. Blocks end at a page's end and begin with NaN bits.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emulator/race.h"
+
+namespace baracuda::emulator {
+
+struct Allocation {
+  char* data = nullptr;
+  size_t bytes = 0, pages = 0;  // mapped bytes; a guard page follows them
+  int device = 0;
+  Region region;
+  char* first_page() const { return data + tail() - pages; }
+  size_t tail() const;  // bytes from `data` to the guard page
+};
+
+class Heap {
+ public:
+  // Null when the device's memory is used up.
+  Allocation* allocate(int device, size_t bytes);
+  bool release(void* data);
+  // What holds p, or null. A pointer just past the end is held by nothing.
+  Allocation* find(const void* p);
+  int64_t live() const;
+  int64_t live_bytes() const { return used_; }
+  std::string list() const;
+  // In words, where an address lies; empty if it is not near device memory.
+  std::string describe(const void* p) const;
+
+ private:
+  std::vector<Allocation*> all_;                 // by address
+  std::vector<std::pair<char*, size_t>> freed_;  // kept unmapped-but-reserved for a while: late uses fault
+  int64_t used_ = 0;
+};
+
+// Makes memory accessible for as long as it lives.
+class Opened {
+ public:
+  explicit Opened(std::span<Allocation* const> allocations);
+  ~Opened();
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+ private:
+  std::vector<Allocation*> allocations_;
+};
+
+inline constexpr size_t kDeviceMemory = size_t{2} << 30;
+
+}  // namespace baracuda::emulator

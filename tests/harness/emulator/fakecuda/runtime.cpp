@@ -1,0 +1,231 @@
+#include "emulator/fakecuda/runtime.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "emulator/emulator.h"
+
+namespace baracuda::emulator {
+namespace {
+
+struct LastError {
+  cudaError_t error = cudaSuccess, described = cudaSuccess;
+  std::string text;
+  int device = 0;
+};
+LastError& last() {
+  thread_local LastError state;
+  return state;
+}
+
+struct sigaction before;
+
+// A kernel that leaves its memory ends with a report; a host that enters the device's memory is told before it dies.
+void on_fault(int, siginfo_t* info, void*) {
+  std::string where = Runtime::get().heap.describe(info->si_addr);
+  if (running()) {
+    sigset_t set;
+    sigemptyset(&set), sigaddset(&set, SIGSEGV), sigaddset(&set, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    Position at = position();
+    fail("OUT OF BOUNDS: thread %u of block (%u, %u, %u) touches address %p: %s", at.tid, at.bid[0], at.bid[1],
+         at.bid[2], info->si_addr, where.empty() ? "not device memory" : where.c_str());
+  }
+  if (!where.empty()) std::fprintf(stderr, "fake CUDA: the host touches device memory: %s\n", where.c_str());
+  sigaction(SIGSEGV, &before, nullptr);  // and the instruction faults again
+}
+
+void watch_faults() {
+  struct sigaction action{};
+  action.sa_sigaction = &on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, &before);
+}
+
+// Kernels may overrun a fiber's stack, so the handler needs one of its own on every thread that runs them.
+void need_signal_stack() {
+  thread_local std::unique_ptr<char[]> stack;
+  stack_t now{};
+  if (stack || sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return;
+  constexpr size_t kBytes = 64 << 10;
+  stack = std::make_unique<char[]>(kBytes);
+  stack_t mine{};
+  mine.ss_sp = stack.get(), mine.ss_size = kBytes;
+  sigaltstack(&mine, nullptr);
+}
+
+bool keeps_order(cudaStream_t stream) { return !stream || stream->blocking; }
+
+}  // namespace
+
+int current_device() { return last().device; }
+
+Runtime& Runtime::get() {
+  static Runtime* all = new Runtime;  // never destroyed: memory may be released while the process ends
+  return *all;
+}
+
+Runtime::Runtime() {
+  const char* n = std::getenv("BARACUDA_FAKE_CUDA_DEVICES");
+  devices_.resize(n ? size_t(std::clamp(std::atoi(n), 0, 8)) : 2);
+  fail_calls(std::getenv("BARACUDA_FAKE_CUDA_FAIL"));
+}
+
+void Runtime::fail_calls(const char* wanted) {
+  injected_.clear();
+  std::string_view rest = wanted ? wanted : "";
+  while (!rest.empty()) {
+    std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    size_t colon = one.find(':');
+    int64_t k = colon == one.npos ? 1 : std::atoll(std::string(one.substr(colon + 1)).c_str());
+    injected_.push_back({std::string(one.substr(0, colon)), k});
+  }
+}
+
+int64_t Runtime::calls(const char* api) const {
+  for (const auto& [name, n] : calls_)
+    if (name == api) return n;
+  return 0;
+}
+
+cudaError_t Runtime::begin(const char* api, bool touches_device) {
+  auto counted = std::find_if(calls_.begin(), calls_.end(), [&](const auto& c) { return c.first == api; });
+  if (counted == calls_.end())
+    calls_.push_back({api, 1});
+  else
+    ++counted->second;
+  for (Injected& i : injected_)
+    if (i.api == api && --i.left == 0)
+      return raise(i.api == "cudaMalloc" ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure,
+                   std::string("failure of ") + api + " asked for by a test", false);
+  if (!touches_device) return cudaSuccess;
+  if (devices_.empty()) return raise(cudaErrorNoDevice, "no CUDA-capable device is detected", false);
+  if (!owner_) {
+    owner_ = getpid();
+    watch_faults();
+  }
+  if (owner_ != getpid()) return raise(cudaErrorInitializationError, "a forked process uses its parent's devices");
+  return cudaSuccess;
+}
+
+cudaError_t Runtime::raise(cudaError_t error, std::string text, bool print) {
+  if (error == cudaSuccess) return error;
+  if (print) std::fprintf(stderr, "fake CUDA: %s\n", text.c_str());
+  last().error = last().described = error;
+  last().text = std::move(text);
+  return error;
+}
+
+cudaError_t Runtime::check_stream(cudaStream_t& stream) {
+  // CUDA's names for the default streams of a context and of a thread.
+  if (stream == reinterpret_cast<cudaStream_t>(1) || stream == reinterpret_cast<cudaStream_t>(2)) stream = nullptr;
+  if (!stream) return cudaSuccess;
+  if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end())
+    return raise(cudaErrorInvalidResourceHandle, "there is no such stream (destroyed?)");
+  if (stream->device != current_device())
+    return raise(cudaErrorInvalidResourceHandle, "the stream belongs to device " + std::to_string(stream->device) +
+                                                     ", current is " + std::to_string(current_device()));
+  return cudaSuccess;
+}
+
+void Runtime::enqueue(cudaStream_t stream, std::function<Problem()> work) {
+  devices_[size_t(current_device())].queue.push_back({stream, std::move(work)});
+}
+
+cudaError_t Runtime::drain_some(int device, const std::function<bool(const Operation&)>& wanted) {
+  need_signal_stack();
+  auto& queue = devices_[size_t(device)].queue;
+  for (size_t i = 0; i < queue.size();) {
+    if (!wanted(queue[i])) {
+      ++i;
+      continue;
+    }
+    auto work = std::move(queue[i].work);
+    queue.erase(queue.begin() + ptrdiff_t(i));
+    Problem problem = work();
+    if (problem.error == cudaSuccess) continue;
+    queue.clear();  // a device that failed does nothing more of what it was given
+    return raise(problem.error, std::move(problem.text));
+  }
+  return cudaSuccess;
+}
+
+cudaError_t Runtime::drain(int device, cudaStream_t stream) {
+  auto& queue = devices_[size_t(device)].queue;
+  // Only up to the stream's last operation: what comes later in other streams goes on waiting.
+  size_t todo = 0;
+  for (size_t i = 0; i < queue.size(); ++i)
+    if (queue[i].stream == stream || (!stream && keeps_order(queue[i].stream))) todo = i + 1;
+  size_t seen = 0;
+  std::vector<bool> chosen;
+  for (const Operation& o : queue)
+    chosen.push_back(seen++ < todo && (o.stream == stream || (keeps_order(stream) && keeps_order(o.stream))));
+  seen = 0;
+  return drain_some(device, [&](const Operation&) { return chosen[seen++]; });
+}
+
+cudaError_t Runtime::drain_all(int device) {
+  return drain_some(device, [](const Operation&) { return true; });
+}
+
+size_t Runtime::pending() const {
+  size_t n = 0;
+  for (const Device& d : devices_) n += d.queue.size();
+  return n;
+}
+
+cudaStream_t Runtime::create_stream(int device, bool blocking) {
+  streams_.push_back(new CUstream_st{device, blocking});
+  return streams_.back();
+}
+
+bool Runtime::destroy_stream(cudaStream_t stream) {
+  auto found = std::find(streams_.begin(), streams_.end(), stream);
+  if (found == streams_.end()) return false;
+  streams_.erase(found);
+  delete stream;
+  return true;
+}
+
+}  // namespace baracuda::emulator
+
+using baracuda::emulator::last;
+using baracuda::emulator::Runtime;
+
+extern "C" {
+
+cudaError_t cudaGetDevice(int* device) {
+  std::lock_guard lock(Runtime::get().mutex);
+  if (cudaError_t e = Runtime::get().begin("cudaGetDevice", false)) return e;
+  *device = last().device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  Runtime& r = Runtime::get();
+  std::lock_guard lock(r.mutex);
+  if (cudaError_t e = r.begin("cudaSetDevice", false)) return e;
+  if (device < 0 || device >= r.device_count()) return r.raise(cudaErrorInvalidDevice, "invalid device ordinal", false);
+  last().device = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return std::exchange(last().error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last().error; }
+
+const char* cudaGetErrorString(cudaError_t error) {
+  if (error == cudaSuccess) return "no error";
+  if (error == last().described) return last().text.c_str();
+  return "an error that was not raised on this thread";
+}
+
+}  // extern "C"
