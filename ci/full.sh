@@ -4,6 +4,7 @@
 export BARACUDA_FULL=1 BARACUDA_EXHAUSTIVE=1
 
 must "system tools" system_tools
+step "optional system tools" optional_tools
 must "virtual environment in ${venv#"$root"/}" make_venv
 must "build tools" pip install -q "build>=1.2"
 must "sdist, and the wheel from it" bash ci/build.sh "$dist"

@@ -3,6 +3,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 must "system tools" system_tools
+step "optional system tools" optional_tools
 must "virtual environment in ${venv#"$root"/}" make_venv
 must "build tools" pip install -q "build>=1.2"
 must "sdist, and the wheel from it (some minutes the first time)" bash ci/build.sh "$dist"

@@ -81,20 +81,3 @@ BCU_DEVICE uint atomic_exchange(device AtomicU32* word, uint v) {
 BCU_DEVICE uint mul_hi(uint a, uint b) { return metal::mulhi(a, b); }
 
 }  // namespace baracuda::simt
-
-// One kernel of a .metal file: its name and the body it runs. The Linux checks define BCU_METAL_ENTRY themselves.
-#ifndef BCU_METAL_ENTRY
-#define BCU_METAL_ENTRY(threads) [[kernel, max_total_threads_per_threadgroup(threads)]]
-#endif
-#define BCU_UNPACK(...) __VA_ARGS__
-#define BCU_METAL_KERNEL(name, body)                                                                          \
-  BCU_METAL_ENTRY((BCU_UNPACK body::kThreads))                                                                \
-  void name(constant BCU_UNPACK body::Params& p [[buffer(0)]], uint tid [[thread_index_in_threadgroup]],      \
-            uint3 bid [[threadgroup_position_in_grid]], uint3 bdim [[threads_per_threadgroup]],               \
-            uint3 gdim [[threadgroups_per_grid]], uint lane [[thread_index_in_simdgroup]],                    \
-            uint warp [[simdgroup_index_in_threadgroup]]) {                                                   \
-    threadgroup float4 shared[(BCU_UNPACK body::kShared + 4) / 4];                                            \
-    baracuda::simt::Context ctx;                                                                              \
-    ctx.tid_ = tid, ctx.lane_ = lane, ctx.warp_ = warp, ctx.bdim_ = bdim.x, ctx.bid_ = bid, ctx.gdim_ = gdim; \
-    BCU_UNPACK body::run(ctx, (threadgroup float*)shared, p);                                                 \
-  }

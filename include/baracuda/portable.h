@@ -3,6 +3,8 @@
 
 #if defined(__METAL_VERSION__)
 #include <metal_stdlib>
+// Metal reorders sums by default, which the two-part arithmetic of the math headers does not survive.
+#pragma METAL fp math_mode(safe)
 #define BCU_FN static inline
 #define BCU_METHOD inline
 #define BCU_DEVICE static inline

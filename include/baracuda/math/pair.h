@@ -102,8 +102,8 @@ BCU_FN T scale_pow2(T y, typename FloatTraits<T>::Int n) {
   using Int = typename FloatTraits<T>::Int;
   using Uint = typename FloatTraits<T>::Uint;
   // A logical shift: int64 has no arithmetic one below AVX-512. Unsigned, because n is anything when y is NaN.
-  Uint half = ((Uint(n) + 4096u) >> 1) - 2048u;
-  return y * pow2<T>(Int(half)) * pow2<T>(Int(Uint(n) - half));
+  Uint first = ((Uint(n) + 4096u) >> 1) - 2048u;
+  return y * pow2<T>(Int(first)) * pow2<T>(Int(Uint(n) - first));
 }
 
 }  // namespace baracuda::math::detail

@@ -1,0 +1,8 @@
+// refused: no matching function
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], constant int& n [[buffer(2)]],
+              uint tid [[thread_index_in_threadgroup]]) {
+  atomic_fetch_add_explicit(y, 1.0f, memory_order_relaxed);
+}

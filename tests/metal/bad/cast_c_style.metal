@@ -1,0 +1,9 @@
+// refused: address space
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], constant int& n [[buffer(2)]],
+              uint tid [[thread_index_in_threadgroup]]) {
+  thread const float* p = (thread const float*)x;
+  y[tid] = *p;
+}

@@ -1,0 +1,9 @@
+// refused: address space|reinterpret_cast
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], constant int& n [[buffer(2)]],
+              uint tid [[thread_index_in_threadgroup]]) {
+  threadgroup uint* p = reinterpret_cast<threadgroup uint*>(y);
+  y[tid] = *p;
+}

@@ -1,0 +1,8 @@
+// refused: a float literal without f
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], constant int& n [[buffer(2)]],
+              uint tid [[thread_index_in_threadgroup]]) {
+  y[tid] = x[tid] * 0.5;
+}

@@ -1,0 +1,9 @@
+// refused: lambda
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], constant int& n [[buffer(2)]],
+              uint tid [[thread_index_in_threadgroup]]) {
+  auto f = [&](float v) { return v * v; };
+  y[tid] = f(x[tid]);
+}

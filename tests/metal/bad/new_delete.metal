@@ -1,0 +1,10 @@
+// refused: default new|'new'|new
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], constant int& n [[buffer(2)]],
+              uint tid [[thread_index_in_threadgroup]]) {
+  thread float* p = new float[4];
+  y[tid] = p[0];
+  delete[] p;
+}

@@ -1,0 +1,9 @@
+// refused: recursion
+#include <metal_stdlib>
+using namespace metal;
+
+inline float f(int n) { return n <= 0 ? 1.0f : n * f(n - 1); }
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], constant int& n [[buffer(2)]],
+              uint tid [[thread_index_in_threadgroup]]) {
+  y[tid] = f(n);
+}

@@ -1,0 +1,10 @@
+// refused: variable|constant
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void k(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], constant int& n [[buffer(2)]],
+              uint tid [[thread_index_in_threadgroup]]) {
+  threadgroup float s[n];
+  s[0] = 1;
+  y[tid] = s[0];
+}
