@@ -1,5 +1,5 @@
-// What g++ calls where a body overflows, shifts too far, leaves a local array or loads from a misaligned address: UBSan's
-// checks with reports of our own, because libubsan cannot be combined with the hooks of hooks.cpp.
+// What g++ calls where a body overflows, shifts too far, leaves a local array or loads from a misaligned address:
+// UBSan's checks with reports of our own, because libubsan cannot be combined with the hooks of hooks.cpp.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
