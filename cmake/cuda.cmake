@@ -1,9 +1,15 @@
 # libbaracuda_cuda: every family that has a cuda.cu. cudart is linked statically; the driver is opened by it at run time.
 set(CMAKE_CUDA_ARCHITECTURES ${BARACUDA_CUDA_ARCHITECTURES})
-set(CMAKE_CUDA_STANDARD 20)
-set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 enable_language(CUDA)
+# CMake before 3.26 does not know that nvcc has C++20.
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
 
 set(simt_families "")
 set(cuda_sources csrc/backends/cuda/device.cu)
