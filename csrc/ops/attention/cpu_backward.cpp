@@ -32,7 +32,13 @@ struct Task {
 // Row r of a tensor with the query's heads, in the compute type, zero-filled to `wide` columns.
 template <class C>
 void load_line(const Task<C>& t, const Rows4& x, int64_t r, int64_t columns, int64_t wide, C* line) {
-  load<C>(x.element, x.at(t.b, t.sizes.head(t.kv_head, r), t.sizes.position(r)), x.column, line, columns);
+  const char* from = x.at(t.b, t.sizes.head(t.kv_head, r), t.sizes.position(r));
+  if (x.element == kComputeElement<C> && x.column == 1 && columns % kLanes<C> == 0) {
+    const C* values = reinterpret_cast<const C*>(from);
+    for (int64_t i = 0; i < columns; i += kLanes<C>) store_lanes(line + i, load_lanes(values + i));
+  } else {
+    load<C>(x.element, from, x.column, line, columns);
+  }
   std::fill(line + columns, line + wide, C(0));
 }
 
@@ -112,8 +118,8 @@ void step(const Task<C>& t, int64_t first, int64_t n, int64_t key, int64_t keys)
   const Sizes& s = t.sizes;
   const BackwardProblem& p = t.problem;
   const BackwardScratch<C>& m = t.scratch;
-  const Block<C> k = fetch(p.k, p.k.at(t.b, t.kv_head, key), keys, s.d, m.keys, false);
-  const Block<C> v = fetch(p.v, p.v.at(t.b, t.kv_head, key), keys, s.dv, m.values, false);
+  const Block<C> k = fetch(p.k, p.k.at(t.b, t.kv_head, key), keys, s.d, m.keys, true);
+  const Block<C> v = fetch(p.v, p.v.at(t.b, t.kv_head, key), keys, s.dv, m.values, true);
   int64_t lowest = keys;
   for (int64_t j = 0; j < n; ++j) {
     const int64_t limit = std::clamp<int64_t>(s.limit(s.position(first + j)) - key, 0, keys);

@@ -157,8 +157,8 @@ void run_task(const Task<C>& t) {
   const int64_t last_key = t.limit(t.first_row + t.rows - 1);
   for (int64_t key = 0; key < last_key; key += kKeys) {
     const int64_t keys = std::min(kKeys, last_key - key);
-    const Block<C> k = fetch(t.problem.k, t.problem.k.at(t.b, t.kv_head, key), keys, s.d, m.keys, false);
-    const Block<C> v = fetch(t.problem.v, t.problem.v.at(t.b, t.kv_head, key), keys, s.dv, m.values, false);
+    const Block<C> k = fetch(t.problem.k, t.problem.k.at(t.b, t.kv_head, key), keys, s.d, m.keys, true);
+    const Block<C> v = fetch(t.problem.v, t.problem.v.at(t.b, t.kv_head, key), keys, s.dv, m.values, true);
     for (int64_t panel = 0; panel < t.panels(); ++panel) panel_step(t, panel, key, keys, k, v);
   }
   store_results(t);

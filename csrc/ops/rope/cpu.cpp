@@ -1,6 +1,7 @@
 // Rotary position embeddings on the CPU: one row of x at a time against one row of the cosine and sine tables.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "backends/cpu/family.h"
 #include "backends/cpu/parallel.h"
@@ -77,6 +78,38 @@ struct Rotation {
   }
   int64_t x_column() const { return d > 1 ? x.strides[x.rank - 1] : 1; }
   int64_t y_column() const { return d > 1 ? y.strides[y.rank - 1] : 1; }
+};
+
+// Goes through the rows of x and y in the order of x's memory.
+struct RowWalk {
+  const TensorView &x, &y;
+  int axes[kMaxRank];  // outermost first
+  int64_t index[kMaxRank] = {};
+  int64_t from = 0, to = 0;
+
+  RowWalk(const TensorView& in, const TensorView& out, int64_t row) : x(in), y(out) {
+    // Insertion sort: stable, and without the memory that std::stable_sort takes.
+    for (int i = 0; i < x.rank - 1; ++i) {
+      int at = i;
+      for (; at > 0 && std::abs(x.strides[axes[at - 1]]) < std::abs(x.strides[i]); --at) axes[at] = axes[at - 1];
+      axes[at] = i;
+    }
+    for (int i = x.rank - 2; i >= 0; --i) {
+      const int axis = axes[i];
+      index[axis] = row % x.shape[axis];
+      row /= x.shape[axis];
+      from += index[axis] * x.strides[axis], to += index[axis] * y.strides[axis];
+    }
+  }
+  void advance() {
+    for (int i = x.rank - 2; i >= 0; --i) {
+      const int axis = axes[i];
+      from += x.strides[axis], to += y.strides[axis];
+      if (++index[axis] < x.shape[axis]) return;
+      from -= index[axis] * x.strides[axis], to -= index[axis] * y.strides[axis];
+      index[axis] = 0;
+    }
+  }
 };
 
 // Columns of one row in the compute type, whatever the stored element and stride.
@@ -161,17 +194,12 @@ Status rotate(const Launch& launch, C sign) {
   if (rows == 0) return Status::Ok;
   const Status status = check_positions(r, x.rank > 2 ? x.shape[0] : 1, seq, launch[kCos].shape[0], launch.failure);
   if (status != Status::Ok) return status;
-  const int64_t size = size_of(x.element), per_batch = x.rank > 2 ? rows / x.shape[0] : rows;
+  const int64_t size = size_of(x.element);
   parallel_for(rows, std::max<int64_t>(1, kGrain / r.d), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t from = 0, to = 0, rest = i;
-      for (int axis = x.rank - 2; axis >= 0; --axis) {
-        const int64_t at = rest % x.shape[axis];
-        rest /= x.shape[axis];
-        from += at * x.strides[axis], to += at * y.strides[axis];
-      }
-      const int64_t position = r.position(i / per_batch, i % seq);
-      char *source = x.as<char>() + from * size, *target = y.as<char>() + to * size;
+    RowWalk walk(x, y, begin);
+    for (int64_t i = begin; i < end; ++i, walk.advance()) {
+      const int64_t position = r.position(x.rank > 2 ? walk.index[0] : 0, walk.index[x.rank - 2]);
+      char *source = x.as<char>() + walk.from * size, *target = y.as<char>() + walk.to * size;
       if (r.direct) {
         rotate_direct(r, reinterpret_cast<const C*>(source), reinterpret_cast<C*>(target), position);
       } else {
