@@ -21,7 +21,7 @@ ROOT = HERE.parents[2]
 VARIANTS = ("plain", "race", "sanitize")
 
 
-def build(variant: str = "plain") -> Path:
+def build(variant: str = "plain", target: str = "libbaracuda_cuda_emulated.so") -> Path:
     """Brings one variant up to date in build/emulator-<variant>; processes that ask at once wait for each other."""
     if variant not in VARIANTS:
         raise ValueError(f"variant {variant!r}: want one of {', '.join(VARIANTS)}")
@@ -33,8 +33,8 @@ def build(variant: str = "plain") -> Path:
             launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
             generate = ["cmake", "-S", HERE, "-B", folder, "-G", "Ninja", f"-DBARACUDA_EMULATOR={variant}", *launcher]
             _run(generate)
-        _run(["ninja", "-C", folder, f"-j{os.cpu_count() or 1}"])
-    return folder / "libbaracuda_cuda_emulated.so"
+        _run(["ninja", "-C", folder, f"-j{os.cpu_count() or 1}", target])
+    return folder / target
 
 
 def environment(variant: str = "plain") -> dict[str, str]:

@@ -380,4 +380,10 @@ bool on_own_stack(const void* p) {
   return c >= f.stack && c < f.stack + f.stack_bytes;
 }
 
+bool below_own_stack(const void* p) {
+  const Fiber& f = *the->current->fiber;
+  auto* c = static_cast<const char*>(p);
+  return c < f.stack && c >= f.stack - kGuardBytes;
+}
+
 }  // namespace baracuda::emulator

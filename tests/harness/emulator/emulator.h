@@ -65,8 +65,9 @@ void atomic_add(float* sum, float v);
 // Ends the launch with a report, from inside a body.
 [[noreturn]] __attribute__((format(printf, 1, 2))) void fail(const char* format, ...);
 
-// For race.cpp: the block that was the n-th to run, and whether an address is the running thread's stack.
+// The block that was the n-th to run, and whether an address is the running thread's stack or right below it.
 Blocks block_of(uint32_t nth);
 bool on_own_stack(const void* p);
+bool below_own_stack(const void* p);
 
 }  // namespace baracuda::emulator

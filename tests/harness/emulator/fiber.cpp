@@ -22,7 +22,6 @@ constexpr size_t kStackBytes = 256 << 10;
 #else
 constexpr size_t kStackBytes = 64 << 10;
 #endif
-constexpr size_t kGuardBytes = 4096;
 
 // The two ends of the switch under way. One OS thread runs the emulator at a time.
 Fiber* leaving;

@@ -10,6 +10,8 @@
 
 namespace baracuda::emulator {
 
+inline constexpr size_t kGuardBytes = 512 << 10;  // out of reach, below each stack
+
 struct Fiber {
   void* machine = nullptr;  // the saved stack pointer, or a ucontext_t
   char* stack = nullptr;    // null: the OS thread's own

@@ -57,13 +57,17 @@ std::string location(const void* pc) {
   if (!dladdr(pc, &info) || !info.dli_fbase) return "?";
   size_t offset = size_t(static_cast<const char*>(pc) - static_cast<const char*>(info.dli_fbase)) - 1;
   char command[1200], line[600] = "";
-  std::snprintf(command, sizeof command, "addr2line -e '%s' 0x%zx 2>/dev/null", info.dli_fname, offset);
+  std::snprintf(command, sizeof command, "addr2line -i -e '%s' 0x%zx 2>/dev/null", info.dli_fname, offset);
+  std::string found;
   if (FILE* pipe = popen(command, "r")) {
-    if (!std::fgets(line, sizeof line, pipe)) line[0] = 0;
+    // Innermost first; the vocabulary itself is not what a person looks for.
+    while (std::fgets(line, sizeof line, pipe) && (found.empty() || found.find("/target_host.h:") != found.npos))
+      found.assign(line, std::strcspn(line, " \n"));
     pclose(pipe);
-    line[std::strcspn(line, " \n")] = 0;
   }
-  if (line[0] && line[0] != '?') return line;
+  size_t up = found.rfind("/../");  // of paths that the build gave relative to its folder
+  if (up != found.npos) found.erase(0, up + 4);
+  if (!found.empty() && found[0] != '?') return found;
   std::snprintf(line, sizeof line, "%.500s+0x%zx", info.dli_fname, offset);
   return line;
 }
@@ -122,13 +126,10 @@ std::string myself() { return "thread " + std::to_string(watch.thread) + " of " 
   if (the->params.holds(p) || p == the->params.end)
     where = "in or past its parameters";
   else if (nearest && distance < (1u << 20))
-    where = std::to_string(p >= nearest->end ? distance
-                           : distance        ? distance - 1
-                                             : 0) +
-            " bytes " +
+    where = std::to_string(distance) + " bytes " +
             (p >= nearest->end ? "past the end of "
              : distance        ? "before "
-                               : "across the end of ") +
+                               : "into the last bytes of ") +
             name_of(*nearest);
   fail("OUT OF BOUNDS: %s %s %u bytes %s, at %s", myself().c_str(), verb(kind), bytes, where.c_str(),
        location(pc).c_str());

@@ -101,9 +101,16 @@ class AtomicF32 {
   float value_;
   friend void atomic_add(AtomicF32*, float);
 };
-inline uint32_t atomic_add(AtomicU32* counter, uint32_t v) { return emulator::atomic_add(&counter->value_, v); }
-inline uint32_t atomic_exchange(AtomicU32* word, uint32_t v) { return emulator::atomic_exchange(&word->value_, v); }
-inline void atomic_add(AtomicF32* sum, float v) { emulator::atomic_add(&sum->value_, v); }
+// Inlined, so that reports name the body's line.
+inline __attribute__((always_inline)) uint32_t atomic_add(AtomicU32* counter, uint32_t v) {
+  return emulator::atomic_add(&counter->value_, v);
+}
+inline __attribute__((always_inline)) uint32_t atomic_exchange(AtomicU32* word, uint32_t v) {
+  return emulator::atomic_exchange(&word->value_, v);
+}
+inline __attribute__((always_inline)) void atomic_add(AtomicF32* sum, float v) {
+  emulator::atomic_add(&sum->value_, v);
+}
 
 BCU_DEVICE uint32_t mul_hi(uint32_t a, uint32_t b) { return uint32_t(uint64_t{a} * b >> 32); }
 

@@ -36,6 +36,8 @@ void on_fault(int, siginfo_t* info, void*) {
     sigemptyset(&set), sigaddset(&set, SIGSEGV), sigaddset(&set, SIGBUS);
     pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
     Position at = position();
+    if (below_own_stack(info->si_addr))
+      fail("STACK OVERFLOW: thread %u has used up the stack that the emulator gives it", at.tid);
     fail("OUT OF BOUNDS: thread %u of block (%u, %u, %u) touches address %p: %s", at.tid, at.bid[0], at.bid[1],
          at.bid[2], info->si_addr, where.empty() ? "not device memory" : where.c_str());
   }

@@ -1,0 +1,255 @@
+// The fake CUDA runtime's own behaviour: what it refuses, what it waits for and what it counts.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "emulator/fakecuda/runtime.h"
+#include "harness.h"
+
+namespace baracuda::probe {
+namespace {
+
+#define CHECK(condition)                                                                  \
+  do {                                                                                    \
+    if (!(condition)) {                                                                   \
+      std::printf("%s:%d: not so: %s (last error: %s)\n", __FILE__, __LINE__, #condition, \
+                  cudaGetErrorString(cudaPeekAtLastError()));                             \
+      std::exit(1);                                                                       \
+    }                                                                                     \
+  } while (0)
+
+bool says(const char* part) { return std::strstr(cudaGetErrorString(cudaGetLastError()), part) != nullptr; }
+
+struct Fill {
+  struct Params {
+    float* y;
+    float v;
+    int32_t n;
+  };
+  enum : int { kThreads = 64, kShared = 0 };
+  BCU_DEVICE void run(const simt::Context& ctx, float*, const Params& p) {
+    int32_t at = int32_t(ctx.bid_x() * ctx.bdim() + ctx.tid());
+    if (at < p.n) p.y[at] = p.v;
+  }
+};
+
+Status fill(const Buffer& y, float v, int32_t n = 64, void* stream = nullptr, int32_t device = 0) {
+  Call call({y.view()}, device, stream);
+  return simt::submit<Fill>(call.launch(), {2}, 64, {y.data(), v, n});
+}
+
+void nothing_runs_before_a_wait() {
+  Buffer y(64);
+  CHECK(fill(y, 3.f) == Status::Ok);
+  float host[64] = {};
+  CHECK(cudaMemcpyAsync(host, y.data(), sizeof host, cudaMemcpyDeviceToHost, nullptr) == cudaSuccess);
+  CHECK(host[0] == 0.f && host[63] == 0.f);
+  CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess);
+  CHECK(host[0] == 3.f && host[63] == 3.f);
+}
+
+void streams_keep_only_their_own_order() {
+  cudaStream_t blocking = nullptr, free_running = nullptr;
+  CHECK(cudaStreamCreate(&blocking) == cudaSuccess);
+  CHECK(cudaStreamCreateWithFlags(&free_running, cudaStreamNonBlocking) == cudaSuccess);
+  Buffer a(64), b(64);
+  CHECK(fill(a, 1.f, 64, free_running) == Status::Ok && fill(b, 2.f, 64, blocking) == Status::Ok);
+  float host[128] = {};
+  // The default stream waits for blocking streams, and for no others.
+  CHECK(cudaMemcpyAsync(host, a.data(), 256, cudaMemcpyDeviceToHost, nullptr) == cudaSuccess);
+  CHECK(cudaMemcpy(host + 64, b.data(), 256, cudaMemcpyDeviceToHost) == cudaSuccess);
+  CHECK(std::isnan(host[0]) && host[64] == 2.f);
+  CHECK(cudaStreamSynchronize(free_running) == cudaSuccess);
+  CHECK(cudaMemcpy(host, a.data(), 256, cudaMemcpyDeviceToHost) == cudaSuccess && host[0] == 1.f);
+  CHECK(cudaStreamDestroy(blocking) == cudaSuccess && cudaStreamDestroy(free_running) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(blocking) == cudaErrorInvalidResourceHandle && says("no such stream"));
+  CHECK(fill(a, 1.f, 64, free_running) == Status::Launch);
+}
+
+void configurations() {
+  Buffer y(64);
+  Call call({y.view()});
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  simt::Grid fine{2, 1, 1};
+  Fill::Params params{y.data(), 1.f, 64};
+  for (int threads : {0, -32, 33, 48, 96, 128}) {
+    CHECK(simt::submit<Fill>(call.launch(), fine, threads, params) == Status::Launch);
+    CHECK(last_error().find("blocks of") != std::string::npos);
+  }
+  for (simt::Grid grid : {simt::Grid{int64_t{1} << 31, 1, 1}, {1, 65536, 1}, {1, 1, 65536}, {-1, 1, 1}})
+    CHECK(simt::submit<Fill>(call.launch(), grid, 64, params) == Status::Launch);
+  CHECK(simt::submit<Fill>(call.launch(), {0}, 64, params) == Status::Ok);
+  CHECK(simt::submit<Fill>(call.launch(), {1, 65535, 1}, 32, {y.data(), 1.f, 0}) == Status::Ok);
+  CHECK(emulator::Runtime::get().pending() == 1);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+}
+
+void parameters_are_copied() {
+  Buffer y(64);
+  Call call({y.view()});
+  Fill::Params params{y.data(), 5.f, 64};
+  CHECK(simt::submit<Fill>(call.launch(), {2}, 64, params) == Status::Ok);
+  params.v = 6.f, params.y = nullptr;
+  CHECK(y.read()[7] == 5.f);
+}
+
+void copy_ranges() {
+  Buffer y(64);
+  std::vector<float> host(1000);
+  CHECK(cudaMemcpy(y.data(), host.data(), 257, cudaMemcpyHostToDevice) != cudaSuccess && says("not in one allocation"));
+  CHECK(cudaMemcpy(y.data() + 63, host.data(), 8, cudaMemcpyHostToDevice) != cudaSuccess);
+  CHECK(cudaMemcpy(host.data(), y.data() - 1, 8, cudaMemcpyDeviceToHost) != cudaSuccess);
+  CHECK(cudaMemset(y.data() + 60, 0, 17) != cudaSuccess && says("memset"));
+  CHECK(cudaMemcpy(y.data(), y.data(), 256, cudaMemcpyHostToDevice) != cudaSuccess && says("should be host memory"));
+  CHECK(cudaMemcpy(host.data() + 4, host.data(), 16, cudaMemcpyDeviceToHost) != cudaSuccess);
+  CHECK(cudaMemcpy(y.data(), host.data(), 256, cudaMemcpyHostToDevice) == cudaSuccess);
+  CHECK(cudaMemset(y.data(), 0, 256) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess);
+}
+
+void freeing() {
+  void* memory = nullptr;
+  CHECK(cudaMalloc(&memory, 100) == cudaSuccess);
+  CHECK(cudaFree(static_cast<char*>(memory) + 4) == cudaErrorInvalidValue);
+  CHECK(cudaFree(memory) == cudaSuccess);
+  CHECK(cudaFree(memory) == cudaErrorInvalidValue && says("has been freed"));
+  CHECK(cudaFree(nullptr) == cudaSuccess);
+  CHECK(cudaMemset(memory, 0, 4) != cudaSuccess && says("has been freed"));
+}
+
+void memory_starts_as_nan_and_runs_out() {
+  Buffer y(1000);
+  for (float v : y.read()) CHECK(std::isnan(v));
+  void* memory = nullptr;
+  CHECK(cudaMalloc(&memory, size_t{3} << 30) == cudaErrorMemoryAllocation && !memory);
+  CHECK(baracuda_cuda_module()->allocate(0, int64_t{3} << 30, &memory) == Status::Workspace);
+}
+
+void devices_are_apart() {
+  int n = 0;
+  CHECK(cudaGetDeviceCount(&n) == cudaSuccess && n == 2);
+  CHECK(cudaSetDevice(2) == cudaErrorInvalidDevice);
+  Buffer here(64, 0), there(64, 1);
+  CHECK(fill(there, 1.f, 64, nullptr, 0) == Status::Launch && last_error().find("on device 1") != std::string::npos);
+  CHECK(cudaMemset(there.data(), 0, 4) != cudaSuccess && says("on device 1"));
+  cudaStream_t stream = nullptr;
+  CHECK(cudaSetDevice(1) == cudaSuccess && cudaStreamCreate(&stream) == cudaSuccess);
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+  CHECK(fill(here, 1.f, 64, stream) == Status::Launch && last_error().find("belongs to device 1") != std::string::npos);
+  CHECK(baracuda_cuda_module()->fill(1, there.data(), 0, 256, stream) == Status::Ok);
+  CHECK(baracuda_cuda_module()->synchronize(1, stream) == Status::Ok && there.read()[5] == 0.f);
+  int now = -1;
+  CHECK(cudaGetDevice(&now) == cudaSuccess && now == 0);
+}
+
+void asked_for_failures() {
+  emulator::Runtime::get().fail_calls("cudaMalloc:2,cudaMemcpyAsync");
+  void *a = nullptr, *b = nullptr;
+  CHECK(cudaMalloc(&a, 4) == cudaSuccess);
+  CHECK(cudaMalloc(&b, 4) == cudaErrorMemoryAllocation && says("asked for"));
+  CHECK(cudaMalloc(&b, 4) == cudaSuccess);
+  float host = 0;
+  CHECK(cudaMemcpyAsync(a, &host, 4, cudaMemcpyHostToDevice, nullptr) != cudaSuccess);
+  CHECK(cudaMemcpyAsync(a, &host, 4, cudaMemcpyHostToDevice, nullptr) == cudaSuccess);
+  CHECK(cudaFree(a) == cudaSuccess && cudaFree(b) == cudaSuccess);
+  int64_t calls = emulator::Runtime::get().calls("cudaMalloc");
+  CHECK(calls == 3);
+}
+
+void live_counts() {
+  emulator::Heap& heap = emulator::Runtime::get().heap;
+  CHECK(heap.live() == 0);
+  void *a = nullptr, *b = nullptr;
+  cudaStream_t stream = nullptr;
+  CHECK(cudaMalloc(&a, 10) == cudaSuccess && cudaMalloc(&b, 20) == cudaSuccess &&
+        cudaStreamCreate(&stream) == cudaSuccess);
+  CHECK(heap.live() == 2 && heap.live_bytes() == 30 && emulator::Runtime::get().live_streams() == 1);
+  CHECK(heap.list().find("20 bytes on device 0") != std::string::npos);
+  CHECK(cudaFree(a) == cudaSuccess && cudaFree(b) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess);
+  CHECK(heap.live() == 0 && heap.live_bytes() == 0 && emulator::Runtime::get().live_streams() == 0);
+}
+
+struct Stuck {
+  struct Params {
+    int32_t unused;
+  };
+  enum : int { kThreads = 64, kShared = 0 };
+  BCU_DEVICE void run(const simt::Context& ctx, float*, const Params&) {
+    if (ctx.tid() < 32u) simt::barrier(ctx);
+  }
+};
+
+void a_failed_kernel_is_told_once() {
+  Buffer y(64);
+  Call call({});
+  CHECK(simt::submit<Stuck>(call.launch(), {1}, 64, {0}) == Status::Ok && fill(y, 1.f) == Status::Ok);
+  CHECK(baracuda_cuda_module()->synchronize(0, nullptr) == Status::Launch);
+  CHECK(last_error().find("DIVERGENT SYNC") != std::string::npos && last_error().find("Stuck") != std::string::npos);
+  CHECK(std::isnan(y.read()[0]));  // what was queued behind it did not run
+  CHECK(fill(y, 2.f) == Status::Ok && y.read()[0] == 2.f);
+}
+
+void tensors_must_be_device_memory() {
+  Buffer y(64);
+  float host[64];
+  TensorView wrong = y.view();
+  wrong.data = host;
+  Call call({wrong});
+  CHECK(simt::submit<Fill>(call.launch(), {2}, 64, {y.data(), 1.f, 64}) == Status::Launch);
+  CHECK(last_error().find("tensor 0 is not device memory") != std::string::npos);
+}
+
+// The parent sees how the child ends: by the signal that following a device pointer raises.
+void the_host_cannot_follow_device_pointers() {
+  Buffer y(64);
+  y.write(std::vector<float>(64, 1.f));
+  pid_t child = fork();
+  if (child == 0) {
+    signal(SIGSEGV, SIG_DFL);
+    volatile float v = *y.data();
+    _exit(v == 1.f ? 7 : 8);
+  }
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+
+void a_forked_child_has_no_devices() {
+  Buffer y(64);
+  pid_t child = fork();
+  if (child == 0) _exit(cudaMemset(y.data(), 0, 4) == cudaErrorInitializationError ? 0 : 1);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+struct Case {
+  const char* name;
+  void (*run)();
+};
+#define BCU_CASE(name) {#name, &name},
+constexpr Case kCases[] = {
+    BCU_CASE(nothing_runs_before_a_wait) BCU_CASE(streams_keep_only_their_own_order) BCU_CASE(configurations)
+        BCU_CASE(parameters_are_copied) BCU_CASE(copy_ranges) BCU_CASE(freeing)
+            BCU_CASE(memory_starts_as_nan_and_runs_out) BCU_CASE(devices_are_apart) BCU_CASE(asked_for_failures)
+                BCU_CASE(live_counts) BCU_CASE(a_failed_kernel_is_told_once) BCU_CASE(tensors_must_be_device_memory)
+                    BCU_CASE(the_host_cannot_follow_device_pointers) BCU_CASE(a_forked_child_has_no_devices)};
+
+}  // namespace
+
+bool run_runtime_case(const std::string& name) {
+  for (const Case& c : kCases) {
+    if (name != c.name) continue;
+    c.run();
+    return true;
+  }
+  return false;
+}
+
+void list_runtime_cases() {
+  for (const Case& c : kCases) std::puts(c.name);
+}
+
+}  // namespace baracuda::probe
