@@ -2,8 +2,6 @@
 
 #include <structmember.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,51 +9,13 @@
 #include <unordered_map>
 
 #include "bindings/error.h"
-#include "bindings/plan.h"
+#include "bindings/functional_key.h"
+#include "bindings/recipe.h"
 
 namespace baracuda::bindings {
 namespace {
 
-constexpr int kMaxParams = 16;
 constexpr size_t kMaxEntries = 4096;  // per function; then the cache starts anew
-
-enum class ParamKind : uint8_t { Tensor, Scalar, Attribute, Out };
-
-struct FunctionParam {
-  PyObject* name;  // interned
-  ParamKind kind;
-  bool keyword_only;
-  PyObject* fallback;  // the default, or null when required
-};
-
-// Where an argument of the plan comes from.
-struct Source {
-  enum class From : uint8_t { Argument, Constant, Allocated } from;
-  int32_t index;  // function parameter, or allocation
-  PyObject* constant = nullptr;
-  int32_t n_dims = -1;  // >= 0: the plan sees dimensions `dims` of the tensor, -1 for an inserted one
-  int8_t dims[kMaxRank] = {};
-};
-
-struct Allocation {
-  PyObject* make;          // callable
-  PyObject* args;          // tuple of its positional, then keyword arguments
-  PyObject* kwnames;       // or null
-  int32_t out_param = -1;  // the function's out= parameter, which takes the place of a new result
-};
-
-// What to do for calls of one shape: immutable, shared by the threads that run it.
-struct Entry {
-  PyObject* plan = nullptr;
-  std::vector<Source> sources;
-  std::vector<Allocation> allocations;
-  std::vector<int32_t> returns;
-  ~Entry() {
-    Py_XDECREF(plan);
-    for (Source& s : sources) Py_XDECREF(s.constant);
-    for (Allocation& a : allocations) Py_XDECREF(a.make), Py_XDECREF(a.args), Py_XDECREF(a.kwnames);
-  }
-};
 
 struct Hash {
   using is_transparent = void;
@@ -128,89 +88,7 @@ bool normalise(FunctionObject* f, PyObject* const* args, Py_ssize_t nargs, PyObj
 
 // --- keys -----------------------------------------------------------------------------------------------------------
 
-struct Key {
-  char bytes[1024];
-  size_t n = 0;
-  bool usable = true;
-
-  void put(const void* p, size_t size) {
-    if (n + size > sizeof bytes) {
-      usable = false;
-      return;
-    }
-    std::memcpy(bytes + n, p, size);
-    n += size;
-  }
-  template <class T>
-  void put(T v) {
-    put(&v, sizeof v);
-  }
-};
-
-void key_attribute(Key& key, PyObject* v, bool value) {
-  if (v == Py_None) return key.put('N');
-  if (PyBool_Check(v)) return key.put(v == Py_True ? 't' : 'f');
-  if (PyLong_CheckExact(v)) {
-    key.put('i');
-    int overflow = 0;
-    if (value) key.put(PyLong_AsLongLongAndOverflow(v, &overflow));
-    key.usable &= overflow == 0;
-    return;
-  }
-  if (PyFloat_CheckExact(v)) {
-    key.put('d');
-    if (value) key.put(PyFloat_AS_DOUBLE(v));
-    return;
-  }
-  if (PyUnicode_CheckExact(v)) {
-    Py_ssize_t size = 0;
-    const char* text = PyUnicode_AsUTF8AndSize(v, &size);
-    key.usable &= text != nullptr;
-    PyErr_Clear();
-    key.put('s'), key.put(size), key.put(text, text ? size : 0);
-    return;
-  }
-  if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) {
-    Py_ssize_t size = PySequence_Fast_GET_SIZE(v);
-    key.put(PyTuple_CheckExact(v) ? '(' : '['), key.put(size);
-    for (Py_ssize_t i = 0; i < size; ++i) key_attribute(key, PySequence_Fast_GET_ITEM(v, i), value);
-    return;
-  }
-  // The miss pins a constant, so that its address is not used again. What may change, or compare equal to others, has
-  // no key: such calls are planned each time.
-  key.usable &= is_constant(v);
-  key.put('o'), key.put(v);
-}
-
-// Keeps what a key holds the address of.
-void pin(PyObject* pins, PyObject* v) {
-  if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(v); ++i) pin(pins, PySequence_Fast_GET_ITEM(v, i));
-  } else if (is_constant(v)) {
-    PyList_Append(pins, v);
-  }
-}
-
-void key_tensor(Key& key, PyObject* object, const TensorView& view) {
-  key.put('T');
-  key.put(reinterpret_cast<uintptr_t>(Py_TYPE(object)));
-  key.put(view.element), key.put(view.device), key.put(view.device_id), key.put(view.rank);
-  key.put(view.shape, sizeof(int64_t) * view.rank);
-}
-
 bool is_number(PyObject* v) { return PyLong_Check(v) || PyFloat_Check(v); }
-
-struct Arguments {
-  PyObject* values[kMaxParams];
-  TensorView* views;  // not initialised: filled for the parameters that are tensors
-  bool is_tensor[kMaxParams] = {};
-  Keep keep;
-
-  Arguments() : views(reinterpret_cast<TensorView*>(memory_)) {}
-
- private:
-  alignas(TensorView) char memory_[kMaxParams * sizeof(TensorView)];
-};
 
 // Imports the tensors and writes the key; false with an exception set when a tensor is refused.
 bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
@@ -248,205 +126,7 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
   return true;
 }
 
-// --- running --------------------------------------------------------------------------------------------------------
-
-// Workspace of functional calls: one growing block per thread.
-struct Scratch {
-  void* memory = nullptr;
-  int64_t size = 0;
-  ~Scratch() { std::free(memory); }
-  void* at_least(int64_t bytes) {
-    if (bytes <= size) return memory;
-    std::free(memory);
-    size = (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
-    memory = std::aligned_alloc(kWorkspaceAlignment, size);
-    if (!memory) size = 0;
-    return memory;
-  }
-};
-thread_local Scratch scratch;
-
-void apply_dims(const Source& s, TensorView& view) {
-  if (s.n_dims < 0) return;
-  TensorView out = view;
-  out.rank = s.n_dims;
-  for (int i = 0; i < s.n_dims; ++i) {
-    out.shape[i] = s.dims[i] < 0 ? 1 : view.shape[s.dims[i]];
-    out.strides[i] = s.dims[i] < 0 ? 0 : view.strides[s.dims[i]];
-  }
-  view = out;
-}
-
-// A reference to a new result, or to the tensor given as out=.
-PyObject* allocate_result(const Allocation& a, const Arguments& args) {
-  if (a.out_param >= 0 && args.values[a.out_param] != Py_None) {
-    Py_INCREF(args.values[a.out_param]);
-    return args.values[a.out_param];
-  }
-  Py_ssize_t keywords = a.kwnames ? PyTuple_GET_SIZE(a.kwnames) : 0;
-  return PyObject_Vectorcall(a.make, &PyTuple_GET_ITEM(a.args, 0), PyTuple_GET_SIZE(a.args) - keywords, a.kwnames);
-}
-
-struct Results {
-  PyObject* objects[kMaxParams] = {};
-  int n = 0;
-  ~Results() {
-    for (int i = 0; i < n; ++i) Py_XDECREF(objects[i]);
-  }
-};
-
-PyObject* take_results(const Entry& e, Results& r) {
-  if (e.returns.size() == 1) {
-    Py_INCREF(r.objects[e.returns[0]]);
-    return r.objects[e.returns[0]];
-  }
-  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(e.returns.size()));
-  for (size_t i = 0; tuple && i < e.returns.size(); ++i) {
-    Py_INCREF(r.objects[e.returns[i]]);
-    PyTuple_SET_ITEM(tuple, i, r.objects[e.returns[i]]);
-  }
-  return tuple;
-}
-
-// Fills the plan's frame from the entry's sources; false with refusals or an exception.
-bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Frame& frame, Refusals& refusals) {
-  for (int i = 0; i < plan->n_args; ++i) {
-    const Source& s = e.sources[i];
-    PyObject* object = s.from == Source::From::Argument   ? a.values[s.index]
-                       : s.from == Source::From::Constant ? s.constant
-                                                          : r.objects[s.index];
-    frame.args[i] = object;
-    Why why;
-    Imported done = Imported::Yes;
-    if (i >= plan->n_tensors) {
-      const ScalarParam& scalar = plan->core->signature.scalars[plan->param_of[i]];
-      done = import_scalar(object, scalar.kind, frame.scalars[plan->param_of[i]], frame.keep, why);
-    } else if (const Param& param = plan->core->signature.params[plan->param_of[i]]; param.variadic) {
-      done = import_list(frame, param, object, why);
-    } else {
-      TensorView& view = frame.views[plan->core->signature.params[plan->param_of[i]].first];
-      if (s.from == Source::From::Argument && a.is_tensor[s.index])
-        view = a.views[s.index];
-      else
-        done = import_tensor(object, view, frame.keep, why);
-      if (done == Imported::Yes) apply_dims(s, view);
-    }
-    if (done == Imported::Yes) continue;
-    if (done == Imported::Refused) {
-      if (why->field.empty()) why->field = PyUnicode_AsUTF8(plan->names[i]);
-      refusals.push_back(*why);
-    }
-    return false;
-  }
-  return true;
-}
-
-// The function's own names for the plan's arguments.
-struct EntryNames : FieldNames {
-  const FunctionObject* f;
-  const Entry& e;
-  const PlanObject* plan;
-  EntryNames(const FunctionObject* f, const Entry& e, const PlanObject* plan) : f(f), e(e), plan(plan) {}
-  std::string of(const std::string& field) const override {
-    for (int i = 0; i < plan->n_args; ++i) {
-      const Source& s = e.sources[i];
-      if (PyUnicode_CompareWithASCIIString(plan->names[i], field.c_str()) != 0) continue;
-      int param = s.from == Source::From::Argument    ? s.index
-                  : s.from == Source::From::Allocated ? e.allocations[s.index].out_param
-                                                      : -1;
-      const char* name = param >= 0 ? PyUnicode_AsUTF8(f->params[param].name) : nullptr;
-      return name ? name : field;
-    }
-    return field;
-  }
-};
-
-PyObject* run_entry(FunctionObject* f, const Entry& e, Arguments& a) {
-  auto* plan = reinterpret_cast<PlanObject*>(e.plan);
-  Results r;
-  for (const Allocation& alloc : e.allocations) {
-    r.objects[r.n] = allocate_result(alloc, a);
-    if (!r.objects[r.n++]) return nullptr;
-  }
-  Frame frame(plan);
-  Refusals refusals;
-  EntryNames names(f, e, plan);
-  auto* self = reinterpret_cast<PyObject*>(f);
-  if (!fill_frame(e, plan, a, r, frame, refusals))
-    return PyErr_Occurred() ? nullptr : raise_refusals(refusals, self, &names);
-  if (int64_t bytes = plan->core->workspace_size) {
-    frame.call.workspace = scratch.at_least(bytes);
-    frame.call.workspace_bytes = bytes;
-    if (!frame.call.workspace) return PyErr_NoMemory();
-  }
-  if (!launch_checked(plan, frame, self, &names)) return nullptr;
-  return take_results(e, r);
-}
-
 // --- entries from Python --------------------------------------------------------------------------------------------
-
-// Every index inside its table; a rule that got one wrong must not read past them.
-bool sound(const Entry& e, int n_params) {
-  auto* plan = reinterpret_cast<PlanObject*>(e.plan);
-  int made = static_cast<int>(e.allocations.size());
-  bool ok = static_cast<int>(e.sources.size()) == plan->n_args && made <= kMaxParams;
-  for (const Source& s : e.sources) {
-    int limit = s.from == Source::From::Argument ? n_params : s.from == Source::From::Allocated ? made : s.index + 1;
-    ok = ok && s.index >= 0 && s.index < limit;
-    for (int d = 0; d < s.n_dims; ++d) ok = ok && s.dims[d] >= -1 && s.dims[d] < kMaxRank;
-  }
-  for (const Allocation& a : e.allocations) ok = ok && a.out_param < n_params;
-  for (int32_t r : e.returns) ok = ok && r >= 0 && r < made;
-  return ok;
-}
-
-// (plan, sources, allocations, returns), see functional.py's Recipe.
-std::shared_ptr<Entry> parse_entry(PyObject* t, int n_params) {
-  auto e = std::make_shared<Entry>();
-  PyObject *plan, *sources, *allocations, *returns;
-  if (!PyArg_ParseTuple(t, "O!O!O!O!", plan_type, &plan, &PyTuple_Type, &sources, &PyTuple_Type, &allocations,
-                        &PyTuple_Type, &returns))
-    return nullptr;
-  Py_INCREF(plan);
-  e->plan = plan;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sources); ++i) {
-    int from, index;
-    PyObject *constant, *dims;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(sources, i), "iiOO", &from, &index, &constant, &dims)) return nullptr;
-    Source s{static_cast<Source::From>(from), index, constant, -1, {}};
-    Py_INCREF(constant);
-    e->sources.push_back(s);
-    if (dims == Py_None) continue;
-    Source& last = e->sources.back();
-    if (!PyTuple_Check(dims) || PyTuple_GET_SIZE(dims) > kMaxRank) {
-      PyErr_SetString(PyExc_ValueError, "a view has at most 8 dimensions");
-      return nullptr;
-    }
-    last.n_dims = static_cast<int32_t>(PyTuple_GET_SIZE(dims));
-    for (int d = 0; d < last.n_dims && d < kMaxRank; ++d)
-      last.dims[d] = static_cast<int8_t>(PyLong_AsLong(PyTuple_GET_ITEM(dims, d)));
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(allocations); ++i) {
-    Allocation a{};
-    PyObject *args, *kwnames;
-    int out_param;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(allocations, i), "OO!Oi", &a.make, &PyTuple_Type, &args, &kwnames,
-                          &out_param))
-      return nullptr;
-    Py_INCREF(a.make), Py_INCREF(args);
-    a.args = args;
-    a.kwnames = kwnames == Py_None ? nullptr : kwnames;
-    Py_XINCREF(a.kwnames);
-    a.out_param = out_param;
-    e->allocations.push_back(a);
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(returns); ++i)
-    e->returns.push_back(static_cast<int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(returns, i))));
-  if (PyErr_Occurred()) return nullptr;
-  if (sound(*e, n_params)) return e;
-  PyErr_SetString(PyExc_ValueError, "a recipe names arguments or results that do not exist");
-  return nullptr;
-}
 
 // Keeps an entry under its key. What a full cache lets go of is destroyed after the lock: that may run Python code.
 void remember(FunctionObject* f, const Arguments& a, const Key& key, const std::shared_ptr<Entry>& entry) {
@@ -496,7 +176,7 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, const Key& key) {
     out = result;
   } else if (std::shared_ptr<Entry> entry = parse_entry(recipe, f->n_params)) {
     if (key.usable && !PyErr_Occurred()) remember(f, a, key, entry);
-    out = run_entry(f, *entry, a);
+    out = run_entry(reinterpret_cast<PyObject*>(f), f->params, *entry, a);
   }
   Py_DECREF(values);
   Py_DECREF(answer);
@@ -515,7 +195,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
     auto found = f->cache->entries.find(std::string_view(key.bytes, key.n));
     if (found != f->cache->entries.end()) entry = found->second;
   }
-  return entry ? run_entry(f, *entry, a) : call_miss(f, a, key);
+  return entry ? run_entry(reinterpret_cast<PyObject*>(f), f->params, *entry, a) : call_miss(f, a, key);
 }
 
 // --- the type -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,57 @@
+#include "bindings/functional_key.h"
+
+#include "bindings/import.h"
+
+namespace baracuda::bindings {
+
+void key_attribute(Key& key, PyObject* v, bool value) {
+  if (v == Py_None) return key.put('N');
+  if (PyBool_Check(v)) return key.put(v == Py_True ? 't' : 'f');
+  if (PyLong_CheckExact(v)) {
+    key.put('i');
+    int overflow = 0;
+    if (value) key.put(PyLong_AsLongLongAndOverflow(v, &overflow));
+    key.usable &= overflow == 0;
+    return;
+  }
+  if (PyFloat_CheckExact(v)) {
+    key.put('d');
+    if (value) key.put(PyFloat_AS_DOUBLE(v));
+    return;
+  }
+  if (PyUnicode_CheckExact(v)) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(v, &size);
+    key.usable &= text != nullptr;
+    PyErr_Clear();
+    key.put('s'), key.put(size), key.put(text, text ? size : 0);
+    return;
+  }
+  if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) {
+    Py_ssize_t size = PySequence_Fast_GET_SIZE(v);
+    key.put(PyTuple_CheckExact(v) ? '(' : '['), key.put(size);
+    for (Py_ssize_t i = 0; i < size; ++i) key_attribute(key, PySequence_Fast_GET_ITEM(v, i), value);
+    return;
+  }
+  // The miss pins a constant, so that its address is not used again. What may change, or compare equal to others, has
+  // no key: such calls are planned each time.
+  key.usable &= is_constant(v);
+  key.put('o'), key.put(v);
+}
+
+void pin(PyObject* pins, PyObject* v) {
+  if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(v); ++i) pin(pins, PySequence_Fast_GET_ITEM(v, i));
+  } else if (is_constant(v)) {
+    PyList_Append(pins, v);
+  }
+}
+
+void key_tensor(Key& key, PyObject* object, const TensorView& view) {
+  key.put('T');
+  key.put(reinterpret_cast<uintptr_t>(Py_TYPE(object)));
+  key.put(view.element), key.put(view.device), key.put(view.device_id), key.put(view.rank);
+  key.put(view.shape, sizeof(int64_t) * view.rank);
+}
+
+}  // namespace baracuda::bindings

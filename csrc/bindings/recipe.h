@@ -1,0 +1,69 @@
+// How calls of one shape are carried out: bc.functional's recipes, parsed once and run without a Python frame.
+#pragma once
+#include <Python.h>
+
+#include <memory>
+#include <vector>
+
+#include "bindings/plan.h"
+
+namespace baracuda::bindings {
+
+constexpr int kMaxParams = 16;
+
+enum class ParamKind : uint8_t { Tensor, Scalar, Attribute, Out };
+
+struct FunctionParam {
+  PyObject* name;  // interned
+  ParamKind kind;
+  bool keyword_only;
+  PyObject* fallback;  // the default, or null when required
+};
+
+struct Arguments {
+  PyObject* values[kMaxParams];
+  TensorView* views;  // not initialised: filled for the parameters that are tensors
+  bool is_tensor[kMaxParams] = {};
+  Keep keep;
+
+  Arguments() : views(reinterpret_cast<TensorView*>(memory_)) {}
+
+ private:
+  alignas(TensorView) char memory_[kMaxParams * sizeof(TensorView)];
+};
+
+// Where an argument of the plan comes from.
+struct Source {
+  enum class From : uint8_t { Argument, Constant, Allocated } from;
+  int32_t index;  // function parameter, or allocation
+  PyObject* constant = nullptr;
+  int32_t n_dims = -1;  // >= 0: the plan sees dimensions `dims` of the tensor, -1 for an inserted one
+  int8_t dims[kMaxRank] = {};
+};
+
+struct Allocation {
+  PyObject* make;          // callable
+  PyObject* args;          // tuple of its positional, then keyword arguments
+  PyObject* kwnames;       // or null
+  int32_t out_param = -1;  // the function's out= parameter, which takes the place of a new result
+};
+
+// What to do for calls of one shape: immutable, shared by the threads that run it.
+struct Entry {
+  PyObject* plan = nullptr;
+  std::vector<Source> sources;
+  std::vector<Allocation> allocations;
+  std::vector<int32_t> returns;
+  ~Entry() {
+    Py_XDECREF(plan);
+    for (Source& s : sources) Py_XDECREF(s.constant);
+    for (Allocation& a : allocations) Py_XDECREF(a.make), Py_XDECREF(a.args), Py_XDECREF(a.kwnames);
+  }
+};
+
+// Makes an Entry of (plan, sources, allocations, returns), see op.py's Recipe; null with an exception set.
+std::shared_ptr<Entry> parse_entry(PyObject* recipe, int n_params);
+// Runs an entry for a function's arguments; `function` and its `params` are for messages.
+PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry& entry, Arguments& arguments);
+
+}  // namespace baracuda::bindings
