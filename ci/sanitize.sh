@@ -48,7 +48,7 @@ assert _core.backend_state('cpu')['present'], _core.backend_state('cpu')"
 tests=(tests/test_guarantee.py)
 only="f32 and (swiglu or sum or softmax or rms_norm or matmul or rope or embedding or cross_entropy or adamw or add or cast)"
 if [[ $kind == address ]]; then
-  tests+=(tests/test_refusal.py tests/test_import_tensors.py tests/test_aliasing.py tests/test_run_path.py)
+  tests+=(tests/test_refusal.py tests/test_import_tensors.py tests/test_import_protocol.py tests/test_aliasing.py tests/test_run_path.py)
   only="($only) or not guarantee"
 fi
 LD_PRELOAD=$preload exec python -m pytest -q -p no:cacheprovider --tb=short -k "$only" "${tests[@]}" "$@"

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent / "harness"))
 
 from baracuda import _index
 from baracuda.elements import Element
-from baracuda.plan import rows
+from baracuda.sku import rows
 
 SEED = int(os.environ.get("BARACUDA_TEST_SEED", "20261121"))
 FULL = os.environ.get("BARACUDA_FULL", "") == "1"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import baracuda as bc
 from baracuda import _core
-from baracuda.plan import rows
+from baracuda.sku import rows
 
 NONE, IDENTICAL, PARTIAL, UNDECIDED = range(4)
 OPS = pytest.mark.parametrize(("op", "direction"), directions())

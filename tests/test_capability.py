@@ -11,7 +11,7 @@ import pytest
 import baracuda as bc
 from baracuda import __main__ as command
 from baracuda import _core
-from baracuda.plan import rows
+from baracuda.sku import rows
 
 REASON = _core.backend_state("cuda")["reason"]
 

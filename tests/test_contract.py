@@ -11,8 +11,8 @@ import pytest
 
 from baracuda import _core, _index
 from baracuda.op import NotDifferentiable, Op
-from baracuda.plan import rows
 from baracuda.reference import reference_module
+from baracuda.sku import rows
 from baracuda.spec import table_attributes
 
 ROOT = Path(__file__).resolve().parent.parent

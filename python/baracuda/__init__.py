@@ -27,7 +27,8 @@ from baracuda.errors import (
     WorkspaceTooSmallError,
 )
 from baracuda.generator import Generator, manual_seed
-from baracuda.plan import Explanation, KernelSku, Plan, PlanPreference, PrecisionGuarantee, Support, plan
+from baracuda.plan import Plan, plan
+from baracuda.sku import Explanation, KernelSku, PlanPreference, PrecisionGuarantee, Support
 from baracuda.tensor import Tensor, TensorSpec, asarray, empty, from_dlpack, from_pointer, zeros
 from baracuda.threads import get_num_threads, set_num_threads
 

@@ -12,7 +12,8 @@ from baracuda import _index
 from baracuda.capability import capabilities
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError
-from baracuda.plan import plan, rows
+from baracuda.plan import plan
+from baracuda.sku import rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

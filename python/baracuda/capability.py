@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from baracuda import _core
 from baracuda.elements import Element
 from baracuda.errors import BackendUnavailableError, InvalidProblemError, Refusal
-from baracuda.plan import KernelSku, PlanPreference, Support, make_sku, rows
+from baracuda.sku import KernelSku, PlanPreference, Support, make_sku, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

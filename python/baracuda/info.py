@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
-from baracuda.plan import rows
+from baracuda.sku import rows
 
 
 def collect() -> dict[str, Any]:

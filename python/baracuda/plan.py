@@ -1,4 +1,4 @@
-"""Plans: a kernel chosen for a descriptor, what it promises, and why it was chosen."""
+"""Plans: a kernel chosen for a descriptor, checked calls of it, and why it was chosen."""
 
 from __future__ import annotations
 
@@ -6,247 +6,29 @@ import json
 import math
 import re
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from baracuda import _core
 from baracuda.elements import Element
 from baracuda.errors import BackendUnavailableError, InvalidProblemError, Refusal, UnsupportedError
+from baracuda.sku import (
+    SCHEMA,
+    Candidate,
+    Explanation,
+    KernelSku,
+    PlanPreference,
+    PrecisionGuarantee,
+    Support,
+    describe,
+    make_sku,
+    rows,
+)
 from baracuda.spec import IN, highest_rank, meta
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Self
 
     from baracuda.spec import Descriptor, Signature
-
-SCHEMA = 1  # of to_bytes and to_json
-
-_MATH = ("ieee", "tf32", "bf16", "f16", "int8")
-_BACKENDS = ("cpu", "cuda", "metal")
-
-
-@dataclass(frozen=True, slots=True)
-class PrecisionGuarantee:
-    """What a kernel promises about its numbers; tests and `python -m baracuda verify` hold it to that.
-
-    Attributes:
-        math_precision: "ieee", or a reduced precision that was asked for.
-        accumulator: Element in which sums are kept.
-        bound: "exact", "ulp" (c units in the last place of the compute element, plus the rounding of the stored element)
-            or "sum" (|error| <= c * eps(accumulator) * sqrt(K) * sum|terms|, plus one rounding of the output).
-        c: The bound's constant.
-        deterministic: The same call gives the same bits.
-        bit_stable_on_same_hardware: Also in another process on the same hardware.
-        thread_invariant: Bits do not depend on the number of threads.
-        batch_invariant: A row's bits do not depend on the other rows of the batch.
-    """
-
-    math_precision: str
-    accumulator: Element
-    bound: str
-    c: float
-    deterministic: bool
-    bit_stable_on_same_hardware: bool
-    thread_invariant: bool
-    batch_invariant: bool
-
-    def __str__(self) -> str:
-        bound = {"exact": "exact", "ulp": f"{self.c:g} ulp", "sum": f"{self.c:g} eps sqrt(K) sum|terms|"}[self.bound]
-        flags = [
-            n
-            for n, v in (
-                ("deterministic", self.deterministic),
-                ("thread-invariant", self.thread_invariant),
-                ("batch-invariant", self.batch_invariant),
-            )
-            if v
-        ]
-        return f"{bound}, {', '.join(flags)}, accumulates in {self.accumulator}"
-
-
-@dataclass(frozen=True, slots=True)
-class KernelSku:
-    """Which kernel: the fields are the API, the name is for people and logs."""
-
-    name: str
-    op: str
-    direction: str
-    family: str
-    backend: str
-    element: Element | None
-    aux_element: Element | None
-    variant: str
-    level: str
-    max_rank: int
-    alignment: int
-    needs_contiguous: bool
-    in_place_safe: bool
-    capture_safe: bool
-    preference: int
-    measured: str
-    precision_guarantee: PrecisionGuarantee
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class PlanPreference:
-    """What the caller insists on; nothing of it is ever quietly dropped.
-
-    Attributes:
-        backend: "cpu", "cuda" or "metal"; None takes the device's.
-        sku: A SKU's name or variant that must be used.
-        deterministic: Only kernels that give the same bits each time.
-        batch_invariant: Only kernels whose rows do not depend on the batch.
-        math_precision: "ieee" (default), or a reduced precision that is allowed ("tf32", "bf16").
-        max_error: Only kernels whose bound's constant is at most this.
-        max_workspace_bytes: Only kernels that need at most this much workspace.
-        threads: Threads that one run may use; 0 takes the process's setting.
-    """
-
-    backend: str | None = None
-    sku: str = ""
-    deterministic: bool = False
-    batch_invariant: bool = False
-    math_precision: str = "ieee"
-    max_error: float = math.inf
-    max_workspace_bytes: int = 2**63 - 1
-    threads: int = 0
-
-    def __post_init__(self) -> None:
-        if self.math_precision not in _MATH:
-            raise InvalidProblemError(
-                f"PlanPreference.math_precision: got {self.math_precision!r}, want one of {', '.join(_MATH)}."
-            )
-        if self.backend is not None and self.backend not in _BACKENDS:
-            raise InvalidProblemError(
-                f"PlanPreference.backend: got {self.backend!r}, want None or one of {', '.join(_BACKENDS)}."
-            )
-        if not isinstance(self.sku, str):
-            raise InvalidProblemError(f"PlanPreference.sku: got {self.sku!r}, want a SKU's name or variant.")
-        for name in ("deterministic", "batch_invariant"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidProblemError(f"PlanPreference.{name}: got {getattr(self, name)!r}, want True or False.")
-        if isinstance(self.max_error, bool) or not isinstance(self.max_error, (int, float)) or not self.max_error >= 0:
-            raise InvalidProblemError(f"PlanPreference.max_error: got {self.max_error!r}, want a number of at least 0.")
-        for name, most in (("max_workspace_bytes", 2**63), ("threads", 2**16)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < most:
-                raise InvalidProblemError(f"PlanPreference.{name}: got {value!r}, want an int, 0 <= {name} < {most}.")
-
-    def packed(self) -> dict[str, Any]:
-        """What the evaluator reads."""
-        return {
-            "sku": self.sku,
-            "deterministic": self.deterministic,
-            "batch_invariant": self.batch_invariant,
-            "math": _MATH.index(self.math_precision),
-            "max_error": float(self.max_error),
-            "max_workspace_bytes": self.max_workspace_bytes,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Support:
-    """An answer with its reasons: truthy when it is yes.
-
-    Attributes:
-        verdict: "yes", "no" or "depends".
-        refusals: Every reason for a no.
-        depends: What a "depends" depends on.
-        sku: The kernel that the answer is about, when there is one.
-    """
-
-    verdict: str
-    refusals: tuple[Refusal, ...] = ()
-    depends: tuple[str, ...] = ()
-    sku: KernelSku | None = None
-
-    def __bool__(self) -> bool:
-        return self.verdict == "yes"
-
-    def __str__(self) -> str:
-        if self.refusals:
-            return f"{self.verdict}:\n" + "\n".join(f"  [{r.code}] {r}" for r in self.refusals)
-        return self.verdict + (f" on {', '.join(self.depends)}" if self.depends else "")
-
-
-@lru_cache(maxsize=1)
-def rows() -> tuple[dict[str, Any], ...]:
-    """The SKU table, as the engine has it."""
-    return tuple(_core.rows())
-
-
-def make_sku(row: Mapping[str, Any], element: Element | None, aux: Element | None = None) -> KernelSku:
-    """A row of the table as a KernelSku, for one element or for none in particular."""
-    accumulator = element.compute if element is not None else Element.F32
-    guarantee = PrecisionGuarantee(
-        _MATH[row["math"]], accumulator, row["bound"], row["bound_c"], row["deterministic"], row["bit_stable"],
-        row["thread_invariant"], row["batch_invariant"],
-    )  # fmt: skip
-    return KernelSku(
-        name=_core.sku_name(row["index"], -1 if element is None else int(element)),
-        op=row["op"], direction=row["direction"], family=row["family"], backend=row["backend"], element=element,
-        aux_element=aux, variant=row["variant"], level=_core.backend_state(row["backend"])["level"], max_rank=row["max_rank"],
-        alignment=row["alignment"], needs_contiguous=row["contiguous"], in_place_safe=row["in_place_safe"],
-        capture_safe=row["capture_safe"], preference=row["preference"], measured=row["measured"],
-        precision_guarantee=guarantee,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One row that selection looked at."""
-
-    sku: KernelSku
-    support: Support
-    workspace_size: int
-    row: int
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Which rows were tried, in order, and what became of each."""
-
-    descriptor: Descriptor
-    candidates: tuple[Candidate, ...]
-    chosen: KernelSku | None
-
-    def __str__(self) -> str:
-        lines = [str(self.descriptor)]
-        for c in self.candidates:
-            mark = "->" if c.sku == self.chosen else "  "
-            lines.append(
-                f"{mark} {c.sku.name}  preference {c.sku.preference}  workspace {c.workspace_size} B: {c.support}"
-            )
-        return "\n".join(lines)
-
-    def to_json(self) -> str:
-        """The same for tools; carries a schema number."""
-        entries = [
-            {
-                "sku": c.sku.name,
-                "preference": c.sku.preference,
-                "verdict": c.support.verdict,
-                "workspace_size": c.workspace_size,
-                "refusals": [
-                    {"code": r.code, "field": r.field, "got": r.got, "want": r.want, "hint": r.hint}
-                    for r in c.support.refusals
-                ],
-            }
-            for c in self.candidates
-        ]
-        chosen = self.chosen.name if self.chosen else None
-        return json.dumps(
-            {"schema": SCHEMA, "descriptor": describe(self.descriptor), "chosen": chosen, "candidates": entries}
-        )
-
-
-def describe(desc: Descriptor) -> dict[str, Any]:
-    """A descriptor as JSON-ready values, with its class."""
-    return {"class": type(desc).__name__, "module": type(desc).__module__, "fields": desc.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)

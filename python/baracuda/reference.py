@@ -33,7 +33,7 @@ from baracuda.elements import Element
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
-    from baracuda.plan import PrecisionGuarantee
+    from baracuda.sku import PrecisionGuarantee
     from baracuda.spec import Descriptor
 
 Array = np.ndarray[Any, Any]

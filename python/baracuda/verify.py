@@ -16,8 +16,9 @@ from baracuda import _core
 from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.plan import Plan, PlanPreference, plan, rows
+from baracuda.plan import Plan, plan
 from baracuda.reference import Case, Expected, reference_module, round_to, to_reference, worst
+from baracuda.sku import PlanPreference, rows
 from baracuda.spec import IN, INOUT, Param
 from baracuda.tensor import empty
 

@@ -10,8 +10,9 @@ import numpy as np
 import baracuda as bc
 from baracuda import _index
 from baracuda.elements import Element
-from baracuda.plan import Plan, PlanPreference, plan, rows
+from baracuda.plan import Plan, plan
 from baracuda.reference import Case, reference_module, round_to
+from baracuda.sku import PlanPreference, rows
 from baracuda.spec import INOUT, Param
 from baracuda.verify import candidates
 

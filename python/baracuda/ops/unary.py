@@ -15,7 +15,7 @@ from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Function, NotDifferentiable, Op, Recipe, function
-from baracuda.plan import rows
+from baracuda.sku import rows
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 
 

@@ -1,0 +1,144 @@
+"""Descriptors, preferences, arguments of select and serialised plans that are wrong are refused with words that help."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from calls import directions, valid_call
+
+import baracuda as bc
+
+OPS = pytest.mark.parametrize(("op", "direction"), directions())
+
+
+def test_odd_split_and_products_past_2_63() -> None:
+    with pytest.raises(bc.InvalidProblemError, match="even"):
+        bc.GatedActivationDescriptor("glu", (4, 7))
+    with pytest.raises(bc.InvalidProblemError, match="even"):
+        bc.GatedActivationDescriptor("glu", (4, bc.Dim("n", 8)))
+    with pytest.raises(bc.InvalidProblemError, match="2\\*\\*59"):
+        bc.GatedActivationDescriptor("glu", (2**32, 2**32))
+    with pytest.raises(bc.InvalidProblemError, match="rank 9"):
+        bc.GatedActivationDescriptor("glu", (2,) * 9)
+    with pytest.raises(bc.InvalidProblemError, match="at least 0"):
+        bc.GatedActivationDescriptor("glu", (-2, 2))
+    with pytest.raises(bc.InvalidProblemError, match=r"rank 0|dimension"):
+        bc.GatedActivationDescriptor("glu", ())
+    with pytest.raises(bc.InvalidProblemError, match="maximum per name"):
+        bc.GatedActivationDescriptor("glu", (bc.Dim("n", 4), 2 * bc.Dim("n", 8)))
+    with pytest.raises(bc.InvalidProblemError, match="at most 8"):
+        bc.empty((1,) * 9)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"max": -1}, {"max": 2.5}, {"max": True}, {"max": 8, "div": 0}, {"max": 8, "mul": -1}, {"max": 2**63}]
+)
+def test_dims(bad: dict[str, Any]) -> None:
+    with pytest.raises(bc.InvalidProblemError):
+        bc.Dim("n", **bad)
+    with pytest.raises(bc.InvalidProblemError):
+        bc.Dim("n", 8) // 0
+    with pytest.raises(bc.InvalidProblemError):
+        bc.Dim("", 8)
+
+
+@OPS
+def test_wrong_descriptor_class(op: str, direction: str) -> None:
+    desc = valid_call(op, direction).case.descriptor
+    other = bc.GatedActivationPlan if desc.family != "gated" else bc.plan(other_descriptor()).__class__
+    with pytest.raises(bc.InvalidProblemError, match="select: got a"):
+        other.select(desc)
+    for wrong in ("nonsense", None, {"kind": op}):
+        with pytest.raises(bc.InvalidProblemError):
+            bc.plan(wrong)  # type: ignore[arg-type]
+
+
+def other_descriptor() -> Any:
+    name = next(op for op in directions() if op[0] not in ("glu", "reglu", "swiglu", "geglu"))
+    return valid_call(*name).case.descriptor
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"backend": "tpu"}, {"sku": 3}, {"deterministic": 1}, {"max_error": float("nan")}, {"max_error": -1}, {"max_workspace_bytes": -1},
+        {"max_workspace_bytes": 1.5}, {"threads": -1}, {"threads": True}, {"math_precision": "fast"},
+    ],
+)  # fmt: skip
+def test_preferences(bad: dict[str, Any]) -> None:
+    with pytest.raises(bc.InvalidProblemError, match=next(iter(bad))):
+        bc.PlanPreference(**bad)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "word"),
+    [
+        ({"device": "tpu"}, "device"), ({"device": "cuda:x"}, "device"), ({"device": "cpu:3"}, "device"), ({"layout": "strided"}, "layout"),
+        ({"layout": {"nonsense": "contiguous"}}, "layout"), ({"alignment": -1}, "alignment"), ({"alignment": 1.5}, "alignment"),
+        ({"preference": "fast"}, "preference"), ({"device": "cuda:0", "preference": bc.PlanPreference(backend="cpu")}, "backend"),
+    ],
+)  # fmt: skip
+def test_select_arguments(kwargs: dict[str, Any], word: str) -> None:
+    desc = bc.GatedActivationDescriptor("glu", (4, 6))
+    with pytest.raises(bc.InvalidProblemError, match=word):
+        bc.GatedActivationPlan.select(desc, **kwargs)
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense", b"[]", b"{}", b'{"schema": 99}', b"\xff\xfe"])
+def test_plans_from_wrong_bytes(data: bytes) -> None:
+    with pytest.raises(bc.InvalidProblemError):
+        bc.Plan.from_bytes(data)
+
+
+def test_plans_from_tampered_bytes() -> None:
+    document = json.loads(bc.plan(bc.GatedActivationDescriptor("glu", (4, 6))).to_bytes())
+    for change in ({"module": "os"}, {"module": "baracuda.plan", "class": "json"}, {"class": "GateHalf"}):
+        wrong = document | {"descriptor": document["descriptor"] | change}
+        with pytest.raises(bc.InvalidProblemError):
+            bc.Plan.from_bytes(json.dumps(wrong).encode())
+    with pytest.raises(bc.UnsupportedError):
+        bc.Plan.from_bytes(json.dumps(document | {"sku": "glu.forward.cpu.f32.nonsense"}).encode())
+
+
+@OPS
+def test_errors_can_be_pickled(op: str, direction: str) -> None:
+    call = valid_call(op, direction)
+    with pytest.raises(bc.BaracudaError) as caught:
+        call.run(stream=0)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is type(caught.value) and str(again) == str(caught.value)
+    assert again.code == caught.value.code and again.refusals == caught.value.refusals
+
+
+def test_sizes_known_only_from_a_derived_size() -> None:
+    """No tensor has the bare size, so it is solved for; sizes that leave a remainder are refused."""
+    n = bc.Dim("n", max=16)
+    made = bc.plan(bc.GatedActivationDescriptor("swiglu", (3, 4 * n)))  # x: 4n, y: 2n
+    x, y = np.ones((3, 8), np.float32), np.zeros((3, 4), np.float32)
+    made.run(x, y)
+    np.testing.assert_allclose(y, 1 / (1 + np.exp(-1)), rtol=1e-6)
+    assert [r.code for r in made.can_implement(np.ones((3, 6), np.float32), np.zeros((3, 3), np.float32)).refusals] == [
+        "shape",
+        "shape",
+    ]
+    pairs = bc.plan(bc.GatedActivationDescriptor("swiglu", (n // 2, 6)))
+    pairs.run(np.ones((3, 6), np.float32), np.zeros((3, 3), np.float32))
+
+
+def test_forced_level() -> None:
+    """A level that is named is used or refused, never replaced."""
+    ask = "import baracuda as bc, sys; d = bc.devices()[0]; print(d.usable, d.description)"
+    folder = Path(bc.__file__).parent / "lib"
+    for level in ("v2", "v3", "v4", "nonsense"):
+        env = os.environ | {"BARACUDA_CPU_LEVEL": level}
+        text = subprocess.run([sys.executable, "-c", ask], env=env, capture_output=True, text=True, check=True).stdout
+        built = (folder / f"libbaracuda_cpu_{level}.so").exists()
+        assert (f"kernels of level {level}" in text) if built and "True" in text else "BARACUDA_CPU_LEVEL" in text, text
