@@ -19,7 +19,7 @@
 //   Context   tid() bdim() bid_x() bid_y() bid_z() gdim_x() gdim_y() lane() warp() warps()
 //   barrier(ctx)      orders shared memory among the threads of a block
 //   barrier_all(ctx)  orders shared and global memory among the threads of a block
-//   warp_sync(ctx)    orders memory among the lanes of a warp
+//   warp_sync(ctx)    orders shared memory among the lanes of a warp; shuffles order nothing
 //   shuffle(ctx, v, lane), shuffle_xor(ctx, v, mask), shuffle_down(ctx, v, distance), shuffle_up(ctx, v, distance):
 //                     4 or 8 byte values; past the ends the result is not to be read
 //   atomic_add(counter, v) of uint32_t (returns the old value) and float; atomic_exchange(counter, v) of uint32_t

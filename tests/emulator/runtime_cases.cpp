@@ -193,6 +193,32 @@ void a_failed_kernel_is_told_once() {
   CHECK(fill(y, 2.f) == Status::Ok && y.read()[0] == 2.f);
 }
 
+void a_dead_device_stays_dead() {
+  Buffer y(64), elsewhere(64, 1);
+  emulator::Runtime::get().sticky = true;
+  Call call({});
+  const DeviceModule& module = *baracuda_cuda_module();
+  CHECK(simt::submit<Stuck>(call.launch(), {1}, 64, {0}) == Status::Ok);
+  CHECK(module.synchronize(0, nullptr) == Status::Launch);
+  void* memory = nullptr;
+  CHECK(fill(y, 2.f) == Status::Launch && module.synchronize(0, nullptr) == Status::Launch);
+  CHECK(module.allocate(0, 4, &memory) == Status::Launch && module.release(0, y.data()) == Status::Launch);
+  CHECK(last_error().find("DIVERGENT SYNC") != std::string::npos);
+  CHECK(fill(elsewhere, 2.f, 64, nullptr, 1) == Status::Ok && module.synchronize(1, nullptr) == Status::Ok);
+}
+
+void an_error_stays_until_it_is_taken() {
+  Buffer y(64);
+  CHECK(cudaMemset(y.data(), 0, 257) == cudaErrorInvalidValue);
+  CHECK(cudaMemset(y.data(), 0, 256) == cudaSuccess);
+  CHECK(cudaPeekAtLastError() == cudaErrorInvalidValue);
+  CHECK(fill(y, 1.f) == Status::Launch && last_error().find("memset") != std::string::npos);
+  CHECK(fill(y, 1.f) == Status::Ok && cudaGetLastError() == cudaSuccess);
+  Call call({y.view()});
+  CHECK(simt::submit<Fill>(call.launch(), {1}, 65, {y.data(), 1.f, 64}) == Status::Launch);
+  CHECK(cudaGetLastError() == cudaSuccess && fill(y, 1.f) == Status::Ok);  // taken by the one who told
+}
+
 void tensors_must_be_device_memory() {
   Buffer y(64);
   float host[64];
@@ -234,8 +260,9 @@ constexpr Case kCases[] = {
     BCU_CASE(nothing_runs_before_a_wait) BCU_CASE(streams_keep_only_their_own_order) BCU_CASE(configurations)
         BCU_CASE(parameters_are_copied) BCU_CASE(copy_ranges) BCU_CASE(freeing)
             BCU_CASE(memory_starts_as_nan_and_runs_out) BCU_CASE(devices_are_apart) BCU_CASE(asked_for_failures)
-                BCU_CASE(live_counts) BCU_CASE(a_failed_kernel_is_told_once) BCU_CASE(tensors_must_be_device_memory)
-                    BCU_CASE(the_host_cannot_follow_device_pointers) BCU_CASE(a_forked_child_has_no_devices)};
+                BCU_CASE(live_counts) BCU_CASE(a_failed_kernel_is_told_once) BCU_CASE(a_dead_device_stays_dead)
+                    BCU_CASE(an_error_stays_until_it_is_taken) BCU_CASE(tensors_must_be_device_memory)
+                        BCU_CASE(the_host_cannot_follow_device_pointers) BCU_CASE(a_forked_child_has_no_devices)};
 
 }  // namespace
 

@@ -137,7 +137,7 @@ def test_reports_name_the_line(probes: Path) -> None:
 
 def test_fake_runtime(probes: Path) -> None:
     cases = run(probes, "cases").stdout.split()
-    assert len(cases) >= 14
+    assert len(cases) >= 16
     failed = {case: done.stdout + done.stderr for case in cases if (done := run(probes, "case", case)).returncode}
     assert not failed
 
@@ -146,6 +146,17 @@ def test_schedules_are_named(probes: Path) -> None:
     env = os.environ | {"BARACUDA_EMULATOR_SCHEDULE": "backwards", "ASAN_OPTIONS": "detect_leaks=0"}
     done = subprocess.run([probes, "run", "OkAtomics"], capture_output=True, text=True, env=env)
     assert done.returncode != 0 and "no schedule is named backwards" in done.stderr
+
+
+@pytest.mark.parametrize("variant", ["plain"], indirect=True)
+def test_fibers_of_other_processors(variant: str) -> None:
+    program = emulator.build(variant, "emulator_probes_ucontext")
+    symbols = subprocess.check_output(["nm", program], text=True)
+    assert "swapcontext" in symbols and "bcu_emulator_switch" not in symbols
+    for probe in ("OkBlockReduce", "OkShuffles", "OkBarrierAll"):
+        assert outcome(program, probe) == "CLEAN"
+    for probe in ("DivergentBarrier", "TwoShuffles", "MissingBarrier", "StackOverflow"):
+        assert re.search(BROKEN[probe][0], outcome(program, probe))
 
 
 def barriers_of(path: Path) -> list[int]:
@@ -173,7 +184,7 @@ def test_a_removed_barrier_is_caught(tmp_path: Path, line: int) -> None:
     words = [w for w in shlex.split(command) if w != "ccache"]
     words[words.index("-o") + 1] = str(tmp_path / "main.o")
     subprocess.run([words[0], f"-I{tmp_path}", *words[1:]], cwd=folder, check=True)
-    objects = [p for p in folder.glob("CMakeFiles/*.dir/**/*.o") if p.name in ("runtime_cases.cpp.o",)]
+    objects = [*folder.glob("CMakeFiles/probes.dir/**/runtime_cases.cpp.o")]
     objects += folder.glob("CMakeFiles/probe_device.dir/**/*.o")
     program = tmp_path / "probes"
     parts = [tmp_path / "main.o", *objects, folder / "libemulator.a", "-ldl", "-lpthread"]

@@ -97,7 +97,11 @@ cudaError_t launch_kernel(const Launch& launch, const Kernel& kernel, const int6
 Status enqueue(const Launch& launch, const Kernel& kernel, int64_t x, int64_t y, int64_t z, int threads,
                const void* params) {
   if (x == 0 || y == 0 || z == 0) return Status::Ok;
-  return cuda::check(launch_kernel(launch, kernel, {x, y, z}, threads, params), "kernel launch");
+  cuda::DeviceGuard guard(launch.device);
+  if (guard.status() != Status::Ok) return guard.status();
+  launch_kernel(launch, kernel, {x, y, z}, threads, params);
+  // As submit_cuda.h: what an earlier call left untaken is told here, too.
+  return cuda::check(cudaPeekAtLastError(), "kernel launch");
 }
 
 }  // namespace baracuda::emulator

@@ -79,6 +79,7 @@ Runtime::Runtime() {
   const char* n = std::getenv("BARACUDA_FAKE_CUDA_DEVICES");
   devices_.resize(n ? size_t(std::clamp(std::atoi(n), 0, 8)) : 2);
   fail_calls(std::getenv("BARACUDA_FAKE_CUDA_FAIL"));
+  sticky = std::getenv("BARACUDA_FAKE_CUDA_STICKY") != nullptr;
 }
 
 void Runtime::fail_calls(const char* wanted) {
@@ -116,6 +117,8 @@ cudaError_t Runtime::begin(const char* api, bool touches_device) {
     watch_faults();
   }
   if (owner_ != getpid()) return raise(cudaErrorInitializationError, "a forked process uses its parent's devices");
+  if (Problem& failed = devices_[size_t(current_device())].failed; failed.error)
+    return raise(failed.error, failed.text, false);
   return cudaSuccess;
 }
 
@@ -156,6 +159,7 @@ cudaError_t Runtime::drain_some(int device, const std::function<bool(const Opera
     Problem problem = work();
     if (problem.error == cudaSuccess) continue;
     queue.clear();  // a device that failed does nothing more of what it was given
+    if (sticky) devices_[size_t(device)].failed = problem;
     return raise(problem.error, std::move(problem.text));
   }
   return cudaSuccess;

@@ -53,6 +53,9 @@ class Runtime {
   // "cudaMalloc:2,cudaMemcpyAsync:1": the second and the first call from now on fail.
   void fail_calls(const char* wanted);
   int64_t calls(const char* api) const;
+  // As on a card: after a kernel that failed, every call on its device fails with that kernel's error. Off, tests can
+  // go on after a failure.
+  bool sticky = false;
 
  private:
   Runtime();
@@ -60,6 +63,7 @@ class Runtime {
 
   struct Device {
     std::deque<Operation> queue;
+    Problem failed;
   };
   struct Injected {
     std::string api;
