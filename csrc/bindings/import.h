@@ -3,7 +3,8 @@
 #pragma once
 #include <Python.h>
 
-#include <optional>
+#include <memory>
+#include <utility>
 
 #include "core/launch.h"
 #include "core/refusal.h"
@@ -30,7 +31,15 @@ struct Keep {
 };
 
 enum class Imported { Yes, Refused, PythonError };
-using Why = std::optional<Refusal>;  // empty until something is refused: making a Refusal costs more than a check
+
+// What was refused; empty until then. A pointer, because making a Refusal costs more than a check, and so does an empty
+// std::optional of one, which GCC clears.
+struct Why : std::unique_ptr<Refusal> {
+  Why& operator=(Refusal refusal) {
+    reset(new Refusal(std::move(refusal)));
+    return *this;
+  }
+};
 
 // Fills `view` from `object`. Refused: `why` says so, its field still empty. PythonError: an exception is set.
 Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Why& why);

@@ -26,8 +26,9 @@ inline constexpr Element kElementOf<uint64_t> = Element::U64;
 // Dimensions of an odometer, outermost first; neighbours that step evenly are merged.
 struct Steps {
   int32_t rank = 0;
-  int64_t shape[kMaxRank] = {};
-  int64_t strides[kMaxRank] = {};
+  int64_t shape[kMaxRank], strides[kMaxRank];  // of `rank` dimensions
+
+  Steps() {}  // clears nothing: a launch makes several, and clearing costs more than a small launch's other work
 
   void push(int64_t size, int64_t stride) {
     if (size == 1) return;

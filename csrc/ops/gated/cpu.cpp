@@ -28,21 +28,20 @@ template <class Gate>
 void forward(const Launch& launch) {
   const TensorView& y = launch[3];
   IterationSpace space = space_of(y);
-  auto [value, gate] = halves(launch[0], launch[1], launch[2], attributes<GatedAttrs>(launch), space);
-  const Operand in[] = {value, gate};
+  GatedAttrs attrs = attributes<GatedAttrs>(launch);
+  const Operand in[] = {half(Half::Value, launch, 0, attrs, space), half(Half::Gate, launch, 0, attrs, space)};
   const Operand out[] = {operand(y, space)};
   run_elements<Product<Gate>>(launch.element, space, in, out);
 }
 
 template <class Gate>
 void backward(const Launch& launch) {
-  GatedAttrs attrs = attributes<GatedAttrs>(launch);
   const TensorView& dy = launch[0];
   IterationSpace space = space_of(dy);
-  auto [value, gate] = halves(launch[1], launch[2], launch[3], attrs, space);
-  auto [dvalue, dgate] = halves(launch[4], launch[5], launch[6], attrs, space);
-  const Operand in[] = {operand(dy, space), value, gate};
-  const Operand out[] = {dvalue, dgate};
+  GatedAttrs attrs = attributes<GatedAttrs>(launch);
+  const Operand in[] = {operand(dy, space), half(Half::Value, launch, 1, attrs, space),
+                        half(Half::Gate, launch, 1, attrs, space)};
+  const Operand out[] = {half(Half::Value, launch, 4, attrs, space), half(Half::Gate, launch, 4, attrs, space)};
   run_elements<Gradients<Gate>>(launch.element, space, in, out);
 }
 

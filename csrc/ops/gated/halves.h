@@ -5,19 +5,18 @@
 
 namespace baracuda::gated {
 
-struct Halves {
-  Operand value, gate;
-};
+enum class Half { Value, Gate };
 
-// The (value, gate) halves of a split tensor, or the two tensors of a pair when `joined` is absent.
-inline Halves halves(const TensorView& joined, const TensorView& value, const TensorView& gate, const GatedAttrs& attrs,
-                     const IterationSpace& space) {
-  if (!joined.present()) return {operand(value, space), operand(gate, space)};
-  Halves out{operand(joined, space), operand(joined, space)};
-  const int64_t offset = space.shape[attrs.split_dim] * joined.strides[attrs.split_dim] * size_of(joined.element);
-  Operand& second = attrs.gate_first ? out.value : out.gate;
-  second.data = joined.as<char>() + offset;
-  return out;
+// One half of the split tensor that parameter `joined` is; where the plan has none, the tensor of its own that follows.
+// Made where it is needed: copying an operand just written stalls, which small launches feel.
+inline Operand half(Half which, const Launch& launch, int joined, const GatedAttrs& attrs,
+                    const IterationSpace& space) {
+  const TensorView& whole = launch[joined];
+  const bool split = whole.present(), gate = which == Half::Gate;
+  Operand o = operand(split ? whole : launch[joined + (gate ? 2 : 1)], space);
+  if (split && gate != bool(attrs.gate_first))
+    o.data = whole.as<char>() + space.shape[attrs.split_dim] * whole.strides[attrs.split_dim] * size_of(whole.element);
+  return o;
 }
 
 }  // namespace baracuda::gated

@@ -10,9 +10,11 @@ namespace baracuda {
 template <class Gate>
 struct SimtKernel<gated::Forward<Gate>> {
   static Status run(const Launch& launch) {
+    using gated::half, gated::Half;
+    gated::GatedAttrs attrs = attributes<gated::GatedAttrs>(launch);
     IterationSpace space = space_of(launch[3]);
-    auto [value, gate] = gated::halves(launch[0], launch[1], launch[2], attributes<gated::GatedAttrs>(launch), space);
-    const Operand in[] = {value, gate}, out[] = {operand(launch[3], space)};
+    const Operand in[] = {half(Half::Value, launch, 0, attrs, space), half(Half::Gate, launch, 0, attrs, space)};
+    const Operand out[] = {operand(launch[3], space)};
     return simt::map_floats<gated::ForwardMap<Gate>>(launch, space, in, out);
   }
 };
@@ -20,12 +22,12 @@ struct SimtKernel<gated::Forward<Gate>> {
 template <class Gate>
 struct SimtKernel<gated::Backward<Gate>> {
   static Status run(const Launch& launch) {
+    using gated::half, gated::Half;
     gated::GatedAttrs attrs = attributes<gated::GatedAttrs>(launch);
     IterationSpace space = space_of(launch[0]);
-    auto [value, gate] = gated::halves(launch[1], launch[2], launch[3], attrs, space);
-    auto [dvalue, dgate] = gated::halves(launch[4], launch[5], launch[6], attrs, space);
-    const Operand in[] = {operand(launch[0], space), value, gate};
-    const Operand out[] = {dvalue, dgate};
+    const Operand in[] = {operand(launch[0], space), half(Half::Value, launch, 1, attrs, space),
+                          half(Half::Gate, launch, 1, attrs, space)};
+    const Operand out[] = {half(Half::Value, launch, 4, attrs, space), half(Half::Gate, launch, 4, attrs, space)};
     return simt::map_floats<gated::BackwardMap<Gate>>(launch, space, in, out);
   }
 };

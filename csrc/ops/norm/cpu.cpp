@@ -8,7 +8,7 @@ namespace baracuda::norm {
 namespace {
 
 struct ForwardMaps {
-  RowMap x, residual, weight, bias, y, sum, mean, rstd;
+  RowMap x{}, residual{}, weight{}, bias{}, y{}, sum{}, mean{}, rstd{};
 };
 
 template <class C>
@@ -111,11 +111,10 @@ template <>
 struct CpuKernel<norm::RmsNorm> {
   static Status run(const Launch& launch) {
     const norm::Masks k(launch, 0);
-    norm::ForwardMaps m;
-    m.x = row_map(launch[0], k.row);
-    m.weight = row_map(launch[1], k.all);
-    m.y = row_map(launch[2], k.row);
-    m.rstd = k.statistic(launch[3]);
+    const norm::ForwardMaps m{.x = row_map(launch[0], k.row),
+                              .weight = row_map(launch[1], k.all),
+                              .y = row_map(launch[2], k.row),
+                              .rstd = k.statistic(launch[3])};
     return norm::forward_any<false>(launch, m);
   }
 };
@@ -124,13 +123,12 @@ template <>
 struct CpuKernel<norm::AddRmsNorm> {
   static Status run(const Launch& launch) {
     const norm::Masks k(launch, 0);
-    norm::ForwardMaps m;
-    m.x = row_map(launch[0], k.row);
-    m.residual = row_map(launch[1], k.row);
-    m.weight = row_map(launch[2], k.all);
-    m.y = row_map(launch[3], k.row);
-    m.sum = row_map(launch[4], k.row);
-    m.rstd = k.statistic(launch[5]);
+    const norm::ForwardMaps m{.x = row_map(launch[0], k.row),
+                              .residual = row_map(launch[1], k.row),
+                              .weight = row_map(launch[2], k.all),
+                              .y = row_map(launch[3], k.row),
+                              .sum = row_map(launch[4], k.row),
+                              .rstd = k.statistic(launch[5])};
     return norm::forward_any<false>(launch, m);
   }
 };
@@ -139,13 +137,12 @@ template <>
 struct CpuKernel<norm::LayerNorm> {
   static Status run(const Launch& launch) {
     const norm::Masks k(launch, 0);
-    norm::ForwardMaps m;
-    m.x = row_map(launch[0], k.row);
-    m.weight = row_map(launch[1], k.all);
-    m.bias = row_map(launch[2], k.all);
-    m.y = row_map(launch[3], k.row);
-    m.mean = k.statistic(launch[4]);
-    m.rstd = k.statistic(launch[5]);
+    const norm::ForwardMaps m{.x = row_map(launch[0], k.row),
+                              .weight = row_map(launch[1], k.all),
+                              .bias = row_map(launch[2], k.all),
+                              .y = row_map(launch[3], k.row),
+                              .mean = k.statistic(launch[4]),
+                              .rstd = k.statistic(launch[5])};
     return norm::forward_any<true>(launch, m);
   }
 };

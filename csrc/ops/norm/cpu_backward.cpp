@@ -9,7 +9,7 @@ namespace baracuda::norm {
 namespace {
 
 struct BackwardMaps {
-  RowMap dy, dsum, x, weight, mean, rstd, dx, dweight, dbias;
+  RowMap dy{}, dsum{}, x{}, weight{}, mean{}, rstd{}, dx{}, dweight{}, dbias{};
 };
 
 // Sums of a block of rows and of the blocks, for one gradient of one strip.
@@ -178,42 +178,39 @@ namespace baracuda {
 template <>
 Status CpuKernel<norm::Backward<norm::RmsNorm>>::run(const Launch& launch) {
   const norm::Masks k(launch, 1);
-  norm::BackwardMaps m;
-  m.dy = row_map(launch[0], k.row);
-  m.x = row_map(launch[1], k.row);
-  m.weight = row_map(launch[2], k.all);
-  m.rstd = k.statistic(launch[3]);
-  m.dx = row_map(launch[4], k.row);
-  m.dweight = row_map(launch[5], k.all);
+  const norm::BackwardMaps m{.dy = row_map(launch[0], k.row),
+                             .x = row_map(launch[1], k.row),
+                             .weight = row_map(launch[2], k.all),
+                             .rstd = k.statistic(launch[3]),
+                             .dx = row_map(launch[4], k.row),
+                             .dweight = row_map(launch[5], k.all)};
   return norm::backward_any<false>(launch, m);
 }
 
 template <>
 Status CpuKernel<norm::Backward<norm::AddRmsNorm>>::run(const Launch& launch) {
   const norm::Masks k(launch, 2);
-  norm::BackwardMaps m;
-  m.dy = row_map(launch[0], k.row);
-  m.dsum = row_map(launch[1], k.row);
-  m.x = row_map(launch[2], k.row);
-  m.weight = row_map(launch[3], k.all);
-  m.rstd = k.statistic(launch[4]);
-  m.dx = row_map(launch[5], k.row);
-  m.dweight = row_map(launch[6], k.all);
+  const norm::BackwardMaps m{.dy = row_map(launch[0], k.row),
+                             .dsum = row_map(launch[1], k.row),
+                             .x = row_map(launch[2], k.row),
+                             .weight = row_map(launch[3], k.all),
+                             .rstd = k.statistic(launch[4]),
+                             .dx = row_map(launch[5], k.row),
+                             .dweight = row_map(launch[6], k.all)};
   return norm::backward_any<false>(launch, m);
 }
 
 template <>
 Status CpuKernel<norm::Backward<norm::LayerNorm>>::run(const Launch& launch) {
   const norm::Masks k(launch, 1);
-  norm::BackwardMaps m;
-  m.dy = row_map(launch[0], k.row);
-  m.x = row_map(launch[1], k.row);
-  m.weight = row_map(launch[2], k.all);
-  m.mean = k.statistic(launch[3]);
-  m.rstd = k.statistic(launch[4]);
-  m.dx = row_map(launch[5], k.row);
-  m.dweight = row_map(launch[6], k.all);
-  m.dbias = row_map(launch[7], k.all);
+  const norm::BackwardMaps m{.dy = row_map(launch[0], k.row),
+                             .x = row_map(launch[1], k.row),
+                             .weight = row_map(launch[2], k.all),
+                             .mean = k.statistic(launch[3]),
+                             .rstd = k.statistic(launch[4]),
+                             .dx = row_map(launch[5], k.row),
+                             .dweight = row_map(launch[6], k.all),
+                             .dbias = row_map(launch[7], k.all)};
   return norm::backward_any<true>(launch, m);
 }
 

@@ -9,20 +9,10 @@ namespace baracuda::norm {
 // Which dimensions run along a row: the trailing ones of tensors shaped like parameter `x`, all of a weight.
 struct Masks {
   uint32_t row, all = 0xff;
-  int32_t outer;  // dimensions that pick a row
 
-  Masks(const Launch& launch, int x) {
-    const int64_t dims = attributes<NormAttrs>(launch).dims;
-    row = trailing_mask(launch[x].rank, dims);
-    outer = launch[x].rank - static_cast<int32_t>(dims);
-  }
-  // A saved statistic: one value per row; dimensions of size 1 may follow.
-  RowMap statistic(const TensorView& t) const {
-    if (!t.present()) return {};
-    TensorView lead = t;
-    lead.rank = outer;
-    return row_map(lead, 0);
-  }
+  Masks(const Launch& launch, int x) { row = trailing_mask(launch[x].rank, attributes<NormAttrs>(launch).dims); }
+  // A saved statistic: one value per row.
+  RowMap statistic(const TensorView& t) const { return row_map(t, 0); }
 };
 
 // sum = x + residual, rounded to the stored element.
