@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "harness"))
 
+import baracuda
 from baracuda import _index
 from baracuda.elements import Element
 from baracuda.sku import rows
@@ -48,6 +51,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator of its own per test, from the printed seed and the test's name."""
     return np.random.default_rng([SEED, *request.node.name.encode()])
+
+
+@pytest.fixture
+def no_leaks() -> Iterator[None]:
+    """Whatever a test does on the emulated devices, no memory, stream or work of it stays there."""
+    from fakecuda import live
+
+    def settle() -> None:
+        for device in baracuda.devices():
+            if device.backend == "cuda":
+                device.synchronize()
+        gc.collect()
+
+    settle()
+    before = live()
+    yield
+    settle()
+    assert live() == before, "device memory, streams or work were left behind"
 
 
 @pytest.fixture

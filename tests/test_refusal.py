@@ -24,6 +24,7 @@ UNREACHED = {
     "op": "evaluate() is asked about rows of one op; select and capabilities() filter by op first",
     "direction": "as op: rows of the other direction are not candidates",
     "no_device": "a backend that is built but has no device: there is only the cpu here (BARACUDA_CPU_LEVEL, see test_forced_level)",
+    "device_memory": "memory of a device; tests/test_device.py reaches it on the emulated ones",
     "launch_failed": "a kernel that breaks its own contract; cpu kernels have no way to fail",
 }
 # Codes that exist for rows which declare a limit; reached as soon as one row does.

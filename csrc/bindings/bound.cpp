@@ -9,8 +9,6 @@ namespace {
 
 PyTypeObject* bound_type = nullptr;
 
-constexpr int64_t kReleaseBytes = 64 * 1024;
-
 struct BoundObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   PlanObject* plan;
@@ -19,7 +17,10 @@ struct BoundObject {
   PyObject* args[kMaxArgs];  // strong references, so that the memory stays
   PyObject* kept;            // capsules and lists behind the views
   PyObject* workspace;
+  PyObject* stream;
   PyObject* result;
+  const void* exchange;  // who is asked at each call for its current stream, when no stream was given
+  void* stream_handle;
   Call call;
   bool release_gil;
   bool writes_torch;
@@ -31,14 +32,18 @@ PyObject* bound_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* 
     return PyErr_Format(PyExc_TypeError, "a bound plan takes no arguments; use rebind(name=tensor) to change one");
   Failure failure;
   Status status;
+  const PlanCore& plan = *b->plan->core;
+  void* stream = b->stream_handle;
+  if (b->exchange && framework_stream(b->exchange, plan.row.backend, plan.device_id, &stream) != Imported::Yes)
+    return nullptr;
   if (b->release_gil) {
-    Py_BEGIN_ALLOW_THREADS status = launch(*b->plan->core, b->call, nullptr, &failure);
+    Py_BEGIN_ALLOW_THREADS status = launch(plan, b->call, stream, &failure);
     Py_END_ALLOW_THREADS
   } else {
-    status = launch(*b->plan->core, b->call, nullptr, &failure);
+    status = launch(plan, b->call, stream, &failure);
   }
   if (b->writes_torch) bump_versions(b->plan, b->args);
-  if (status != Status::Ok) return raise_status(*b->plan->core, status, failure, reinterpret_cast<PyObject*>(b->plan));
+  if (status != Status::Ok) return raise_status(plan, status, failure, reinterpret_cast<PyObject*>(b->plan));
   Py_INCREF(b->result);
   return b->result;
 }
@@ -57,10 +62,14 @@ void adopt(BoundObject* b, Frame& f) {
   Py_XSETREF(b->kept, kept);
   Py_XINCREF(f.workspace);
   Py_XSETREF(b->workspace, f.workspace);
+  Py_XINCREF(f.stream);
+  Py_XSETREF(b->stream, f.stream);
+  b->stream_handle = f.stream_handle;
+  b->exchange = f.stream ? nullptr : f.keep.exchange;
   b->call = f.call;
   b->call.views = b->views->data();
   b->call.scalars = b->scalars;
-  b->release_gil = call_bytes(*plan->core, b->call) > kReleaseBytes;
+  b->release_gil = releases_gil(*plan->core, b->call);
   b->writes_torch = writes_torch(plan, b->args);
   PyObject* result = nullptr;
   if (plan->n_outputs == 1) {
@@ -85,6 +94,7 @@ PyObject* bound_rebind(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   Frame f(plan);
   std::copy(b->args, b->args + plan->n_args, f.args);
   f.workspace = b->workspace;
+  f.stream = b->stream;
   // Importing may run Python code; what it could do to this object must not free what is being read.
   Keep held;
   for (int i = 0; i < plan->n_args; ++i) {
@@ -112,6 +122,7 @@ int bound_traverse(PyObject* self, visitproc visit, void* arg) {
   for (PyObject* a : b->args) Py_VISIT(a);
   Py_VISIT(b->kept);
   Py_VISIT(b->workspace);
+  Py_VISIT(b->stream);
   Py_VISIT(b->result);
   return 0;
 }
@@ -121,6 +132,7 @@ int bound_clear(PyObject* self) {
   for (PyObject*& a : b->args) Py_CLEAR(a);
   Py_CLEAR(b->kept);
   Py_CLEAR(b->workspace);
+  Py_CLEAR(b->stream);
   Py_CLEAR(b->result);
   return 0;
 }

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "core/devices.h"
+
 namespace baracuda::bindings {
 namespace {
 
@@ -77,6 +79,12 @@ PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failu
            "a value in the range that the descriptor's docstring gives", "check the scalars given to run"},
           caller, names);
     }
+    case Status::Launch:
+      if (std::string reason; const DeviceModule* module = device_module(plan.row.backend, reason))
+        return raise_refusal({Code::LaunchFailed, device_name(plan.row.backend, plan.device_id), module->last_error(),
+                              "a device that works", ""},
+                             caller, names);
+      [[fallthrough]];
     default:
       return raise_refusal({Code::LaunchFailed, field, "status " + std::to_string(static_cast<int>(status)), "0",
                             "please report this call"},

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "bindings/device.h"
 #include "bindings/import_detail.h"
 #include "bindings/tensor.h"
 
@@ -151,7 +152,7 @@ Imported from_dl(const DLTensor& t, TensorView& view, Why& why) {
       return refuse(why, Code::Device, "a device that baracuda has no backend for", "cpu, cuda or metal",
                     "copy it to one of these");
   }
-  view.device_id = t.device.device_id;
+  view.device_id = view.device == Backend::Cpu ? 0 : t.device.device_id;
   view.unbacked = false;
   view.data = t.data ? static_cast<char*>(t.data) + t.byte_offset : nullptr;
   view.rank = t.ndim;
@@ -209,15 +210,28 @@ Imported explain_raised(PyObject* object, Why& why) {
   return Imported::Refused;
 }
 
+// Whether the tensor is on a device whose producers order the consumer's stream after their work unless told not to.
+bool on_cuda(PyObject* object) {
+  PyObject* place = PyObject_CallMethodNoArgs(object, names.dlpack_device);
+  int kind = 0, id = 0;
+  const bool known = place && PyTuple_Check(place) && PyArg_ParseTuple(place, "ii", &kind, &id);
+  Py_XDECREF(place);
+  PyErr_Clear();
+  return known && (kind == kDLCUDA || kind == kDLCUDAManaged);
+}
+
 }  // namespace
 
 Imported import_protocol(PyObject* object, TensorView& view, Keep& keep, Why& why) {
-  PyObject* args[2] = {object, names.version};
-  PyObject* capsule =
-      PyObject_VectorcallMethod(names.dlpack, args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, names.max_version_kw);
+  // Ordering is the caller's: -1 asks a producer on a device for no synchronisation. Others want no stream at all.
+  const bool unordered = devices_in_use() && on_cuda(object);
+  PyObject *args[3] = {object, names.version, names.no_sync}, *old_args[2] = {object, names.no_sync};
+  PyObject* capsule = PyObject_VectorcallMethod(names.dlpack, args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                                unordered ? names.max_version_stream_kw : names.max_version_kw);
   if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before max_version
     PyErr_Clear();
-    capsule = PyObject_CallMethodNoArgs(object, names.dlpack);
+    capsule = PyObject_VectorcallMethod(names.dlpack, unordered ? old_args : args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                        unordered ? names.stream_kw : nullptr);
   }
   if (!capsule) return explain_raised(object, why);
   keep.add(capsule);
@@ -301,6 +315,10 @@ bool import_setup() {
   names.is_conj = PyUnicode_InternFromString("is_conj");
   names.layout = PyUnicode_InternFromString("layout");
   names.torch = PyUnicode_InternFromString("torch");
+  names.dlpack_device = PyUnicode_InternFromString("__dlpack_device__");
+  names.no_sync = PyLong_FromLong(-1);
+  names.stream_kw = Py_BuildValue("(s)", "stream");
+  names.max_version_stream_kw = Py_BuildValue("(Os)", names.max_version, "stream");
   names.max_version_kw = PyTuple_Pack(1, names.max_version);
   names.version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
   return !PyErr_Occurred();

@@ -16,9 +16,12 @@ struct Keep {
   static constexpr int kInline = 8;
   PyObject* refs[kInline];
   int n = 0;
-  PyObject* more = nullptr;  // a list, when there are more
-  bool dry = false;          // a question: shapes without memory are fine
-  bool torch = false;        // set when a torch tensor was imported
+  PyObject* more = nullptr;       // a list, when there are more
+  bool dry = false;               // a question: shapes without memory are fine
+  bool torch = false;             // set when a torch tensor was imported
+  Backend device = Backend::Cpu;  // the plan's device: where 0-d tensors given as numbers must be
+  int32_t device_id = 0;
+  const void* exchange = nullptr;  // DLPack's C functions of the framework that owns a tensor on a device
 
   Keep() = default;
   Keep(const Keep&) = delete;
@@ -45,6 +48,9 @@ struct Why : std::unique_ptr<Refusal> {
 Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Why& why);
 // Fills `scalar` from a Python or NumPy number, or from a 0-d tensor (whose address is kept and read at launch).
 Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep& keep, Why& why);
+
+// The current stream of a framework, by its DLPack functions (null: nobody is asked, and it is the default stream).
+Imported framework_stream(const void* exchange, Backend backend, int32_t device, void** out);
 
 bool is_torch_tensor(PyObject* object);
 // A NumPy scalar such as np.float32(2) as a Python number: a new reference; null without an exception when `object` is

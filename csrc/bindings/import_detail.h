@@ -44,7 +44,8 @@ inline Imported refuse(Why& why, Code code, const char* got, const char* want, c
 // Interned names of attributes.
 struct Names {
   PyObject *dlpack, *exchange_api, *max_version, *requires_grad, *is_neg, *is_conj, *layout, *torch;
-  PyObject *version, *max_version_kw;  // max_version=(1, ...)
+  PyObject *version, *max_version_kw;                                     // max_version=(1, ...)
+  PyObject *dlpack_device, *no_sync, *stream_kw, *max_version_stream_kw;  // stream=-1
 };
 extern Names names;
 

@@ -52,7 +52,8 @@ Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep
     return done;
   }
   bool fits = kind == Scalar::Kind::Float ? kReal.has(view.element) : (kInts | kBool).has(view.element);
-  if (view.numel() != 1 || view.device != Backend::Cpu || !fits)
+  const bool here = view.device == keep.device && view.device_id == keep.device_id;
+  if (view.numel() != 1 || !here || !fits)
     return refuse(why, Code::ScalarKind, "a tensor of several elements, of another element, or on another device",
                   kind == Scalar::Kind::Float ? "a number or a real 0-d tensor on the plan's device"
                                               : "an int or an integer 0-d tensor on the plan's device",

@@ -177,6 +177,7 @@ Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView
   if (done != Imported::Yes) return done;
   view.read_only = false;
   keep.torch = true;
+  if (view.device != Backend::Cpu) keep.exchange = api;
   if (!view.data && view.numel() != 0) return explain_torch(object, why);
   return guard_torch(object, view, why);
 }
@@ -201,6 +202,14 @@ Imported import_torch_subclass(PyObject* object, TensorView& view, Keep& keep, W
 }
 
 }  // namespace detail
+
+Imported framework_stream(const void* exchange, Backend backend, int32_t device, void** out) {
+  *out = nullptr;
+  const auto* api = static_cast<const DLPackExchangeAPI*>(exchange);
+  if (!api || !api->current_work_stream) return Imported::Yes;
+  DLDeviceType type = backend == Backend::Metal ? kDLMetal : kDLCUDA;
+  return api->current_work_stream(type, device, out) == 0 ? Imported::Yes : Imported::PythonError;
+}
 
 bool is_torch_tensor(PyObject* object) {
   using namespace detail;

@@ -7,10 +7,12 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/probe.h"
 #include "bindings/bound.h"
+#include "bindings/device.h"
 #include "bindings/error.h"
 #include "bindings/functional.h"
 #include "bindings/plan.h"
 #include "bindings/tensor.h"
+#include "core/devices.h"
 #include "core/overlap.h"
 
 namespace py = pybind11;
@@ -108,6 +110,7 @@ Question parse_question(const py::dict& d) {
   q.op = d["op"].cast<std::string>();
   q.direction = parse_direction(d["direction"].cast<std::string>());
   q.backend = parse_backend(d["backend"].cast<std::string>());
+  q.device = d["device"].cast<int>();
   q.element = parse_element(d["element"].cast<int>());
   q.aux = parse_element(d["aux"].cast<int>());
   for (int e : d["reads"].cast<std::vector<int>>()) q.reads.push_back(parse_element(e));
@@ -200,6 +203,17 @@ void check_limits(const Signature& s) {
     throw py::value_error("a signature has at most 32 arguments, 16 scalars and 8 dimension names");
 }
 
+// What a device needs before its first launch is made now, not in run.
+void prepare_device(const PlanCore& core) {
+  std::string reason;
+  const DeviceModule* module = core.row.backend == Backend::Cpu ? nullptr : device_module(core.row.backend, reason);
+  if (!module || module->prepare(core.device_id) == Status::Ok) return;
+  baracuda::bindings::raise_refusal({Code::LaunchFailed, device_name(core.row.backend, core.device_id),
+                                     module->last_error(), "a device that works", ""},
+                                    Py_None);
+  throw py::error_already_set();
+}
+
 py::object create_plan(py::type cls, int row, const py::dict& question, const py::dict& signature, int64_t workspace,
                        int threads, py::object descriptor, py::object origin) {
   Question q = parse_question(question);
@@ -216,6 +230,8 @@ py::object create_plan(py::type cls, int row, const py::dict& question, const py
   core->aux = q.aux;
   core->workspace_size = workspace;
   core->threads = threads;
+  core->device_id = q.device;
+  prepare_device(*core);
   finish(*core);
   PyObject* plan = baracuda::bindings::make_plan(reinterpret_cast<PyTypeObject*>(cls.ptr()), core.release(),
                                                  descriptor.ptr(), origin.ptr());
@@ -232,7 +248,7 @@ py::dict cpu_dict() {
   return d;
 }
 
-// (shape, element, strides) of any tensor; raises what run would raise.
+// (shape, element, strides, backend, device) of any tensor; raises what run would raise.
 py::tuple describe_tensor(py::handle object) {
   TensorView view;
   baracuda::bindings::Keep keep;
@@ -242,10 +258,11 @@ py::tuple describe_tensor(py::handle object) {
   if (done != baracuda::bindings::Imported::Yes) throw py::error_already_set();
   py::tuple shape(view.rank), strides(view.rank);
   for (int i = 0; i < view.rank; ++i) shape[i] = view.shape[i], strides[i] = view.strides[i];
-  return py::make_tuple(shape, static_cast<int>(view.element), strides);
+  return py::make_tuple(shape, static_cast<int>(view.element), strides, static_cast<int>(view.device), view.device_id);
 }
 
-// (address, shape, element, strides, read_only, keep) of any tensor, for bc.from_dlpack; `keep` holds the memory.
+// (address, shape, element, strides, read_only, keep, backend, device) of any tensor, for bc.from_dlpack; `keep` holds
+// the memory.
 py::tuple borrow_tensor(py::handle object) {
   TensorView view;
   baracuda::bindings::Keep keep;
@@ -259,7 +276,7 @@ py::tuple borrow_tensor(py::handle object) {
   held.append(object);
   for (int i = 0; i < keep.n; ++i) held.append(py::reinterpret_borrow<py::object>(keep.refs[i]));
   return py::make_tuple(reinterpret_cast<uintptr_t>(view.data), shape, static_cast<int>(view.element), strides,
-                        view.read_only, held);
+                        view.read_only, held, static_cast<int>(view.device), view.device_id);
 }
 
 int overlap_of(py::handle a, py::handle b) {
@@ -283,8 +300,9 @@ PyMethodDef error_factory_def = {"set_error_factory", &baracuda::bindings::set_e
 
 PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   if (PyArray_ImportNumPyAPI() < 0 || !baracuda::bindings::import_setup() ||
-      !baracuda::bindings::tensor_setup(m.ptr()) || !baracuda::bindings::plan_setup(m.ptr()) ||
-      !baracuda::bindings::bound_setup(m.ptr()) || !baracuda::bindings::functional_setup(m.ptr()))
+      !baracuda::bindings::tensor_setup(m.ptr()) || !baracuda::bindings::device_setup(m.ptr()) ||
+      !baracuda::bindings::plan_setup(m.ptr()) || !baracuda::bindings::bound_setup(m.ptr()) ||
+      !baracuda::bindings::functional_setup(m.ptr()))
     throw py::error_already_set();
   m.attr("__version__") = BCU_VERSION;
   m.attr("set_error_factory") = py::reinterpret_steal<py::object>(PyCFunction_New(&error_factory_def, nullptr));

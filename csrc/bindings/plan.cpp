@@ -3,16 +3,15 @@
 #include <structmember.h>
 
 #include "bindings/bound.h"
+#include "bindings/device.h"
 #include "bindings/error.h"
+#include "core/devices.h"
 
 namespace baracuda::bindings {
 
 PyTypeObject* plan_type = nullptr;
 
 namespace {
-
-// Below this many bytes a CPU kernel is shorter than giving the interpreter back and taking it again.
-constexpr int64_t kReleaseBytes = 64 * 1024;
 
 PyObject *name_workspace, *name_stream, *name_out;
 
@@ -80,13 +79,14 @@ void pass_over(PlanObject* plan, Frame& f, int arg) {
   for (int i = 0; i < param.count; ++i) f.views[param.first + i].rank = -1;
 }
 
-Imported import_workspace(Frame& f, Why& why) {
+Imported import_workspace(const PlanCore& plan, Frame& f, Why& why) {
   TensorView view;
   Imported done = import_tensor(f.workspace, view, f.keep, why);
   if (done == Imported::Refused) why->field = "workspace";
   if (done != Imported::Yes) return done;
-  if (view.device != Backend::Cpu) {
-    why = Refusal{Code::Device, "workspace", name(view.device), name(Backend::Cpu), "allocate it on the plan's device"};
+  if (view.device != plan.row.backend || view.device_id != plan.device_id) {
+    why = Refusal{Code::Device, "workspace", device_name(view.device, view.device_id),
+                  device_name(plan.row.backend, plan.device_id), "allocate it on the plan's device"};
     return Imported::Refused;
   }
   if (!is_contiguous(view) || view.read_only) {
@@ -98,14 +98,6 @@ Imported import_workspace(Frame& f, Why& why) {
   f.call.workspace = view.unbacked ? reinterpret_cast<void*>(kWorkspaceAlignment) : view.data;
   f.call.workspace_bytes = view.numel() * size_of(view.element);
   return Imported::Yes;
-}
-
-Imported refuse_stream(Frame& f, Why& why) {
-  bool zero = PyLong_CheckExact(f.stream) && PyObject_Not(f.stream) == 1;
-  why = Refusal{Code::Stream, "stream", zero ? "the integer 0" : Py_TYPE(f.stream)->tp_name, "None",
-                zero ? "0 is ambiguous (legacy or per-thread default stream): leave stream out, or name the stream"
-                     : "a cpu plan has no stream: leave it out"};
-  return Imported::Refused;
 }
 
 PyObject* result_of(PlanObject* plan, Frame& f) {
@@ -235,6 +227,8 @@ Frame::Frame(const PlanObject* plan) {
   for (int i = 0; i < plan->n_absent; ++i) views[plan->absent[i]].rank = -1, views[plan->absent[i]].data = nullptr;
   call.views = views;
   call.scalars = scalars;
+  keep.device = core.row.backend;
+  keep.device_id = core.device_id;
 }
 
 Frame::~Frame() {
@@ -301,9 +295,9 @@ bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
         done = import_arg(plan, f, i, why);
       }
     } else if (i == plan->n_args && f.workspace) {
-      done = import_workspace(f, why);
-    } else if (i > plan->n_args && f.stream) {
-      done = refuse_stream(f, why);
+      done = import_workspace(*plan->core, f, why);
+    } else if (i > plan->n_args && (f.stream || f.keep.exchange)) {
+      done = import_stream(f.stream, f.keep, &f.stream_handle, why);
     }
     if (done == Imported::Yes) continue;
     if (done == Imported::PythonError) return false;
@@ -338,6 +332,13 @@ void bump_versions(const PlanObject* plan, PyObject* const* args) {
   }
 }
 
+bool releases_gil(const PlanCore& plan, const Call& call) {
+  // Below this many bytes a CPU kernel is shorter than giving the interpreter back and taking it again. A launch on a
+  // device may wait for room in its queue, and what is in there for Python callbacks.
+  constexpr int64_t kBytes = 64 * 1024;
+  return plan.row.backend != Backend::Cpu || call_bytes(plan, call) > kBytes;
+}
+
 bool launch_checked(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames* names) {
   Refusals refusals;
   if (!check_call(*plan->core, f.call, false, refusals)) {
@@ -346,11 +347,11 @@ bool launch_checked(PlanObject* plan, Frame& f, PyObject* caller, const FieldNam
   }
   Failure failure;
   Status status;
-  if (call_bytes(*plan->core, f.call) > kReleaseBytes) {
-    Py_BEGIN_ALLOW_THREADS status = launch(*plan->core, f.call, nullptr, &failure);
+  if (releases_gil(*plan->core, f.call)) {
+    Py_BEGIN_ALLOW_THREADS status = launch(*plan->core, f.call, f.stream_handle, &failure);
     Py_END_ALLOW_THREADS
   } else {
-    status = launch(*plan->core, f.call, nullptr, &failure);
+    status = launch(*plan->core, f.call, f.stream_handle, &failure);
   }
   if (f.keep.torch) bump_versions(plan, f.args);  // also after an error in the data: the outputs may be half written
   if (status == Status::Ok) return true;

@@ -36,6 +36,7 @@ struct Frame {
   PyObject* args[kMaxArgs];
   PyObject* workspace = nullptr;
   PyObject* stream = nullptr;
+  void* stream_handle = nullptr;
   Keep keep;
   Call call;
 
@@ -56,6 +57,8 @@ void bump_versions(const PlanObject* plan, PyObject* const* args);
 bool writes_torch(const PlanObject* plan, PyObject* const* args);
 // Imports the frame's args; true when all could be read. With `all`, goes on after a refusal.
 bool import_frame(PlanObject* plan, Frame& frame, bool all, Refusals& refusals);
+// Whether a call is worth giving the interpreter to other threads.
+bool releases_gil(const PlanCore& plan, const Call& call);
 // Checks the imported call and launches it; false with an exception set.
 bool launch_checked(PlanObject* plan, Frame& frame, PyObject* caller, const FieldNames* names = nullptr);
 // Fills the views of a variadic parameter.

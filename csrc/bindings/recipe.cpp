@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "bindings/device.h"
 #include "bindings/error.h"
 
 namespace baracuda::bindings {
@@ -183,6 +184,28 @@ std::shared_ptr<Entry> parse_entry(PyObject* t, int n_params) {
   return nullptr;
 }
 
+namespace {
+
+// The stream of a call: the current one of the framework whose tensors came.
+bool prepare_device(const PlanCore& plan, const Arguments& a, Frame& frame) {
+  if (plan.row.backend == Backend::Cpu) return true;
+  const void* exchange = a.keep.exchange ? a.keep.exchange : frame.keep.exchange;
+  return framework_stream(exchange, plan.row.backend, plan.device_id, &frame.stream_handle) == Imported::Yes;
+}
+
+bool take_workspace(const PlanCore& plan, Frame& frame) {
+  const int64_t bytes = plan.workspace_size;
+  if (!bytes) return true;
+  const bool here = plan.row.backend == Backend::Cpu;
+  frame.call.workspace =
+      here ? scratch.at_least(bytes) : device_scratch(plan.row.backend, plan.device_id, frame.stream_handle, bytes);
+  frame.call.workspace_bytes = bytes;
+  if (!frame.call.workspace && here) PyErr_NoMemory();
+  return frame.call.workspace != nullptr;
+}
+
+}  // namespace
+
 PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry& e, Arguments& a) {
   auto* plan = reinterpret_cast<PlanObject*>(e.plan);
   Results r;
@@ -196,11 +219,7 @@ PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry
   EntryNames names(params, e, plan);
   if (!fill_frame(e, plan, a, r, frame, refusals))
     return PyErr_Occurred() ? nullptr : raise_refusals(refusals, function, &names);
-  if (int64_t bytes = plan->core->workspace_size) {
-    frame.call.workspace = scratch.at_least(bytes);
-    frame.call.workspace_bytes = bytes;
-    if (!frame.call.workspace) return PyErr_NoMemory();
-  }
+  if (!prepare_device(*plan->core, a, frame) || !take_workspace(*plan->core, frame)) return nullptr;
   if (!launch_checked(plan, frame, function, &names)) return nullptr;
   return take_results(e, r);
 }

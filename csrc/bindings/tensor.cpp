@@ -8,6 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "bindings/device.h"
+
 namespace baracuda::bindings {
 namespace {
 
@@ -51,15 +53,15 @@ bool read_sizes(PyObject* sequence, int64_t* out, int want, const char* what) {
   return ok;
 }
 
-// TensorBase(address, element, shape, strides, owner, nbytes, read_only, unbacked=False, backend=0); Python's bc.Tensor
-// has the friendly constructors.
+// TensorBase(address, element, shape, strides, owner, nbytes, read_only, unbacked=False, backend=0, device=0); Python's
+// bc.Tensor has the friendly constructors.
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject*) {
   unsigned long long address;
-  int element, read_only, unbacked = 0, backend = 0;
+  int element, read_only, unbacked = 0, backend = 0, device = 0;
   long long nbytes;
   PyObject *shape, *strides, *owner;
-  if (!PyArg_ParseTuple(args, "KiOOOLp|pi", &address, &element, &shape, &strides, &owner, &nbytes, &read_only,
-                        &unbacked, &backend))
+  if (!PyArg_ParseTuple(args, "KiOOOLp|pii", &address, &element, &shape, &strides, &owner, &nbytes, &read_only,
+                        &unbacked, &backend, &device))
     return nullptr;
   if (element < 0 || element >= kElementCount || backend < 0 || backend >= static_cast<int>(Backend::Count))
     return PyErr_Format(PyExc_ValueError, "TensorBase: got element %d, backend %d", element, backend);
@@ -75,6 +77,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject*) {
   self->view.read_only = read_only;
   self->view.unbacked = unbacked;
   self->view.device = static_cast<Backend>(backend);
+  self->view.device_id = device;
   self->nbytes = nbytes;
   Py_INCREF(owner);
   self->owner = owner;
@@ -122,6 +125,9 @@ PyObject* get_shape(PyObject* self, void*) { return sizes_tuple(view_of(self).sh
 PyObject* get_strides(PyObject* self, void*) { return sizes_tuple(view_of(self).strides, view_of(self).rank); }
 PyObject* get_element(PyObject* self, void*) { return PyLong_FromLong(static_cast<int>(view_of(self).element)); }
 PyObject* get_address(PyObject* self, void*) { return PyLong_FromVoidPtr(view_of(self).data); }
+PyObject* get_place(PyObject* self, void*) {
+  return Py_BuildValue("(ii)", static_cast<int>(view_of(self).device), view_of(self).device_id);
+}
 PyObject* get_read_only(PyObject* self, void*) { return PyBool_FromLong(view_of(self).read_only); }
 PyObject* get_extent(PyObject* self, void*) {
   return PyLong_FromLongLong(reinterpret_cast<TensorObject*>(self)->nbytes);
@@ -160,6 +166,11 @@ void drop_capsule(PyObject* capsule) {
   m->deleter(m);
 }
 
+DLDevice dl_device(const TensorView& view) {
+  DLDeviceType type = view.device == Backend::Cuda ? kDLCUDA : view.device == Backend::Metal ? kDLMetal : kDLCPU;
+  return {type, view.device_id};
+}
+
 template <class Managed>
 PyObject* export_capsule(PyObject* self) {
   const TensorView& view = view_of(self);
@@ -176,7 +187,7 @@ PyObject* export_capsule(PyObject* self) {
   Py_INCREF(self);
   DLTensor& t = m.dl_tensor;
   t.data = view.data;
-  t.device = {kDLCPU, 0};
+  t.device = dl_device(view);
   t.ndim = view.rank;
   t.dtype = {info(view.element).dl_code, info(view.element).dl_bits, 1};
   t.shape = e->sizes;
@@ -185,6 +196,21 @@ PyObject* export_capsule(PyObject* self) {
   PyObject* capsule = PyCapsule_New(&m, capsule_name<Managed>(), &drop_capsule<Managed>);
   if (!capsule) delete_export(&m);
   return capsule;
+}
+
+// Makes the memory safe to use on a consumer's stream. A bc.Tensor does not know which streams write to it, so that all
+// are waited for, unless the consumer says -1.
+bool ready_for(const TensorView& view, PyObject* stream) {
+  if (view.device == Backend::Cpu) return true;
+  if (stream != Py_None) {
+    long long handle = PyLong_AsLongLong(stream);
+    if (handle == -1) return !PyErr_Occurred();
+    if (handle == 0) {
+      PyErr_SetString(PyExc_ValueError, "__dlpack__: stream 0 is ambiguous: pass 1, 2, a handle, or -1");
+      return false;
+    }
+  }
+  return wait_for_device(view.device, view.device_id);
 }
 
 // __dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)
@@ -197,10 +223,14 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (view_of(self).unbacked)
     return PyErr_Format(PyExc_BufferError, "bc.Tensor: a shape without memory cannot be exported");
   if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "bc.Tensor: exports its memory, never a copy");
-  int kind = kDLCPU, id = 0, major = 0, minor = 0;
+  const DLDevice mine = dl_device(view_of(self));
+  int kind = mine.device_type, id = mine.device_id, major = 0, minor = 0;
   if (device != Py_None && !PyArg_ParseTuple(device, "ii", &kind, &id)) return nullptr;
-  if (kind != kDLCPU)
-    return PyErr_Format(PyExc_BufferError, "bc.Tensor: lies on the cpu, not on DLPack device %d", kind);
+  if (kind != mine.device_type || id != mine.device_id)
+    return PyErr_Format(PyExc_BufferError,
+                        "bc.Tensor: lies on DLPack device (%d, %d), not on (%d, %d): copy it with .to() first",
+                        static_cast<int>(mine.device_type), mine.device_id, kind, id);
+  if (!ready_for(view_of(self), stream)) return nullptr;
   if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor)) return nullptr;
   if (major >= 1) return export_capsule<DLManagedTensorVersioned>(self);
   if (view_of(self).read_only)
@@ -208,12 +238,16 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   return export_capsule<DLManagedTensor>(self);
 }
 
-PyObject* tensor_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0); }
+PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
+  const DLDevice mine = dl_device(view_of(self));
+  return Py_BuildValue("(ii)", static_cast<int>(mine.device_type), mine.device_id);
+}
 
 PyGetSetDef getset[] = {{"shape", get_shape, nullptr, "Sizes of the dimensions.", nullptr},
                         {"strides", get_strides, nullptr, "Strides in elements.", nullptr},
                         {"_element", get_element, nullptr, nullptr, nullptr},
                         {"address", get_address, nullptr, "Address of the first element.", nullptr},
+                        {"_place", get_place, nullptr, nullptr, nullptr},
                         {"read_only", get_read_only, nullptr, "Whether writing is refused.", nullptr},
                         {"_extent", get_extent, nullptr, nullptr, nullptr},
                         {"_owner", get_owner, nullptr, nullptr, nullptr},
@@ -234,9 +268,10 @@ PyType_Spec spec = {"baracuda._core.TensorBase", sizeof(TensorObject), 0,
 PyMethodDef allocate_def = {"allocate", &allocate, METH_O,
                             "64-byte aligned memory, owned by the capsule that is returned."};
 PyObject* capsule_address(PyObject*, PyObject* capsule) {
-  return PyLong_FromVoidPtr(PyCapsule_GetPointer(capsule, "baracuda.memory"));
+  return PyLong_FromVoidPtr(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
 }
-PyMethodDef address_def = {"memory_address", &capsule_address, METH_O, "The address of memory from allocate()."};
+PyMethodDef address_def = {"memory_address", &capsule_address, METH_O,
+                           "The address of memory from allocate() or device_allocate()."};
 
 }  // namespace
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/devices.h"
+
 namespace baracuda {
 namespace {
 
@@ -44,8 +46,14 @@ struct Judge {
       refuse(Code::NotBuilt, "device", name(row.backend), "a wheel with this backend", state.reason);
     } else if (!state.present) {
       refuse(Code::NoDevice, "device", name(row.backend), "a device of this backend", state.reason);
-    } else if (state.arch < row.min_arch) {
-      refuse(Code::Arch, "device", state.level, "architecture level " + std::to_string(row.min_arch) + " or newer");
+    } else if (q.device > 0 && !device_info(row.backend, q.device)) {
+      refuse(Code::NoDevice, "device", device_name(row.backend, q.device),
+             "one of the " + std::to_string(device_count(row.backend)) + " devices that are here",
+             "bc.devices() lists them");
+    } else if (const DeviceInfo* device = q.device > 0 ? device_info(row.backend, q.device) : nullptr;
+               (device ? device->arch : state.arch) < row.min_arch) {
+      refuse(Code::Arch, "device", device ? device->name : state.level,
+             "architecture level " + std::to_string(row.min_arch) + " or newer");
     }
   }
 

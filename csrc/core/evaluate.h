@@ -24,6 +24,7 @@ struct Question {
   std::string op;  // "" is a wildcard
   Direction direction = Direction::Any;
   Backend backend = Backend::Any;
+  int32_t device = 0;  // the backend's ordinal
   Element element = Element::Any;
   Element aux = Element::Any;
   std::vector<Element> reads;  // further input elements

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/parallel.h"
+#include "core/devices.h"
 #include "core/overlap.h"
 
 namespace baracuda {
@@ -161,8 +162,9 @@ struct Checker {
       if (t.element != slot.element && refuse(Code::ElementKind, slot_name(s, k), name(t.element), name(slot.element),
                                               "cast it, or select a plan whose descriptor has this element"))
         return true;
-      if (t.device != plan.row.backend &&
-          refuse(Code::Device, slot_name(s, k), name(t.device), name(plan.row.backend), "move it to the plan's device"))
+      if ((t.device != plan.row.backend || t.device_id != plan.device_id) &&
+          refuse(Code::Device, slot_name(s, k), device_name(t.device, t.device_id),
+                 device_name(plan.row.backend, plan.device_id), "copy it there, or select a plan for its device"))
         return true;
       if (slot.role != Role::In && t.read_only &&
           refuse(Code::ReadOnly, slot_name(s, k), "a read-only tensor", "a writable one",
@@ -293,7 +295,9 @@ static bool plainly_fine(const PlanCore& plan, const Call& call) {
     const SlotCheck& want = plan.checks[k];
     const TensorView& t = call.views[want.slot];
     const intptr_t start = reinterpret_cast<intptr_t>(t.data);
-    if (t.rank != want.rank || t.element != want.element || t.device != plan.row.backend) return false;
+    if (t.rank != want.rank || t.element != want.element || t.device != plan.row.backend ||
+        t.device_id != plan.device_id)
+      return false;
     if ((!start && want.bytes) || (start & want.misalignment) || (want.written && t.read_only)) return false;
     int64_t resized = 0, strided = 0;
     for (int i = 0; i < want.rank; ++i) {
@@ -371,6 +375,8 @@ Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* fai
   l.attrs = plan.attrs.data();
   l.workspace = call.workspace;
   l.stream = stream;
+  l.device = plan.device_id;
+  l.row = plan.row_index;
   l.failure = failure;
   l.element = plan.element;
   l.aux = plan.aux;

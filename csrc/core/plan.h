@@ -38,7 +38,8 @@ struct PlanCore {
   Element element = Element::F32;
   Element aux = Element::F32;
   int64_t workspace_size = 0;
-  int32_t threads = 0;  // 0: as many as the process uses
+  int32_t threads = 0;    // 0: as many as the process uses
+  int32_t device_id = 0;  // ordinal of the row's backend
 };
 
 // Fills `first`, `checks` and `bytes` from the signature.

@@ -25,7 +25,8 @@ namespace baracuda {
                                                       X(Capsule, "capsule") X(Stream, "stream")                     \
                                                           X(IndexRange, "index_out_of_range")                       \
                                                               X(IntegerDivision, "integer_division")                \
-                                                                  X(LaunchFailed, "launch_failed")
+                                                                  X(LaunchFailed, "launch_failed")                 \
+                                                                  X(DeviceMemory, "device_memory")
 
 enum class Code : uint8_t {
 #define X(code, text) code,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from baracuda import _core, _index
 from baracuda import errors as errors
 from baracuda.autograd import vjp
-from baracuda.capability import Capability, Device, capabilities, devices, synchronize
+from baracuda.capability import Capability, capabilities
+from baracuda.device import Device, Stream, devices, synchronize
 from baracuda.dims import Dim
 from baracuda.elements import Element
 from baracuda.errors import (
@@ -17,6 +18,7 @@ from baracuda.errors import (
     BaracudaError,
     BufferTooSmallError,
     DeviceError,
+    DeviceMemoryError,
     IndexOutOfRangeError,
     IntegerDivisionError,
     InvalidProblemError,
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
 __version__: str = _core.__version__
 
 __all__ = [
-    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capability", "Device", "DeviceError", "Dim",
+    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capability", "Device", "DeviceError", "DeviceMemoryError", "Dim",
     "Element", "Explanation", "Generator", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
-    "MemoryLimitError", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Refusal", "Support",
+    "MemoryLimitError", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Refusal", "Stream", "Support",
     "Tensor", "TensorSpec", "UnsupportedError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
     "devices", "empty", "errors", "from_dlpack", "from_pointer", "functional", "get_num_threads", "manual_seed", "plan",
     "set_num_threads", "synchronize", "vjp", "zeros",

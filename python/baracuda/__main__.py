@@ -81,7 +81,7 @@ def _explain(args: argparse.Namespace) -> int:
     return 0
 
 
-def _reports(ops: Sequence[str], elements: Sequence[str], seed: int) -> list[Report]:
+def _reports(ops: Sequence[str], elements: Sequence[str], seed: int, device: str = "cpu") -> list[Report]:
     from baracuda.verify import candidates, verify
 
     out = []
@@ -93,9 +93,9 @@ def _reports(ops: Sequence[str], elements: Sequence[str], seed: int) -> list[Rep
             for element in (Element(e) for e in declared):
                 if elements and str(element) not in elements:
                     continue
-                for variant in candidates(name, direction, element):
+                for variant in candidates(name, direction, element, device):
                     try:
-                        report = verify(name, direction, element, variant, seed=seed)
+                        report = verify(name, direction, element, variant, seed=seed, device=device)
                     except ModuleNotFoundError as lacking:
                         print(f"left    {name}.{direction}: its reference needs {lacking.name}", flush=True)
                         continue
@@ -114,7 +114,7 @@ def _verdict(report: Report) -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    reports = _reports(args.ops or sorted(_index.OPS), args.element, args.seed)
+    reports = _reports(args.ops or sorted(_index.OPS), args.element, args.seed, args.device)
     broken = [r for r in reports if not r.ok]
     print(f"{len(reports) - len(broken)} SKUs keep their promise, {len(broken)} do not")
     return 1 if broken or not reports else 0
@@ -166,6 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     p = command("verify", _verify, "re-prove the promises of SKUs on this machine")
     p.add_argument("ops", nargs="*", metavar="OP")
     p.add_argument("--element", action="append", default=[])
+    p.add_argument("--device", default="cpu")
     p.add_argument("--seed", type=int, default=0)
     p = command("check", _check, "a quick self-test of this installation")
     p.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""What exists here: the SKU table as answers with three values, and the devices."""
+"""What exists here: the SKU table as answers with three values."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
+from baracuda.device import BACKENDS, place_of
 from baracuda.elements import Element
-from baracuda.errors import BackendUnavailableError, InvalidProblemError, Refusal
+from baracuda.errors import InvalidProblemError, Refusal
 from baracuda.sku import KernelSku, PlanPreference, Support, make_sku, rows
 
 if TYPE_CHECKING:
@@ -103,9 +104,10 @@ def capabilities(
         raise InvalidProblemError(f"state: got {state!r}, want one of {', '.join(_STATES)}.")
     kind = None if element is None else Element.coerce(element)
     wanted = preference or PlanPreference()
+    backend, index = (None, 0) if device is None else place_of(device)
     question = {
-        "op": op or "", "direction": direction or "any", "backend": (device or "any").split(":")[0],
-        "element": -1 if kind is None else int(kind), "aux": -1, "reads": [], "rank": -1 if rank is None else rank,
+        "op": op or "", "direction": direction or "any", "backend": "any" if backend is None else BACKENDS[backend],
+        "device": index, "element": -1 if kind is None else int(kind), "aux": -1, "reads": [], "rank": -1 if rank is None else rank,
         "contiguous": layout == "contiguous", "alignment": alignment, "attrs": None, "params": None,
         "preference": wanted.packed(),
     }  # fmt: skip
@@ -129,44 +131,3 @@ def _answers(question: dict[str, Any], table: tuple[dict[str, Any], ...], kind: 
             state = "usable"
         reason = "" if backend["present"] else backend["reason"]
         yield Capability(sku, tuple(Element(e) for e in row["elements"]), state, row["proof"], found, reason)
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A device, and why it cannot be used where it cannot."""
-
-    name: str
-    usable: bool
-    description: str
-
-    def check(self) -> None:
-        """Raises what the device has found since the last check; a cpu reports each error where it happens.
-
-        Raises:
-            BackendUnavailableError: The device cannot be used here; says why.
-        """
-        if not self.usable:
-            raise BackendUnavailableError(f"{self.name}: {self.description}.")
-
-
-def synchronize(device: str = "cpu") -> None:
-    """Waits until all work given to a device is done, and raises what it found. A cpu's work is done when `run` returns.
-
-    Raises:
-        BackendUnavailableError: The device cannot be used here; says why.
-    """
-    found = next((d for d in devices() if d.name == device.split(":")[0]), None)
-    if found is None:
-        raise InvalidProblemError(f"device: got {device!r}, want 'cpu', 'cuda:0' or 'metal'.")
-    found.check()
-
-
-def devices() -> tuple[Device, ...]:
-    """The devices of this machine, and the backends that have none, with the reason."""
-    out = []
-    for backend in ("cpu", "cuda", "metal"):
-        state = _core.backend_state(backend)
-        usable = bool(state["built"] and state["present"])
-        text = f"{_core.cpu_info()['model']}, kernels of level {state['level']}" if usable else state["reason"]
-        out.append(Device(backend, usable, text))
-    return tuple(out)

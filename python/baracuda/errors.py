@@ -103,6 +103,10 @@ class DeviceError(BaracudaError, RuntimeError):
     """A launch or a device failed."""
 
 
+class DeviceMemoryError(DeviceError, MemoryError):
+    """A device has not as much memory left as was asked for."""
+
+
 class IndexOutOfRangeError(BaracudaError, IndexError):
     """An index in the data lies outside the indexed dimension."""
 
@@ -125,6 +129,7 @@ _CLASS_OF_CODE: dict[str, type[BaracudaError]] = {
     "index_out_of_range": IndexOutOfRangeError,
     "integer_division": IntegerDivisionError,
     "launch_failed": DeviceError,
+    "device_memory": DeviceMemoryError,
     "not_a_tensor": InvalidProblemError,
 }
 
@@ -138,7 +143,10 @@ def error_from_refusals(tuples: Sequence[tuple[Any, ...]], plan: Any) -> Baracud
     else:
         where = f"{type(plan).__name__}({plan.sku}): " if plan is not None else ""
     message = where + first.field + (": " if first.field else "")
-    message += f"got {first.got}, want {first.want}."
+    if first.code in ("launch_failed", "device_memory"):
+        message += f"{first.got}."
+    else:
+        message += f"got {first.got}, want {first.want}."
     if first.hint:
         message += f" {first.hint[0].upper()}{first.hint[1:]}."
     return _CLASS_OF_CODE.get(first.code, InvalidProblemError)(message, refusals)

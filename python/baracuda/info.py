@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
+from baracuda.device import Device, devices
 from baracuda.sku import rows
 
 
@@ -23,9 +24,15 @@ def collect() -> dict[str, Any]:
         "location": str(Path(__file__).parent),
         "cpu": dict(_core.cpu_info()),
         "threads": {"count": _core.num_threads(), "runtime": _core.thread_runtime()},
+        "devices": [_facts(d) for d in devices()],
         "backends": {name: dict(_core.backend_state(name)) for name in ("cpu", "cuda", "metal")},
         "rows": {"total": len(table), "by_family": dict(Counter(r["family"] for r in table))},
     }
+
+
+def _facts(device: Device) -> dict[str, Any]:
+    names = ("name", "usable", "reason", "description", "model", "arch", "units", "memory", "driver", "runtime")
+    return {n: getattr(device, n) for n in names}
 
 
 def text() -> str:
@@ -39,11 +46,9 @@ def text() -> str:
         f"  caches        L1d {cpu['l1d_bytes'] >> 10} KiB, L2 {cpu['l2_bytes'] >> 10} KiB, L3 {cpu['l3_bytes'] >> 20} MiB",
         f"  threads       {threads['count']}, {threads['runtime']}",
     ]
-    for name, state in facts["backends"].items():
-        usable = state["built"] and state["present"]
+    for d in facts["devices"]:
         lines.append(
-            f"  {name:<13} "
-            + (f"usable, kernels of level {state['level']}" if usable else f"not usable: {state['reason']}")
+            f"  {d['name']:<13} " + (f"usable: {d['description']}" if d["usable"] else f"not usable: {d['reason']}")
         )
     families = ", ".join(f"{k} {v}" for k, v in sorted(facts["rows"]["by_family"].items()))
     lines.append(f"  SKU table     {facts['rows']['total']} rows: {families}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from baracuda import _core
+from baracuda.device import name_of
 from baracuda.dims import Size, largest
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
@@ -125,7 +126,9 @@ class Call:
                 result, dims of it that the plan sees, -1 for an inserted one).
             **given: Plan arguments: an Arg, or a number.
         """
-        plan = select_plan(desc)
+        like = self.like()
+        place = _core.describe(like)[3:]
+        plan = select_plan(desc, name_of(place))
         signature = plan.signature
         outputs = {p.name: p for p in signature.outputs if p.name not in given}
         allocations: list[tuple[Any, tuple[Any, ...], tuple[str, ...] | None, int]] = []
@@ -137,7 +140,7 @@ class Call:
                 shape, dims = (views or {}).get(name, (tuple(map(largest, outputs[name].shape)), None))
                 takes_out = self.out is not None and [name] == list(returns or outputs)
                 places[name] = len(allocations)
-                maker = _maker(self.like(), shape, outputs[name].element)
+                maker = _maker(like, shape, outputs[name].element, name_of(place))
                 allocations.append((*maker, self.out.index if takes_out and self.out is not None else -1))
                 sources.append((_ALLOCATED, places[name], None, dims))
             elif isinstance(value, Arg):
@@ -153,7 +156,9 @@ class Call:
         return Recipe(plan, tuple(sources), tuple(allocations), tuple(places[n] for n in names))
 
 
-def _maker(like: Any, shape: tuple[Size, ...], element: Element) -> tuple[Any, tuple[Any, ...], tuple[str, ...] | None]:
+def _maker(
+    like: Any, shape: tuple[Size, ...], element: Element, device: str
+) -> tuple[Any, tuple[Any, ...], tuple[str, ...] | None]:
     """Callable, arguments and keyword names that make a result of the same kind as `like`."""
     import numpy as np
 
@@ -163,10 +168,12 @@ def _maker(like: Any, shape: tuple[Size, ...], element: Element) -> tuple[Any, t
         import torch
 
         name = {"bool": "bool", "bf16": "bfloat16"}.get(str(element)) or element.numpy.name
+        if device != "cpu":
+            return torch.empty, (shape, getattr(torch, name), like.device), ("dtype", "device")
         return torch.empty, (shape, getattr(torch, name)), ("dtype",)
     from baracuda.tensor import empty
 
-    return empty, (shape, element), None
+    return (empty, (shape, element), None) if device == "cpu" else (empty, (shape, element, device), ("device",))
 
 
 def _is_torch(like: Any) -> bool:
@@ -283,7 +290,7 @@ class _Miss:
                     passed[name] = value
                     continue
                 else:
-                    shape, code, _strides = _core.describe(value)
+                    shape, code, *_ = _core.describe(value)
                     arg = Arg(i, name, value, shape, Element(code))
             if kind == _OUT:
                 out = arg
@@ -312,16 +319,16 @@ def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any
     for where, index, constant, dims in recipe.sources:
         value = values[index] if where == _FROM_ARGUMENT else results[index] if where == _ALLOCATED else constant
         if dims is not None:
-            address, shape, element, strides, read_only, keep = _core.borrow(value)
+            address, shape, element, strides, read_only, keep, *place = _core.borrow(value)
             sizes = tuple(1 if d < 0 else shape[d] for d in dims)
             steps = tuple(0 if d < 0 else strides[d] for d in dims)
-            value = Tensor(address, element, sizes, steps, keep, -1, read_only)
+            value = Tensor(address, element, sizes, steps, keep, -1, read_only, False, *place)
         call.append(value)
     workspace = None
     if recipe.plan.workspace_size:
         from baracuda.tensor import empty
 
-        workspace = empty(recipe.plan.workspace_size, "u8")
+        workspace = empty(recipe.plan.workspace_size, "u8", device=recipe.plan.device)
     recipe.plan.run(*call, workspace=workspace)
     given = {id(values[out]) for *_, out in recipe.allocations if out >= 0}
     made = tuple(results[i] if id(results[i]) in given else convert(results[i]) for i in recipe.returns)

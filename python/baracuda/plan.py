@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from baracuda import _core
+from baracuda.device import BACKENDS, CPU, Device, name_of, place_of, remember_arguments
 from baracuda.elements import Element
 from baracuda.errors import BackendUnavailableError, InvalidProblemError, Refusal, UnsupportedError
 from baracuda.sku import (
@@ -45,17 +45,16 @@ class Request:
         cls, desc: Descriptor, device: Any, preference: PlanPreference | None, layout: Any, alignment: int
     ) -> Request:
         """Checks select's arguments."""
-        name = str(device)
-        found = re.fullmatch(r"(cpu|cuda|metal)(:\d+)?", name)
-        if not found or (found[1] != "cuda" and found[2] not in (None, ":0")):
-            raise InvalidProblemError(f"device: got {device!r}, want 'cpu', 'cuda', 'cuda:0' or 'metal'.")
+        place = place_of(device)
         wanted = PlanPreference() if preference is None else preference
         if not isinstance(wanted, PlanPreference):
             raise InvalidProblemError(f"preference: got {preference!r}, want a bc.PlanPreference.")
-        if wanted.backend is not None and wanted.backend != found[1] and name != "cpu":
-            raise InvalidProblemError(
-                f"preference.backend: got {wanted.backend!r} with device={name!r}, want the device's own backend or None."
-            )
+        if wanted.backend is not None and wanted.backend != BACKENDS[place[0]]:
+            if place != CPU:
+                raise InvalidProblemError(
+                    f"preference.backend: got {wanted.backend!r} with device={name_of(place)!r}, want the device's own backend or None."
+                )
+            place = place_of(wanted.backend)
         names = {p.name for p in desc.signature().present}
         promise = layout if isinstance(layout, dict) else dict.fromkeys(names, layout)
         if not set(promise.values()) <= {None, "contiguous"} or not set(promise) <= names:
@@ -66,7 +65,7 @@ class Request:
             raise InvalidProblemError(f"alignment: got {alignment!r}, want a number of bytes.")
         # Rows are limited as a whole: a promise about some of the tensors is no promise about all.
         whole = bool(names) and all(promise.get(n) == "contiguous" for n in names)
-        return cls(name, wanted, whole, alignment)
+        return cls(name_of(place), wanted, whole, alignment)
 
     def question(self, desc: Descriptor) -> dict[str, Any]:
         """What the evaluator is asked."""
@@ -77,7 +76,8 @@ class Request:
         return {
             "op": desc.op,
             "direction": desc.direction,
-            "backend": self.preference.backend or self.device.split(":")[0],
+            "backend": BACKENDS[place_of(self.device)[0]],
+            "device": place_of(self.device)[1],
             "element": int(primary),
             "aux": -1 if aux is None else int(aux),
             "reads": reads,
@@ -104,14 +104,15 @@ def judge(desc: Descriptor, request: Request) -> tuple[dict[str, Any], list[Cand
 
 def _refuse(desc: Descriptor, request: Request, candidates: list[Candidate]) -> NoReturn:
     """The error for a descriptor that no row takes: every candidate, every reason, nearest miss first."""
-    wanted = request.preference.backend or request.device.split(":")[0]
+    wanted = BACKENDS[place_of(request.device)[0]]
     nearest = sorted(candidates, key=lambda c: len(c.support.refusals))
     mine = [c for c in nearest if c.sku.backend == wanted]
     refusals = tuple(r for c in mine or nearest for r in c.support.refusals)
-    state = _core.backend_state(wanted)
-    if not (state["built"] and state["present"]) or (nearest and not mine):
-        why = state["reason"] or f"no kernel of {desc.op} is declared for it"
-        raise BackendUnavailableError(f"{desc}: the {wanted} backend cannot be used here: {why}.", refusals)
+    reason = Device(request.device).reason
+    if reason or (nearest and not mine):
+        why = reason or f"no kernel of {desc.op} is declared for it"
+        what = request.device if _core.backend_state(wanted)["present"] else f"the {wanted} backend"
+        raise BackendUnavailableError(f"{desc}: {what} cannot be used here: {why}.", refusals)
     lines = [f"No kernel for {desc} on {request.device}. Candidates, nearest miss first:"]
     for c in mine:
         lines.append(f"  {c.sku.name}")
@@ -173,6 +174,7 @@ class Plan(_core.RawPlan):
             desc,
             request,
         )
+        remember_arguments(best.row, desc.signature())
         return plan
 
     @classmethod
@@ -236,7 +238,8 @@ class Plan(_core.RawPlan):
         """
         from baracuda.tensor import stand_in
 
-        found = self._check(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
+        device = self.device
+        found = self._check(*(stand_in(v, device) for v in args), **{k: stand_in(v, device) for k, v in kwargs.items()})
         refusals = tuple(Refusal(*r) for r in found)
         return Support("no" if refusals else "yes", refusals, (), self.sku)
 

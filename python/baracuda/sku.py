@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
+from baracuda.device import BACKENDS
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError, Refusal
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 SCHEMA = 1  # of to_bytes and to_json
 
 _MATH = ("ieee", "tf32", "bf16", "f16", "int8")
-_BACKENDS = ("cpu", "cuda", "metal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ class PlanPreference:
             raise InvalidProblemError(
                 f"PlanPreference.math_precision: got {self.math_precision!r}, want one of {', '.join(_MATH)}."
             )
-        if self.backend is not None and self.backend not in _BACKENDS:
+        if self.backend is not None and self.backend not in BACKENDS:
             raise InvalidProblemError(
-                f"PlanPreference.backend: got {self.backend!r}, want None or one of {', '.join(_BACKENDS)}."
+                f"PlanPreference.backend: got {self.backend!r}, want None or one of {', '.join(BACKENDS)}."
             )
         if not isinstance(self.sku, str):
             raise InvalidProblemError(f"PlanPreference.sku: got {self.sku!r}, want a SKU's name or variant.")

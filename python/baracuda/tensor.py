@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baracuda import _core
+from baracuda import _core, views
+from baracuda.device import Device, name_of, place_of, refuse_place
 from baracuda.dims import check_shape
 from baracuda.elements import Element
 from baracuda.errors import BufferTooSmallError, InvalidProblemError
+from baracuda.transfer import as_array, as_bytes, assign, download, upload
+from baracuda.views import contiguous_strides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Row-major strides in elements."""
-    out, step = [], 1
-    for size in reversed(shape):
-        out.append(step)
-        step *= size
-    return tuple(reversed(out))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +36,18 @@ class TensorSpec:
         object.__setattr__(self, "shape", _sizes(self.shape, "TensorSpec.shape"))
         if self.strides is not None:
             object.__setattr__(self, "strides", _steps(self.strides, self.shape, "TensorSpec.strides"))
-        if _backend(self.device) is None:
-            raise InvalidProblemError(
-                f"TensorSpec.device: got {self.device!r}, want 'cpu', 'cuda', 'cuda:0' or 'metal'."
-            )
+        object.__setattr__(self, "device", name_of(place_of(self.device, "TensorSpec.device")))
 
 
-def _backend(device: object) -> int | None:
-    names = ("cpu", "cuda", "metal")
-    name = str(device).partition(":")[0]
-    return names.index(name) if name in names else None
+def stand_in(value: Any, device: str = "cpu") -> Any:
+    """What the checker sees for a tensor without memory: its shape, element and strides; anything else as it is.
 
-
-def stand_in(value: Any) -> Any:
-    """What the checker sees for a tensor without memory: its shape, element and strides; anything else as it is."""
-    backend, read_only = 0, False
+    Shapes of other frameworks are on no device yet: they are taken to be on `device`.
+    """
+    place, read_only = place_of(device), False
     if isinstance(value, TensorSpec):
         shape, element, strides, read_only = value.shape, value.element, value.strides, value.read_only
-        backend = _backend(value.device) or 0
+        place = place_of(value.device)
     elif getattr(value, "is_meta", False) or type(value).__name__ == "FakeTensor":
         if str(value.layout) != "torch.strided":
             return value
@@ -67,13 +55,13 @@ def stand_in(value: Any) -> Any:
     elif type(value).__name__ == "ShapeDtypeStruct":
         shape, element, strides = tuple(value.shape), Element.coerce(value.dtype), None
     elif isinstance(value, (list, tuple)):
-        return [stand_in(v) for v in value]
+        return [stand_in(v, device) for v in value]
     else:
         return value
     if len(shape) > 8:
         raise InvalidProblemError(f"shape: got rank {len(shape)}, want at most 8.")
     steps = contiguous_strides(shape) if strides is None else strides
-    return _core.TensorBase(0, int(element), shape, steps, None, -1, read_only, True, backend)
+    return _core.TensorBase(0, int(element), shape, steps, None, -1, read_only, True, *place)
 
 
 class Tensor(_core.TensorBase):
@@ -111,48 +99,61 @@ class Tensor(_core.TensorBase):
 
     @property
     def device(self) -> str:
-        """Where the memory is."""
-        return "cpu"
+        """Where the memory is: "cpu", "cuda:1", "metal"."""
+        return name_of(self._place)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A NumPy array of the same memory; bf16 and fp8 need ml_dtypes."""
-        size = self.element.nbytes
-        low = sum(min(0, (n - 1) * s) for n, s in zip(self.shape, self.strides, strict=True)) if self.numel else 0
-        high = sum(max(0, (n - 1) * s) for n, s in zip(self.shape, self.strides, strict=True)) + 1 if self.numel else 0
-        raw = _as_bytes(self.address + low * size, (high - low) * size, self)
-        if self.read_only:
-            raw.flags.writeable = False
-        return np.ndarray(self.shape, self.dtype, raw, -low * size, tuple(s * size for s in self.strides))
+        if self._place[0]:
+            raise InvalidProblemError(
+                f"numpy: the tensor is on {self.device}, which NumPy cannot read. Copy it: t.to('cpu').numpy()."
+            )
+        return as_array(self, self.dtype)
+
+    def to(self, device: Any, *, stream: Any = None) -> Tensor:
+        """The tensor on a device: itself where it is there already, else a contiguous copy.
+
+        The copy is done when this returns, and comes after the work given to `stream`: None is the device's default
+        stream, which follows all streams that were not made with non_blocking=True. Between two devices the values go
+        through the host, and `stream` is one of the target's.
+        """
+        place = place_of(device)
+        if place == self._place:
+            return self
+        if place[0] == 0:
+            return download(self, stream)
+        return upload(self, name_of(place), stream)
+
+    def copy_from(self, source: Any, *, stream: Any = None) -> Tensor:
+        """Overwrites the values with those of a tensor of the same shape and element; returns the tensor itself.
+
+        `source` is on any device, of any framework and any strides. A copy from the host is done when this returns; one
+        on the device is done when `stream` is.
+        """
+        assign(self, source if isinstance(source, Tensor) else from_dlpack(source), stream)
+        return self
 
     def item(self) -> Any:
-        """The only element, as a Python number."""
+        """The only element, as a Python number; fetched from the device after the work of its default stream."""
         if self.numel != 1:
             raise InvalidProblemError(f"item: got {self.numel} elements, want 1.")
-        return self.numpy().reshape(()).item()
+        return self.to("cpu").numpy().reshape(()).item()
 
     def __getitem__(self, key: Any) -> Tensor:
-        part = self.numpy()[key]
-        if not isinstance(part, np.ndarray):
-            part = self.numpy()[(*(key if isinstance(key, tuple) else (key,)), ...)]
-        if part.size and not np.shares_memory(part, self.numpy()):
-            raise InvalidProblemError(
-                "index: got a key that copies, want slices and ints. Use F.index_select for a list of indices."
-            )
-        return _view(part, self, self.read_only)
+        offset, shape, strides = views.index(self.shape, self.strides, key)
+        return self._view(offset, shape, strides)
 
-    def transpose(self, *axes: int) -> Tensor:
+    def transpose(self, *axes: Any) -> Tensor:
         """The dimensions in another order; all reversed by default."""
-        return _view(self.numpy().transpose(*axes), self, self.read_only)
+        return self._view(0, *views.transpose(self.shape, self.strides, axes))
 
-    def reshape(self, *shape: int) -> Tensor:
+    def reshape(self, *shape: Any) -> Tensor:
         """Another shape of the same memory; refused where that would need a copy."""
-        array = self.numpy()
-        made = array.reshape(*shape)
-        if array.size and not np.shares_memory(made, array):
-            raise InvalidProblemError(
-                f"reshape: {self.shape} with strides {self.strides} cannot be seen as {shape} without a copy."
-            )
-        return _view(made, self, self.read_only)
+        return self._view(0, *views.reshape(self.shape, self.strides, shape))
+
+    def _view(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+        address = self.address + offset * self.element.nbytes
+        return Tensor(address, self._element, shape, strides, self, -1, self.read_only, False, *self._place)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.asarray(self.numpy(), dtype=dtype, copy=copy)
@@ -163,27 +164,8 @@ class Tensor(_core.TensorBase):
         return int(self.shape[0])
 
     def __repr__(self) -> str:
-        return f"bc.Tensor(shape={self.shape}, element={self.element!r}, strides={self.strides})"
-
-
-class _Memory:
-    """Raw memory for NumPy's array interface, with a reference to its owner."""
-
-    __slots__ = ("__array_interface__", "owner")
-
-    def __init__(self, address: int, nbytes: int, owner: object) -> None:
-        self.__array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (address, False), "version": 3}
-        self.owner = owner
-
-
-def _as_bytes(address: int, nbytes: int, owner: object) -> np.ndarray[Any, Any]:
-    return np.asarray(_Memory(address, nbytes, owner)) if nbytes else np.empty(0, np.uint8)
-
-
-def _view(array: np.ndarray[Any, Any], owner: Tensor, read_only: bool) -> Tensor:
-    element = owner.element
-    strides = tuple(s // element.nbytes for s in array.strides)
-    return Tensor(array.ctypes.data, int(element), array.shape, strides, owner, -1, read_only)
+        where = f", device={self.device!r}" if self._place[0] else ""
+        return f"bc.Tensor(shape={self.shape}, element={self.element!r}, strides={self.strides}{where})"
 
 
 def _sizes(shape: int | Sequence[int], field: str = "shape") -> tuple[int, ...]:
@@ -203,36 +185,60 @@ def _steps(strides: Sequence[int], shape: tuple[int, ...], field: str = "strides
     return steps
 
 
-def empty(shape: int | Sequence[int], element: Any = Element.F32, *, device: str = "cpu") -> Tensor:
-    """A tensor of uninitialised memory, 64-byte aligned; large ones ask for huge pages."""
-    if device != "cpu":
-        raise InvalidProblemError(f"device: got {device!r}, want 'cpu' (the only backend built here).")
+def empty(shape: int | Sequence[int], element: Any = Element.F32, *, device: Any = "cpu") -> Tensor:
+    """A tensor of uninitialised memory, at least 64-byte aligned; large ones on the cpu ask for huge pages.
+
+    Raises:
+        DeviceMemoryError: The device has not that much memory left.
+    """
     sizes = _sizes(shape)
     kind = Element.coerce(element)
+    place = place_of(device)
     nbytes = prod(sizes) * kind.nbytes
-    memory = _core.allocate(nbytes)
-    return Tensor(_core.memory_address(memory), int(kind), sizes, contiguous_strides(sizes), memory, nbytes, False)
+    memory = _core.device_allocate(*place, nbytes) if place[0] else _core.allocate(nbytes)
+    address = _core.memory_address(memory)
+    return Tensor(address, int(kind), sizes, contiguous_strides(sizes), memory, nbytes, False, False, *place)
 
 
-def zeros(shape: int | Sequence[int], element: Any = Element.F32, *, device: str = "cpu") -> Tensor:
+def zeros(shape: int | Sequence[int], element: Any = Element.F32, *, device: Any = "cpu") -> Tensor:
     """A tensor of zeros."""
     out = empty(shape, element, device=device)
-    _as_bytes(out.address, out.nbytes, out)[:] = 0
+    if out._place[0]:
+        _core.device_fill(*out._place, out.address, 0, out.nbytes, 0)
+        _core.device_synchronize(*out._place, 0)  # streams may use it that do not follow the default one
+    else:
+        as_bytes(out.address, out.nbytes, out)[:] = 0
     return out
 
 
-def asarray(value: Any, element: Any = None, *, device: str = "cpu") -> Tensor:
-    """A tensor with a copy of numbers, nested lists or any tensor's values."""
-    array = np.asarray(value) if element is None else np.asarray(value, Element.coerce(element).numpy)
-    out = empty(array.shape, array.dtype, device=device)
+def asarray(value: Any, element: Any = None, *, device: Any = "cpu") -> Tensor:
+    """A tensor with a copy of numbers, nested lists or any tensor's values, from whatever device."""
+    array = _host_values(value)
+    if element is not None:
+        array = np.asarray(array, Element.coerce(element).numpy)
+    out = empty(array.shape, array.dtype)
     out.numpy()[...] = array
-    return out
+    return out.to(device)
+
+
+def _host_values(value: Any) -> np.ndarray[Any, Any]:
+    """The values as an array, fetched from a device after all of its work where they are on one."""
+    where = None if isinstance(value, (np.ndarray, list, tuple)) else getattr(value, "__dlpack_device__", None)
+    if where is None or where()[0] in _HOST_DEVICES:
+        return np.asarray(value)
+    tensor = value if isinstance(value, Tensor) else from_dlpack(value)
+    if tensor._place[0]:
+        _core.device_synchronize(*tensor._place, 0)
+    return tensor.to("cpu").numpy()
+
+
+_HOST_DEVICES = (1, 3)  # DLPack's cpu and pinned memory
 
 
 def from_dlpack(value: Any) -> Tensor:
-    """A tensor of the same memory as any framework's tensor; nothing is copied."""
-    address, shape, element, strides, read_only, keep = _core.borrow(value)
-    return Tensor(address, element, shape, strides, keep, -1, read_only)
+    """A tensor of the same memory as any framework's tensor, on its device; nothing is copied or waited for."""
+    address, shape, element, strides, read_only, keep, *place = _core.borrow(value)
+    return Tensor(address, element, shape, strides, keep, -1, read_only, False, *place)
 
 
 def from_pointer(
@@ -240,7 +246,7 @@ def from_pointer(
     shape: Sequence[int],
     element: Any,
     strides: Sequence[int] | None = None,
-    device: str = "cpu",
+    device: Any = "cpu",
     nbytes: int | None = None,
     owner: object = None,
 ) -> Tensor:
@@ -258,20 +264,20 @@ def from_pointer(
     Raises:
         BufferTooSmallError: If the view reaches past `nbytes`, or before `ptr`.
     """
-    if device != "cpu":
-        raise InvalidProblemError(f"device: got {device!r}, want 'cpu' (the only backend built here).")
+    place = place_of(device)
+    if Device(name_of(place)).reason:
+        refuse_place(place)
     sizes, kind = _sizes(shape), Element.coerce(element)
     steps = contiguous_strides(sizes) if strides is None else _steps(strides, sizes)
     if isinstance(ptr, bool) or not isinstance(ptr, int) or not 0 <= ptr < 2**63 or (ptr == 0 and 0 not in sizes):
         raise InvalidProblemError(f"from_pointer: got ptr={ptr!r}, want the address of the first element.")
     if nbytes is not None and 0 not in sizes:
-        reach = sum(max(0, (n - 1) * s) for n, s in zip(sizes, steps, strict=True)) + 1
-        low = sum(min(0, (n - 1) * s) for n, s in zip(sizes, steps, strict=True))
-        if reach * kind.nbytes > nbytes or low < 0:
+        low, high = views.reach(sizes, steps)
+        if high * kind.nbytes > nbytes or low < 0:
             raise BufferTooSmallError(
-                f"from_pointer: the view reaches from byte {low * kind.nbytes} to {reach * kind.nbytes}, "
+                f"from_pointer: the view reaches from byte {low * kind.nbytes} to {high * kind.nbytes}, "
                 f"but {nbytes} bytes are valid from ptr on. Pass a smaller shape, other strides or the right nbytes.",
-                needed=reach * kind.nbytes,
+                needed=high * kind.nbytes,
                 got=nbytes,
             )
-    return Tensor(ptr, int(kind), sizes, steps, owner, -1 if nbytes is None else nbytes, False)
+    return Tensor(ptr, int(kind), sizes, steps, owner, -1 if nbytes is None else nbytes, False, False, *place)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baracuda import _core
+from baracuda.device import Device
 from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
@@ -20,7 +21,7 @@ from baracuda.plan import Plan, plan
 from baracuda.reference import Case, Expected, reference_module, round_to, to_reference, worst
 from baracuda.sku import PlanPreference, rows
 from baracuda.spec import IN, INOUT, Param
-from baracuda.tensor import empty
+from baracuda.tensor import empty, from_pointer
 
 if TYPE_CHECKING:
     from baracuda.reference import Array
@@ -113,9 +114,33 @@ def rounded(case: Case) -> Case:
     return Case(case.descriptor, tensors, case.scalars, case.note, case.exact_gradient)
 
 
+class Resident:
+    """A buffer's memory on a device: all of it is there and comes back, so that stray writes are seen."""
+
+    def __init__(self, buffer: Buffer, element: Element, device: str) -> None:
+        self.buffer = buffer
+        self.base = empty(buffer.raw.size, "u8", device=device).copy_from(buffer.raw.reshape(-1))
+        view, raw = (a.__array_interface__["data"][0] for a in (buffer.view, buffer.raw))
+        address = self.base.address + (view - raw if buffer.view.size else 0)
+        strides = tuple(s // element.nbytes for s in buffer.view.strides)
+        self.view = from_pointer(address, buffer.view.shape, element, strides, device, owner=self.base)
+
+    def fetch(self) -> None:
+        """Brings back what the device holds."""
+        self.buffer.raw.reshape(-1)[:] = self.base.to("cpu").numpy()
+
+
 def execute(case: Case, made: Plan, layout: str = "contiguous", output_layout: str | None = None) -> Outcome:
-    """Runs a plan on a case's inputs, arranged in memory as `layout` says."""
+    """Runs a plan on a case's inputs, arranged in memory as `layout` says, on the plan's device."""
     buffers: dict[str, list[Buffer]] = {}
+    residents: list[Resident] = []
+
+    def given(part: Buffer, element: Element) -> Any:
+        if made.device == "cpu":
+            return part.view
+        residents.append(Resident(part, element, made.device))
+        return residents[-1].view
+
     call: dict[str, Any] = dict(case.scalars)
     for p in made.signature.present:
         where = layout if p.role == IN else output_layout or layout
@@ -125,11 +150,17 @@ def execute(case: Case, made: Plan, layout: str = "contiguous", output_layout: s
             for part, v in zip(parts, values, strict=True):
                 part.view[...] = round_to(v, p.element)
         buffers[p.name] = parts
-        call[p.name] = [b.view for b in parts] if p.variadic else parts[0].view
-    workspace = empty(made.workspace_size, "u8") if made.workspace_size else None
-    if workspace is not None:
-        workspace.numpy()[:] = SENTINEL
-    made.run(**call, workspace=workspace)
+        call[p.name] = [given(b, p.element) for b in parts] if p.variadic else given(parts[0], p.element)
+    if made.workspace_size:
+        raw = np.full((made.workspace_size + Plan.workspace_alignment, 1), SENTINEL, np.uint8)
+        scratch = Resident(Buffer(raw, raw, np.arange(len(raw)) < made.workspace_size), Element.U8, made.device)
+        call["workspace"] = scratch.base[: made.workspace_size]
+        buffers["workspace"] = [scratch.buffer]
+        residents.append(scratch)
+    made.run(**call)
+    Device(made.device).check()
+    for resident in residents:
+        resident.fetch()
     outputs = {
         p.name: [b.view for b in buffers[p.name]] if p.variadic else buffers[p.name][0].view
         for p in made.signature.outputs
@@ -178,14 +209,15 @@ def compare(case: Case, outcome: Outcome, made: Plan, report: Report, label: str
             report.problems.append(f"{label}: {count} elements beside {name} were written")
 
 
-def candidates(op: str, direction: str, element: Element) -> list[str]:
-    """Variants of the op's cpu rows that take an element."""
+def candidates(op: str, direction: str, element: Element, device: str = "cpu") -> list[str]:
+    """Variants of the op's rows for a device that take an element."""
+    where = Device(device)
     return [
         r["variant"]
         for r in rows()
-        if (r["op"], r["direction"], r["backend"]) == (op, direction, "cpu")
+        if (r["op"], r["direction"], r["backend"]) == (op, direction, where.backend)
         and int(element) in r["elements"]
-        and r["min_arch"] <= _core.backend_state("cpu")["arch"]
+        and r["min_arch"] <= where.arch
     ]
 
 
@@ -204,17 +236,18 @@ def verify(
     variant: str,
     layouts: tuple[str, ...] = ("contiguous", "sliced", "transposed"),
     seed: int = 0,
+    device: str = "cpu",
 ) -> Report:
     """Checks one SKU: all cases of the reference in several layouts, bits over runs and threads, bytes around."""
-    report = Report(f"{op}.{direction}.cpu.{element}.{variant}", "")
+    report = Report(f"{op}.{direction}.{Device(device).backend}.{element}.{variant}", "")
     rng = np.random.default_rng(seed)
     limit = PlanPreference(sku=variant)
     for number, case in enumerate(reference_module(op).cases(op, direction, element, rng)):
-        if not type(case.descriptor).plan_class.query(case.descriptor, preference=limit):
+        if not type(case.descriptor).plan_class.query(case.descriptor, device, limit):
             continue  # this row is for other problems of the op
         if not _has_arrays(case):
             continue
-        made = plan(case.descriptor, preference=limit)
+        made = plan(case.descriptor, device, limit)
         report.promise = str(made.precision_guarantee)
         report.cases += 1
         digests = {}
@@ -231,7 +264,7 @@ def _check_bits(case: Case, made: Plan, report: Report, digest: str, layout: str
     promise = made.precision_guarantee
     if promise.deterministic and execute(case, made, layout).digest() != digest:
         report.problems.append(f"{case.descriptor}: two runs gave different bits")
-    if promise.thread_invariant:
+    if promise.thread_invariant and made.device == "cpu":
         single = plan(case.descriptor, preference=PlanPreference(sku=made.sku.variant, threads=1))
         if execute(case, single, layout).digest() != digest:
             report.problems.append(f"{case.descriptor}: one thread gave other bits than {_core.num_threads()}")

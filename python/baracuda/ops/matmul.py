@@ -115,6 +115,8 @@ def _exchanged(shape: Shape) -> Shape:
 
 
 def _transposed(x: Arg) -> Arg:
+    if x.rank < 2:
+        raise InvalidProblemError(f"matmul: got a matrix of shape {x.shape}, want at least 2 dimensions.")
     return x.permute(*range(x.rank - 2), x.rank - 1, x.rank - 2)
 
 

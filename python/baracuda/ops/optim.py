@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from baracuda import _core
+from baracuda.device import Place, name_of
 from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
@@ -71,8 +72,8 @@ OPS = (
 
 
 @lru_cache(maxsize=64)
-def _plan(shapes: tuple[tuple[int, ...], ...], element: Element, maximize: bool) -> Plan:
-    return plan(AdamWDescriptor(shapes, element, maximize))
+def _plan(shapes: tuple[tuple[int, ...], ...], element: Element, maximize: bool, place: Place) -> Plan:
+    return plan(AdamWDescriptor(shapes, element, maximize), name_of(place))
 
 
 def _list(value: Any) -> list[Any]:
@@ -97,7 +98,7 @@ def adamw_(
 ) -> None:
     """One AdamW step in place, over one array or a list of them; see AdamWDescriptor for the formula.
 
-    Lists may mix elements: parameters of one element are updated in one launch.
+    Lists may mix elements and devices: parameters of one element on one device are updated in one launch.
 
     Args:
         params: Parameters.
@@ -114,10 +115,10 @@ def adamw_(
         maximize: Ascend instead of descend.
     """
     lists = [_list(grads), _list(params), _list(exp_avgs), _list(exp_avg_sqs)]
-    groups: dict[Element, tuple[list[int], list[tuple[int, ...]]]] = {}
+    groups: dict[tuple[Element, Place], tuple[list[int], list[tuple[int, ...]]]] = {}
     for i, p in enumerate(lists[1]):
-        shape, code, _ = _core.describe(p)
-        places, shapes = groups.setdefault(Element(code), ([], []))
+        shape, code, _, *place = _core.describe(p)
+        places, shapes = groups.setdefault((Element(code), (place[0], place[1])), ([], []))
         places.append(i)
         shapes.append(shape)
     whole = len(groups) == 1
@@ -125,6 +126,8 @@ def adamw_(
         raise InvalidProblemError(
             f"adamw_: got lists of {[len(v) for v in lists]} (grads, params, moments), want equal lengths."
         )
-    for element, (places, shapes) in groups.items():
+    for (element, where), (places, shapes) in groups.items():
         parts = lists if whole else [[v[i] for i in places] for v in lists]
-        _plan(tuple(shapes), element, maximize).run(*parts, lr, beta1, beta2, eps, weight_decay, step, grad_scale)
+        _plan(tuple(shapes), element, maximize, where).run(
+            *parts, lr, beta1, beta2, eps, weight_decay, step, grad_scale
+        )

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
+from baracuda.device import Place, name_of
 from baracuda.dims import Shape, check_shape
 from baracuda.elements import Element
 from baracuda.generator import Generator, default_generator
@@ -77,14 +78,14 @@ def blocks(numel: int, element: Element) -> int:
 
 
 @lru_cache(maxsize=256)
-def _plan(kind: str, shape: tuple[int, ...], element: Element) -> Plan:
-    return plan(RandomDescriptor(kind, shape, element))
+def _plan(kind: str, shape: tuple[int, ...], element: Element, place: Place) -> Plan:
+    return plan(RandomDescriptor(kind, shape, element), name_of(place))
 
 
 def _fill(kind: str, y: Any, first: Any, second: Any, generator: Generator | None) -> Any:
-    shape, code, _ = _core.describe(y)
+    shape, code, _, *place = _core.describe(y)
     element = Element(code)
-    made = _plan(kind, shape, element)
+    made = _plan(kind, shape, element, (place[0], place[1]))
     seed, offset = (generator or default_generator).take(blocks(prod(shape), element))
     made.run(y, first, second, seed, offset)
     return y

@@ -106,10 +106,13 @@ cudaError_t Runtime::begin(const char* api, bool touches_device) {
     calls_.push_back({api, 1});
   else
     ++counted->second;
-  for (Injected& i : injected_)
-    if (i.api == api && --i.left == 0)
-      return raise(i.api == "cudaMalloc" ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure,
-                   std::string("failure of ") + api + " asked for by a test", false);
+  for (Injected& i : injected_) {
+    if (i.api != api || --i.left != 0) continue;
+    // What a caller could not wait for may not run later: the host memory it names may be gone then.
+    if (i.api.ends_with("Synchronize")) devices_[size_t(last().device)].queue.clear();
+    return raise(i.api == "cudaMalloc" ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure,
+                 std::string("failure of ") + api + " asked for by a test", false);
+  }
   if (!touches_device) return cudaSuccess;
   if (devices_.empty()) return raise(cudaErrorNoDevice, "no CUDA-capable device is detected", false);
   if (!owner_) {

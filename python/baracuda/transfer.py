@@ -1,0 +1,155 @@
+"""Moving values between the host and devices: copies are made here and nowhere else."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baracuda import _core
+from baracuda.errors import InvalidProblemError
+from baracuda.views import is_contiguous, reach
+
+if TYPE_CHECKING:
+    from baracuda.tensor import Tensor
+
+Array = np.ndarray[Any, Any]
+TO_DEVICE, TO_HOST, ON_DEVICE = 0, 1, 2
+
+
+class _Memory:
+    """Raw memory for NumPy's array interface, with a reference to its owner."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, address: int, nbytes: int, owner: object) -> None:
+        self.__array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (address, False), "version": 3}
+        self.owner = owner
+
+
+def as_bytes(address: int, nbytes: int, owner: object) -> Array:
+    """Host memory as an array of bytes."""
+    return np.asarray(_Memory(address, nbytes, owner)) if nbytes else np.empty(0, np.uint8)
+
+
+def as_array(tensor: Tensor, dtype: np.dtype[Any]) -> Array:
+    """A host tensor's memory as an array of the same view."""
+    low, high = reach(tensor.shape, tensor.strides)
+    raw = as_bytes(tensor.address + low * dtype.itemsize, (high - low) * dtype.itemsize, tensor)
+    if tensor.read_only:
+        raw.flags.writeable = False
+    return _strided(raw, tensor, dtype)
+
+
+def _strided(raw: Array, tensor: Tensor, dtype: np.dtype[Any]) -> Array:
+    """The tensor's view in bytes that hold what it reaches."""
+    low, _ = reach(tensor.shape, tensor.strides)
+    steps = tuple(s * dtype.itemsize for s in tensor.strides)
+    return np.ndarray(tensor.shape, dtype, raw, -low * dtype.itemsize, steps)
+
+
+def _opaque(tensor: Tensor) -> np.dtype[Any]:
+    """A dtype of the element's size: for copies of bits that NumPy may have no name for."""
+    return np.dtype((np.void, tensor.element.nbytes))
+
+
+def download(tensor: Tensor, stream: Any = None) -> Tensor:
+    """A contiguous copy on the host. A view with gaps is fetched with what lies between its elements."""
+    from baracuda.tensor import empty
+
+    place, size = tensor._place, tensor.element.nbytes
+    handle = _core.stream_handle(*place, stream)
+    out = empty(tensor.shape, tensor.element)
+    if is_contiguous(tensor.shape, tensor.strides):
+        _core.device_copy(*place, out.address, tensor.address, tensor.nbytes, TO_HOST, handle)
+        return out
+    low, high = reach(tensor.shape, tensor.strides)
+    raw = empty((high - low) * size, "u8")
+    _core.device_copy(*place, raw.address, tensor.address + low * size, raw.nbytes, TO_HOST, handle)
+    as_array(out, _opaque(out))[...] = _strided(as_bytes(raw.address, raw.nbytes, raw), tensor, _opaque(tensor))
+    return out
+
+
+def upload(tensor: Tensor, device: str, stream: Any = None) -> Tensor:
+    """A contiguous copy of a host tensor on a device."""
+    from baracuda.tensor import empty
+
+    out = empty(tensor.shape, tensor.element, device=device)
+    assign(out, tensor, stream)
+    return out
+
+
+def assign(target: Tensor, source: Tensor, stream: Any = None) -> None:
+    """Copies values between tensors of one shape and element, wherever they are and whatever their strides."""
+    if (target.shape, target.element) != (source.shape, source.element):
+        raise InvalidProblemError(
+            f"copy_from: got {source.element!r} of shape {source.shape}, want {target.element!r} of shape {target.shape}."
+        )
+    if target.read_only:
+        raise InvalidProblemError("copy_from: the tensor is read-only.")
+    here, there = target._place, source._place
+    if here[0] == 0:
+        host = source if there[0] == 0 else download(source, stream)
+        as_array(target, _opaque(target))[...] = as_array(host, _opaque(host))
+    elif there[0] == 0:
+        _from_host(target, source, stream)
+    elif here == there:
+        _on_device(target, source, stream)
+    else:
+        # The stream is one of the target's device; what the source's device has to do first is waited for.
+        _core.device_synchronize(*there, 0)
+        _from_host(target, download(source), stream)
+
+
+def _from_host(target: Tensor, source: Tensor, stream: Any) -> None:
+    from baracuda.tensor import empty
+
+    place = target._place
+    if not is_contiguous(source.shape, source.strides):
+        dense = empty(source.shape, source.element)
+        as_array(dense, _opaque(dense))[...] = as_array(source, _opaque(source))
+        source = dense
+    if is_contiguous(target.shape, target.strides):
+        handle = _core.stream_handle(*place, stream)
+        _core.device_copy(*place, target.address, source.address, source.nbytes, TO_DEVICE, handle)
+        return
+    staging = upload(source, target.device, stream)
+    _on_device(target, staging, stream)
+    _core.device_synchronize(*place, _core.stream_handle(*place, stream))  # the staging memory goes now
+
+
+def _on_device(target: Tensor, source: Tensor, stream: Any) -> None:
+    """By one copy, by a kernel, or where the backend has none by a copy per run of neighbours."""
+    place = target._place
+    handle = _core.stream_handle(*place, stream)
+    dense = is_contiguous(target.shape, target.strides) and is_contiguous(source.shape, source.strides)
+    if dense:
+        _core.device_copy(*place, target.address, source.address, target.nbytes, ON_DEVICE, handle)
+        return
+    from baracuda.ops.layout import CopyDescriptor
+
+    desc = CopyDescriptor(target.shape, target.element)
+    if CopyDescriptor.plan_class.query(desc, target.device):
+        CopyDescriptor.plan_class.select(desc, target.device).run(x=source, y=target, stream=stream)
+        return
+    size = target.element.nbytes
+    inner = _common_run(target, source)
+    outer = target.shape[: len(target.shape) - inner]
+    nbytes = prod(target.shape[len(outer) :]) * size
+    for position in product(*map(range, outer)):
+        to = target.address + sum(i * s for i, s in zip(position, target.strides, strict=False)) * size
+        at = source.address + sum(i * s for i, s in zip(position, source.strides, strict=False)) * size
+        _core.device_copy(*place, to, at, nbytes, ON_DEVICE, handle)
+
+
+def _common_run(a: Tensor, b: Tensor) -> int:
+    """How many of the last dimensions lie without gaps in both tensors."""
+    count = 0
+    while count < len(a.shape):
+        at = len(a.shape) - count - 1
+        if not all(is_contiguous(t.shape[at:], t.strides[at:]) for t in (a, b)):
+            break
+        count += 1
+    return count
