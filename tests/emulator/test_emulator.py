@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from emulator import build as emulator
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests" / "emulator"
-_spec = importlib.util.spec_from_file_location("emulator_build", ROOT / "tests/harness/emulator/build.py")
-emulator = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(emulator)
-
-pytestmark = [
-    pytest.mark.skipif(not all(map(shutil.which, ("g++", "cmake", "ninja"))), reason="needs g++, cmake and ninja"),
-    pytest.mark.skipif("BARACUDA_SANITIZER" in os.environ, reason="builds of its own"),
-]
+pytestmark = pytest.mark.skipif(bool(emulator.unable()), reason=emulator.unable())
 
 # What each build says of a probe; None: this build cannot see it. Poison and changes with the schedule need no hooks.
 CORRECT = [

@@ -1,7 +1,7 @@
-"""Builds the emulated cuda module, and says how to run Python with it.
+"""Builds the emulated cuda and metal modules, and says how to run Python with them.
 
-    python tests/harness/emulator/build.py race          # builds, prints the path
-    python tests/harness/emulator/build.py race pytest   # the same, then runs the command in the module's environment
+    python tests/harness/emulator/build.py race          # builds, prints the settings
+    python tests/harness/emulator/build.py race pytest   # the same, then runs the command with them
 
 Variants: plain (fast), race (data races, uninitialised shared memory, anything outside of a launch's memory) and
 sanitize (AddressSanitizer and UBSan).
@@ -19,9 +19,18 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 VARIANTS = ("plain", "race", "sanitize")
+MODULE = "libbaracuda_{}_emulated.so"
 
 
-def build(variant: str = "plain", target: str = "libbaracuda_cuda_emulated.so") -> Path:
+def unable() -> str:
+    """Why the modules cannot be built here; empty where they can."""
+    if "BARACUDA_SANITIZER" in os.environ:
+        return "the emulator has sanitized builds of its own"
+    missing = [name for name in ("g++", "cmake", "ninja") if not shutil.which(name)]
+    return f"no {', '.join(missing)}" if missing else ""
+
+
+def build(variant: str = "plain", target: str = MODULE.format("cuda")) -> Path:
     """Brings one variant up to date in build/emulator-<variant>; processes that ask at once wait for each other."""
     if variant not in VARIANTS:
         raise ValueError(f"variant {variant!r}: want one of {', '.join(VARIANTS)}")
@@ -38,8 +47,10 @@ def build(variant: str = "plain", target: str = "libbaracuda_cuda_emulated.so") 
 
 
 def environment(variant: str = "plain") -> dict[str, str]:
-    """What a process must have set to use the module as its cuda backend; builds it."""
-    settings = {"BARACUDA_CUDA_MODULE": str(build(variant))}
+    """What a process must have set to use the modules as its cuda and metal backends; builds them."""
+    settings = {
+        f"BARACUDA_{name.upper()}_MODULE": str(build(variant, MODULE.format(name))) for name in ("cuda", "metal")
+    }
     if variant == "sanitize":
         settings |= sanitizer_environment()
     return settings
@@ -68,7 +79,7 @@ def main() -> int:
     """The command line."""
     variant, *command = sys.argv[1:] or ["plain"]
     if not command:
-        print(build(variant))
+        print("\n".join(f"{name}={value}" for name, value in environment(variant).items()))
         return 0
     return subprocess.run(command, env=os.environ | environment(variant)).returncode
 

@@ -1,0 +1,21 @@
+"""The text of the Metal kernels, executed: what ships runs on the emulator as the backend of device="metal"."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from emulator import build as emulator
+
+pytestmark = pytest.mark.skipif(bool(emulator.unable()), reason=emulator.unable())
+
+
+def test_the_module_is_one_metal_device() -> None:
+    code = "import json; from baracuda import _core; print(json.dumps(_core.backend_state('metal')))"
+    env = os.environ | emulator.environment("plain")
+    state = json.loads(subprocess.check_output([sys.executable, "-c", code], text=True, env=env))
+    assert state["present"], state
