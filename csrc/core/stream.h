@@ -14,6 +14,9 @@ inline constexpr int64_t kStreamLine = 64;
 // Below this many bytes an output may stay in the last-level cache, which is faster still.
 inline constexpr int64_t kStreamBytes = int64_t{16} << 20;
 
+// Bytes of a result that are computed before they are streamed. With more, reading and writing memory take turns.
+inline constexpr int64_t kStreamPiece = 512;
+
 // One aligned line from registers or memory.
 inline void stream_line(void* dst, const void* src) {
 #if defined(__AVX512F__)

@@ -186,9 +186,35 @@ class Walk {
         copy_row(in[0], r, columns);
         continue;
       }
-      job_.loop(in, out, columns, job_.params);
+      if (plan_.streams)
+        run_streamed(in, out, columns);
+      else
+        job_.loop(in, out, columns, job_.params);
       for (int k = 0; k < job_.n_outputs; ++k)
         if (plan_.operands[k].access > Access::Discard) put(k, buffer(k), row_of(k, r), columns);
+    }
+  }
+
+  // A loop cannot store past the caches itself. Its results pass through a buffer of a few lines: with more, reading
+  // and writing memory would take turns instead of overlapping (add of 64M f32: 27 ms by 4 KB, 20 ms by 512 bytes).
+  void run_streamed(const C** in, C** out, int64_t n) {
+    alignas(64) C buffers[kMaxOperands][kStreamPiece / sizeof(C)];
+    C* piece[kMaxOperands];
+    int first = 0;
+    while (!plan_.operands[first].stream) ++first;
+    const int64_t head = (-reinterpret_cast<intptr_t>(out[first]) & (kLine - 1)) / int64_t{sizeof(C)};
+    for (int64_t at = 0; at < n;) {
+      const int64_t want = at == 0 && head > 0 ? head : kStreamPiece / int64_t{sizeof(C)};
+      const int64_t count = std::min(want, n - at);
+      for (int k = 0; k < job_.n_outputs; ++k) piece[k] = plan_.operands[k].stream ? buffers[k] : out[k];
+      job_.loop(in, piece, count, job_.params);
+      for (int k = 0; k < job_.n_outputs; ++k) {
+        if (plan_.operands[k].stream)
+          stream_bytes(reinterpret_cast<char*>(out[k]), reinterpret_cast<const char*>(buffers[k]), count * sizeof(C));
+        out[k] += count;
+      }
+      for (int k = 0; k < plan_.n_operands - job_.n_outputs; ++k) in[k] += count;
+      at += count;
     }
   }
 

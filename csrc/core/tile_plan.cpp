@@ -78,8 +78,8 @@ void choose_streams(TilePlan& plan, int n_outputs) {
   for (int d = 0; d < plan.rank; ++d) numel *= plan.shape[d];
   for (int k = 0; k < n_outputs; ++k) {
     PlannedOperand& op = plan.operands[k];
-    op.stream =
-        numel * op.size >= kStreamBytes && op.strides[inner] == op.size && plan.shape[inner] * op.size >= 16 * kLine;
+    op.stream = op.native && numel * op.size >= kStreamBytes && op.strides[inner] == op.size &&
+                plan.shape[inner] * op.size >= 16 * kLine;
     for (int i = n_outputs; i < plan.n_operands; ++i) op.stream &= plan.operands[i].data != op.data;
     plan.streams |= op.stream;
   }
@@ -137,7 +137,7 @@ void group_in_order(TilePlan& plan, int64_t row_elements, Group& columns, Group&
   int64_t widest = 1;
   for (int k = 0; k < plan.n_operands; ++k) {
     const PlannedOperand& op = plan.operands[k];
-    direct &= op.native && op.strides[inner] == op.size && !op.stream;
+    direct &= op.native && op.strides[inner] == op.size && !(plan.turns && op.stream);
     widest = std::max(widest, op.size);
   }
   int next = inner - 1;
@@ -200,8 +200,7 @@ bool make_plan(const IterationSpace& space, std::span<const Operand> inputs, std
   if (!collapse(space, plan)) return false;
   std::fill_n(plan.step, plan.rank, 1);
 
-  // Only for copies: a loop's results would first have to pass through a buffer, which was measured to cost more.
-  if (plan.turns) choose_streams(plan, static_cast<int>(outputs.size()));
+  choose_streams(plan, static_cast<int>(outputs.size()));
 
   int odd = -1, crossing = -1, n_crossing = 0;
   for (int k = static_cast<int>(outputs.size()); k < plan.n_operands && plan.rank > 1; ++k) {
@@ -230,11 +229,11 @@ bool make_plan(const IterationSpace& space, std::span<const Operand> inputs, std
     op.column = op.strides[plan.rank - 1];
     op.irregular_columns = !regular(plan, columns, op);
     const bool crosses = crossing >= 0 && crossing_dimension(plan, op) == crossing && regular(plan, rows, op);
-    op.access = op.output && !op.data                             ? Access::Discard
-                : crosses                                         ? Access::Transposed
-                : op.irregular_columns                            ? Access::Table
-                : op.native && op.column == op.size && !op.stream ? Access::Direct
-                                                                  : Access::Strided;
+    op.access = op.output && !op.data                                             ? Access::Discard
+                : crosses                                                         ? Access::Transposed
+                : op.irregular_columns                                            ? Access::Table
+                : op.native && op.column == op.size && !(plan.turns && op.stream) ? Access::Direct
+                                                                                  : Access::Strided;
     if (plan.rows > 1)
       fill_offsets(plan, rows, op, plan.rows, plan.row_offset[k]);
     else

@@ -40,6 +40,7 @@ struct Steps {
     shape[rank] = size;
     strides[rank++] = stride;
   }
+  bool dense() const { return rank == 0 || (rank == 1 && strides[0] == 1); }
   int64_t count() const {
     int64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= shape[i];
@@ -82,7 +83,7 @@ struct RowMap {
   bool present() const { return data != nullptr; }
   template <class C>
   bool direct() const {
-    return element == kElementOf<C> && (inner.rank == 0 || (inner.rank == 1 && inner.strides[0] == 1));
+    return element == kElementOf<C> && inner.dense();
   }
   char* at(int64_t offset) const { return data + offset * size_of(element); }
   char* row(int64_t r) const { return at(outer.offset(r)); }

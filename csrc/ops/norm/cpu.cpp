@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/row_writer.h"
 #include "ops/norm/kernels.h"
 
 namespace baracuda::norm {
@@ -69,6 +70,7 @@ void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
   if (whole) parameters(0, length);
   // What is normalised: x, or for add_rms_norm the sum as it was stored.
   const RowMap& source = m.sum.present() ? m.sum : m.x;
+  const RowWriter<C> writer(m.y, m.y.data == m.x.data);
   for (int64_t r = begin; r < end; ++r) {
     if (m.sum.present()) add_row<C>(m.x, m.residual, m.sum, r, in, out);
     const char* from = source.row(r);
@@ -79,9 +81,13 @@ void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
     for (int64_t at = 0; at < length; at += kRowTile<C>) {
       const int64_t n = std::min(kRowTile<C>, length - at);
       if (!whole) parameters(at, n);
-      C* y = target(m.y, to, at, out);
-      scale_tile<kCenter>(tile(at, n), w, b, s, y, n);
-      write(m.y, to, at, n, y);
+      const C* values = tile(at, n);
+      writer.put(
+          to, at, n,
+          [&](int64_t i, int64_t count, C* y) {
+            scale_tile<kCenter>(values + i, w ? w + i : w, b ? b + i : b, s, y, count);
+          },
+          Ahead(m.x, r + 1, end, at), Ahead(m.residual, r + 1, end, at));
     }
     if (m.mean.present()) put(m.mean, r, s.mean);
     if (m.rstd.present()) put(m.rstd, r, s.rstd);

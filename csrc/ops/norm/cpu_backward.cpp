@@ -3,6 +3,7 @@
 //   terms. dweight = sum over rows of dy xhat, dbias of dy: per strip of rows in the workspace, then over the strips,
 //   in order.
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/row_writer.h"
 #include "ops/norm/kernels.h"
 
 namespace baracuda::norm {
@@ -89,6 +90,7 @@ void backward_rows(const BackwardMaps& m, int64_t begin, int64_t end, Partial<C>
   const bool whole = length <= kRowTile<C>;
   const C *d = nullptr, *v = nullptr, *w = nullptr, *add = nullptr;
   if (m.weight.present() && whole) w = read(m.weight, m.weight.data, 0, length, weight);
+  const RowWriter<C> writer(m.dx, m.dx.data == m.dy.data || m.dx.data == m.x.data);
   for (int64_t r = begin; r < end; ++r) {
     const char *from_d = m.dy.row(r), *from_x = m.x.row(r), *from_add = m.dsum.present() ? m.dsum.row(r) : nullptr;
     char* to = m.dx.row(r);
@@ -111,9 +113,12 @@ void backward_rows(const BackwardMaps& m, int64_t begin, int64_t end, Partial<C>
       const int64_t n = std::min(kRowTile<C>, length - at);
       if (!whole) fetch(at, n);
       if (from_add) add = read(m.dsum, from_add, at, n, more);
-      C* dx = target(m.dx, to, at, grad);
-      spread_tile<kCenter>(d, v, w, add, row, g_mean, slope, dx, n);
-      write(m.dx, to, at, n, dx);
+      writer.put(
+          to, at, n,
+          [&](int64_t i, int64_t piece, C* dx) {
+            spread_tile<kCenter>(d + i, v + i, w ? w + i : w, add ? add + i : add, row, g_mean, slope, dx, piece);
+          },
+          Ahead(m.dy, r + 1, end, at), Ahead(m.x, r + 1, end, at));
     }
     if ((r - begin) % kFlush == kFlush - 1 || r == end - 1) dweight.flush(length), dbias.flush(length);
   }

@@ -3,7 +3,7 @@
 #include "backends/cpu/family.h"
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/rows.h"
+#include "backends/cpu/row_writer.h"
 #include "baracuda/math/math.h"
 #include "ops/softmax/skus.h"
 
@@ -17,8 +17,9 @@ void exp_minus(const C* x, C max, C* e, int64_t n) {
 }
 
 template <bool kLog, class C>
-void forward_row(const RowMap& x, const char* from, const RowMap& y, char* to) {
+void forward_row(const RowMap& x, int64_t r, int64_t end, const RowWriter<C>& writer, char* to) {
   C in[kRowTile<C>], e[kRowTile<C>];
+  const char* from = x.row(r);
   const int64_t length = x.length();
   const bool whole = length <= kRowTile<C>;
   const C* v = nullptr;
@@ -41,10 +42,14 @@ void forward_row(const RowMap& x, const char* from, const RowMap& y, char* to) {
     const int64_t n = std::min(kRowTile<C>, length - at);
     if (!whole) v = read(x, from, at, n, in);
     if (!whole && !kLog) exp_minus(v, max, e, n);
-    C* out = target(y, to, at, in);
+    writer.put(
+        to, at, n,
+        [&](int64_t begin, int64_t count, C* out) {
+          const C *values = v + begin, *powers = e + begin;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = kLog ? (v[i] - max) - scale : e[i] * scale;
-    write(y, to, at, n, out);
+          for (int64_t i = 0; i < count; ++i) out[i] = kLog ? (values[i] - max) - scale : powers[i] * scale;
+        },
+        Ahead(x, r + 1, end, at));
   }
 }
 
@@ -89,10 +94,9 @@ C gradient(C dy, C y, C sum) {
 }
 
 template <bool kLog, class C>
-void backward_row(const RowMap& dy, const RowMap& y, const RowMap& dx, int64_t r) {
+void backward_row(const RowMap& dy, const RowMap& y, int64_t r, int64_t end, const RowWriter<C>& writer, char* to) {
   C grad[kRowTile<C>], saved[kRowTile<C>];
   const char *from = dy.row(r), *kept = y.row(r);
-  char* to = dx.row(r);
   const int64_t length = dy.length();
   const bool whole = length <= kRowTile<C>;
   const C *d = nullptr, *v = nullptr;
@@ -109,10 +113,14 @@ void backward_row(const RowMap& dy, const RowMap& y, const RowMap& dx, int64_t r
   for (int64_t at = 0; at < length; at += kRowTile<C>) {
     const int64_t n = std::min(kRowTile<C>, length - at);
     if (!whole) d = read(dy, from, at, n, grad), v = read(y, kept, at, n, saved);
-    C* out = target(dx, to, at, grad);
+    writer.put(
+        to, at, n,
+        [&](int64_t begin, int64_t count, C* out) {
+          const C *grads = d + begin, *values = v + begin;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = gradient<kLog>(d[i], v[i], sum);
-    write(dx, to, at, n, out);
+          for (int64_t i = 0; i < count; ++i) out[i] = gradient<kLog>(grads[i], values[i], sum);
+        },
+        Ahead(dy, r + 1, end, at), Ahead(y, r + 1, end, at));
   }
 }
 
@@ -139,9 +147,9 @@ void backward_columns(const RowMap& dy, const RowMap& y, const RowMap& dx, int64
   }
 }
 
-// Calls row(r) for all rows, or columns(first, n) for tiles of them.
-template <class Row, class Columns>
-void for_rows(const RowMap& m, Row&& row, Columns&& columns) {
+// Calls rows(begin, end) for all rows, or columns(first, n) for tiles of them.
+template <class Rows, class Columns>
+void for_rows(const RowMap& m, Rows&& some_rows, Columns&& columns) {
   const int64_t rows = m.rows(), length = m.length();
   if (rows == 0 || length == 0) return;
   if (side_by_side(m)) {
@@ -151,9 +159,7 @@ void for_rows(const RowMap& m, Row&& row, Columns&& columns) {
     });
     return;
   }
-  parallel_for(rows, row_grain(length), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) row(r);
-  });
+  parallel_for(rows, row_grain(length), some_rows);
 }
 
 uint32_t axis_mask(const Launch& launch, int rank) {
@@ -165,7 +171,11 @@ void forward(const Launch& launch) {
   const uint32_t mask = axis_mask(launch, launch[0].rank);
   const RowMap x = row_map(launch[0], mask), y = row_map(launch[1], mask), xt = across(x), yt = across(y);
   for_rows(
-      x, [&](int64_t r) { forward_row<kLog, C>(x, x.row(r), y, y.row(r)); },
+      x,
+      [&](int64_t begin, int64_t end) {
+        const RowWriter<C> writer(y, x.data == y.data);
+        for (int64_t r = begin; r < end; ++r) forward_row<kLog, C>(x, r, end, writer, y.row(r));
+      },
       [&](int64_t first, int64_t n) { forward_columns<kLog, C>(xt, yt, first, n); });
 }
 
@@ -175,7 +185,11 @@ void backward(const Launch& launch) {
   const RowMap dy = row_map(launch[0], mask), y = row_map(launch[1], mask), dx = row_map(launch[2], mask);
   const RowMap dyt = across(dy), yt = across(y), dxt = across(dx);
   for_rows(
-      dy, [&](int64_t r) { backward_row<kLog, C>(dy, y, dx, r); },
+      dy,
+      [&](int64_t begin, int64_t end) {
+        const RowWriter<C> writer(dx, dx.data == dy.data || dx.data == y.data);
+        for (int64_t r = begin; r < end; ++r) backward_row<kLog, C>(dy, y, r, end, writer, dx.row(r));
+      },
       [&](int64_t first, int64_t n) { backward_columns<kLog, C>(dyt, yt, dxt, first, n); });
 }
 
