@@ -1,8 +1,12 @@
-// Makes the lines of a family's metal.def kernels of the .metal text. Comes after the bodies.
+// Makes the lines of a family's metal.def kernels of the .metal text, and names for the host. Comes after the bodies.
 #pragma once
 #include "simt/metal_instances.h"
 
 using namespace baracuda;
+
+#if !defined(__METAL_VERSION__)
+#include "simt/metal_names.h"
+#else
 
 // Apple's compiler takes the attribute; the check on Linux knows kernels by a keyword.
 #ifndef BCU_METAL_ENTRY
@@ -22,3 +26,4 @@ using namespace baracuda;
     ctx.tid_ = tid, ctx.lane_ = lane, ctx.warp_ = warp, ctx.bdim_ = bdim.x, ctx.bid_ = bid, ctx.gdim_ = gdim; \
     BCU_UNPACK body::run(ctx, (threadgroup float*)shared, p);                                                 \
   }
+#endif

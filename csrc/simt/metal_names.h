@@ -1,6 +1,8 @@
-// Which kernel of the .metal text a body is, for launching it: kMetalName<Body>, made from the families' metal.def.
+// Which kernel of the .metal text a body is, for launching it: kMetalName<Body>, made from the families' metal.def. A
+// host that launches includes the family's metal.metal before its launchers.
 #pragma once
 #include "simt/metal_instances.h"
+#include "simt/simt.h"
 
 namespace baracuda::simt {
 
@@ -14,7 +16,6 @@ inline constexpr const char* kMetalName = UnlistedBody<Body>::kName;
 
 }  // namespace baracuda::simt
 
-// Around the lines of a metal.def, in namespace baracuda.
 #define BCU_METAL_KERNEL(name, body) \
   template <>                        \
-  inline constexpr const char* simt::kMetalName<BCU_UNPACK body> = #name;
+  inline constexpr const char* baracuda::simt::kMetalName<BCU_UNPACK body> = #name;
