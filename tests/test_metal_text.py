@@ -71,10 +71,10 @@ def test_illegal_spellings_are_refused(path):
 # Slips in real kernels: what is replaced (its last occurrence), by what, and what the check says then.
 SLIPS = [
     ("BCU_THREAD const C* in, ", "const C* in, ", "without an address space"),
-    ("BCU_GLOBAL void* data[kOperands];", "void* data[kOperands];", "without an address space"),
-    ("(BCU_GLOBAL const T*)p.data", "(BCU_SHARED const T*)p.data", "address space"),
-    ("out[0] = in[0] * Gate::g(in[1]);", "out[0] = in[0] * Gate::g(in[1]) * 0.5;", "a float literal without f"),
-    ("out[0] = in[0] * Gate::g(in[1]);", "double half_y = 0.5f;\n    out[0] = C(half_y);", "double"),
+    ("BCU_GLOBAL void* data[kIn + kOut];", "void* data[kIn + kOut];", "without an address space"),
+    ("*(BCU_GLOBAL const Words4*)from", "*(BCU_SHARED const Words4*)from", "address space"),
+    ("return {a * Gate::g(b)};", "return {a * Gate::g(b) * 0.5};", "a float literal without f"),
+    ("return {a * Gate::g(b)};", "double half_y = 0.5f;\n    return {C(half_y)};", "double"),
 ]
 
 

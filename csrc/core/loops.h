@@ -9,14 +9,9 @@
 
 #include "core/half.h"
 #include "core/tile.h"
+#include "core/values.h"
 
 namespace baracuda {
-
-// What a function of one element returns: F::f(a, b, ...) -> Values<C, outputs>.
-template <class C, int N>
-struct Values {
-  C v[N];
-};
 
 namespace loops {
 

@@ -55,18 +55,81 @@ struct alignas(16) Pack {
   T v[16 / sizeof(T)];
 };
 
-// A computed value as an integer: floats are cut off towards zero.
-template <class C>
-struct Whole {
-  BCU_DEVICE int64_t of(C v) { return int64_t(v); }
-  BCU_DEVICE uint64_t wide(C v) { return v < C(0) ? uint64_t(int64_t(v)) : uint64_t(v); }
+// A float from which rounding again to a half type gives what rounding v once would have given (round to odd).
+BCU_DEVICE float round_to_odd(float v) { return v; }
+#if BCU_HAS_F64
+BCU_DEVICE float round_to_odd(double v) {
+  float f = float(v);
+  double back = double(f);
+  uint32_t bits = math::bit_cast<uint32_t>(f);
+  bits -= math::fabs(back) > math::fabs(v) ? 1u : 0u;
+  bits |= back != v ? 1u : 0u;
+  return math::bit_cast<float>(bits);
+}
+#endif
+BCU_DEVICE float round_to_odd(uint64_t v) {
+  float f = float(v);
+  bool past = f >= 18446744073709551616.0f;
+  uint64_t back = past ? v : uint64_t(f);
+  uint32_t bits = math::bit_cast<uint32_t>(f);
+  bits -= past || back > v ? 1u : 0u;
+  bits |= past || back != v ? 1u : 0u;
+  return math::bit_cast<float>(bits);
+}
+BCU_DEVICE float round_to_odd(int64_t v) {
+  float f = round_to_odd(v < 0 ? uint64_t(0) - uint64_t(v) : uint64_t(v));
+  return v < 0 ? -f : f;
+}
+
+// A computed value as it is stored in a T: integers wrap, floats round to nearest even once.
+template <class T>
+struct Convert {
+  template <class C>
+  BCU_DEVICE T to(C v) {
+    return T(v);
+  }
+  BCU_DEVICE T to(float v) { return T(int64_t(v)); }
+#if BCU_HAS_F64
+  BCU_DEVICE T to(double v) { return T(int64_t(v)); }
+#endif
 };
+template <>
+struct Convert<uint64_t> {
+  template <class C>
+  BCU_DEVICE uint64_t to(C v) {
+    return v < C(0) ? uint64_t(int64_t(v)) : uint64_t(v);
+  }
+  BCU_DEVICE uint64_t to(uint64_t v) { return v; }
+};
+template <>
+struct Convert<bool> {
+  template <class C>
+  BCU_DEVICE uint8_t to(C v) {
+    return v != C(0) ? 1 : 0;
+  }
+};
+#define BCU_CONVERT_FLOAT(T, arithmetic) \
+  template <>                            \
+  struct Convert<T> {                    \
+    template <class C>                   \
+    BCU_DEVICE T to(C v) {               \
+      return arithmetic;                 \
+    }                                    \
+  };
+BCU_CONVERT_FLOAT(float, float(v))
+BCU_CONVERT_FLOAT(f16, Stored<f16>::store(round_to_odd(v)))
+BCU_CONVERT_FLOAT(bf16, Stored<bf16>::store(round_to_odd(v)))
+#if BCU_HAS_F64
+BCU_CONVERT_FLOAT(double, double(v))
+#endif
+#undef BCU_CONVERT_FLOAT
 
 // Element `at` of memory that holds elements of the given code, as a C.
 template <class C>
 BCU_DEVICE C load_element(BCU_GLOBAL const void* data, int32_t code, int64_t at) {
   switch (code) {
     case kBool:
+      return C(((BCU_GLOBAL const uint8_t*)data)[at] != 0);
     case kU8:
       return C(((BCU_GLOBAL const uint8_t*)data)[at]);
     case kU16:
@@ -97,54 +160,49 @@ BCU_DEVICE C load_element(BCU_GLOBAL const void* data, int32_t code, int64_t at)
   return C(0);
 }
 
-template <class T, class C>
-BCU_DEVICE void store_float(BCU_GLOBAL void* data, int64_t at, C v) {
-  ((BCU_GLOBAL T*)data)[at] = Stored<T>::store(float(v));
-}
-
 // The conversions of a cast: bool is v != 0, integers wrap, floats round to nearest even.
 template <class C>
 BCU_DEVICE void store_element(BCU_GLOBAL void* data, int32_t code, int64_t at, C v) {
   switch (code) {
     case kBool:
-      ((BCU_GLOBAL uint8_t*)data)[at] = v != C(0) ? 1 : 0;
+      ((BCU_GLOBAL uint8_t*)data)[at] = Convert<bool>::to(v);
       break;
     case kU8:
-      ((BCU_GLOBAL uint8_t*)data)[at] = uint8_t(Whole<C>::of(v));
+      ((BCU_GLOBAL uint8_t*)data)[at] = Convert<uint8_t>::to(v);
       break;
     case kU16:
-      ((BCU_GLOBAL uint16_t*)data)[at] = uint16_t(Whole<C>::of(v));
+      ((BCU_GLOBAL uint16_t*)data)[at] = Convert<uint16_t>::to(v);
       break;
     case kU32:
-      ((BCU_GLOBAL uint32_t*)data)[at] = uint32_t(Whole<C>::of(v));
+      ((BCU_GLOBAL uint32_t*)data)[at] = Convert<uint32_t>::to(v);
       break;
     case kU64:
-      ((BCU_GLOBAL uint64_t*)data)[at] = Whole<C>::wide(v);
+      ((BCU_GLOBAL uint64_t*)data)[at] = Convert<uint64_t>::to(v);
       break;
     case kI8:
-      ((BCU_GLOBAL int8_t*)data)[at] = int8_t(Whole<C>::of(v));
+      ((BCU_GLOBAL int8_t*)data)[at] = Convert<int8_t>::to(v);
       break;
     case kI16:
-      ((BCU_GLOBAL int16_t*)data)[at] = int16_t(Whole<C>::of(v));
+      ((BCU_GLOBAL int16_t*)data)[at] = Convert<int16_t>::to(v);
       break;
     case kI32:
-      ((BCU_GLOBAL int32_t*)data)[at] = int32_t(Whole<C>::of(v));
+      ((BCU_GLOBAL int32_t*)data)[at] = Convert<int32_t>::to(v);
       break;
     case kI64:
-      ((BCU_GLOBAL int64_t*)data)[at] = Whole<C>::of(v);
+      ((BCU_GLOBAL int64_t*)data)[at] = Convert<int64_t>::to(v);
       break;
     case kF16:
-      store_float<f16>(data, at, v);
+      ((BCU_GLOBAL f16*)data)[at] = Convert<f16>::to(v);
       break;
     case kBF16:
-      store_float<bf16>(data, at, v);
+      ((BCU_GLOBAL bf16*)data)[at] = Convert<bf16>::to(v);
       break;
     case kF32:
-      ((BCU_GLOBAL float*)data)[at] = float(v);
+      ((BCU_GLOBAL float*)data)[at] = Convert<float>::to(v);
       break;
 #if BCU_HAS_F64
     case kF64:
-      ((BCU_GLOBAL double*)data)[at] = double(v);
+      ((BCU_GLOBAL double*)data)[at] = Convert<double>::to(v);
       break;
 #endif
   }
@@ -152,14 +210,15 @@ BCU_DEVICE void store_element(BCU_GLOBAL void* data, int32_t code, int64_t at, C
 
 // A number given to run: a value, or a 0-d tensor on the device that is read when the kernel runs.
 struct Number {
-  int64_t bits;  // the integer, or the bits of the double
+  int64_t whole;  // as an integer
+  int64_t real;   // the bits of a double
   float f;
   int32_t element;
   BCU_GLOBAL const void* data;  // null: a value
 };
 template <class C>
 struct NumberOf {
-  BCU_DEVICE C value(BCU_CONSTANT Number& n) { return C(n.bits); }
+  BCU_DEVICE C value(BCU_CONSTANT Number& n) { return C(n.whole); }
 };
 template <>
 struct NumberOf<float> {
@@ -168,12 +227,32 @@ struct NumberOf<float> {
 #if BCU_HAS_F64
 template <>
 struct NumberOf<double> {
-  BCU_DEVICE double value(BCU_CONSTANT Number& n) { return math::bit_cast<double>(n.bits); }
+  BCU_DEVICE double value(BCU_CONSTANT Number& n) { return math::bit_cast<double>(n.real); }
 };
 #endif
 template <class C>
 BCU_DEVICE C number(BCU_CONSTANT Number& n) {
   return n.data ? load_element<C>(n.data, n.element, 0) : NumberOf<C>::value(n);
+}
+
+// A value from the 8 bytes that carry it in a kernel's parameters.
+template <class C>
+struct Bits {
+  BCU_DEVICE C value(int64_t bits) { return C(bits); }
+};
+template <>
+struct Bits<float> {
+  BCU_DEVICE float value(int64_t bits) { return math::bit_cast<float>(uint32_t(bits)); }
+};
+#if BCU_HAS_F64
+template <>
+struct Bits<double> {
+  BCU_DEVICE double value(int64_t bits) { return math::bit_cast<double>(bits); }
+};
+#endif
+template <class C>
+BCU_DEVICE C from_bits(int64_t bits) {
+  return Bits<C>::value(bits);
 }
 
 // What a kernel found wrong in the data: the first finder fills it, the host raises it (Device.check).

@@ -46,12 +46,11 @@ inline Number number_of(const Scalar& s) {
   n.data = s.data;
   n.element = static_cast<int32_t>(s.element);
   if (s.data) return n;
-  double d = s.kind == Scalar::Kind::Float ? s.f : s.kind == Scalar::Kind::Int ? double(s.i) : double(s.u);
+  const bool is_float = s.kind == Scalar::Kind::Float;
+  const double d = is_float ? s.f : s.kind == Scalar::Kind::Int ? double(s.i) : double(s.u);
   n.f = static_cast<float>(d);
-  if (s.kind == Scalar::Kind::Float)
-    std::memcpy(&n.bits, &d, 8);
-  else
-    n.bits = s.i;
+  std::memcpy(&n.real, &d, 8);
+  n.whole = !is_float ? s.i : d < 0x1p63 ? static_cast<int64_t>(d) : static_cast<int64_t>(static_cast<uint64_t>(d));
   return n;
 }
 

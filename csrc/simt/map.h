@@ -1,110 +1,151 @@
-// The elementwise driver of GPU kernels, as core/tile.h is the CPU's: a functor of one compute type is applied to every
-// element of up to 8 operands of any strides and stored elements.
+// The elementwise driver of GPU kernels, as core/tile.h is the CPU's: a function of one element, the same that the CPU
+// runs, is applied to every element of up to 8 operands of any strides, stored elements and broadcasting.
 //
 //   struct Silu {
-//     enum : int { kIn = 1, kOut = 1 };
-//     template <class C, class X>  // X: the functor's own parameters, or Nothing
-//     BCU_DEVICE void apply(BCU_THREAD const C* in, BCU_THREAD C* out, BCU_CONSTANT X& extra, int64_t at);
+//     template <class C>
+//     BCU_FN C f(C x) { ... }          // also bool, or Values<C, 2> where there are two outputs
 //   };
+//
+// One kernel per function and compute type. Where every operand is contiguous along the innermost dimension or does not
+// change there, a thread takes 32 bytes of compute type at once: it reads what is stored in 16 byte words first and
+// converts afterwards, so that all reads are under way together. Otherwise threads take single elements, neighbours
+// next to each other.
 #pragma once
+#include "core/values.h"
+#include "simt/pack.h"
 #include "simt/simt.h"
 
 namespace baracuda::simt {
 
 enum : int { kMaxDims = 8 };
 
+// A function that also needs data of its own or an element's place has parameters X and, instead of f,
+//   template <class C> BCU_DEVICE void apply(BCU_THREAD const C* in, BCU_THREAD C* out, BCU_CONSTANT X&, int64_t at);
+// `at` is then the element's position in the space as it was given; otherwise dimensions are put in another order.
 struct Nothing {
   int32_t unused;
 };
 
-// Operands: outputs first. Null data marks an output that nobody wants.
-template <int kOperands, class X>
+template <int kIn, int kOut, class X>
 struct MapParams {
-  BCU_GLOBAL void* data[kOperands];
-  int64_t stride[kOperands][kMaxDims];  // in elements, innermost dimension first
-  int64_t shape[kMaxDims];              // innermost first
-  Divider divider[kMaxDims];
-  int32_t element[kOperands];
+  BCU_GLOBAL void* data[kIn + kOut];  // outputs first; null: an output that nobody wants, or an input that is a number
+  int64_t number[kIn];                // bits of the compute type
+  int64_t first;                      // the position of this launch's first element
+  int32_t stride[kIn + kOut][kMaxDims];  // in elements, innermost dimension first
+  Divider shape[kMaxDims];
+  Divider row;  // packs in a run of the innermost dimension
+  int32_t element[kIn + kOut];
   int32_t rank;
-  int64_t count;
+  uint32_t count, packs;
   X extra;
 };
 
-template <class Index>
-struct UnsignedOf {
-  using type = uint64_t;
+// F::f of the values in an array.
+template <int kIn>
+struct Call;
+#define BCU_SIMT_CALL(count, ...)               \
+  template <>                                   \
+  struct Call<count> {                          \
+    template <class F, class C>                 \
+    BCU_DEVICE auto of(BCU_THREAD const C* a) { \
+      return F::f(__VA_ARGS__);                 \
+    }                                           \
+  };
+BCU_SIMT_CALL(1, a[0])
+BCU_SIMT_CALL(2, a[0], a[1])
+BCU_SIMT_CALL(3, a[0], a[1], a[2])
+BCU_SIMT_CALL(4, a[0], a[1], a[2], a[3])
+BCU_SIMT_CALL(5, a[0], a[1], a[2], a[3], a[4])
+BCU_SIMT_CALL(6, a[0], a[1], a[2], a[3], a[4], a[5])
+#undef BCU_SIMT_CALL
+
+template <class C>
+BCU_DEVICE void keep(C result, BCU_THREAD C* out) {
+  out[0] = result;
+}
+template <class C>
+BCU_DEVICE void keep(bool result, BCU_THREAD C* out) {
+  out[0] = C(result);
+}
+template <class C, int N>
+BCU_DEVICE void keep(Values<C, N> result, BCU_THREAD C* out) {
+  BCU_UNROLL for (int k = 0; k < N; ++k) out[k] = result.v[k];
+}
+
+template <class F, int kIn, class C>
+BCU_DEVICE void invoke(BCU_THREAD const C* in, BCU_THREAD C* out, BCU_CONSTANT Nothing&, int64_t) {
+  keep(Call<kIn>::template of<F>(in), out);
+}
+template <class F, int kIn, class C, class X>
+BCU_DEVICE void invoke(BCU_THREAD const C* in, BCU_THREAD C* out, BCU_CONSTANT X& extra, int64_t at) {
+  F::apply(in, out, extra, at);
+}
+
+// Conversions write any element at once, other functions only those of their compute type.
+template <class F>
+struct Stores {
+  enum : int { kAny = 0 };
 };
-template <>
-struct UnsignedOf<int32_t> {
-  using type = uint32_t;
-};
 
-// Any strides, any stored elements. Index: int32_t where all counts and offsets fit, int64_t otherwise.
-template <class F, class C, class X, class Index>
-struct MapStrided {
-  enum : int { kOperands = F::kIn + F::kOut, kThreads = 256, kShared = 0 };
-  using Params = MapParams<F::kIn + F::kOut, X>;
-  using Unsigned = typename UnsignedOf<Index>::type;
+template <class F, class C, int kIn, int kOut, class X>
+struct Map {
+  enum : int { kOperands = kIn + kOut, kThreads = 256, kShared = 0, kPack = PackOf<C>::kCount };
+  using Params = MapParams<kIn, kOut, X>;
 
-  BCU_DEVICE uint32_t divide(BCU_CONSTANT Params& p, int d, uint32_t x) { return quotient(p.divider[d], x); }
-  BCU_DEVICE uint64_t divide(BCU_CONSTANT Params& p, int d, uint64_t x) { return x / uint64_t(p.shape[d]); }
+  BCU_DEVICE void element(BCU_CONSTANT Params& p, uint32_t at) {
+    int32_t offset[kOperands];
+    BCU_UNROLL for (int k = 0; k < kOperands; ++k) offset[k] = 0;
+    uint32_t rest = at;
+    for (int d = 0; d < p.rank; ++d) advance(p, d, rest, offset);
+    C in[kIn], out[kOut];
+    BCU_UNROLL for (int k = 0; k < kIn; ++k) in[k] =
+        p.data[kOut + k] ? load_element<C>(p.data[kOut + k], p.element[kOut + k], offset[kOut + k])
+                         : from_bits<C>(p.number[k]);
+    invoke<F, kIn>(in, out, p.extra, p.first + at);
+    BCU_UNROLL for (int k = 0; k < kOut; ++k) if (p.data[k]) store_element(p.data[k], p.element[k], offset[k], out[k]);
+  }
 
-  BCU_DEVICE void element(BCU_CONSTANT Params& p, Index at) {
-    Index offset[kOperands];
-    for (int k = 0; k < kOperands; ++k) offset[k] = 0;
-    Unsigned rest = Unsigned(at);
-    for (int d = 0; d < p.rank; ++d) {
-      Unsigned next = d + 1 < p.rank ? divide(p, d, rest) : Unsigned(0);
-      Index c = Index(rest - next * Unsigned(p.shape[d]));
-      rest = next;
-      BCU_UNROLL for (int k = 0; k < kOperands; ++k) offset[k] += c * Index(p.stride[k][d]);
+  // Takes dimension d's coordinate out of a position.
+  BCU_DEVICE void advance(BCU_CONSTANT Params& p, int d, BCU_THREAD uint32_t& rest, BCU_THREAD int32_t* offset) {
+    uint32_t next = d + 1 < p.rank ? quotient(p.shape[d], rest) : 0u;
+    int32_t c = int32_t(rest - next * p.shape[d].divisor);
+    rest = next;
+    BCU_UNROLL for (int k = 0; k < kOperands; ++k) offset[k] += c * p.stride[k][d];
+  }
+
+  BCU_DEVICE void pack(BCU_CONSTANT Params& p, uint32_t at) {
+    int32_t offset[kOperands];
+    uint32_t rest = p.rank > 1 ? quotient(p.row, at) : 0u;
+    int32_t c = int32_t(at - rest * p.row.divisor) * kPack;
+    BCU_UNROLL for (int k = 0; k < kOperands; ++k) offset[k] = c * p.stride[k][0];
+    for (int d = 1; d < p.rank; ++d) advance(p, d, rest, offset);
+
+    PackOf<C> in[kIn];
+    BCU_UNROLL for (int k = 0; k < kIn; ++k) if (p.stride[kOut + k][0] != 0)
+        PackOf<C>::read(in[k], p.data[kOut + k], p.element[kOut + k], offset[kOut + k]);
+    BCU_UNROLL for (int k = 0; k < kIn; ++k) {
+      if (p.stride[kOut + k][0] != 0)
+        PackOf<C>::convert(in[k], p.element[kOut + k]);
+      else if (p.data[kOut + k])
+        PackOf<C>::fill(in[k], load_element<C>(p.data[kOut + k], p.element[kOut + k], offset[kOut + k]));
+      else
+        PackOf<C>::fill(in[k], from_bits<C>(p.number[k]));
     }
-    C in[F::kIn > 0 ? F::kIn : 1], out[F::kOut];
-    BCU_UNROLL for (int k = 0; k < F::kIn; ++k) in[k] =
-        load_element<C>(p.data[F::kOut + k], p.element[F::kOut + k], int64_t(offset[F::kOut + k]));
-    F::apply(in, out, p.extra, int64_t(at));
-    BCU_UNROLL for (int k = 0; k < F::kOut; ++k) if (p.data[k])
-        store_element(p.data[k], p.element[k], int64_t(offset[k]), out[k]);
+    PackOf<C> out[kOut];
+    BCU_UNROLL for (int j = 0; j < kPack; ++j) {
+      C a[kIn], r[kOut];
+      BCU_UNROLL for (int k = 0; k < kIn; ++k) a[k] = in[k].v[j];
+      invoke<F, kIn>(a, r, p.extra, p.first + int64_t(at) * kPack + j);
+      BCU_UNROLL for (int k = 0; k < kOut; ++k) out[k].v[j] = r[k];
+    }
+    BCU_UNROLL for (int k = 0; k < kOut; ++k) if (p.data[k])
+        PackStore<C, Stores<F>::kAny>::store(p.data[k], p.element[k], offset[k], out[k].v);
   }
 
   BCU_DEVICE void run(BCU_THREAD const Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
-    Index step = Index(ctx.gdim_x()) * Index(ctx.bdim());
-    for (Index at = Index(ctx.bid_x()) * Index(ctx.bdim()) + Index(ctx.tid()); at < Index(p.count); at += step)
-      element(p, at);
-  }
-};
-
-// All operands contiguous, 16-byte aligned and stored as T.
-template <class F, class T, class X>
-struct MapPacked {
-  enum : int { kOperands = F::kIn + F::kOut, kThreads = 256, kShared = 0 };
-  using Params = MapParams<F::kIn + F::kOut, X>;
-  using C = ComputeOf<T>;
-
-  BCU_DEVICE void one(BCU_CONSTANT Params& p, int64_t at) {
-    C in[F::kIn > 0 ? F::kIn : 1], out[F::kOut];
-    BCU_UNROLL for (int k = 0; k < F::kIn; ++k) in[k] = Stored<T>::load(((BCU_GLOBAL const T*)p.data[F::kOut + k])[at]);
-    F::apply(in, out, p.extra, at);
-    BCU_UNROLL for (int k = 0; k < F::kOut; ++k) if (p.data[k])((BCU_GLOBAL T*)p.data[k])[at] =
-        Stored<T>::store(out[k]);
-  }
-
-  BCU_DEVICE void run(BCU_THREAD const Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
-    int64_t packs = p.count / Pack<T>::kCount, step = int64_t(ctx.gdim_x()) * ctx.bdim();
-    int64_t me = int64_t(ctx.bid_x()) * ctx.bdim() + ctx.tid();
-    for (int64_t i = me; i < packs; i += step) {
-      Pack<T> in[F::kIn > 0 ? F::kIn : 1], out[F::kOut];
-      BCU_UNROLL for (int k = 0; k < F::kIn; ++k) in[k] = ((BCU_GLOBAL const Pack<T>*)p.data[F::kOut + k])[i];
-      BCU_UNROLL for (int j = 0; j < Pack<T>::kCount; ++j) {
-        C a[F::kIn > 0 ? F::kIn : 1], b[F::kOut];
-        BCU_UNROLL for (int k = 0; k < F::kIn; ++k) a[k] = Stored<T>::load(in[k].v[j]);
-        F::apply(a, b, p.extra, i * Pack<T>::kCount + j);
-        BCU_UNROLL for (int k = 0; k < F::kOut; ++k) out[k].v[j] = Stored<T>::store(b[k]);
-      }
-      BCU_UNROLL for (int k = 0; k < F::kOut; ++k) if (p.data[k])((BCU_GLOBAL Pack<T>*)p.data[k])[i] = out[k];
-    }
-    int64_t tail = packs * Pack<T>::kCount + me;
-    if (tail < p.count) one(p, tail);
+    uint32_t step = ctx.gdim_x() * ctx.bdim(), me = ctx.bid_x() * ctx.bdim() + ctx.tid();
+    for (uint32_t at = me; at < p.packs; at += step) pack(p, at);
+    for (uint32_t at = p.packs * kPack + me; at < p.count; at += step) element(p, at);
   }
 };
 

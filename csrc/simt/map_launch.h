@@ -1,141 +1,225 @@
-// Launches an elementwise functor: merges dimensions, then takes the packed body where all operands are contiguous and
-// stored alike, and the strided one with the narrowest index otherwise.
+// Launches an elementwise function: puts dimensions in the order of memory, merges them, and splits what 32-bit indices
+// do not reach.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <span>
+#include <cstring>
 #include <type_traits>
 
+#include "core/compute.h"
 #include "core/tile.h"
 #include "simt/launch.h"
 #include "simt/map.h"
 
 namespace baracuda::simt {
 
+// What a function reads: a tensor of the space, or a number of the call, which may be a 0-d tensor of the device.
+struct Input {
+  Operand operand;
+  Number number;
+  bool is_value = false;
+  Input(const Operand& o) : operand(o), number() {}  // NOLINT: conversions are the point
+  Input(const Scalar& s) : operand{const_cast<void*>(s.data), s.element, {}}, number(number_of(s)), is_value(!s.data) {}
+};
+
+// The 8 bytes of a number that from_bits<C> reads.
+template <class C>
+int64_t bits_of_number(const Number& n) {
+  if constexpr (std::is_same_v<C, float>) return math::bit_cast<uint32_t>(n.f);
+  if constexpr (std::is_same_v<C, double>) return n.real;
+  return n.whole;
+}
+
 // An iteration space with its dimensions merged where every operand allows, innermost first.
 template <int kOperands>
 struct Merged {
   int rank = 0;
-  int64_t count = 1;
-  int64_t shape[kMaxDims], stride[kOperands][kMaxDims];
-  int64_t reach = 0;  // the farthest offset of any operand, in elements
+  int64_t shape[kMaxDims] = {}, stride[kOperands][kMaxDims] = {};
+  char* data[kOperands] = {};
+  int64_t bytes[kOperands] = {};  // of an element
+  int64_t first = 0;              // how many elements come before this part
 
-  Merged(const IterationSpace& space, std::span<const Operand* const> operands) {
-    for (int d = space.rank - 1; d >= 0; --d) {
-      count *= space.shape[d];
-      if (space.shape[d] == 1) continue;
-      bool joins = rank > 0;
-      for (size_t k = 0; joins && k < operands.size(); ++k)
-        joins = operands[k]->strides[d] == stride[k][rank - 1] * shape[rank - 1];
-      if (joins) {
-        shape[rank - 1] *= space.shape[d];
-        continue;
-      }
-      shape[rank] = space.shape[d];
-      for (size_t k = 0; k < operands.size(); ++k) stride[k][rank] = operands[k]->strides[d];
-      ++rank;
-    }
-    for (size_t k = 0; k < operands.size(); ++k) {
-      int64_t far = 0;
-      for (int d = 0; d < rank; ++d) far += std::abs(stride[k][d]) * (shape[d] - 1);
-      reach = std::max(reach, far);
-    }
+  int64_t count() const {
+    int64_t n = 1;
+    for (int d = 0; d < rank; ++d) n *= shape[d];
+    return n;
   }
-  bool narrow() const { return count < (int64_t{1} << 30) && reach < (int64_t{1} << 31); }
+
+  // Adds a dimension outside of those that there are.
+  void add(int64_t size, const int64_t* strides) {
+    if (size == 1) return;
+    bool joins = rank > 0;
+    for (int k = 0; joins && k < kOperands; ++k) joins = strides[k] == stride[k][rank - 1] * shape[rank - 1];
+    if (joins) {
+      shape[rank - 1] *= size;
+      return;
+    }
+    shape[rank] = size;
+    for (int k = 0; k < kOperands; ++k) stride[k][rank] = strides[k];
+    ++rank;
+  }
+
+  // The dimension to cut in two because 32-bit indices do not reach all of it; -1: they do. `in_order`: the outermost
+  // one, so that positions go on from one part to the next.
+  int too_wide(bool in_order) const {
+    int widest = -1;
+    int64_t most = 0;
+    bool wide = count() >= kReach;
+    for (int k = 0; k < kOperands; ++k) {
+      int64_t reach = 0;
+      for (int d = 0; d < rank; ++d) {
+        const int64_t extent = std::abs(stride[k][d]) * (shape[d] - 1);
+        reach += extent;
+        if (extent > most) most = extent, widest = d;
+      }
+      wide |= reach >= kReach;
+    }
+    if (!wide) return -1;
+    if (widest >= 0 && !in_order) return widest;
+    int outermost = rank - 1;
+    while (shape[outermost] == 1) --outermost;
+    return outermost;
+  }
+  Merged part(int d, int64_t begin, int64_t size, int64_t elements_before) const {
+    Merged m = *this;
+    m.shape[d] = size;
+    m.first = elements_before;
+    for (int k = 0; k < kOperands; ++k) {
+      if (m.data[k]) m.data[k] += begin * stride[k][d] * bytes[k];
+    }
+    return m;
+  }
+  // Less than 2^31, so that an index and the step of a grid add up to less than 2^32.
+  static constexpr int64_t kReach = (int64_t{1} << 31) - (int64_t{1} << 27);
 };
 
-template <class F, class C, class X>
+template <class F, class C, class X, int kIn, int kOut>
 class MapLaunch {
-  static constexpr int kIn = F::kIn, kOut = F::kOut, kOperands = kIn + kOut;
-  using Params = MapParams<kOperands, X>;
+  static constexpr int kOperands = kIn + kOut;
+  // Functions that are told an element's place see the dimensions as they were given.
+  static constexpr bool kInOrder = !std::is_same_v<X, Nothing>;
+  using Body = Map<F, C, kIn, kOut, X>;
+  using Space = Merged<kOperands>;
 
  public:
-  MapLaunch(const Launch& launch, const IterationSpace& space, std::span<const Operand> in,
-            std::span<const Operand> out, const X& extra)
-      : launch_(launch), operands_(list(in, out)), merged_(space, operands_), params_() {
+  MapLaunch(const Launch& launch, const IterationSpace& space, const Input (&in)[kIn], const Operand (&out)[kOut],
+            const X& extra)
+      : launch_(launch), params_() {
+    for (int k = 0; k < kOut; ++k) set(k, out[k]);
+    for (int k = 0; k < kIn; ++k) {
+      set(kOut + k, in[k].operand);
+      is_value_[kOut + k] = in[k].is_value;
+      if (in[k].is_value) params_.number[k] = bits_of_number<C>(in[k].number);
+    }
     params_.extra = extra;
-    params_.count = merged_.count;
-    params_.rank = merged_.rank;
-    for (int d = 0; d < merged_.rank; ++d) {
-      params_.shape[d] = merged_.shape[d];
-      params_.divider[d] = merged_.narrow() ? divider(merged_.shape[d]) : Divider{1, 0, 0};
-    }
-    for (int k = 0; k < kOperands; ++k) {
-      params_.data[k] = operands_[k]->data;
-      params_.element[k] = static_cast<int32_t>(operands_[k]->element);
-      std::copy_n(merged_.stride[k], merged_.rank, params_.stride[k]);
-    }
+    merge(space);
   }
 
-  Status run() {
-    if (params_.count == 0) return Status::Ok;
-    if (packable()) {
-      Element e = operands_[0]->element;
-      if constexpr (std::is_same_v<C, float>) {
-        if (e == Element::F32) return packed<float>();
-        if (e == Element::F16) return packed<f16>();
-        if (e == Element::BF16) return packed<bf16>();
-      }
-#if BCU_HAS_F64
-      if constexpr (std::is_same_v<C, double>) return packed<double>();
-#endif
-    }
-    return merged_.narrow() ? strided<int32_t>() : strided<int64_t>();
-  }
+  Status run() const { return run(space_); }
 
  private:
-  static std::array<const Operand*, kOperands> list(std::span<const Operand> in, std::span<const Operand> out) {
-    std::array<const Operand*, kOperands> all;
-    for (int k = 0; k < kOut; ++k) all[k] = &out[k];
-    for (int k = 0; k < kIn; ++k) all[kOut + k] = &in[k];
-    return all;
+  void set(int k, const Operand& o) {
+    operand_[k] = &o;
+    params_.element[k] = static_cast<int32_t>(o.element);
+    space_.data[k] = static_cast<char*>(o.data);
+    space_.bytes[k] = size_of(o.element);
   }
 
-  bool packable() const {
-    Element e = operands_[0]->element;
-    if (merged_.rank > 1) return false;
-    for (int k = 0; k < kOperands; ++k) {
-      const Operand& o = *operands_[k];
-      if (!o.data) continue;
-      if (o.element != e || (merged_.rank == 1 && merged_.stride[k][0] != 1)) return false;
-      if (reinterpret_cast<uintptr_t>(o.data) % 16 != 0) return false;
+  void merge(const IterationSpace& space) {
+    int order[kMaxRank], n = 0;
+    for (int d = space.rank - 1; d >= 0; --d) order[n++] = d;
+    int written = 0;
+    while (written < kOut - 1 && !operand_[written]->data) ++written;
+    auto step = [&](int d) { return std::abs(operand_[written]->strides[d]); };
+    if (!kInOrder) std::stable_sort(order, order + n, [&](int a, int b) { return step(a) < step(b); });
+    for (int i = 0; i < n; ++i) {
+      int64_t strides[kOperands];
+      for (int k = 0; k < kOperands; ++k) strides[k] = operand_[k]->strides[order[i]];
+      space_.add(space.shape[order[i]], strides);
     }
-    return size_of(e) >= 2 && (std::is_same_v<C, double> ? e == Element::F64 : is_float(e) && e != Element::F64);
   }
 
-  template <class T>
-  Status packed() {
-    using Body = MapPacked<F, T, X>;
-    return submit<Body>(launch_, {blocks_for((params_.count + 7) / 8 * 8, 256 * Pack<T>::kCount)}, 256, params_);
+  Status run(const Space& s) const {
+    if (s.count() == 0) return Status::Ok;
+    const int d = s.too_wide(kInOrder);
+    if (d < 0) return launch(s);
+    // Halves start at a multiple of 64, so that both may be taken in packs.
+    const int64_t half = std::max<int64_t>(1, s.shape[d] / 2 >= 64 ? s.shape[d] / 2 / 64 * 64 : s.shape[d] / 2);
+    int64_t inside = 1;
+    for (int i = 0; i < d; ++i) inside *= s.shape[i];
+    const Status status = run(s.part(d, 0, half, s.first));
+    return status == Status::Ok ? run(s.part(d, half, s.shape[d] - half, s.first + half * inside)) : status;
   }
-  template <class Index>
-  Status strided() {
-    using Body = MapStrided<F, C, X, Index>;
-    return submit<Body>(launch_, {blocks_for(params_.count, 256)}, 256, params_);
+
+  // Whether every operand can be read and written in packs along the innermost dimension.
+  bool packable(const Space& s) const {
+    if (s.rank == 0 || (s.rank > 1 && s.shape[0] % Body::kPack != 0)) return false;
+    for (int k = 0; k < kOperands; ++k) {
+      if (!s.data[k] || (k >= kOut && s.stride[k][0] == 0)) continue;
+      const bool any = k < kOut && Stores<F>::kAny;
+      if (s.stride[k][0] != 1 || !(any || Unpack<C>::kElements >> params_.element[k] & 1u)) return false;
+      const int64_t word = std::min<int64_t>(16, Body::kPack * s.bytes[k]);
+      if (reinterpret_cast<uintptr_t>(s.data[k]) % word != 0) return false;
+      for (int d = 1; d < s.rank; ++d) {
+        if (s.stride[k][d] * s.bytes[k] % word != 0) return false;
+      }
+    }
+    return true;
+  }
+
+  Status launch(const Space& s) const {
+    auto params = params_;
+    params.rank = s.rank;
+    params.first = s.first;
+    params.count = static_cast<uint32_t>(s.count());
+    params.packs = packable(s) ? params.count / Body::kPack : 0;
+    params.row = divider(s.rank > 0 ? s.shape[0] / Body::kPack : 1);
+    for (int d = 0; d < s.rank; ++d) params.shape[d] = divider(s.shape[d]);
+    for (int k = 0; k < kOperands; ++k) {
+      params.data[k] = is_value_[k] ? nullptr : s.data[k];
+      for (int d = 0; d < s.rank; ++d) params.stride[k][d] = static_cast<int32_t>(s.stride[k][d]);
+    }
+    const int64_t threads = params.packs ? params.packs : params.count;
+    return submit<Body>(launch_, {blocks_for(threads, 256)}, 256, params);
   }
 
   const Launch& launch_;
-  std::array<const Operand*, kOperands> operands_;
-  Merged<kOperands> merged_;
-  Params params_;
+  typename Body::Params params_;
+  const Operand* operand_[kOperands];
+  bool is_value_[kOperands] = {};
+  Space space_;
 };
 
 // Applies F to every element of the space, computing in C.
-template <class F, class C, class X = Nothing>
-Status run_map(const Launch& launch, const IterationSpace& space, std::span<const Operand> in,
-               std::span<const Operand> out, const X& extra = {}) {
-  return MapLaunch<F, C, X>(launch, space, in, out, extra).run();
+template <class F, class C, class X = Nothing, int kIn, int kOut>
+Status run_map(const Launch& launch, const IterationSpace& space, const Input (&in)[kIn], const Operand (&out)[kOut],
+               const X& extra = {}) {
+  return MapLaunch<F, C, X, kIn, kOut>(launch, space, in, out, extra).run();
 }
 
-// The same for a functor of floats: computes in f32, or in f64 for f64.
-template <class F, class X = Nothing>
-Status map_floats(const Launch& launch, const IterationSpace& space, std::span<const Operand> in,
-                  std::span<const Operand> out, const X& extra = {}) {
+// The same for a function of floats: computes in f32, or in f64 for f64.
+template <class F, class X = Nothing, int kIn, int kOut>
+Status map_floats(const Launch& launch, const IterationSpace& space, const Input (&in)[kIn], const Operand (&out)[kOut],
+                  const X& extra = {}) {
 #if BCU_HAS_F64
   if (launch.element == Element::F64) return run_map<F, double, X>(launch, space, in, out, extra);
 #endif
   return run_map<F, float, X>(launch, space, in, out, extra);
+}
+
+// For a function of integers: computes in int64_t, or in uint64_t for unsigned ones and bool.
+template <class F, class X = Nothing, int kIn, int kOut>
+Status map_integers(const Launch& launch, const IterationSpace& space, const Input (&in)[kIn],
+                    const Operand (&out)[kOut], const X& extra = {}) {
+  if (kSigned.has(launch.element)) return run_map<F, int64_t, X>(launch, space, in, out, extra);
+  return run_map<F, uint64_t, X>(launch, space, in, out, extra);
+}
+
+template <class F, class X = Nothing, int kIn, int kOut>
+Status map_real(const Launch& launch, const IterationSpace& space, const Input (&in)[kIn], const Operand (&out)[kOut],
+                const X& extra = {}) {
+  return is_float(launch.element) ? map_floats<F, X>(launch, space, in, out, extra)
+                                  : map_integers<F, X>(launch, space, in, out, extra);
 }
 
 }  // namespace baracuda::simt

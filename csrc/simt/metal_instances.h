@@ -1,7 +1,7 @@
 // What a family's metal.def is written with: the list of its Metal kernels, one line each.
 //
 //   BCU_METAL_KERNEL(softmax_forward_f32, (softmax::Forward<float>))     one body
-//   BCU_METAL_MAP_FLOATS(gated_glu_forward, (gated::ForwardMap<gated::Glu>))   all bodies of an elementwise functor
+//   BCU_METAL_MAP(gated_glu_forward, (gated::Product<gated::Glu>), float, 2, 1)   an elementwise function
 //
 // A body has its name within namespace baracuda; kernel names start with the family. The list is read twice: by the
 // .metal text, where each line is a kernel, and by the host (metal_names.h), where each line says which kernel a body
@@ -10,18 +10,15 @@
 
 #define BCU_UNPACK(...) __VA_ARGS__
 
-// The bodies of a functor F with parameters X, as map_launch.h's run_map picks them. C: the type it computes in.
-#define BCU_METAL_MAP_STRIDED_WITH(name, F, C, X)                                                  \
-  BCU_METAL_KERNEL(name##_strided_i32, (simt::MapStrided<BCU_UNPACK F, C, BCU_UNPACK X, int32_t>)) \
-  BCU_METAL_KERNEL(name##_strided_i64, (simt::MapStrided<BCU_UNPACK F, C, BCU_UNPACK X, int64_t>))
-#define BCU_METAL_MAP_FLOATS_WITH(name, F, X)                                                     \
-  BCU_METAL_KERNEL(name##_f32_packed, (simt::MapPacked<BCU_UNPACK F, float, BCU_UNPACK X>))       \
-  BCU_METAL_KERNEL(name##_f16_packed, (simt::MapPacked<BCU_UNPACK F, simt::f16, BCU_UNPACK X>))   \
-  BCU_METAL_KERNEL(name##_bf16_packed, (simt::MapPacked<BCU_UNPACK F, simt::bf16, BCU_UNPACK X>)) \
-  BCU_METAL_MAP_STRIDED_WITH(name##_f32, F, float, X)
-
-// The same for functors without parameters. Floats are what map_floats launches; I64 and U64 are what
-// run_map<F, int64_t> and run_map<F, uint64_t> launch.
-#define BCU_METAL_MAP_FLOATS(name, F) BCU_METAL_MAP_FLOATS_WITH(name, F, (simt::Nothing))
-#define BCU_METAL_MAP_I64(name, F) BCU_METAL_MAP_STRIDED_WITH(name##_i64, F, int64_t, (simt::Nothing))
-#define BCU_METAL_MAP_U64(name, F) BCU_METAL_MAP_STRIDED_WITH(name##_u64, F, uint64_t, (simt::Nothing))
+// The kernel of an elementwise function F that computes in C, as run_map<F, C> launches it with so many inputs and
+// outputs; and of one that has parameters X.
+#define BCU_METAL_MAP(name, F, C, inputs, outputs) BCU_METAL_MAP_WITH(name, F, C, inputs, outputs, (simt::Nothing))
+#define BCU_METAL_MAP_WITH(name, F, C, inputs, outputs, X) \
+  BCU_METAL_KERNEL(name, (simt::Map<BCU_UNPACK F, C, inputs, outputs, BCU_UNPACK X>))
+// All that map_integers launches, and all that map_real does.
+#define BCU_METAL_MAP_INTEGERS(name, F, inputs, outputs) \
+  BCU_METAL_MAP(name##_i64, F, int64_t, inputs, outputs) \
+  BCU_METAL_MAP(name##_u64, F, uint64_t, inputs, outputs)
+#define BCU_METAL_MAP_REAL(name, F, inputs, outputs)   \
+  BCU_METAL_MAP(name##_f32, F, float, inputs, outputs) \
+  BCU_METAL_MAP_INTEGERS(name, F, inputs, outputs)

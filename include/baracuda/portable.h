@@ -48,6 +48,9 @@
 #endif
 #endif
 
+// On a struct: memory that was written as other types may be read as this one, at multiples of so many bytes.
+#define BCU_WORDS(bytes) __attribute__((may_alias, aligned(bytes)))
+
 // Address spaces, which only Metal has. BCU_FN: a function of values, callable anywhere; BCU_DEVICE: one that only
 // kernel bodies call; both also mark static members. BCU_METHOD: a member function of an object.
 #if !defined(__METAL_VERSION__)

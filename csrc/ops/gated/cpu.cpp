@@ -8,23 +8,6 @@ namespace baracuda::gated {
 namespace {
 
 template <class Gate>
-struct Product {
-  template <class C>
-  BCU_FN Values<C, 1> f(C a, C b) {
-    return {a * Gate::g(b)};
-  }
-};
-
-template <class Gate>
-struct Gradients {
-  template <class C>
-  BCU_FN Values<C, 2> f(C dy, C a, C b) {
-    Slope<C> gate = Gate::slope(b);
-    return {dy * gate.value, dy * a * gate.slope};
-  }
-};
-
-template <class Gate>
 void forward(const Launch& launch) {
   const TensorView& y = launch[3];
   IterationSpace space = space_of(y);

@@ -2,6 +2,7 @@
 #pragma once
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
+#include "core/values.h"
 
 namespace baracuda::gated {
 
@@ -49,6 +50,23 @@ struct GeGlu {  // b * Phi(b), whose tail does not cancel
   template <class T>
   BCU_FN Slope<T> slope(T b) {
     return math::gelu_slope(b);
+  }
+};
+
+template <class Gate>
+struct Product {  // y
+  template <class C>
+  BCU_FN Values<C, 1> f(C a, C b) {
+    return {a * Gate::g(b)};
+  }
+};
+
+template <class Gate>
+struct Gradients {  // da, db
+  template <class C>
+  BCU_FN Values<C, 2> f(C dy, C a, C b) {
+    Slope<C> gate = Gate::slope(b);
+    return {dy * gate.value, dy * a * gate.slope};
   }
 };
 

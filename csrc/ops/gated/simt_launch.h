@@ -13,9 +13,9 @@ struct SimtKernel<gated::Forward<Gate>> {
     using gated::half, gated::Half;
     gated::GatedAttrs attrs = attributes<gated::GatedAttrs>(launch);
     IterationSpace space = space_of(launch[3]);
-    const Operand in[] = {half(Half::Value, launch, 0, attrs, space), half(Half::Gate, launch, 0, attrs, space)};
+    const simt::Input in[] = {half(Half::Value, launch, 0, attrs, space), half(Half::Gate, launch, 0, attrs, space)};
     const Operand out[] = {operand(launch[3], space)};
-    return simt::map_floats<gated::ForwardMap<Gate>>(launch, space, in, out);
+    return simt::map_floats<gated::Product<Gate>>(launch, space, in, out);
   }
 };
 
@@ -25,10 +25,10 @@ struct SimtKernel<gated::Backward<Gate>> {
     using gated::half, gated::Half;
     gated::GatedAttrs attrs = attributes<gated::GatedAttrs>(launch);
     IterationSpace space = space_of(launch[0]);
-    const Operand in[] = {operand(launch[0], space), half(Half::Value, launch, 1, attrs, space),
-                          half(Half::Gate, launch, 1, attrs, space)};
+    const simt::Input in[] = {operand(launch[0], space), half(Half::Value, launch, 1, attrs, space),
+                              half(Half::Gate, launch, 1, attrs, space)};
     const Operand out[] = {half(Half::Value, launch, 4, attrs, space), half(Half::Gate, launch, 4, attrs, space)};
-    return simt::map_floats<gated::BackwardMap<Gate>>(launch, space, in, out);
+    return simt::map_floats<gated::Gradients<Gate>>(launch, space, in, out);
   }
 };
 
