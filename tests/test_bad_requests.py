@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from calls import directions, valid_call
 
 import baracuda as bc
+import baracuda.functional as F
 
 OPS = pytest.mark.parametrize(("op", "direction"), directions())
 
@@ -142,3 +144,71 @@ def test_forced_level() -> None:
         text = subprocess.run([sys.executable, "-c", ask], env=env, capture_output=True, text=True, check=True).stdout
         built = (folder / f"libbaracuda_cpu_{level}.so").exists()
         assert (f"kernels of level {level}" in text) if built and "True" in text else "BARACUDA_CPU_LEVEL" in text, text
+
+
+def _wrong_calls() -> dict[str, Callable[[], object]]:
+    made = bc.plan(bc.GatedActivationDescriptor("swiglu", (4, 8)))
+    x, y = np.ones((4, 8), np.float32), np.zeros((4, 4), np.float32)
+    frozen = y.copy()
+    frozen.flags.writeable = False
+    sums = bc.plan(bc.RmsNormBackwardDescriptor((64, 64), (64,)))
+    shapes = {"dy": (64, 64), "x": (64, 64), "weight": (64,), "rstd": (64, 1), "dx": (64, 64), "dweight": (64,)}
+    many = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    small = bc.empty(64, "u8")
+    return {
+        "x": lambda: made.run(x[:, :6], y),
+        "x: got rank 9": lambda: made.run(np.ones((1,) * 9, np.float32), y),
+        "x: got f64": lambda: made.run(x.astype(np.float64), y),
+        "x: got a masked array": lambda: made.run(np.ma.masked_array(x), y),  # type: ignore[no-untyped-call]
+        "x: got an array in non-native": lambda: made.run(x.astype(">f4"), y),
+        "x: got an object of type list": lambda: made.run(x.tolist(), y),
+        "y: got a read-only": lambda: made.run(x, frozen),
+        "y: got memory that overlaps x": lambda: made.run(x, x.reshape(-1)[4:20].reshape(4, 4)),
+        "y: got a view whose elements": lambda: made.run(x, np.lib.stride_tricks.as_strided(y, (4, 4), (0, 4))),
+        "z: got an unknown argument": lambda: made.run(x=x, z=y),
+        "stream: got int": lambda: made.run(x, y, stream=5),
+        "workspace: got 64 bytes": lambda: sums.run(**many, workspace=small),
+        "workspace: got an object": lambda: sums.run(**many, workspace=[64]),
+    }
+
+
+@pytest.mark.parametrize("start", _wrong_calls())
+def test_a_message_has_four_parts(start: str) -> None:
+    with pytest.raises(bc.BaracudaError) as caught:
+        _wrong_calls()[start]()
+    text = str(caught.value)
+    (refusal,) = caught.value.refusals
+    assert f": {start}" in text
+    assert f"{refusal.field}: got {refusal.got}, want {refusal.want}. " in text
+    todo = text.rpartition(f"want {refusal.want}. ")[2]
+    assert todo.endswith(".")
+    assert todo[0].isupper() or todo.startswith("baracuda ")
+
+
+def test_messages_of_functions_name_the_function() -> None:
+    x = np.ones((4, 8), np.float32)
+    for call, start in (
+        (lambda: F.add(x, x[:, :4]), "add(): "),
+        (lambda: F.matmul(x, x), "matmul(): "),
+        (lambda: F.sum(x, dim=5), "sum(): ReduceDescriptor.axes: got 5, want -2 <= axis < 2"),
+        (lambda: F.exp(x, out=x[:2]), "exp(): out: got shape (2, 8), want shape (4, 8). Pass a tensor of this shape"),
+    ):
+        with pytest.raises(bc.InvalidProblemError) as caught:
+            call()
+        assert str(caught.value).startswith(start)
+
+
+def test_misspelt_names_are_recognised() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'swiglu'"):
+        _ = F.swigul
+    with pytest.raises(AttributeError, match="did you mean 'RmsNormDescriptor'"):
+        _ = bc.RmsnormDescriptor
+
+
+def test_descriptors_are_written_as_calls() -> None:
+    n = bc.Dim("n", max=8)
+    for desc in (
+        bc.GatedActivationDescriptor("glu", (n, n * 2), element="bf16", gate_half="first"),
+        bc.RmsNormDescriptor((n // 2, 4), (4,)),
+    ):
+        assert eval(repr(desc), {"Dim": bc.Dim, type(desc).__name__: type(desc)}) == desc

@@ -82,7 +82,10 @@ void pass_over(PlanObject* plan, Frame& f, int arg) {
 Imported import_workspace(const PlanCore& plan, Frame& f, Why& why) {
   TensorView view;
   Imported done = import_tensor(f.workspace, view, f.keep, why);
-  if (done == Imported::Refused) why->field = "workspace";
+  if (done == Imported::Refused) {
+    why->field = "workspace";
+    if (why->code == Code::NotATensor) why->want = "a uint8 tensor", why->hint = kWorkspaceHint;
+  }
   if (done != Imported::Yes) return done;
   if (view.device != plan.row.backend || view.device_id != plan.device_id) {
     why = Refusal{Code::Device, "workspace", device_name(view.device, view.device_id),
@@ -91,7 +94,7 @@ Imported import_workspace(const PlanCore& plan, Frame& f, Why& why) {
   }
   if (!is_contiguous(view) || view.read_only) {
     why = Refusal{Code::Workspace, "workspace", "a strided or read-only tensor", "contiguous writable memory",
-                  "bc.empty(plan.workspace_size, \"u8\")"};
+                  kWorkspaceHint};
     return Imported::Refused;
   }
   // A question's workspace may be a shape: any aligned address stands for it.
@@ -278,7 +281,7 @@ bool place_keyword(PlanObject* plan, Frame& f, PyObject* name, PyObject* value, 
   const char* given = PyUnicode_AsUTF8(name);
   PyErr_Clear();  // a name may hold surrogates
   why = Refusal{Code::UnknownArgument, given ? given : "", at < 0 ? "an unknown argument" : "the argument twice",
-                "one of " + all_names(plan) + ", workspace, stream", "print(plan.signature) shows what run takes"};
+                "one of " + all_names(plan) + ", workspace, stream", "see print(plan.signature)"};
   return false;
 }
 

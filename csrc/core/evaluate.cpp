@@ -1,12 +1,19 @@
 #include "core/evaluate.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "core/devices.h"
 
 namespace baracuda {
 namespace {
+
+std::string brief(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", v);
+  return text;
+}
 
 std::string names_of(Elements set) {
   std::string out;
@@ -101,8 +108,8 @@ struct Judge {
              "ask for this math_precision");
     double promised = g.bound.kind == BoundKind::Exact ? 0.5 : g.bound.c;
     if (promised > p.max_error)
-      refuse(Code::MaxError, "preference.max_error", std::to_string(p.max_error),
-             "at least " + std::to_string(promised));
+      refuse(Code::MaxError, "preference.max_error", brief(p.max_error), "at least " + brief(promised),
+             "allow a larger max_error, or none");
   }
 
   void problem() {

@@ -257,17 +257,17 @@ struct Checker {
     if (plan.workspace_size == 0) return false;
     if (call.workspace_bytes < plan.workspace_size || !call.workspace)
       return refuse(Code::Workspace, "workspace", std::to_string(call.workspace_bytes) + " bytes",
-                    std::to_string(plan.workspace_size) + " bytes", "pass a uint8 tensor of plan.workspace_size bytes",
-                    plan.workspace_size, call.workspace_bytes);
+                    std::to_string(plan.workspace_size) + " bytes", kWorkspaceHint, plan.workspace_size,
+                    call.workspace_bytes);
     if (reinterpret_cast<uintptr_t>(call.workspace) % kWorkspaceAlignment)
       return refuse(Code::WorkspaceAlignment, "workspace", "an address that is not a multiple of 64",
-                    "64-byte alignment", "bc.empty(plan.workspace_size, \"u8\") is aligned", kWorkspaceAlignment);
+                    "64-byte alignment", kWorkspaceHint, kWorkspaceAlignment);
     const Signature& s = plan.signature;
     TensorView scratch = block(call.workspace, plan.workspace_size);
     for (size_t k = 0; k < s.slots.size(); ++k) {
       if (!located(k) || overlap(scratch, call.views[k]) == Overlap::None) continue;
       if (refuse(Code::Overlap, "workspace", "memory that overlaps " + slot_name(s, k), "memory of its own",
-                 "bc.empty(plan.workspace_size, \"u8\")"))
+                 kWorkspaceHint))
         return true;
     }
     return false;

@@ -12,6 +12,8 @@
 namespace baracuda {
 
 inline constexpr int64_t kWorkspaceAlignment = 64;
+inline constexpr const char* kWorkspaceHint =
+    "allocate it with bc.empty(plan.workspace_size, \"u8\", device=plan.device)";
 
 // A tensor as the fast check reads it: what has to be equal, in few cache lines.
 struct SlotCheck {

@@ -28,6 +28,7 @@ from baracuda.errors import (
     UnsupportedError,
     WorkspaceTooSmallError,
 )
+from baracuda.errors import suggestion as _suggestion
 from baracuda.generator import Generator, manual_seed
 from baracuda.plan import Plan, plan
 from baracuda.sku import Explanation, KernelSku, PlanPreference, PrecisionGuarantee, Support
@@ -57,7 +58,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"baracuda.{name}")
     module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
     if module is None:
-        raise AttributeError(f"module 'baracuda' has no attribute {name!r}")
+        hint = "" if name.startswith("_") else _suggestion(name, __dir__())
+        raise AttributeError(f"module 'baracuda' has no attribute {name!r}{hint}")
     found = getattr(import_module(module), name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
     value = found.plan_class if name.endswith("Plan") else found
     globals()[name] = value

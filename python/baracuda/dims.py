@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd, prod
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from baracuda.errors import InvalidProblemError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Dim:
     """A size read from the tensors at run time, at most `max`; equal names are equal sizes.
 
@@ -64,6 +67,11 @@ class Dim:
         """The size at the maximum."""
         return self.max * self.mul // self.div + self.add
 
+    def __repr__(self) -> str:
+        plain = (("mul", self.mul, 1), ("div", self.div, 1), ("add", self.add, 0))
+        changed = "".join(f", {name}={value}" for name, value, default in plain if value != default)
+        return f"Dim({self.name!r}, max={self.max}{changed})"
+
     def __str__(self) -> str:
         text = self.name
         text += f"*{self.mul}" if self.mul != 1 else ""
@@ -84,6 +92,12 @@ def largest(size: Size) -> int:
     return size.largest if isinstance(size, Dim) else size
 
 
+def shape_text(shape: Iterable[Size]) -> str:
+    """A shape for a message: sizes as numbers, Dims by name."""
+    sizes = [str(s) for s in shape]
+    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+
+
 def check_shape(shape: object, field: str) -> Shape:
     """A shape as a tuple of sizes, or InvalidProblemError naming the field."""
     if isinstance(shape, (str, bytes, set, dict)):
@@ -98,10 +112,10 @@ def check_shape(shape: object, field: str) -> Shape:
         raise InvalidProblemError(f"{field}: got rank {len(sizes)}, want at most {MAX_RANK}. Merge dimensions first.")
     for size in sizes:
         if largest(size) < 0:
-            raise InvalidProblemError(f"{field}: got size {size} in {sizes}, want sizes of at least 0.")
+            raise InvalidProblemError(f"{field}: got size {size} in {shape_text(sizes)}, want sizes of at least 0.")
     if prod(max(largest(s), 1) for s in sizes) >= MAX_ELEMENTS:
         raise InvalidProblemError(
-            f"{field}: got {sizes}, want fewer than 2**59 elements (2**63 bytes of the widest element)."
+            f"{field}: got {shape_text(sizes)}, want fewer than 2**59 elements (2**63 bytes of the widest element)."
         )
     return sizes
 
@@ -113,5 +127,5 @@ def check_axis(axis: object, rank: int, field: str) -> int:
     value = int(axis.__index__())
     span = max(rank, 1)
     if not -span <= value < span:
-        raise InvalidProblemError(f"{field}: got {value}, want {-span} <= {field} < {span} for rank {rank}.")
+        raise InvalidProblemError(f"{field}: got {value}, want {-span} <= axis < {span} for rank {rank}.")
     return value % span

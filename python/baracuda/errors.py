@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from baracuda import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +134,36 @@ _CLASS_OF_CODE: dict[str, type[BaracudaError]] = {
 }
 
 
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A question to end a message with, when something known is spelt much alike."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _sentence(hint: str) -> str:
+    """A hint as a sentence; names and code keep their case."""
+    first = hint.partition(" ")[0]
+    return f" {hint[0].upper()}{hint[1:]}." if first.strip(",:").isalpha() and first != "baracuda" else f" {hint}."
+
+
+# What to do about the argument of a function, where a plan's caller could select another plan.
+_HINT_OF_FUNCTION = {
+    "shape": "pass a tensor of this shape, or leave the function to make one",
+    "rank": "pass a tensor of this shape, or leave the function to make one",
+    "element": "pass a tensor of this element, or leave the function to make one",
+}
+
+
 def error_from_refusals(tuples: Sequence[tuple[Any, ...]], plan: Any) -> BaracudaError:
     """Builds the exception for refusals that the engine reports about one call."""
     refusals = [Refusal(*t) for t in tuples]
     first = refusals[0]
+    hint = first.hint
     if isinstance(plan, _core.Function):
         where = f"{plan.__name__}(): "
+        hint = _HINT_OF_FUNCTION.get(first.code, hint) if first.field == "out" else hint
     else:
         where = f"{type(plan).__name__}({plan.sku}): " if plan is not None else ""
     message = where + first.field + (": " if first.field else "")
@@ -147,8 +171,8 @@ def error_from_refusals(tuples: Sequence[tuple[Any, ...]], plan: Any) -> Baracud
         message += f"{first.got}."
     else:
         message += f"got {first.got}, want {first.want}."
-    if first.hint:
-        message += f" {first.hint[0].upper()}{first.hint[1:]}."
+    if hint:
+        message += _sentence(hint)
     return _CLASS_OF_CODE.get(first.code, InvalidProblemError)(message, refusals)
 
 

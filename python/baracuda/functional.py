@@ -10,12 +10,15 @@ from importlib import import_module
 from typing import Any
 
 from baracuda import _index
+from baracuda.errors import suggestion as _suggestion
 
 
 def __getattr__(name: str) -> Any:
     module = _index.FUNCTIONS.get(name)
     if module is None:
-        raise AttributeError(f"baracuda.functional has no {name!r}; dir(baracuda.functional) lists what there is")
+        hint = "" if name.startswith("_") else _suggestion(name, _index.FUNCTIONS)
+        hint = hint or "; dir(baracuda.functional) lists what there is"
+        raise AttributeError(f"baracuda.functional has no {name!r}{hint}")
     found = getattr(import_module(module), name)
     globals()[name] = found
     return found

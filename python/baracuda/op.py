@@ -12,7 +12,7 @@ from baracuda import _core
 from baracuda.device import name_of
 from baracuda.dims import Size, largest
 from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError
+from baracuda.errors import BaracudaError, InvalidProblemError
 from baracuda.plan import plan as select_plan
 
 if TYPE_CHECKING:
@@ -269,6 +269,15 @@ class _Miss:
             )
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
+        try:
+            return self._answer(values)
+        except BaracudaError as error:
+            name = self.rule.__name__
+            if not str(error).startswith((f"{name}(", f"{name}:")):  # descriptors know nothing of functions
+                error.args = (f"{name}(): {error}",)
+            raise
+
+    def _answer(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         args: list[Arg | None] = []
         passed: dict[str, Any] = {}
         out = None

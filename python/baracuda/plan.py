@@ -112,7 +112,8 @@ def _refuse(desc: Descriptor, request: Request, candidates: list[Candidate]) -> 
     if reason or (nearest and not mine):
         why = reason or f"no kernel of {desc.op} is declared for it"
         what = request.device if _core.backend_state(wanted)["present"] else f"the {wanted} backend"
-        raise BackendUnavailableError(f"{desc}: {what} cannot be used here: {why}.", refusals)
+        todo = "bc.devices() says what can be used here; docs/building.md how a backend is built."
+        raise BackendUnavailableError(f"{desc}: {what} cannot be used here: {why}. {todo}", refusals)
     lines = [f"No kernel for {desc} on {request.device}. Candidates, nearest miss first:"]
     for c in mine:
         lines.append(f"  {c.sku.name}")

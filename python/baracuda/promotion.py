@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from baracuda.dims import shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 
@@ -72,9 +73,9 @@ def broadcast(a: Shape, b: Shape, what: str) -> Shape:
     out: list[Size] = []
     for x, y in zip(long_a, long_b, strict=True):
         if x != y and 1 not in (x, y):
-            got = f"({', '.join(map(str, a))}) and ({', '.join(map(str, b))})"
             raise InvalidProblemError(
-                f"{what}: got shapes {got}, want shapes that broadcast: equal, or 1, from the last dimension on."
+                f"{what}: got shapes {shape_text(a)} and {shape_text(b)}, want shapes that broadcast: equal sizes, or 1, "
+                "from the last dimension on. Insert dimensions of size 1 where they should meet."
             )
         out.append(y if x == 1 else x)
     return tuple(out)

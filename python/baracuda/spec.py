@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 import numpy as np
 
 from baracuda import _core
-from baracuda.dims import Dim, Shape, Size, check_shape, largest
+from baracuda.dims import Dim, Shape, Size, check_shape, largest, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 
@@ -249,8 +249,14 @@ class Descriptor:
         from baracuda.errors import Refusal
 
         name = type(self).__name__
-        refusal = Refusal("problem", field, repr(got), want)
-        return InvalidProblemError(f"{name}.{field}: got {got!r}, want {want}.", [refusal])
+        is_shape = isinstance(got, tuple) and any(isinstance(size, (int, Dim)) for size in got)
+        text = shape_text(got) if is_shape else repr(got)  # type: ignore[arg-type]
+        return InvalidProblemError(f"{name}.{field}: got {text}, want {want}.", [Refusal("problem", field, text, want)])
+
+    def __repr__(self) -> str:
+        """The call that makes an equal descriptor."""
+        given = (f"{f.name}={_argument(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     @property
     def op(self) -> str:
@@ -292,6 +298,13 @@ class Descriptor:
     def from_dict(cls: type[D], values: Mapping[str, Any]) -> D:
         """The inverse of `to_dict`."""
         return cls(**{k: _from_json(v) for k, v in values.items()})
+
+
+def _argument(value: Any) -> str:
+    """A field as one would write it in a call."""
+    if isinstance(value, Element):
+        return repr(str(value))
+    return repr(value.value if isinstance(value, Enum) else value)
 
 
 def _to_json(value: Any) -> Any:
@@ -336,7 +349,7 @@ def descriptor(
     def make(cls: type[D]) -> type[D]:
         from baracuda.plan import Plan
 
-        made = dataclass(frozen=True, slots=True)(cls)
+        made = dataclass(frozen=True, slots=True, repr=False)(cls)
         made.family, made.direction, made.op_name = family, direction, op
         made.kinds, made.enums = tuple(kinds), enums or {}
         name = cls.__name__.removesuffix("Descriptor") + "Plan"

@@ -6,7 +6,7 @@ from enum import Enum
 from math import sqrt
 from typing import Any
 
-from baracuda.dims import Dim, Shape, largest
+from baracuda.dims import Dim, Shape, largest, shape_text
 from baracuda.elements import Element
 from baracuda.errors import UnsupportedError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
@@ -41,23 +41,17 @@ class _Attention(Descriptor):
         for field in ("q_shape", "k_shape", "v_shape"):
             shape = getattr(self, field)
             if len(shape) != 4:
-                raise self.wrong(field, tuple(map(str, shape)), "four dimensions [batch, heads, sequence, dim]")
+                raise self.wrong(field, shape, "four dimensions [batch, heads, sequence, dim]")
         q, k, v = self.q_shape, self.k_shape, self.v_shape
         if (k[0], k[3]) != (q[0], q[3]):
-            raise self.wrong("k_shape", tuple(map(str, k)), f"the batch {q[0]} and the dim {q[3]} of q_shape")
+            raise self.wrong("k_shape", k, f"the batch {q[0]} and the dim {q[3]} of q_shape")
         if v[:3] != k[:3]:
-            raise self.wrong(
-                "v_shape", tuple(map(str, v)), f"the batch, heads and sequence {tuple(map(str, k[:3]))} of k_shape"
-            )
+            raise self.wrong("v_shape", v, f"the batch, heads and sequence {shape_text(k[:3])} of k_shape")
         if isinstance(q[3], Dim) or isinstance(v[3], Dim):
-            raise self.wrong(
-                "q_shape", tuple(map(str, q)), "an int as the last dimension of q_shape, k_shape and v_shape"
-            )
+            raise self.wrong("q_shape", q, "an int as the last dimension of q_shape, k_shape and v_shape")
         heads, kv_heads = largest(q[1]), largest(k[1])
         if q[1] != k[1] and (isinstance(q[1], Dim) or isinstance(k[1], Dim) or kv_heads == 0 or heads % kv_heads):
-            raise self.wrong(
-                "k_shape", tuple(map(str, k)), f"a number of heads that divides the {q[1]} heads of q_shape"
-            )
+            raise self.wrong("k_shape", k, f"a number of heads that divides the {q[1]} heads of q_shape")
         if not isinstance(self.causal, bool):
             raise self.wrong("causal", self.causal, "a bool")
         if self.mask_shape is not None:
@@ -66,7 +60,7 @@ class _Attention(Descriptor):
     def _check_mask(self, mask: Shape) -> None:
         full = (self.q_shape[0], self.q_shape[1], self.q_shape[2], self.k_shape[2])
         if len(mask) > 4 or any(m not in (1, f) for m, f in zip(mask[::-1], full[::-1], strict=False)):
-            raise self.wrong("mask_shape", tuple(map(str, mask)), f"a shape that broadcasts to {tuple(map(str, full))}")
+            raise self.wrong("mask_shape", mask, f"a shape that broadcasts to {shape_text(full)}")
         if self.mask_element is not Element.BOOL and self.mask_element not in _FLOATS:
             raise self.wrong(
                 "mask_element",
@@ -233,11 +227,9 @@ class KvCacheAppendDescriptor(Descriptor):
     def validate(self) -> None:
         cache, x = self.cache_shape, self.x_shape
         if len(cache) != 4:
-            raise self.wrong(
-                "cache_shape", tuple(map(str, cache)), "four dimensions [batch, kv heads, longest sequence, dim]"
-            )
+            raise self.wrong("cache_shape", cache, "four dimensions [batch, kv heads, longest sequence, dim]")
         if len(x) != 4 or (x[0], x[1], x[3]) != (cache[0], cache[1], cache[3]):
-            raise self.wrong("x_shape", tuple(map(str, x)), f"[{cache[0]}, {cache[1]}, new positions, {cache[3]}]")
+            raise self.wrong("x_shape", x, f"[{cache[0]}, {cache[1]}, new positions, {cache[3]}]")
         if self.positions_shape is not None and self.positions_shape != (cache[0],):
             raise self.wrong("positions_shape", self.positions_shape, f"({cache[0]},): one position per batch entry")
         if self.positions_element not in (Element.I64, Element.I32):

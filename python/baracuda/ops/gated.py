@@ -45,7 +45,7 @@ class _Gated(Descriptor):
         even = size.mul % (2 * size.div) == 0 and size.add % 2 == 0 if isinstance(size, Dim) else size % 2 == 0
         if not even:
             want = f"an even size in dimension {axis}, which is split in two halves"
-            raise self.wrong("input_shape", tuple(map(str, self.input_shape)), want)
+            raise self.wrong("input_shape", self.input_shape, want)
 
     def half_shape(self) -> Shape:
         """The output's shape: the split dimension halved, or the pair's own shape."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from baracuda.dims import Shape, Size, largest
+from baracuda.dims import Shape, Size, largest, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
@@ -45,15 +45,15 @@ class MatmulDescriptor(Descriptor):
             if len(shape) < 2:
                 raise self.wrong(field, shape, "at least two dimensions; insert one of size 1 for a vector")
         if self.a_shape[-1] != self.b_shape[-2]:
-            want = f"{self.a_shape[-1]} in dimension -2, as a_shape {_text(self.a_shape)} has last"
-            raise self.wrong("b_shape", _text(self.b_shape), want)
+            want = f"{self.a_shape[-1]} in dimension -2, as a_shape {shape_text(self.a_shape)} has last"
+            raise self.wrong("b_shape", self.b_shape, want)
         batch = self._broadcast()
         if self.batch_shape is not None and not _broadcasts(self.batch_shape, batch):
-            want = f"sizes that are 1 or those of {_text(batch)}, aligned at the last one"
-            raise self.wrong("batch_shape", _text(self.batch_shape), want)
+            want = f"sizes that are 1 or those of {shape_text(batch)}, aligned at the last one"
+            raise self.wrong("batch_shape", self.batch_shape, want)
         if self.c_shape is not None and not _broadcasts(self.c_shape, self.output_shape()):
-            want = f"a shape that broadcasts to the output's {_text(self.output_shape())}"
-            raise self.wrong("c_shape", _text(self.c_shape), want)
+            want = f"a shape that broadcasts to the output's {shape_text(self.output_shape())}"
+            raise self.wrong("c_shape", self.c_shape, want)
 
     def _broadcast(self) -> Shape:
         a, b = self.a_shape[:-2], self.b_shape[:-2]
@@ -62,8 +62,8 @@ class MatmulDescriptor(Descriptor):
         sizes: list[Size] = []
         for x, y in zip(a, b, strict=True):
             if x != y and 1 not in (x, y):
-                want = f"batch dimensions that broadcast with those of a_shape {_text(self.a_shape)}"
-                raise self.wrong("b_shape", _text(self.b_shape), want)
+                want = f"batch dimensions that broadcast with those of a_shape {shape_text(self.a_shape)}"
+                raise self.wrong("b_shape", self.b_shape, want)
             sizes.append(y if x == 1 else x)
         return tuple(sizes)
 
@@ -100,10 +100,6 @@ OPS = (Op("matmul", MatmulDescriptor, MatmulDescriptor, "out = alpha * a @ b + b
 
 
 _Views: TypeAlias = dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
-
-
-def _text(shape: Shape) -> str:
-    return f"({', '.join(map(str, shape))})"
 
 
 def _broadcasts(shape: Shape, to: Shape) -> bool:

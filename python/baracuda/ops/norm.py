@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda.dims import Shape
+from baracuda.dims import Shape, shape_text
 from baracuda.elements import Element
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.spec import Descriptor, Param, Signature, descriptor, output, scalar, tensor
@@ -27,8 +27,8 @@ class _Norm(Descriptor):
     def validate(self) -> None:
         dims = len(self.normalized_shape)
         if dims == 0 or tuple(self.input_shape[-dims:]) != tuple(self.normalized_shape):
-            want = f"the last dimensions of {tuple(map(str, self.input_shape))}, at least one"
-            raise self.wrong("normalized_shape", tuple(map(str, self.normalized_shape)), want)
+            want = f"the last dimensions of {shape_text(self.input_shape)}, at least one"
+            raise self.wrong("normalized_shape", self.normalized_shape, want)
 
     def attributes(self) -> tuple[int, ...]:
         return (len(self.normalized_shape),)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda.dims import Shape, Size, check_axis
+from baracuda.dims import Shape, Size, check_axis, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
@@ -174,8 +174,8 @@ class _SumTo(Descriptor):
         lead = len(self.input_shape) - len(self.target_shape)
         pairs = zip(self.input_shape[max(lead, 0) :], self.target_shape, strict=False)
         if lead < 0 or any(t not in (1, s) for s, t in pairs):
-            want = f"a shape that broadcasts to {tuple(map(str, self.input_shape))}"
-            raise self.wrong("target_shape", tuple(map(str, self.target_shape)), want)
+            want = f"a shape that broadcasts to {shape_text(self.input_shape)}"
+            raise self.wrong("target_shape", self.target_shape, want)
 
 
 @descriptor(family="reduce", op="sum_to")

@@ -38,9 +38,7 @@ class _Rope(Descriptor):
     def validate(self) -> None:
         shape = self.input_shape
         if len(shape) < 2 or isinstance(shape[-1], Dim):
-            raise self.wrong(
-                "input_shape", tuple(map(str, shape)), "[..., sequence, dim] with an int as the last dimension"
-            )
+            raise self.wrong("input_shape", shape, "[..., sequence, dim] with an int as the last dimension")
         rotary = shape[-1] if self.rotary_dim is None else self.rotary_dim
         if isinstance(rotary, bool) or not isinstance(rotary, int) or rotary % 2 or not 0 <= rotary <= shape[-1]:
             raise self.wrong("rotary_dim", rotary, f"an even number of at most {shape[-1]}")
@@ -50,7 +48,7 @@ class _Rope(Descriptor):
         positions, seq = self.positions_shape, shape[-2]
         if positions is not None and positions != (seq,) and (len(shape) < 3 or positions != (shape[0], seq)):
             want = f"({seq},)" + (f" or ({shape[0]}, {seq})" if len(shape) > 2 else "")
-            raise self.wrong("positions_shape", tuple(map(str, positions)), want)
+            raise self.wrong("positions_shape", positions, want)
         if self.positions_element not in (Element.I64, Element.I32):
             raise self.wrong("positions_element", str(self.positions_element), "i64 or i32")
         if self.table_element is None:
@@ -172,9 +170,7 @@ class RopeTableDescriptor(Descriptor):
 
     def validate(self) -> None:
         if len(self.table_shape) != 2:
-            raise self.wrong(
-                "table_shape", tuple(map(str, self.table_shape)), "two dimensions [positions, rotary_dim / 2]"
-            )
+            raise self.wrong("table_shape", self.table_shape, "two dimensions [positions, rotary_dim / 2]")
 
     def signature(self) -> Signature:
         return Signature(
