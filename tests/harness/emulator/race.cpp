@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
@@ -148,10 +149,19 @@ bool readable(const char* p, uint32_t bytes) {
   return std::any_of(the->module.begin(), the->module.end(), [&](const Range& r) { return r.holds(p); });
 }
 
+constexpr size_t kMostlyHoles = size_t{2} << 30;
+
+size_t bytes_of_cells(const Region& region, int shift) {
+  return ((size_t(region.end - region.begin) >> shift) + 1) * sizeof(Cell);
+}
+
 // Cells of 2^shift bytes from now on; what was recorded holds for each part of a cell.
 void refine(Region& region, int shift) {
   size_t bytes = size_t(region.end - region.begin);
-  auto* fine = static_cast<Cell*>(std::calloc((bytes >> shift) + 1, sizeof(Cell)));
+  if (bytes > kMostlyHoles) shift = 0;  // never again: there are too many to copy
+  void* memory = mmap(nullptr, bytes_of_cells(region, shift), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  auto* fine = memory == MAP_FAILED ? nullptr : static_cast<Cell*>(memory);
   if (!fine) fail("no memory for the race detector's records of %zu bytes", bytes);
   if (region.cells) {
     size_t n = (bytes >> region.shift) + 1, parts = size_t{1} << (region.shift - shift);
@@ -159,7 +169,7 @@ void refine(Region& region, int shift) {
       if (!region.cells[i].write.block && !region.cells[i].read.block) continue;
       for (size_t j = 0; j < parts && i * parts + j <= bytes >> shift; ++j) fine[i * parts + j] = region.cells[i];
     }
-    std::free(region.cells);
+    forget(region);
   }
   region.cells = fine, region.shift = shift;
 }
@@ -282,7 +292,7 @@ void access(const void* p, uint32_t bytes, AccessKind kind, const void* pc) {
 }
 
 void forget(Region& region) {
-  std::free(region.cells);
+  if (region.cells) munmap(region.cells, bytes_of_cells(region, region.shift));
   region.cells = nullptr;
 }
 

@@ -23,7 +23,7 @@ size_t Allocation::tail() const { return round_up(bytes, kAlignment); }
 
 Allocation* Heap::allocate(int device, size_t bytes) {
   size_t pages = round_up(std::max<size_t>(bytes, 1), kPage);
-  if (bytes > kDeviceMemory || size_t(used_) + bytes > kDeviceMemory) return nullptr;
+  if (bytes > limit_ || size_t(used_) + bytes > limit_) return nullptr;
   void* memory = mmap(nullptr, pages + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   auto* a = new Allocation;
@@ -31,7 +31,7 @@ Allocation* Heap::allocate(int device, size_t bytes) {
   a->data = static_cast<char*>(memory) + pages - a->tail();
   a->region.begin = a->data, a->region.end = a->data + bytes;
   mprotect(memory, pages, PROT_READ | PROT_WRITE);
-  std::memset(a->data, 0xff, a->tail());
+  if (bytes <= kDeviceMemory) std::memset(a->data, 0xff, a->tail());  // larger ones are holes
 #if defined(__SANITIZE_ADDRESS__)
   __asan_poison_memory_region(memory, size_t(a->data - static_cast<char*>(memory)));
   __asan_poison_memory_region(a->data + bytes, a->tail() - bytes);

@@ -10,6 +10,8 @@
 
 namespace baracuda::emulator {
 
+inline constexpr size_t kDeviceMemory = size_t{2} << 30;
+
 struct Allocation {
   char* data = nullptr;
   size_t bytes = 0, pages = 0;  // mapped bytes; a guard page follows them
@@ -31,11 +33,14 @@ class Heap {
   std::string list() const;
   // In words, where an address lies; empty if it is not near device memory.
   std::string describe(const void* p) const;
+  // How much memory there is: more than the machine has, for tensors that are mostly holes.
+  void set_limit(size_t bytes) { limit_ = bytes; }
 
  private:
   std::vector<Allocation*> all_;                 // by address
   std::vector<std::pair<char*, size_t>> freed_;  // kept unmapped-but-reserved for a while: late uses fault
   int64_t used_ = 0;
+  size_t limit_ = kDeviceMemory;
 };
 
 // Makes memory accessible for as long as it lives.
@@ -49,7 +54,5 @@ class Opened {
  private:
   std::vector<Allocation*> allocations_;
 };
-
-inline constexpr size_t kDeviceMemory = size_t{2} << 30;
 
 }  // namespace baracuda::emulator

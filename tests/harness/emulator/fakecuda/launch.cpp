@@ -138,6 +138,13 @@ BCU_API void bcu_fake_cuda_live(int64_t out[4]) {
   out[2] = int64_t(r.live_streams()), out[3] = int64_t(r.pending());
 }
 
+// Gives the devices more memory than there is; 0 is what they have without it.
+BCU_API void bcu_fake_cuda_memory(int64_t bytes) {
+  Runtime& r = Runtime::get();
+  std::lock_guard lock(r.mutex);
+  r.heap.set_limit(bytes ? size_t(bytes) : baracuda::emulator::kDeviceMemory);
+}
+
 // A stream of a device, for tests that pass their own; null when it cannot be made.
 BCU_API void* bcu_fake_cuda_stream(int32_t device, int32_t non_blocking) {
   Runtime& r = Runtime::get();
