@@ -11,6 +11,7 @@ import inspect
 import pkgutil
 import sys
 from importlib import import_module
+from math import isfinite
 from pathlib import Path
 from types import ModuleType
 
@@ -79,6 +80,11 @@ def is_functional(value: object, module: ModuleType) -> bool:
     return getattr(value, "is_functional", False) and getattr(value, "defined_in", None) == module.__name__
 
 
+def default_text(value: object) -> str:
+    literal = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and isfinite(value))
+    return repr(value) if literal else "..."
+
+
 def stub_text(modules: list[ModuleType]) -> str:
     lines = ['"""Written by ci/generate.py."""', "", "from typing import Any", ""]
     for module in modules:
@@ -91,8 +97,11 @@ def stub_text(modules: list[ModuleType]) -> str:
                     parts.append("*")
                     starred = True
                 prefix = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-                parts.append(f"{prefix}{p.name}: Any" + (" = ..." if p.default is not p.empty else ""))
-            lines.append(f"def {name}({', '.join(parts)}) -> Any: ...")
+                parts.append(
+                    f"{prefix}{p.name}: Any" + ("" if p.default is p.empty else f" = {default_text(p.default)}")
+                )
+            summary = inspect.cleandoc(getattr(value, "_summary", value.__doc__)).partition("\n")[0]
+            lines += [f"def {name}({', '.join(parts)}) -> Any:", f'    r"""{summary}"""']
     return "\n".join(lines) + "\n"
 
 

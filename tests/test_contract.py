@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from baracuda import _core, _index
-from baracuda.op import NotDifferentiable, Op
+from baracuda.op import Function, NotDifferentiable, Op
 from baracuda.reference import reference_module
 from baracuda.sku import rows
 from baracuda.spec import table_attributes
@@ -49,7 +49,16 @@ def test_op_is_complete(op_name: str, op_spec: Op) -> None:
     assert callable(module.reference), "a reference needs reference()"
     assert module.__doc__, "a reference module needs a docstring"
     if op_name in _index.FUNCTIONS:
-        assert getattr(import_module(_index.FUNCTIONS[op_name]), op_name).__doc__
+        found = getattr(import_module(_index.FUNCTIONS[op_name]), op_name)
+        assert found.__doc__
+        if isinstance(found, Function):
+            parts = ("Elements, error bounds", op_spec.forward.__name__, "Gradient: ", "Raises:")
+            missing = [
+                p
+                for p in parts
+                if p not in found.__doc__ and not (p == "Gradient: " and "No gradient" in found.__doc__)
+            ]
+            assert not missing, f"the docstring of {op_name} has no {missing}"
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])

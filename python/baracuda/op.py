@@ -241,10 +241,20 @@ class Function(_core.Function):
         self, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]
     ) -> None:
         self.__name__ = self.__qualname__ = rule.__name__
-        self.__doc__ = rule.__doc__
+        self._summary = rule.__doc__ or ""
         self.__module__ = "baracuda.functional"
         self.__signature__ = signature
         self.vjp_rule = None
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """Made when it is asked for: nothing of it is needed to call the function."""
+        from baracuda.function_doc import docstring
+
+        return docstring(self.__name__, inspect.cleandoc(self._summary))
+
+    def __repr__(self) -> str:
+        return f"<baracuda function {self.__name__}{self.__signature__}>"
 
     def vjp(self, rule: VjpRule) -> VjpRule:
         """Decorator: the rule (*args) -> (y, pull) that bc.vjp uses."""
@@ -357,7 +367,8 @@ def function(*, tensors: str, scalars: str = "") -> Callable[[Rule], Function]:
 
     def make(rule: Rule) -> Function:
         full = inspect.signature(rule)
-        public = full.replace(parameters=list(full.parameters.values())[1:])
+        plain = [p.replace(annotation=inspect.Parameter.empty) for p in list(full.parameters.values())[1:]]
+        public = full.replace(parameters=plain, return_annotation=inspect.Signature.empty)
         return Function(rule, public, tuple(tensors.split()), tuple(scalars.split()))
 
     return make

@@ -232,7 +232,7 @@ def _make(kind: str, second: str = "other") -> tuple[Function, Function | None]:
     text = _KINDS[kind]
     chosen.__name__, chosen.__doc__ = (
         kind,
-        f"{text[0].upper()}{text[1:]}, as torch.{kind}, with broadcasting and torch's type promotion.",
+        f"{text}, as torch.{kind}, with broadcasting and torch's type promotion.",
     )
     forward = function(tensors="input " + second, scalars="alpha" if kind in _SUMS else "")(chosen)
     if kind not in _GRADIENTS or kind in _SUMS:
@@ -297,7 +297,7 @@ bitwise_xor, _ = _make("bitwise_xor")
 
 @function(tensors="input other")
 def div(call: Call, input: Arg, other: Arg, *, rounding_mode: str | None = None, out: Arg | None = None) -> Recipe:
-    """A / b, as torch.div, with broadcasting and type promotion; `rounding_mode` is None or "floor"."""
+    """`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None or "floor"."""
     if rounding_mode not in (None, "floor"):
         raise InvalidProblemError(f'div: rounding_mode: got {rounding_mode!r}, want None or "floor".')
     return _forward(call, "div" if rounding_mode is None else "floor_divide", input, other)

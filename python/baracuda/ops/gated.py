@@ -145,7 +145,7 @@ def _split_backward(call: Call, kind: str, dy: Arg, x: Arg, dim: int, half: Gate
 
 @function(tensors="input")
 def glu(call: Call, input: Arg, dim: int = -1) -> Recipe:
-    """Value * sigmoid(gate) over the halves of `input` along `dim`, as torch.nn.functional.glu."""
+    """`value * sigmoid(gate)` over the halves of `input` along `dim`, as torch.nn.functional.glu."""
     return _split(call, "glu", input, dim, GateHalf.SECOND)
 
 
@@ -157,7 +157,7 @@ def glu_backward(call: Call, dy: Arg, input: Arg, dim: int = -1) -> Recipe:
 
 @function(tensors="input")
 def reglu(call: Call, input: Arg, dim: int = -1) -> Recipe:
-    """Value * relu(gate) over the halves of `input` along `dim`; the gate is the second half."""
+    """`value * relu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
     return _split(call, "reglu", input, dim, GateHalf.SECOND)
 
 
@@ -169,7 +169,7 @@ def reglu_backward(call: Call, dy: Arg, input: Arg, dim: int = -1) -> Recipe:
 
 @function(tensors="input")
 def swiglu(call: Call, input: Arg, dim: int = -1) -> Recipe:
-    """Value * silu(gate) over the halves of `input` along `dim`; the gate is the second half."""
+    """`value * silu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
     return _split(call, "swiglu", input, dim, GateHalf.SECOND)
 
 
@@ -181,7 +181,7 @@ def swiglu_backward(call: Call, dy: Arg, input: Arg, dim: int = -1) -> Recipe:
 
 @function(tensors="input")
 def geglu(call: Call, input: Arg, dim: int = -1) -> Recipe:
-    """Value * gelu(gate) over the halves of `input` along `dim`; the gate is the second half."""
+    """`value * gelu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
     return _split(call, "geglu", input, dim, GateHalf.SECOND)
 
 

@@ -285,7 +285,7 @@ def _eps(x: Arg, eps: Arg | None) -> Any:
 def rms_norm(
     call: Call, input: Arg, normalized_shape: Sizes, weight: Arg | None = None, eps: Arg | None = None
 ) -> Recipe:
-    """Input / sqrt(mean(input^2) + eps) * weight over the trailing dimensions, as torch.nn.functional.rms_norm."""
+    """`input / sqrt(mean(input^2) + eps) * weight` over the trailing dimensions, as torch.nn.functional.rms_norm."""
     desc = RmsNormDescriptor(input.shape, normalized_shape, input.element, weight is not None, False)  # type: ignore[arg-type]
     return call(desc, x=input, weight=weight, eps=_eps(input, eps))
 

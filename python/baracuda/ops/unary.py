@@ -301,7 +301,7 @@ def _make(kind: str) -> tuple[Function, Function | None]:
     chosen: Any = activation if KINDS[kind].activation else rule
     chosen.__name__, chosen.__doc__ = (
         kind,
-        f"{text[0].upper()}{text[1:]}, as torch.{kind}. Integers are promoted as in torch.",
+        f"{text}, as torch.{kind}. Integers are promoted as in torch.",
     )
     forward = function(tensors="input")(chosen)
     if not saved:
@@ -334,7 +334,7 @@ for _kind in KINDS:
 
 @function(tensors="input")
 def gelu(call: Call, input: Arg, approximate: str = "none") -> Recipe:
-    """X * Phi(x), as torch.nn.functional.gelu; `approximate` is "none" or "tanh"."""
+    """`x * Phi(x)`, as torch.nn.functional.gelu; `approximate` is "none" or "tanh"."""
     element, input_element = _elements("gelu", input)
     return call(GeluDescriptor(input.shape, approximate, element, input_element), x=input)  # type: ignore[arg-type]
 
