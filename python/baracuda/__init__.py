@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core, _index
@@ -49,7 +48,7 @@ __all__ = [
     "set_num_threads", "synchronize", "vjp", "zeros",
 ]  # fmt: skip
 
-_core.set_bundled_thread_runtime(str(Path(__file__).parent / "lib" / "fallback" / "libgomp.so.1"))
+_core.set_bundled_thread_runtime(f"{__path__[0]}/lib/fallback/libgomp.so.1")
 
 
 def __getattr__(name: str) -> Any:
