@@ -13,6 +13,7 @@
 #define BCU_THREAD thread
 #define BCU_CONSTANT constant
 #define BCU_UNROLL
+#define BCU_NO_UNROLL
 #define BCU_HAS_F64 0
 #define BCU_HAS_FMA 1
 #define BCU_RESTRICT
@@ -23,6 +24,7 @@
 #define BCU_METHOD __device__ __forceinline__
 #define BCU_DEVICE static __device__ __forceinline__
 #define BCU_UNROLL _Pragma("unroll")
+#define BCU_NO_UNROLL _Pragma("unroll 1")
 #define BCU_HAS_F64 1
 #define BCU_RESTRICT __restrict__
 #if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__aarch64__)
@@ -36,6 +38,7 @@
 #define BCU_METHOD inline
 #define BCU_DEVICE static inline
 #define BCU_UNROLL
+#define BCU_NO_UNROLL
 // A host build may set BCU_HAS_F64=0 to compile exactly what Metal sees.
 #ifndef BCU_HAS_F64
 #define BCU_HAS_F64 1

@@ -18,10 +18,11 @@ constexpr auto base(const char* op) {
 }
 
 // Signatures: (x, y); backward (dy, y, dx).
-inline constexpr auto kTable =
+inline constexpr auto kLocal =
     table(base<Forward<false>>("softmax").sum(4), base<Forward<true>>("log_softmax").sum(4),
           base<Backward<false>>("softmax").backward().sum(4), base<Backward<true>>("log_softmax").backward().sum(6));
 
+inline constexpr auto kTable = everywhere(kLocal);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::softmax

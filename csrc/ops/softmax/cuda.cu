@@ -1,0 +1,3 @@
+#include "ops/softmax/simt_launch.h"
+
+BCU_SIMT_FAMILY(softmax)
