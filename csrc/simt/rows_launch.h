@@ -116,7 +116,7 @@ template <int kTensors>
 TeamGrid row_teams(RowSpace<kTensors>& s, int64_t per_thread, int32_t most) {
   s.columns = 0;
   s.team_size = team_threads(s.length, per_thread, most);
-  const int threads = std::max(s.team_size, kWarpRowThreads);
+  const int threads = s.team_size == 32 ? kWarpRowThreads : s.team_size;
   return {blocks_for(s.rows, threads / s.team_size), threads};
 }
 

@@ -1,6 +1,7 @@
 // Sums, means, maxima and minima over any set of axes. Where the kept dimensions are the denser ones in memory, columns
 // are folded side by side; otherwise each output folds its own row. Reductions with few outputs are cut into strips.
 #include "backends/cpu/parallel.h"
+#include "ops/reduce/axes.h"
 #include "ops/reduce/fold.h"
 #include "ops/reduce/kernels.h"
 #include "ops/reduce/walk.h"

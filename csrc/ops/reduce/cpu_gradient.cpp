@@ -1,25 +1,12 @@
 // Gradients of the reductions: dy spread over the folded dimensions.
 #include "backends/cpu/parallel.h"
 #include "core/tile.h"
+#include "ops/reduce/axes.h"
 #include "ops/reduce/kernels.h"
 #include "ops/reduce/walk.h"
 
 namespace baracuda::reduce {
 namespace {
-
-// `t` with the rank of `full`: folded dimensions of size 1 put back where keepdim left them out.
-TensorView with_folded(const TensorView& t, const TensorView& full, uint32_t axes) {
-  if (t.rank == full.rank) return t;
-  TensorView out = t;
-  out.rank = full.rank;
-  for (int i = 0, at = 0; i < full.rank; ++i) {
-    const bool fold = (axes >> i) & 1u;
-    out.shape[i] = fold ? 1 : t.shape[at];
-    out.strides[i] = fold ? 0 : t.strides[at];
-    at += !fold;
-  }
-  return out;
-}
 
 template <class C>
 void divide_loop(const C* const* in, C* const* out, int64_t n, const void* divisor) {
@@ -38,12 +25,6 @@ void spread(const TensorView& dy, const TensorView& dx, int64_t divisor) {
 }
 void spread_any(const TensorView& dy, const TensorView& dx, int64_t divisor) {
   dx.element == Element::F64 ? spread<double>(dy, dx, divisor) : spread<float>(dy, dx, divisor);
-}
-
-int64_t folded_count(const TensorView& x, uint32_t axes) {
-  int64_t n = 1;
-  for (int i = 0; i < x.rank; ++i) n *= (axes >> i) & 1u ? x.shape[i] : 1;
-  return n;
 }
 
 // Every element that equals the extremum gets an equal share. As in torch a NaN extremum equals nothing, so the whole

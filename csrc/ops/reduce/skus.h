@@ -1,6 +1,7 @@
 // The SKU table of the reductions.
 #pragma once
 #include "core/row.h"
+#include "simt/fold_workspace.h"
 
 namespace baracuda::reduce {
 
@@ -53,23 +54,46 @@ inline Reason not_empty_axis(const Problem& p) {
   return {"x", "at least one element along the searched axis", "an empty tensor has no position of its maximum"};
 }
 
-template <class Tag>
+// The GPUs' kernels cut more finely.
+inline int64_t simt_partials(const Problem& p, int64_t bytes) {
+  int64_t in_count = 1, out_count = 1;
+  for (int i = 0; i < p.params[0].rank; ++i) in_count *= p.params[0].shape[i];
+  for (int i = 0; i < p.params[1].rank; ++i) out_count *= p.params[1].shape[i];
+  return simt::fold_workspace(in_count, out_count, bytes);
+}
+inline int64_t simt_value_partials(const Problem& p) { return simt_partials(p, 8); }
+inline int64_t simt_indexed_partials(const Problem& p) { return simt_partials(p, 16); }
+
+// kSimt: the rows of GPUs.
+template <class Tag, bool kSimt>
 constexpr auto forward(const char* op) {
-  return row<Tag>(op).name("blocked").template attrs_of<ReduceAttrs>().scratch(&value_partials);
+  const auto r = row<Tag>(op).name("blocked").template attrs_of<ReduceAttrs>();
+  return r.scratch(kSimt ? &simt_value_partials : &value_partials);
 }
-template <class Tag>
+// The cut into strips depends on how many sums there are.
+template <class Tag, bool kSimt>
+constexpr auto sum_of(const char* op) {
+  const auto r = forward<Tag, kSimt>(op).takes(kFloats).sum(1);
+  return kSimt ? r.not_batch_invariant() : r;
+}
+template <class Tag, bool kSimt>
 constexpr auto extremum(const char* op) {
-  return forward<Tag>(op).takes(kReal).exact().only_if(&not_empty);
+  return forward<Tag, kSimt>(op).takes(kReal).exact().only_if(&not_empty);
 }
-template <class Tag>
+template <class Tag, bool kSimt>
 constexpr auto search(const char* op) {
   return row<Tag>(op)
       .name("blocked")
       .takes(kReal, Element::I64 | Element::I32)
       .exact()
       .template attrs_of<ArgReduceAttrs>()
-      .scratch(&indexed_partials)
+      .scratch(kSimt ? &simt_indexed_partials : &indexed_partials)
       .only_if(&not_empty_axis);
+}
+template <bool kSimt>
+constexpr auto sum_to() {
+  const auto r = row<SumTo>("sum_to").name("blocked").takes(kFloats).sum(1);
+  return kSimt ? r.scratch(&simt_value_partials).not_batch_invariant() : r.scratch(&value_partials);
 }
 template <class Op>
 constexpr auto gradient(const char* op) {
@@ -79,14 +103,18 @@ constexpr auto gradient(const char* op) {
 inline constexpr Elements kSummed = kInts | kBool;
 
 // Signatures: (x, y); backward of sum and mean (dy, dx); of amax and amin (dy, x, y, dx). The sum of integers is i64.
-inline constexpr auto kTable = table(
-    forward<Sum>("sum").takes(kFloats).sum(1), forward<Sum>("sum").name("integer").takes(kSummed).exact(),
-    forward<Mean>("mean").takes(kFloats).sum(1), extremum<Extremum<true>>("amax"), extremum<Extremum<false>>("amin"),
-    search<ArgExtremum<true>>("argmax"), search<ArgExtremum<false>>("argmin"),
-    row<SumTo>("sum_to").name("blocked").takes(kFloats).sum(1).scratch(&value_partials), gradient<Sum>("sum").exact(),
-    gradient<Mean>("mean").ulp(1), gradient<Extremum<true>>("amax").ulp(1), gradient<Extremum<false>>("amin").ulp(1),
-    row<Backward<SumTo>>("sum_to").backward().name("expand").takes(kFloats).exact());
+template <bool kSimt>
+constexpr auto local() {
+  return table(sum_of<Sum, kSimt>("sum"), forward<Sum, kSimt>("sum").name("integer").takes(kSummed).exact(),
+               sum_of<Mean, kSimt>("mean"), extremum<Extremum<true>, kSimt>("amax"),
+               extremum<Extremum<false>, kSimt>("amin"), search<ArgExtremum<true>, kSimt>("argmax"),
+               search<ArgExtremum<false>, kSimt>("argmin"), sum_to<kSimt>(), gradient<Sum>("sum").exact(),
+               gradient<Mean>("mean").ulp(1), gradient<Extremum<true>>("amax").ulp(1),
+               gradient<Extremum<false>>("amin").ulp(1),
+               row<Backward<SumTo>>("sum_to").backward().name("expand").takes(kFloats).exact());
+}
 
+inline constexpr auto kTable = local<false>() + on_cuda(local<true>()) + on_metal(local<true>());
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::reduce

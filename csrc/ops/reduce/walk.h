@@ -87,18 +87,4 @@ inline Walk make_walk(const TensorView& x, const TensorView& y, uint32_t axes) {
   return w;
 }
 
-// `small` with the rank of `large`, which it broadcasts to; *axes are the dimensions along which it does.
-inline TensorView aligned(const TensorView& small, const TensorView& large, uint32_t* axes) {
-  TensorView t = small;
-  t.rank = large.rank;
-  *axes = 0;
-  const int lead = large.rank - small.rank;
-  for (int i = 0; i < large.rank; ++i) {
-    t.shape[i] = i < lead ? 1 : small.shape[i - lead];
-    t.strides[i] = i < lead ? 0 : small.strides[i - lead];
-    if (t.shape[i] == 1 && large.shape[i] != 1) *axes |= 1u << i;
-  }
-  return t;
-}
-
 }  // namespace baracuda::reduce

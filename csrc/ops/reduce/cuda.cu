@@ -1,0 +1,3 @@
+#include "ops/reduce/simt_launch.h"
+
+BCU_SIMT_FAMILY(reduce)
