@@ -38,7 +38,14 @@ def table_items() -> list[tuple[str, str, Element]]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if {"op", "direction", "element"} <= set(metafunc.fixturenames):
+    if {"backend", "op", "direction", "element"} <= set(metafunc.fixturenames):
+        import emulated
+
+        found = emulated.items(FULL, SEED)
+        metafunc.parametrize(
+            ("backend", "op", "direction", "element"), found, ids=["-".join(map(str, t)) for t in found]
+        )
+    elif {"op", "direction", "element"} <= set(metafunc.fixturenames):
         items = table_items()
         only = getattr(metafunc.function, "directions", ("forward", "backward"))
         items = [t for t in items if t[1] in only]

@@ -6,14 +6,17 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+from emulated import is_run
 
 from baracuda import _core, _index
 from baracuda.op import Function, NotDifferentiable, Op
 from baracuda.reference import reference_module
 from baracuda.sku import rows
 from baracuda.spec import table_attributes
+from conftest import FULL, SEED
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,6 +25,19 @@ def test_every_row_has_a_spec_and_every_spec_a_row() -> None:
     declared = {r["op"] for r in rows()}
     assert declared - set(_index.OPS) == set(), "rows without a spec"
     assert set(_index.OPS) - declared == set(), "specs without a row"
+
+
+GPU_ROWS = [r for r in rows() if r["proof"] == "emulated"]
+
+
+@pytest.mark.parametrize(
+    "row", GPU_ROWS, ids=[f"{r['backend']}-{r['op']}-{r['direction']}-{r['index']}" for r in GPU_ROWS]
+)
+def test_a_row_that_says_emulated_is_run(row: dict[str, Any]) -> None:
+    """By test_device_guarantee; a row that is not may only say "compiled"."""
+    assert is_run(row, FULL, SEED), (
+        "none of the reference's cases reaches this row: add one, or declare the row compiled"
+    )
 
 
 def test_every_cpu_row_has_a_kernel() -> None:

@@ -24,7 +24,7 @@ def _operand(
     op: str, which: str, element: Element, shape: tuple[int, ...], rng: np.random.Generator, small: bool = False
 ) -> Array:
     if element is Element.BOOL:
-        return rng.integers(0, 2, shape).astype(bool)
+        return rng.integers(1 if which == "b" and op in _DIVISIONS else 0, 2, shape).astype(bool)
     if element.is_integer:
         info = np.iinfo(element.numpy)
         if op == "pow":
