@@ -35,5 +35,6 @@ file(CONFIGURE OUTPUT generated/cuda/simt_families.inc CONTENT "${simt_families}
 
 add_library(baracuda_cuda MODULE ${cuda_sources})
 target_include_directories(baracuda_cuda PRIVATE csrc include ${CMAKE_BINARY_DIR}/generated/cuda)
-target_compile_options(baracuda_cuda PRIVATE -Xcompiler=-Wall,-Werror,-fvisibility=hidden --Werror=all-warnings)
+# 186: functions for any number ask whether an unsigned one is negative.
+target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-Werror,-fvisibility=hidden --Werror=all-warnings)
 list(APPEND modules baracuda_cuda)

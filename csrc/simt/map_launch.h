@@ -18,6 +18,7 @@ struct Input {
   Operand operand;
   Number number;
   bool is_value = false;
+  Input() : number() {}
   Input(const Operand& o) : operand(o), number() {}  // NOLINT: conversions are the point
   Input(const Scalar& s) : operand{const_cast<void*>(s.data), s.element, {}}, number(number_of(s)), is_value(!s.data) {}
 };

@@ -8,6 +8,14 @@ struct CpuKernel<unary::Forward<Op>> {
   static Status run(const Launch& launch) { return unary::run_forward<Op>(launch); }
 };
 template <class Op>
+struct CpuKernel<unary::Real<Op>> {
+  static Status run(const Launch& launch) { return unary::run_real<Op>(launch); }
+};
+template <class Op>
+struct CpuKernel<unary::Integers<Op>> {
+  static Status run(const Launch& launch) { return unary::run_integers<Op>(launch); }
+};
+template <class Op>
 struct CpuKernel<unary::Backward<Op>> {
   static Status run(const Launch& launch) { return unary::run_backward<Op>(launch); }
 };
@@ -25,21 +33,23 @@ struct CpuKernel<unary::Backward<unary::Either<Op, Other>>> {
   }
 };
 
-template <class Op>
-struct CpuKernel<unary::ForwardNumbers<Op>> {
+template <class Op, int kNumbers>
+struct CpuKernel<unary::ForwardNumbers<Op, kNumbers>> {
   static Status run(const Launch& launch) {
     return with_float_type(launch.element, [&](auto c) {
-      const auto numbers = unary::numbers_of<Op, decltype(c)>(launch);
-      return unary::launch_loop<decltype(c), 1>(launch, &unary::forward_numbers_loop<Op, decltype(c)>, &numbers);
+      const auto numbers = unary::numbers_of<decltype(c), kNumbers>(launch);
+      return unary::launch_loop<decltype(c), 1>(launch, &unary::forward_numbers_loop<Op, decltype(c), kNumbers>,
+                                                &numbers);
     });
   }
 };
-template <class Op>
-struct CpuKernel<unary::BackwardNumbers<Op>> {
+template <class Op, int kNumbers>
+struct CpuKernel<unary::BackwardNumbers<Op, kNumbers>> {
   static Status run(const Launch& launch) {
     return with_float_type(launch.element, [&](auto c) {
-      const auto numbers = unary::numbers_of<Op, decltype(c)>(launch);
-      return unary::launch_loop<decltype(c), 2>(launch, &unary::backward_numbers_loop<Op, decltype(c)>, &numbers);
+      const auto numbers = unary::numbers_of<decltype(c), kNumbers>(launch);
+      return unary::launch_loop<decltype(c), 2>(launch, &unary::backward_numbers_loop<Op, decltype(c), kNumbers>,
+                                                &numbers);
     });
   }
 };

@@ -40,13 +40,19 @@ Status launch_loop(const Launch& launch, TileLoop<C> loop, const void* params) {
 
 template <class Op>
 Status run_forward(const Launch& launch) {
-  auto run = [&](auto c) { return launch_loop<decltype(c), 1>(launch, &forward_loop<Op, decltype(c)>, nullptr); };
-  if constexpr (!Op::kIntegers)
-    return with_float_type(launch.element, run);
-  else if constexpr (!Op::kFloats)
-    return with_integer_type(launch.element, run);
-  else
-    return with_compute_type(launch.element, run);
+  return with_float_type(launch.element, [&](auto c) {
+    return launch_loop<decltype(c), 1>(launch, &forward_loop<Op, decltype(c)>, nullptr);
+  });
+}
+template <class Op>
+Status run_integers(const Launch& launch) {
+  return with_integer_type(launch.element, [&](auto c) {
+    return launch_loop<decltype(c), 1>(launch, &forward_loop<Op, decltype(c)>, nullptr);
+  });
+}
+template <class Op>
+Status run_real(const Launch& launch) {
+  return is_float(launch.element) ? run_forward<Op>(launch) : run_integers<Op>(launch);
 }
 
 template <class Op>
@@ -56,29 +62,29 @@ Status run_backward(const Launch& launch) {
   });
 }
 
-// The same for functions that take Op::kNumbers numbers besides, which are the launch's scalars.
-template <class Op, class C>
+// The same for functions that take kNumbers numbers besides, which are the launch's scalars.
+template <class Op, class C, int kNumbers>
 void forward_numbers_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
-  const std::array<C, Op::kNumbers> numbers = *static_cast<const std::array<C, Op::kNumbers>*>(params);
+  const std::array<C, kNumbers> numbers = *static_cast<const std::array<C, kNumbers>*>(params);
   const C* x = in[0];
   C* y = out[0];
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = std::apply([&](auto... p) { return Op::f(x[i], p...); }, numbers);
 }
 
-template <class Op, class C>
+template <class Op, class C, int kNumbers>
 void backward_numbers_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
-  const std::array<C, Op::kNumbers> numbers = *static_cast<const std::array<C, Op::kNumbers>*>(params);
+  const std::array<C, kNumbers> numbers = *static_cast<const std::array<C, kNumbers>*>(params);
   const C *dy = in[0], *x = in[1];
   C* dx = out[0];
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) dx[i] = std::apply([&](auto... p) { return Op::df(dy[i], x[i], p...); }, numbers);
 }
 
-template <class Op, class C>
-std::array<C, Op::kNumbers> numbers_of(const Launch& launch) {
-  std::array<C, Op::kNumbers> numbers;
-  for (int k = 0; k < Op::kNumbers; ++k) numbers[k] = scalar_as<C>(launch.scalars[k]);
+template <class C, int kNumbers>
+std::array<C, kNumbers> numbers_of(const Launch& launch) {
+  std::array<C, kNumbers> numbers;
+  for (int k = 0; k < kNumbers; ++k) numbers[k] = scalar_as<C>(launch.scalars[k]);
   return numbers;
 }
 

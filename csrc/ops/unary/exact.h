@@ -5,17 +5,6 @@
 
 namespace baracuda::unary {
 
-// What an op has a meaning for.
-struct FloatOp {
-  static constexpr bool kFloats = true, kIntegers = false;
-};
-struct RealOp {
-  static constexpr bool kFloats = true, kIntegers = true;
-};
-struct IntegerOp {
-  static constexpr bool kFloats = false, kIntegers = true;
-};
-
 // Integer arithmetic wraps; done in unsigned, where that is defined.
 template <class T>
 struct Wrap {
@@ -28,7 +17,7 @@ struct Wrap<int64_t> {
   BCU_FN int64_t product(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
 };
 
-struct Neg : RealOp {
+struct Neg {
   template <class T>
   BCU_FN T f(T x) {
     return Wrap<T>::negate(x);
@@ -39,9 +28,11 @@ struct Neg : RealOp {
   }
 };
 
-struct Abs : RealOp {
-  BCU_FN float f(float x) { return math::fabs(x); }
-  BCU_FN double f(double x) { return math::fabs(x); }
+struct Abs {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::fabs(x);
+  }
   BCU_FN int64_t f(int64_t x) { return x < 0 ? Wrap<int64_t>::negate(x) : x; }
   BCU_FN uint64_t f(uint64_t x) { return x; }
   template <class T>
@@ -50,14 +41,14 @@ struct Abs : RealOp {
   }
 };
 
-struct Sign : RealOp {  // 0 for NaN, as torch
+struct Sign {  // 0 for NaN, as torch
   template <class T>
   BCU_FN T f(T x) {
     return T(x > T(0)) - T(x < T(0));
   }
 };
 
-struct Square : RealOp {
+struct Square {
   template <class T>
   BCU_FN T f(T x) {
     return Wrap<T>::product(x, x);
@@ -68,7 +59,7 @@ struct Square : RealOp {
   }
 };
 
-struct Relu : RealOp {  // NaN stays
+struct Relu {  // NaN stays
   template <class T>
   BCU_FN T f(T x) {
     return x <= T(0) ? T(0) : x;
@@ -79,7 +70,7 @@ struct Relu : RealOp {  // NaN stays
   }
 };
 
-struct Floor : RealOp {
+struct Floor {
   template <class T>
   BCU_FN T f(T x) {
     T r = math::rint(x);
@@ -89,7 +80,7 @@ struct Floor : RealOp {
   BCU_FN uint64_t f(uint64_t x) { return x; }
 };
 
-struct Ceil : RealOp {
+struct Ceil {
   template <class T>
   BCU_FN T f(T x) {
     return -Floor::f(-x);
@@ -98,7 +89,7 @@ struct Ceil : RealOp {
   BCU_FN uint64_t f(uint64_t x) { return x; }
 };
 
-struct Round : RealOp {  // ties to even
+struct Round {  // ties to even
   template <class T>
   BCU_FN T f(T x) {
     return math::rint(x);
@@ -107,7 +98,7 @@ struct Round : RealOp {  // ties to even
   BCU_FN uint64_t f(uint64_t x) { return x; }
 };
 
-struct Trunc : RealOp {
+struct Trunc {
   template <class T>
   BCU_FN T f(T x) {
     return math::copysign(Floor::f(math::fabs(x)), x);
@@ -117,28 +108,28 @@ struct Trunc : RealOp {
 };
 
 // Questions, with a bool result. No integer is NaN or infinite, which the same expressions say.
-struct IsNan : RealOp {
+struct IsNan {
   template <class T>
   BCU_FN bool f(T x) {
     return x != x;
   }
 };
 
-struct IsInf : RealOp {
+struct IsInf {
   template <class T>
   BCU_FN bool f(T x) {
     return (x == x) & (x - x != T(0));
   }
 };
 
-struct IsFinite : RealOp {
+struct IsFinite {
   template <class T>
   BCU_FN bool f(T x) {
     return x - x == T(0);
   }
 };
 
-struct Signbit : RealOp {  // also of -0 and NaN
+struct Signbit {  // also of -0 and NaN
   template <class T>
   BCU_FN bool f(T x) {
     return math::copysign(T(1), x) < T(0);
@@ -147,14 +138,14 @@ struct Signbit : RealOp {  // also of -0 and NaN
   BCU_FN bool f(uint64_t) { return false; }
 };
 
-struct LogicalNot : RealOp {
+struct LogicalNot {
   template <class T>
   BCU_FN bool f(T x) {
     return x == T(0);
   }
 };
 
-struct BitwiseNot : IntegerOp {
+struct BitwiseNot {
   template <class T>
   BCU_FN T f(T x) {
     return ~x;

@@ -7,6 +7,19 @@
 
 namespace baracuda::unary {
 
+// The product of dy and Op's derivative, as a function like Op itself; with the numbers that Op takes besides.
+template <class Op>
+struct Gradient {
+  template <class T>
+  BCU_FN T f(T dy, T saved) {
+    return Op::df(dy, saved);
+  }
+  template <class T>
+  BCU_FN T f(T dy, T saved, T a, T b) {
+    return Op::df(dy, saved, a, b);
+  }
+};
+
 // e^(-x^2) with the rounding of the square taken back, which the exponential would magnify.
 template <class T>
 BCU_FN T exp_minus_square(T x) {
@@ -16,7 +29,7 @@ BCU_FN T exp_minus_square(T x) {
   return e - e * square.lo;
 }
 
-struct Reciprocal : FloatOp {
+struct Reciprocal {
   template <class T>
   BCU_FN T f(T x) {
     return T(1) / x;
@@ -27,7 +40,7 @@ struct Reciprocal : FloatOp {
   }
 };
 
-struct Sqrt : FloatOp {
+struct Sqrt {
   template <class T>
   BCU_FN T f(T x) {
     return math::sqrt(x);
@@ -38,7 +51,7 @@ struct Sqrt : FloatOp {
   }
 };
 
-struct Rsqrt : FloatOp {
+struct Rsqrt {
   template <class T>
   BCU_FN T f(T x) {
     return math::rsqrt(x);
@@ -49,7 +62,7 @@ struct Rsqrt : FloatOp {
   }
 };
 
-struct Exp : FloatOp {
+struct Exp {
   template <class T>
   BCU_FN T f(T x) {
     return math::exp(x);
@@ -60,7 +73,7 @@ struct Exp : FloatOp {
   }
 };
 
-struct Exp2 : FloatOp {
+struct Exp2 {
   template <class T>
   BCU_FN T f(T x) {
     return math::exp2(x);
@@ -71,7 +84,7 @@ struct Exp2 : FloatOp {
   }
 };
 
-struct Expm1 : FloatOp {
+struct Expm1 {
   template <class T>
   BCU_FN T f(T x) {
     return math::expm1(x);
@@ -82,7 +95,7 @@ struct Expm1 : FloatOp {
   }
 };
 
-struct Log : FloatOp {
+struct Log {
   template <class T>
   BCU_FN T f(T x) {
     return math::log(x);
@@ -93,7 +106,7 @@ struct Log : FloatOp {
   }
 };
 
-struct Log2 : FloatOp {
+struct Log2 {
   template <class T>
   BCU_FN T f(T x) {
     return math::log2(x);
@@ -104,7 +117,7 @@ struct Log2 : FloatOp {
   }
 };
 
-struct Log10 : FloatOp {
+struct Log10 {
   template <class T>
   BCU_FN T f(T x) {
     return math::log10(x);
@@ -115,7 +128,7 @@ struct Log10 : FloatOp {
   }
 };
 
-struct Log1p : FloatOp {
+struct Log1p {
   template <class T>
   BCU_FN T f(T x) {
     return math::log1p(x);
@@ -126,7 +139,7 @@ struct Log1p : FloatOp {
   }
 };
 
-struct Sin : FloatOp {
+struct Sin {
   template <class T>
   BCU_FN T f(T x) {
     return math::sin(x);
@@ -137,7 +150,7 @@ struct Sin : FloatOp {
   }
 };
 
-struct Cos : FloatOp {
+struct Cos {
   template <class T>
   BCU_FN T f(T x) {
     return math::cos(x);
@@ -148,7 +161,7 @@ struct Cos : FloatOp {
   }
 };
 
-struct Tan : FloatOp {
+struct Tan {
   template <class T>
   BCU_FN T f(T x) {
     return math::tan(x);
@@ -159,7 +172,7 @@ struct Tan : FloatOp {
   }
 };
 
-struct Asin : FloatOp {
+struct Asin {
   template <class T>
   BCU_FN T f(T x) {
     return math::asin(x);
@@ -170,7 +183,7 @@ struct Asin : FloatOp {
   }
 };
 
-struct Acos : FloatOp {
+struct Acos {
   template <class T>
   BCU_FN T f(T x) {
     return math::acos(x);
@@ -181,7 +194,7 @@ struct Acos : FloatOp {
   }
 };
 
-struct Atan : FloatOp {
+struct Atan {
   template <class T>
   BCU_FN T f(T x) {
     return math::atan(x);
@@ -194,7 +207,7 @@ struct Atan : FloatOp {
   }
 };
 
-struct Deg2rad : FloatOp {
+struct Deg2rad {
   template <class T>
   BCU_FN T f(T x) {
     return x * T(0.01745329251994329577);
@@ -205,7 +218,7 @@ struct Deg2rad : FloatOp {
   }
 };
 
-struct Rad2deg : FloatOp {
+struct Rad2deg {
   template <class T>
   BCU_FN T f(T x) {
     return x * T(57.29577951308232088);
@@ -216,7 +229,7 @@ struct Rad2deg : FloatOp {
   }
 };
 
-struct Sinh : FloatOp {
+struct Sinh {
   template <class T>
   BCU_FN T f(T x) {
     return math::sinh(x);
@@ -227,7 +240,7 @@ struct Sinh : FloatOp {
   }
 };
 
-struct Cosh : FloatOp {
+struct Cosh {
   template <class T>
   BCU_FN T f(T x) {
     return math::cosh(x);
@@ -238,7 +251,7 @@ struct Cosh : FloatOp {
   }
 };
 
-struct Tanh : FloatOp {
+struct Tanh {
   template <class T>
   BCU_FN T f(T x) {
     return math::tanh(x);
@@ -249,7 +262,7 @@ struct Tanh : FloatOp {
   }
 };
 
-struct Erf : FloatOp {
+struct Erf {
   template <class T>
   BCU_FN T f(T x) {
     return math::erf(x);
@@ -260,7 +273,7 @@ struct Erf : FloatOp {
   }
 };
 
-struct Erfc : FloatOp {
+struct Erfc {
   template <class T>
   BCU_FN T f(T x) {
     return math::erfc(x);
@@ -271,7 +284,7 @@ struct Erfc : FloatOp {
   }
 };
 
-struct Sigmoid : FloatOp {
+struct Sigmoid {
   template <class T>
   BCU_FN T f(T x) {
     return math::sigmoid(x);
@@ -282,7 +295,7 @@ struct Sigmoid : FloatOp {
   }
 };
 
-struct Silu : FloatOp {
+struct Silu {
   template <class T>
   BCU_FN T f(T x) {
     return math::silu(x);
@@ -299,7 +312,7 @@ BCU_FN T within_64(T x) {
   return math::at_least(math::at_most(x, T(64)), T(-64));
 }
 
-struct Gelu : FloatOp {  // x Phi(x), whose tail does not cancel
+struct Gelu {  // x Phi(x), whose tail does not cancel
   template <class T>
   BCU_FN T f(T x) {
     return math::gelu(x);
@@ -310,7 +323,7 @@ struct Gelu : FloatOp {  // x Phi(x), whose tail does not cancel
   }
 };
 
-struct GeluTanh : FloatOp {  // x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3): the same as 0.5 x (1 + tanh(u))
+struct GeluTanh {  // x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3): the same as 0.5 x (1 + tanh(u))
   template <class T>
   BCU_FN T f(T x) {
     return math::sigmoid_product(x, twice_u(x));
@@ -328,7 +341,6 @@ struct GeluTanh : FloatOp {  // x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^
 };
 
 struct Softplus {  // log(1 + e^(beta x)) / beta; x itself where beta x > threshold
-  static constexpr int kNumbers = 2;
   template <class T>
   BCU_FN T f(T x, T beta, T threshold) {
     T z = x * beta;

@@ -1,0 +1,3 @@
+#include "ops/unary/simt_launch.h"
+
+BCU_SIMT_FAMILY(unary)
