@@ -13,6 +13,7 @@ inline constexpr int64_t kPackWork = 32 * 1024;   // elements that are worth a t
 inline constexpr int64_t kLeastWork = 64 * 1024;  // the same in multiply-adds
 inline constexpr int64_t kPieces = 12;            // pieces wanted for each thread
 inline constexpr int64_t kPieceRows = 256;        // rows of A that stay in the L2 cache, kSumBlock deep
+inline constexpr int64_t kLeastRows = 32;         // rows of a piece that is cut further along B's columns
 inline constexpr int64_t kDirectElements = 8192;  // an operand up to this size is read where it lies
 // A result up to this size stays in the caches while K goes by in shorter blocks, and so do the panels of those (weight
 // gradients of a training step: 5 % faster).
@@ -125,7 +126,8 @@ class Packed {
     // The share of a thread may depend on how many there are: the bits of a tile do not.
     const int64_t wanted = kPieces * num_threads();
     while (pieces() < wanted && down * across / 2 * tile_work >= kLeastWork) {
-      int64_t& longer = down * kRows > across * kCols || across == 1 ? down : across;
+      // Rows of A come from far away and are best read by one thread; B's panels are in the caches.
+      int64_t& longer = down * kRows > kLeastRows || across == 1 ? down : across;
       longer = (longer + 1) / 2;
     }
     const int64_t row_runs = ceil_div(x.row_panels, down), col_runs = ceil_div(x.col_panels, across);
