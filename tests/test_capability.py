@@ -13,9 +13,7 @@ from baracuda import __main__ as command
 from baracuda import _core
 from baracuda.sku import rows
 
-REASON = _core.backend_state("cuda")["reason"]
-
-pytestmark = pytest.mark.skipif(_core.backend_state("cuda")["built"], reason="this build has the cuda backend")
+REASON = "left out for this test"
 
 
 @pytest.fixture
@@ -23,7 +21,7 @@ def cuda_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more row in the table, of a backend that is not built, answered for as the engine answers."""
     mine = next(r for r in rows() if (r["op"], r["direction"]) == ("exp", "forward"))
     table = (*rows(), mine | {"backend": "cuda", "variant": "simt"})
-    ask = _core.evaluate
+    ask, state_of = _core.evaluate, _core.backend_state
 
     def evaluate(question: dict[str, Any]) -> list[Any]:
         refusal = ("not_built", "device", "cuda", "a wheel with this backend", REASON, -1, -1)
@@ -32,16 +30,18 @@ def cuda_row(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("baracuda.capability", "baracuda.plan"):
         monkeypatch.setattr(sys.modules[module], "rows", lambda: table)
     monkeypatch.setattr(_core, "evaluate", evaluate)
+    absent = {"built": False, "present": False, "arch": 0, "level": "", "reason": REASON}
+    monkeypatch.setattr(_core, "backend_state", lambda name: state_of(name) if name == "cpu" else absent)
 
 
 @pytest.mark.usefixtures("cuda_row")
 def test_unbuilt_rows_are_shown_with_the_reason() -> None:
     found = bc.capabilities("exp", direction="forward")
-    cpu, cuda = found
+    cpu, cuda = found[0], found[-1]
     assert (cpu.state, cpu.reason) == ("present", "") or cpu.state == "usable"
     assert (cuda.state, cuda.reason, cuda.support.verdict) == ("declared", REASON, "no")
     assert f"not built: {REASON}" in found.to_markdown()
-    assert [c.sku.backend for c in bc.capabilities("exp", direction="forward", state="built")] == ["cpu"]
+    assert {c.sku.backend for c in bc.capabilities("exp", direction="forward", state="built")} == {"cpu"}
 
 
 @pytest.mark.usefixtures("cuda_row")

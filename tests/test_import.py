@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -37,6 +38,25 @@ def test_import_opens_no_openblas_and_no_thread_runtime() -> None:
     maps = python("import baracuda; print(open('/proc/self/maps').read())") if sys.platform == "linux" else ""
     assert "libgomp" not in maps
     assert str(PACKAGE / "lib" / "libscipy_openblas") not in maps
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/maps")
+def test_work_on_the_cpu_opens_no_other_backend(tmp_path: Path) -> None:
+    """Opening one starts its driver, which a forked child could not use then."""
+    module = tmp_path / "other_backend.so"
+    shutil.copy(PACKAGE / "lib" / "libbaracuda.so", module)
+    code = """
+import numpy as np, baracuda as bc, baracuda.functional as F
+opened = lambda: "other_backend" in open("/proc/self/maps").read()
+F.swiglu(np.ones((4, 8), np.float32))
+plan = bc.plan(bc.GatedActivationDescriptor("swiglu", (4, 8)))
+assert "swiglu.forward.cuda" in str(plan.explain())
+assert bc.capabilities(op="swiglu", device="cpu")
+assert not opened()
+assert not bc.Device("cuda").usable
+assert opened()
+"""
+    python(code, BARACUDA_CUDA_MODULE=str(module))
 
 
 def test_import_time_is_reported(record_property: pytest.RecordProperty, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,8 +46,9 @@ struct Judge {
   }
 
   void machine() {
+    // A backend that is not asked about is not opened: that would start its driver, which does not survive a fork.
     if (q.backend != Backend::Any && q.backend != row.backend)
-      refuse(Code::Backend, "device", name(q.backend), name(row.backend), "ask for this row's backend");
+      return refuse(Code::Backend, "device", name(q.backend), name(row.backend), "ask for this row's backend");
     const BackendState& state = backend_state(row.backend);
     if (!state.built) {
       refuse(Code::NotBuilt, "device", name(row.backend), "a wheel with this backend", state.reason);

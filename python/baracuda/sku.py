@@ -64,7 +64,18 @@ class PrecisionGuarantee:
 
 @dataclass(frozen=True, slots=True)
 class KernelSku:
-    """Which kernel: the fields are the API, the name is for people and logs."""
+    """Which kernel: the fields are the API, the name is for people and logs.
+
+    Attributes:
+        level: Instruction set level of a cpu kernel's code, such as "v4"; empty for other backends.
+        max_rank: Highest rank of the tensors.
+        alignment: Bytes that data pointers must be a multiple of, where that is more than an element's own alignment.
+        needs_contiguous: Only contiguous tensors, as promised to select.
+        in_place_safe: An output may be the identical view of an input.
+        capture_safe: A CUDA graph may capture it.
+        preference: Higher ones are tried first.
+        measured: On which device and date the preference was measured.
+    """
 
     name: str
     op: str
@@ -183,11 +194,12 @@ def make_sku(row: Mapping[str, Any], element: Element | None, aux: Element | Non
         _MATH[row["math"]], accumulator, row["bound"], row["bound_c"], row["deterministic"], row["bit_stable"],
         row["thread_invariant"], row["batch_invariant"],
     )  # fmt: skip
+    level = _core.backend_state("cpu")["level"] if row["backend"] == "cpu" else ""
     return KernelSku(
         name=_core.sku_name(row["index"], -1 if element is None else int(element)),
         op=row["op"], direction=row["direction"], family=row["family"], backend=row["backend"], element=element,
-        aux_element=aux, variant=row["variant"], level=_core.backend_state(row["backend"])["level"], max_rank=row["max_rank"],
-        alignment=row["alignment"], needs_contiguous=row["contiguous"], in_place_safe=row["in_place_safe"],
+        aux_element=aux, variant=row["variant"], level=level, max_rank=row["max_rank"], alignment=row["alignment"],
+        needs_contiguous=row["contiguous"], in_place_safe=row["in_place_safe"],
         capture_safe=row["capture_safe"], preference=row["preference"], measured=row["measured"],
         precision_guarantee=guarantee,
     )  # fmt: skip

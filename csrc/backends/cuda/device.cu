@@ -72,6 +72,9 @@ int32_t count() {
   if (error == cudaSuccess && n > 0) return n;
   if (error == cudaSuccess) error = cudaErrorNoDevice;
   check(error, "looking for devices");
+  int driver = 0;  // CUDA calls a driver that is not there too old
+  if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+    std::snprintf(message, sizeof message, "no NVIDIA driver is installed here");
   return 0;
 }
 
