@@ -11,6 +11,7 @@ must "sdist, and the wheel from it" bash ci/build.sh "$dist"
 must "install with test dependencies" bash ci/install.sh "$dist"
 step "lint" bash ci/check.sh
 step "all tests" pytest -n 2 --dist loadfile -q
+step "GPU kernels on the emulator" bash ci/emulator.sh
 for level in v2 v3 v4; do
   step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q
 done

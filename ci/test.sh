@@ -11,6 +11,7 @@ must "install with test dependencies" bash ci/install.sh "$dist"
 step "build report" python ci/build_report.py build/from-sdist
 step "lint" bash ci/check.sh
 step "tests" pytest -n 2 --dist loadfile -q
+step "GPU kernels on the emulator" bash ci/emulator.sh
 for level in v2 v3; do  # "f16" is in "bf16", too
   step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q -k "f32 or f16"
 done

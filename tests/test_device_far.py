@@ -48,7 +48,7 @@ class Far:
         for i, part in enumerate(self.parts):
             wanted = np.zeros(rest, element.numpy) if values is None else round_to(values, element)
             part.copy_from(
-                np.ascontiguousarray(np.take(wanted, i, self.dim) if shape and values is not None else wanted)
+                np.asarray(np.take(wanted, i, self.dim) if shape and values is not None else wanted, order="C")
             )
 
     def fetch(self) -> Any:
