@@ -17,24 +17,41 @@ struct Occurrence {
   int64_t id, position;
 };
 
-// The occurrences, and as many again to sort them with.
-inline int64_t backward_workspace(const Problem& p) {
+// Of a gradient's problem; 0 where it is not known.
+inline int64_t id_count(const Problem& p) {
   if (p.params == nullptr || p.n_params < 2) return 0;
   int64_t n = 1;
   for (int i = 0; i < p.params[1].rank; ++i) n *= p.params[1].shape[i];
-  return 2 * n * static_cast<int64_t>(sizeof(Occurrence));
+  return n;
 }
 
-inline constexpr auto kTable =
-    table(row<Forward>("embedding").name("rows").takes(kFloats, kIndex).attrs_of<EmbeddingAttrs>().exact(),
-          row<Backward>("embedding")
-              .backward()
-              .name("sorted")
-              .takes(kFloats, kIndex)
-              .attrs_of<EmbeddingBackwardAttrs>()
-              .sum(1)
-              .scratch(&backward_workspace));
+// The occurrences, and as many again to sort them with.
+inline int64_t backward_workspace(const Problem& p) {
+  return 2 * id_count(p) * static_cast<int64_t>(sizeof(Occurrence));
+}
 
+// GPUs sort in tiles, and count the digits of each.
+inline constexpr int64_t kSimtTile = 2048, kSimtDigits = 64;
+inline int64_t simt_backward_workspace(const Problem& p) {
+  return backward_workspace(p) + (id_count(p) + kSimtTile - 1) / kSimtTile * kSimtDigits * 4;
+}
+
+constexpr auto backward_row(WorkspaceRule workspace) {
+  return row<Backward>("embedding")
+      .backward()
+      .name("sorted")
+      .takes(kFloats, kIndex)
+      .attrs_of<EmbeddingBackwardAttrs>()
+      .sum(1)
+      .scratch(workspace);
+}
+
+inline constexpr auto kLookup =
+    table(row<Forward>("embedding").name("rows").takes(kFloats, kIndex).attrs_of<EmbeddingAttrs>().exact());
+inline constexpr auto kSimtBackward = table(backward_row(simt_backward_workspace));
+
+inline constexpr auto kTable =
+    join(everywhere(kLookup), table(backward_row(backward_workspace)), on_cuda(kSimtBackward), on_metal(kSimtBackward));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::embedding

@@ -18,7 +18,7 @@ struct AdamWStep {
 };
 
 template <class T>
-BCU_FN void adamw(const AdamWStep<T>& s, T g, T& p, T& m, T& v) {
+BCU_FN void adamw(BCU_THREAD const AdamWStep<T>& s, T g, BCU_THREAD T& p, BCU_THREAD T& m, BCU_THREAD T& v) {
   g = g * s.grad_factor;
   m = s.beta1 * m + s.gain1 * g;
   v = s.beta2 * v + s.gain2 * g * g;

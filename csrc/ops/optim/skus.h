@@ -11,8 +11,8 @@ BCU_ATTRS(AdamWAttrs, (i64, maximize))
 // Scalars: lr, beta1, beta2, eps, weight_decay, step, grad_scale.
 struct AdamW {};
 
-inline constexpr auto kTable = table(row<AdamW>("adamw").name("chunked").takes(kFloats).attrs_of<AdamWAttrs>().sum(9));
-
+inline constexpr auto kTable =
+    everywhere(table(row<AdamW>("adamw").name("chunked").takes(kFloats).attrs_of<AdamWAttrs>().sum(9)));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::optim

@@ -12,11 +12,13 @@ template <int kSign>
 struct Rotate {};
 struct Table {};
 
-inline constexpr auto kTable =
+inline constexpr auto kRotations =
     table(row<Rotate<1>>("rope").name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(1).in_place(),
-          row<Rotate<-1>>("rope").backward().name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(1).in_place(),
-          row<Table>("rope_table").name("double").takes(kFloats).sum(1));
+          row<Rotate<-1>>("rope").backward().name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(1).in_place());
+// Angles need f64, which Metal does not have.
+inline constexpr auto kTables = table(row<Table>("rope_table").name("double").takes(kFloats).sum(1));
 
+inline constexpr auto kTable = join(everywhere(kRotations), kTables, on_cuda(kTables));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::rope

@@ -1,0 +1,224 @@
+// The gradient of the embedding lookup on GPUs: occurrences of ids are sorted by id, stable, with a radix sort of three
+// kernels a digit; then each weight row sums its gradients in the order of their positions. No atomics: one result.
+#pragma once
+#include "baracuda/math/math.h"
+#include "simt/space.h"
+
+namespace baracuda::embedding {
+
+// One occurrence of an id.
+struct Entry {
+  int64_t id, position;
+};
+
+struct ReadIdsParams {
+  simt::Space<1> space;
+  BCU_GLOBAL const void* ids;
+  BCU_GLOBAL Entry* out;
+  int64_t rows, padding;
+  BCU_GLOBAL simt::Fault* fault;
+  int64_t row;
+  int32_t element, tensor;
+};
+
+// Ids that have no row, and the padding, become `rows`, which sorts last.
+struct ReadIds {
+  using Params = ReadIdsParams;
+  enum : int { kThreads = 256, kShared = 0 };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+    int64_t step = int64_t(ctx.gdim_x()) * ctx.bdim();
+    for (int64_t i = int64_t(ctx.bid_x()) * ctx.bdim() + ctx.tid(); i < p.space.count; i += step) {
+      int64_t offset[1];
+      simt::locate(p.space, i, offset);
+      int64_t id = simt::load_element<int64_t>(p.ids, p.element, offset[0]);
+      bool good = uint64_t(id) < uint64_t(p.rows);
+      if (!good) simt::raise(p.fault, p.row, p.tensor, i, id, p.rows);
+      Entry e;
+      e.id = good && id != p.padding ? id : p.rows;
+      e.position = i;
+      p.out[i] = e;
+    }
+  }
+};
+
+// A block sorts a tile of kTile entries by one digit: thread t owns the tile's entries [t * kEach, (t + 1) * kEach).
+// kDigits counters of 16 bits per thread, as [digit][thread].
+enum : int { kDigitBits = 6, kDigits = 1 << kDigitBits, kSortThreads = 128, kEach = 16, kTile = kSortThreads * kEach };
+
+struct SortParams {
+  BCU_GLOBAL const Entry* from;
+  BCU_GLOBAL Entry* to;
+  BCU_GLOBAL uint32_t* counts;  // [digit][tile]
+  int64_t count, tiles;
+  int32_t shift;
+};
+
+struct Digits {
+  BCU_DEVICE int of(int64_t id, int32_t shift) { return int(uint64_t(id) >> uint32_t(shift)) & (kDigits - 1); }
+
+  // Counts the digits of this thread's entries into its column of `counters`.
+  BCU_DEVICE void count(BCU_THREAD const simt::Context& ctx, BCU_SHARED uint16_t* counters, BCU_CONSTANT SortParams& p,
+                        int64_t first) {
+    for (int d = 0; d < kDigits; ++d) counters[d * kSortThreads + int(ctx.tid())] = 0;
+    for (int i = 0; i < kEach; ++i) {
+      if (first + i >= p.count) break;
+      int at = of(p.from[first + i].id, p.shift) * kSortThreads + int(ctx.tid());
+      counters[at] = uint16_t(counters[at] + 1);
+    }
+  }
+};
+
+struct CountDigits {
+  using Params = SortParams;
+  enum : int { kThreads = kSortThreads, kShared = kDigits * kSortThreads / 2 };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
+    BCU_SHARED uint16_t* counters = (BCU_SHARED uint16_t*)shared;
+    int64_t tile = ctx.bid_x();
+    Digits::count(ctx, counters, p, tile * kTile + int64_t(ctx.tid()) * kEach);
+    simt::barrier(ctx);
+    int digit = int(ctx.tid());
+    if (digit >= kDigits) return;
+    uint32_t sum = 0;
+    for (int t = 0; t < kSortThreads; ++t) sum += counters[digit * kSortThreads + t];
+    p.counts[digit * p.tiles + tile] = sum;
+  }
+};
+
+// One block: counts become the sums of all counts before them.
+struct SumCounts {
+  using Params = SortParams;
+  enum : int { kThreads = 1024, kShared = 32 };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
+    BCU_SHARED uint32_t* sums = (BCU_SHARED uint32_t*)shared;
+    int64_t total = kDigits * p.tiles;
+    uint32_t before = 0;
+    for (int64_t base = 0; base < total; base += ctx.bdim()) {
+      int64_t at = base + ctx.tid();
+      uint32_t mine = at < total ? p.counts[at] : 0u, upto = mine;
+      for (uint32_t distance = 1; distance < 32u; distance *= 2u) {
+        uint32_t other = simt::shuffle_up(ctx, upto, distance);
+        upto += ctx.lane() >= distance ? other : 0u;
+      }
+      if (ctx.lane() == 31u) sums[ctx.warp()] = upto;
+      simt::barrier(ctx);
+      uint32_t all = 0;
+      for (uint32_t w = 0; w < ctx.warps(); ++w) {
+        if (w == ctx.warp()) upto += all;
+        all += sums[w];
+      }
+      if (at < total) p.counts[at] = before + upto - mine;
+      before += all;
+      simt::barrier(ctx);
+    }
+  }
+};
+
+struct MoveEntries {
+  using Params = SortParams;
+  enum : int { kThreads = kSortThreads, kShared = kDigits * kSortThreads / 2 };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
+    BCU_SHARED uint16_t* counters = (BCU_SHARED uint16_t*)shared;
+    int64_t tile = ctx.bid_x(), first = tile * kTile + int64_t(ctx.tid()) * kEach;
+    Digits::count(ctx, counters, p, first);
+    simt::barrier(ctx);
+    int digit = int(ctx.tid());
+    if (digit < kDigits) {
+      uint32_t sum = 0;
+      for (int t = 0; t < kSortThreads; ++t) {
+        uint32_t n = counters[digit * kSortThreads + t];
+        counters[digit * kSortThreads + t] = uint16_t(sum);
+        sum += n;
+      }
+    }
+    simt::barrier(ctx);
+    for (int i = 0; i < kEach; ++i) {
+      if (first + i >= p.count) break;
+      Entry e = p.from[first + i];
+      int d = Digits::of(e.id, p.shift), at = d * kSortThreads + int(ctx.tid());
+      uint32_t place = counters[at];
+      counters[at] = uint16_t(place + 1u);
+      p.to[int64_t(p.counts[d * p.tiles + tile]) + place] = e;
+    }
+  }
+};
+
+struct SumRowsParams {
+  simt::Space<1> dy;  // one gradient row per position
+  BCU_GLOBAL const Entry* sorted;
+  BCU_GLOBAL const void* gradient;
+  BCU_GLOBAL void* weight;
+  int64_t count, rows, columns;
+  int64_t dy_column, weight_row, weight_column;
+  int64_t stripes;  // of kThreads columns
+  int32_t accumulate;
+};
+
+// A block sums one stripe of the row of a sorted entry's id, if the entry is the first with that id. Sums are kept in
+// twice the precision of C and rounded once.
+template <class T>
+struct SumRows {
+  using Params = SumRowsParams;
+  using C = simt::ComputeOf<T>;
+  using Sum = math::detail::Pair<C>;
+  enum : int { kThreads = 128, kShared = 0, kAhead = 8 };
+
+  BCU_DEVICE void add(BCU_THREAD Sum& sum, C x) {
+    Sum s = math::detail::two_sum(sum.hi, x);
+    sum.hi = s.hi;
+    C lost = sum.lo + s.lo;
+    sum.lo = lost - lost == C(0) ? lost : C(0);  // an infinite sum has lost nothing
+  }
+  BCU_DEVICE C load(BCU_CONSTANT Params& p, int64_t entry, int64_t column) {
+    int64_t offset[1];
+    simt::locate(p.dy, p.sorted[entry].position, offset);
+    return simt::Stored<T>::load(((BCU_GLOBAL const T*)p.gradient)[offset[0] + column * p.dy_column]);
+  }
+
+  // Several entries are read before the first is added, so that their reads overlap.
+  BCU_DEVICE void row(BCU_CONSTANT Params& p, int64_t entry, int64_t id, int64_t column) {
+    BCU_GLOBAL T* out = (BCU_GLOBAL T*)p.weight + id * p.weight_row + column * p.weight_column;
+    Sum sum;
+    sum.hi = p.accumulate ? simt::Stored<T>::load(*out) : C(0), sum.lo = C(0);
+    bool more = true, any = p.accumulate != 0;
+    while (more) {
+      C x[kAhead];
+      int n = 0;
+      BCU_UNROLL for (int i = 0; i < kAhead; ++i) {
+        more = more && entry + i < p.count && p.sorted[entry + i].id == id;
+        x[i] = more ? load(p, entry + i, column) : C(0);
+        n += more ? 1 : 0;
+      }
+      BCU_UNROLL for (int i = 0; i < kAhead; ++i) {
+        if (i < n && !any) sum.hi = x[i];  // -0 stays
+        if (i < n && any) add(sum, x[i]);
+        any = true;
+      }
+      entry += kAhead;
+    }
+    *out = simt::Stored<T>::store(sum.hi + sum.lo);
+  }
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+    for (int64_t i = ctx.bid_x(); i < p.count * p.stripes; i += ctx.gdim_x()) {
+      int64_t entry = i / p.stripes, column = (i - entry * p.stripes) * kThreads + ctx.tid();
+      int64_t id = p.sorted[entry].id;
+      if (id >= p.rows || column >= p.columns) continue;
+      if (entry > 0 && p.sorted[entry - 1].id == id) continue;
+      row(p, entry, id, column);
+    }
+  }
+};
+
+struct Zeros {
+  enum : int { kIn = 0, kOut = 1 };
+  template <class C, class X>
+  BCU_DEVICE void apply(BCU_THREAD const C*, BCU_THREAD C* out, BCU_CONSTANT X&, int64_t) {
+    out[0] = C(0);
+  }
+};
+
+}  // namespace baracuda::embedding

@@ -1,0 +1,3 @@
+#include "ops/rope/simt.h"
+#include "simt/metal_kernels.h"
+#include "ops/rope/metal.def"

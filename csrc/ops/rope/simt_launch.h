@@ -1,0 +1,144 @@
+// Launches rotary position embeddings on a GPU.
+#pragma once
+#include "backends/simt/family.h"
+#include "ops/rope/simt.h"
+#include "ops/rope/skus.h"
+#include "simt/space_launch.h"
+
+namespace baracuda::rope {
+
+class RotateLaunch {
+  enum : int { kX, kCos, kSin, kPositions, kOut };
+
+ public:
+  RotateLaunch(const Launch& launch, float sign)
+      : launch_(launch),
+        attrs_(attributes<RopeAttrs>(launch)),
+        rows_(simt::leading(launch[kX])),
+        d_(launch[kX].shape[launch[kX].rank - 1]),
+        pairs_(attrs_.rotary_dim / 2) {
+    fill_tensors();
+    const TensorView &cos = launch[kCos], &sin = launch[kSin], &positions = launch[kPositions];
+    p_.x = launch[kX].data, p_.y = launch[kOut].data, p_.cos = cos.data, p_.sin = sin.data;
+    if (positions.present()) {
+      p_.positions = positions.data;
+      p_.positions_element = static_cast<int32_t>(positions.element);
+    } else {
+      p_.start = simt::number_of(launch.scalars[0]);
+    }
+    p_.x_column = simt::last_stride(launch[kX]), p_.y_column = simt::last_stride(launch[kOut]);
+    p_.cos_row = cos.strides[0], p_.cos_column = simt::last_stride(cos);
+    p_.sin_row = sin.strides[0], p_.sin_column = simt::last_stride(sin);
+    p_.pairs = pairs_, p_.limit = cos.shape[0];
+    p_.fault = simt::fault_of(launch), p_.row = launch.row;
+    p_.sign = sign, p_.interleaved = attrs_.interleaved != 0;
+    p_.tensor = positions.present() ? kPositions : kCos;
+    p_.x_element = static_cast<int32_t>(launch.element);
+    p_.cos_element = static_cast<int32_t>(cos.element), p_.sin_element = static_cast<int32_t>(sin.element);
+  }
+
+  Status run() {
+    if (rows_.numel() == 0 || d_ == 0) return Status::Ok;
+    if (Status status = check_start(); status != Status::Ok) return status;
+    return simt::with_float(launch_.element, [&](auto t) {
+      using T = decltype(t);
+      using C = simt::ComputeOf<T>;
+      if (packable(sizeof(T), sizeof(C))) {
+        constexpr int64_t kCount = simt::Pack<T>::kCount;
+        const int64_t turned = attrs_.interleaved ? 2 * pairs_ / kCount : pairs_ / kCount;
+        return submit<RotatePacks<T>>(turned, turned + (d_ - 2 * pairs_) / kCount);
+      }
+      return submit<RotateAny<C>>(pairs_, d_ - pairs_);
+    });
+  }
+
+ private:
+  // x, y, positions and, for a fault, the number of a position.
+  void fill_tensors() {
+    const TensorView& positions = launch_[kPositions];
+    const int seq = rows_.rank - 1;
+    Operand at, number;
+    number.strides[seq] = rows_.shape[seq] == 1 ? 0 : 1;
+    at = number;
+    if (positions.present()) {
+      auto stride = [&](int d) { return positions.shape[d] == 1 ? 0 : positions.strides[d]; };
+      at.strides[seq] = stride(positions.rank - 1);
+      if (positions.rank == 2) {
+        at.strides[0] = stride(0);
+        number.strides[0] = rows_.shape[0] == 1 ? 0 : rows_.shape[seq];
+      }
+    }
+    tensors_ = {simt::leading_operand(launch_[kX]), simt::leading_operand(launch_[kOut]), at, number};
+  }
+
+  // A position that is known now is refused before anything is launched.
+  Status check_start() const {
+    const Scalar& start = launch_.scalars[0];
+    if (p_.positions || start.data) return Status::Ok;
+    const int64_t first = start.as_i64(), seq = rows_.shape[rows_.rank - 1];
+    if (first >= 0 && first <= p_.limit - seq) return Status::Ok;
+    const int64_t bad = first < 0 || first >= p_.limit ? 0 : p_.limit - first;
+    if (launch_.failure) *launch_.failure = {kCos, bad, first + bad, p_.limit};
+    return Status::IndexOutOfRange;
+  }
+
+  bool packable(int64_t size, int64_t table_size) const {
+    const int64_t count = 16 / size;
+    const Element table = table_size == 8 ? Element::F64 : Element::F32;
+    const TensorView &cos = launch_[kCos], &sin = launch_[kSin];
+    auto tables_pack = [&](const TensorView& t) {
+      return t.element == table && simt::last_stride(t) == 1 && reinterpret_cast<uintptr_t>(t.data) % 16 == 0 &&
+             t.strides[0] * table_size % 16 == 0;
+    };
+    const int64_t turned = attrs_.interleaved ? 2 * pairs_ : pairs_;
+    return turned % count == 0 && d_ % count == 0 && (2 * pairs_) % count == 0 && tables_pack(cos) &&
+           tables_pack(sin) && simt::packs(tensors_[0], rows_.rank, p_.x_column, size) &&
+           simt::packs(tensors_[1], rows_.rank, p_.y_column, size);
+  }
+
+  template <class Body>
+  Status submit(int64_t turned, int64_t units) {
+    p_.turned = turned;
+    p_.space = simt::space_of_rows(rows_, tensors_, units);
+    return simt::submit<Body>(launch_, {simt::blocks_for(p_.space.count, 256)}, 256, p_);
+  }
+
+  const Launch& launch_;
+  RopeAttrs attrs_;
+  IterationSpace rows_;
+  int64_t d_, pairs_;
+  std::array<Operand, RotateParams::kTensors> tensors_;
+  RotateParams p_{};
+};
+
+#if BCU_HAS_F64
+inline Status make_table(const Launch& launch) {
+  const TensorView &cos = launch[0], &sin = launch[1];
+  TableParams p{};
+  p.cos = cos.data, p.sin = sin.data;
+  p.rows = cos.shape[0], p.pairs = cos.shape[1];
+  p.cos_row = cos.strides[0], p.cos_column = cos.strides[1];
+  p.sin_row = sin.strides[0], p.sin_column = sin.strides[1];
+  p.base = simt::number_of(launch.scalars[0]);
+  p.cos_element = static_cast<int32_t>(cos.element), p.sin_element = static_cast<int32_t>(sin.element);
+  return simt::submit<MakeTable>(launch, {simt::blocks_for(p.rows * p.pairs, 256)}, 256, p);
+}
+#endif
+
+}  // namespace baracuda::rope
+
+namespace baracuda {
+
+template <int kSign>
+struct SimtKernel<rope::Rotate<kSign>> {
+  static Status run(const Launch& launch) { return rope::RotateLaunch(launch, kSign).run(); }
+};
+
+#if BCU_HAS_F64
+template <>
+struct SimtKernel<rope::Table> {
+  static Status run(const Launch& launch) { return rope::make_table(launch); }
+};
+#endif
+
+}  // namespace baracuda

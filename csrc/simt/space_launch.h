@@ -1,0 +1,62 @@
+// Builds index spaces from the dimensions of tensors.
+#pragma once
+#include "simt/map_launch.h"
+#include "simt/space.h"
+
+namespace baracuda::simt {
+
+// `units` work items for each index of `rows`, whose dimensions are merged where all tensors allow. Dimension 0 counts
+// the units, which move no tensor. Rows have at most 7 dimensions.
+template <size_t kTensors>
+Space<int(kTensors)> space_of_rows(const IterationSpace& rows, const std::array<Operand, kTensors>& tensors,
+                                   int64_t units) {
+  std::array<const Operand*, kTensors> list;
+  for (size_t k = 0; k < kTensors; ++k) list[k] = &tensors[k];
+  const Merged<int(kTensors)> merged(rows, list);
+  Space<int(kTensors)> s{};
+  s.rank = merged.rank + 1;
+  s.count = merged.count * units;
+  s.narrow = s.count < (int64_t{1} << 31);
+  s.shape[0] = units;
+  for (int d = 0; d < merged.rank; ++d) {
+    s.shape[d + 1] = merged.shape[d];
+    for (size_t k = 0; k < kTensors; ++k) s.stride[k][d + 1] = merged.stride[k][d];
+  }
+  for (int d = 0; d < s.rank && s.narrow && s.count > 0; ++d) s.divider[d] = divider(s.shape[d]);
+  return s;
+}
+
+// The dimensions of `t` but the last one.
+inline IterationSpace leading(const TensorView& t) {
+  IterationSpace s = space_of(t);
+  --s.rank;
+  return s;
+}
+inline Operand leading_operand(const TensorView& t) {
+  Operand o{t.data, t.element, {}};
+  for (int i = 0; i + 1 < t.rank; ++i) o.strides[i] = t.shape[i] == 1 ? 0 : t.strides[i];
+  return o;
+}
+// How far a coordinate of the last dimension moves.
+inline int64_t last_stride(const TensorView& t) { return t.shape[t.rank - 1] > 1 ? t.strides[t.rank - 1] : 1; }
+
+// Row-major numbers of the elements of a space, as if it were a contiguous tensor.
+inline Operand counting(const IterationSpace& space) {
+  Operand o;
+  int64_t stride = 1;
+  for (int d = space.rank - 1; d >= 0; --d) {
+    o.strides[d] = space.shape[d] == 1 ? 0 : stride;
+    stride *= space.shape[d];
+  }
+  return o;
+}
+
+// Whether rows can be read in packs of 16 bytes: address and all strides fit, and columns follow one another.
+inline bool packs(const Operand& rows, int rank, int64_t column_stride, int64_t element_size) {
+  if (column_stride != 1 || reinterpret_cast<uintptr_t>(rows.data) % 16 != 0) return false;
+  for (int d = 0; d < rank; ++d)
+    if (rows.strides[d] * element_size % 16 != 0) return false;
+  return true;
+}
+
+}  // namespace baracuda::simt
