@@ -14,6 +14,7 @@ struct ThinRow {};
 struct Bf16DotRow {};
 struct PackedRow {};
 struct BlasRow {};
+struct TiledRow {};
 
 // Sizes of a problem whose last `merged` batch dimensions have become rows.
 struct Sizes {
@@ -73,7 +74,7 @@ constexpr auto product(const char* variant) {
 }
 
 // Sums are built in blocks of 256 products, which bounds their error by 8 eps sqrt(K) for every K up to 2^24.
-inline constexpr auto kTable =
+inline constexpr auto kCpu =
     table(product<ThinRow>("thin")
               .takes(kFloats)
               .sum(8)
@@ -97,6 +98,10 @@ inline constexpr auto kTable =
               .only_if(blas_opens)
               .prefer(10, "Zen4, 2026-11-21"));
 
+// GPUs build sums in blocks of 256 products, too, whatever the size of their tiles.
+inline constexpr auto kSimt = table(row<TiledRow>("matmul").takes(kFloats).sum(8).in_place_of(1u << kC));
+
+inline constexpr auto kTable = join(kCpu, on_cuda(kSimt), on_metal(kSimt));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::matmul

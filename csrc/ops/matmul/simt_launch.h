@@ -1,0 +1,78 @@
+// Launches matrix products on a GPU.
+#pragma once
+#include "backends/simt/family.h"
+#include "ops/matmul/problem.h"
+#include "ops/matmul/simt.h"
+#include "ops/matmul/skus.h"
+#include "simt/launch.h"
+
+namespace baracuda::matmul {
+
+inline SimtMatrix in_elements(const Matrix& x, int64_t size) {
+  SimtMatrix s{};
+  s.row = x.rs / size, s.column = x.cs / size;
+  for (int i = 0; i < simt::kMaxDims; ++i) s.batch[i] = x.batch[i] / size, s.part[i] = x.part[i] / size;
+  return s;
+}
+
+inline TiledParams tiled_params(const Launch& launch, const Gemm& g) {
+  const int64_t size = size_of(launch.element);
+  TiledParams p{};
+  p.a = g.a.data, p.b = g.b.data, p.c = g.c.data, p.bias = g.bias.data, p.d = g.d.data;
+  p.as = in_elements(g.a, size), p.bs = in_elements(g.b, size);
+  p.cs = in_elements(g.c, size), p.ds = in_elements(g.d, size);
+  p.bias_row = g.bias.rs / size, p.bias_column = g.bias.cs / size;
+  p.m = g.m, p.n = g.n, p.k = g.k, p.parts = g.parts;
+  std::copy_n(g.batch_shape, simt::kMaxDims, p.batch_shape);
+  std::copy_n(g.part_shape, simt::kMaxDims, p.part_shape);
+  p.alpha = simt::number_of(launch.scalars[0]), p.beta = simt::number_of(launch.scalars[1]);
+  p.batch_rank = g.batch_rank, p.part_rank = g.part_rank;
+  p.a_along_k = std::abs(p.as.column) <= std::abs(p.as.row);
+  p.b_along_k = std::abs(p.bs.row) < std::abs(p.bs.column);
+  return p;
+}
+
+template <class T, int kSide>
+Status submit_tiles(const Launch& launch, const Gemm& g) {
+  using Body = Tiled<T, kSide>;
+  TiledParams p = tiled_params(launch, g);
+  p.row_tiles = (g.m + Body::kTile - 1) / Body::kTile, p.column_tiles = (g.n + Body::kTile - 1) / Body::kTile;
+  const int64_t blocks = g.batch * p.row_tiles * p.column_tiles;
+  return blocks > simt::kMaxGridX ? Status::Unsupported : simt::submit<Body>(launch, {blocks}, Body::kThreads, p);
+}
+
+// Large tiles read less, small ones give every multiprocessor something to do.
+inline constexpr int64_t kManyTiles = 128;
+inline bool large_tiles(const Gemm& g) {
+  return g.m > 64 && g.n > 64 && g.batch * ((g.m + 127) / 128) * ((g.n + 127) / 128) >= kManyTiles;
+}
+
+inline Status run_tiled(const Launch& launch) {
+  Gemm g;
+  if (!read_tensors(launch, true, g)) return Status::Ok;
+#if BCU_HAS_F64
+  if (launch.element == Element::F64) return submit_tiles<double, 4>(launch, g);
+#endif
+  const bool large = large_tiles(g);
+  switch (launch.element) {
+    case Element::F16:
+      return large ? submit_tiles<simt::f16, 8>(launch, g) : submit_tiles<simt::f16, 4>(launch, g);
+    case Element::BF16:
+      return large ? submit_tiles<simt::bf16, 8>(launch, g) : submit_tiles<simt::bf16, 4>(launch, g);
+    case Element::F32:
+      return large ? submit_tiles<float, 8>(launch, g) : submit_tiles<float, 4>(launch, g);
+    default:
+      return Status::Unsupported;
+  }
+}
+
+}  // namespace baracuda::matmul
+
+namespace baracuda {
+
+template <>
+struct SimtKernel<matmul::TiledRow> {
+  static Status run(const Launch& launch) { return matmul::run_tiled(launch); }
+};
+
+}  // namespace baracuda
