@@ -1,5 +1,7 @@
 // Builds index spaces from the dimensions of tensors.
 #pragma once
+#include <array>
+
 #include "simt/map_launch.h"
 #include "simt/space.h"
 
@@ -10,12 +12,15 @@ namespace baracuda::simt {
 template <size_t kTensors>
 Space<int(kTensors)> space_of_rows(const IterationSpace& rows, const std::array<Operand, kTensors>& tensors,
                                    int64_t units) {
-  std::array<const Operand*, kTensors> list;
-  for (size_t k = 0; k < kTensors; ++k) list[k] = &tensors[k];
-  const Merged<int(kTensors)> merged(rows, list);
+  Merged<int(kTensors)> merged;
+  for (int d = rows.rank - 1; d >= 0; --d) {
+    int64_t strides[kTensors];
+    for (size_t k = 0; k < kTensors; ++k) strides[k] = tensors[k].strides[d];
+    merged.add(rows.shape[d], strides);
+  }
   Space<int(kTensors)> s{};
   s.rank = merged.rank + 1;
-  s.count = merged.count * units;
+  s.count = merged.count() * units;
   s.narrow = s.count < (int64_t{1} << 31);
   s.shape[0] = units;
   for (int d = 0; d < merged.rank; ++d) {

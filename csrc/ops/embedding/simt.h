@@ -213,11 +213,26 @@ struct SumRows {
   }
 };
 
-struct Zeros {
-  enum : int { kIn = 0, kOut = 1 };
-  template <class C, class X>
-  BCU_DEVICE void apply(BCU_THREAD const C*, BCU_THREAD C* out, BCU_CONSTANT X&, int64_t) {
-    out[0] = C(0);
+struct ClearParams {
+  simt::Space<1> space;  // of units
+  BCU_GLOBAL void* data;
+  int64_t column;  // from one unit of a row to the next
+};
+
+// Zeroes in units of 2 to 16 bytes.
+template <class Unit>
+struct Clear {
+  using Params = ClearParams;
+  enum : int { kThreads = 256, kShared = 0 };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+    Unit zero = {};
+    int64_t step = int64_t(ctx.gdim_x()) * ctx.bdim();
+    for (int64_t i = int64_t(ctx.bid_x()) * ctx.bdim() + ctx.tid(); i < p.space.count; i += step) {
+      int64_t offset[1];
+      int64_t unit = simt::locate(p.space, i, offset);
+      ((BCU_GLOBAL Unit*)p.data)[offset[0] + unit * p.column] = zero;
+    }
   }
 };
 

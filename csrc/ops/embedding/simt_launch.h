@@ -42,11 +42,8 @@ class Gradient {
   }
 
   Status run() {
-    if (!attrs_.accumulate) {
-      const IterationSpace space = space_of(dweight_);
-      const Operand out[] = {operand(dweight_, space)};
-      if (Status s = simt::map_floats<Zeros>(launch_, space, {}, out); s != Status::Ok) return s;
-    }
+    if (!attrs_.accumulate)
+      if (Status s = clear(); s != Status::Ok) return s;
     if (count_ == 0 || count_ >= (int64_t{1} << 31)) return count_ ? Status::Unsupported : Status::Ok;
     if (Status s = read(); s != Status::Ok) return s;
     const Entry* sorted = entries_;
@@ -55,6 +52,23 @@ class Gradient {
   }
 
  private:
+  Status clear() {
+    const Operand rows = simt::leading_operand(dweight_);
+    const int64_t size = size_of(dweight_.element), pack = 16 / size, column = simt::last_stride(dweight_);
+    if (dweight_.shape[1] % pack == 0 && simt::packs(rows, 1, column, size))
+      return clear_as<simt::Pack<uint32_t>>(rows, pack);
+    if (size == 2) return clear_as<uint16_t>(rows, 1);
+    return size == 4 ? clear_as<uint32_t>(rows, 1) : clear_as<uint64_t>(rows, 1);
+  }
+  template <class Unit>
+  Status clear_as(Operand rows, int64_t factor) {
+    ClearParams p{};
+    rows.strides[0] /= factor;
+    p.space = simt::space_of_rows<1>(simt::leading(dweight_), {rows}, dweight_.shape[1] / factor);
+    p.data = dweight_.data, p.column = simt::last_stride(dweight_);
+    return simt::submit<Clear<Unit>>(launch_, {simt::blocks_for(p.space.count, 256)}, 256, p);
+  }
+
   Status read() {
     ReadIdsParams p{};
     const IterationSpace space = space_of(ids_);

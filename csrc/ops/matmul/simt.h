@@ -1,14 +1,16 @@
 // Matrix products on GPUs: a block computes one tile of the result, a thread kSide x kSide elements of it, from slices
 // of A and B in shared memory.
 #pragma once
-#include "simt/map.h"
+#include "simt/simt.h"
 
 namespace baracuda::matmul {
 
+enum : int { kBatchDims = 8 };
+
 struct SimtMatrix {
   int64_t row, column;            // strides in elements
-  int64_t batch[simt::kMaxDims];  // of the result's batch, outermost first
-  int64_t part[simt::kMaxDims];   // of what is summed over besides k
+  int64_t batch[kBatchDims];  // of the result's batch, outermost first
+  int64_t part[kBatchDims];   // of what is summed over besides k
 };
 
 struct TiledParams {
@@ -20,7 +22,7 @@ struct TiledParams {
   SimtMatrix as, bs, cs, ds;
   int64_t bias_row, bias_column;
   int64_t m, n, k, parts;
-  int64_t batch_shape[simt::kMaxDims], part_shape[simt::kMaxDims];
+  int64_t batch_shape[kBatchDims], part_shape[kBatchDims];
   int64_t row_tiles, column_tiles;
   simt::Number alpha, beta;
   int32_t batch_rank, part_rank;

@@ -11,7 +11,7 @@ namespace baracuda::matmul {
 inline SimtMatrix in_elements(const Matrix& x, int64_t size) {
   SimtMatrix s{};
   s.row = x.rs / size, s.column = x.cs / size;
-  for (int i = 0; i < simt::kMaxDims; ++i) s.batch[i] = x.batch[i] / size, s.part[i] = x.part[i] / size;
+  for (int i = 0; i < kBatchDims; ++i) s.batch[i] = x.batch[i] / size, s.part[i] = x.part[i] / size;
   return s;
 }
 
@@ -23,8 +23,8 @@ inline TiledParams tiled_params(const Launch& launch, const Gemm& g) {
   p.cs = in_elements(g.c, size), p.ds = in_elements(g.d, size);
   p.bias_row = g.bias.rs / size, p.bias_column = g.bias.cs / size;
   p.m = g.m, p.n = g.n, p.k = g.k, p.parts = g.parts;
-  std::copy_n(g.batch_shape, simt::kMaxDims, p.batch_shape);
-  std::copy_n(g.part_shape, simt::kMaxDims, p.part_shape);
+  std::copy_n(g.batch_shape, kBatchDims, p.batch_shape);
+  std::copy_n(g.part_shape, kBatchDims, p.part_shape);
   p.alpha = simt::number_of(launch.scalars[0]), p.beta = simt::number_of(launch.scalars[1]);
   p.batch_rank = g.batch_rank, p.part_rank = g.part_rank;
   p.a_along_k = std::abs(p.as.column) <= std::abs(p.as.row);
