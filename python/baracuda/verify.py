@@ -69,6 +69,13 @@ def _rows_apart(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Arra
     return (*shape[:-1], shape[-1] + 5), lambda base: base[..., 3 : 3 + shape[-1]]
 
 
+def _aligned(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
+    """Rows that begin at multiples of 16 bytes, which kernels may read in packs."""
+    if not shape:
+        return _contiguous(shape)
+    return (*shape[:-1], (shape[-1] + 15) // 16 * 16), lambda base: base[..., : shape[-1]]
+
+
 def _one_row(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
     if not shape:
         return _contiguous(shape)
@@ -87,6 +94,7 @@ LAYOUTS = {
     "sliced": _sliced,
     "negative": _negative,
     "rows_apart": _rows_apart,
+    "aligned": _aligned,
     "one_row": _one_row,
     "one_column": _one_column,
 }

@@ -8,7 +8,7 @@ namespace baracuda::matmul {
 enum : int { kBatchDims = 8 };
 
 struct SimtMatrix {
-  int64_t row, column;            // strides in elements
+  int64_t row, column;        // strides in elements
   int64_t batch[kBatchDims];  // of the result's batch, outermost first
   int64_t part[kBatchDims];   // of what is summed over besides k
 };
