@@ -8,6 +8,7 @@
 
 #include "bindings/error.h"
 #include "core/devices.h"
+#include "core/inject.h"
 
 namespace py = pybind11;
 
@@ -21,19 +22,16 @@ struct Place {
   int32_t device;
 };
 
+[[noreturn]] void throw_no_memory(Place place, const char* why, int64_t bytes) {
+  raise_no_memory(device_name(place.backend, place.device), why, bytes);
+  throw py::error_already_set();
+}
+
 // Raises what a module's function returned; `place` is where.
 [[noreturn]] void throw_status(const DeviceModule& module, Status status, Place place, int64_t bytes = -1) {
+  if (status == Status::Workspace) throw_no_memory(place, module.last_error(), bytes);
   std::string where = device_name(place.backend, place.device);
-  Refusal why = {Code::LaunchFailed, where, module.last_error(), "a device that works", ""};
-  if (status == Status::Workspace)
-    why = {Code::DeviceMemory,
-           where,
-           module.last_error(),
-           std::to_string(bytes) + " bytes of device memory",
-           "free tensors that are not needed any more",
-           bytes,
-           -1};
-  raise_refusal(why, Py_None);
+  raise_refusal({Code::LaunchFailed, where, module.last_error(), "a device that works", ""}, Py_None);
   throw py::error_already_set();
 }
 
@@ -70,6 +68,11 @@ void call(const DeviceModule& module, Place place, Function&& function, int64_t 
   if (status != Status::Ok) throw_status(module, status, place, bytes);
 }
 
+void allocate_on(const DeviceModule& module, Place place, int64_t bytes, void** out) {
+  if (fails_now(Injected::Alloc)) throw_no_memory(place, kAskedFor, bytes);
+  call(module, place, [&] { return module.allocate(place.device, bytes, out); }, bytes);
+}
+
 void* handle_of(uintptr_t stream) { return reinterpret_cast<void*>(stream); }
 
 // --- memory ---------------------------------------------------------------------------------------------------------
@@ -90,7 +93,7 @@ py::object allocate(int backend, int device, int64_t bytes) {
   auto place = std::make_unique<Place>(place_of(backend, device));
   const DeviceModule& module = module_of(*place);
   void* memory = nullptr;
-  call(module, *place, [&] { return module.allocate(device, bytes, &memory); }, bytes);
+  allocate_on(module, *place, bytes, &memory);
   PyObject* capsule = PyCapsule_New(memory, kCapsule, nullptr);
   if (!capsule) {
     module.release(device, memory);
@@ -363,7 +366,7 @@ void* device_scratch(Backend backend, int32_t device, void* stream, int64_t byte
     block->size = 0;
     if (void* old = std::exchange(block->memory, nullptr))  // waits for the kernels that use it
       call(module, place, [&] { return module.release(device, old); });
-    call(module, place, [&] { return module.allocate(device, bytes, &block->memory); }, bytes);
+    allocate_on(module, place, bytes, &block->memory);
     block->size = bytes;
     return block->memory;
   } catch (py::error_already_set& e) {
@@ -377,6 +380,10 @@ bool device_setup(PyObject* module) {
   name_cuda_stream = PyUnicode_InternFromString("cuda_stream");
   name_device_index = PyUnicode_InternFromString("device_index");
   py::module_ m = py::reinterpret_borrow<py::module_>(module);
+  m.def("inject", [](int kind, int64_t after) {
+    if (kind < 0 || kind >= static_cast<int>(Injected::Count)) throw py::value_error("inject: no such kind");
+    return calls_left(static_cast<Injected>(kind)).exchange(after);
+  });
   m.def("device_count", [](int backend) { return device_count(static_cast<Backend>(backend)); });
   m.def("device_describe", &describe);
   m.def("device_allocate", &allocate);

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "core/devices.h"
+#include "core/inject.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -80,6 +81,10 @@ PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failu
           caller, names);
     }
     case Status::Launch:
+      if (failure.position == kInjectedLaunch)
+        return raise_refusal(
+            {Code::LaunchFailed, device_name(plan.row.backend, plan.device_id), kAskedFor, "a launch that works", ""},
+            caller, names);
       if (std::string reason; const DeviceModule* module = device_module(plan.row.backend, reason))
         return raise_refusal({Code::LaunchFailed, device_name(plan.row.backend, plan.device_id), module->last_error(),
                               "a device that works", ""},
@@ -90,6 +95,12 @@ PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failu
                             "please report this call"},
                            caller, names);
   }
+}
+
+PyObject* raise_no_memory(const std::string& device, std::string why, int64_t bytes) {
+  return raise_refusal({Code::DeviceMemory, device, std::move(why), std::to_string(bytes) + " bytes of memory",
+                        "free tensors that are not needed any more", bytes, -1},
+                       Py_None);
 }
 
 PyObject* set_error_factory(PyObject*, PyObject* factory) {

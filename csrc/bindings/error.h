@@ -23,6 +23,11 @@ PyObject* raise_refusal(Refusal refusal, PyObject* caller, const FieldNames* nam
 PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failure, PyObject* caller,
                        const FieldNames* names = nullptr);
 
+// What an error says of a failure that bc.testing.fail asked for.
+inline constexpr const char* kAskedFor = "the failure that bc.testing.fail asked for";
+// The exception for memory that could not be had; always returns null.
+PyObject* raise_no_memory(const std::string& device, std::string why, int64_t bytes);
+
 PyObject* set_error_factory(PyObject* self, PyObject* factory);
 
 }  // namespace baracuda::bindings

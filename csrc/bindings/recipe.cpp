@@ -5,6 +5,7 @@
 
 #include "bindings/device.h"
 #include "bindings/error.h"
+#include "core/inject.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -14,12 +15,14 @@ struct Scratch {
   void* memory = nullptr;
   int64_t size = 0;
   ~Scratch() { std::free(memory); }
+  // Null with an exception when the memory cannot be had.
   void* at_least(int64_t bytes) {
     if (bytes <= size) return memory;
+    if (fails_now(Injected::Alloc)) return raise_no_memory("cpu", kAskedFor, bytes);
     std::free(memory);
     size = (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
     memory = std::aligned_alloc(kWorkspaceAlignment, size);
-    if (!memory) size = 0;
+    if (!memory) size = 0, raise_no_memory("cpu", "no memory", bytes);
     return memory;
   }
 };
@@ -200,7 +203,6 @@ bool take_workspace(const PlanCore& plan, Frame& frame) {
   frame.call.workspace =
       here ? scratch.at_least(bytes) : device_scratch(plan.row.backend, plan.device_id, frame.stream_handle, bytes);
   frame.call.workspace_bytes = bytes;
-  if (!frame.call.workspace && here) PyErr_NoMemory();
   return frame.call.workspace != nullptr;
 }
 

@@ -9,6 +9,8 @@
 #include <type_traits>
 
 #include "bindings/device.h"
+#include "bindings/error.h"
+#include "core/inject.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -32,8 +34,9 @@ PyObject* allocate(PyObject*, PyObject* arg) {
   bool large = size_t(nbytes) >= 4 * kHugePage;
   size_t align = large ? kHugePage : 64;
   size_t rounded = (size_t(nbytes) + align - 1) / align * align;
+  if (fails_now(Injected::Alloc)) return raise_no_memory("cpu", kAskedFor, nbytes);
   void* memory = std::aligned_alloc(align, rounded ? rounded : align);
-  if (!memory) return PyErr_NoMemory();
+  if (!memory) return raise_no_memory("cpu", "no memory", nbytes);
   if (large) madvise(memory, rounded, MADV_HUGEPAGE);
   PyObject* capsule = PyCapsule_New(memory, "baracuda.memory", &free_memory);
   if (!capsule) std::free(memory);

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "core/devices.h"
+#include "core/inject.h"
 #include "core/overlap.h"
 
 namespace baracuda {
@@ -367,6 +368,8 @@ bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refu
 }
 
 Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure) {
+  if (fails_now(Injected::Launch)) [[unlikely]]
+    return failure->position = kInjectedLaunch, Status::Launch;
   Launch l;
   l.tensors = call.views;
   l.first = plan.first.data();
