@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,3 +108,49 @@ def test_missing_packages_are_named_in_one_line() -> None:
     code = blocker + "from baracuda.bench import main; sys.exit(main(['--quick']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "torch" in done.stderr
+
+
+def test_a_gpu_that_is_not_there_is_refused() -> None:
+    pytest.importorskip("torch")
+    done = bench("--quick", "--device", "cuda:7")
+    assert done.returncode == 2
+    assert done.stderr.startswith("bench --device cuda:7: ") and done.stderr.count("\n") == 1
+
+
+def test_cases_on_a_device_keep_their_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The part that needs no GPU: sets of data in turn, the device's goals, our plans where the data is."""
+    pytest.importorskip("torch")
+    from time import perf_counter
+
+    from baracuda.bench import gpu
+    from baracuda.bench.cases import all_cases
+    from baracuda.bench.ceilings import Ceilings
+    from baracuda.bench.measure import measure
+
+    clocks = []
+
+    def clock() -> float:
+        clocks.append(0)
+        return perf_counter()
+
+    cases = {c.key: c for c in gpu.on_device(all_cases(True), 1 << 16, lambda: clock)}
+    assert not any(c.goal_ns for c in cases.values()) and not any(k.startswith("call") for k in cases)
+    monkeypatch.setattr("baracuda.bench.measure.broken_promise", lambda _: "")
+    for key in ("swiglu backward f32", "add bf16", "copy of x.T f32", "rope f32", "matmul 64 f32"):
+        row = measure(cases[key], Ceilings("test", 1, {"memory": 1.0, "f32": 1.0, "bf16": 1.0}), 2, 1e-4)
+        assert row.status == "measured", row.reason
+        assert row.ratio is not None and row.met_required is not None and row.ceiling is not None
+    assert clocks
+    turn = cases["add bf16"].build().ours
+    assert turn.text == "next(turn)()"
+    assert len({id(next(turn.names["turn"])) for _ in range(40)}) == min(
+        16, 1 + 3 * (1 << 16) // int(cases["add bf16"].bytes)
+    )
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there may be a GPU")
+def test_the_gpu_run_says_in_a_line_that_there_is_none() -> None:
+    script = Path(__file__).resolve().parent.parent / "ci" / "gpu.sh"
+    done = subprocess.run(["bash", str(script)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "ci/gpu.sh: no NVIDIA GPU here: there is no nvidia-smi\n"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from baracuda.bench.case import Case, Row
+    from baracuda.bench.ceilings import Ceilings
 
 # Freed memory stays in the process, so that after the warm-up neither side pays for page faults; NumPy must not ask for
 # huge pages, or memory that it has used would be faster than other memory.
@@ -33,6 +34,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--filter", action="append", default=[], metavar="TEXT", help=words)
     parser.add_argument(
         "--quick", action="store_true", help="tiny shapes and short runs: shows that it works, not how fast"
+    )
+    parser.add_argument(
+        "--device", default="cpu", help="cpu, or cuda:0: both sides on that device (needs torch with CUDA)"
     )
     parser.add_argument("--threads", type=int, default=0, help="threads of both sides; 0: all usable CPUs")
     parser.add_argument("--runs", type=int, default=5, help="runs per side (default 5); medians are taken")
@@ -75,17 +79,22 @@ def _measure(cases: list[Case], args: argparse.Namespace, threads: int) -> dict[
     import torch
 
     import baracuda as bc
-    from baracuda.bench import machine, report
+    from baracuda.bench import gpu, machine, report
     from baracuda.bench.ceilings import measure_ceilings
     from baracuda.bench.measure import measure
+
+    on_host = args.device == "cpu"
+
+    def ceilings_now() -> Ceilings:
+        return measure_ceilings(threads, quick=args.quick) if on_host else gpu.measure_ceilings(quick=args.quick)
 
     bc.set_num_threads(threads)
     torch.set_num_threads(threads)
     begin = datetime.now().astimezone()
     before = os.getloadavg()
-    first = measure_ceilings(threads, quick=args.quick)
+    first = ceilings_now()
     rows: list[Row] = []
-    facts = machine.facts(threads)
+    facts = machine.facts(threads, args.device)
 
     def finish(ceilings: dict[str, float]) -> dict[str, Any]:
         for row in rows:
@@ -102,7 +111,7 @@ def _measure(cases: list[Case], args: argparse.Namespace, threads: int) -> dict[
             rows.append(measure(case, first, args.runs, 0.005 if args.quick else 0.05, args.patience))
             finish(first.values)  # a run that is cut off leaves what it has measured
     # The machine may have been busy at one end: the better of two measurements is the ceiling.
-    last = measure_ceilings(threads, quick=args.quick)
+    last = ceilings_now()
     return finish({k: max(v, last.values.get(k, 0.0)) for k, v in first.values.items()})
 
 
@@ -123,7 +132,16 @@ def main(argv: list[str]) -> int:
             _restart(argv, threads)
         from baracuda.bench.cases import all_cases
 
-        cases = _chosen(all_cases(args.quick), args.filter)
+        cases = all_cases(args.quick)
+        if args.device != "cpu":
+            from baracuda.bench import gpu
+
+            args.device, reason = gpu.use(args.device)
+            if reason and not args.list:
+                print(f"bench --device {args.device}: {reason}", file=sys.stderr)
+                return 2
+            cases = gpu.on_device(cases, gpu.cache_bytes(), gpu.EventClock) if not reason else gpu.on_device(cases, 0)
+        cases = _chosen(cases, args.filter)
         if args.list or not cases:
             print(
                 "\n".join(f"{c.family:<12} {c.key:<45} {c.shape:<24} {c.peer}" for c in cases)

@@ -16,7 +16,7 @@ def _read(path: str) -> str:
         return ""
 
 
-def facts(threads: int) -> dict[str, Any]:
+def facts(threads: int, device: str = "cpu") -> dict[str, Any]:
     """Processor, memory, system, versions and threads, for the JSON file. Names neither the host nor its user."""
     from baracuda import info
 
@@ -30,6 +30,7 @@ def facts(threads: int) -> dict[str, Any]:
             continue
     return {
         "cpu": found["cpu"],
+        "device": next(d for d in found["devices"] if d["name"] == device),
         "kernels": found["backends"]["cpu"]["level"],
         "memory_gib": round(int(memory) / 2**20, 1),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -86,7 +86,7 @@ def broken_promise(made: Plan) -> str:
     sku = made.sku
     if sku.name not in _kept:
         assert sku.element is not None
-        report = verify(sku.op, sku.direction, sku.element, sku.variant, layouts=("contiguous",))
+        report = verify(sku.op, sku.direction, sku.element, sku.variant, layouts=("contiguous",), device=made.device)
         if report.problems:
             _kept[sku.name] = f"{sku.name}: {report.problems[0]}"
         else:
@@ -95,7 +95,7 @@ def broken_promise(made: Plan) -> str:
 
 
 def _as_array(value: Any) -> Any:
-    array = value.detach().float().numpy() if type(value).__module__.startswith("torch") else np.asarray(value)
+    array = value.detach().cpu().float().numpy() if type(value).__module__.startswith("torch") else np.asarray(value)
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 

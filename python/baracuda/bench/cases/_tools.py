@@ -12,25 +12,45 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from baracuda.plan import Plan
+    from baracuda.spec import Descriptor
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}
 SIZE = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "i64": 8}
 
 
+_device = "cpu"
+
+
+def use_device(name: str) -> None:
+    """Where the data of both sides is made from now on, and our plans run."""
+    global _device
+    _device = name
+
+
+def there(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor on the device that is measured."""
+    return tensor.to(_device)
+
+
+def plan(desc: Descriptor) -> Plan:
+    """Our plan on the device that is measured."""
+    return bc.plan(desc, _device)
+
+
 def noise(*shape: int, element: str = "f32", seed: int = 0) -> torch.Tensor:
     """Normal numbers."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=generator).to(DTYPES[element])
+    return there(torch.randn(shape, generator=generator).to(DTYPES[element]))
 
 
 def space(*shape: int, element: str = "f32") -> torch.Tensor:
     """Memory for a result, touched."""
-    return torch.zeros(shape, dtype=DTYPES[element])
+    return there(torch.zeros(shape, dtype=DTYPES[element]))
 
 
 def bind(made: Plan, **arguments: Any) -> Any:
     """The plan's lowest-cost call, with a workspace when it needs one."""
-    workspace = bc.empty(made.workspace_size, "u8") if made.workspace_size else None
+    workspace = bc.empty(made.workspace_size, "u8", device=made.device) if made.workspace_size else None
     return made.bind(**arguments, workspace=workspace)
 
 
@@ -41,4 +61,4 @@ def text(shape: Sequence[int]) -> str:
 
 def wide(*shape: int) -> torch.Tensor:
     """Memory for f32 statistics."""
-    return torch.zeros(shape)
+    return there(torch.zeros(shape))

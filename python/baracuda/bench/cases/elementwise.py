@@ -10,16 +10,16 @@ import torch
 
 import baracuda as bc
 from baracuda.bench.case import Case, Sides
-from baracuda.bench.cases._tools import SIZE, bind, noise, space, text
+from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text
 
 
 def _unary(kind: str, element: str, n: int) -> Sides:
     x, y, z = noise(n, element=element), space(n, element=element), space(n, element=element)
     if kind == "gelu(tanh)":
-        made = bc.plan(bc.GeluDescriptor((n,), "tanh", element))
+        made = plan(bc.GeluDescriptor((n,), "tanh", element))
         peer = partial(torch._C._nn.gelu, x, approximate="tanh", out=z)
     else:
-        made = bc.plan(bc.UnaryDescriptor(kind, (n,), element))
+        made = plan(bc.UnaryDescriptor(kind, (n,), element))
         peer = partial(getattr(torch, kind), x, out=z)
     return Sides.calls(bind(made, x=x, y=y), peer, made, lambda: [y])
 
@@ -28,20 +28,20 @@ def _add(element: str, shape: tuple[int, ...], *, transposed: bool = False) -> S
     a, b = noise(*shape, element=element), noise(*shape, element=element, seed=1)
     a = a.T if transposed else a
     y, z = space(*shape, element=element), space(*shape, element=element)
-    made = bc.plan(bc.BinaryDescriptor("add", shape, shape, element))
+    made = plan(bc.BinaryDescriptor("add", shape, shape, element))
     return Sides.calls(bind(made, a=a, b=b, y=y), lambda: torch.add(a, b, out=z), made, lambda: [y])
 
 
 def _copy(element: str, shape: tuple[int, ...], order: tuple[int, ...]) -> Sides:
     x = noise(*shape, element=element).permute(order)
     y, z = space(*x.shape, element=element), space(*x.shape, element=element)
-    made = bc.plan(bc.CopyDescriptor(tuple(x.shape), element))
+    made = plan(bc.CopyDescriptor(tuple(x.shape), element))
     return Sides.calls(bind(made, x=x, y=y), lambda: z.copy_(x), made, lambda: [y])
 
 
 def _uniform(element: str, n: int) -> Sides:
     y, z = space(n, element=element), space(n, element=element)
-    made = bc.plan(bc.RandomDescriptor("uniform", (n,), element))
+    made = plan(bc.RandomDescriptor("uniform", (n,), element))
     return Sides.calls(bind(made, y=y, low=0.0, high=1.0, seed=1, offset=0), lambda: z.uniform_(0, 1), made)
 
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 import baracuda as bc
 from baracuda.bench.case import Case, Sides
-from baracuda.bench.cases._tools import SIZE, bind, noise, space
+from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space
 
 aten = torch.ops.aten
 Tensor: TypeAlias = torch.Tensor
@@ -42,7 +42,7 @@ def _forward(kind: str, element: str, rows: int, columns: int) -> Sides:
         space(rows, columns, element=element),
         space(rows, columns, element=element),
     )
-    made = bc.plan(bc.GatedActivationDescriptor(kind, tuple(x.shape), -1, element))
+    made = plan(bc.GatedActivationDescriptor(kind, tuple(x.shape), -1, element))
     value, gate = x[:, :columns], x[:, columns:]
 
     def peer() -> Tensor:
@@ -57,7 +57,7 @@ def _forward(kind: str, element: str, rows: int, columns: int) -> Sides:
 def _backward(kind: str, element: str, rows: int, columns: int) -> Sides:
     x, dy = noise(rows, 2 * columns, element=element), noise(rows, columns, element=element, seed=1)
     dx, dz = torch.zeros_like(x), torch.zeros_like(x)
-    made = bc.plan(bc.GatedActivationBackwardDescriptor(kind, tuple(x.shape), -1, element))
+    made = plan(bc.GatedActivationBackwardDescriptor(kind, tuple(x.shape), -1, element))
     value, gate = x[:, :columns], x[:, columns:]
     dvalue, dgate = dz[:, :columns], dz[:, columns:]
     saved = torch.zeros_like(dy) if kind == "glu" else _ACTIVATIONS[kind](gate)  # autograd keeps it from the forward

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 import baracuda as bc
 from baracuda.bench.case import Case, Sides
-from baracuda.bench.cases._tools import SIZE, bind, noise, space, text, wide
+from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text, there, wide
 
 _ROTATED = 4  # weights that the matrix-vector product goes through in turn, so that none stays in the cache
 
@@ -21,7 +21,7 @@ _ROTATED = 4  # weights that the matrix-vector product goes through in turn, so 
 def _matmul(element: str, n: int) -> Sides:
     a, b = noise(n, n, element=element), noise(n, n, element=element, seed=1)
     y, z = space(n, n, element=element), space(n, n, element=element)
-    made = bc.plan(bc.MatmulDescriptor((n, n), (n, n), element))
+    made = plan(bc.MatmulDescriptor((n, n), (n, n), element))
     return Sides.calls(bind(made, a=a, b=b, out=y), lambda: torch.mm(a, b, out=z), made, lambda: [y])
 
 
@@ -29,7 +29,7 @@ def _gemv(element: str, n: int) -> Sides:
     x = noise(1, n, element=element)
     weights = [noise(n, n, element=element, seed=i) for i in range(_ROTATED)]
     ys = [space(1, n, element=element) for _ in weights]
-    made = bc.plan(bc.MatmulDescriptor((1, n), (n, n), element))
+    made = plan(bc.MatmulDescriptor((1, n), (n, n), element))
     bound = [bind(made, a=x, b=w.T, out=y) for w, y in zip(weights, ys, strict=True)]
 
     def ours() -> None:
@@ -50,7 +50,7 @@ def _heads(element: str, queries: int, keys: int, heads: int, kv_heads: int, dim
 def _attention(element: str, queries: int, keys: int, *, causal: bool) -> Sides:
     q, k, v = _heads(element, queries, keys, 8, 2, 64)
     y = torch.zeros_like(q)
-    made = bc.plan(bc.AttentionDescriptor(tuple(q.shape), tuple(k.shape), tuple(v.shape), causal, element=element))
+    made = plan(bc.AttentionDescriptor(tuple(q.shape), tuple(k.shape), tuple(v.shape), causal, element=element))
     ours = bind(made, q=q, k=k, v=v, out=y, lse=wide(1, 8, queries))
     return Sides.calls(
         ours, lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True), made, lambda: [y]
@@ -61,9 +61,9 @@ def _attention_backward(element: str, n: int) -> Sides:
     q, k, v = _heads(element, n, n, 8, 2, 64)
     y, dy, lse = torch.zeros_like(q), noise(*q.shape, element=element, seed=3), wide(1, 8, n)
     shapes = (tuple(q.shape), tuple(k.shape), tuple(v.shape))
-    bind(bc.plan(bc.AttentionDescriptor(*shapes, True, element=element)), q=q, k=k, v=v, out=y, lse=lse)()
+    bind(plan(bc.AttentionDescriptor(*shapes, True, element=element)), q=q, k=k, v=v, out=y, lse=lse)()
     gradients = [torch.zeros_like(t) for t in (q, k, v)]
-    made = bc.plan(bc.AttentionBackwardDescriptor(*shapes, True, element=element))
+    made = plan(bc.AttentionBackwardDescriptor(*shapes, True, element=element))
     names = dict(zip(("dq", "dk", "dv"), gradients, strict=True))
     ours = bind(made, dout=dy, q=q, k=k, v=v, out=y, lse=lse, **names)
     leaves = [t.clone().requires_grad_() for t in (q, k, v)]
@@ -77,10 +77,10 @@ def _attention_backward(element: str, n: int) -> Sides:
 
 def _rope(element: str, heads: int, length: int, dim: int) -> Sides:
     x, y = noise(1, heads, length, dim, element=element), space(1, heads, length, dim, element=element)
-    angles = torch.outer(torch.arange(length), 10000.0 ** -(torch.arange(0, dim, 2) / dim))
+    angles = there(torch.outer(torch.arange(length), 10000.0 ** -(torch.arange(0, dim, 2) / dim)))
     cos, sin = angles.cos(), angles.sin()
     c, s = cos.to(x.dtype), sin.to(x.dtype)
-    made = bc.plan(bc.RopeDescriptor(tuple(x.shape), length, element=element))
+    made = plan(bc.RopeDescriptor(tuple(x.shape), length, element=element))
 
     def peer() -> torch.Tensor:
         a, b = x.chunk(2, dim=-1)

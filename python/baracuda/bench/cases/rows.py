@@ -13,17 +13,17 @@ import torch.nn.functional as F
 
 import baracuda as bc
 from baracuda.bench.case import Case, Sides
-from baracuda.bench.cases._tools import SIZE, bind, noise, space, text, wide
+from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text, there, wide
 
 
 def _norm_forward(kind: str, element: str, rows: int, columns: int) -> Sides:
     x, w, b = noise(rows, columns, element=element), noise(columns, element=element), noise(columns, element=element)
     y = torch.zeros_like(x)
     if kind == "rms_norm":
-        made = bc.plan(bc.RmsNormDescriptor((rows, columns), (columns,), element))
+        made = plan(bc.RmsNormDescriptor((rows, columns), (columns,), element))
         ours = bind(made, x=x, weight=w, y=y, rstd=wide(rows, 1), eps=1e-5)
         return Sides.calls(ours, lambda: F.rms_norm(x, (columns,), w, 1e-5), made, lambda: [y])
-    made = bc.plan(bc.LayerNormDescriptor((rows, columns), (columns,), element))
+    made = plan(bc.LayerNormDescriptor((rows, columns), (columns,), element))
     ours = bind(made, x=x, weight=w, bias=b, y=y, mean=wide(rows, 1), rstd=wide(rows, 1), eps=1e-5)
     return Sides.calls(ours, lambda: F.layer_norm(x, (columns,), w, b, 1e-5), made, lambda: [y])
 
@@ -36,7 +36,7 @@ def _rms_norm_backward(element: str, rows: int, columns: int) -> Sides:
     )
     rstd = (x.float().square().mean(-1, keepdim=True) + 1e-5).rsqrt()
     dx, dweight = torch.zeros_like(x), torch.zeros_like(w)
-    made = bc.plan(bc.RmsNormBackwardDescriptor((rows, columns), (columns,), element))
+    made = plan(bc.RmsNormBackwardDescriptor((rows, columns), (columns,), element))
     ours = bind(made, dy=dy, x=x, weight=w, rstd=rstd, dx=dx, dweight=dweight)
     leaves = [x.clone().requires_grad_(), w.clone().requires_grad_()]
     y = F.rms_norm(leaves[0], (columns,), leaves[1], 1e-5)
@@ -53,16 +53,16 @@ def _softmax(axis: int, element: str, rows: int, columns: int) -> Sides:
         space(rows, columns, element=element),
         space(rows, columns, element=element),
     )
-    made = bc.plan(bc.SoftmaxDescriptor("softmax", (rows, columns), axis, element))
+    made = plan(bc.SoftmaxDescriptor("softmax", (rows, columns), axis, element))
     ours = bind(made, x=x, y=y)
     return Sides.calls(ours, lambda: torch.softmax(x, axis, out=z), made, lambda: [y])
 
 
 def _cross_entropy(element: str, rows: int, columns: int) -> Sides:
     logits = noise(rows, columns, element=element)
-    target = torch.randint(0, columns, (rows,), generator=torch.Generator().manual_seed(1))
+    target = there(torch.randint(0, columns, (rows,), generator=torch.Generator().manual_seed(1)))
     loss, dlogits = space(element=element), torch.zeros_like(logits)
-    made = bc.plan(bc.CrossEntropyFusedDescriptor((rows, columns), element))
+    made = plan(bc.CrossEntropyFusedDescriptor((rows, columns), element))
     ours = bind(made, logits=logits, target=target, loss=loss, dlogits=dlogits)
     leaf = logits.clone().requires_grad_()
 
@@ -76,12 +76,12 @@ def _cross_entropy(element: str, rows: int, columns: int) -> Sides:
 def _reduce(what: str, element: str, rows: int, columns: int) -> Sides:
     x = noise(rows, columns, element=element)
     if what == "argmax":
-        made = bc.plan(bc.ArgReduceDescriptor("argmax", (rows, columns), axis=-1, element=element))
-        y, z = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows, dtype=torch.int64)
+        made = plan(bc.ArgReduceDescriptor("argmax", (rows, columns), axis=-1, element=element))
+        y, z = (there(torch.zeros(rows, dtype=torch.int64)) for _ in range(2))
         ours = bind(made, x=x, y=y)
         return Sides.calls(ours, lambda: torch.argmax(x, -1, out=z), made, lambda: [y])
     axes = None if what == "sum all" else (0,)
-    made = bc.plan(bc.ReduceDescriptor("sum", (rows, columns), axes, element=element))
+    made = plan(bc.ReduceDescriptor("sum", (rows, columns), axes, element=element))
     shape = () if axes is None else (columns,)
     y, z = space(*shape, element=element), space(*shape, element=element)
     ours = bind(made, x=x, y=y)
