@@ -154,4 +154,17 @@ inline int64_t backward_workspace(const Problem& p) {
   return p.element == Element::F64 ? backward_bytes<double>(p) : backward_bytes<float>(p);
 }
 
+// GPUs: partial results of a decode's splits (highest score, sum and result of every query row); a number per query
+// row for the backward.
+inline int64_t simt_forward_workspace(const Problem& p) {
+  const int64_t *q = p.params[forward_args::kQ].shape, *k = p.params[forward_args::kK].shape;
+  const int64_t dv = p.params[forward_args::kV].shape[3], group = k[1] > 0 ? q[1] / k[1] : 0;
+  const int64_t rows = std::min(group * q[2], std::max(kDecodeRows, group)), splits = blocks_of(k[2], kDecodeKeys);
+  return splits > 1 ? q[0] * k[1] * splits * rows * (dv + 2) * (p.element == Element::F64 ? 8 : 4) : 0;
+}
+inline int64_t simt_backward_workspace(const Problem& p) {
+  const int64_t* q = p.params[backward_args::kQ].shape;
+  return q[0] * q[1] * q[2] * (p.element == Element::F64 ? 8 : 4);
+}
+
 }  // namespace baracuda::attention

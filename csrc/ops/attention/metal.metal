@@ -1,0 +1,5 @@
+#include "ops/attention/simt_backward.h"
+#include "ops/attention/simt_forward.h"
+#include "simt/copy_rows.h"
+#include "simt/metal_kernels.h"
+#include "ops/attention/metal.def"

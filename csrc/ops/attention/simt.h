@@ -1,0 +1,282 @@
+// Attention on GPUs: what its kernels share. A block has a tile of query rows against tiles of keys; 16 x 16 threads
+// own kR rows by kK keys of a tile each. The heads of a group are rows side by side, as they use the same keys. Slices
+// of 16 columns (or 16 lines) of the operands go through shared memory, so that any head size will do.
+#pragma once
+#include "baracuda/math/math.h"
+#include "simt/simt.h"
+
+// Loops that nvcc would unroll into more values than there are registers.
+#if defined(__CUDACC__)
+#define BCU_ROLLED _Pragma("unroll 1")
+#else
+#define BCU_ROLLED
+#endif
+
+namespace baracuda::attention {
+
+// A [batch, heads, seq, dim] tensor by strides, in elements.
+struct Tensor4 {
+  BCU_GLOBAL void* data;
+  int64_t batch, head, line, column;
+};
+
+struct SimtProblem {
+  Tensor4 q, k, v, out, dout, dq, dk, dv;
+  BCU_GLOBAL void* lse;  // f32, or f64 for f64; null: not wanted
+  int64_t lse_stride[3];
+  BCU_GLOBAL const void* mask;  // null: none
+  int64_t mask_stride[4];
+  simt::Number scale, kv_len;
+  BCU_GLOBAL void* scratch;  // partial results of splits, or delta of the backward
+  BCU_GLOBAL simt::Fault* fault;
+  int64_t row;
+  simt::Divider group;  // query heads per kv head
+  int32_t batch, kv_heads, q_len, k_len;
+  int32_t dim, dim_v;  // of queries and keys, and of values
+  int32_t rows;        // query rows per kv head
+  int32_t causal, top_left, mask_element, k_tensor;
+  int32_t tiles, chunks;  // of rows (or of keys), of columns
+  int32_t splits, split_keys;
+};
+
+// Which keys rows may use: those below a limit.
+struct Keys {
+  int32_t valid, diagonal;
+
+  BCU_DEVICE Keys of(BCU_CONSTANT SimtProblem& p) {
+    int64_t n = simt::number<int64_t>(p.kv_len);
+    if (n < -1 || n > p.k_len) simt::raise(p.fault, p.row, p.k_tensor, 0, n, int64_t(p.k_len) + 1);
+    Keys k;
+    k.valid = n < 0 || n > p.k_len ? p.k_len : int32_t(n);
+    k.diagonal = p.top_left ? 0 : k.valid - p.q_len;
+    return k;
+  }
+  // For query row r of a kv head.
+  BCU_DEVICE int32_t limit(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
+    if (!p.causal) return k.valid;
+    int32_t last = int32_t(simt::quotient(p.group, uint32_t(r))) + k.diagonal + 1;
+    return last < 0 ? 0 : last < k.valid ? last : k.valid;
+  }
+};
+
+template <class C>
+BCU_DEVICE C scale_of(BCU_CONSTANT SimtProblem& p) {
+  C scale = simt::number<C>(p.scale);
+  return scale == scale ? scale : p.dim > 0 ? C(1) / math::sqrt(C(p.dim)) : C(1);
+}
+
+// Four values that are read from shared memory at once.
+template <class C>
+struct alignas(16) Quad {
+  C v[4];
+};
+template <int kN>
+struct Group {
+  template <class C>
+  BCU_DEVICE void read(BCU_SHARED const C* from, BCU_THREAD C* to) {
+    BCU_UNROLL for (int i = 0; i < kN; ++i) to[i] = from[i];
+  }
+};
+template <>
+struct Group<4> {
+  template <class C>
+  BCU_DEVICE void read(BCU_SHARED const C* from, BCU_THREAD C* to) {
+    Quad<C> q = *(BCU_SHARED const Quad<C>*)from;
+    BCU_UNROLL for (int i = 0; i < 4; ++i) to[i] = q.v[i];
+  }
+};
+
+// One kv head of a batch entry.
+struct Head {
+  int32_t batch, kv_head;
+
+  BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) {
+    Head h;
+    h.batch = int32_t(index / p.kv_heads);
+    h.kv_head = int32_t(index - int64_t(h.batch) * p.kv_heads);
+    return h;
+  }
+  // Where its lines begin, in a tensor that has the query's heads (`queries`) or the keys'.
+  BCU_DEVICE int64_t base(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t,
+                          bool queries) {
+    int64_t head = queries ? int64_t(h.kv_head) * p.group.divisor : int64_t(h.kv_head);
+    return h.batch * t.batch + head * t.head;
+  }
+  // Line n from there: a key, or a query row.
+  BCU_DEVICE int64_t line(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, bool queries, int32_t n) {
+    if (!queries) return n * t.line;
+    uint32_t position = simt::quotient(p.group, uint32_t(n));
+    return position * t.line + (uint32_t(n) - position * p.group.divisor) * t.head;
+  }
+  BCU_DEVICE int64_t lse(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, int32_t r) {
+    uint32_t position = simt::quotient(p.group, uint32_t(r));
+    int64_t head = int64_t(h.kv_head) * p.group.divisor + (uint32_t(r) - position * p.group.divisor);
+    return h.batch * p.lse_stride[0] + head * p.lse_stride[1] + position * p.lse_stride[2];
+  }
+  // What a mask adds to a score; a boolean one keeps the keys where it is true.
+  template <class C>
+  BCU_DEVICE C mask(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, int32_t r, int32_t key) {
+    uint32_t position = simt::quotient(p.group, uint32_t(r));
+    int64_t head = int64_t(h.kv_head) * p.group.divisor + (uint32_t(r) - position * p.group.divisor);
+    int64_t at =
+        h.batch * p.mask_stride[0] + head * p.mask_stride[1] + position * p.mask_stride[2] + key * p.mask_stride[3];
+    C value = simt::load_element<C>(p.mask, p.mask_element, at);
+    if (p.mask_element != simt::kBool) return value;
+    return value != C(0) ? C(0) : -math::infinity<C>();
+  }
+};
+
+// A stretch of lines of a tensor.
+struct Lines {
+  int64_t base;
+  int32_t first, count;
+  bool queries;
+};
+BCU_DEVICE Lines lines_of(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t, bool queries,
+                          int32_t first, int32_t count) {
+  Lines l;
+  l.base = Head::base(p, h, t, queries), l.first = first, l.count = count, l.queries = queries;
+  return l;
+}
+
+template <class T, int kR, int kK, int kC>
+struct Blocks {
+  using C = simt::ComputeOf<T>;
+  using S = simt::Stored<T>;
+  // Shared memory: slices of two operands (or of one, with all columns), then a tile of weights.
+  enum : int {
+    kThreads = 256,
+    kSlice = 16,
+    kRows = 16 * kR,
+    kKeys = 16 * kK,
+    kColumns = 16 * kC,
+    kColumnPitch = kColumns + 4,
+    kPairs = kR * kK,
+    kRowResults = kR * kC,
+    kKeyResults = kK * kC,
+    kTwo = kSlice * (kRows + kKeys + 8),
+    kOne = kSlice * kColumnPitch,
+    kSlices = kTwo > kOne ? kTwo : kOne,
+    kWeights = (kRows + 4) * kKeys > (kKeys + 4) * kRows ? (kRows + 4) * kKeys : (kKeys + 4) * kRows,
+    kShared = (kSlices + kWeights) * int(sizeof(C) / 4)
+  };
+
+  BCU_DEVICE BCU_SHARED C* weights(BCU_SHARED C* shared) { return shared + kSlices; }
+
+  // Columns [column, column + 16) of 16 * kL lines, as [column][line]; zero beyond the last.
+  template <int kL>
+  BCU_DEVICE void stage(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, Lines lines, int tid, int32_t column,
+                        int32_t columns, C factor, BCU_SHARED C* slice) {
+    int32_t c = column + tid % kSlice;
+    BCU_UNROLL for (int l = 0; l < kL; ++l) {
+      int n = tid / kSlice + 16 * l;
+      C value = C(0);
+      if (n < lines.count && c < columns)
+        value = factor *
+                S::load(((BCU_GLOBAL const T*)
+                             t.data)[lines.base + c * t.column + Head::line(p, t, lines.queries, lines.first + n)]);
+      slice[tid % kSlice * (16 * kL + 4) + n] = value;
+    }
+  }
+
+  // sum[row][key] += x[row] . y[key] over `columns`.
+  BCU_DEVICE void dots(BCU_THREAD const simt::Context& ctx, BCU_SHARED C* shared, BCU_CONSTANT SimtProblem& p,
+                       BCU_CONSTANT Tensor4& xt, Lines x, BCU_CONSTANT Tensor4& yt, Lines y, int32_t columns, C factor,
+                       BCU_THREAD C* sum) {
+    BCU_SHARED C* xs = shared;
+    BCU_SHARED C* ys = shared + kSlice * (kRows + 4);
+    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    for (int32_t c0 = 0; c0 < columns; c0 += kSlice) {
+      simt::barrier(ctx);
+      stage<kR>(p, xt, x, tid, c0, columns, factor, xs);
+      stage<kK>(p, yt, y, tid, c0, columns, C(1), ys);
+      simt::barrier(ctx);
+      BCU_ROLLED for (int c = 0; c < kSlice; c += 4) {
+        BCU_UNROLL for (int u = 0; u < 4; ++u) {
+          C a[kR], b[kK];
+          Group<kR>::read(xs + (c + u) * (kRows + 4) + ty * kR, a);
+          Group<kK>::read(ys + (c + u) * (kKeys + 4) + tx * kK, b);
+          BCU_UNROLL for (int i = 0; i < kR; ++i) BCU_UNROLL for (int j = 0; j < kK; ++j) sum[i * kK + j] +=
+              a[i] * b[j];
+        }
+      }
+    }
+  }
+
+  // Column c of a thread's: in groups of 4, which lie together.
+  BCU_DEVICE int spread(int c, int tx) { return c / 4 * 64 + tx * 4 + c % 4; }
+
+  // sum[o][c] += over lines n of w[n][o] z[n][column c]: w in shared memory with `kO` outputs per thread. If `limited`,
+  // lines at limits[o] and beyond do not reach output o, whatever they hold.
+  template <int kO>
+  BCU_DEVICE void combine(BCU_THREAD const simt::Context& ctx, BCU_SHARED C* shared, BCU_CONSTANT SimtProblem& p,
+                          BCU_CONSTANT Tensor4& t, Lines z, int32_t column, int32_t columns, C factor, bool limited,
+                          BCU_THREAD const int32_t* limits, BCU_THREAD C* sum) {
+    BCU_SHARED const C* w = weights(shared);
+    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    for (int32_t n0 = 0; n0 < z.count; n0 += kSlice) {
+      simt::barrier(ctx);
+      BCU_UNROLL for (int l = 0; l < kC; ++l) {
+        int at = tid + l * kThreads, n = at / kColumns, c = at % kColumns;
+        C value = C(0);
+        if (n0 + n < z.count && column + c < columns)
+          value =
+              factor *
+              S::load(((BCU_GLOBAL const T*)
+                           t.data)[z.base + (column + c) * t.column + Head::line(p, t, z.queries, z.first + n0 + n)]);
+        shared[n * kColumnPitch + c] = value;
+      }
+      simt::barrier(ctx);
+      for (int n = 0; n < kSlice; ++n) {
+        C a[kO], b[kC];
+        Group<kO>::read(w + (n0 + n) * (16 * kO + 4) + ty * kO, a);
+        BCU_UNROLL for (int c = 0; c < kC; c += 4) Group<4>::read(shared + n * kColumnPitch + spread(c, tx), b + c);
+        if (!limited) {
+          BCU_UNROLL for (int o = 0; o < kO; ++o) BCU_UNROLL for (int c = 0; c < kC; ++c) sum[o * kC + c] +=
+              a[o] * b[c];
+        } else {
+          BCU_UNROLL for (int o = 0; o < kO; ++o) BCU_UNROLL for (int c = 0; c < kC; ++c) sum[o * kC + c] +=
+              n0 + n < limits[o] ? a[o] * b[c] : C(0);
+        }
+      }
+    }
+    simt::barrier(ctx);
+  }
+
+  // A thread's values into the tile of weights: with keys outside ([key][row]), or with rows outside.
+  BCU_DEVICE void keep_by_key(BCU_SHARED C* shared, int ty, int tx, BCU_THREAD const C* values) {
+    BCU_SHARED C* w = weights(shared);
+    BCU_UNROLL for (int j = 0; j < kK; ++j) BCU_UNROLL for (int i = 0; i < kR; ++i)
+        w[(tx * kK + j) * (kRows + 4) + ty * kR + i] = values[i * kK + j];
+  }
+  BCU_DEVICE void keep_by_row(BCU_SHARED C* shared, int ty, int tx, BCU_THREAD const C* values) {
+    BCU_SHARED C* w = weights(shared);
+    BCU_UNROLL for (int i = 0; i < kR; ++i) BCU_UNROLL for (int j = 0; j < kK; ++j)
+        w[(ty * kR + i) * (kKeys + 4) + tx * kK + j] = values[i * kK + j];
+  }
+
+  // Lines first + ty * kO + o of an output.
+  template <int kO>
+  BCU_DEVICE void store(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, Lines lines, int tid, int32_t column,
+                        int32_t columns, BCU_THREAD const C* values) {
+    int tx = tid % 16, ty = tid / 16;
+    BCU_UNROLL for (int o = 0; o < kO; ++o) {
+      int n = ty * kO + o;
+      if (n >= lines.count) continue;
+      int64_t at = lines.base + Head::line(p, t, lines.queries, lines.first + n);
+      BCU_UNROLL for (int c = 0; c < kC; ++c) {
+        int32_t to = column + spread(c, tx);
+        if (to < columns) ((BCU_GLOBAL T*)t.data)[at + to * t.column] = S::store(values[o * kC + c]);
+      }
+    }
+  }
+};
+
+// Over the 16 threads that share a row.
+template <class Op, class C>
+BCU_DEVICE C row_reduce(BCU_THREAD const simt::Context& ctx, C v) {
+  BCU_UNROLL for (uint32_t mask = 8; mask > 0; mask >>= 1) v = Op::of(v, simt::shuffle_xor(ctx, v, mask));
+  return v;
+}
+
+}  // namespace baracuda::attention

@@ -1,0 +1,154 @@
+// Attention backward on GPUs. P is computed again from the scores and lse, tile by tile:
+//   dP = dout V^T, dS = P (dP - delta), delta = rowsum(dout out), dq = scale dS K, dk = scale dS^T Q, dv = P^T dout.
+// One kernel owns tiles of queries and finishes dq, one owns tiles of keys and finishes dk and dv: nothing is added to
+// from two sides, and sums have one order.
+#pragma once
+#include "ops/attention/simt.h"
+
+namespace baracuda::attention {
+
+// A warp per query row.
+template <class T>
+struct RowDeltas {
+  using Params = SimtProblem;
+  using C = simt::ComputeOf<T>;
+  using S = simt::Stored<T>;
+  enum : int { kThreads = 256, kShared = 0 };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+    int64_t count = int64_t(p.batch) * p.kv_heads * p.rows, step = int64_t(ctx.gdim_x()) * ctx.warps();
+    for (int64_t at = int64_t(ctx.bid_x()) * ctx.warps() + ctx.warp(); at < count; at += step) {
+      int64_t head_index = at / p.rows;
+      Head head = Head::of(p, head_index);
+      int32_t row = int32_t(at - head_index * p.rows);
+      BCU_GLOBAL const T* x =
+          (BCU_GLOBAL const T*)p.dout.data + Head::base(p, head, p.dout, true) + Head::line(p, p.dout, true, row);
+      BCU_GLOBAL const T* y =
+          (BCU_GLOBAL const T*)p.out.data + Head::base(p, head, p.out, true) + Head::line(p, p.out, true, row);
+      C sum = C(0);
+      for (int32_t c = int32_t(ctx.lane()); c < p.dim_v; c += 32)
+        sum += S::load(x[c * p.dout.column]) * S::load(y[c * p.out.column]);
+      sum = simt::warp_reduce<simt::Add>(ctx, sum);
+      if (ctx.lane() == 0u) ((BCU_GLOBAL C*)p.scratch)[at] = sum;
+    }
+  }
+};
+
+// P and dS of a tile, a thread's share.
+template <class T, int kR, int kK, int kC>
+struct Gradients {
+  using B = Blocks<T, kR, kK, kC>;
+  using C = simt::ComputeOf<T>;
+
+  BCU_DEVICE void tile(BCU_THREAD const simt::Context& ctx, BCU_SHARED C* shared, BCU_CONSTANT SimtProblem& p,
+                       BCU_THREAD const Head& head, int64_t head_index, BCU_THREAD const Keys& keys, int32_t first,
+                       int32_t rows, int32_t key, int32_t n, C scale, BCU_THREAD C* weights, BCU_THREAD C* slopes) {
+    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) weights[x] = slopes[x] = C(0);
+    B::dots(ctx, shared, p, p.q, lines_of(p, head, p.q, true, first, rows), p.k, lines_of(p, head, p.k, false, key, n),
+            p.dim, scale, weights);
+    B::dots(ctx, shared, p, p.dout, lines_of(p, head, p.dout, true, first, rows), p.v,
+            lines_of(p, head, p.v, false, key, n), p.dim_v, C(1), slopes);
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      int32_t row = first + ty * kR + i, limit = 0;
+      C lse = C(0), delta = C(0);
+      if (ty * kR + i < rows) {
+        limit = Keys::limit(p, keys, row);
+        limit = limit < key + n ? limit : key + n;
+        lse = ((BCU_GLOBAL const C*)p.lse)[Head::lse(p, head, row)];
+        lse = lse == -math::infinity<C>() ? -lse : lse;  // an empty row: every P becomes 0
+        delta = ((BCU_GLOBAL const C*)p.scratch)[head_index * p.rows + row];
+      }
+      BCU_UNROLL for (int j = 0; j < kK; ++j) {
+        int32_t k = key + tx * kK + j;
+        bool used = k < limit;
+        C s = weights[i * kK + j];
+        if (p.mask && used) s += Head::mask<C>(p, head, row, k);
+        C weight = math::exp(s - lse);
+        weights[i * kK + j] = used ? weight : C(0);
+        slopes[i * kK + j] = used ? weight * (slopes[i * kK + j] - delta) : C(0);
+      }
+    }
+  }
+};
+
+template <class T, int kR, int kK, int kC>
+struct QueryGradient {
+  using Params = SimtProblem;
+  using B = Blocks<T, kR, kK, kC>;
+  using C = simt::ComputeOf<T>;
+  enum : int { kThreads = 256, kShared = B::kShared };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& p) {
+    BCU_SHARED C* shared = (BCU_SHARED C*)memory;
+    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
+    int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
+    Head head = Head::of(p, head_index);
+    int32_t column = int32_t(rest % p.chunks) * B::kColumns;
+    int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks)) * B::kRows;
+    int32_t rows = p.rows - first < B::kRows ? p.rows - first : int32_t(B::kRows);
+    Keys keys = Keys::of(p);
+    int32_t last = Keys::limit(p, keys, first + rows - 1), none[kR];
+    C scale = scale_of<C>(p), result[B::kRowResults];
+    BCU_UNROLL for (int i = 0; i < kR; ++i) none[i] = 0;
+    BCU_UNROLL for (int x = 0; x < B::kRowResults; ++x) result[x] = C(0);
+    for (int32_t key = 0; key < last; key += B::kKeys) {
+      int32_t n = last - key < B::kKeys ? last - key : int32_t(B::kKeys);
+      C weights[B::kPairs], slopes[B::kPairs];
+      Gradients<T, kR, kK, kC>::tile(ctx, shared, p, head, head_index, keys, first, rows, key, n, scale, weights,
+                                     slopes);
+      B::keep_by_key(shared, ty, tx, slopes);
+      B::template combine<kR>(ctx, shared, p, p.k, lines_of(p, head, p.k, false, key, n), column, p.dim, C(1), false,
+                              none, result);
+    }
+    BCU_UNROLL for (int x = 0; x < B::kRowResults; ++x) result[x] *= scale;
+    B::template store<kR>(p, p.dq, lines_of(p, head, p.dq, true, first, rows), tid, column, p.dim, result);
+  }
+};
+
+template <class T, int kR, int kK, int kC>
+struct KeyGradients {
+  using Params = SimtProblem;
+  using B = Blocks<T, kR, kK, kC>;
+  using C = simt::ComputeOf<T>;
+  enum : int { kThreads = 256, kShared = B::kShared };
+
+  // The first row that uses a key, down to a whole tile.
+  BCU_DEVICE int32_t first_row(BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys, int32_t key) {
+    if (!p.causal || key - keys.diagonal <= 0) return 0;
+    int64_t row = int64_t(key - keys.diagonal) * p.group.divisor;
+    return row >= p.rows ? p.rows : int32_t(row) / B::kRows * B::kRows;
+  }
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& p) {
+    BCU_SHARED C* shared = (BCU_SHARED C*)memory;
+    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
+    int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
+    Head head = Head::of(p, head_index);
+    int32_t column = int32_t(rest % p.chunks) * B::kColumns, key = int32_t(rest / p.chunks) * B::kKeys;
+    int32_t n = p.k_len - key < B::kKeys ? p.k_len - key : int32_t(B::kKeys);
+    Keys keys = Keys::of(p);
+    int32_t valid = keys.valid - key < n ? keys.valid - key : n, none[kK];
+    C scale = scale_of<C>(p), dk[B::kKeyResults], dv[B::kKeyResults];
+    BCU_UNROLL for (int j = 0; j < kK; ++j) none[j] = 0;
+    BCU_UNROLL for (int x = 0; x < B::kKeyResults; ++x) dk[x] = dv[x] = C(0);
+    for (int32_t row = valid > 0 ? first_row(p, keys, key) : p.rows; row < p.rows; row += B::kRows) {
+      int32_t rows = p.rows - row < B::kRows ? p.rows - row : int32_t(B::kRows);
+      C weights[B::kPairs], slopes[B::kPairs];
+      Gradients<T, kR, kK, kC>::tile(ctx, shared, p, head, head_index, keys, row, rows, key, valid, scale, weights,
+                                     slopes);
+      B::keep_by_row(shared, ty, tx, weights);
+      B::template combine<kK>(ctx, shared, p, p.dout, lines_of(p, head, p.dout, true, row, rows), column, p.dim_v, C(1),
+                              false, none, dv);
+      B::keep_by_row(shared, ty, tx, slopes);
+      B::template combine<kK>(ctx, shared, p, p.q, lines_of(p, head, p.q, true, row, rows), column, p.dim, scale, false,
+                              none, dk);
+    }
+    B::template store<kK>(p, p.dk, lines_of(p, head, p.dk, false, key, n), tid, column, p.dim, dk);
+    B::template store<kK>(p, p.dv, lines_of(p, head, p.dv, false, key, n), tid, column, p.dim_v, dv);
+  }
+};
+
+}  // namespace baracuda::attention

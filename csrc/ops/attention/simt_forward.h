@@ -1,0 +1,173 @@
+// Attention forward on GPUs, with the softmax taken on the go; and what decoding adds: keys cut into splits whose
+// partial results are merged in order.
+#pragma once
+#include "ops/attention/simt.h"
+
+namespace baracuda::attention {
+
+// The larger; NaN is passed over, as it shows in the sum.
+struct Higher {
+  template <class C>
+  BCU_DEVICE C of(C a, C b) {
+    return b > a ? b : a;
+  }
+};
+
+// Highest score and sum of a split's row, then its result, not yet divided.
+template <class C>
+struct Partial {
+  BCU_DEVICE BCU_GLOBAL C* at(BCU_CONSTANT SimtProblem& p, int64_t head, int64_t split, int64_t row) {
+    return (BCU_GLOBAL C*)p.scratch + ((head * p.splits + split) * p.rows + row) * (p.dim_v + 2);
+  }
+};
+
+template <class T, int kR, int kK, int kC>
+struct ForwardTile {
+  using Params = SimtProblem;
+  using B = Blocks<T, kR, kK, kC>;
+  using C = simt::ComputeOf<T>;
+  enum : int { kThreads = 256, kShared = B::kShared };
+
+  // What a thread knows of its rows.
+  struct Rows {
+    int32_t limit[kR];
+    C highest[kR], total[kR];
+  };
+
+  // Scores become exp(score - highest so far); sums and results so far are brought to the new highest score.
+  BCU_DEVICE void softmax(BCU_THREAD const simt::Context& ctx, BCU_THREAD Rows& rows, int32_t key, BCU_THREAD C* scores,
+                          BCU_THREAD C* result) {
+    C none = -math::infinity<C>();
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      C top = rows.highest[i], sum = C(0);
+      BCU_UNROLL for (int j = 0; j < kK; ++j) {
+        C s = key + j < rows.limit[i] ? scores[i * kK + j] : none;
+        scores[i * kK + j] = s;
+        top = s > top ? s : top;
+      }
+      top = row_reduce<Higher>(ctx, top);
+      C base = top == none ? C(0) : top;
+      BCU_UNROLL for (int j = 0; j < kK; ++j) {
+        C weight = math::exp(scores[i * kK + j] - base);
+        scores[i * kK + j] = weight;
+        sum += weight;
+      }
+      sum = row_reduce<simt::Add>(ctx, sum);
+      C change = top == rows.highest[i] ? C(1) : math::exp(rows.highest[i] - base);
+      rows.total[i] = rows.total[i] * change + sum;
+      rows.highest[i] = top;
+      BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] *= change;
+    }
+  }
+
+  BCU_DEVICE void add_mask(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Rows& rows,
+                           int32_t row, int32_t key, BCU_THREAD C* scores) {
+    BCU_UNROLL for (int i = 0; i < kR; ++i) for (int j = 0; j < kK; ++j) if (key + j < rows.limit[i])
+        scores[i * kK + j] += Head::mask<C>(p, head, row + i, key + j);
+  }
+
+  BCU_DEVICE void finish(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, Lines lines, int tid, int32_t column,
+                         BCU_THREAD const Rows& rows, BCU_THREAD C* result) {
+    int ty = tid / 16;
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      bool empty = rows.total[i] == C(0);
+      BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] = empty ? C(0) : result[i * kC + c] / rows.total[i];
+      if (p.lse && tid % 16 == 0 && column == 0 && ty * kR + i < lines.count)
+        ((BCU_GLOBAL C*)p.lse)[Head::lse(p, head, lines.first + ty * kR + i)] =
+            empty ? -math::infinity<C>() : rows.highest[i] + math::log(rows.total[i]);
+    }
+    B::template store<kR>(p, p.out, lines, tid, column, p.dim_v, result);
+  }
+
+  BCU_DEVICE void keep(BCU_CONSTANT Params& p, int64_t head, int64_t split, Lines lines, int tid, int32_t column,
+                       BCU_THREAD const Rows& rows, BCU_THREAD const C* result) {
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      int n = tid / 16 * kR + i;
+      if (n >= lines.count) continue;
+      BCU_GLOBAL C* to = Partial<C>::at(p, head, split, lines.first + n);
+      if (tid % 16 == 0 && column == 0) to[0] = rows.highest[i], to[1] = rows.total[i];
+      BCU_UNROLL for (int c = 0; c < kC; ++c) {
+        int32_t at = column + B::spread(c, tid % 16);
+        if (at < p.dim_v) to[2 + at] = result[i * kC + c];
+      }
+    }
+  }
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& p) {
+    BCU_SHARED C* shared = (BCU_SHARED C*)memory;
+    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    // Heads side by side, the last rows first: with a causal mask they take longest.
+    int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
+    int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
+    Head head = Head::of(p, head_index);
+    int32_t column = int32_t(rest % p.chunks) * B::kColumns, split = int32_t(rest / p.chunks % p.splits);
+    int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks / p.splits)) * B::kRows;
+    int32_t count = p.rows - first < B::kRows ? p.rows - first : int32_t(B::kRows);
+    Keys keys = Keys::of(p);
+    int32_t lowest = Keys::limit(p, keys, first), last = Keys::limit(p, keys, first + count - 1);
+    int32_t begin = p.splits > 1 ? split * p.split_keys : 0;
+    int32_t end = p.splits > 1 && begin + p.split_keys < last ? begin + p.split_keys : last;
+    C scale = scale_of<C>(p), result[B::kRowResults];
+    Rows rows;
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      int32_t n = ty * kR + i;
+      rows.limit[i] = n < count ? Keys::limit(p, keys, first + n) : 0;
+      rows.highest[i] = -math::infinity<C>(), rows.total[i] = C(0);
+      BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] = C(0);
+    }
+    Lines queries = lines_of(p, head, p.q, true, first, count);
+    for (int32_t key = begin; key < end; key += B::kKeys) {
+      int32_t n = end - key < B::kKeys ? end - key : int32_t(B::kKeys), own = key + tx * kK, limits[kR];
+      C scores[B::kPairs];
+      BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) scores[x] = C(0);
+      B::dots(ctx, shared, p, p.q, queries, p.k, lines_of(p, head, p.k, false, key, n), p.dim, scale, scores);
+      if (p.mask) add_mask(p, head, rows, first + ty * kR, own, scores);
+      softmax(ctx, rows, own, scores, result);
+      B::keep_by_key(shared, ty, tx, scores);
+      BCU_UNROLL for (int i = 0; i < kR; ++i) limits[i] = rows.limit[i] - key;
+      B::template combine<kR>(ctx, shared, p, p.v, lines_of(p, head, p.v, false, key, n), column, p.dim_v, C(1),
+                              lowest < key + n, limits, result);
+    }
+    Lines out = lines_of(p, head, p.out, true, first, count);
+    if (p.splits > 1) {
+      keep(p, head_index, split, out, tid, column, rows, result);
+    } else {
+      finish(p, head, out, tid, column, rows, result);
+    }
+  }
+};
+
+// Partial results in the order of their keys: sum_s exp(highest_s - highest) * part_s. A block per query row.
+template <class T>
+struct MergeSplits {
+  using Params = SimtProblem;
+  using C = simt::ComputeOf<T>;
+  enum : int { kThreads = 128, kShared = 0 };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+    int64_t head_index = int64_t(ctx.bid_x()) / p.rows;
+    int32_t row = int32_t(int64_t(ctx.bid_x()) - head_index * p.rows);
+    Head head = Head::of(p, head_index);
+    C none = -math::infinity<C>(), top = none, total = C(0);
+    for (int32_t s = 0; s < p.splits; ++s) top = Higher::of(top, Partial<C>::at(p, head_index, s, row)[0]);
+    C base = top == none ? C(0) : top;
+    for (int32_t s = 0; s < p.splits; ++s) {
+      BCU_GLOBAL const C* part = Partial<C>::at(p, head_index, s, row);
+      total += math::exp(part[0] - base) * part[1];
+    }
+    bool empty = total == C(0);
+    int64_t to = Head::base(p, head, p.out, true) + Head::line(p, p.out, true, row);
+    for (int32_t c = int32_t(ctx.tid()); c < p.dim_v; c += int32_t(ctx.bdim())) {
+      C sum = C(0);
+      for (int32_t s = 0; s < p.splits; ++s) {
+        BCU_GLOBAL const C* part = Partial<C>::at(p, head_index, s, row);
+        sum += math::exp(part[0] - base) * part[2 + c];
+      }
+      ((BCU_GLOBAL T*)p.out.data)[to + c * p.out.column] = simt::Stored<T>::store(empty ? C(0) : sum / total);
+    }
+    if (p.lse && ctx.tid() == 0u)
+      ((BCU_GLOBAL C*)p.lse)[Head::lse(p, head, row)] = empty ? none : top + math::log(total);
+  }
+};
+
+}  // namespace baracuda::attention

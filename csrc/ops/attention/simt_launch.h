@@ -1,0 +1,203 @@
+// Launches attention and its key-value cache on a GPU.
+#pragma once
+#include <cmath>
+
+#include "backends/simt/family.h"
+#include "ops/attention/simt_backward.h"
+#include "ops/attention/simt_forward.h"
+#include "ops/attention/skus.h"
+#include "simt/copy_rows_launch.h"
+
+namespace baracuda::attention {
+
+inline Tensor4 tensor4(const TensorView& t) {
+  auto stride = [&](int d) { return t.shape[d] > 1 ? t.strides[d] : 0; };
+  return {t.data, stride(0), stride(1), stride(2), stride(3)};
+}
+
+class SimtCall {
+ public:
+  // `q_arg`: where q, k, v and mask stand in the signature. Scalars are (scale, kv_len).
+  SimtCall(const Launch& launch, int q_arg) : launch_(launch) {
+    const TensorView &q = launch[q_arg], &k = launch[q_arg + 1], &v = launch[q_arg + 2];
+    p.q = tensor4(q), p.k = tensor4(k), p.v = tensor4(v);
+    read_mask(launch[q_arg + 3]);
+    p.scale = simt::number_of(launch.scalars[0]), p.kv_len = simt::number_of(launch.scalars[1]);
+    p.scratch = launch.workspace;
+    p.fault = simt::fault_of(launch), p.row = launch.row, p.k_tensor = q_arg + 1;
+    const int64_t heads = q.shape[1], kv_heads = k.shape[1], group = kv_heads > 0 ? heads / kv_heads : 0;
+    fits_ = std::max({q.shape[0], heads, group * q.shape[2], k.shape[2], q.shape[3], v.shape[3]}) < kMostLines &&
+            (kv_heads > 0 ? heads % kv_heads == 0 : heads == 0);
+    p.group = simt::divider(std::max<int64_t>(group, 1));
+    p.batch = int32_t(q.shape[0]), p.kv_heads = int32_t(kv_heads);
+    p.q_len = int32_t(q.shape[2]), p.k_len = int32_t(k.shape[2]);
+    p.dim = int32_t(q.shape[3]), p.dim_v = int32_t(v.shape[3]);
+    p.rows = int32_t(group * q.shape[2]);
+    const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
+    p.causal = attrs.causal != 0, p.top_left = attrs.causal_alignment != 0;
+    p.splits = 1;
+  }
+
+  // What is known of the problem before it runs.
+  Status check() const {
+    if (!fits_) return Status::InvalidProblem;
+    const Scalar& kv_len = launch_.scalars[1];
+    if (kv_len.data) return Status::Ok;
+    const int64_t n = kv_len.as_i64();
+    if (n >= -1 && n <= p.k_len) return Status::Ok;
+    if (launch_.failure) *launch_.failure = {p.k_tensor, 0, n, int64_t(p.k_len) + 1};
+    return Status::IndexOutOfRange;
+  }
+
+  void set_lse(const TensorView& lse) {
+    if (!lse.present()) return;
+    p.lse = lse.data;
+    for (int i = 0; i < 3; ++i) p.lse_stride[i] = lse.strides[i];
+  }
+
+  // A block per head, chunk of columns, split and tile.
+  template <class Body>
+  Status submit(int64_t tiles, int64_t columns) {
+    p.tiles = int32_t(tiles);
+    p.chunks = int32_t(std::max<int64_t>(1, blocks_of(columns, Body::B::kColumns)));
+    const int64_t blocks = tiles * p.splits * p.chunks * p.batch * p.kv_heads;
+    return blocks > simt::kMaxGridX ? Status::InvalidProblem : simt::submit<Body>(launch_, {blocks}, 256, p);
+  }
+
+  SimtProblem p{};
+
+ private:
+  static constexpr int64_t kMostLines = int64_t{1} << 30;
+
+  void read_mask(const TensorView& mask) {
+    if (!mask.present()) return;
+    p.mask = mask.data, p.mask_element = static_cast<int32_t>(mask.element);
+    for (int i = 0; i < mask.rank; ++i) p.mask_stride[4 - mask.rank + i] = mask.shape[i] == 1 ? 0 : mask.strides[i];
+  }
+
+  const Launch& launch_;
+  bool fits_;
+};
+
+// Sizes of tiles: 64 rows by 64 keys; few rows for decoding; f64 takes twice the room.
+template <class T>
+struct Tiles {
+  template <template <class, int, int, int> class Body>
+  using Narrow = Body<T, 4, 4, 4>;
+  template <template <class, int, int, int> class Body>
+  using Wide = Body<T, 4, 4, 8>;
+  using Decode = ForwardTile<T, 1, 4, 8>;
+};
+#if BCU_HAS_F64
+template <>
+struct Tiles<double> {
+  template <template <class, int, int, int> class Body>
+  using Narrow = Body<double, 2, 2, 4>;
+  template <template <class, int, int, int> class Body>
+  using Wide = Body<double, 2, 2, 4>;
+  using Decode = ForwardTile<double, 1, 2, 4>;
+};
+#endif
+
+// Tiles of rows, or of keys.
+template <class Body>
+Status submit_rows(SimtCall& call, int64_t columns) {
+  return call.submit<Body>(blocks_of(call.p.rows, Body::B::kRows), columns);
+}
+template <class T, template <class, int, int, int> class Body>
+Status submit_row_tiles(SimtCall& call, int64_t columns) {
+  if (columns <= 64) return submit_rows<typename Tiles<T>::template Narrow<Body>>(call, columns);
+  return submit_rows<typename Tiles<T>::template Wide<Body>>(call, columns);
+}
+template <class Body>
+Status submit_keys(SimtCall& call, int64_t columns) {
+  return call.submit<Body>(blocks_of(call.p.k_len, Body::B::kKeys), columns);
+}
+
+template <class T>
+Status forward_as(const Launch& launch, SimtCall& call) {
+  SimtProblem& p = call.p;
+  if (!is_decode(p.rows, p.q_len)) return submit_row_tiles<T, ForwardTile>(call, p.dim_v);
+  p.splits = int32_t(std::max<int64_t>(1, blocks_of(p.k_len, kDecodeKeys)));
+  p.split_keys = kDecodeKeys;
+  const Status status = submit_rows<typename Tiles<T>::Decode>(call, p.dim_v);
+  if (status != Status::Ok || p.splits == 1) return status;
+  return simt::submit<MergeSplits<T>>(launch, {int64_t(p.batch) * p.kv_heads * p.rows}, 128, p);
+}
+
+// Templates, so that a slice of the family compiles one direction's kernels only.
+template <class L>
+Status simt_attention(const L& launch, Attend<Direction::Forward>) {
+  using namespace forward_args;
+  SimtCall call(launch, kQ);
+  if (const Status status = call.check(); status != Status::Ok) return status;
+  if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
+  call.p.out = tensor4(launch[kOut]);
+  call.set_lse(launch[kLse]);
+  return simt::with_float(launch.element, [&](auto t) { return forward_as<decltype(t)>(launch, call); });
+}
+
+template <class T>
+Status backward_as(const Launch& launch, SimtCall& call) {
+  SimtProblem& p = call.p;
+  const int64_t rows = int64_t(p.batch) * p.kv_heads * p.rows, columns = std::max(p.dim, p.dim_v);
+  Status status = simt::submit<RowDeltas<T>>(launch, {simt::blocks_for(rows, 8)}, 256, p);
+  if (status == Status::Ok) status = submit_row_tiles<T, QueryGradient>(call, p.dim);
+  if (status != Status::Ok) return status;
+  if (columns <= 64) return submit_keys<typename Tiles<T>::template Narrow<KeyGradients>>(call, columns);
+  return submit_keys<typename Tiles<T>::template Wide<KeyGradients>>(call, columns);
+}
+
+template <class L>
+Status simt_attention(const L& launch, Attend<Direction::Backward>) {
+  using namespace backward_args;
+  SimtCall call(launch, kQ);
+  if (const Status status = call.check(); status != Status::Ok) return status;
+  if (call.p.batch == 0 || call.p.kv_heads == 0) return Status::Ok;
+  call.p.dout = tensor4(launch[kDout]), call.p.out = tensor4(launch[kOut]);
+  call.p.dq = tensor4(launch[kDq]), call.p.dk = tensor4(launch[kDk]), call.p.dv = tensor4(launch[kDv]);
+  call.set_lse(launch[kLse]);
+  return simt::with_float(launch.element, [&](auto t) { return backward_as<decltype(t)>(launch, call); });
+}
+
+inline Status simt_append(const Launch& launch) {
+  enum : int { kNew, kPositions, kCache };
+  const TensorView &x = launch[kNew], &positions = launch[kPositions], &cache = launch[kCache];
+  const int64_t limit = std::max<int64_t>(cache.shape[2] - x.shape[2] + 1, 0);
+  simt::RowCopy copy{};
+  copy.rows = simt::leading(x);
+  copy.from = simt::leading_operand(x), copy.to = simt::leading_operand(cache);
+  copy.columns = x.shape[3];
+  copy.from_column = simt::last_stride(x), copy.to_column = simt::last_stride(cache);
+  copy.to_step = cache.shape[2] > 1 ? cache.strides[2] : 0;
+  copy.limit = limit;
+  copy.position.strides[0] = x.shape[0] > 1 ? 1 : 0;
+  copy.tensor = positions.present() ? kPositions : kCache;
+  if (positions.present()) {
+    copy.index = {positions.data, positions.element, {positions.shape[0] > 1 ? positions.strides[0] : 0}};
+  } else {
+    const Scalar& start = launch.scalars[0];
+    const int64_t at = start.data ? 0 : start.as_i64();
+    if (!start.data && x.shape[0] > 0 && (at < 0 || at >= limit)) {
+      if (launch.failure) *launch.failure = {kCache, 0, at, limit};
+      return Status::IndexOutOfRange;
+    }
+    copy.start = simt::number_of(start);
+  }
+  return copy.rows.numel() == 0 || copy.columns == 0 ? Status::Ok : copy.run(launch);
+}
+
+}  // namespace baracuda::attention
+
+namespace baracuda {
+
+template <Direction kDirection>
+struct SimtKernel<attention::Attend<kDirection>> {
+  static Status run(const Launch& launch) { return attention::simt_attention(launch, attention::Attend<kDirection>{}); }
+};
+template <>
+struct SimtKernel<attention::CacheAppend> {
+  static Status run(const Launch& launch) { return attention::simt_append(launch); }
+};
+
+}  // namespace baracuda
