@@ -1,3 +1,3 @@
-#include "ops/matmul/simt.h"
+#include "ops/matmul/simt_thin.h"
 #include "simt/metal_kernels.h"
 #include "ops/matmul/metal.def"

@@ -2,7 +2,7 @@
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/matmul/problem.h"
-#include "ops/matmul/simt.h"
+#include "ops/matmul/simt_thin.h"
 #include "ops/matmul/skus.h"
 #include "simt/launch.h"
 
@@ -47,9 +47,7 @@ inline bool large_tiles(const Gemm& g) {
   return g.m > 64 && g.n > 64 && g.batch * ((g.m + 127) / 128) * ((g.n + 127) / 128) >= kManyTiles;
 }
 
-inline Status run_tiled(const Launch& launch) {
-  Gemm g;
-  if (!read_tensors(launch, true, g)) return Status::Ok;
+inline Status run_tiles(const Launch& launch, const Gemm& g) {
 #if BCU_HAS_F64
   if (launch.element == Element::F64) return submit_tiles<double, 4>(launch, g);
 #endif
@@ -66,6 +64,48 @@ inline Status run_tiled(const Launch& launch) {
   }
 }
 
+// Whether lines of a matrix can be read in packs: `along` is the stride within a line, `across` that between lines.
+inline bool lines_pack(const Matrix& x, int64_t along, int64_t across, int64_t size, const Gemm& g) {
+  bool fit = along == size && across % 16 == 0 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
+  for (int i = 0; i < g.batch_rank; ++i) fit &= x.batch[i] % 16 == 0;
+  return fit;
+}
+
+template <class Body>
+Status submit_thin(const Launch& launch, const Gemm& g, int64_t columns) {
+  TiledParams p = tiled_params(launch, g);
+  p.column_tiles = (g.n + columns - 1) / columns;
+  const int64_t blocks = g.batch * p.column_tiles;
+  return blocks > simt::kMaxGridX ? Status::Unsupported : simt::submit<Body>(launch, {blocks}, Body::kThreads, p);
+}
+
+template <class T, int kRows>
+Status run_thin_as(const Launch& launch, const Gemm& g) {
+  const int64_t size = sizeof(T), pack = 16 / size;
+  if (g.k % pack == 0 && lines_pack(g.b, g.b.rs, g.b.cs, size, g) && lines_pack(g.a, g.a.cs, g.a.rs, size, g))
+    return submit_thin<ThinDots<T, kRows>>(launch, g, 8);
+  if (g.n % pack == 0 && lines_pack(g.b, g.b.cs, g.b.rs, size, g))
+    return submit_thin<ThinColumns<T, kRows>>(launch, g, ThinColumns<T, kRows>::kColumns);
+  return run_tiles(launch, g);
+}
+
+inline Status run_tiled(const Launch& launch) {
+  Gemm g;
+  return read_tensors(launch, true, g) ? run_tiles(launch, g) : Status::Ok;
+}
+
+// Falls back to tiles where strides do not suit.
+inline Status run_thin(const Launch& launch) {
+  Gemm g;
+  if (!read_tensors(launch, true, g)) return Status::Ok;
+  if (g.n < g.m) transpose(g);
+  if (g.m > kThinRows || g.parts > 1 || g.k == 0 || g.k > kThinDepth) return run_tiles(launch, g);
+  return simt::with_float(launch.element, [&](auto t) {
+    using T = decltype(t);
+    return g.m == 1 ? run_thin_as<T, 1>(launch, g) : run_thin_as<T, kThinRows>(launch, g);
+  });
+}
+
 }  // namespace baracuda::matmul
 
 namespace baracuda {
@@ -73,6 +113,11 @@ namespace baracuda {
 template <>
 struct SimtKernel<matmul::TiledRow> {
   static Status run(const Launch& launch) { return matmul::run_tiled(launch); }
+};
+
+template <>
+struct SimtKernel<matmul::ThinTiledRow> {
+  static Status run(const Launch& launch) { return matmul::run_thin(launch); }
 };
 
 }  // namespace baracuda

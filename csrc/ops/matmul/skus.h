@@ -15,6 +15,7 @@ struct Bf16DotRow {};
 struct PackedRow {};
 struct BlasRow {};
 struct TiledRow {};
+struct ThinTiledRow {};
 
 // Sizes of a problem whose last `merged` batch dimensions have become rows.
 struct Sizes {
@@ -101,7 +102,17 @@ inline constexpr auto kCpu =
 // GPUs build sums in blocks of 256 products, too, whatever the size of their tiles.
 inline constexpr auto kSimt = table(row<TiledRow>("matmul").takes(kFloats).sum(8).in_place_of(1u << kC));
 
-inline constexpr auto kTable = join(kCpu, on_cuda(kSimt), on_metal(kSimt));
+// Few rows or columns: B is read once, in another order of sums.
+inline constexpr auto kSimtThin = table(
+    row<ThinTiledRow>("matmul").takes(kFloats).sum(8).in_place_of(1u << kC).not_batch_invariant().only_if(thin_enough));
+template <class... Tags>
+constexpr auto preferred(Table<Tags...> t, const char* variant) {
+  for (Row& r : t.rows) r.variant = variant, r.preference = 10;
+  return t;
+}
+
+inline constexpr auto kTable = join(kCpu, preferred(on_cuda(kSimtThin), "simt_thin"), on_cuda(kSimt),
+                                    preferred(on_metal(kSimtThin), "simt_thin"), on_metal(kSimt));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::matmul
