@@ -142,7 +142,8 @@ Status backward_as(const Launch& launch, SimtCall& call) {
   SimtProblem& p = call.p;
   const int64_t rows = int64_t(p.batch) * p.kv_heads * p.rows, columns = std::max(p.dim, p.dim_v);
   Status status = simt::submit<RowDeltas<T>>(launch, {simt::blocks_for(rows, 8)}, 256, p);
-  if (status == Status::Ok) status = submit_row_tiles<T, QueryGradient>(call, p.dim);
+  // Narrow tiles of it would spill registers.
+  if (status == Status::Ok) status = submit_rows<typename Tiles<T>::template Wide<QueryGradient>>(call, p.dim);
   if (status != Status::Ok) return status;
   if (columns <= 64) return submit_keys<typename Tiles<T>::template Narrow<KeyGradients>>(call, columns);
   return submit_keys<typename Tiles<T>::template Wide<KeyGradients>>(call, columns);

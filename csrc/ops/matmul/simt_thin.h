@@ -14,19 +14,27 @@ namespace baracuda::matmul {
 
 enum : int { kThinRows = 8, kThinDepth = 1 << 17 };  // longer sums go to the tiles
 
-template <class T, int kRows>
+// Where a batch entry's results go, and what is done to a sum on the way.
+template <class T>
 struct ThinStore {
   using C = simt::ComputeOf<T>;
   using S = simt::Stored<T>;
-  BCU_DEVICE void of(BCU_CONSTANT TiledParams& p, int64_t batch, int r, int64_t column, C sum) {
-    C alpha = simt::number<C>(p.alpha), beta = simt::number<C>(p.beta), v = alpha * sum;
-    if (p.c && beta != C(0)) {
-      int64_t at = Offsets::of(batch, p.batch_rank, p.batch_shape, p.cs.batch) + r * p.cs.row + column * p.cs.column;
-      v += beta * S::load(((BCU_GLOBAL const T*)p.c)[at]);
-    }
+  int64_t d, c;
+  C alpha, beta;
+
+  BCU_DEVICE ThinStore start(BCU_CONSTANT TiledParams& p, int64_t batch) {
+    ThinStore s;
+    s.d = Offsets::of(batch, p.batch_rank, p.batch_shape, p.ds.batch);
+    s.c = Offsets::of(batch, p.batch_rank, p.batch_shape, p.cs.batch);
+    s.alpha = simt::number<C>(p.alpha), s.beta = simt::number<C>(p.beta);
+    return s;
+  }
+  BCU_DEVICE void put(BCU_CONSTANT TiledParams& p, BCU_THREAD const ThinStore& s, int r, int64_t column, C sum) {
+    C v = s.alpha * sum;
+    if (p.c && s.beta != C(0))
+      v += s.beta * S::load(((BCU_GLOBAL const T*)p.c)[s.c + r * p.cs.row + column * p.cs.column]);
     if (p.bias) v += S::load(((BCU_GLOBAL const T*)p.bias)[r * p.bias_row + column * p.bias_column]);
-    int64_t to = Offsets::of(batch, p.batch_rank, p.batch_shape, p.ds.batch) + r * p.ds.row + column * p.ds.column;
-    ((BCU_GLOBAL T*)p.d)[to] = S::store(v);
+    ((BCU_GLOBAL T*)p.d)[s.d + r * p.ds.row + column * p.ds.column] = S::store(v);
   }
 };
 
@@ -55,8 +63,9 @@ struct ThinDots {
       }
     }
     BCU_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = simt::warp_reduce<simt::Add>(ctx, sum[r]);
+    ThinStore<T> store = ThinStore<T>::start(p, batch);
     BCU_UNROLL for (int r = 0; r < kRows; ++r) if (ctx.lane() == 0u && r < p.m && column < p.n)
-        ThinStore<T, kRows>::of(p, batch, r, column, sum[r]);
+        ThinStore<T>::put(p, store, r, column, sum[r]);
   }
 };
 
@@ -89,14 +98,17 @@ struct ThinColumns {
         }
       }
     }
+    ThinStore<T> store = ThinStore<T>::start(p, batch);
     BCU_UNROLL for (int r = 0; r < kRows; ++r) {
       if (r < p.m) {  // the same for all threads
         BCU_UNROLL for (int i = 0; i < kCount; ++i) shared[group * kColumns + lane + i] = sum[r * kCount + i];
         simt::barrier(ctx);
-        for (int c = tid; c < kColumns && first + c < p.n; c += kThreads) {
+        if (tid < kColumns && first + tid < p.n) {
           C total = C(0);
-          for (int g = 0; g < kGroups; ++g) total += shared[g * kColumns + c];
-          ThinStore<T, kRows>::of(p, batch, r, first + c, total);
+          BCU_ROLLED for (int g = 0; g < kGroups; g += 4) {
+            BCU_UNROLL for (int u = 0; u < 4; ++u) total += shared[(g + u) * kColumns + tid];
+          }
+          ThinStore<T>::put(p, store, r, first + tid, total);
         }
         simt::barrier(ctx);
       }
