@@ -46,10 +46,9 @@ class Far:
         self.parts = [from_pointer(a, rest, element, device=device, owner=self.base) for a in at]
         self.view = from_pointer(self.base.address, shape, element, tuple(strides), device, owner=self.base)
         for i, part in enumerate(self.parts):
-            wanted = np.zeros(rest, element.numpy) if values is None else round_to(values, element)
-            part.copy_from(
-                np.asarray(np.take(wanted, i, self.dim) if shape and values is not None else wanted, order="C")
-            )
+            if values is not None:
+                wanted = round_to(values, element)
+                part.copy_from(np.array(np.take(wanted, i, self.dim) if shape else wanted, order="C"))
 
     def fetch(self) -> Any:
         """The values."""

@@ -20,7 +20,10 @@ struct Input {
   bool is_value = false;
   Input() : number() {}
   Input(const Operand& o) : operand(o), number() {}  // NOLINT: conversions are the point
-  Input(const Scalar& s) : operand{const_cast<void*>(s.data), s.element, {}}, number(number_of(s)), is_value(!s.data) {}
+  Input(const Scalar& s)                             // the element of a number that is no tensor says nothing
+      : operand{const_cast<void*>(s.data), s.data ? s.element : Element::F64, {}},
+        number(number_of(s)),
+        is_value(!s.data) {}
 };
 
 // The 8 bytes of a number that from_bits<C> reads.

@@ -136,12 +136,16 @@ std::string myself() { return "thread " + std::to_string(watch.thread) + " of " 
        location(pc).c_str());
 }
 
+// Launches may bind hundreds of tensors, and most accesses are of parameters and of the thread's own stack.
 Region* find(const char* p) {
   if (the->last && p >= the->last->begin && p < the->last->end) return the->last;
   if (p >= the->shared->begin && p < the->shared->end) return the->last = the->shared;
-  for (Bound* b : the->bound)
-    if (p >= b->region->begin && p < b->region->end) return the->last = b->region;
-  return nullptr;
+  if (the->params.holds(p) || on_own_stack(p)) return nullptr;
+  auto after = std::upper_bound(the->bound.begin(), the->bound.end(), p,
+                                [](const char* x, const Bound* b) { return x < b->region->begin; });
+  if (after == the->bound.begin()) return nullptr;
+  Region* region = (*--after)->region;
+  return p < region->end ? the->last = region : nullptr;
 }
 
 bool readable(const char* p, uint32_t bytes) {
@@ -243,6 +247,8 @@ void begin_launch(Region* shared, const void* params, size_t param_bytes, std::s
   the->params = {static_cast<const char*>(params), static_cast<const char*>(params) + param_bytes};
   the->bound.clear();
   for (Bound& b : bound) the->bound.push_back(&b);
+  std::sort(the->bound.begin(), the->bound.end(),
+            [](const Bound* a, const Bound* b) { return a->region->begin < b->region->begin; });
   the->module.clear();
   dl_iterate_phdr(&add_module, const_cast<void*>(code));
   watch.first_block = watch.block + 1;
