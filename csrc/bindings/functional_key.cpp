@@ -27,10 +27,18 @@ void key_attribute(Key& key, PyObject* v, bool value) {
     key.put('s'), key.put(size), key.put(text, text ? size : 0);
     return;
   }
-  if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) {
-    Py_ssize_t size = PySequence_Fast_GET_SIZE(v);
-    key.put(PyTuple_CheckExact(v) ? '(' : '['), key.put(size);
-    for (Py_ssize_t i = 0; i < size; ++i) key_attribute(key, PySequence_Fast_GET_ITEM(v, i), value);
+  if (PyList_CheckExact(v)) {
+    PyObject* now = PyList_AsTuple(v);  // other threads may change the list while it is read
+    key.put('[');
+    if (now) key_attribute(key, now, value);
+    key.usable &= now != nullptr;
+    PyErr_Clear();
+    Py_XDECREF(now);
+    return;
+  }
+  if (PyTuple_CheckExact(v)) {
+    key.put('('), key.put(PyTuple_GET_SIZE(v));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(v); ++i) key_attribute(key, PyTuple_GET_ITEM(v, i), value);
     return;
   }
   // The miss pins a constant, so that its address is not used again. What may change, or compare equal to others, has
@@ -40,8 +48,13 @@ void key_attribute(Key& key, PyObject* v, bool value) {
 }
 
 void pin(PyObject* pins, PyObject* v) {
-  if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(v); ++i) pin(pins, PySequence_Fast_GET_ITEM(v, i));
+  if (PyList_CheckExact(v)) {
+    PyObject* now = PyList_AsTuple(v);
+    if (now) pin(pins, now);
+    PyErr_Clear();
+    Py_XDECREF(now);
+  } else if (PyTuple_CheckExact(v)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(v); ++i) pin(pins, PyTuple_GET_ITEM(v, i));
   } else if (is_constant(v)) {
     PyList_Append(pins, v);
   }

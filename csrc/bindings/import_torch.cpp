@@ -12,9 +12,9 @@ SeenTypes<const DLPackExchangeAPI*, 4> exchange_apis;
 namespace {
 
 struct Torch {
-  PyTypeObject* tensor = nullptr;    // torch.Tensor, once torch is seen
-  PyObject* grad_enabled = nullptr;  // torch.is_grad_enabled
-  PyObject* bump = nullptr;          // torch._C._increment_version
+  std::atomic<PyTypeObject*> tensor{nullptr};  // torch.Tensor, once torch is seen; stored after all others
+  PyObject* grad_enabled = nullptr;            // torch.is_grad_enabled
+  PyObject* bump = nullptr;                    // torch._C._increment_version
   // torch's C++ functions, where baracuda._torch found them and saw them work; all or none. `tensor` is an at::Tensor*,
   // `impl` what it points to. The same questions through Python cost 30 to 100 ns each.
   bool (*is_neg)(const void* tensor) = nullptr;
@@ -46,7 +46,7 @@ PyObject* native_functions() {
 // torch.Tensor once torch is imported, else null.
 PyTypeObject* torch_tensor_type() {
   static std::mutex mutex;
-  if (torch.tensor) return torch.tensor;
+  if (PyTypeObject* known = torch.tensor.load(std::memory_order_acquire)) return known;
   PyObject* module = PyImport_GetModule(names.torch);
   PyObject* type = module ? PyObject_GetAttrString(module, "Tensor") : nullptr;
   PyObject* enabled = type ? PyObject_GetAttrString(module, "is_grad_enabled") : nullptr;
@@ -58,14 +58,14 @@ PyTypeObject* torch_tensor_type() {
   Py_XDECREF(c), Py_XDECREF(module);
   {
     std::lock_guard lock(mutex);
-    if (complete && !torch.tensor) {
+    if (complete && !torch.tensor.load(std::memory_order_relaxed)) {
       if (addresses) {
         set_function(torch.is_neg, addresses, 0), set_function(torch.is_conj, addresses, 1);
         set_function(torch.is_inference, addresses, 2), set_function(torch.requires_grad, addresses, 3);
         set_function(torch.bump_version, addresses, 4);
       }
       torch.grad_enabled = enabled, torch.bump = bump;
-      torch.tensor = reinterpret_cast<PyTypeObject*>(type);
+      torch.tensor.store(reinterpret_cast<PyTypeObject*>(type), std::memory_order_release);
       type = enabled = bump = nullptr;
     }
   }
@@ -213,8 +213,8 @@ Imported framework_stream(const void* exchange, Backend backend, int32_t device,
 
 bool is_torch_tensor(PyObject* object) {
   using namespace detail;
-  PyTypeObject* type = Py_TYPE(object);
-  return exchange_apis.find(type) || (torch.tensor && PyType_IsSubtype(type, torch.tensor));
+  PyTypeObject *type = Py_TYPE(object), *tensor = torch.tensor.load(std::memory_order_acquire);
+  return exchange_apis.find(type) || (tensor && PyType_IsSubtype(type, tensor));
 }
 
 void bump_torch_version(PyObject* object) {

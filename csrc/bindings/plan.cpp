@@ -312,27 +312,36 @@ bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
   return refusals.empty();
 }
 
-bool writes_torch(const PlanObject* plan, PyObject* const* args) {
+namespace {
+
+// f(tensor) for an output, or for each of a list of them as it is now: other threads may change the list.
+template <class F>
+void each_output(const PlanObject* plan, PyObject* const* args, F&& f) {
   for (int i = 0; i < plan->n_outputs; ++i) {
     PyObject* out = args[plan->outputs[i]];
-    if (is_torch_tensor(out)) return true;
-    if (!PyTuple_CheckExact(out) && !PyList_CheckExact(out)) continue;
-    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(out); ++k)
-      if (is_torch_tensor(PySequence_Fast_GET_ITEM(out, k))) return true;
+    if (!PyTuple_CheckExact(out) && !PyList_CheckExact(out)) {
+      f(out);
+      continue;
+    }
+    PyObject* now = PySequence_Tuple(out);
+    for (Py_ssize_t k = 0; now && k < PyTuple_GET_SIZE(now); ++k) f(PyTuple_GET_ITEM(now, k));
+    if (!now) PyErr_Clear();
+    Py_XDECREF(now);
   }
-  return false;
+}
+
+}  // namespace
+
+bool writes_torch(const PlanObject* plan, PyObject* const* args) {
+  bool any = false;
+  each_output(plan, args, [&](PyObject* out) { any |= is_torch_tensor(out); });
+  return any;
 }
 
 void bump_versions(const PlanObject* plan, PyObject* const* args) {
-  for (int i = 0; i < plan->n_outputs; ++i) {
-    PyObject* out = args[plan->outputs[i]];
+  each_output(plan, args, [](PyObject* out) {
     if (is_torch_tensor(out)) bump_torch_version(out);
-    if (!PyTuple_CheckExact(out) && !PyList_CheckExact(out)) continue;
-    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(out); ++k) {
-      PyObject* item = PySequence_Fast_GET_ITEM(out, k);
-      if (is_torch_tensor(item)) bump_torch_version(item);
-    }
-  }
+  });
 }
 
 bool releases_gil(const PlanCore& plan, const Call& call) {
