@@ -170,7 +170,7 @@ template <class Rows, class Fold>
 struct FoldRows {
   using C = typename Rows::C;
   using Params = FoldParams<C>;
-  enum : int { kThreads = 512, kShared = 1024, kPack = Rows::kPack };
+  enum : int { kThreads = 512, kBlocks = 1, kShared = 1024, kPack = Rows::kPack };
 
   // The result of a row: `at` is where the row starts.
   BCU_DEVICE void put(BCU_CONSTANT Params& p, int64_t strip, int64_t row, int64_t at, C value, int64_t position) {

@@ -58,6 +58,11 @@ class FoldLaunch {
     }
     return run<StridedRows<T>, StridedRows<C>>();
   }
+  // Values of the compute type, seldom contiguous.
+  template <class C>
+  Status values() {
+    return run<StridedRows<C>, StridedRows<C>>();
+  }
   // Integers of any kind, folded as C.
   template <class C>
   Status integers() {

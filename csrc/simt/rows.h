@@ -107,7 +107,7 @@ template <class Stored_, bool kLine = false>
 struct StridedRows {
   using T = Stored_;
   using C = ComputeOf<T>;
-  enum : int { kPack = Pack<T>::kCount };
+  enum : int { kPack = sizeof(T) < 8 ? 4 : 2 };
   template <class S>
   BCU_DEVICE int64_t place(BCU_CONSTANT S& s, int k, int64_t i) {
     return kLine ? i * s.inner_stride[k][0] : position_offset(s, k, i);

@@ -6,8 +6,19 @@
 
 namespace baracuda::simt {
 
+// A body with kBlocks says how many blocks a multiprocessor must hold; without it ptxas chooses, and may spill a few
+// registers for one block more.
 template <class Body>
-__global__ void __launch_bounds__(Body::kThreads) entry(const __grid_constant__ typename Body::Params params) {
+constexpr int least_blocks() {
+  if constexpr (requires { Body::kBlocks; })
+    return Body::kBlocks;
+  else
+    return 0;
+}
+
+template <class Body>
+__global__ void __launch_bounds__(Body::kThreads, least_blocks<Body>())
+    entry(const __grid_constant__ typename Body::Params params) {
   __shared__ float4 shared[(Body::kShared + 4) / 4];
   Context ctx;
   Body::run(ctx, reinterpret_cast<float*>(shared), params);

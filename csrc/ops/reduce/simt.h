@@ -21,7 +21,7 @@ template <class Rows>
 struct Share {  // (dy, x, y, dx), dy and y with one value per row
   using C = typename Rows::C;
   using Params = ShareParams;
-  enum : int { kThreads = 512, kShared = 512, kPack = Rows::kPack };
+  enum : int { kThreads = 512, kBlocks = 1, kShared = 512, kPack = Rows::kPack };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
     simt::Team team = simt::team_of(ctx, p.s);

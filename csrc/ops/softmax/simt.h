@@ -22,7 +22,7 @@ struct ForwardCached {  // (x, y)
   using C = typename Rows::C;
   using Params = RowParams<2>;
   // kValues: elements that a thread keeps.
-  enum : int { kThreads = 512, kShared = 64, kValues = 16, kPack = Rows::kPack, kPacks = kValues / kPack };
+  enum : int { kThreads = 512, kBlocks = 1, kShared = 64, kValues = 16, kPack = Rows::kPack, kPacks = kValues / kPack };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
     simt::Team team = simt::team_of(ctx, p.s);
@@ -70,7 +70,7 @@ template <class Rows, bool kLog>
 struct ForwardLooped {  // (x, y)
   using C = typename Rows::C;
   using Params = RowParams<2>;
-  enum : int { kThreads = 512, kShared = 512, kPack = Rows::kPack };
+  enum : int { kThreads = 512, kBlocks = 1, kShared = 512, kPack = Rows::kPack };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
     simt::Team team = simt::team_of(ctx, p.s);
@@ -115,7 +115,7 @@ template <class Rows, bool kLog>
 struct BackwardCached {  // (dy, y, dx)
   using C = typename Rows::C;
   using Params = RowParams<3>;
-  enum : int { kThreads = 512, kShared = 64, kValues = 16, kPack = Rows::kPack, kPacks = kValues / kPack };
+  enum : int { kThreads = 512, kBlocks = 1, kShared = 64, kValues = 16, kPack = Rows::kPack, kPacks = kValues / kPack };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
     simt::Team team = simt::team_of(ctx, p.s);
@@ -154,7 +154,7 @@ template <class Rows, bool kLog>
 struct BackwardLooped {  // (dy, y, dx)
   using C = typename Rows::C;
   using Params = RowParams<3>;
-  enum : int { kThreads = 512, kShared = 512, kPack = Rows::kPack };
+  enum : int { kThreads = 512, kBlocks = 1, kShared = 512, kPack = Rows::kPack };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
     simt::Team team = simt::team_of(ctx, p.s);

@@ -22,7 +22,7 @@ EPS = 1e-3
 # Shapes with the number of normalised dimensions; more than 512 rows fill several strips and blocks of rows.
 SHAPES: list[tuple[tuple[int, ...], int]] = [
     ((1,), 1), ((7,), 1), ((3, 70), 1), ((4, 5, 6), 2), ((4, 5, 6), 3), ((2, 4100), 1), ((2600, 12), 1), ((40, 130), 1),
-    ((0, 5), 1), ((2, 1, 3, 2, 4, 1, 2, 5), 3),
+    ((2600, 24), 1), ((5, 512), 1), ((3, 1024), 1), ((2, 8448), 1), ((0, 5), 1), ((2, 1, 3, 2, 4, 1, 2, 5), 3),
 ]  # fmt: skip
 FORWARD: dict[str, Any] = {
     "rms_norm": RmsNormDescriptor,

@@ -1,0 +1,3 @@
+#include "ops/norm/simt_launch.h"
+
+BCU_SIMT_FAMILY(norm)

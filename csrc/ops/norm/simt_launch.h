@@ -1,0 +1,228 @@
+// Launches the norms on a GPU.
+#pragma once
+#include "backends/simt/family.h"
+#include "ops/norm/simt.h"
+#include "ops/norm/simt_backward.h"
+#include "ops/norm/skus.h"
+#include "simt/fold_launch.h"
+
+namespace baracuda::norm {
+
+// How a call's tensors lie over the dimensions of x.
+struct Layout {
+  IterationSpace space;
+  uint32_t inner;
+  int32_t outer;  // dimensions that pick a row
+
+  Layout(const Launch& launch, int x) : space(space_of(launch[x])) {
+    outer = space.rank - static_cast<int32_t>(attributes<NormAttrs>(launch).dims);
+    inner = ((1u << space.rank) - 1u) & ~((1u << outer) - 1u);
+  }
+  Operand of(const TensorView& t) const { return output_operand(t, space); }
+  // A saved statistic: one value per row; dimensions of size 1 may follow.
+  Operand statistic(const TensorView& t) const {
+    Operand o = t.present() ? Operand{t.data, t.element, {}} : Operand{};
+    for (int d = 0; t.present() && d < outer; ++d) o.strides[d] = t.shape[d] == 1 ? 0 : t.strides[d];
+    return o;
+  }
+};
+
+// The bits of 1 / length as bodies read them; a division there would cost registers.
+template <class C>
+int64_t share_of(int64_t length) {
+  const C share = static_cast<C>(1.0 / static_cast<double>(length));
+  if constexpr (sizeof(C) == 4) return math::bit_cast<uint32_t>(share);
+  return math::bit_cast<int64_t>(static_cast<double>(share));
+}
+
+template <bool kCenter>
+Status forward(const Launch& launch, const Layout& layout, const Operand (&tensors)[kForwardTensors]) {
+  ForwardParams p{simt::row_space(layout.space, layout.inner, tensors), simt::number_of(launch.scalars[0]), 0};
+  constexpr uint32_t kRowwise = 1u << kX | 1u << kResidual | 1u << kWeight | 1u << kBias | 1u << kY | 1u << kSum;
+  return simt::with_float(launch.element, [&](auto t) {
+    using T = decltype(t);
+    p.per_length = share_of<simt::ComputeOf<T>>(p.s.length);
+    if constexpr (sizeof(T) < 8) {  // f64 has no packed kernels: few call it
+      using Cached = ForwardCached<simt::PackedRows<T>, kCenter>;
+      using Packed = ForwardLooped<simt::PackedRows<T>, kCenter>;
+      if (!simt::side_by_side(p.s, kX) && simt::packed_rows<T>(p.s, kRowwise)) {
+        const auto grid = simt::row_teams(p.s, Cached::kValues, Cached::kThreads);
+        return p.s.length <= int64_t{Cached::kThreads} * Cached::kValues
+                   ? simt::submit<Cached>(launch, {grid.blocks}, grid.threads, p)
+                   : simt::submit<Packed>(launch, {grid.blocks}, grid.threads, p);
+      }
+    }
+    const auto grid = simt::teams(p.s, 16, 512, kX);
+    return simt::submit<ForwardLooped<simt::StridedRows<T>, kCenter>>(launch, {grid.blocks}, grid.threads, p);
+  });
+}
+
+struct Gradients {
+  Operand tensors[kBackwardTensors];
+  const TensorView *dweight = nullptr, *dbias = nullptr;  // null: not wanted
+};
+
+// The strips' sums, added up in order.
+template <class C>
+Status finish(const Launch& launch, const C* partial, int64_t strips, int64_t length, const TensorView& gradient,
+              void* workspace) {
+  const IterationSpace space = space_of(gradient);
+  const Operand all[] = {Operand{}, operand(gradient, space)};
+  auto s = simt::row_space(space, 0, all);
+  s.data[0] = const_cast<C*>(partial);
+  for (int64_t d = 0, stride = 1; d < s.outer_rank; stride *= s.outer_shape[d++]) s.outer_stride[0][d] = stride;
+  s.length = s.inner_shape[0] = strips;
+  s.inner_rank = 1, s.inner_stride[0][0] = length;
+  return simt::FoldLaunch<simt::SumFold>(launch, s, workspace).template values<C>();
+}
+
+template <class T, bool kCenter>
+class BackwardLaunch {
+  using C = simt::ComputeOf<T>;
+  using Cached = BackwardCached<simt::PackedRows<T>, kCenter>;
+
+ public:
+  BackwardLaunch(const Launch& launch, const Layout& layout, const Gradients& g)
+      : launch_(launch), layout_(layout), g_(g), p_{} {
+    p_.s = simt::row_space(layout.space, layout.inner, g.tensors);
+    p_.per_length = share_of<C>(p_.s.length);
+    strips_ = simt_strips(p_.s.rows, p_.s.length);
+    C* next = static_cast<C*>(launch.workspace);
+    if (g.dweight) p_.dweight = next, next += strips_ * p_.s.length;
+    if (g.dbias) p_.dbias = next, next += strips_ * p_.s.length;
+    rest_ = next;
+  }
+
+  Status run() {
+    Status status = rows();
+    if (status == Status::Ok && g_.dweight)
+      status = finish<C>(launch_, p_.dweight, strips_, p_.s.length, *g_.dweight, rest_);
+    if (status == Status::Ok && g_.dbias) status = finish<C>(launch_, p_.dbias, strips_, p_.s.length, *g_.dbias, rest_);
+    return status;
+  }
+
+ private:
+  Status rows() {
+    constexpr uint32_t kRowwise = 1u << kGradY | 1u << kGradSum | 1u << kSavedX | 1u << kScale | 1u << kGradX;
+    if constexpr (sizeof(T) < 8) {
+      if (!simt::side_by_side(p_.s, kSavedX) && simt::packed_rows<T>(p_.s, kRowwise)) {
+        const auto grid = simt::row_teams(p_.s, 16, Cached::kThreads);
+        if (p_.s.length > int64_t{Cached::kThreads} * Cached::kValues) return separately<simt::PackedRows<T>>(grid);
+        // A strip per team.
+        const int64_t teams = grid.threads / p_.s.team_size;
+        const bool sums = g_.dweight || g_.dbias;
+        return simt::submit<Cached>(launch_, {sums ? strips_ / teams : grid.blocks}, grid.threads, p_);
+      }
+    }
+    return separately<simt::StridedRows<T>>(simt::teams(p_.s, 16, 512, kSavedX));
+  }
+
+  // dx, and then the sums of strips.
+  template <class Rows>
+  Status separately(const simt::TeamGrid& grid) {
+    const Status status = simt::submit<BackwardLooped<Rows, kCenter>>(launch_, {grid.blocks}, grid.threads, p_);
+    if (status != Status::Ok || (!g_.dweight && !g_.dbias)) return status;
+    const Operand terms[] = {g_.tensors[kGradY], g_.tensors[kSavedX], g_.tensors[kSavedMean], g_.tensors[kSavedRstd]};
+    TermParams<C> p{simt::row_space(layout_.space, ~layout_.inner, terms), 0, p_.dweight, p_.dbias};
+    p.per = ((p.s.length + strips_ - 1) / std::max<int64_t>(1, strips_) + 7) / 8 * 8;
+    const auto blocks = simt::teams(p.s, 16, 512, kTermX);
+    return simt::submit<WeightTerms<simt::StridedRows<T>, kCenter>>(launch_, {blocks.blocks, strips_}, blocks.threads,
+                                                                    p);
+  }
+
+  const Launch& launch_;
+  const Layout& layout_;
+  const Gradients& g_;
+  BackwardParams<C> p_;
+  int64_t strips_;
+  void* rest_;
+};
+
+template <bool kCenter>
+Status backward(const Launch& launch, const Layout& layout, const Gradients& g) {
+  return simt::with_float(launch.element,
+                          [&](auto t) { return BackwardLaunch<decltype(t), kCenter>(launch, layout, g).run(); });
+}
+
+inline const TensorView* wanted(const TensorView& t) { return t.present() ? &t : nullptr; }
+
+}  // namespace baracuda::norm
+
+namespace baracuda {
+
+template <>
+struct SimtKernel<norm::RmsNorm> {
+  static Status run(const Launch& launch) {
+    const norm::Layout l(launch, 0);
+    const Operand tensors[] = {l.of(launch[0]),       {}, l.of(launch[1]), {}, l.of(launch[2]), {}, {},
+                               l.statistic(launch[3])};
+    return norm::forward<false>(launch, l, tensors);
+  }
+};
+
+template <>
+struct SimtKernel<norm::AddRmsNorm> {
+  static Status run(const Launch& launch) {
+    const norm::Layout l(launch, 0);
+    const Operand tensors[] = {
+        l.of(launch[0]),       l.of(launch[1]), l.of(launch[2]), {}, l.of(launch[3]), l.of(launch[4]), {},
+        l.statistic(launch[5])};
+    return norm::forward<false>(launch, l, tensors);
+  }
+};
+
+template <>
+struct SimtKernel<norm::LayerNorm> {
+  static Status run(const Launch& launch) {
+    const norm::Layout l(launch, 0);
+    const Operand tensors[] = {l.of(launch[0]), {}, l.of(launch[1]),        l.of(launch[2]),
+                               l.of(launch[3]), {}, l.statistic(launch[4]), l.statistic(launch[5])};
+    return norm::forward<true>(launch, l, tensors);
+  }
+};
+
+template <>
+struct SimtKernel<norm::Backward<norm::RmsNorm>> {
+  static Status run(const Launch& launch) {
+    const norm::Layout l(launch, 1);
+    const norm::Gradients g{
+        {l.of(launch[0]), {}, l.of(launch[1]), l.of(launch[2]), {}, l.statistic(launch[3]), l.of(launch[4])},
+        norm::wanted(launch[5])};
+    return norm::backward<false>(launch, l, g);
+  }
+};
+
+template <>
+struct SimtKernel<norm::Backward<norm::AddRmsNorm>> {
+  static Status run(const Launch& launch) {
+    const norm::Layout l(launch, 2);
+    const norm::Gradients g{{l.of(launch[0]),
+                             l.of(launch[1]),
+                             l.of(launch[2]),
+                             l.of(launch[3]),
+                             {},
+                             l.statistic(launch[4]),
+                             l.of(launch[5])},
+                            norm::wanted(launch[6])};
+    return norm::backward<false>(launch, l, g);
+  }
+};
+
+template <>
+struct SimtKernel<norm::Backward<norm::LayerNorm>> {
+  static Status run(const Launch& launch) {
+    const norm::Layout l(launch, 1);
+    const norm::Gradients g{{l.of(launch[0]),
+                             {},
+                             l.of(launch[1]),
+                             l.of(launch[2]),
+                             l.statistic(launch[3]),
+                             l.statistic(launch[4]),
+                             l.of(launch[5])},
+                            norm::wanted(launch[6]),
+                            norm::wanted(launch[7])};
+    return norm::backward<true>(launch, l, g);
+  }
+};
+
+}  // namespace baracuda
