@@ -1,6 +1,7 @@
 // The SKU table of the losses.
 #pragma once
 #include "core/row.h"
+#include "simt/fold_workspace.h"
 
 namespace baracuda::loss {
 
@@ -42,6 +43,15 @@ inline int64_t fused_scratch(const Problem& p) {
   return row_losses(p) + strips_of(rows_of_logits(x)) * whole_lines((classes < kLongRow ? classes : kLongRow) * 4);
 }
 
+// On GPUs: the count of a mean's targets, and one loss per row, added up afterwards.
+inline int64_t simt_count(const Problem& p) {
+  return p.attrs[0] == static_cast<int64_t>(Reduction::Mean) ? whole_lines(sizeof(int64_t)) : 0;
+}
+inline int64_t simt_losses(const Problem& p) {
+  if (p.attrs[0] == static_cast<int64_t>(Reduction::None)) return 0;
+  return simt_count(p) + row_losses(p) + simt::fold_workspace(rows_of_logits(p.params[0]), 1, 8);
+}
+
 template <class Tag>
 constexpr auto cross_entropy(const char* op) {
   return row<Tag>(op)
@@ -54,11 +64,17 @@ constexpr auto cross_entropy(const char* op) {
 // Signatures, all with the scalar label_smoothing; lse is f32, f64 for f64:
 //   cross_entropy        (logits, target, loss, [lse])     backward (dloss, logits, target, lse, dlogits)
 //   cross_entropy_fused  (logits, target, loss, [lse], dlogits): dlogits is the gradient for dloss = 1.
-inline constexpr auto kTable =
-    table(cross_entropy<CrossEntropy>("cross_entropy").scratch(&row_losses),
-          cross_entropy<CrossEntropyBackward>("cross_entropy").backward().in_place(),
-          cross_entropy<CrossEntropyFused>("cross_entropy_fused").scratch(&fused_scratch).in_place());
+template <bool kSimt>
+constexpr auto local() {
+  const auto backward = cross_entropy<CrossEntropyBackward>("cross_entropy").backward().in_place();
+  return table(cross_entropy<CrossEntropy>("cross_entropy").scratch(kSimt ? &simt_losses : &row_losses),
+               kSimt ? backward.scratch(&simt_count) : backward,
+               cross_entropy<CrossEntropyFused>("cross_entropy_fused")
+                   .scratch(kSimt ? &simt_losses : &fused_scratch)
+                   .in_place());
+}
 
+inline constexpr auto kTable = local<false>() + on_cuda(local<true>()) + on_metal(local<true>());
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::loss

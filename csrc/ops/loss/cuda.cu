@@ -1,0 +1,3 @@
+#include "ops/loss/simt_launch.h"
+
+BCU_SIMT_FAMILY(loss)
