@@ -12,6 +12,7 @@ must "install with test dependencies" bash ci/install.sh "$dist"
 step "lint" bash ci/check.sh
 step "all tests" pytest -n 2 --dist loadfile -q
 step "GPU kernels on the emulator" bash ci/emulator.sh
+step "registers of the CUDA kernels" python ci/spills.py
 for level in v2 v3 v4; do
   step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q
 done

@@ -1,16 +1,27 @@
-"""Fails when nvcc kept a kernel's values in memory: reads what `nvcc -Xptxas -v` printed.
+"""Compiles the kernels of op families with nvcc and fails where a kernel's values are kept in memory for want of registers.
 
-nvcc ... -Xptxas -v -c file.cu 2>log; python ci/spills.py log        # lists only what spills
-python ci/spills.py --all log                                        # registers of every kernel
+python ci/spills.py                     # the families that promise it
+python ci/spills.py --all unary gated   # registers of every kernel of these
+python ci/spills.py --log FILE          # what an `nvcc -Xptxas -v` has printed
 """
 
 from __future__ import annotations
 
+import argparse
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ARCHITECTURES = (80, 90)
+# The families whose kernels do not spill.
+FAMILIES = ("binary", "cast", "gated", "layout", "random", "ternary", "unary")
 
 # Kernels that may spill, with the reason: a pattern of the demangled name, and the bytes.
 ALLOWED: dict[str, tuple[int, str]] = {}
@@ -51,15 +62,49 @@ def read(text: str) -> list[Kernel]:
     return kernels
 
 
+def slices(family: str) -> int:
+    """In how many parts the build compiles a family."""
+    found = re.search(rf"set\(BARACUDA_SLICES_{family} (\d+)\)", (ROOT / "CMakeLists.txt").read_text())
+    return int(found[1]) if found else 1
+
+
+def compile_slice(family: str, slice_: int, count: int, out: Path) -> str:
+    """What ptxas says of one part of a family."""
+    flags = ["-std=c++20", "-O3", "-Icsrc", "-Iinclude", "--diag-suppress=186", "-Xcompiler", "-fPIC", "-Xptxas", "-v"]
+    flags += [f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHITECTURES]
+    flags += [f"-DBCU_SLICE={slice_}", f"-DBCU_SLICES={count}"]
+    source = f"csrc/ops/{family}/cuda.cu"
+    command = ["nvcc", *flags, "-c", source, "-o", str(out / f"{family}_{slice_}.o")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def compiled(families: list[str]) -> Iterator[Kernel]:
+    """The kernels of families, two compilers at a time."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        parts = [(f, i, slices(f), Path(folder)) for f in families for i in range(slices(f))]
+        for text in pool.map(lambda part: compile_slice(*part), parts):
+            yield from read(text)
+
+
 def main() -> int:
     """Prints kernels and says whether any spills more than it may."""
-    everything = "--all" in sys.argv
-    kernels = [k for path in sys.argv[1:] if path != "--all" for k in read(Path(path).read_text())]
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("families", nargs="*", default=FAMILIES)
+    parser.add_argument("--all", action="store_true", help="print every kernel, not only those that spill")
+    parser.add_argument("--log", type=Path, help="read this log; compile nothing")
+    options = parser.parse_args()
+    if not options.log and not shutil.which("nvcc"):
+        print("no nvcc on PATH: nothing is checked")
+        return 0
+    kernels = read(options.log.read_text()) if options.log else list(compiled(list(options.families)))
     if not kernels:
-        print("no kernels in the log: was nvcc run with -Xptxas -v?")
+        print("no kernels: was nvcc run with -Xptxas -v?")
         return 1
     bad = [k for k in kernels if k.spilled > k.allowed()]
-    for k in kernels if everything else bad:
+    for k in kernels if options.all else bad:
         print(f"{k.arch}  {k.registers:3} registers  {k.stack:4} bytes of stack  {k.spilled:4} spilled  {k.name}")
     most = max(k.registers for k in kernels)
     print(f"{len(kernels)} kernels, at most {most} registers, {len(bad)} spill more than they may")

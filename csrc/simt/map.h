@@ -89,7 +89,7 @@ struct Stores {
 
 template <class F, class C, int kIn, int kOut, class X>
 struct Map {
-  enum : int { kOperands = kIn + kOut, kThreads = 256, kShared = 0, kPack = PackOf<C>::kCount };
+  enum : int { kOperands = kIn + kOut, kThreads = 256, kShared = 0, kBlocks = 1, kPack = PackOf<C>::kCount };
   using Params = MapParams<kIn, kOut, X>;
 
   BCU_DEVICE void element(BCU_CONSTANT Params& p, uint32_t at) {
