@@ -422,6 +422,26 @@ def test_an_index_out_of_range_is_raised_when_the_device_is_asked() -> None:
         assert (host(F.embedding(asked, table)) == weight[good]).all(), "the device works on"
 
 
+@on_devices
+def test_an_integer_division_by_zero_is_raised_when_the_device_is_asked() -> None:
+    a = np.arange(-12, 12, dtype=np.int32).reshape(4, 6)
+    b = np.array([[3], [-2], [5], [7]], np.int32)
+    zero = b.copy()
+    zero[2] = 0
+    for place in PLACES:
+        x, good, bad = (bc.asarray(v, device=place) for v in (a, b, zero))
+        for f, want in ((F.remainder, a % b), (F.fmod, np.fmod(a, b)), (F.floor_divide, a // b)):
+            assert (host(f(x, good)) == want).all()
+            f(x, bad)
+            with pytest.raises(bc.IntegerDivisionError, match="an integer divisor of zero at element 2, want non-zero"):
+                bc.synchronize(place)
+            bc.synchronize(place)  # it is raised once
+            with pytest.raises(bc.IntegerDivisionError):
+                f(x, 0)  # a number is looked at before the launch
+            f(bc.asarray(a.astype(np.float32), device=place), 0.0)
+        bc.synchronize(place)
+
+
 # --- failures -------------------------------------------------------------------------------------------------------
 
 

@@ -108,28 +108,6 @@ void load_half(const void* src, int64_t stride, C* dst, int64_t n) {
   }
 }
 
-// A float from which rounding again to a half type gives what rounding `x` once would have given (round to odd).
-float round_to_odd(double x) {
-  const float f = static_cast<float>(x);
-  const double back = static_cast<double>(f);
-  uint32_t u = bits_of(f);
-  u -= __builtin_fabs(back) > __builtin_fabs(x) ? 1u : 0u;
-  u |= back != x ? 1u : 0u;
-  return float_of(u);
-}
-float round_to_odd(float x) { return x; }
-// Integers past 2^53 lose their last 11 bits to a sticky bit, so that the double is exact.
-float round_to_odd(int64_t x) {
-  const bool big = static_cast<uint64_t>(x) + (uint64_t{1} << 53) > (uint64_t{1} << 54);
-  const int64_t kept = big ? (x >> 11) | ((x & 0x7ff) != 0) : x;
-  return round_to_odd(static_cast<double>(kept) * (big ? 2048.0 : 1.0));
-}
-float round_to_odd(uint64_t x) {
-  const bool big = x > (uint64_t{1} << 53);
-  const uint64_t kept = big ? (x >> 11) | ((x & 0x7ff) != 0) : x;
-  return round_to_odd(static_cast<double>(static_cast<int64_t>(kept)) * (big ? 2048.0 : 1.0));
-}
-
 template <class Half, class C>
 void store_half(void* dst, int64_t stride, const C* src, int64_t n) {
   uint16_t* d = static_cast<uint16_t*>(dst);

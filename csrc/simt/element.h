@@ -56,9 +56,9 @@ struct alignas(16) Pack {
 };
 
 // A float from which rounding again to a half type gives what rounding v once would have given (round to odd).
-BCU_DEVICE float round_to_odd(float v) { return v; }
+BCU_FN float round_to_odd(float v) { return v; }
 #if BCU_HAS_F64
-BCU_DEVICE float round_to_odd(double v) {
+BCU_FN float round_to_odd(double v) {
   float f = float(v);
   double back = double(f);
   uint32_t bits = math::bit_cast<uint32_t>(f);
@@ -67,7 +67,7 @@ BCU_DEVICE float round_to_odd(double v) {
   return math::bit_cast<float>(bits);
 }
 #endif
-BCU_DEVICE float round_to_odd(uint64_t v) {
+BCU_FN float round_to_odd(uint64_t v) {
   float f = float(v);
   bool past = f >= 18446744073709551616.0f;
   uint64_t back = past ? v : uint64_t(f);
@@ -76,7 +76,7 @@ BCU_DEVICE float round_to_odd(uint64_t v) {
   bits |= past || back != v ? 1u : 0u;
   return math::bit_cast<float>(bits);
 }
-BCU_DEVICE float round_to_odd(int64_t v) {
+BCU_FN float round_to_odd(int64_t v) {
   float f = round_to_odd(v < 0 ? uint64_t(0) - uint64_t(v) : uint64_t(v));
   return v < 0 ? -f : f;
 }
@@ -258,14 +258,19 @@ BCU_DEVICE C from_bits(int64_t bits) {
 // What a kernel found wrong in the data: the first finder fills it, the host raises it (Device.check).
 struct Fault {
   AtomicU32 raised;
-  int32_t tensor;  // position in the signature's tensors
-  int64_t position, value, limit;
-  int64_t row;  // which kernel: the row's index in the table
+  int32_t tensor;                  // position in the signature's tensors
+  int64_t position, value, limit;  // limit -1: an integer divisor of zero
+  int64_t row;                     // which kernel: the row's index in the table
 };
 BCU_DEVICE void raise(BCU_GLOBAL Fault* fault, int64_t row, int32_t tensor, int64_t position, int64_t value,
                       int64_t limit) {
   if (atomic_exchange(&fault->raised, 1u) != 0u) return;
   fault->tensor = tensor, fault->position = position, fault->value = value, fault->limit = limit, fault->row = row;
+}
+
+// An integer divisor of zero: a fault without a limit.
+BCU_DEVICE void raise_division(BCU_GLOBAL Fault* fault, int64_t row, int32_t tensor, int64_t position) {
+  raise(fault, row, tensor, position, 0, -1);
 }
 
 // Division by a number that is the same for all threads: q = (x * magic) >> 32 >> shift, exact for x < 2^31.

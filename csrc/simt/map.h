@@ -86,6 +86,10 @@ template <class F>
 struct Stores {
   enum : int { kAny = 0 };
 };
+template <>
+struct Stores<Same> {
+  enum : int { kAny = 1 };
+};
 
 template <class F, class C, int kIn, int kOut, class X>
 struct Map {

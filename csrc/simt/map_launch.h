@@ -97,6 +97,41 @@ struct Merged {
   static constexpr int64_t kReach = (int64_t{1} << 31) - (int64_t{1} << 27);
 };
 
+// The space of these operands, its dimensions in the order of the written one's memory unless they must stay in order.
+template <int kOperands>
+Merged<kOperands> merged(const IterationSpace& space, const Operand* const* operands, int written, bool in_order) {
+  int order[kMaxRank], n = 0;
+  for (int d = space.rank - 1; d >= 0; --d) order[n++] = d;
+  auto step = [&](int d) { return std::abs(operands[written]->strides[d]); };
+  if (!in_order) std::stable_sort(order, order + n, [&](int a, int b) { return step(a) < step(b); });
+  Merged<kOperands> m;
+  for (int k = 0; k < kOperands; ++k) {
+    m.data[k] = static_cast<char*>(operands[k]->data);
+    m.bytes[k] = size_of(operands[k]->element);
+  }
+  for (int i = 0; i < n; ++i) {
+    int64_t strides[kOperands];
+    for (int k = 0; k < kOperands; ++k) strides[k] = operands[k]->strides[order[i]];
+    m.add(space.shape[order[i]], strides);
+  }
+  return m;
+}
+
+// Calls run(part) for parts of the space that 32-bit indices reach.
+template <int kOperands, class Run>
+Status for_parts(const Merged<kOperands>& s, bool in_order, Run&& run) {
+  if (s.count() == 0) return Status::Ok;
+  const int d = s.too_wide(in_order);
+  if (d < 0) return run(s);
+  // Halves start at a multiple of 64, so that both may be taken in packs.
+  const int64_t half = s.shape[d] >= 128 ? s.shape[d] / 128 * 64 : s.shape[d] / 2;
+  int64_t inside = 1;
+  for (int i = 0; i < d; ++i) inside *= s.shape[i];
+  const Status status = for_parts(s.part(d, 0, half, s.first), in_order, run);
+  if (status != Status::Ok) return status;
+  return for_parts(s.part(d, half, s.shape[d] - half, s.first + half * inside), in_order, run);
+}
+
 template <class F, class C, class X, int kIn, int kOut>
 class MapLaunch {
   static constexpr int kOperands = kIn + kOut;
@@ -116,43 +151,19 @@ class MapLaunch {
       if (in[k].is_value) params_.number[k] = bits_of_number<C>(in[k].number);
     }
     params_.extra = extra;
-    merge(space);
+    int written = 0;
+    while (written < kOut - 1 && !out[written].data) ++written;
+    space_ = merged<kOperands>(space, operand_, written, kInOrder);
   }
 
-  Status run() const { return run(space_); }
+  Status run() const {
+    return for_parts(space_, kInOrder, [&](const Space& part) { return launch(part); });
+  }
 
  private:
   void set(int k, const Operand& o) {
     operand_[k] = &o;
     params_.element[k] = static_cast<int32_t>(o.element);
-    space_.data[k] = static_cast<char*>(o.data);
-    space_.bytes[k] = size_of(o.element);
-  }
-
-  void merge(const IterationSpace& space) {
-    int order[kMaxRank], n = 0;
-    for (int d = space.rank - 1; d >= 0; --d) order[n++] = d;
-    int written = 0;
-    while (written < kOut - 1 && !operand_[written]->data) ++written;
-    auto step = [&](int d) { return std::abs(operand_[written]->strides[d]); };
-    if (!kInOrder) std::stable_sort(order, order + n, [&](int a, int b) { return step(a) < step(b); });
-    for (int i = 0; i < n; ++i) {
-      int64_t strides[kOperands];
-      for (int k = 0; k < kOperands; ++k) strides[k] = operand_[k]->strides[order[i]];
-      space_.add(space.shape[order[i]], strides);
-    }
-  }
-
-  Status run(const Space& s) const {
-    if (s.count() == 0) return Status::Ok;
-    const int d = s.too_wide(kInOrder);
-    if (d < 0) return launch(s);
-    // Halves start at a multiple of 64, so that both may be taken in packs.
-    const int64_t half = std::max<int64_t>(1, s.shape[d] / 2 >= 64 ? s.shape[d] / 2 / 64 * 64 : s.shape[d] / 2);
-    int64_t inside = 1;
-    for (int i = 0; i < d; ++i) inside *= s.shape[i];
-    const Status status = run(s.part(d, 0, half, s.first));
-    return status == Status::Ok ? run(s.part(d, half, s.shape[d] - half, s.first + half * inside)) : status;
   }
 
   // Whether every operand can be read and written in packs along the innermost dimension.

@@ -9,7 +9,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from baracuda import _core
-from baracuda.errors import BackendUnavailableError, IndexOutOfRangeError, InvalidProblemError, Refusal
+from baracuda.errors import (
+    BackendUnavailableError,
+    IndexOutOfRangeError,
+    IntegerDivisionError,
+    InvalidProblemError,
+    Refusal,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -202,7 +208,13 @@ def raise_fault(place: Place, fault: tuple[int, int, int, int, int] | None) -> N
     table = _core.rows()
     op = f"{table[row]['op']} {table[row]['direction']}" if 0 <= row < len(table) else f"row {row}"
     names = _arguments.get(row, ())
-    name = names[tensor] if 0 <= tensor < len(names) else f"tensor {tensor}"
+    name = names[tensor] if 0 <= tensor < len(names) else "a number of the call" if tensor < 0 else f"tensor {tensor}"
+    if limit < 0:
+        got, want = f"an integer divisor of zero at element {position}", "non-zero divisors"
+        raise IntegerDivisionError(
+            f"{op} on {name_of(place)}: {name}: got {got}, want {want}. The outputs of this call hold no results.",
+            [Refusal("integer_division", name, got, want, "mask the zeros first, or divide as floats")],
+        )
     got = f"index {value} at element {position}"
     want = f"0 <= index < {limit}"
     hint = "check the indices against the indexed dimension's size"

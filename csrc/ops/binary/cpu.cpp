@@ -31,8 +31,8 @@ void sum_backward_loop(const C* const* in, C* const* out, int64_t n, const void*
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     Grads<C> g = AddScaled::df(dy[i], alpha);
-    da[i] = g.a;
-    db[i] = g.b;
+    da[i] = g.v[0];
+    db[i] = g.v[1];
   }
 }
 

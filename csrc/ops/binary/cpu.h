@@ -42,8 +42,8 @@ void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     Grads<C> g = Op::df(dy[i], a[i], b[i]);
-    da[i] = g.a;
-    db[i] = g.b;
+    da[i] = g.v[0];
+    db[i] = g.v[1];
   }
 }
 

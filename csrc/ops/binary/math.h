@@ -3,13 +3,12 @@
 #pragma once
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
+#include "core/values.h"
 
 namespace baracuda::binary {
 
 template <class T>
-struct Grads {
-  T a, b;
-};
+using Grads = Values<T, 2>;
 
 // Signed overflow wraps; done in unsigned, where that is defined.
 template <class T>
@@ -34,6 +33,22 @@ struct AddScaled {
     return {dy, alpha * dy};
   }
 };
+
+// The same with alpha's sign turned where kSign is -1, for callers that cannot turn it themselves.
+template <int kSign>
+struct AddSigned {
+  template <class T>
+  BCU_FN T f(T a, T b, T alpha) {
+    return AddScaled::f(a, b, kSign > 0 ? alpha : Wrap<T>::mul(alpha, T(-1)));
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T alpha) {
+    return AddScaled::df(dy, kSign > 0 ? alpha : -alpha);
+  }
+};
+
+using Add = AddSigned<1>;
+using Sub = AddSigned<-1>;
 
 struct Mul {
   template <class T>

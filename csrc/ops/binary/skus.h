@@ -34,31 +34,19 @@ constexpr auto function(const char* op, Elements elements, Bound bound, Bound gr
 }
 
 // clang-format off
-inline constexpr auto kTable = join(
+inline constexpr auto kLocal = join(
     function<Sum<1>, SumBackward<1>>("add", kReal, sum(1), exact()),
     function<Sum<-1>, SumBackward<-1>>("sub", kNumeric, sum(1), exact()),
-    function<Forward<Mul>, Backward<Mul>>("mul", kReal, exact(), exact()),
-    function<Floats<Div>, Backward<Div>>("div", kFloats, exact(), ulp(3)),
-    function<Forward<Pow>, Backward<Pow>>("pow", kNumeric, ulp(1), sum(6)),
-    function<Forward<Maximum>, Backward<Maximum>>("maximum", kReal, exact(), exact()),
-    function<Forward<Minimum>, Backward<Minimum>>("minimum", kReal, exact(), exact()),
-    function<Divisions<Fmod>, Backward<Fmod>>("fmod", kNumeric, exact(), ulp(4)),
-    function<Divisions<Remainder>, Backward<Remainder>>("remainder", kNumeric, exact(), ulp(4)),
-    function<Divisions<FloorDivide>>("floor_divide", kNumeric, ulp(2)),
-    // Results are bool.
-    function<Forward<Eq>>("eq", kReal, exact()),
-    function<Forward<Ne>>("ne", kReal, exact()),
-    function<Forward<Lt>>("lt", kReal, exact()),
-    function<Forward<Le>>("le", kReal, exact()),
-    function<Forward<Gt>>("gt", kReal, exact()),
-    function<Forward<Ge>>("ge", kReal, exact()),
-    function<Forward<LogicalAnd>>("logical_and", kReal, exact()),
-    function<Forward<LogicalOr>>("logical_or", kReal, exact()),
-    function<Forward<LogicalXor>>("logical_xor", kReal, exact()),
-    function<Bits<BitwiseAnd>>("bitwise_and", kInts | kBool, exact()),
-    function<Bits<BitwiseOr>>("bitwise_or", kInts | kBool, exact()),
-    function<Bits<BitwiseXor>>("bitwise_xor", kInts | kBool, exact()));
+#define BCU_BINARY_REALS(Op, name, ...) function<Forward<Op>, Backward<Op>>(name, __VA_ARGS__),
+#define BCU_BINARY_FLOATS(Op, name, ...) function<Floats<Op>, Backward<Op>>(name, kFloats, __VA_ARGS__),
+#define BCU_BINARY_DIVISIONS(Op, name, ...) function<Divisions<Op>, Backward<Op>>(name, kNumeric, __VA_ARGS__),
+#define BCU_BINARY_QUESTIONS(Op, name) function<Forward<Op>>(name, kReal, exact()),
+#define BCU_BINARY_BITS(Op, name) function<Bits<Op>>(name, kInts | kBool, exact()),
+#include "ops/binary/ops.def"
+    function<Divisions<FloorDivide>>("floor_divide", kNumeric, ulp(2)));
 // clang-format on
+
+inline constexpr auto kTable = everywhere(kLocal);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::binary

@@ -7,8 +7,9 @@ namespace baracuda::cast {
 struct Cast {};
 
 // The elements are the input's and the output's.
-inline constexpr auto kTable = table(row<Cast>("cast").name("tiled").takes(kReal, kReal).exact());
+inline constexpr auto kLocal = table(row<Cast>("cast").name("tiled").takes(kReal, kReal).exact());
 
+inline constexpr auto kTable = everywhere(kLocal);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::cast

@@ -1,5 +1,4 @@
 // Random fills on the CPU: Philox blocks in groups that vectorise, written in logical order to any layout.
-#include <cmath>
 #include <cstring>
 
 #include "backends/cpu/family.h"
@@ -7,6 +6,7 @@
 #include "core/runs.h"
 #include "ops/random/math.h"
 #include "ops/random/skus.h"
+#include "ops/random/targets.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -62,7 +62,7 @@ void make_words(uint64_t seed, uint64_t counter, WordGroup& out) {
     uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
-      const Lanes p0 = multiply_low(x, none + kPhiloxM0), p1 = multiply_low(z, none + kPhiloxM1);
+      const Lanes p0 = multiply_low(x, none + uint64_t{kPhiloxM0}), p1 = multiply_low(z, none + uint64_t{kPhiloxM1});
       x = (p1 >> 32) ^ y ^ key0, y = p1;
       z = (p0 >> 32) ^ w ^ key1, w = p0;
       key0 += kPhiloxW0, key1 += kPhiloxW1;
@@ -82,11 +82,6 @@ void draw_group(const Interval<double>& to, const WordGroup& g, double (*out)[kB
     for (int j = 0; j < kBlocks; ++j) out[k][j] = uniform(fraction(g.at(2 * k, j), g.at(2 * k + 1, j)), to);
   }
 }
-
-template <class T>
-struct Moments {
-  T mean, std;
-};
 
 void draw_group(const Moments<float>& to, const WordGroup& g, float (*out)[kBlocks]) {
   for (int k = 0; k < 4; k += 2) {
@@ -136,72 +131,21 @@ void fill(const TensorView& y, const Target& to, uint64_t seed, uint64_t offset)
   });
 }
 
-// The stored value next to `v` towards -inf or +inf, v being finite or infinite.
-template <class Bits>
-Bits step(Bits v, bool up) {
-  constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
-  if ((v & static_cast<Bits>(~kSign)) == 0) return up ? Bits{1} : static_cast<Bits>(kSign | 1);
-  const bool grow = ((v & kSign) != 0) != up;
-  return static_cast<Bits>(grow ? v + 1 : v - 1);
-}
-
-// The greatest value of `element` below x (below = true) or the least that is not below it.
-double stored_neighbour(Element element, double x, bool below) {
-  alignas(8) char cell[8] = {};
-  double v = 0;
-  auto read = [&] { load<double>(element, cell, 1, &v, 1); };
-  store<double>(element, cell, 1, &x, 1);
-  read();
-  if (below ? v < x : v >= x) return v;
-  auto move = [&](auto bits) {
-    std::memcpy(&bits, cell, sizeof bits);
-    bits = step(bits, !below);
-    std::memcpy(cell, &bits, sizeof bits);
-  };
-  size_of(element) == 2 ? move(uint16_t{}) : size_of(element) == 4 ? move(uint32_t{}) : move(uint64_t{});
-  read();
-  return v;
-}
-
-// span with the lower half of its significand rounded away: 12 bits are left (f64: 26).
-template <class T>
-T upper_bits(T span) {
-  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-  constexpr int kDrop = sizeof(T) == 8 ? 27 : 12;
-  Bits bits = __builtin_bit_cast(Bits, span) + (Bits{1} << (kDrop - 1));
-  return __builtin_bit_cast(T, static_cast<Bits>(bits & ~((Bits{1} << kDrop) - 1)));
-}
-
-// Refuses the value of a scalar, given by its place in the signature.
-Status wrong_scalar(const Launch& launch, int position) {
-  if (launch.failure) *launch.failure = {-1, position, 0, 0};
-  return Status::InvalidProblem;
-}
-
 template <class T>
 Status run_uniform(const Launch& launch) {
-  const double low = launch.scalars[0].as_f64(), high = launch.scalars[1].as_f64();
-  const T span = static_cast<T>(high - low);
-  const T upper = upper_bits(span);
-  if (!std::isfinite(static_cast<T>(low))) return wrong_scalar(launch, 0);
-  if (!(low <= high) || !std::isfinite(upper)) return wrong_scalar(launch, 1);
-  const double bottom = stored_neighbour(launch.element, low, false);
-  const double top = stored_neighbour(launch.element, high, true);
-  // No stored value in [low, high): all become the one nearest to low.
-  const bool none = top < bottom;
-  const Interval<T> to{static_cast<T>(low), upper, span - upper, static_cast<T>(none ? low : bottom),
-                       static_cast<T>(none ? low : top)};
+  Interval<T> to;
+  const Status status = interval_of(launch, launch.scalars[0].as_f64(), launch.scalars[1].as_f64(), to);
+  if (status != Status::Ok) return status;
   fill<T>(launch[0], to, launch.scalars[2].as_u64(), launch.scalars[3].as_u64());
   return Status::Ok;
 }
 
 template <class T>
 Status run_normal(const Launch& launch) {
-  const double mean = launch.scalars[0].as_f64(), std = launch.scalars[1].as_f64();
-  if (!std::isfinite(static_cast<T>(mean))) return wrong_scalar(launch, 0);
-  if (!(std >= 0) || !std::isfinite(static_cast<T>(std))) return wrong_scalar(launch, 1);
-  fill<T>(launch[0], Moments<T>{static_cast<T>(mean), static_cast<T>(std)}, launch.scalars[2].as_u64(),
-          launch.scalars[3].as_u64());
+  Moments<T> to;
+  const Status status = moments_of(launch, launch.scalars[0].as_f64(), launch.scalars[1].as_f64(), to);
+  if (status != Status::Ok) return status;
+  fill<T>(launch[0], to, launch.scalars[2].as_u64(), launch.scalars[3].as_u64());
   return Status::Ok;
 }
 

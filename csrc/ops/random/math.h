@@ -2,8 +2,6 @@
 // but `log` in the normals is the same bits on every backend: each product below is exact, so it does not matter
 // whether a compiler contracts it into a fused multiply-add.
 #pragma once
-#include <cstdint>
-
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
 
@@ -17,12 +15,15 @@ BCU_FN uint32_t high_word(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>((static_cast<uint64_t>(a) * b) >> 32);
 }
 
-constexpr uint32_t kPhiloxM0 = 0xD2511F53u, kPhiloxM1 = 0xCD9E8D57u;  // multipliers
-constexpr uint32_t kPhiloxW0 = 0x9E3779B9u, kPhiloxW1 = 0xBB67AE85u;  // key increments
+enum Philox : uint32_t {
+  kPhiloxM0 = 0xD2511F53u,
+  kPhiloxM1 = 0xCD9E8D57u,  // multipliers
+  kPhiloxW0 = 0x9E3779B9u,
+  kPhiloxW1 = 0xBB67AE85u,  // key increments
+};
 
 // Ten rounds over a 128-bit counter (x lowest) with a 64-bit key.
 BCU_FN Words philox(Words c, uint32_t key0, uint32_t key1) {
-#pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
     uint32_t hi0 = high_word(kPhiloxM0, c.x), lo0 = kPhiloxM0 * c.x;
     uint32_t hi1 = high_word(kPhiloxM1, c.z), lo1 = kPhiloxM1 * c.z;
@@ -45,8 +46,8 @@ struct Fraction {
   T hi, lo;
 };
 BCU_FN Fraction<float> fraction(uint32_t w) {
-  return {static_cast<float>(static_cast<int32_t>(w >> 20)) * 0x1p-12f,
-          static_cast<float>(static_cast<int32_t>((w >> 8) & 0xFFFu)) * 0x1p-24f};
+  return {static_cast<float>(static_cast<int32_t>(w >> 20)) * 2.44140625e-4f,
+          static_cast<float>(static_cast<int32_t>((w >> 8) & 0xFFFu)) * 5.9604644775390625e-8f};
 }
 #if BCU_HAS_F64
 BCU_FN Fraction<double> fraction(uint32_t low_word, uint32_t top_word) {
@@ -62,12 +63,35 @@ struct Interval {
   T low, span_hi, span_lo, bottom, top;
 };
 template <class T>
-BCU_FN T uniform(Fraction<T> u, const Interval<T>& to) {
+BCU_FN T uniform(Fraction<T> u, BCU_THREAD const Interval<T>& to) {
   T rest = u.hi * to.span_lo + (u.lo * to.span_hi + u.lo * to.span_lo);
   T y = to.low + (u.hi * to.span_hi + rest);
   y = y < to.bottom ? to.bottom : y;
   return y > to.top ? to.top : y;
 }
+
+// span with the lower half of its significand rounded away: 12 bits are left (f64: 26).
+template <class T>
+BCU_FN T upper_bits(T span) {
+  using Uint = typename math::FloatTraits<T>::Uint;
+  Uint dropped = Uint(1) << math::FloatTraits<T>::kLowHalfBits;
+  Uint bits = math::bit_cast<Uint>(span) + dropped / 2;
+  return math::bit_cast<T>(Uint(bits & ~(dropped - 1)));
+}
+
+// The stored value next to `v` towards -inf or +inf, v being the bits of a finite or infinite number.
+template <class Bits>
+BCU_FN Bits step(Bits v, bool up) {
+  Bits sign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));
+  if ((v & Bits(~sign)) == 0) return up ? Bits(1) : Bits(sign | 1);
+  bool grow = ((v & sign) != 0) != up;
+  return Bits(grow ? v + 1 : v - 1);
+}
+
+template <class T>
+struct Moments {
+  T mean, std;
+};
 
 // cos and sin of x quarter turns, |x| <= 1/2: fits of (cos(pi x / 2) - 1) / z and (sin(pi x / 2) / x - pi / 2) / z in z
 // = x^2.
@@ -113,8 +137,9 @@ BCU_FN int32_t beyond_quarter(uint32_t angle) { return static_cast<int32_t>(angl
 
 // f32: u has 31 bits of one word, rounded to nearest; the angle the 32 of the next.
 BCU_FN Normals<float> normals(uint32_t radius, uint32_t angle) {
-  float u = static_cast<float>(static_cast<int32_t>(radius >> 1)) * 0x1p-31f + 0x1p-32f;
-  return box_muller(u, quarter(angle), static_cast<float>(beyond_quarter(angle)) * 0x1p-30f);
+  float u = static_cast<float>(static_cast<int32_t>(radius >> 1)) * 4.656612873077392578125e-10f +
+            2.3283064365386962890625e-10f;
+  return box_muller(u, quarter(angle), static_cast<float>(beyond_quarter(angle)) * 9.31322574615478515625e-10f);
 }
 #if BCU_HAS_F64
 // f64: u has 53 bits of two words, plus one unit; the angle the upper 53 bits of the other two.

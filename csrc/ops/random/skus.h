@@ -8,9 +8,10 @@ namespace baracuda::random {
 struct Uniform {};
 struct Normal {};
 
-inline constexpr auto kTable = table(row<Uniform>("uniform").name("philox").takes(kFloats).exact(),
+inline constexpr auto kLocal = table(row<Uniform>("uniform").name("philox").takes(kFloats).exact(),
                                      row<Normal>("normal").name("philox").takes(kFloats).sum(6));
 
+inline constexpr auto kTable = everywhere(kLocal);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::random

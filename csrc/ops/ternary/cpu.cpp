@@ -23,9 +23,9 @@ void where_backward_loop(const C* const* in, C* const* out, int64_t n, const voi
   C *da = out[0], *db = out[1];
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    const C d = dy[i], chosen = condition[i];
-    da[i] = Where::f(chosen, d, C(0));
-    db[i] = Where::f(chosen, C(0), d);
+    const Values<C, 2> g = Where::df(dy[i], condition[i]);
+    da[i] = g.v[0];
+    db[i] = g.v[1];
   }
 }
 

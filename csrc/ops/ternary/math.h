@@ -2,6 +2,7 @@
 #pragma once
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
+#include "core/values.h"
 
 namespace baracuda::ternary {
 
@@ -9,6 +10,10 @@ struct Where {
   template <class T>
   BCU_FN T f(T condition, T a, T b) {
     return condition != T(0) ? a : b;
+  }
+  template <class T>
+  BCU_FN Values<T, 2> df(T dy, T condition) {
+    return {f(condition, dy, T(0)), f(condition, T(0), dy)};
   }
 };
 

@@ -13,12 +13,13 @@ struct WhereBackward {};
 struct ClampForward {};
 struct ClampBackward {};
 
-inline constexpr auto kTable = table(
+inline constexpr auto kLocal = table(
     row<WhereForward>("where").name("tiled").takes(kReal).reads(kReal).in_place().exact(),
     row<WhereBackward>("where").backward().name("tiled").takes(kFloats).reads(kBool).in_place().exact(),
     row<ClampForward>("clamp").name("tiled").takes(kNumeric).reads(kReal).in_place().attrs_of<ClampAttrs>().exact(),
     row<ClampBackward>("clamp").backward().name("tiled").takes(kFloats).in_place().attrs_of<ClampAttrs>().exact());
 
+inline constexpr auto kTable = everywhere(kLocal);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::ternary

@@ -7,19 +7,6 @@
 
 namespace baracuda::unary {
 
-// The product of dy and Op's derivative, as a function like Op itself; with the numbers that Op takes besides.
-template <class Op>
-struct Gradient {
-  template <class T>
-  BCU_FN T f(T dy, T saved) {
-    return Op::df(dy, saved);
-  }
-  template <class T>
-  BCU_FN T f(T dy, T saved, T a, T b) {
-    return Op::df(dy, saved, a, b);
-  }
-};
-
 // e^(-x^2) with the rounding of the square taken back, which the exponential would magnify.
 template <class T>
 BCU_FN T exp_minus_square(T x) {

@@ -74,8 +74,8 @@ struct SimtKernel<unary::ForwardNumbers<Op, kNumbers>> {
 template <class Op, int kNumbers>
 struct SimtKernel<unary::BackwardNumbers<Op, kNumbers>> {
   static Status run(const Launch& launch) {
-    return unary::on_simt<2, kNumbers>(
-        launch, [&](auto&... args) { return simt::map_floats<unary::Gradient<Op>>(launch, args...); });
+    return unary::on_simt<2, kNumbers>(launch,
+                                       [&](auto&... args) { return simt::map_floats<Gradient<Op>>(launch, args...); });
   }
 };
 

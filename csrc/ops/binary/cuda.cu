@@ -1,0 +1,3 @@
+#include "ops/binary/simt_launch.h"
+
+BCU_SIMT_FAMILY(binary)

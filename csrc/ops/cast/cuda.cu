@@ -1,0 +1,3 @@
+#include "ops/cast/simt_launch.h"
+
+BCU_SIMT_FAMILY(cast)

@@ -1,0 +1,3 @@
+#include "ops/random/simt_launch.h"
+
+BCU_SIMT_FAMILY(random)
