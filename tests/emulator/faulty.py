@@ -44,7 +44,7 @@ class Fault:
     wrong: str = ""
     says: str = ""  # what the report has to match; empty for sources without a fault
     element: str = "f32"
-    far: bool = False  # found by tests/test_device_far.py, not by the generated tests
+    test: str = ""  # what finds it, if not the generated tests' check: "far", "indices"
     nth: int = 0  # which occurrence of `right`; there may be no others unless it is said
 
     def apply(self, folder: Path) -> None:
@@ -71,7 +71,7 @@ def module(fault: Fault, folder: Path, variant: str = "race") -> Path:
     like = next(e for e in entries if e["file"].endswith("emulator/main.cpp"))
     words = [w for w in shlex.split(like["command"]) if w != "ccache"]
     words = words[: words.index("-o")]
-    run([words[0], f"-I{folder}", *words[1:], "-O1", "-o", folder / "unit.o", "-c", unit], built)
+    run([words[0], f"-I{folder}", *words[1:], "-O1", "-w", "-o", folder / "unit.o", "-c", unit], built)
     objects = [*built.glob("CMakeFiles/probe_device.dir/**/*.o"), *built.glob("CMakeFiles/engine.dir/**/*.o")]
     flags = ["-shared", "-Wl,--no-undefined", "-Wl,-Bsymbolic"]
     out = folder / "libfaulty_cuda_emulated.so"
@@ -101,7 +101,7 @@ for variant in candidates(op, direction, element, "cuda"):
             continue
         made = plan(case.descriptor, "cuda", limit)
         report = Report("", "")
-        for layout in ("contiguous", "transposed"):
+        for layout in ("aligned", "transposed"):
             compare(case, execute(case, made, layout), made, report, f"{case.note} {case.descriptor} {layout}")
         cases += 1
         if report.problems:
@@ -115,8 +115,9 @@ def outcome(fault: Fault, module: Path) -> str:
     env = {k: v for k, v in os.environ.items() if not k.startswith("BARACUDA_")}
     env["BARACUDA_CUDA_MODULE"] = str(module)
     command = [sys.executable, "-c", CHECK, fault.op, fault.direction, fault.element]
-    if fault.far:
-        which = f"{ROOT}/tests/test_device_far.py::test_elements_far_apart[cuda-{fault.op}-{fault.direction}]"
+    if fault.test:
+        name = {"far": "test_elements_far_apart", "indices": "test_indices_out_of_range"}[fault.test]
+        which = f"{ROOT}/tests/test_device_{fault.test}.py::{name}[cuda-{fault.op}-{fault.direction}]"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", which]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
     return done.stdout + done.stderr

@@ -129,8 +129,8 @@ class CopyLaunch {
       p.to = s.data[0], p.from = s.data[1];
       p.target = side(s, 0, a, Body::kRun), p.source = side(s, 1, a, Body::kRun);
       p.a_size = static_cast<uint32_t>(s.shape[a]), p.b_size = static_cast<uint32_t>(s.shape[0]);
-      const int64_t a_tiles = simt::blocks_for(s.shape[a], Body::kTile),
-                    b_tiles = simt::blocks_for(s.shape[0], Body::kTile);
+      const int64_t a_tiles = (s.shape[a] + Body::kTile - 1) / Body::kTile,
+                    b_tiles = (s.shape[0] + Body::kTile - 1) / Body::kTile;
       p.a_tiles = simt::divider(a_tiles), p.b_tiles = simt::divider(b_tiles);
       int64_t tiles = a_tiles * b_tiles;
       for (int d = 1; d < s.rank; ++d) {

@@ -19,6 +19,7 @@ _PROBLEMS: list[tuple[tuple[int, int], tuple[int, ...], Element, int | None]] = 
     ((5, 70), (300,), Element.I64, 0),
     ((3000, 3), (2, 2100), Element.I32, None),
     ((9, 1100), (4, 5), Element.I64, None),
+    ((40, 2), (40000,), Element.I32, None),
     ((6, 0), (3,), Element.I64, None),
     ((6, 4), (0, 2), Element.I64, None),
     ((0, 4), (0,), Element.I64, None),

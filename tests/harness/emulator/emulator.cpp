@@ -1,5 +1,6 @@
 #include "emulator/emulator.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -256,7 +257,17 @@ void abandon_fibers() {
 
 }  // namespace
 
+// Adds the names of kernels that run to the file that BARACUDA_EMULATOR_LOG names, once per process.
+static void log_name(const Kernel& kernel) {
+  static const char* path = std::getenv("BARACUDA_EMULATOR_LOG");
+  static std::vector<const Kernel*>* seen = new std::vector<const Kernel*>;
+  if (!path || std::find(seen->begin(), seen->end(), &kernel) != seen->end()) return;
+  seen->push_back(&kernel);
+  if (FILE* file = std::fopen(path, "a")) std::fprintf(file, "%s\n", name_of(kernel).c_str()), std::fclose(file);
+}
+
 std::string run(const Kernel& kernel, Blocks grid, uint32_t threads, const void* params, std::span<Bound> bound) {
+  log_name(kernel);
   the = &machine();
   the->kernel = &kernel, the->grid = grid, the->n = threads, the->failed = false;
   order_blocks();

@@ -1,7 +1,8 @@
 // Runs kernel bodies on the CPU. The threads of a block are fibers of one OS thread, so barriers and shuffles are real;
 // blocks run one after another. A test tool: it finds logic errors, and says nothing about speed or last-bit accuracy.
 //
-// Environment: BARACUDA_EMULATOR_SCHEDULE = forward | reverse | random:SEED, the order of threads and blocks.
+// Environment: BARACUDA_EMULATOR_SCHEDULE = forward | reverse | random:SEED, the order of threads and blocks;
+// BARACUDA_EMULATOR_LOG = a file that the names of the kernels that run are added to.
 #pragma once
 #include <cstdint>
 #include <source_location>

@@ -1,0 +1,134 @@
+"""The seeded faults: what is replaced where, and what the emulator or the generated tests say of it."""
+
+from __future__ import annotations
+
+from faulty import Fault
+
+FAULTS = [
+    Fault(
+        "the last element is left out", "gated", "swiglu", "forward",
+        "simt/map.h", "at < p.count; at += step) element", "at + 1 < p.count; at += step) element", "error is",
+    ),
+    Fault(
+        "packs that are not aligned", "gated", "swiglu", "backward",
+        "simt/map_launch.h", "% word != 0) return false;\n      for", "% 4 != 0) return false;\n      for",
+        "MISALIGNED",
+    ),
+    Fault(
+        "offsets of 32 bits", "gated", "swiglu", "forward",
+        "simt/map_launch.h", "wide |= reach >= kReach", "wide |= reach < 0", "error is|OUT OF BOUNDS", test="far",
+    ),
+    Fault(
+        "a block that holds two teams", "softmax", "softmax", "forward",
+        "simt/rows_launch.h", "s.team_size == 32 ? kWarpRowThreads : s.team_size",
+        "std::max(s.team_size, kWarpRowThreads)",
+        "error is",
+    ),
+    Fault(
+        "rows end at 2048", "softmax", "log_softmax", "backward",
+        "ops/softmax/simt.h", "length = row < p.s.rows ? p.s.length : 0;",
+        "length = row < p.s.rows ? (p.s.length < 2048 ? p.s.length : 2048) : 0;", "error is", nth=1,
+    ),
+    Fault(
+        "rows that the registers do not hold", "softmax", "softmax", "forward",
+        "ops/softmax/simt_launch.h", "s.length <= int64_t{Registers::kThreads} * Registers::kValues", "true",
+        "error is",
+    ),
+    Fault(
+        "no barrier before the next use", "softmax", "softmax", "forward",
+        "simt/rows.h", "    barrier(ctx);\n    return v;", "    return v;", "RACE",
+    ),
+    Fault(
+        "no barrier in a sum over a block", "softmax", "softmax", "forward",
+        "simt/reduce.h", "  barrier(ctx);\n  return v;", "  return v;", "RACE",
+    ),
+    Fault(
+        "no barrier before the next use", "reduce", "argmax", "forward",
+        "simt/fold.h", "    barrier(ctx);\n    return s;", "    return s;", "RACE",
+    ),
+    Fault(
+        "the last of equals", "reduce", "argmin", "forward",
+        "simt/fold.h", "b.position < a.position ? b : a", "b.position > a.position ? b : a", "error is",
+    ),
+    Fault(
+        "strips past the end", "reduce", "sum", "forward",
+        "simt/fold.h", "begin + p.per < p.s.length ? begin + p.per : p.s.length", "begin + p.per",
+        "error is|OUT OF BOUNDS",
+    ),
+    Fault(
+        "warps that are not there", "reduce", "mean", "forward",
+        "simt/reduce.h", "ctx.lane() < ctx.warps() ? shared[ctx.lane()] : identity", "shared[ctx.lane()]",
+        "UNINITIALISED|OUT OF BOUNDS",
+    ),
+    Fault(
+        "ids are not checked", "embedding", "embedding", "forward",
+        "simt/copy_rows.h", "if (uint64_t(at) >= uint64_t(p.limit)) {", "if (p.limit < 0) {",
+        "OUT OF BOUNDS|DID NOT RAISE",
+        test="indices",
+    ),
+    Fault(
+        "one id too many", "embedding", "embedding", "forward",
+        "simt/copy_rows.h", "uint64_t(at) >= uint64_t(p.limit)", "uint64_t(at) > uint64_t(p.limit)",
+        "OUT OF BOUNDS|DID NOT RAISE", test="indices",
+    ),
+    Fault(
+        "ids are not checked", "embedding", "embedding", "backward",
+        "ops/embedding/simt.h", "bool good = uint64_t(id) < uint64_t(p.rows);", "bool good = id < p.rows;",
+        "OUT OF BOUNDS|DID NOT RAISE", test="indices",
+    ),
+    Fault(
+        "ids of more than six bits", "embedding", "embedding", "backward",
+        "ops/embedding/simt_launch.h", "(dweight_.shape[0] >> shift) > 0", "(dweight_.shape[0] >> shift) > 63",
+        "error is|RACE",
+    ),
+    Fault(
+        "no barrier before the next round of a prefix sum", "embedding", "embedding", "backward",
+        "ops/embedding/simt.h", "      before += all;\n      simt::barrier(ctx);", "      before += all;", "RACE",
+    ),
+    Fault(
+        "no barrier behind the counts", "embedding", "embedding", "backward",
+        "ops/embedding/simt.h",
+        "first);\n    simt::barrier(ctx);\n    int digit = int(ctx.tid());\n    if (digit < kDigits)",
+        "first);\n    int digit = int(ctx.tid());\n    if (digit < kDigits)", "RACE|UNINITIALISED",
+    ),
+    Fault(
+        "positions are not checked", "rope", "rope", "forward",
+        "ops/rope/simt.h", "uint64_t(at) < uint64_t(p.limit)", "at < p.limit", "OUT OF BOUNDS|DID NOT RAISE",
+        test="indices",
+    ),
+    Fault(
+        "rows of 32 bits", "rope", "rope", "backward",
+        "simt/space.h", "offset[k] += c * s.stride[k][d]", "offset[k] += int32_t(c * s.stride[k][d])",
+        "error is|OUT OF BOUNDS",
+        test="far",
+    ),
+    Fault(
+        "no barrier between slices", "matmul", "matmul", "forward",
+        "ops/matmul/simt.h", "      simt::barrier(ctx);\n    }", "    }", "RACE|UNINITIALISED",
+    ),
+    Fault(
+        "tiles past the edge", "matmul", "matmul", "forward",
+        "ops/matmul/simt.h", "if (i >= p.m || j >= p.n) return;", "if (i >= p.m) return;",
+        "OUT OF BOUNDS|error is|RACE",
+    ),
+    Fault(
+        "a tensor's last elements", "optim", "adamw", "forward",
+        "ops/optim/simt.h", "end = end < p.count[low] ? end : p.count[low];", "", "OUT OF BOUNDS|error is",
+    ),
+    Fault(
+        "no barrier behind the rows of a slice", "attention", "scaled_dot_product_attention", "forward",
+        "ops/attention/simt.h", "simt::barrier(ctx);", "", "RACE|UNINITIALISED", nth=1,
+    ),
+    Fault(
+        "no barrier before the next values", "attention", "scaled_dot_product_attention", "forward",
+        "ops/attention/simt.h", "simt::barrier(ctx);", "", "RACE|UNINITIALISED", nth=2,
+    ),
+    Fault(
+        "no barrier behind the values", "attention", "scaled_dot_product_attention", "forward",
+        "ops/attention/simt.h", "simt::barrier(ctx);", "", "RACE|UNINITIALISED", nth=3,
+    ),
+    Fault(
+        "keys end at 64", "attention", "scaled_dot_product_attention", "forward",
+        "ops/attention/simt_forward.h", "key < end; key += B::kKeys", "key < end && key < 64; key += B::kKeys", "error is",
+    ),
+]  # fmt: skip

@@ -1,0 +1,84 @@
+"""Indices that point at nothing, on GPUs: every op that takes some tells the device's status word, and touches nothing
+that is not its own (the emulator's race build watches)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import emulated
+import numpy as np
+import pytest
+from calls import call_of, cases_of
+
+import baracuda as bc
+from baracuda.elements import Element
+from baracuda.plan import Plan, plan
+from baracuda.sku import PlanPreference, rows
+from baracuda.spec import IN
+
+# Ops with indices: their tensor, and the tensor and dimension that they count.
+INDICES = {
+    "embedding": ("ids", "weight", 0),
+    "rope": ("positions", "cos", 0),
+    "cross_entropy": ("target", "logits", -1),
+    "cross_entropy_fused": ("target", "logits", -1),
+    "kv_cache_append": ("positions", "cache", 2),
+}
+ITEMS = sorted(
+    {(r["backend"], r["op"], r["direction"]) for r in rows() if r["backend"] != "cpu" and r["op"] in INDICES}
+)
+
+
+def plans(backend: str, op: str, direction: str) -> Iterator[tuple[Any, Plan]]:
+    """Small cases with an index tensor, and plans of every row for them."""
+    for row in rows():
+        if (row["backend"], row["op"], row["direction"]) != (backend, op, direction):
+            continue
+        limit = PlanPreference(sku=row["variant"])
+        for case in cases_of(op, direction, Element.F32, 4096):
+            names = [p.name for p in case.descriptor.signature().present]
+            if INDICES[op][0] in names and type(case.descriptor).plan_class.query(case.descriptor, backend, limit):
+                yield case, plan(case.descriptor, backend, limit)
+
+
+def bad_values(dtype: np.dtype[Any], limit: int) -> list[int]:
+    info = np.iinfo(dtype)
+    wanted = [limit, limit + 1, info.max, info.max // 2 + 1, (1 << 32) + 1, -1, info.min]
+    return [n for n in wanted if info.min <= n <= info.max and not 0 <= n < limit]
+
+
+def check(case: Any, made: Plan) -> None:
+    name, counted, dim = INDICES[case.descriptor.op]
+    call = call_of(case, made)
+    sizes = {p.name: p.shapes[0] for p in made.signature.present}
+    limit = sizes.get(counted, sizes.get(f"d{counted}"))[dim]
+    place = {k: bc.asarray(np.array(v, order="C"), device=made.device) for k, v in call.args.items() if k in sizes}
+    if made.workspace_size:
+        place["workspace"] = bc.empty(made.workspace_size, "u8", device=made.device)
+    good = np.array(call.args[name], order="C")
+    for bad in bad_values(good.dtype, limit):
+        wrong = good.copy()
+        wrong.reshape(-1)[good.size // 2] = bad
+        made.run(**(call.args | place | {name: bc.asarray(wrong, device=made.device)}))
+        with pytest.raises(bc.IndexOutOfRangeError) as caught:
+            bc.Device(made.device).check()
+        assert (caught.value.refusals[0].field, caught.value.refusals[0].actual) == (name, bad)
+    inputs = {p.name for p in made.signature.present if p.role == IN}
+    for k in inputs:
+        assert place[k].to("cpu").numpy().tobytes() == np.array(call.args[k], order="C").tobytes(), k
+    made.run(**(call.args | place))
+    bc.Device(made.device).check()
+
+
+@pytest.mark.parametrize(("backend", "op", "direction"), ITEMS, ids=["-".join(t) for t in ITEMS])
+def test_indices_out_of_range(backend: str, op: str, direction: str) -> None:
+    if not emulated.module_of(backend):
+        pytest.skip("needs the emulator: python tests/harness/emulator/build.py race pytest FILE")
+    ran = 0
+    for case, made in plans(backend, op, direction):
+        check(case, made)
+        ran += 1
+        if ran == 6:
+            break
+    assert ran
