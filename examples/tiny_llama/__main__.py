@@ -1,12 +1,14 @@
-"""Trains a small Llama on the CPU and generates text: `python examples/tiny_llama`.
+"""Trains a small Llama and generates text: `python examples/tiny_llama`.
 
-Every tensor operation, forward, backward, optimizer and sampling, is a baracuda plan over NumPy arrays.
+Every tensor operation, forward, backward, optimizer and sampling, is a baracuda plan: over NumPy arrays on the CPU, over
+bc.Tensor on a GPU (`--device cuda`).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from math import prod
 from pathlib import Path
 from time import perf_counter
 
@@ -32,6 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
     parser.add_argument("--threads", type=int, default=0, help="0: as many as the machine has")
     parser.add_argument("--prompt", default="def ")
     parser.add_argument("--generate", type=int, default=200, help="bytes to generate")
@@ -88,7 +91,8 @@ def report(trainer: Trainer, generator: Generator) -> None:
     programs = (*trainer.programs, generator.decode, generator.sample)
     rows = profile(programs)
     total = sum(ms for _, _, ms in rows)
-    table = Table(title="time per kernel")
+    on_cpu = trainer.store.device == "cpu"
+    table = Table(title="time per kernel" if on_cpu else "time to launch each kernel, not to run it")
     for name, justify in (("SKU", "left"), ("calls", "right"), ("ms", "right"), ("share", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for name, calls, ms in rows:
@@ -105,13 +109,14 @@ def main() -> None:
     names = ("d_model", "layers", "heads", "kv_heads", "hidden", "context", "element")
     config = Config(**{n: getattr(args, n) for n in names})
     text = args.text.read_bytes() if args.text else standard_library()
-    trainer = Trainer(config, args.batch, seed=args.seed, lr=args.lr, steps=args.steps)
+    trainer = Trainer(config, args.batch, seed=args.seed, lr=args.lr, steps=args.steps, device=args.device)
     if args.resume:
         trainer.load(args.resume)
     batches = Batches(text, args.batch, config.context, args.seed)
-    parameters = sum(v.size for v in trainer.parameters.values())
+    parameters = sum(prod(v.shape) for v in trainer.parameters.values())
     console.print(
-        f"{parameters:,} parameters, {len(text):,} bytes of text, {bc.get_num_threads()} threads, {config.element}"
+        f"{parameters:,} parameters, {len(text):,} bytes of text, {config.element}, "
+        + (f"{bc.get_num_threads()} threads" if args.device == "cpu" else args.device)
     )
     first = trainer.done
     begin = perf_counter()
@@ -123,7 +128,9 @@ def main() -> None:
         draw(losses, first, args.out / "loss.png")
         speed = len(losses) * args.batch * config.context / seconds
         console.print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f} in {seconds:.1f} s, {speed:,.0f} tokens/s")
-    generator = Generator(config, trainer.parameters, trainer.tables, temperature=args.temperature, seed=args.seed)
+    generator = Generator(
+        config, trainer.parameters, trainer.tables, temperature=args.temperature, seed=args.seed, store=trainer.store
+    )
     begin = perf_counter()
     made = generator.generate(args.prompt.encode(), args.generate)
     seconds = perf_counter() - begin

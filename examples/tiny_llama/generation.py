@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from model import Activations, Array, Cache, Config, forward
-from program import Program, scalar
+from model import HOST, Activations, Cache, Config, forward
+from program import Program
+from storage import Array, Storage, read, write
 
 import baracuda as bc
 
@@ -20,24 +21,25 @@ class Generator:
         *,
         temperature: float = 0.7,
         seed: int = 0,
+        store: Storage = HOST,
     ) -> None:
-        self.config = c
-        self.cache = Cache(c, batch=1)
-        self.activations = Activations(c, 1, 1, keep=False)
+        self.config, self.store = c, store
+        self.cache = Cache(c, 1, store)
+        self.activations = Activations(c, 1, 1, keep=False, store=store)
         self.decode = forward(c, parameters, self.activations, tables, self.cache).compile()
-        self.token = np.zeros((1,), np.int64)
-        self.draws = scalar(0)
+        self.token = store.zeros((1,), np.int64)
+        self.draws = store.scalar(0)
         self.sample = self._sampler(temperature, seed).compile()
 
     def _sampler(self, temperature: float, seed: int) -> Program:
         """argmax(logits / temperature - log(-log(u))): a draw from softmax(logits / temperature)."""
-        p, e = Program(), self.config.element
+        p, e = Program(self.store.device), self.config.element
         logits = self.activations.logits
         if temperature == 0:
             p.add(bc.ArgReduceDescriptor("argmax", logits.shape, axis=-1, element=e), x=logits, y=self.token)
             return p
-        noise, score = np.empty_like(logits), np.empty_like(logits)
         shape = logits.shape
+        noise, score = (self.store.empty(shape, self.config.dtype) for _ in range(2))
         p.add(bc.RandomDescriptor("uniform", shape, e), y=noise, low=1e-7, high=1.0, seed=seed, offset=self.draws)
         for kind in ("log", "neg", "log"):
             p.add(bc.UnaryDescriptor(kind, shape, e), x=noise, y=noise)
@@ -48,9 +50,9 @@ class Generator:
 
     def feed(self, byte: int, position: int) -> None:
         """Runs the model on one byte; its logits and its place in the cache are ready afterwards."""
-        self.activations.ids[...] = byte
-        self.cache.position[...] = position
-        self.cache.filled[...] = position + 1
+        write(self.activations.ids, byte)
+        write(self.cache.position, position)
+        write(self.cache.filled, position + 1)
         self.decode.run()
 
     def generate(self, prompt: bytes, count: int) -> bytes:
@@ -59,9 +61,9 @@ class Generator:
         for position, byte in enumerate(out):
             self.feed(byte, position)
         while len(out) < min(len(prompt) + count, self.config.context):
-            self.draws[...] = len(out) * self.config.vocab
+            write(self.draws, len(out) * self.config.vocab)
             self.sample.run()
-            out.append(int(self.token[0]))
+            out.append(int(read(self.token)[0]))
             if len(out) < self.config.context:
                 self.feed(out[-1], len(out) - 1)
         return bytes(out)

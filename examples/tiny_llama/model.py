@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
-from program import Program, scalar
+from program import Program
+from storage import Array, Storage
 
 import baracuda as bc
 
-Array = np.ndarray[Any, Any]
+HOST = Storage()
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Config:
         """NumPy's dtype of the parameters."""
         return bc.Element.coerce(self.element).numpy
 
+    @property
+    def statistic(self) -> Any:
+        """NumPy's dtype of saved statistics and moments."""
+        return np.float64 if self.element == "f64" else np.float32
+
 
 def parameter_shapes(c: Config) -> dict[str, tuple[int, ...]]:
     """Names and shapes of all parameters; matrices are [in, out]."""
@@ -60,48 +67,47 @@ def parameter_shapes(c: Config) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def initialise(c: Config, seed: int) -> dict[str, Array]:
+def initialise(c: Config, seed: int, store: Storage = HOST) -> dict[str, Array]:
     """Normal weights (output projections scaled by 1/sqrt(2 layers)), norms of one."""
     parameters: dict[str, Array] = {}
     offset = 0
     for name, shape in parameter_shapes(c).items():
-        parameters[name] = np.empty(shape, c.dtype)
+        parameters[name] = store.empty(shape, c.dtype)
         if len(shape) == 1:
-            bc.plan(bc.FillDescriptor(shape, c.element)).run(y=parameters[name], value=1.0)
+            bc.plan(bc.FillDescriptor(shape, c.element), device=store.device).run(y=parameters[name], value=1.0)
             continue
         std = 0.02 / (2 * c.layers) ** 0.5 if name.endswith(("out", "down")) else 0.02
-        draw = bc.plan(bc.RandomDescriptor("normal", shape, c.element))
+        draw = bc.plan(bc.RandomDescriptor("normal", shape, c.element), device=store.device)
         draw.run(y=parameters[name], std=std, seed=seed, offset=offset)
-        offset += parameters[name].size
+        offset += prod(shape)
     return parameters
 
 
-def rope_tables(c: Config) -> tuple[Array, Array]:
+def rope_tables(c: Config, store: Storage = HOST) -> tuple[Array, Array]:
     """Cos and sin of every position's angles."""
     shape = (c.context, c.head_dim // 2)
-    cos, sin = np.empty(shape, c.dtype), np.empty(shape, c.dtype)
-    bc.plan(bc.RopeTableDescriptor(shape, c.element)).run(cos=cos, sin=sin, base=c.rope_base)
+    cos, sin = store.empty(shape, c.dtype), store.empty(shape, c.dtype)
+    bc.plan(bc.RopeTableDescriptor(shape, c.element), device=store.device).run(cos=cos, sin=sin, base=c.rope_base)
     return cos, sin
 
 
 class Activations:
     """Arrays of one forward pass over [batch, length] tokens; those that the backward pass needs are kept per layer."""
 
-    def __init__(self, c: Config, batch: int, length: int, *, keep: bool) -> None:
-        self.c, self.batch, self.length = c, batch, length
+    def __init__(self, c: Config, batch: int, length: int, *, keep: bool, store: Storage = HOST) -> None:
+        self.c, self.batch, self.length, self.store = c, batch, length, store
         tokens = batch * length
-        statistic = np.float64 if c.element == "f64" else np.float32
-        self.ids = np.zeros((batch, length), np.int64)
+        self.ids = store.zeros((batch, length), np.int64)
         self._layers = c.layers if keep else 1
         self.inputs = [self._empty(tokens, c.d_model) for _ in range(c.layers + 1)]
         self.normed = self._per_layer(tokens, c.d_model)
-        self.rstd = [np.empty((tokens, 1), statistic) for _ in range(c.layers + 1)]
+        self.rstd = [store.empty((tokens, 1), c.statistic) for _ in range(c.layers + 1)]
         self.qkv = self._per_layer(tokens, c.qkv)
         self.attended = self._per_layer(tokens, c.d_model)
-        self.lse = [np.empty((batch, c.heads, length), statistic) for _ in range(c.layers)]
+        self.lse = [store.empty((batch, c.heads, length), c.statistic) for _ in range(c.layers)]
         self.middle = self._per_layer(tokens, c.d_model)
         self.middle_normed = self._per_layer(tokens, c.d_model)
-        self.middle_rstd = [np.empty((tokens, 1), statistic) for _ in range(c.layers)]
+        self.middle_rstd = [store.empty((tokens, 1), c.statistic) for _ in range(c.layers)]
         self.gate_up = self._per_layer(tokens, 2 * c.hidden)
         self.activated = self._per_layer(tokens, c.hidden)
         self.update = self._empty(tokens, c.d_model)
@@ -109,7 +115,7 @@ class Activations:
         self.logits = self._empty(tokens, c.vocab)
 
     def _empty(self, *shape: int) -> Array:
-        return np.empty(shape, self.c.dtype)
+        return self.store.empty(shape, self.c.dtype)
 
     def _per_layer(self, *shape: int) -> list[Array]:
         arrays = [self._empty(*shape) for _ in range(self._layers)]
@@ -129,10 +135,10 @@ class Activations:
 class Cache:
     """Keys and values of the tokens so far, and where the next one goes: both numbers are read at launch."""
 
-    def __init__(self, c: Config, batch: int) -> None:
+    def __init__(self, c: Config, batch: int, store: Storage = HOST) -> None:
         shape = (c.layers, batch, c.kv_heads, c.context, c.head_dim)
-        self.keys, self.values = np.zeros(shape, c.dtype), np.zeros(shape, c.dtype)
-        self.position, self.filled = scalar(0), scalar(1)
+        self.keys, self.values = store.zeros(shape, c.dtype), store.zeros(shape, c.dtype)
+        self.position, self.filled = store.scalar(0), store.scalar(1)
 
 
 def matmul(p: Program, a: Array, b: Array, out: Array) -> None:
@@ -144,7 +150,7 @@ def forward(
     c: Config, w: dict[str, Array], a: Activations, tables: tuple[Array, Array], cache: Cache | None = None
 ) -> Program:
     """The forward pass up to the logits; with a cache, of the next token only."""
-    p = Program()
+    p = Program(a.store.device)
     tokens, e = a.batch * a.length, c.element
     flat = (tokens, c.d_model)
     norm = bc.RmsNormDescriptor(flat, (c.d_model,), e)
@@ -174,7 +180,7 @@ def forward(
             fused, x=a.middle[i], residual=a.update, weight=following, y=a.final if last else a.normed[i + 1],
             sum=a.inputs[i + 1], rstd=a.rstd[i + 1], eps=c.eps,
         )  # fmt: skip
-    matmul(p, a.final, w["embedding"].T, a.logits)
+    matmul(p, a.final, w["embedding"].transpose(), a.logits)
     return p
 
 
@@ -208,22 +214,24 @@ class Gradients:
     """Gradient arrays, and the scratch arrays of the backward pass."""
 
     def __init__(self, c: Config, w: dict[str, Array], a: Activations) -> None:
-        self.of = {name: np.zeros_like(value) for name, value in w.items()}
-        self.logits = np.empty_like(a.logits)
-        self.stream = [np.empty_like(a.update) for _ in range(2)]
-        self.normed, self.attended = np.empty_like(a.update), np.empty_like(a.update)
-        self.activated, self.gate_up = np.empty_like(a.activated[0]), np.empty_like(a.gate_up[0])
-        self.qkv = np.empty_like(a.qkv[0])
+        def like(array: Array) -> Array:
+            return a.store.empty(array.shape, c.dtype)
+
+        self.of = {name: a.store.zeros(value.shape, c.dtype) for name, value in w.items()}
+        self.logits = like(a.logits)
+        self.stream = [like(a.update) for _ in range(2)]
+        self.normed, self.attended = like(a.update), like(a.update)
+        self.activated, self.gate_up, self.qkv = like(a.activated[0]), like(a.gate_up[0]), like(a.qkv[0])
 
 
 def backward(c: Config, w: dict[str, Array], a: Activations, g: Gradients, tables: tuple[Array, Array]) -> Program:
     """Gradients of all parameters from the gradient of the logits."""
-    p = Program()
+    p = Program(a.store.device)
     tokens, e = a.batch * a.length, c.element
     fused = bc.AddRmsNormBackwardDescriptor((tokens, c.d_model), (c.d_model,), e)
     first = bc.AddRmsNormBackwardDescriptor((tokens, c.d_model), (c.d_model,), e, dsum=False)
     matmul(p, g.logits, w["embedding"], g.normed)
-    matmul(p, g.logits.T, a.final, g.of["embedding"])
+    matmul(p, g.logits.transpose(), a.final, g.of["embedding"])
     down, up = g.stream
     p.add(
         first,
@@ -236,21 +244,21 @@ def backward(c: Config, w: dict[str, Array], a: Activations, g: Gradients, table
     )
     for i in reversed(range(c.layers)):
         name = f"layers.{i}."
-        matmul(p, down, w[name + "down"].T, g.activated)
-        matmul(p, a.activated[i].T, down, g.of[name + "down"])
+        matmul(p, down, w[name + "down"].transpose(), g.activated)
+        matmul(p, a.activated[i].transpose(), down, g.of[name + "down"])
         gated = bc.GatedActivationBackwardDescriptor("swiglu", (tokens, 2 * c.hidden), -1, e, "first")
         p.add(gated, dy=g.activated, x=a.gate_up[i], dx=g.gate_up)
-        matmul(p, g.gate_up, w[name + "gate_up"].T, g.normed)
-        matmul(p, a.middle_normed[i].T, g.gate_up, g.of[name + "gate_up"])
+        matmul(p, g.gate_up, w[name + "gate_up"].transpose(), g.normed)
+        matmul(p, a.middle_normed[i].transpose(), g.gate_up, g.of[name + "gate_up"])
         p.add(
             fused, dy=g.normed, dsum=down, sum=a.middle[i], weight=w[name + "mlp_norm"], rstd=a.middle_rstd[i], dx=up,
             dweight=g.of[name + "mlp_norm"],
         )  # fmt: skip
-        matmul(p, up, w[name + "out"].T, g.attended)
-        matmul(p, a.attended[i].T, up, g.of[name + "out"])
+        matmul(p, up, w[name + "out"].transpose(), g.attended)
+        matmul(p, a.attended[i].transpose(), up, g.of[name + "out"])
         attention_backward(p, c, a, g, i, tables)
-        matmul(p, g.qkv, w[name + "qkv"].T, g.normed)
-        matmul(p, a.normed[i].T, g.qkv, g.of[name + "qkv"])
+        matmul(p, g.qkv, w[name + "qkv"].transpose(), g.normed)
+        matmul(p, a.normed[i].transpose(), g.qkv, g.of[name + "qkv"])
         p.add(
             fused, dy=g.normed, dsum=up, sum=a.inputs[i], weight=w[name + "attention_norm"], rstd=a.rstd[i], dx=down,
             dweight=g.of[name + "attention_norm"],

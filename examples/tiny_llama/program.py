@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
-import numpy as np
-
 import baracuda as bc
 
 
@@ -26,7 +24,8 @@ class Step:
 class Program:
     """A list of launches over fixed arrays. Numbers that change between runs are 0-d arrays, read at launch."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
         self.steps: list[Step] = []
         self._plans: dict[Any, bc.Plan] = {}
         self._workspace: Any = None
@@ -35,13 +34,13 @@ class Program:
         """Appends a launch; equal descriptors share one plan."""
         plan = self._plans.get(desc)
         if plan is None:
-            plan = self._plans[desc] = bc.plan(desc)
+            plan = self._plans[desc] = bc.plan(desc, device=self.device)
         self.steps.append(Step(plan, arguments))
 
     def compile(self) -> Program:
         """Allocates one workspace for all launches and binds them."""
         size = max((s.plan.workspace_size for s in self.steps), default=0)
-        self._workspace = bc.empty(max(size, 1), "u8")
+        self._workspace = bc.empty(max(size, 1), "u8", device=self.device)
         for step in self.steps:
             workspace = self._workspace if step.plan.workspace_size else None
             step.call = step.plan.bind(**step.arguments, workspace=workspace)
@@ -71,8 +70,3 @@ def profile(programs: Iterable[Program]) -> list[tuple[str, int, float]]:
             entry[1] += step.nanoseconds / 1e6
     rows = [(name, int(calls), ms) for name, (calls, ms) in found.items() if calls]
     return sorted(rows, key=lambda r: -r[2])
-
-
-def scalar(value: float | int) -> np.ndarray[Any, Any]:
-    """A 0-d array for a number that changes from run to run without a new plan."""
-    return np.array(value, np.float64 if isinstance(value, float) else np.int64)

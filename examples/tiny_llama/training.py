@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from model import Activations, Array, Config, Gradients, backward, forward, initialise, rope_tables
-from program import Program, scalar
+from program import Program
+from storage import Storage, read, write
 
 import baracuda as bc
 
@@ -20,18 +21,19 @@ class Trainer:
     """Parameters, optimizer state and the three programs of a step: forward, loss and backward, update."""
 
     def __init__(
-        self, c: Config, batch: int, *, seed: int = 0, lr: float = 2e-3, weight_decay: float = 0.1, steps: int = 200
-    ) -> None:
+        self, c: Config, batch: int, *, seed: int = 0, lr: float = 2e-3, weight_decay: float = 0.1, steps: int = 200,
+        device: str = "cpu",
+    ) -> None:  # fmt: skip
         self.config, self.batch, self.peak_lr, self.steps = c, batch, lr, steps
-        self.parameters = initialise(c, seed)
-        statistic = np.float64 if c.element == "f64" else np.float32
-        self.moments = [{k: np.zeros(v.shape, statistic) for k, v in self.parameters.items()} for _ in range(2)]
-        self.lr, self.step_number, self.done = scalar(0.0), scalar(0), 0
-        self.activations = Activations(c, batch, c.context, keep=True)
+        self.store = store = Storage(device)
+        self.parameters = initialise(c, seed, store)
+        self.moments = [{k: store.zeros(v.shape, c.statistic) for k, v in self.parameters.items()} for _ in range(2)]
+        self.lr, self.step_number, self.done = store.scalar(0.0), store.scalar(0), 0
+        self.activations = Activations(c, batch, c.context, keep=True, store=store)
         self.gradients = Gradients(c, self.parameters, self.activations)
-        self.targets = np.zeros(batch * c.context, np.int64)
-        self.loss = np.zeros((), c.dtype)
-        self.tables = rope_tables(c)
+        self.targets = store.zeros((batch * c.context,), np.int64)
+        self.loss = store.zeros((), c.dtype)
+        self.tables = rope_tables(c, store)
         self.forward = forward(c, self.parameters, self.activations, self.tables).compile()
         self.criterion = self._criterion().compile()
         self.backward = backward(c, self.parameters, self.activations, self.gradients, self.tables).compile()
@@ -43,14 +45,14 @@ class Trainer:
         return self.forward, self.criterion, self.backward, self.update
 
     def _criterion(self) -> Program:
-        p = Program()
+        p = Program(self.store.device)
         a = self.activations
         desc = bc.CrossEntropyFusedDescriptor(a.logits.shape, self.config.element)
         p.add(desc, logits=a.logits, target=self.targets, loss=self.loss, dlogits=self.gradients.logits)
         return p
 
     def _update(self, weight_decay: float) -> Program:
-        p = Program()
+        p = Program(self.store.device)
         for decay, names in (
             (weight_decay, [k for k, v in self.parameters.items() if v.ndim > 1]),
             (0.0, [k for k, v in self.parameters.items() if v.ndim == 1]),
@@ -72,18 +74,18 @@ class Trainer:
 
     def gradients_of(self, inputs: Array, targets: Array) -> float:
         """Forward, loss and backward for one batch; returns the loss."""
-        self.activations.ids[...] = inputs
-        self.targets[...] = targets.reshape(-1)
+        write(self.activations.ids, inputs)
+        write(self.targets, targets.reshape(-1))
         self.forward.run()
         self.criterion.run()
         self.backward.run()
-        return float(self.loss)
+        return float(read(self.loss))
 
     def step(self, inputs: Array, targets: Array) -> float:
         """One optimizer step; returns the loss before it."""
-        self.lr[...] = self.learning_rate(self.done)
+        write(self.lr, self.learning_rate(self.done))
         self.done += 1
-        self.step_number[...] = self.done
+        write(self.step_number, self.done)
         loss = self.gradients_of(inputs, targets)
         self.update.run()
         return loss
@@ -92,9 +94,9 @@ class Trainer:
         """Writes parameters, moments and the step number as safetensors."""
         from safetensors.numpy import save_file
 
-        tensors = {f"parameters.{k}": v for k, v in self.parameters.items()}
+        tensors = {f"parameters.{k}": read(v) for k, v in self.parameters.items()}
         for i, moment in enumerate(self.moments):
-            tensors |= {f"moments.{i}.{k}": v for k, v in moment.items()}
+            tensors |= {f"moments.{i}.{k}": read(v) for k, v in moment.items()}
         # One entry: safetensors writes several in no fixed order, and equal runs shall give equal files.
         run = json.dumps({"config": asdict(self.config), "step": self.done}, sort_keys=True)
         save_file(tensors, path, {"tiny_llama": run})
@@ -110,9 +112,9 @@ class Trainer:
                     option = k.replace("_", "-")
                     raise SystemExit(f"{path}: was trained with {k}={was}, this run has {k}={v}; pass --{option} {was}")
             for k in self.parameters:
-                self.parameters[k][...] = f.get_tensor(f"parameters.{k}")
+                write(self.parameters[k], f.get_tensor(f"parameters.{k}"))
                 for i, moment in enumerate(self.moments):
-                    moment[k][...] = f.get_tensor(f"moments.{i}.{k}")
+                    write(moment[k], f.get_tensor(f"moments.{i}.{k}"))
             self.done = run["step"]
 
 
