@@ -124,7 +124,8 @@ struct Forward {
         BCU_UNROLL for (int j = 0; j < kPack; ++j) hit = i + j == target ? v[j] : hit;
       }
       simt::OnlineSum<C> all = simt::team_total(ctx, team, own, shared);
-      C below = C(0), log_sum = math::log(all.terms.sum);
+      // An infinite maximum has no exp(x - max): NaN, as on the CPU.
+      C below = C(0), log_sum = math::log(all.terms.sum) + (all.max - all.max);
       if (smooth != C(0)) below = mean_below(ctx, team, shared, p, length, x, all.max);
       if (row < p.s.rows) {
         if (team.rank == 0u) check_target(p, row);
