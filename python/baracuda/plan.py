@@ -102,10 +102,16 @@ def judge(desc: Descriptor, request: Request) -> tuple[dict[str, Any], list[Cand
     return question, candidates
 
 
+def _nearest(request: Request, candidates: list[Candidate]) -> list[Candidate]:
+    """Nearest miss first; rows of other backends, whose one reason is that they are, come last."""
+    wanted = BACKENDS[place_of(request.device)[0]]
+    return sorted(candidates, key=lambda c: (c.sku.backend != wanted, len(c.support.refusals)))
+
+
 def _refuse(desc: Descriptor, request: Request, candidates: list[Candidate]) -> NoReturn:
     """The error for a descriptor that no row takes: every candidate, every reason, nearest miss first."""
     wanted = BACKENDS[place_of(request.device)[0]]
-    nearest = sorted(candidates, key=lambda c: len(c.support.refusals))
+    nearest = _nearest(request, candidates)
     mine = [c for c in nearest if c.sku.backend == wanted]
     refusals = tuple(r for c in mine or nearest for r in c.support.refusals)
     reason = Device(request.device).reason
@@ -190,11 +196,12 @@ class Plan(_core.RawPlan):
     ) -> Support:
         """What `select` would do, as an answer; never raises for a problem that no kernel takes."""
         cls._check_class(desc)
-        _, candidates = judge(desc, Request.of(desc, device, preference, layout, alignment))
+        request = Request.of(desc, device, preference, layout, alignment)
+        _, candidates = judge(desc, request)
         best = next((c for c in candidates if c.support), None)
         if best is not None:
             return best.support
-        nearest = sorted(candidates, key=lambda c: len(c.support.refusals))
+        nearest = _nearest(request, candidates)
         refusals = tuple(r for c in nearest for r in c.support.refusals)
         if not refusals:
             refusals = (Refusal("op", "op", desc.op, "an op with a row in the SKU table"),)
