@@ -99,7 +99,7 @@ LAYOUTS = {
     "one_column": _one_column,
 }
 # Stride 0 along the first or last dimension, where all values are the same then.
-_REPEATED = {"one_row": 0, "one_column": -1}
+REPEATED = {"one_row": 0, "one_column": -1}
 
 
 def buffer(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str) -> Buffer:
@@ -135,7 +135,7 @@ def _repeats(p: Param, direction: str) -> bool:
 
 def arranged(case: Case, layout: str) -> Case:
     """The case with values that a layout can hold: equal along a dimension of stride 0."""
-    if layout not in _REPEATED:
+    if layout not in REPEATED:
         return case
     tensors: dict[str, Any] = dict(case.tensors)
     for p in case.descriptor.signature().present:
@@ -144,7 +144,7 @@ def arranged(case: Case, layout: str) -> Case:
         value = tensors[p.name]
         if not np.ndim(value) or not np.size(value):
             continue
-        axis = _REPEATED[layout]
+        axis = REPEATED[layout]
         tensors[p.name] = np.broadcast_to(np.take(value, [0], axis), np.shape(value))
     return replace(case, tensors=tensors)
 
@@ -193,7 +193,7 @@ def execute(case: Case, made: Plan, layout: str = "contiguous", output_layout: s
     call: dict[str, Any] = dict(case.scalars)
     for p in made.signature.present:
         where = layout if p.role == IN else output_layout or layout
-        if where in _REPEATED and not _repeats(p, case.descriptor.direction):
+        if where in REPEATED and not _repeats(p, case.descriptor.direction):
             where = "contiguous"
         parts = [buffer(tuple(map(largest, shape)), p.element.numpy, where) for shape in p.shapes]
         if p.role in (IN, INOUT):

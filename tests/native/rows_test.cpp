@@ -57,9 +57,12 @@ void unbuilt_rows_stay_visible(Backend asked) {
   const auto answers = evaluate_all(q);
   check(answers.size() == 3, "every row of the op and direction is answered for");
   check((answers[0].verdict == Verdict::Yes) == (asked != Backend::Cuda), "the cpu row");
-  check(has(answers[1], Code::NotBuilt, "without the cuda backend"), "the cuda row says why it cannot run");
-  check(has(answers[2], Code::NotBuilt, "without the metal backend"), "the metal row says why it cannot run");
-  check(has(answers[2], Code::Backend, "") == (asked != Backend::Any), "a row of another backend says so too");
+  // Only a backend that is asked about is looked at: that may start its driver.
+  const bool any = asked == Backend::Any;
+  check(has(answers[1], Code::NotBuilt, "without the cuda backend") == (any || asked == Backend::Cuda),
+        "the cuda row says why it cannot run");
+  check(has(answers[2], Code::NotBuilt, "without the metal backend") == any, "the metal row says why it cannot run");
+  check(has(answers[2], Code::Backend, "") == !any, "a row of another backend says so");
 }
 
 }  // namespace
