@@ -104,11 +104,11 @@ BCU_FN T log_base(T x, T unit_hi, T unit_lo, T factor_hi, T factor_lo) {
 
 template <class T>
 BCU_FN T log1p_impl(T x) {
-  using Int = typename FloatTraits<T>::Int;
+  using Uint = typename FloatTraits<T>::Uint;
   Pair<T> u = two_sum(T(1), x);
   LogReduced<T> a = log_reduce(u.hi);
   // What was lost in 1 + x, on the scale of m; it does not matter for large x, where the scale could leave the range.
-  T scale = bit_cast<T>(bit_cast<Int>(a.m) - bit_cast<Int>(u.hi) + bit_cast<Int>(T(1)));
+  T scale = bit_cast<T>(bit_cast<Uint>(a.m) - bit_cast<Uint>(u.hi) + bit_cast<Uint>(T(1)));
   T f = (a.m - T(1)) + u.lo * (x > T(0x1p40) ? T(0) : scale);
   T y = log_special(u.hi, log_sum(a.k, f));
   return x == T(0) ? x : y;
