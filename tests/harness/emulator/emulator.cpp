@@ -304,6 +304,15 @@ std::string name_of(const Kernel& kernel) {
 
 bool running() { return the && the->inside; }
 
+bool in_body(const void* frame) {
+  if (!running()) return false;
+  // Another OS thread may be switching fibers right now.
+  const Thread* current = __atomic_load_n(&the->current, __ATOMIC_RELAXED);
+  const Fiber* fiber = current ? __atomic_load_n(&current->fiber, __ATOMIC_RELAXED) : nullptr;
+  auto* at = static_cast<const char*>(frame);
+  return fiber && at >= fiber->stack && at < fiber->stack + fiber->stack_bytes;
+}
+
 Position position() { return the->current->at; }
 
 bool set_schedule(const char* name) { return choose(machine(), name); }

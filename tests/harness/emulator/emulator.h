@@ -43,6 +43,9 @@ std::string run(const Kernel& kernel, Blocks grid, uint32_t threads, const void*
 std::string name_of(const Kernel& kernel);
 // Whether a body is running, and which thread of it.
 bool running();
+// Whether it is the code with this stack frame that runs as a body. Launchers, which other OS threads may be in, are
+// compiled with the same hooks.
+bool in_body(const void* frame);
 Position position();
 
 // "forward", "reverse" or "random:SEED"; false if it is none of these.

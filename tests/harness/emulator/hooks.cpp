@@ -7,13 +7,13 @@
 
 using baracuda::emulator::access;
 using baracuda::emulator::AccessKind;
-using baracuda::emulator::fail;
+using baracuda::emulator::in_body;
 using baracuda::emulator::watch;
 
 namespace {
 
 void note(const void* p, size_t bytes, AccessKind kind, const void* pc) {
-  if (watch.on) access(p, static_cast<uint32_t>(bytes), kind, pc);
+  if (watch.on && in_body(__builtin_frame_address(0))) access(p, static_cast<uint32_t>(bytes), kind, pc);
 }
 
 }  // namespace

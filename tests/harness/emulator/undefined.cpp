@@ -16,7 +16,8 @@ struct Where {
 
 [[noreturn]] void report(const char* what, const void* data) {
   const auto* where = static_cast<const Where*>(data);
-  if (baracuda::emulator::running()) baracuda::emulator::fail("%s at %s:%u", what, where->file, where->line);
+  if (baracuda::emulator::in_body(__builtin_frame_address(0)))
+    baracuda::emulator::fail("%s at %s:%u", what, where->file, where->line);
   std::fprintf(stderr, "%s at %s:%u\n", what, where->file, where->line);
   std::abort();
 }
