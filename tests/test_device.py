@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import baracuda as bc
-from baracuda import info, views
+import baracuda.functional as F
+from baracuda import _core, info, views
 from baracuda.elements import Element
 
 PLACES = ("cuda:0", "cuda:1")
@@ -418,3 +419,10 @@ def test_a_forked_child_gets_an_error() -> None:
     os.waitpid(child, 0)
     assert b"fork" in text
     assert (host(t) == X).all()
+
+
+def test_plans_are_on_the_cpu_by_default() -> None:
+    made, y = bc.plan(bc.GatedActivationDescriptor("swiglu", (4, 6))), bc.zeros((4, 3))
+    assert (made.device, _core.device_count(0)) == ("cpu", 1)
+    made.run(bc.asarray(X), y)
+    assert (y.numpy() == F.swiglu(X)).all()

@@ -14,7 +14,7 @@ from fakecuda import calls, failing, live, on_devices, raw_stream
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda import _core, _index
+from baracuda import _index
 from baracuda.device import raise_fault, remember_arguments
 from baracuda.elements import Element
 from baracuda.plan import rows
@@ -402,7 +402,7 @@ def test_lists_are_named_by_entry() -> None:
 @on_devices
 def test_an_index_out_of_range_is_raised_when_the_device_is_asked() -> None:
     weight = np.arange(12, dtype=np.float32).reshape(4, 3)
-    good = np.array([0, 3, -1][:2], np.int64)
+    good = np.array([0, 3], np.int64)
     for place in PLACES:
         table, asked = bc.asarray(weight, device=place), bc.asarray(good, device=place)
         assert (host(F.embedding(asked, table)) == weight[good]).all()
@@ -493,11 +493,3 @@ def test_plans_and_tensors_are_shared_between_threads() -> None:
     for t in threads:
         t.join()
     assert not problems
-
-
-def test_cpu_plans_are_as_they_were() -> None:
-    assert bc.plan(DESC).device == "cpu"
-    assert _core.device_count(0) == 1
-    y = bc.zeros((4, 3))
-    bc.plan(DESC).run(bc.asarray(X), y)
-    assert (y.numpy() == WANT).all()
