@@ -2,6 +2,7 @@
 // cuda and metal modules export one of these; so does the tests' emulator.
 #pragma once
 #include "backends/cpu/family.h"
+#include "backends/libraries.h"
 #include "core/api.h"
 #include "core/launch.h"
 
@@ -22,6 +23,8 @@ struct DeviceFault {
   int32_t row = -1;
   Failure failure;
 };
+
+using FindSymbol = void* (*)(Library, const char* symbol);  // library_symbol, for modules that do not link the engine
 
 // Functions return Status::Ok, or Status::Launch and last_error() says what went wrong, on this thread; `allocate`
 // returns Status::Workspace where the device has not that much memory left.
@@ -46,6 +49,8 @@ struct DeviceModule {
   // A blocking stream is ordered with the device's default stream.
   Status (*create_stream)(int32_t device, bool blocking, void** out);
   Status (*destroy_stream)(int32_t device, void* stream);
+  // Says how libraries are found, before anything else is asked; null where a backend has no use for them.
+  void (*attach)(FindSymbol);
 };
 using DeviceModuleEntry = const DeviceModule* (*)();
 

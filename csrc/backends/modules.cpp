@@ -50,6 +50,7 @@ DeviceBackend open_device_backend(const char* name, const char* variable, const 
   }
   out.module = module;
   out.state.built = true;
+  if (module->attach) module->attach(&library_symbol);
   look_for_devices(out);
   return out;
 }

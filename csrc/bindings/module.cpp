@@ -6,6 +6,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/probe.h"
+#include "backends/libraries.h"
 #include "bindings/bound.h"
 #include "bindings/device.h"
 #include "bindings/error.h"
@@ -239,6 +240,14 @@ py::object create_plan(py::type cls, int row, const py::dict& question, const py
   return py::reinterpret_steal<py::object>(plan);
 }
 
+py::dict library_dict(Library which) {
+  const FoundLibrary& found = library(which);
+  py::dict d;
+  d["name"] = library_name(which), d["usable"] = found.handle != nullptr, d["version"] = found.version;
+  d["file"] = found.file, d["from"] = found.from, d["reason"] = found.reason;
+  return d;
+}
+
 py::dict cpu_dict() {
   const CpuInfo& c = cpu_info();
   py::dict d;
@@ -322,6 +331,12 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     return find_kernel(row, reason) != nullptr;
   });
   m.def("cpu_info", &cpu_dict);
+  m.def("set_wheel_folders", &set_wheel_folders);
+  m.def("libraries", [] {
+    py::list out;
+    for (int i = 0; i < int(Library::Count); ++i) out.append(library_dict(static_cast<Library>(i)));
+    return out;
+  });
   m.def("evaluate", &evaluate_question);
   m.def("create_plan", &create_plan);
   m.def("describe", &describe_tensor);

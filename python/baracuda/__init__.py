@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ __all__ = [
 ]  # fmt: skip
 
 _core.set_bundled_thread_runtime(f"{__path__[0]}/lib/fallback/libgomp.so.1")
+_core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")])
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ def collect() -> dict[str, Any]:
         "threads": {"count": _core.num_threads(), "runtime": _core.thread_runtime()},
         "devices": [_facts(d) for d in devices()],
         "backends": {name: dict(_core.backend_state(name)) for name in ("cpu", "cuda", "metal")},
+        "libraries": [dict(found) for found in _core.libraries()],
         "rows": {"total": len(table), "by_family": dict(Counter(r["family"] for r in table))},
     }
 
@@ -50,6 +51,9 @@ def text() -> str:
         lines.append(
             f"  {d['name']:<13} " + (f"usable: {d['description']}" if d["usable"] else f"not usable: {d['reason']}")
         )
+    for found in facts["libraries"]:
+        what = f"{found['version']} from {found['from']}: {found['file']}" if found["usable"] else found["reason"]
+        lines.append(f"  {found['name']:<13} {what}")
     families = ", ".join(f"{k} {v}" for k, v in sorted(facts["rows"]["by_family"].items()))
     lines.append(f"  SKU table     {facts['rows']['total']} rows: {families}")
     return "\n".join(lines)

@@ -1,6 +1,8 @@
 // Devices, memory and faults by the CUDA runtime.
 #include "backends/cuda/device.h"
 
+#include <atomic>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
@@ -15,6 +17,7 @@ namespace {
 
 thread_local char message[256];
 constexpr int kMostDevices = 64;
+constinit std::atomic<FindSymbol> finder = nullptr;
 
 }  // namespace
 
@@ -26,6 +29,16 @@ Status check(cudaError_t error, const char* doing) {
 }
 
 const char* last_error() { return message; }
+
+Status failed(const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  std::vsnprintf(message, sizeof message, format, values);
+  va_end(values);
+  return Status::Launch;
+}
+
+void* find_symbol(Library which, const char* symbol) { return finder.load() ? finder.load()(which, symbol) : nullptr; }
 
 DeviceGuard::DeviceGuard(int device) {
   int now = 0;
@@ -160,6 +173,8 @@ Status create_stream(int32_t device, bool blocking, void** out) {
   return status;
 }
 
+void attach(FindSymbol find) { finder = find; }
+
 Status destroy_stream(int32_t device, void* stream) {
   DeviceGuard guard(device);
   if (guard.status() != Status::Ok) return guard.status();
@@ -204,6 +219,7 @@ extern "C" BCU_API const baracuda::DeviceModule* baracuda_cuda_module() {
                                                      &last_error,
                                                      &prepare,
                                                      &create_stream,
-                                                     &destroy_stream};
+                                                     &destroy_stream,
+                                                     &attach};
   return &kModule;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include "backends/libraries.h"
 #include "core/launch.h"
 
 namespace baracuda::cuda {
@@ -9,6 +10,11 @@ namespace baracuda::cuda {
 // Ok, or Launch with the error kept for last_error(). `doing` says what failed.
 Status check(cudaError_t error, const char* doing);
 const char* last_error();
+// The same for a failure that is not the runtime's.
+Status failed(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// A function of a library that is opened at run time, or null.
+void* find_symbol(Library which, const char* symbol);
 
 // Makes `device` the calling thread's, and the thread's own device again at the end.
 class DeviceGuard {
