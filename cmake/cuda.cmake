@@ -37,4 +37,7 @@ add_library(baracuda_cuda MODULE ${cuda_sources})
 target_include_directories(baracuda_cuda PRIVATE csrc include ${CMAKE_BINARY_DIR}/generated/cuda)
 # 186: functions for any number ask whether an unsigned one is negative.
 target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-Werror,-fvisibility=hidden --Werror=all-warnings)
+# What launchers use of the engine; a function that neither has is an error here, not when the module is opened.
+target_link_libraries(baracuda_cuda PRIVATE baracuda)
+target_link_options(baracuda_cuda PRIVATE LINKER:--no-undefined)
 list(APPEND modules baracuda_cuda)

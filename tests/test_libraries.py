@@ -104,3 +104,11 @@ def test_importing_opens_none_and_info_names_all() -> None:
     for name, f in facts.items():
         assert bool(f["reason"]) != f["usable"]
         assert f"{name} " in info.text() and (f["reason"] or f["version"]) in info.text()
+
+
+@pytest.mark.skipif(not (PACKAGE / "lib" / "libbaracuda_cuda.so").exists(), reason="built without the cuda backend")
+def test_the_cuda_module_opens_without_a_driver() -> None:
+    code = "from baracuda import _core; print(_core.backend_state('cuda'))"
+    env = {k: v for k, v in os.environ.items() if not k.startswith("BARACUDA_")}
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=env)
+    assert "'built': True" in done.stdout and "libbaracuda_cuda.so" not in done.stdout
