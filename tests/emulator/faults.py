@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from faulty import Fault
+from faulty import TEXT, Fault
+
+# Blocks of any number of warps, which nothing may mind.
+ANY_WARPS = (
+    "simt/rows_launch.h", "static_cast<int32_t>(std::bit_ceil(static_cast<uint64_t>(wanted)))",
+    "static_cast<int32_t>((wanted + 31) / 32 * 32)",
+)  # fmt: skip
 
 FAULTS = [
     Fault(
@@ -130,5 +136,133 @@ FAULTS = [
     Fault(
         "keys end at 64", "attention", "scaled_dot_product_attention", "forward",
         "ops/attention/simt_forward.h", "key < end; key += B::kKeys", "key < end && key < 64; key += B::kKeys", "error is",
+    ),
+    Fault(
+        "keys end at 2048", "attention", "scaled_dot_product_attention", "forward",
+        "ops/attention/simt_forward.h", "key < end; key += B::kKeys", "key < end && key < 2048; key += B::kKeys",
+        "error is",
+    ),
+    Fault(
+        "no barrier before the next use", "norm", "rms_norm", "backward",
+        "simt/reduce.h", "  barrier(ctx);\n  return v;", "  return v;", "RACE",
+    ),
+    Fault(
+        "no barrier behind the sums of lanes", "norm", "rms_norm", "backward",
+        "simt/rows.h", "    shared[ctx.tid()] = v;\n    barrier(ctx);", "    shared[ctx.tid()] = v;",
+        "RACE|UNINITIALISED",
+    ),
+    Fault(
+        "rows end at 2048", "norm", "rms_norm", "forward",
+        "ops/norm/simt.h", "length = row < p.s.rows ? p.s.length : 0;",
+        "length = row < p.s.rows ? (p.s.length < 2048 ? p.s.length : 2048) : 0;", "error is",
+    ),
+    Fault(
+        "rows end at 2048", "norm", "rms_norm", "backward",
+        "ops/norm/simt_backward.h", "length = row < p.s.rows ? p.s.length : 0,",
+        "length = row < p.s.rows ? (p.s.length < 2048 ? p.s.length : 2048) : 0,", "error is",
+    ),
+    Fault(
+        "no barrier before the next use", "loss", "cross_entropy", "forward",
+        "simt/reduce.h", "  barrier(ctx);\n  return v;", "  return v;", "RACE",
+    ),
+    Fault(
+        "no barrier before the next use", "loss", "cross_entropy_fused", "forward",
+        "simt/rows.h", "    barrier(ctx);\n    return v;", "    return v;", "RACE",
+    ),
+    Fault(
+        "classes end at 2048", "loss", "cross_entropy", "forward",
+        "ops/loss/simt.h", "length = row < p.s.rows ? p.s.length : 0,",
+        "length = row < p.s.rows ? (p.s.length < 2048 ? p.s.length : 2048) : 0,", "error is",
+    ),
+    Fault(
+        "a mean over no target is zero", "loss", "cross_entropy", "forward",
+        "ops/loss/simt.h", "*p.counted = count;", "*p.counted = count > 0 ? count : 1;", "error is",
+    ),
+    Fault(
+        "a mean over no target is zero", "loss", "cross_entropy_fused", "forward",
+        "ops/loss/simt.h", "*p.counted = count;", "*p.counted = count > 0 ? count : 1;", "error is",
+    ),
+    Fault(
+        "a gradient without a target is 0 / 0", "loss", "cross_entropy", "backward",
+        "ops/loss/simt.h", "C d = target >= 0 ? math::exp(v[j] - g.shift) * g.scale - g.spread : C(0);",
+        "C d = (math::exp(v[j] - g.shift) * g.scale - g.spread) * (target >= 0 ? C(1) : C(0));", "error is",
+    ),
+    Fault(
+        "ignored targets count", "loss", "cross_entropy", "backward",
+        "ops/loss/simt.h", "count += target_of(p, row) >= 0 ? 1 : 0;", "count += 1;", "error is",
+    ),
+    Fault(
+        "sums of halves of a block", "softmax", "softmax", "forward",
+        "simt/reduce.h", "  v = ctx.lane() < ctx.warps() ? shared[ctx.lane()] : identity;\n  v = warp_reduce<Op>(ctx, v);",
+        """\
+  for (uint32_t half = ctx.warps() / 2; half > 0; half /= 2) {
+    if (ctx.lane() == 0u && ctx.warp() < half)
+      shared[ctx.warp()] = Op::of(shared[ctx.warp()], shared[ctx.warp() + half]);
+    barrier(ctx);
+  }
+  v = shared[0];""", "error is", also=(ANY_WARPS,),
+    ),
+    Fault(
+        "blocks that end within a warp", "softmax", "softmax", "forward",
+        "simt/rows_launch.h", ANY_WARPS[1], "static_cast<int32_t>(wanted)", "CudaError|threads",
+    ),
+]  # fmt: skip
+
+# Faults of the text that ships, which no other compiler than Apple's and this harness reads.
+TEXT_FAULTS = [
+    Fault(
+        "no barrier in a sum over a block", "softmax", "softmax", "forward",
+        TEXT, "  barrier(ctx);\n  return v;", "  return v;", "RACE", backend="metal",
+    ),
+    Fault(
+        "no barrier before the next use", "norm", "rms_norm", "backward",
+        TEXT, "  barrier(ctx);\n  return v;", "  return v;", "RACE", backend="metal",
+    ),
+    Fault(
+        "no barrier before the next use", "loss", "cross_entropy", "forward",
+        TEXT, "  barrier(ctx);\n  return v;", "  return v;", "RACE", backend="metal",
+    ),
+    Fault(
+        "a barrier of no memory", "softmax", "softmax", "forward",
+        TEXT, "metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup); }",
+        "metal::threadgroup_barrier(metal::mem_flags::mem_none); }", "without mem_threadgroup", backend="metal",
+    ),
+    Fault(
+        "classes end at 2048", "loss", "cross_entropy", "forward",
+        TEXT, "length = row < p.s.rows ? p.s.length : 0, live",
+        "length = row < p.s.rows ? (p.s.length < 2048 ? p.s.length : 2048) : 0, live", "error is", backend="metal",
+    ),
+    Fault(
+        "a mean over no target is zero", "loss", "cross_entropy", "forward",
+        TEXT, "*p.counted = count;", "*p.counted = count > 0 ? count : 1;", "error is", backend="metal",
+    ),
+    Fault(
+        "halves of one distance", "reduce", "argmax", "forward",
+        TEXT, "uint(ulong(v) >> 32), arg);", "uint(ulong(v) >> 32), 0u);", "error is", backend="metal",
+    ),
+    Fault(
+        "ids are not checked", "embedding", "embedding", "forward",
+        TEXT, "if (uint64_t(at) >= uint64_t(p.limit)) {", "if (p.limit < 0) {",
+        "OUT OF BOUNDS|DID NOT RAISE", test="indices", backend="metal",
+    ),
+    Fault(
+        "rows of 32 bits", "rope", "rope", "backward",
+        TEXT, "offset[k] += c * s.stride[k][d]", "offset[k] += int32_t(c * s.stride[k][d])",
+        "error is|OUT OF BOUNDS", test="far", backend="metal",
+    ),
+    Fault(
+        "shared memory of half a block", "softmax", "softmax", "forward",
+        TEXT, "threadgroup float4 shared[(BCU_UNPACK body::kShared + 4) / 4];", "threadgroup float4 shared[1];",
+        "OUT OF BOUNDS|error is", backend="metal",
+    ),
+    Fault(
+        "the lane for the thread", "softmax", "softmax", "forward",
+        TEXT, "uint tid [[thread_index_in_threadgroup]]", "uint tid [[thread_index_in_simdgroup]]",
+        "error is|RACE|UNINITIALISED", backend="metal",
+    ),
+    Fault(
+        "rounding towards zero", "gated", "swiglu", "forward",
+        TEXT, "{ out = bf16(x); }", "{ out = as_type<bf16>(ushort(as_type<uint>(x) >> 16)); }", "error is",
+        element="bf16", backend="metal",
     ),
 ]  # fmt: skip

@@ -1,9 +1,11 @@
-"""A cuda module with one op, made from sources with one passage replaced: what a wrong kernel does to the tests."""
+"""A cuda or metal module with one op, made from sources or from a .metal text with a passage replaced: what a wrong
+kernel does to the tests."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -17,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The kernels of one op and direction; the module's list of families has this slice of this name only (simt_families.inc).
 UNIT = """\
 #include <string_view>
-#include "ops/{family}/simt_launch.h"
+{text}#include "ops/{family}/simt_launch.h"
 namespace baracuda::probe {{
 static constexpr auto kChosen = []<class... Tags, size_t... I>(const Table<Tags...>&, std::index_sequence<I...>) {{
   constexpr auto& rows = {family}::kTable.rows;
@@ -31,6 +33,10 @@ constinit const FamilyKernels kSimtSlice0 = {{"{family}", kChosen.data(), int32_
 """
 
 
+TEXT = "the .metal text"
+EMULATED_METAL = ["-DBCU_SIMT_BACKEND=Metal", "-DBCU_HAS_F64=0", "-DBCU_EMULATE_METAL_TEXT"]
+
+
 @dataclass(frozen=True)
 class Fault:
     """One passage of a source, and what takes its place. Without a file: the sources as they are."""
@@ -39,44 +45,85 @@ class Fault:
     family: str
     op: str
     direction: str = "forward"
-    file: str = ""
+    file: str = ""  # in csrc; TEXT is the family's flattened .metal text
     right: str = ""
     wrong: str = ""
     says: str = ""  # what the report has to match; empty for sources without a fault
     element: str = "f32"
     test: str = ""  # what finds it, if not the generated tests' check: "far", "indices"
     nth: int = 0  # which occurrence of `right`; there may be no others unless it is said
+    also: tuple[tuple[str, str, str], ...] = ()  # further files and passages, which are no faults by themselves
+    backend: str = "cuda"
+
+    def changed(self, file: str, text: str) -> str:
+        """A file's text with what is replaced in it."""
+        if file == self.file:
+            text = replaced(file, text, self.right, self.wrong, self.nth)
+        for _, right, wrong in (a for a in self.also if a[0] == file):
+            text = replaced(file, text, right, wrong)
+        return text
 
     def apply(self, folder: Path) -> None:
-        """Writes the faulty file as it would be included."""
-        if not self.file:
-            return
-        parts = (ROOT / "csrc" / self.file).read_text().split(self.right)
-        assert len(parts) > self.nth + 1, f"{self.file} has no longer: {self.right}"
-        assert self.nth or len(parts) == 2, f"{self.file} has {len(parts) - 1} times: {self.right}"
-        target = folder / self.file
-        target.parent.mkdir(parents=True)
-        target.write_text(self.right.join(parts[: self.nth + 1]) + self.wrong + self.right.join(parts[self.nth + 1 :]))
+        """Writes the changed files as they would be included."""
+        for file in {self.file, *(a[0] for a in self.also)} - {"", TEXT}:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text(self.changed(file, (ROOT / "csrc" / file).read_text()))
+
+
+def replaced(file: str, text: str, right: str, wrong: str, nth: int = 0) -> str:
+    parts = text.split(right)
+    assert len(parts) > nth + 1, f"{file} has no longer: {right}"
+    assert nth or len(parts) == 2, f"{file} has {len(parts) - 1} times: {right}"
+    return right.join(parts[: nth + 1]) + wrong + right.join(parts[nth + 1 :])
 
 
 def module(fault: Fault, folder: Path, variant: str = "race") -> Path:
     """Compiles the op's kernels with the fault and links them with the objects that the emulator's probes are made of."""
-    emulator.build(variant, "emulator_probes")
-    emulator.build(variant, "engine")
+    metal = fault.backend == "metal"
+    device = "probe_metal" if metal else "probe_device"
+    for target in ("emulator_probes", device, "engine"):
+        emulator.build(variant, target)
     built = ROOT / "build" / f"emulator-{variant}"
     fault.apply(folder)
-    unit = folder / "unit.cpp"
-    unit.write_text(UNIT.format(family=fault.family, op=fault.op, direction=fault.direction.title(), backend="Cuda"))
+    list_of_kernels = f'#include "ops/{fault.family}/metal.metal"\n' if metal else ""
+    unit = UNIT.format(
+        family=fault.family,
+        op=fault.op,
+        direction=fault.direction.title(),
+        backend=fault.backend.title(),
+        text=list_of_kernels,
+    )
+    (folder / "unit.cpp").write_text(unit)
     entries = json.loads((built / "compile_commands.json").read_text())
     like = next(e for e in entries if e["file"].endswith("emulator/main.cpp"))
     words = [w for w in shlex.split(like["command"]) if w != "ccache"]
-    words = words[: words.index("-o")]
-    run([words[0], f"-I{folder}", *words[1:], "-O1", "-w", "-o", folder / "unit.o", "-c", unit], built)
-    objects = [*built.glob("CMakeFiles/probe_device.dir/**/*.o"), *built.glob("CMakeFiles/engine.dir/**/*.o")]
+    words = [*words[: words.index("-o")], "-O1", "-w"]
+    units = {"unit": words}
+    if metal:  # the text has the bodies: what launches them is not instrumented
+        metal_text(fault, folder)
+        launchers = [w for w in words if not w.startswith(("-fsanitize", "--param=tsan"))]
+        units = {"unit": launchers + EMULATED_METAL, "text": words}
+    for name, flags in units.items():
+        command = [flags[0], f"-I{folder}", *flags[1:]]
+        run([*command, "-o", folder / f"{name}.o", "-c", folder / f"{name}.cpp"], built)
+    objects = [p for part in (device, "engine") for p in built.glob(f"CMakeFiles/{part}.dir/**/*.o")]
     flags = ["-shared", "-Wl,--no-undefined", "-Wl,-Bsymbolic"]
-    out = folder / "libfaulty_cuda_emulated.so"
-    run([words[0], *flags, folder / "unit.o", *objects, built / "libemulator.a", "-ldl", "-lpthread", "-o", out], built)
+    out = folder / f"libfaulty_{fault.backend}_emulated.so"
+    objects += [folder / f"{name}.o" for name in units]
+    run([words[0], *flags, *objects, built / "libemulator.a", "-ldl", "-lpthread", "-o", out], built)
     return out
+
+
+def metal_text(fault: Fault, folder: Path) -> None:
+    """Writes the kernels of the family's .metal text as host C++, with the text's fault, of the fault's element only."""
+    flatten, translate = ROOT / "csrc/backends/metal/flatten.py", ROOT / "tests/harness/emulator/msl2host.py"
+    run([sys.executable, flatten, folder, fault.family], folder)
+    path = folder / f"{fault.family}.metal"
+    text = fault.changed(TEXT, path.read_text())
+    others = {"f32", "f16", "bf16"} - {fault.element}
+    listed = re.compile(r"^BCU_METAL_KERNEL\((\w+),.*\n", re.M)
+    path.write_text(listed.sub(lambda m: "" if others & set(m[1].split("_")) else m[0], text))
+    run([sys.executable, translate, "probe", path, folder / "text.cpp", "0", "1"], folder)
 
 
 def run(command: list[str | Path], folder: Path) -> None:
@@ -92,14 +139,14 @@ from baracuda.verify import Report, candidates, compare, execute
 from baracuda.plan import plan
 from baracuda.reference import reference_module
 from baracuda.sku import PlanPreference
-op, direction, element = sys.argv[1], sys.argv[2], Element[sys.argv[3].upper()]
+op, direction, element, device = sys.argv[1], sys.argv[2], Element[sys.argv[3].upper()], sys.argv[4]
 cases = 0
-for variant in candidates(op, direction, element, "cuda"):
+for variant in candidates(op, direction, element, device):
     limit = PlanPreference(sku=variant)
     for case in reference_module(op).cases(op, direction, element, np.random.default_rng(0)):
-        if not type(case.descriptor).plan_class.query(case.descriptor, "cuda", limit):
+        if not type(case.descriptor).plan_class.query(case.descriptor, device, limit):
             continue
-        made = plan(case.descriptor, "cuda", limit)
+        made = plan(case.descriptor, device, limit)
         report = Report("", "")
         for layout in ("aligned", "transposed"):
             compare(case, execute(case, made, layout), made, report, f"{case.note} {case.descriptor} {layout}")
@@ -113,11 +160,11 @@ print("kept", cases)
 def outcome(fault: Fault, module: Path) -> str:
     """What the generated tests' check says of a module: "kept" and the number of cases, or what is wrong."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("BARACUDA_")}
-    env["BARACUDA_CUDA_MODULE"] = str(module)
-    command = [sys.executable, "-c", CHECK, fault.op, fault.direction, fault.element]
+    env[f"BARACUDA_{fault.backend.upper()}_MODULE"] = str(module)
+    command = [sys.executable, "-c", CHECK, fault.op, fault.direction, fault.element, fault.backend]
     if fault.test:
         name = {"far": "test_elements_far_apart", "indices": "test_indices_out_of_range"}[fault.test]
-        which = f"{ROOT}/tests/test_device_{fault.test}.py::{name}[cuda-{fault.op}-{fault.direction}]"
+        which = f"{ROOT}/tests/test_device_{fault.test}.py::{name}[{fault.backend}-{fault.op}-{fault.direction}]"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", which]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
     return done.stdout + done.stderr

@@ -6,26 +6,28 @@ import re
 from pathlib import Path
 
 import pytest
-from faults import FAULTS
+from faults import ANY_WARPS, FAULTS, TEXT_FAULTS
 from faulty import Fault, module, outcome
 
 from emulator import build as emulator
 
 pytestmark = pytest.mark.skipif(bool(emulator.unable()), reason=emulator.unable())
 
+ALL = [*FAULTS, *TEXT_FAULTS]
 SOUND = [
-    Fault("as it is", *key[:3], test=key[3])
-    for key in dict.fromkeys((f.family, f.op, f.direction, f.test) for f in FAULTS)
+    Fault("as it is", *key[:3], test=key[3], element=key[4], backend=key[5])
+    for key in dict.fromkeys((f.family, f.op, f.direction, f.test, f.element, f.backend) for f in ALL)
 ]
+SOUND.append(Fault("blocks of any number of warps", "softmax", "softmax", also=(ANY_WARPS,)))
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f"{f.op}-{f.name}")
+@pytest.mark.parametrize("fault", ALL, ids=lambda f: f"{f.backend}-{f.op}-{f.name}")
 def test_a_fault_is_found(fault: Fault, tmp_path: Path) -> None:
     found = outcome(fault, module(fault, tmp_path))
     assert re.search(fault.says, found), found[-3000:]
 
 
-@pytest.mark.parametrize("sound", SOUND, ids=lambda f: f"{f.op}-{f.direction}-{f.test}")
+@pytest.mark.parametrize("sound", SOUND, ids=lambda f: f"{f.backend}-{f.op}-{f.direction}-{f.test or f.name}")
 def test_without_a_fault_nothing_is_found(sound: Fault, tmp_path: Path) -> None:
     found = outcome(sound, module(sound, tmp_path))
     assert re.search(r"^1 passed" if sound.test else r"^kept [1-9]", found, re.M), found[-3000:]

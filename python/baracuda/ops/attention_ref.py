@@ -48,6 +48,7 @@ _SMALL: tuple[tuple[int, int, int, int, int, int, int, bool, dict[str, Any]], ..
     (1, 8, 1, 1, 40, 4, 4, False, {"kv_len": 0}),
     (1, 2, 2, 3, 300, 66, 34, True, {"kv_len": 290}),
     (1, 3, 3, 150, 150, 12, 40, True, {}),
+    (1, 1, 1, 33, 2100, 4, 4, True, {}),
     (0, 2, 1, 4, 4, 4, 4, False, {}),
     (1, 2, 1, 0, 4, 4, 4, True, {}),
     (1, 2, 1, 4, 0, 4, 4, False, {}),

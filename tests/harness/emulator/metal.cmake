@@ -48,3 +48,7 @@ target_include_directories(baracuda_metal_emulated BEFORE PRIVATE ${CMAKE_BINARY
 target_compile_definitions(baracuda_metal_emulated PRIVATE BCU_SIMT_BACKEND=Metal BCU_HAS_F64=0 BCU_EMULATE_METAL_TEXT)
 target_link_libraries(baracuda_metal_emulated PRIVATE metal_bodies emulator engine dl pthread)
 target_link_options(baracuda_metal_emulated PRIVATE -Wl,--no-undefined -Wl,-Bsymbolic)
+
+# The metal device for one family that a test writes (tests/emulator).
+add_library(probe_metal OBJECT EXCLUDE_FROM_ALL metal_module.cpp)
+target_include_directories(probe_metal BEFORE PRIVATE ${probes})
