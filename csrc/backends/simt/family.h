@@ -10,6 +10,11 @@ namespace baracuda {
 template <class Tag>
 struct SimtKernel;
 
+// Which slice of a family has a tag's kernels; -1: whichever its row falls into. Rows that share bodies belong
+// together. In a sliced family `run` is a template of its argument's type, so that other slices compile nothing of it.
+template <class Tag>
+inline constexpr int kSimtSlice = -1;
+
 template <class Tag, bool kWanted>
 constexpr Kernel simt_kernel_of() {
   if constexpr (kWanted)
@@ -22,7 +27,8 @@ template <const auto& kTable, Backend kBackend, size_t kSlice, size_t kSlices>
 constexpr auto simt_kernels() {
   return []<class... Tags, size_t... I>(const Table<Tags...>&, std::index_sequence<I...>) {
     return std::array<Kernel, sizeof...(Tags)>{
-        simt_kernel_of<Tags, kTable.rows[I].backend == kBackend && I % kSlices == kSlice>()...};
+        simt_kernel_of<Tags, kTable.rows[I].backend == kBackend &&
+                                 size_t(kSimtSlice<Tags> < 0 ? I : kSimtSlice<Tags>) % kSlices == kSlice>()...};
   }(kTable, std::make_index_sequence<kTable.rows.size()>());
 }
 

@@ -193,6 +193,8 @@ inline Status simt_append(const Launch& launch) {
 namespace baracuda {
 
 template <Direction kDirection>
+inline constexpr int kSimtSlice<attention::Attend<kDirection>> = kDirection == Direction::Forward ? 0 : 1;
+template <Direction kDirection>
 struct SimtKernel<attention::Attend<kDirection>> {
   static Status run(const Launch& launch) { return attention::simt_attention(launch, attention::Attend<kDirection>{}); }
 };

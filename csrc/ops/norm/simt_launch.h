@@ -150,9 +150,24 @@ inline const TensorView* wanted(const TensorView& t) { return t.present() ? &t :
 
 namespace baracuda {
 
+// Backward apart from forward, and rms norms, which share bodies, from layer norms.
+template <>
+inline constexpr int kSimtSlice<norm::RmsNorm> = 0;
+template <>
+inline constexpr int kSimtSlice<norm::AddRmsNorm> = 0;
+template <>
+inline constexpr int kSimtSlice<norm::LayerNorm> = 0;
+template <>
+inline constexpr int kSimtSlice<norm::Backward<norm::RmsNorm>> = 1;
+template <>
+inline constexpr int kSimtSlice<norm::Backward<norm::AddRmsNorm>> = 1;
+template <>
+inline constexpr int kSimtSlice<norm::Backward<norm::LayerNorm>> = 2;
+
 template <>
 struct SimtKernel<norm::RmsNorm> {
-  static Status run(const Launch& launch) {
+  template <class L>
+  static Status run(const L& launch) {
     const norm::Layout l(launch, 0);
     const Operand tensors[] = {l.of(launch[0]),       {}, l.of(launch[1]), {}, l.of(launch[2]), {}, {},
                                l.statistic(launch[3])};
@@ -162,7 +177,8 @@ struct SimtKernel<norm::RmsNorm> {
 
 template <>
 struct SimtKernel<norm::AddRmsNorm> {
-  static Status run(const Launch& launch) {
+  template <class L>
+  static Status run(const L& launch) {
     const norm::Layout l(launch, 0);
     const Operand tensors[] = {
         l.of(launch[0]),       l.of(launch[1]), l.of(launch[2]), {}, l.of(launch[3]), l.of(launch[4]), {},
@@ -173,7 +189,8 @@ struct SimtKernel<norm::AddRmsNorm> {
 
 template <>
 struct SimtKernel<norm::LayerNorm> {
-  static Status run(const Launch& launch) {
+  template <class L>
+  static Status run(const L& launch) {
     const norm::Layout l(launch, 0);
     const Operand tensors[] = {l.of(launch[0]), {}, l.of(launch[1]),        l.of(launch[2]),
                                l.of(launch[3]), {}, l.statistic(launch[4]), l.statistic(launch[5])};
@@ -183,7 +200,8 @@ struct SimtKernel<norm::LayerNorm> {
 
 template <>
 struct SimtKernel<norm::Backward<norm::RmsNorm>> {
-  static Status run(const Launch& launch) {
+  template <class L>
+  static Status run(const L& launch) {
     const norm::Layout l(launch, 1);
     const norm::Gradients g{
         {l.of(launch[0]), {}, l.of(launch[1]), l.of(launch[2]), {}, l.statistic(launch[3]), l.of(launch[4])},
@@ -194,7 +212,8 @@ struct SimtKernel<norm::Backward<norm::RmsNorm>> {
 
 template <>
 struct SimtKernel<norm::Backward<norm::AddRmsNorm>> {
-  static Status run(const Launch& launch) {
+  template <class L>
+  static Status run(const L& launch) {
     const norm::Layout l(launch, 2);
     const norm::Gradients g{{l.of(launch[0]),
                              l.of(launch[1]),
@@ -210,7 +229,8 @@ struct SimtKernel<norm::Backward<norm::AddRmsNorm>> {
 
 template <>
 struct SimtKernel<norm::Backward<norm::LayerNorm>> {
-  static Status run(const Launch& launch) {
+  template <class L>
+  static Status run(const L& launch) {
     const norm::Layout l(launch, 1);
     const norm::Gradients g{{l.of(launch[0]),
                              {},
