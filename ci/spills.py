@@ -1,8 +1,10 @@
 """Compiles the kernels of op families with nvcc and fails where a kernel's values are kept in memory for want of registers.
 
-python ci/spills.py                     # the families that promise it
-python ci/spills.py --all unary gated   # registers of every kernel of these
-python ci/spills.py --log FILE          # what an `nvcc -Xptxas -v` has printed
+python ci/spills.py               # all families: some minutes
+python ci/spills.py unary gated   # these only
+python ci/spills.py --log FILE    # what an `nvcc -Xptxas -v` has printed
+
+Prints a table of the registers of every kernel.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURES = (80, 90)
-# The families whose kernels do not spill.
-FAMILIES = ("binary", "cast", "gated", "layout", "random", "ternary", "unary")
+# None of their kernels spills.
+FAMILIES = tuple(sorted(path.parent.name for path in (ROOT / "csrc" / "ops").glob("*/cuda.cu")))
 
 # Kernels that may spill, with the reason: a pattern of the demangled name, and the bytes.
 ALLOWED: dict[str, tuple[int, str]] = {}
@@ -64,7 +66,7 @@ def read(text: str) -> list[Kernel]:
 
 def slices(family: str) -> int:
     """In how many parts the build compiles a family."""
-    found = re.search(rf"set\(BARACUDA_SLICES_{family} (\d+)\)", (ROOT / "CMakeLists.txt").read_text())
+    found = re.search(rf"set\(BARACUDA_(?:SIMT_)?SLICES_{family} (\d+)\)", (ROOT / "CMakeLists.txt").read_text())
     return int(found[1]) if found else 1
 
 
@@ -89,11 +91,24 @@ def compiled(families: list[str]) -> Iterator[Kernel]:
             yield from read(text)
 
 
+def table(kernels: list[Kernel]) -> list[str]:
+    """A line per kernel: its registers on each architecture, and what it spills."""
+    archs = sorted({k.arch for k in kernels})
+    rows: dict[str, dict[str, Kernel]] = {}
+    for k in kernels:
+        rows.setdefault(k.name, {})[k.arch] = k
+    lines = ["  ".join([*archs, "kernel, by its registers"])]
+    for name, found in sorted(rows.items()):
+        numbers = [f"{found[a].registers:{len(a)}}" if a in found else " " * len(a) for a in archs]
+        spilled = "".join(f"  {k.spilled} bytes spilled on {k.arch}" for k in found.values() if k.spilled)
+        lines.append("  ".join([*numbers, name.strip() + spilled]))
+    return lines
+
+
 def main() -> int:
     """Prints kernels and says whether any spills more than it may."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("families", nargs="*", default=FAMILIES)
-    parser.add_argument("--all", action="store_true", help="print every kernel, not only those that spill")
     parser.add_argument("--log", type=Path, help="read this log; compile nothing")
     options = parser.parse_args()
     if not options.log and not shutil.which("nvcc"):
@@ -103,9 +118,8 @@ def main() -> int:
     if not kernels:
         print("no kernels: was nvcc run with -Xptxas -v?")
         return 1
+    print(*table(kernels), sep="\n")
     bad = [k for k in kernels if k.spilled > k.allowed()]
-    for k in kernels if options.all else bad:
-        print(f"{k.arch}  {k.registers:3} registers  {k.stack:4} bytes of stack  {k.spilled:4} spilled  {k.name}")
     most = max(k.registers for k in kernels)
     print(f"{len(kernels)} kernels, at most {most} registers, {len(bad)} spill more than they may")
     return 1 if bad else 0
