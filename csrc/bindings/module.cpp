@@ -215,6 +215,31 @@ void prepare_device(const PlanCore& core) {
   throw py::error_already_set();
 }
 
+// Lets the row make what its launches need. True, or false with why it cannot take the problem after all.
+bool prepare_row(PlanCore& core, const Question& q, Refusal& why) {
+  Prepare prepare = find_prepare(core.row_index);
+  if (!prepare) return true;
+  Prepared* made = nullptr;
+  Reason reason;
+  const Preparation p{q.problem(), &core.row, core.device_id, q.preference.max_workspace_bytes};
+  const Status status = prepare(p, &made, &reason);
+  if (status == Status::Ok) {
+    core.workspace_size = made->workspace;
+    core.prepared.reset(made);
+    return true;
+  }
+  if (status == Status::Unsupported) {
+    why = {Code::Problem, reason.field, "", reason.want, reason.hint ? reason.hint : ""};
+    return false;
+  }
+  std::string unused;
+  baracuda::bindings::raise_refusal({Code::LaunchFailed, device_name(core.row.backend, core.device_id),
+                                     device_module(core.row.backend, unused)->last_error(), "a device that works", ""},
+                                    Py_None);
+  throw py::error_already_set();
+}
+
+// The plan, or a list of why the row cannot take the problem after all.
 py::object create_plan(py::type cls, int row, const py::dict& question, const py::dict& signature, int64_t workspace,
                        int threads, py::object descriptor, py::object origin) {
   Question q = parse_question(question);
@@ -233,6 +258,8 @@ py::object create_plan(py::type cls, int row, const py::dict& question, const py
   core->threads = threads;
   core->device_id = q.device;
   prepare_device(*core);
+  Refusal why;
+  if (!prepare_row(*core, q, why)) return py::reinterpret_steal<py::object>(baracuda::bindings::refusals_list({why}));
   finish(*core);
   PyObject* plan = baracuda::bindings::make_plan(reinterpret_cast<PyTypeObject*>(cls.ptr()), core.release(),
                                                  descriptor.ptr(), origin.ptr());

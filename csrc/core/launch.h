@@ -88,6 +88,7 @@ struct Launch {
   void* stream = nullptr;               // of the device's own kind; null is its default stream
   int32_t device = 0;                   // the ordinal of the plan's device
   int32_t row = -1;                     // this kernel's row in the table
+  const void* prepared = nullptr;       // the plan's Prepared, of rows that prepare
   Failure* failure = nullptr;
   Element element = Element::F32;  // the plan's primary and second element
   Element aux = Element::F32;

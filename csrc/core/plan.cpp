@@ -380,6 +380,7 @@ Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* fai
   l.stream = stream;
   l.device = plan.device_id;
   l.row = plan.row_index;
+  l.prepared = plan.prepared.get();
   l.failure = failure;
   l.element = plan.element;
   l.aux = plan.aux;

@@ -6,6 +6,7 @@
 
 #include "core/api.h"
 #include "core/evaluate.h"
+#include "core/prepare.h"
 #include "core/refusal.h"
 #include "core/signature.h"
 
@@ -32,6 +33,7 @@ struct PlanCore {
   int32_t row_index = -1;
   Row row;
   Kernel kernel = nullptr;
+  std::shared_ptr<const Prepared> prepared;  // null for rows that make nothing
   Signature signature;
   std::vector<int64_t> attrs;
   std::vector<int32_t> first;     // signature.params.size() + 1 entries

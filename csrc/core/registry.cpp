@@ -91,4 +91,15 @@ Kernel find_kernel(int32_t row, std::string& reason) {
   return nullptr;
 }
 
+Prepare find_prepare(int32_t row) {
+  Place p = place(row);
+  const DeviceModule* module = device_backend(p.family->rows[p.row].backend).module;
+  for (int32_t i = 0; module && i < module->n_families; ++i) {
+    const FamilyKernels& f = *module->families[i];
+    const bool mine = f.n_rows == p.family->n_rows && std::strcmp(f.family, p.family->name) == 0;
+    if (mine && f.prepare && f.prepare[p.row]) return f.prepare[p.row];
+  }
+  return nullptr;
+}
+
 }  // namespace baracuda

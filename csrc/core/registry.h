@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/api.h"
+#include "core/prepare.h"
 #include "core/row.h"
 
 namespace baracuda {
@@ -28,5 +29,7 @@ constexpr const char* name(Backend b) { return b == Backend::Cpu ? "cpu" : b == 
 
 // The kernel of a row in the loaded module, or null with the reason.
 BCU_API Kernel find_kernel(int32_t row, std::string& reason);
+// What a plan of this row makes when it is selected, or null.
+BCU_API Prepare find_prepare(int32_t row);
 
 }  // namespace baracuda

@@ -119,6 +119,7 @@ struct RowOf : Row {
   constexpr RowOf sum(double c) const { return within({BoundKind::Sum, c}); }
   constexpr RowOf not_batch_invariant() const { return with([](Row& r) { r.guarantee.batch_invariant = false; }); }
   constexpr RowOf flag(uint32_t f) const { return with([&](Row& r) { r.flags |= f; }); }
+  constexpr RowOf math(MathPrecision m) const { return with([&](Row& r) { r.guarantee.math = m; }); }
   constexpr RowOf in_place() const { return flag(kInPlaceSafe); }
   constexpr RowOf in_place_of(uint32_t params) const {
     return with([&](Row& r) { r.flags |= kInPlaceSafe, r.in_place_params = params; });

@@ -168,21 +168,24 @@ class Plan(_core.RawPlan):
         cls._check_class(desc)
         request = Request.of(desc, device, preference, layout, alignment)
         question, candidates = judge(desc, request)
-        best = next((c for c in candidates if c.support), None)
-        if best is None:
-            _refuse(desc, request, candidates)
-        plan: Self = _core.create_plan(
-            cls,
-            best.row,
-            question,
-            desc.signature().packed(),
-            best.workspace_size,
-            request.preference.threads,
-            desc,
-            request,
-        )
-        remember_arguments(best.row, desc.signature())
-        return plan
+        for i, c in enumerate(candidates):
+            if not c.support:
+                continue
+            made = _core.create_plan(
+                cls,
+                c.row,
+                question,
+                desc.signature().packed(),
+                c.workspace_size,
+                request.preference.threads,
+                desc,
+                request,
+            )
+            if isinstance(made, cls):
+                remember_arguments(c.row, desc.signature())
+                return made
+            candidates[i] = replace(c, support=Support("no", tuple(Refusal(*r) for r in made), (), c.sku))
+        _refuse(desc, request, candidates)
 
     @classmethod
     def query(
@@ -254,6 +257,15 @@ class Plan(_core.RawPlan):
     def explain(self) -> Explanation:
         """Which rows were tried, in order, and why each was accepted or not."""
         _, candidates = judge(self.descriptor, self._origin)
+        # What comes before the chosen row and has no reason yet was passed over while the plan was made.
+        none = Refusal(
+            "problem", "library", "", "an algorithm of its library", "it had none when the plan was selected"
+        )
+        for i, c in enumerate(candidates):
+            if c.row == self._row:
+                break
+            if c.support:
+                candidates[i] = replace(c, support=Support("no", (none,), (), c.sku))
         return Explanation(self.descriptor, tuple(candidates), self.sku)
 
     def to_bytes(self) -> bytes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1  # of to_bytes and to_json
 
-_MATH = ("ieee", "tf32", "bf16", "f16", "int8")
+MATH = ("ieee", "tf32", "bf16", "f16", "int8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class PrecisionGuarantee:
     """What a kernel promises about its numbers; tests and `python -m baracuda verify` hold it to that.
 
     Attributes:
-        math_precision: "ieee", or a reduced precision that was asked for.
+        math_precision: "ieee", or a reduced precision that was asked for; its bound is for inputs that are normal numbers.
         accumulator: Element in which sums are kept.
         bound: "exact", "ulp" (c units in the last place of the compute element, plus the rounding of the stored element)
             or "sum" (|error| <= c * eps(accumulator) * sqrt(K) * sum|terms|, plus one rounding of the output).
@@ -124,9 +124,9 @@ class PlanPreference:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        if self.math_precision not in _MATH:
+        if self.math_precision not in MATH:
             raise InvalidProblemError(
-                f"PlanPreference.math_precision: got {self.math_precision!r}, want one of {', '.join(_MATH)}."
+                f"PlanPreference.math_precision: got {self.math_precision!r}, want one of {', '.join(MATH)}."
             )
         if self.backend is not None and self.backend not in BACKENDS:
             raise InvalidProblemError(
@@ -150,7 +150,7 @@ class PlanPreference:
             "sku": self.sku,
             "deterministic": self.deterministic,
             "batch_invariant": self.batch_invariant,
-            "math": _MATH.index(self.math_precision),
+            "math": MATH.index(self.math_precision),
             "max_error": float(self.max_error),
             "max_workspace_bytes": self.max_workspace_bytes,
         }
@@ -191,7 +191,7 @@ def make_sku(row: Mapping[str, Any], element: Element | None, aux: Element | Non
     """A row of the table as a KernelSku, for one element or for none in particular."""
     accumulator = element.compute if element is not None else Element.F32
     guarantee = PrecisionGuarantee(
-        _MATH[row["math"]], accumulator, row["bound"], row["bound_c"], row["deterministic"], row["bit_stable"],
+        MATH[row["math"]], accumulator, row["bound"], row["bound_c"], row["deterministic"], row["bit_stable"],
         row["thread_invariant"], row["batch_invariant"],
     )  # fmt: skip
     level = _core.backend_state("cpu")["level"] if row["backend"] == "cpu" else ""

@@ -25,7 +25,7 @@ static constexpr auto kChosen = []<class... Tags, size_t... I>(const Table<Tags.
   constexpr auto& rows = {family}::kTable.rows;
   return std::array<Kernel, sizeof...(Tags)>{{
       simt_kernel_of<Tags, rows[I].backend == Backend::{backend} && rows[I].direction == Direction::{direction} &&
-                               std::string_view(rows[I].op) == "{op}">()...}};
+                               rows[I].proof == Proof::Emulated && std::string_view(rows[I].op) == "{op}">()...}};
 }}({family}::kTable, std::make_index_sequence<{family}::kTable.rows.size()>());
 extern const FamilyKernels kSimtSlice0;
 constinit const FamilyKernels kSimtSlice0 = {{"{family}", kChosen.data(), int32_t(kChosen.size())}};

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "core/prepare.h"
 #include "core/row.h"
 
 #ifndef BCU_SLICE
@@ -24,6 +25,7 @@ struct FamilyKernels {
   const char* family;
   const Kernel* kernels;  // by row index; null for rows of other backends and of other slices
   int32_t n_rows;
+  const Prepare* prepare = nullptr;  // by row index, null for rows that make nothing; null where no row does
 };
 
 template <class Tag, bool kWanted>

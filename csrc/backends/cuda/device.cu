@@ -16,7 +16,6 @@ namespace baracuda::cuda {
 namespace {
 
 thread_local char message[256];
-constexpr int kMostDevices = 64;
 constinit std::atomic<FindSymbol> finder = nullptr;
 
 }  // namespace

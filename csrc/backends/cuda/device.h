@@ -7,6 +7,8 @@
 
 namespace baracuda::cuda {
 
+inline constexpr int kMostDevices = 64;
+
 // Ok, or Launch with the error kept for last_error(). `doing` says what failed.
 Status check(cudaError_t error, const char* doing);
 const char* last_error();

@@ -6,7 +6,8 @@
 
 namespace baracuda {
 
-// Specialise for every tag of a cuda or metal row: static Status run(const Launch&).
+// Specialise for every tag of a cuda or metal row: static Status run(const Launch&), and prepare (a Prepare) where
+// plans keep something.
 template <class Tag>
 struct SimtKernel;
 
@@ -32,6 +33,22 @@ constexpr auto simt_kernels() {
   }(kTable, std::make_index_sequence<kTable.rows.size()>());
 }
 
+template <class Tag, bool kWanted>
+constexpr Prepare prepare_of() {
+  if constexpr (kWanted) {
+    if constexpr (requires { &SimtKernel<Tag>::prepare; }) return &SimtKernel<Tag>::prepare;
+  }
+  return nullptr;
+}
+
+template <const auto& kTable, Backend kBackend, size_t kSlice, size_t kSlices>
+constexpr auto simt_prepares() {
+  return []<class... Tags, size_t... I>(const Table<Tags...>&, std::index_sequence<I...>) {
+    return std::array<Prepare, sizeof...(Tags)>{
+        prepare_of<Tags, kTable.rows[I].backend == kBackend && I % kSlices == kSlice>()...};
+  }(kTable, std::make_index_sequence<kTable.rows.size()>());
+}
+
 }  // namespace baracuda
 
 // At the end of csrc/ops/<family>/cuda.cu, inside no namespace. The emulator builds the same files for either backend.
@@ -40,11 +57,13 @@ constexpr auto simt_kernels() {
 #endif
 #define BCU_SIMT_FAMILY(name) BCU_SIMT_SLICE(name, BCU_SLICE)
 #define BCU_SIMT_SLICE(name, slice) BCU_SIMT_SLICE_OF(name, slice)
-#define BCU_SIMT_SLICE_OF(name, slice)                                                          \
-  namespace baracuda::name {                                                                    \
-  static constexpr auto kSimtKernels =                                                          \
-      ::baracuda::simt_kernels<kTable, Backend::BCU_SIMT_BACKEND, slice, BCU_SLICES>();         \
-  extern const ::baracuda::FamilyKernels kSimtSlice##slice;                                     \
-  constinit const ::baracuda::FamilyKernels kSimtSlice##slice = {#name, kSimtKernels.data(),    \
-                                                                 (int32_t)kSimtKernels.size()}; \
+#define BCU_SIMT_SLICE_OF(name, slice)                                                                                \
+  namespace baracuda::name {                                                                                          \
+  static constexpr auto kSimtKernels =                                                                                \
+      ::baracuda::simt_kernels<kTable, Backend::BCU_SIMT_BACKEND, slice, BCU_SLICES>();                               \
+  static constexpr auto kSimtPrepares =                                                                               \
+      ::baracuda::simt_prepares<kTable, Backend::BCU_SIMT_BACKEND, slice, BCU_SLICES>();                              \
+  extern const ::baracuda::FamilyKernels kSimtSlice##slice;                                                           \
+  constinit const ::baracuda::FamilyKernels kSimtSlice##slice = {#name, kSimtKernels.data(),                          \
+                                                                 (int32_t)kSimtKernels.size(), kSimtPrepares.data()}; \
   }

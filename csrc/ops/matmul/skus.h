@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "backends/cpu/blas.h"
+#include "backends/libraries.h"
 #include "core/row.h"
 #include "ops/matmul/blocking.h"
+#include "ops/matmul/strided.h"
 
 namespace baracuda::matmul {
 
@@ -16,6 +18,7 @@ struct PackedRow {};
 struct BlasRow {};
 struct TiledRow {};
 struct ThinTiledRow {};
+struct LtRow {};
 
 // Sizes of a problem whose last `merged` batch dimensions have become rows.
 struct Sizes {
@@ -111,7 +114,28 @@ constexpr auto preferred(Table<Tags...> t, const char* variant) {
   return t;
 }
 
-inline constexpr auto kTable = join(kCpu, preferred(on_cuda(kSimtThin), "simt_thin"), on_cuda(kSimt),
+inline Reason cublaslt_takes(const Problem& p) {
+  const FoundLibrary& found = library(Library::CublasLt);
+  if (!found.handle) return {"library", "cuBLASLt", found.reason.c_str()};
+  return strided_enough(p);
+}
+
+// cuBLASLt says nothing about its errors. These promises hold for sums built one product after another: K terms, each
+// added with half an eps, are within 128 eps sqrt(K) up to the K that the rows take. Tensor cores cut instead of
+// rounding: twice that. TF32 drops 13 bits of both factors, 2^14 eps of every product, whatever K is.
+template <class Row>
+constexpr auto by_cublaslt(Row r, const char* variant) {
+  r = r.in_place_of(1u << kC).not_batch_invariant().only_if(cublaslt_takes).arch(kLeastCudaArch);
+  return table(
+      r.on(Backend::Cuda).name(variant).prefer(5, "").with([](baracuda::Row& x) { x.proof = Proof::Compiled; }));
+}
+inline constexpr auto kCublasLt =
+    join(by_cublaslt(row<LtRow>("matmul").takes(Element::F32 | Element::F64).sum(128), "cublaslt"),
+         by_cublaslt(row<LtRow>("matmul").takes(Element::F16 | Element::BF16).sum(256), "cublaslt"),
+         by_cublaslt(row<LtRow>("matmul").takes(set_of(Element::F32)).sum(16640).math(MathPrecision::Tf32),
+                     "cublaslt_tf32"));
+
+inline constexpr auto kTable = join(kCpu, preferred(on_cuda(kSimtThin), "simt_thin"), kCublasLt, on_cuda(kSimt),
                                     preferred(on_metal(kSimtThin), "simt_thin"), on_metal(kSimt));
 inline constexpr auto kRows = rows_of(kTable);
 

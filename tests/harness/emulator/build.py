@@ -51,6 +51,7 @@ def environment(variant: str = "plain") -> dict[str, str]:
     settings = {
         f"BARACUDA_{name.upper()}_MODULE": str(build(variant, MODULE.format(name))) for name in ("cuda", "metal")
     }
+    settings["BARACUDA_CUBLASLT_LIBRARY"] = settings["BARACUDA_CUDA_MODULE"]  # it brings a cuBLASLt of its own
     if variant == "sanitize":
         settings |= sanitizer_environment()
     return settings
