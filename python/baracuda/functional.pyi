@@ -72,6 +72,22 @@ def embedding(input: Any, weight: Any, padding_idx: Any = None, max_norm: Any = 
     r"""Rows of `weight` at the indices `input`, as torch.nn.functional.embedding."""
 def embedding_backward(dy: Any, input: Any, num_weights: Any, padding_idx: Any = None) -> Any:
     r"""Gradient of embedding with respect to a weight of `num_weights` rows."""
+def aminmax(input: Any, *, dim: Any = None, keepdim: Any = False) -> Any:
+    r"""(minimum, maximum) over `dim` (all axes by default), as torch.aminmax."""
+def aminmax_backward(dmin: Any, dmax: Any, input: Any, min: Any, max: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    r"""Gradient of aminmax with respect to `input`, given both results; ties share evenly."""
+def argmax(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
+    r"""Position of the first maximum along `dim`, or in the flattened tensor, as torch.argmax (i64)."""
+def argmin(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
+    r"""Position of the first minimum along `dim`, or in the flattened tensor, as torch.argmin (i64)."""
+def max(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    r"""The maximum of all elements, or (maximum, its first position) along `dim`, as torch.max; for two tensors: maximum."""
+def max_backward(dvalues: Any, indices: Any, input: Any, dim: Any, keepdim: Any = False) -> Any:
+    r"""Gradient of max along `dim` with respect to `input`, of which only the shape matters."""
+def min(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    r"""The minimum of all elements, or (minimum, its first position) along `dim`, as torch.min; for two tensors: minimum."""
+def min_backward(dvalues: Any, indices: Any, input: Any, dim: Any, keepdim: Any = False) -> Any:
+    r"""Gradient of min along `dim` with respect to `input`, of which only the shape matters."""
 def geglu(input: Any, dim: Any = -1) -> Any:
     r"""`value * gelu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
 def geglu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
@@ -164,6 +180,8 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = ..., *, generator: Any 
     r"""Uniform numbers on [low, high), as numpy.random.uniform; `high` is never reached, in half types neither."""
 def uniform_(input: Any, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with uniform numbers on [low, high) and returns it, as Tensor.uniform_."""
+def all(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
+    r"""Whether no element along `dim` is zero, as torch.all; u8 for u8."""
 def amax(input: Any, dim: Any = ..., keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Maximum over `dim` (all axes by default), as torch.amax."""
 def amax_backward(dy: Any, input: Any, result: Any, dim: Any = ..., keepdim: Any = False) -> Any:
@@ -172,14 +190,30 @@ def amin(input: Any, dim: Any = ..., keepdim: Any = False, *, out: Any = None) -
     r"""Minimum over `dim` (all axes by default), as torch.amin."""
 def amin_backward(dy: Any, input: Any, result: Any, dim: Any = ..., keepdim: Any = False) -> Any:
     r"""Gradient of amin with respect to `input`, given its result; ties share evenly."""
-def argmax(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""Position of the first maximum along `dim`, or in the flattened tensor, as torch.argmax (i64)."""
-def argmin(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""Position of the first minimum along `dim`, or in the flattened tensor, as torch.argmin (i64)."""
+def any(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
+    r"""Whether some element along `dim` is not zero, as torch.any; u8 for u8."""
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    r"""How many elements along `dim` (of all by default) are not zero, as torch.count_nonzero (i64)."""
+def logsumexp(input: Any, dim: Any, keepdim: Any = False, *, out: Any = None) -> Any:
+    r"""log(sum(exp(input))) over `dim`, without overflow, as torch.logsumexp."""
+def logsumexp_backward(dy: Any, input: Any, result: Any, dim: Any, keepdim: Any = False) -> Any:
+    r"""Gradient of logsumexp with respect to `input`, from its result."""
 def mean(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Mean over `dim` (all axes by default), as torch.mean."""
 def mean_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of mean with respect to `input`, of which only the shape matters."""
+def nanmean(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
+    r"""Mean over `dim` of the elements that are no NaN, as torch.nanmean; NaN where there are none."""
+def nanmean_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    r"""Gradient of nanmean with respect to `input`."""
+def nansum(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
+    r"""Sum over `dim` without NaN, as torch.nansum; integers and bool give i64."""
+def nansum_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    r"""Gradient of nansum with respect to `input`."""
+def prod(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
+    r"""Product along `dim` (of all elements by default), as torch.prod; integers and bool give i64."""
+def prod_backward(dy: Any, input: Any, result: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    r"""Gradient of prod with respect to `input`, right where elements are zero."""
 def sum(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Sum over `dim` (all axes by default), as torch.sum; integers and bool give i64."""
 def sum_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
@@ -188,18 +222,36 @@ def sum_to(input: Any, shape: Any) -> Any:
     r"""`input` summed down to `shape`, which broadcasts to its shape, as torch.Tensor.sum_to_size."""
 def sum_to_backward(dy: Any, input: Any, shape: Any = ...) -> Any:
     r"""Gradient of sum_to with respect to `input`: dy broadcast to its shape."""
+def trace(input: Any) -> Any:
+    r"""Sum of the diagonal of a matrix, as torch.trace; integers give i64."""
+def trace_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of trace with respect to `input`, of which only the shape matters."""
 def rope(input: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:
     r"""Rotary position embedding of [..., S, D] with tables [positions, rotary_dim / 2]."""
 def rope_backward(dy: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:
     r"""Gradient of rope with respect to `input`."""
+def cumprod(input: Any, dim: Any, *, out: Any = None) -> Any:
+    r"""Running product along `dim`, as torch.cumprod; integers and bool give i64."""
+def cumprod_backward(dy: Any, input: Any, result: Any, dim: Any) -> Any:
+    r"""Gradient of cumprod with respect to `input`, given its result; right where elements are zero."""
+def cumsum(input: Any, dim: Any, *, out: Any = None) -> Any:
+    r"""Running sum along `dim`, as torch.cumsum; integers and bool give i64."""
+def cumsum_backward(dy: Any, dim: Any) -> Any:
+    r"""Gradient of cumsum with respect to its input."""
 def log_softmax(input: Any, dim: Any, *, out: Any = None) -> Any:
     r"""log(softmax(input)) along `dim`, as torch.log_softmax."""
 def log_softmax_backward(dy: Any, result: Any, dim: Any) -> Any:
     r"""Gradient of log_softmax, from its result."""
+def scaled_softmax(input: Any, dim: Any, scale: Any = 1.0, mask: Any = None, *, out: Any = None) -> Any:
+    r"""softmax(scale * input) along `dim` of the elements where `mask` (bool) is true; the others are 0."""
+def scaled_softmax_backward(dy: Any, result: Any, dim: Any, scale: Any = 1.0) -> Any:
+    r"""Gradient of scaled_softmax, from its result."""
 def softmax(input: Any, dim: Any, *, out: Any = None) -> Any:
     r"""exp(input) / sum(exp(input)) along `dim`, as torch.softmax."""
 def softmax_backward(dy: Any, result: Any, dim: Any) -> Any:
     r"""Gradient of softmax, from its result."""
+def softmin(input: Any, dim: Any) -> Any:
+    r"""softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1."""
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     r"""`input` held between two numbers, as torch.clamp; either may be None."""
 def clamp_backward(dy: Any, input: Any, min: Any = None, max: Any = None) -> Any:
@@ -354,3 +406,29 @@ def tanh_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of tanh from its output."""
 def trunc(input: Any, *, out: Any = None) -> Any:
     r"""x without its fraction, as torch.trunc. Integers are promoted as in torch."""
+def cosine_similarity(x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-08) -> Any:
+    r"""Cosine of the angle between x1 and x2 along `dim` of their common shape, as torch's cosine_similarity."""
+def cosine_similarity_backward(dy: Any, x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-08) -> Any:
+    r"""Gradients of cosine_similarity with respect to x1 and x2, which have one shape."""
+def norm(input: Any, p: Any = 'fro', dim: Any = None, keepdim: Any = False, out: Any = None) -> Any:
+    r"""(sum |input|^p)^(1/p) over `dim` (all axes by default), as torch.norm; p "fro" is 2."""
+def norm_backward(dy: Any, input: Any, result: Any, p: Any = 'fro', dim: Any = None, keepdim: Any = False) -> Any:
+    r"""Gradient of norm with respect to `input`, given its result."""
+def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12) -> Any:
+    r"""Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
+def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False, out: Any = None) -> Any:
+    r"""Standard deviation over `dim` (all axes by default), as torch.std."""
+def std_backward(dy: Any, input: Any, result: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
+    r"""Gradient of std with respect to `input`, given its result."""
+def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False) -> Any:
+    r"""(standard deviation, mean) over `dim` (all axes by default), as torch.std_mean."""
+def std_mean_backward(dstd: Any, dmean: Any, input: Any, std: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
+    r"""Gradient of std_mean with respect to `input`, given the standard deviation."""
+def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False, out: Any = None) -> Any:
+    r"""Variance over `dim` (all axes by default), as torch.var."""
+def var_backward(dy: Any, input: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
+    r"""Gradient of var with respect to `input`."""
+def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False) -> Any:
+    r"""(variance, mean) over `dim` (all axes by default), as torch.var_mean."""
+def var_mean_backward(dvar: Any, dmean: Any, input: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
+    r"""Gradient of var_mean with respect to `input`."""

@@ -117,6 +117,28 @@ inline C lane_extreme(const C* p, int64_t n) {
     for (int j = 0; j < w; ++j) lane[j] = X::takes(lane[j + w], lane[j]) ? lane[j + w] : lane[j];
   return lane[0];
 }
+// A whole kBlock read as four streams, as block_sum does.
+template <bool kMax, bool kKeepNan, class C>
+inline C block_extreme(const C* p) {
+  using L = Lanes<C>;
+  using X = Extreme<kMax, kKeepNan>;
+  constexpr int kStreams = 4, kPer = L::kVectors / kStreams, kSpan = L::kBlock / kStreams;
+  C lane[L::kLanes];
+  for (C& v : lane) v = X::template start<C>();
+  typename L::Vec acc[L::kVectors];
+  std::memcpy(acc, lane, sizeof acc);
+  for (int64_t i = 0; i < kSpan; i += kPer * L::kWidth) {
+#pragma GCC unroll 16
+    for (int k = 0; k < L::kVectors; ++k) {
+      typename L::Vec x = L::load(p + (k / kPer) * kSpan + i + (k % kPer) * L::kWidth);
+      acc[k] = X::takes(x, acc[k]) ? x : acc[k];
+    }
+  }
+  std::memcpy(lane, acc, sizeof lane);
+  for (int w = L::kLanes / 2; w > 0; w /= 2)
+    for (int j = 0; j < w; ++j) lane[j] = X::takes(lane[j + w], lane[j]) ? lane[j + w] : lane[j];
+  return lane[0];
+}
 template <class C>
 inline C lane_max(const C* p, int64_t n) {
   return lane_extreme<true, false>(p, n);

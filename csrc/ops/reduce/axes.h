@@ -18,6 +18,20 @@ inline TensorView with_folded(const TensorView& t, const TensorView& full, uint3
   return out;
 }
 
+// A contiguous tensor of one number for each set of folded elements of x, with x's rank.
+inline TensorView kept_view(void* data, Element element, const TensorView& x, uint32_t axes) {
+  TensorView t = x;
+  t.data = data;
+  t.element = element;
+  int64_t stride = 1;
+  for (int i = x.rank - 1; i >= 0; --i) {
+    t.shape[i] = (axes >> i) & 1u ? 1 : x.shape[i];
+    t.strides[i] = stride;
+    stride *= t.shape[i];
+  }
+  return t;
+}
+
 inline int64_t folded_count(const TensorView& x, uint32_t axes) {
   int64_t n = 1;
   for (int i = 0; i < x.rank; ++i) n *= (axes >> i) & 1u ? x.shape[i] : 1;

@@ -1,182 +1,119 @@
-// Sums, means, maxima and minima over any set of axes. Where the kept dimensions are the denser ones in memory, columns
-// are folded side by side; otherwise each output folds its own row. Reductions with few outputs are cut into strips.
-#include "backends/cpu/parallel.h"
+// Reductions over any set of axes: what is folded, and what becomes of the result. driver.h says how.
+#include <cmath>
+
+#include "baracuda/math/math.h"
+#include "core/compute.h"
 #include "ops/reduce/axes.h"
-#include "ops/reduce/fold.h"
 #include "ops/reduce/kernels.h"
-#include "ops/reduce/walk.h"
 
 namespace baracuda::reduce {
 namespace {
 
-// Writes the results of outputs [first, first + n), divided where it is a mean.
+uint32_t axes_of(const Launch& launch) { return static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes); }
+
 template <class C>
-void emit(const Walk& w, int64_t first, int64_t n, const C* values, int64_t divisor) {
-  C quotient[kColumnTile];
-  if (divisor >= 0) {
-    for (int64_t j = 0; j < n; ++j) quotient[j] = values[j] / static_cast<C>(divisor);
-    values = quotient;
-  }
-  const int64_t inner = w.kept ? w.shape[w.kept - 1] : 1, stride = w.kept ? w.out_strides[w.kept - 1] : 1;
-  while (n > 0) {
-    int64_t from, to, piece = std::min(n, inner - first % inner);
-    w.offsets(first, &from, &to);
-    store<C>(w.out_element, w.out_at(to), stride, values, piece);
-    first += piece, values += piece, n -= piece;
-  }
+void put_plain(const Walk& w, int64_t first, int64_t n, const C* values, const void*) {
+  put_values<C>(w, 0, first, n, values);
 }
-
-// Adds positions [begin, begin + n) of the folded dimensions to `row`; `base` is where the output's values start.
-template <class C, class Row>
-void fold_range(const Walk& w, const char* base, int64_t begin, int64_t n, Row& row) {
-  constexpr int64_t kGather = 1024, kDirectRun = 64;
-  const int64_t size = size_of(w.in_element);
-  const bool plain = w.in_element == kElementOf<C>;
-  C buffer[kGather];
-  int64_t filled = 0;
-  w.folded.runs(begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
-    const char* at = base + offset * size;
-    if (plain && stride == 1 && count >= kDirectRun) {
-      row.add(reinterpret_cast<const C*>(at), count);
-      return;
-    }
-    while (count > 0) {
-      int64_t piece = std::min(count, kGather - filled);
-      load<C>(w.in_element, at, stride, buffer + filled, piece);
-      at += piece * stride * size, count -= piece, filled += piece;
-      if (filled == kGather) {
-        row.add(buffer, filled);
-        filled = 0;
-      }
-    }
-  });
-  if (filled > 0) row.add(buffer, filled);
-}
-
-template <class C, class Fold>
-void fold_rows(const Walk& w, C* partial, int64_t divisor) {
-  const int64_t strips = strips_for(w.outputs, w.length, Lanes<C>::kBlock, w.outputs * w.length);
-  const int64_t per = ((w.length + strips - 1) / strips + Lanes<C>::kBlock - 1) / Lanes<C>::kBlock * Lanes<C>::kBlock;
-  auto fold_one = [&](int64_t output, int64_t begin, int64_t end) {
-    typename Fold::Row row;
-    int64_t from, to;
-    w.offsets(output, &from, &to);
-    if (end > begin) fold_range<C>(w, w.in_at(from), begin, end - begin, row);
-    return row.value();
-  };
-  if (strips == 1) {
-    parallel_for(w.outputs, row_grain(w.length), [&](int64_t begin, int64_t end) {
-      C values[64];
-      for (int64_t o = begin; o < end; o += 64) {
-        const int64_t n = std::min<int64_t>(64, end - o);
-        for (int64_t j = 0; j < n; ++j) values[j] = fold_one(o + j, 0, w.length);
-        emit(w, o, n, values, divisor);
-      }
-    });
-    return;
-  }
-  parallel_for(w.outputs * strips, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t from = std::min(w.length, t % strips * per);
-      partial[t] = fold_one(t / strips, from, std::min(w.length, from + per));
-    }
-  });
-  for (int64_t o = 0; o < w.outputs; ++o) {
-    typename Fold::Row row;
-    row.add(partial + o * strips, strips);
-    C value = row.value();
-    emit(w, o, 1, &value, divisor);
+// Changes the values on their way.
+template <class C, class F>
+void put_changed(const Walk& w, int64_t first, int64_t n, const C* values, F&& change) {
+  C out[64];
+  for (int64_t i = 0; i < n; i += 64) {
+    const int64_t piece = std::min<int64_t>(64, n - i);
+    for (int64_t j = 0; j < piece; ++j) out[j] = change(values[i + j], first + i + j);
+    put_values<C>(w, 0, first + i, piece, out);
   }
 }
-
-// Folds rows [begin, end) of columns that start at `base` and step by `stride`.
-template <class C, class Columns>
-void fold_columns(const Walk& w, const char* base, int64_t stride, int64_t begin, int64_t end, Columns& columns) {
-  const bool plain = w.in_element == kElementOf<C> && stride == 1;
-  const int64_t size = size_of(w.in_element), n = columns.n;
-  C buffer[4][kColumnTile];
-  auto at = [&](int64_t r, C* to) {
-    const char* p = base + w.folded.offset(r) * size;
-    if (plain) return reinterpret_cast<const C*>(p);
-    load<C>(w.in_element, p, stride, to, n);
-    return static_cast<const C*>(to);
-  };
-  int64_t r = begin;
-  for (; r + 4 <= end; r += 4)
-    columns.add4(at(r, buffer[0]), at(r + 1, buffer[1]), at(r + 2, buffer[2]), at(r + 3, buffer[3]));
-  for (; r < end; ++r) columns.add(at(r, buffer[0]));
+template <class C>
+void put_mean(const Walk& w, int64_t first, int64_t n, const C* values, const void*) {
+  const C count = static_cast<C>(w.length);
+  put_changed<C>(w, first, n, values, [count](C v, int64_t) { return v / count; });
+}
+template <class C>
+void put_mean_of_numbers(const Walk& w, int64_t first, int64_t n, const C* values, const void* counts) {
+  const auto* by = static_cast<const int64_t*>(counts);
+  put_changed<C>(w, first, n, values, [by](C v, int64_t o) { return v / static_cast<C>(by[o]); });
+}
+template <class C>
+void put_square_root(const Walk& w, int64_t first, int64_t n, const C* values, const void*) {
+  put_changed<C>(w, first, n, values, [](C v, int64_t) { return std::sqrt(v); });
+}
+template <class C>
+void put_power(const Walk& w, int64_t first, int64_t n, const C* values, const void* args) {
+  const C power = *static_cast<const C*>(args);
+  put_changed<C>(w, first, n, values, [power](C v, int64_t) { return math::pow(v, power); });
+}
+void put_count(const Walk& w, int64_t first, int64_t n, const int64_t* found, const void*) {
+  put_values<int64_t>(w, 0, first, n, found);
+}
+void put_all(const Walk& w, int64_t first, int64_t n, const int64_t* found, const void*) {
+  put_changed<int64_t>(w, first, n, found, [&](int64_t v, int64_t) { return int64_t{v == w.length}; });
+}
+void put_any(const Walk& w, int64_t first, int64_t n, const int64_t* found, const void*) {
+  put_changed<int64_t>(w, first, n, found, [](int64_t v, int64_t) { return int64_t{v != 0}; });
+}
+void keep_count(const Walk&, int64_t first, int64_t n, const int64_t* found, const void* kept) {
+  std::copy(found, found + n, static_cast<int64_t*>(const_cast<void*>(kept)) + first);
+}
+template <class C, int k>
+void put_result(const Walk& w, int64_t first, int64_t n, const C* values, const void*) {
+  put_values<C>(w, k, first, n, values);
 }
 
-template <class C, class Fold>
-void fold_side_by_side(const Walk& w, C* partial, int64_t divisor) {
-  const int64_t width = w.shape[w.kept - 1], stride = w.in_strides[w.kept - 1];
-  const int64_t tiles = (width + kColumnTile - 1) / kColumnTile, tasks = w.outputs / width * tiles;
-  const int64_t strips = strips_for(tasks, w.length, 64, w.outputs * w.length);
-  const int64_t per = (w.length + strips - 1) / strips;
-  const int64_t grain = strips > 1 ? 1 : row_grain(std::min(width, kColumnTile) * w.length);
-  parallel_for(tasks * strips, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t task = t / strips, strip = t % strips, column = task % tiles * kColumnTile;
-      const int64_t output = task / tiles * width + column, first = std::min(w.length, strip * per);
-      typename Fold::Columns columns(std::min(kColumnTile, width - column));
-      int64_t from, to;
-      w.offsets(output, &from, &to);
-      fold_columns<C>(w, w.in_at(from), stride, first, std::min(w.length, first + per), columns);
-      const C* values = columns.finish();
-      if (strips == 1)
-        emit(w, output, columns.n, values, divisor);
-      else
-        std::copy(values, values + columns.n, partial + strip * w.outputs + output);
-    }
-  });
-  if (strips == 1) return;
-  parallel_for(w.outputs, kColumnTile, [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; o += kColumnTile) {
-      typename Fold::Columns columns(std::min(kColumnTile, end - o));
-      for (int64_t s = 0; s < strips; ++s) columns.add(partial + s * w.outputs + o);
-      emit(w, o, columns.n, columns.finish(), divisor);
-    }
-  });
+template <class C>
+void drop_nan(C* v, int64_t n, C) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) v[i] = v[i] == v[i] ? v[i] : C(0);
 }
-
-template <class C, class Fold>
-void fold(const Walk& w, void* workspace, int64_t divisor = -1) {
-  if (w.outputs == 0) return;
-  const int last = w.kept - 1;
-  const bool denser =
-      last >= 0 && w.folded.rank > 0 && std::abs(w.in_strides[last]) < std::abs(w.folded.strides[w.folded.rank - 1]);
-  C* partial = static_cast<C*>(workspace);
-  if (last >= 0 && w.shape[last] >= 8 && (denser || w.length <= 16))
-    fold_side_by_side<C, Fold>(w, partial, divisor);
-  else
-    fold_rows<C, Fold>(w, partial, divisor);
+template <class C>
+void is_number(C* v, int64_t n, C) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) v[i] = v[i] == v[i] ? C(1) : C(0);
 }
-
-// Calls f with a value of the type that `element` is folded in.
-template <class F>
-void by_compute_type(Element element, F&& f) {
-  if (element == Element::F64)
-    f(double{});
-  else if (is_float(element))
-    f(float{});
-  else if (kSigned.has(element))
-    f(int64_t{});
-  else
-    f(uint64_t{});
+template <class C>
+void magnitude(C* v, int64_t n, C) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) v[i] = math::fabs(v[i]);
+}
+template <class C>
+void square(C* v, int64_t n, C) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) v[i] *= v[i];
+}
+template <class C>
+void power(C* v, int64_t n, C p) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) v[i] = math::pow(math::fabs(v[i]), p);
 }
 
 void sum(const TensorView& x, const TensorView& y, uint32_t axes, void* workspace) {
-  const Walk w = make_walk(x, y, axes);
-  by_compute_type(x.element, [&](auto c) { fold<decltype(c), SumFold<decltype(c)>>(w, workspace); });
+  const Walk w(x, y, axes);
+  with_compute_type(x.element, [&](auto c) {
+    using C = decltype(c);
+    fold_sum<C>(w, {}, workspace, {&put_plain<C>});
+  });
 }
 
-template <bool kMax>
-Status fold_extreme(const Launch& launch) {
-  const Walk w = make_walk(launch[0], launch[1], static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes));
-  if (w.length == 0 && w.outputs > 0) return Status::InvalidProblem;
-  by_compute_type(launch[0].element,
-                  [&](auto c) { fold<decltype(c), ExtremeFold<kMax, decltype(c)>>(w, launch.workspace); });
-  return Status::Ok;
+template <class C>
+void norm(const Walk& w, double p, void* workspace) {
+  const C power_of = static_cast<C>(p), root = static_cast<C>(1 / p);
+  const double inf = std::numeric_limits<double>::infinity();
+  if (p == inf) return fold_extreme<true, C>(w, {&magnitude<C>}, workspace, {&put_plain<C>});
+  if (p == -inf) return fold_extreme<false, C>(w, {&magnitude<C>}, workspace, {&put_plain<C>});
+  if (p == 0) return fold_count<C>(w, {}, workspace, {&put_count});
+  if (p == 1) return fold_sum<C>(w, {&magnitude<C>}, workspace, {&put_plain<C>});
+  if (p == 2) return fold_sum<C>(w, {&square<C>}, workspace, {&put_square_root<C>});
+  fold_sum<C>(w, {&power<C>, power_of}, workspace, {&put_power<C>, &root});
+}
+
+// The diagonal of a matrix as a vector.
+TensorView diagonal(const TensorView& x) {
+  TensorView d = x;
+  d.rank = 1;
+  d.shape[0] = std::min(x.shape[0], x.shape[1]);
+  d.strides[0] = x.strides[0] + x.strides[1];
+  return d;
 }
 
 }  // namespace
@@ -184,39 +121,136 @@ Status fold_extreme(const Launch& launch) {
 
 namespace baracuda {
 
+using namespace reduce;
+
 template <>
-struct CpuKernel<reduce::Sum> {
+struct CpuKernel<Sum> {
   static Status run(const Launch& launch) {
-    reduce::sum(launch[0], launch[1], static_cast<uint32_t>(attributes<reduce::ReduceAttrs>(launch).axes),
-                launch.workspace);
+    sum(launch[0], launch[1], axes_of(launch), launch.workspace);
     return Status::Ok;
   }
 };
 
 template <>
-struct CpuKernel<reduce::Mean> {
+struct CpuKernel<Trace> {
   static Status run(const Launch& launch) {
-    using namespace reduce;
-    const Walk w = make_walk(launch[0], launch[1], static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes));
-    if (launch.element == Element::F64)
-      fold<double, SumFold<double>>(w, launch.workspace, w.length);
+    sum(diagonal(launch[0]), launch[1], 1u, launch.workspace);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<SumTo> {
+  static Status run(const Launch& launch) {
+    uint32_t axes;
+    TensorView y = aligned(launch[1], launch[0], &axes);
+    sum(launch[0], y, axes, launch.workspace);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<Mean> {
+  static Status run(const Launch& launch) {
+    const Walk w(launch[0], launch[1], axes_of(launch));
+    with_float_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      fold_sum<C>(w, {}, launch.workspace, {&put_mean<C>});
+    });
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<NanSum> {
+  static Status run(const Launch& launch) {
+    const Walk w(launch[0], launch[1], axes_of(launch));
+    with_float_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      fold_sum<C>(w, {&drop_nan<C>}, launch.workspace, {&put_plain<C>});
+    });
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<NanMean> {
+  static Status run(const Launch& launch) {
+    const Walk w(launch[0], launch[1], axes_of(launch));
+    void* rest = static_cast<char*>(launch.workspace) + kept_bytes(w.outputs, 1);
+    with_float_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      fold_count<C>(w, {&is_number<C>}, rest, {&keep_count, launch.workspace});
+      fold_sum<C>(w, {&drop_nan<C>}, rest, {&put_mean_of_numbers<C>, launch.workspace});
+    });
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<Product> {
+  static Status run(const Launch& launch) {
+    const Walk w(launch[0], launch[1], axes_of(launch));
+    // Integers wrap, whatever their sign: loads to uint64_t extend it.
+    if (!is_float(launch.element))
+      fold_product<uint64_t>(w, {}, launch.workspace, {&put_plain<uint64_t>});
+    else if (launch.element == Element::F64)
+      fold_product<double>(w, {}, launch.workspace, {&put_plain<double>});
     else
-      fold<float, SumFold<float>>(w, launch.workspace, w.length);
+      fold_product<float>(w, {}, launch.workspace, {&put_plain<float>});
+    return Status::Ok;
+  }
+};
+
+template <Truth kTruth>
+struct CpuKernel<Truths<kTruth>> {
+  static Status run(const Launch& launch) {
+    const Walk w(launch[0], launch[1], axes_of(launch));
+    const Sink<int64_t> sink{kTruth == Truth::Count ? &put_count : kTruth == Truth::All ? &put_all : &put_any};
+    if (!is_float(launch.element))
+      fold_count<int64_t>(w, {}, launch.workspace, sink);
+    else if (launch.element == Element::F64)
+      fold_count<double>(w, {}, launch.workspace, sink);
+    else
+      fold_count<float>(w, {}, launch.workspace, sink);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<Norm> {
+  static Status run(const Launch& launch) {
+    const NormAttrs attrs = attributes<NormAttrs>(launch);
+    const Walk w(launch[0], launch[1], static_cast<uint32_t>(attrs.axes));
+    if (w.length == 0 && w.outputs > 0 && !(attrs.p >= 0 && std::isfinite(attrs.p))) return Status::InvalidProblem;
+    with_float_type(launch.element, [&](auto c) { norm<decltype(c)>(w, attrs.p, launch.workspace); });
     return Status::Ok;
   }
 };
 
 template <bool kMax>
-struct CpuKernel<reduce::Extremum<kMax>> {
-  static Status run(const Launch& launch) { return reduce::fold_extreme<kMax>(launch); }
+struct CpuKernel<Extremum<kMax>> {
+  static Status run(const Launch& launch) {
+    const Walk w(launch[0], launch[1], axes_of(launch));
+    if (w.length == 0 && w.outputs > 0) return Status::InvalidProblem;
+    with_compute_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      fold_extreme<kMax, C>(w, {}, launch.workspace, {&put_plain<C>});
+    });
+    return Status::Ok;
+  }
 };
 
 template <>
-struct CpuKernel<reduce::SumTo> {
+struct CpuKernel<MinMax> {
   static Status run(const Launch& launch) {
-    uint32_t axes;
-    TensorView y = reduce::aligned(launch[1], launch[0], &axes);
-    reduce::sum(launch[0], y, axes, launch.workspace);
+    const Walk w(launch[0], launch[1], axes_of(launch), &launch[2]);
+    if (w.length == 0 && w.outputs > 0) return Status::InvalidProblem;
+    with_compute_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      fold_extreme<false, C>(w, {}, launch.workspace, {&put_result<C, 0>});
+      fold_extreme<true, C>(w, {}, launch.workspace, {&put_result<C, 1>});
+    });
     return Status::Ok;
   }
 };

@@ -1,70 +1,231 @@
 // Gradients of the reductions: dy spread over the folded dimensions.
+#include <cmath>
+
 #include "backends/cpu/parallel.h"
-#include "core/tile.h"
+#include "core/compute.h"
+#include "core/loops.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/kernels.h"
-#include "ops/reduce/walk.h"
+#include "ops/reduce/math.h"
 
 namespace baracuda::reduce {
 namespace {
 
-template <class C>
-void divide_loop(const C* const* in, C* const* out, int64_t n, const void* divisor) {
-  const C *dy = in[0], by = *static_cast<const C*>(divisor);
-  C* dx = out[0];
+// dx = F(in...), where inputs are tensors with x's dimensions, folded ones of size 1, and numbers.
+template <class F, int kIn>
+class Expand {
+ public:
+  Expand(Element element, const TensorView& dx) : element_(element), space_(space_of(dx)), dx_(dx) {}
+  Expand& add(const TensorView& t) {
+    in_[n_++] = operand(t, space_);
+    return *this;
+  }
+  Expand& add(double number) {
+    numbers_[n_] = number, floats_[n_] = static_cast<float>(number);
+    const bool wide = element_ == Element::F64;
+    in_[n_] = constant(wide ? static_cast<void*>(&numbers_[n_]) : &floats_[n_], wide ? Element::F64 : Element::F32);
+    ++n_;
+    return *this;
+  }
+  Status run() {
+    const Operand out[] = {operand(dx_, space_)};
+    with_float_type(element_, [&](auto c) {
+      using C = decltype(c);
+      run_tiles<C>(space_, in_, out, &loop<C>, nullptr);
+    });
+    return Status::Ok;
+  }
+
+ private:
+  template <class C>
+  static void loop(const C* const* in, C* const* out, int64_t n, const void*) {
+    element_loop(in, out[0], n, std::make_integer_sequence<int, kIn>());
+  }
+  template <class C, int... I>
+  static void element_loop(const C* const* in, C* dx, int64_t n, std::integer_sequence<int, I...>) {
+    const C* const from[] = {in[I]...};
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] / by;
-}
+    for (int64_t i = 0; i < n; ++i) dx[i] = F::f(from[I][i]...);
+  }
+
+  Element element_;
+  IterationSpace space_;
+  const TensorView& dx_;
+  Operand in_[kIn];
+  double numbers_[kIn];
+  float floats_[kIn];
+  int n_ = 0;
+};
+
+uint32_t axes_of(const Launch& launch) { return static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes); }
 
 template <class C>
-void spread(const TensorView& dy, const TensorView& dx, int64_t divisor) {
-  const IterationSpace space = space_of(dx);
-  const Operand in[] = {operand(dy, space)}, out[] = {operand(dx, space)};
-  const C by = static_cast<C>(divisor);
-  run_tiles<C>(space, in, out, &divide_loop<C>, &by);
+void put_kept(const Walk& w, int64_t first, int64_t n, const C* values, const void*) {
+  put_values<C>(w, 0, first, n, values);
 }
-void spread_any(const TensorView& dy, const TensorView& dx, int64_t divisor) {
-  dx.element == Element::F64 ? spread<double>(dy, dx, divisor) : spread<float>(dy, dx, divisor);
+template <class C>
+void is_number(C* v, int64_t n, C) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) v[i] = v[i] == v[i] ? C(1) : C(0);
+}
+template <class C>
+void is_zero(C* v, int64_t n, C) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) v[i] = v[i] == C(0) ? C(1) : C(0);
+}
+template <class C>
+void zero_to_one(C* v, int64_t n, C) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) v[i] = v[i] == C(0) ? C(1) : v[i];
 }
 
-// Every element that equals the extremum gets an equal share. As in torch a NaN extremum equals nothing, so the whole
-// slice is 0/0.
-template <class C>
-void share(const RowMap& dy, const RowMap& x, const RowMap& y, const RowMap& dx) {
+// Numbers kept per output at the start of the workspace, and what is left of it.
+struct Kept {
+  TensorView first, second;
+  void* rest;
+  Kept(const Launch& launch, const TensorView& x, uint32_t axes, int numbers) {
+    const Element e = launch.element == Element::F64 ? Element::F64 : Element::F32;
+    first = second = kept_view(launch.workspace, e, x, axes);
+    const int64_t outputs = first.numel();
+    second.data = static_cast<char*>(launch.workspace) + outputs * 8;
+    rest = static_cast<char*>(launch.workspace) + kept_bytes(outputs, numbers);
+  }
+};
+
+// An extremum with its gradient, one value per row.
+struct Shared {
+  RowMap dy, y;
+};
+
+// Every element that equals an extremum gets an equal share of its gradient. As in torch a NaN extremum equals nothing,
+// so the whole slice is 0/0. kMagnitude: y is the extremum of |x|.
+template <bool kMagnitude, int kExtrema, class C>
+void share(const Shared (&extrema)[kExtrema], const RowMap& x, const RowMap& dx) {
   const int64_t length = x.length();
+  const auto measure = [](C v) { return kMagnitude ? math::fabs(v) : v; };
   parallel_for(x.rows(), row_grain(length), [&](int64_t begin, int64_t end) {
     C from[kRowTile<C>], to[kRowTile<C>];
     for (int64_t r = begin; r < end; ++r) {
-      const C best = get<C>(y, r), d = get<C>(dy, r);
+      C best[kExtrema], each[kExtrema], other = 0;
+      int64_t equal[kExtrema] = {};
+      for (int k = 0; k < kExtrema; ++k) best[k] = get<C>(extrema[k].y, r);
       const char* in = x.row(r);
       char* out = dx.row(r);
       const C* v = from;
-      int64_t equal = 0;
       for (int64_t at = 0; at < length; at += kRowTile<C>) {
         const int64_t n = std::min(kRowTile<C>, length - at);
         v = read(x, in, at, n, from);
-        for (int64_t j = 0; j < n; ++j) equal += v[j] == best;
+        for (int k = 0; k < kExtrema; ++k)
+          for (int64_t j = 0; j < n; ++j) equal[k] += measure(v[j]) == best[k];
       }
-      const C each = d / static_cast<C>(equal), other = equal ? C(0) : C(0) / C(equal);
+      for (int k = 0; k < kExtrema; ++k) {
+        each[k] = get<C>(extrema[k].dy, r) / static_cast<C>(equal[k]);
+        if (equal[k] == 0) other = C(0) / C(equal[k]);
+      }
       for (int64_t at = 0; at < length; at += kRowTile<C>) {
         const int64_t n = std::min(kRowTile<C>, length - at);
         if (length > kRowTile<C>) v = read(x, in, at, n, from);
         C* g = target(dx, out, at, to);
 #pragma GCC ivdep
-        for (int64_t j = 0; j < n; ++j) g[j] = v[j] == best ? each : other;
+        for (int64_t j = 0; j < n; ++j) {
+          C sum = other;
+          for (int k = 0; k < kExtrema; ++k) sum += measure(v[j]) == best[k] ? each[k] : C(0);
+          g[j] = kMagnitude ? sum * sign_of(v[j]) : sum;
+        }
         write(dx, out, at, n, g);
       }
     }
   });
 }
 
-Status share_any(const Launch& launch) {
-  const auto axes = static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes);
-  const TensorView& x = launch[1];
-  const RowMap dy = row_map(with_folded(launch[0], x, axes), axes), y = row_map(with_folded(launch[2], x, axes), axes);
-  const RowMap in = row_map(x, axes), dx = row_map(launch[3], axes);
-  launch.element == Element::F64 ? share<double>(dy, in, y, dx) : share<float>(dy, in, y, dx);
+// places: where dy and y of each extremum, x and dx stand in the signature.
+template <bool kMagnitude, int kExtrema>
+Status share_any(const Launch& launch, uint32_t axes, const int (&places)[2 * kExtrema + 2]) {
+  const TensorView& x = launch[places[2 * kExtrema]];
+  Shared extrema[kExtrema];
+  for (int k = 0; k < kExtrema; ++k) {
+    extrema[k].dy = row_map(with_folded(launch[places[2 * k]], x, axes), axes);
+    extrema[k].y = row_map(with_folded(launch[places[2 * k + 1]], x, axes), axes);
+  }
+  const RowMap in = row_map(x, axes), dx = row_map(launch[places[2 * kExtrema + 1]], axes);
+  with_float_type(launch.element, [&](auto c) { share<kMagnitude, kExtrema, decltype(c)>(extrema, in, dx); });
   return Status::Ok;
+}
+
+template <class C>
+void place(const RowMap& dy, const RowMap& index, const RowMap& dx) {
+  const int64_t length = dx.length();
+  parallel_for(dx.rows(), row_grain(length), [&](int64_t begin, int64_t end) {
+    C buffer[kRowTile<C>];
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t chosen = get<int64_t>(index, r);
+      char* to = dx.row(r);
+      for (int64_t at = 0; at < length; at += kRowTile<C>) {
+        const int64_t n = std::min(kRowTile<C>, length - at);
+        C* g = target(dx, to, at, buffer);
+        std::fill_n(g, n, C(0));
+        if (chosen >= at && chosen < at + n) g[chosen - at] = get<C>(dy, r);
+        write(dx, to, at, n, g);
+      }
+    }
+  });
+}
+
+// dvalues, indices, dx
+Status place_any(const Launch& launch) {
+  const auto axis = attributes<ArgReduceAttrs>(launch).axis;
+  const TensorView& out = launch[2];
+  const uint32_t axes = out.rank == 0 ? 0 : 1u << axis;
+  const RowMap dy = row_map(with_folded(launch[0], out, axes), axes), dx = row_map(out, axes);
+  const RowMap index = row_map(with_folded(launch[1], out, axes), axes);
+  for (int64_t r = 0; r < dx.rows(); ++r) {
+    const int64_t chosen = get<int64_t>(index, r);
+    if (chosen >= 0 && chosen < dx.length()) continue;
+    *launch.failure = {1, r, chosen, dx.length()};
+    return Status::IndexOutOfRange;
+  }
+  with_float_type(launch.element, [&](auto c) { place<decltype(c)>(dy, index, dx); });
+  return Status::Ok;
+}
+
+template <bool kRoot, bool kWithMean>
+Status variance_gradient(const Launch& launch) {
+  const VarAttrs attrs = attributes<VarAttrs>(launch);
+  const auto axes = static_cast<uint32_t>(attrs.axes);
+  const int x_at = kWithMean ? 2 : 1;
+  const TensorView &x = launch[x_at], &dx = launch[x_at + (kRoot ? 2 : 1)];
+  const Kept kept(launch, x, axes, 1);
+  TensorView none;
+  none.rank = -1;
+  fold_moments(x, none, kept.first, axes, 0, false, kept.rest);
+  const auto count = static_cast<double>(folded_count(x, axes));
+  const double scale = (kRoot ? 1 : 2) / (count - attrs.correction);
+  using Gradient = std::conditional_t<kRoot, DeviationGradient, VarianceGradient>;
+  Expand<Gradient, 4 + kRoot + 2 * kWithMean> expand(launch.element, dx);
+  expand.add(with_folded(launch[0], x, axes));
+  if (kWithMean) expand.add(with_folded(launch[1], x, axes));
+  expand.add(x).add(kept.first);
+  if (kRoot) expand.add(with_folded(launch[x_at + 1], x, axes));
+  expand.add(scale);
+  if (kWithMean) expand.add(count);
+  return expand.run();
+}
+
+template <class C>
+void fold_gradient_of_product(const TensorView& x, const Kept& kept, uint32_t axes) {
+  fold_product<C>(Walk(x, kept.first, axes), {&zero_to_one<C>}, kept.rest, {&put_kept<C>});
+  fold_sum<C>(Walk(x, kept.second, axes), {&is_zero<C>}, kept.rest, {&put_kept<C>});
+}
+
+Status norm_gradient(const Launch& launch) {
+  const NormAttrs attrs = attributes<NormAttrs>(launch);
+  const auto axes = static_cast<uint32_t>(attrs.axes);
+  const TensorView &x = launch[1], &dx = launch[3];
+  const TensorView dy = with_folded(launch[0], x, axes), y = with_folded(launch[2], x, axes);
+  if (std::isinf(attrs.p)) return share_any<true, 1>(launch, axes, {0, 2, 1, 3});
+  if (attrs.p == 1) return Expand<NormGradient1, 2>(launch.element, dx).add(dy).add(x).run();
+  if (attrs.p == 2) return Expand<NormGradient2, 3>(launch.element, dx).add(dy).add(x).add(y).run();
+  return Expand<NormGradient, 4>(launch.element, dx).add(dy).add(x).add(y).add(attrs.p).run();
 }
 
 }  // namespace
@@ -76,32 +237,120 @@ using namespace reduce;
 
 template <>
 Status CpuKernel<Backward<Sum>>::run(const Launch& launch) {
-  const auto axes = static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes);
-  spread_any(with_folded(launch[0], launch[1], axes), launch[1], 1);
-  return Status::Ok;
+  const TensorView& dx = launch[1];
+  return Expand<Same, 1>(launch.element, dx).add(with_folded(launch[0], dx, axes_of(launch))).run();
 }
 
 template <>
 Status CpuKernel<Backward<Mean>>::run(const Launch& launch) {
-  const auto axes = static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes);
-  spread_any(with_folded(launch[0], launch[1], axes), launch[1], folded_count(launch[1], axes));
-  return Status::Ok;
+  const uint32_t axes = axes_of(launch);
+  const auto count = static_cast<double>(folded_count(launch[1], axes));
+  return Expand<Spread, 2>(launch.element, launch[1]).add(with_folded(launch[0], launch[1], axes)).add(count).run();
 }
 
 template <>
 Status CpuKernel<Backward<SumTo>>::run(const Launch& launch) {
   uint32_t axes;
-  spread_any(aligned(launch[0], launch[1], &axes), launch[1], 1);
+  return Expand<Same, 1>(launch.element, launch[1]).add(aligned(launch[0], launch[1], &axes)).run();
+}
+
+template <>
+Status CpuKernel<Backward<Trace>>::run(const Launch& launch) {
+  const TensorView& dx = launch[1];
+  with_float_type(launch.element, [&](auto c) {
+    using C = decltype(c);
+    const RowMap rows = row_map(dx, 2u);
+    TensorView single = launch[0];
+    single.rank = 0;
+    const C dy = get<C>(row_map(single, 0), 0);
+    parallel_for(dx.shape[0], row_grain(dx.shape[1]), [&](int64_t begin, int64_t end) {
+      C buffer[kRowTile<C>];
+      for (int64_t r = begin; r < end; ++r) {
+        for (int64_t at = 0; at < dx.shape[1]; at += kRowTile<C>) {
+          const int64_t n = std::min(kRowTile<C>, dx.shape[1] - at);
+          C* g = target(rows, rows.row(r), at, buffer);
+          std::fill_n(g, n, C(0));
+          if (r >= at && r < at + n) g[r - at] = dy;
+          write(rows, rows.row(r), at, n, g);
+        }
+      }
+    });
+  });
   return Status::Ok;
 }
 
 template <>
 Status CpuKernel<Backward<Extremum<true>>>::run(const Launch& launch) {
-  return share_any(launch);
+  return share_any<false, 1>(launch, axes_of(launch), {0, 2, 1, 3});
 }
 template <>
 Status CpuKernel<Backward<Extremum<false>>>::run(const Launch& launch) {
-  return share_any(launch);
+  return share_any<false, 1>(launch, axes_of(launch), {0, 2, 1, 3});
 }
+template <>
+Status CpuKernel<Backward<MinMax>>::run(const Launch& launch) {
+  return share_any<false, 2>(launch, axes_of(launch), {0, 3, 1, 4, 2, 5});
+}
+template <>
+Status CpuKernel<Backward<IndexedExtremum<true>>>::run(const Launch& launch) {
+  return place_any(launch);
+}
+template <>
+Status CpuKernel<Backward<IndexedExtremum<false>>>::run(const Launch& launch) {
+  return place_any(launch);
+}
+
+template <>
+Status CpuKernel<Backward<NanSum>>::run(const Launch& launch) {
+  const TensorView& x = launch[1];
+  const TensorView dy = with_folded(launch[0], x, axes_of(launch));
+  return Expand<SpreadNumbers, 3>(launch.element, launch[2]).add(dy).add(x).add(1).run();
+}
+template <>
+Status CpuKernel<Backward<NanMean>>::run(const Launch& launch) {
+  const uint32_t axes = axes_of(launch);
+  const TensorView& x = launch[1];
+  const Kept kept(launch, x, axes, 1);
+  with_float_type(launch.element, [&](auto c) {
+    using C = decltype(c);
+    fold_sum<C>(Walk(x, kept.first, axes), {&is_number<C>}, kept.rest, {&put_kept<C>});
+  });
+  const TensorView dy = with_folded(launch[0], x, axes);
+  return Expand<SpreadNumbers, 3>(launch.element, launch[2]).add(dy).add(x).add(kept.first).run();
+}
+template <>
+Status CpuKernel<Backward<Product>>::run(const Launch& launch) {
+  const uint32_t axes = axes_of(launch);
+  const TensorView& x = launch[1];
+  const Kept kept(launch, x, axes, 2);
+  if (launch.element == Element::F64)
+    fold_gradient_of_product<double>(x, kept, axes);
+  else
+    fold_gradient_of_product<float>(x, kept, axes);
+  Expand<ProductGradient, 4> expand(launch.element, launch[3]);
+  return expand.add(with_folded(launch[0], x, axes)).add(x).add(kept.first).add(kept.second).run();
+}
+template <>
+Status CpuKernel<Backward<LogSumExp>>::run(const Launch& launch) {
+  const uint32_t axes = axes_of(launch);
+  const TensorView& x = launch[1];
+  const TensorView dy = with_folded(launch[0], x, axes), y = with_folded(launch[2], x, axes);
+  return Expand<LogSumExpGradient, 3>(launch.element, launch[3]).add(dy).add(x).add(y).run();
+}
+template <>
+Status CpuKernel<Backward<Norm>>::run(const Launch& launch) {
+  return norm_gradient(launch);
+}
+
+#define BCU_VARIANCE_GRADIENT(root, mean)                                       \
+  template <>                                                                   \
+  Status CpuKernel<Backward<Variance<root, mean>>>::run(const Launch& launch) { \
+    return variance_gradient<root, mean>(launch);                               \
+  }
+BCU_VARIANCE_GRADIENT(false, false)
+BCU_VARIANCE_GRADIENT(true, false)
+BCU_VARIANCE_GRADIENT(false, true)
+BCU_VARIANCE_GRADIENT(true, true)
+#undef BCU_VARIANCE_GRADIENT
 
 }  // namespace baracuda

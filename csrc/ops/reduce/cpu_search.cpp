@@ -1,7 +1,9 @@
-// argmax and argmin: the first position of the largest or smallest value in logical order; the first NaN wins.
+// argmax, argmin, max and min along an axis: the first position of the largest or smallest value in logical order; the
+// first NaN wins.
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
+#include "core/compute.h"
 #include "ops/reduce/kernels.h"
 
 namespace baracuda::reduce {
@@ -20,26 +22,56 @@ bool beats(C x, C best) {
   return better;
 }
 
-// Blocks whose extremum does not beat the best so far are passed over without looking for a position.
+// Where results go; either may be absent.
+struct Results {
+  RowMap values, positions;
+
+  template <class C>
+  void put_one(int64_t row, const Found<C>& found) const {
+    if (values.present()) put<C>(values, row, found.value);
+    if (positions.present()) put<int64_t>(positions, row, found.position);
+  }
+};
+
+// The first of n values that equals `wanted`; the first NaN where that is NaN. There is one.
+template <class C>
+int64_t place_of(const C* v, int64_t n, C wanted) {
+  constexpr int64_t kChunk = 64;
+  const bool is_nan = wanted != wanted;
+  const auto matches = [=](C x) { return is_nan ? x != x : x == wanted; };
+  int64_t j = 0;
+  for (; j + kChunk <= n; j += kChunk) {
+    int found = 0;
+    for (int64_t k = 0; k < kChunk; ++k) found |= matches(v[j + k]);
+    if (found) break;
+  }
+  while (!matches(v[j])) ++j;
+  return j;
+}
+
+// Only the block that has the extremum is looked through for its place.
 template <bool kMax, class C>
 Found<C> search_row(const RowMap& x, const char* row, int64_t begin, int64_t end) {
-  constexpr int64_t kBlock = 1024;
+  constexpr int64_t kBlock = Lanes<C>::kBlock;
+  if (begin >= end) return {C(0), -1};
   C buffer[kBlock];
+  const C* v = buffer;
   Found<C> best{C(0), -1};
+  const bool direct = x.direct<C>();
   for (int64_t at = begin; at < end; at += kBlock) {
     const int64_t n = std::min(kBlock, end - at);
-    const C* v = read(x, row, at, n, buffer);
-    const C top = lane_extreme<kMax, true>(v, n);
-    if (best.position >= 0 && !beats<kMax>(top, best.value)) continue;
-    int64_t j = 0;
-    while (!(v[j] == top || (top != top && v[j] != v[j]))) ++j;
-    best = {top, at + j};
+    v = read(x, row, at, n, buffer);
+    const C top = direct && n == kBlock ? block_extreme<kMax, true>(v) : lane_extreme<kMax, true>(v, n);
+    if (best.position < 0 || beats<kMax>(top, best.value)) best = {top, at};
   }
+  const int64_t n = std::min(kBlock, end - best.position);
+  if (end - begin > kBlock) v = read(x, row, best.position, n, buffer);
+  best.position += place_of(v, n, best.value);
   return best;
 }
 
 template <bool kMax, class C>
-void search_rows(const RowMap& x, const RowMap& y, void* workspace) {
+void search_rows(const RowMap& x, const Results& y, void* workspace) {
   const int64_t rows = x.rows(), length = x.length();
   const int64_t strips = strips_for(rows, length, 4096, rows * length), per = (length + strips - 1) / strips;
   auto* partial = static_cast<Found<C>*>(workspace);
@@ -49,7 +81,7 @@ void search_rows(const RowMap& x, const RowMap& y, void* workspace) {
       const int64_t from = std::min(length, t % strips * per);
       const Found<C> found = search_row<kMax, C>(x, x.row(t / strips), from, std::min(length, from + per));
       if (strips == 1)
-        put<int64_t>(y, t, found.position);
+        y.put_one(t, found);
       else
         partial[t] = found;
     }
@@ -60,7 +92,7 @@ void search_rows(const RowMap& x, const RowMap& y, void* workspace) {
       const Found<C>& next = partial[r * strips + s];
       if (next.position >= 0 && beats<kMax>(next.value, best.value)) best = next;
     }
-    put<int64_t>(y, r, best.position);
+    y.put_one(r, best);
   }
 }
 
@@ -87,7 +119,7 @@ struct SearchColumns {
 };
 
 template <bool kMax, class C>
-void search_columns(const RowMap& x, const RowMap& y, void* workspace) {
+void search_columns(const RowMap& x, const Results& y, void* workspace) {
   const int last = x.outer.rank - 1;
   const int64_t width = x.outer.shape[last], stride = x.outer.strides[last], outputs = x.rows(), length = x.length();
   const int64_t tiles = (width + kColumnTile - 1) / kColumnTile, tasks = outputs / width * tiles;
@@ -111,7 +143,7 @@ void search_columns(const RowMap& x, const RowMap& y, void* workspace) {
       }
       for (int64_t j = 0; j < columns.n; ++j) {
         if (strips == 1)
-          put<int64_t>(y, output + j, columns.position[j]);
+          y.put_one(output + j, Found<C>{columns.best[j], columns.position[j]});
         else
           partial[strip * outputs + output + j] = {columns.best[j], first < length ? columns.position[j] : -1};
       }
@@ -123,12 +155,12 @@ void search_columns(const RowMap& x, const RowMap& y, void* workspace) {
       const Found<C>& next = partial[s * outputs + o];
       if (next.position >= 0 && beats<kMax>(next.value, best.value)) best = next;
     }
-    put<int64_t>(y, o, best.position);
+    y.put_one(o, best);
   }
 }
 
 template <bool kMax, class C>
-void search(const RowMap& x, const RowMap& y, void* workspace) {
+void search(const RowMap& x, const Results& y, void* workspace) {
   const int last = x.outer.rank - 1;
   const bool denser = last >= 0 && x.inner.rank == 1 && x.outer.shape[last] >= 8 &&
                       std::abs(x.outer.strides[last]) < std::abs(x.inner.strides[0]) &&
@@ -137,21 +169,16 @@ void search(const RowMap& x, const RowMap& y, void* workspace) {
 }
 
 template <bool kMax>
-Status search_any(const Launch& launch) {
+Status search_any(const Launch& launch, const TensorView* values, const TensorView& positions) {
   const int64_t axis = attributes<ArgReduceAttrs>(launch).axis;
-  const TensorView &x = launch[0], &y = launch[1];
+  const TensorView& x = launch[0];
   const uint32_t mask = axis < 0 ? (1u << x.rank) - 1u : 1u << axis;
-  const RowMap in = row_map(x, mask), out = row_map(y, y.rank == x.rank ? mask : 0);
+  const uint32_t folded = positions.rank == x.rank ? mask : 0;
+  const RowMap in = row_map(x, mask);
+  const Results out{values ? row_map(*values, folded) : RowMap{}, row_map(positions, folded)};
   if (in.rows() == 0) return Status::Ok;
   if (in.length() == 0) return Status::InvalidProblem;
-  if (x.element == Element::F64)
-    search<kMax, double>(in, out, launch.workspace);
-  else if (is_float(x.element))
-    search<kMax, float>(in, out, launch.workspace);
-  else if (kSigned.has(x.element))
-    search<kMax, int64_t>(in, out, launch.workspace);
-  else
-    search<kMax, uint64_t>(in, out, launch.workspace);
+  with_compute_type(x.element, [&](auto c) { search<kMax, decltype(c)>(in, out, launch.workspace); });
   return Status::Ok;
 }
 
@@ -160,13 +187,18 @@ Status search_any(const Launch& launch) {
 
 namespace baracuda {
 
-template <>
-Status CpuKernel<reduce::ArgExtremum<true>>::run(const Launch& launch) {
-  return reduce::search_any<true>(launch);
+template <bool kMax>
+Status CpuKernel<reduce::ArgExtremum<kMax>>::run(const Launch& launch) {
+  return reduce::search_any<kMax>(launch, nullptr, launch[1]);
 }
-template <>
-Status CpuKernel<reduce::ArgExtremum<false>>::run(const Launch& launch) {
-  return reduce::search_any<false>(launch);
+template struct CpuKernel<reduce::ArgExtremum<true>>;
+template struct CpuKernel<reduce::ArgExtremum<false>>;
+
+template <bool kMax>
+Status CpuKernel<reduce::IndexedExtremum<kMax>>::run(const Launch& launch) {
+  return reduce::search_any<kMax>(launch, &launch[1], launch[2]);
 }
+template struct CpuKernel<reduce::IndexedExtremum<true>>;
+template struct CpuKernel<reduce::IndexedExtremum<false>>;
 
 }  // namespace baracuda

@@ -16,11 +16,13 @@ struct SumRow {
     for (; n >= kBlock; n -= kBlock, p += kBlock) total.add(block_sum(p));
     if (n > 0) total.add(lane_sum<C>(n, [](auto v) { return v; }, p));
   }
-  C value() const { return total.value(); }
+  void merge(const C* p, int64_t n) { add(p, n); }
+  C state() const { return total.value(); }
 };
 
 template <class C>
 struct SumColumns {
+  static constexpr int64_t kTile = kColumnTile;
   static constexpr int kRowsPerFlush = 64;
   C low[kColumnTile], sum[kColumnTile], error[kColumnTile];
   int64_t n = 0;
@@ -39,6 +41,7 @@ struct SumColumns {
     for (int64_t j = 0; j < n; ++j) low[j] += (a[j] + b[j]) + (c[j] + d[j]);
     if ((pending += 4) >= kRowsPerFlush) flush();
   }
+  void merge(const C* p) { add(p); }
   void flush() {
 #pragma GCC ivdep
     for (int64_t j = 0; j < n; ++j) {
@@ -65,11 +68,13 @@ struct ExtremeRow {
     C v = lane_extreme<kMax, true>(p, n);
     best = X::takes(v, best) ? v : best;
   }
-  C value() const { return best; }
+  void merge(const C* p, int64_t n) { add(p, n); }
+  C state() const { return best; }
 };
 
 template <bool kMax, class C>
 struct ExtremeColumns {
+  static constexpr int64_t kTile = kColumnTile;
   using X = Extreme<kMax, true>;
   C best[kColumnTile];
   int64_t n = 0;
@@ -91,6 +96,7 @@ struct ExtremeColumns {
       best[j] = keep(d[j], m);
     }
   }
+  void merge(const C* p) { add(p); }
   const C* finish() { return best; }
 
  private:
@@ -102,15 +108,119 @@ struct ExtremeColumns {
   }
 };
 
+// Products: as many lanes as sums have, folded as a tree.
+template <class C>
+struct ProductRow {
+  C total = 1;
+  void add(const C* p, int64_t n) {
+    using L = Lanes<C>;
+    C lane[L::kLanes];
+    for (C& v : lane) v = 1;
+    int64_t i = 0;
+    if (n >= L::kLanes) {
+      typename L::Vec acc[L::kVectors];
+      std::memcpy(acc, lane, sizeof acc);
+      for (; i + L::kLanes <= n; i += L::kLanes) {
+#pragma GCC unroll 16
+        for (int k = 0; k < L::kVectors; ++k) acc[k] *= L::load(p + i + k * L::kWidth);
+      }
+      std::memcpy(lane, acc, sizeof lane);
+    }
+    for (int64_t j = 0; i + j < n; ++j) lane[j] *= p[i + j];
+    for (int w = L::kLanes / 2; w > 0; w /= 2)
+      for (int j = 0; j < w; ++j) lane[j] *= lane[j + w];
+    total *= lane[0];
+  }
+  void merge(const C* p, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) total *= p[i];
+  }
+  C state() const { return total; }
+};
+
+template <class C>
+struct ProductColumns {
+  static constexpr int64_t kTile = kColumnTile;
+  C total[kTile];
+  int64_t n = 0;
+
+  explicit ProductColumns(int64_t columns) : n(columns) { std::fill_n(total, n, C(1)); }
+  void add(const C* r) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) total[j] *= r[j];
+  }
+  void add4(const C* a, const C* b, const C* c, const C* d) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) total[j] *= (a[j] * b[j]) * (c[j] * d[j]);
+  }
+  void merge(const C* p) { add(p); }
+  const C* finish() { return total; }
+};
+
+// How many values are not zero; NaN is not.
+template <class C>
+struct CountRow {
+  int64_t total = 0;
+  void add(const C* p, int64_t n) {
+    for (int64_t i = 0; i < n; i += kColumnTile) {
+      const int64_t piece = std::min(kColumnTile, n - i);
+      int32_t found = 0;
+      for (int64_t j = 0; j < piece; ++j) found += p[i + j] != C(0);
+      total += found;
+    }
+  }
+  void merge(const int64_t* p, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) total += p[i];
+  }
+  int64_t state() const { return total; }
+};
+
+template <class C>
+struct CountColumns {
+  static constexpr int64_t kTile = kColumnTile;
+  int64_t total[kTile];
+  int64_t n = 0;
+
+  explicit CountColumns(int64_t columns) : n(columns) { std::fill_n(total, n, 0); }
+  void add(const C* r) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) total[j] += r[j] != C(0);
+  }
+  void add4(const C* a, const C* b, const C* c, const C* d) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) {
+      const int32_t found = (a[j] != C(0)) + (b[j] != C(0)) + (c[j] != C(0)) + (d[j] != C(0));
+      total[j] += found;
+    }
+  }
+  void merge(const int64_t* p) {
+    for (int64_t j = 0; j < n; ++j) total[j] += p[j];
+  }
+  const int64_t* finish() { return total; }
+};
+
 template <class C>
 struct SumFold {
+  using State = C;
   using Row = SumRow<C>;
   using Columns = SumColumns<C>;
 };
 template <bool kMax, class C>
 struct ExtremeFold {
+  using State = C;
   using Row = ExtremeRow<kMax, C>;
   using Columns = ExtremeColumns<kMax, C>;
+};
+template <class C>
+struct ProductFold {
+  using State = C;
+  using Row = ProductRow<C>;
+  using Columns = ProductColumns<C>;
+};
+template <class C>
+struct CountFold {
+  using State = int64_t;
+  using Row = CountRow<C>;
+  using Columns = CountColumns<C>;
 };
 
 }  // namespace baracuda::reduce

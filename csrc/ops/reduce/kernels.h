@@ -4,8 +4,50 @@
 
 #include "backends/cpu/family.h"
 #include "ops/reduce/skus.h"
+#include "ops/reduce/walk.h"
 
 namespace baracuda::reduce {
+
+// What is done to a tile of values before they are folded; nothing where map is null.
+template <class C>
+struct Terms {
+  void (*map)(C* values, int64_t n, C p) = nullptr;
+  C p = 0;
+};
+
+// What is done with the folded outputs [first, first + n).
+template <class State>
+struct Sink {
+  void (*put)(const Walk& w, int64_t first, int64_t n, const State* states, const void* args);
+  const void* args = nullptr;
+};
+
+// Writes result k of outputs [first, first + n).
+template <class C>
+void put_values(const Walk& w, int k, int64_t first, int64_t n, const C* values) {
+  const int64_t inner = w.kept ? w.shape[w.kept - 1] : 1, stride = w.kept ? w.out_strides[k][w.kept - 1] : 1;
+  while (n > 0) {
+    const int64_t piece = std::min(n, inner - first % inner);
+    store<C>(w.out_element[k], w.to(k, first), stride, values, piece);
+    first += piece, values += piece, n -= piece;
+  }
+}
+
+// The folds of fold.h that several kernels share, compiled once (cpu_fold.cpp); C is float, double, and for sums
+// int64_t and uint64_t, for counts int64_t.
+template <class C>
+void fold_sum(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<C>& sink);
+template <bool kMax, class C>
+void fold_extreme(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<C>& sink);
+template <class C>
+void fold_product(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<C>& sink);
+// How many values are not zero.
+template <class C>
+void fold_count(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<int64_t>& sink);
+
+// Mean and variance (its root) of x; results that are not present are left out.
+void fold_moments(const TensorView& x, const TensorView& y, const TensorView& mean, uint32_t axes, double correction,
+                  bool root, void* workspace);
 
 // Parts that `length` is cut into, each of at least `shortest`, when there are few tasks. See partials() for the
 // memory.
@@ -21,6 +63,22 @@ namespace baracuda {
 
 template <bool kMax>
 struct CpuKernel<reduce::ArgExtremum<kMax>> {
+  static Status run(const Launch& launch);
+};
+template <bool kMax>
+struct CpuKernel<reduce::IndexedExtremum<kMax>> {
+  static Status run(const Launch& launch);
+};
+template <bool kRoot, bool kWithMean>
+struct CpuKernel<reduce::Variance<kRoot, kWithMean>> {
+  static Status run(const Launch& launch);
+};
+template <>
+struct CpuKernel<reduce::LogSumExp> {
+  static Status run(const Launch& launch);
+};
+template <>
+struct CpuKernel<reduce::Cosine> {
   static Status run(const Launch& launch);
 };
 

@@ -1,5 +1,8 @@
 // The SKU table of the reductions.
 #pragma once
+#include <bit>
+#include <limits>
+
 #include "core/row.h"
 #include "simt/fold_workspace.h"
 
@@ -9,14 +12,34 @@ namespace baracuda::reduce {
 BCU_ATTRS(ReduceAttrs, (i64, axes), (i64, keepdim))
 // axis: -1 searches the whole tensor in its logical order.
 BCU_ATTRS(ArgReduceAttrs, (i64, axis), (i64, keepdim))
+// The sum of squares is divided by count - correction.
+BCU_ATTRS(VarAttrs, (i64, axes), (i64, keepdim), (f64, correction))
+BCU_ATTRS(NormAttrs, (i64, axes), (i64, keepdim), (f64, p))
+BCU_ATTRS(CosineAttrs, (i64, axis))
 
 struct Sum {};
 struct Mean {};
 struct SumTo {};
+struct Trace {};
+struct Product {};
+struct NanSum {};
+struct NanMean {};
+struct LogSumExp {};
+struct Norm {};
+struct MinMax {};
+struct Cosine {};
+enum class Truth { Count, Any, All };  // of values that are not zero
+template <Truth kTruth>
+struct Truths {};
+// kRoot: the standard deviation; kWithMean: the mean is a second result.
+template <bool kRoot, bool kWithMean>
+struct Variance {};
 template <bool kMax>
 struct Extremum {};
 template <bool kMax>
 struct ArgExtremum {};
+template <bool kMax>
+struct IndexedExtremum {};
 template <class Op>
 struct Backward {};
 
@@ -29,16 +52,27 @@ inline constexpr int64_t kSplitFrom = 65536;
 
 // Partial results of all strips, for every size up to the problem's: strips * outputs, where strips <= kMaxStrips and
 // strips * tasks < 2 * kMaxStrips for tasks of at most kColumnTile outputs.
-inline int64_t partials(const Problem& p, int32_t out, int64_t bytes) {
-  int64_t in_count = 1, out_count = 1;
-  for (int i = 0; i < p.params[0].rank; ++i) in_count *= p.params[0].shape[i];
-  for (int i = 0; i < p.params[out].rank; ++i) out_count *= p.params[out].shape[i];
+constexpr int64_t count_of(const ParamMeta& t) {
+  int64_t n = 1;
+  for (int i = 0; i < t.rank; ++i) n *= t.shape[i];
+  return n;
+}
+constexpr int64_t partials(int64_t in_count, int64_t out_count, int64_t bytes) {
   if (in_count < kSplitFrom) return 0;
   int64_t most = 2 * kMaxStrips * kColumnTile, wanted = out_count < most ? out_count * kMaxStrips : most;
   return (wanted < most ? wanted : most) * bytes;
 }
-inline int64_t value_partials(const Problem& p) { return partials(p, 1, 8); }
-inline int64_t indexed_partials(const Problem& p) { return partials(p, 1, 16); }
+// Of folding tensor kIn into tensor kOut, with results of kBytes each; and for kKept numbers per result that are kept
+// while something else is folded. The GPUs' kernels cut more finely.
+inline constexpr int64_t kKeptAlign = 64;
+constexpr int64_t kept_bytes(int64_t outputs, int64_t numbers) {
+  return (outputs * numbers * 8 + kKeptAlign - 1) / kKeptAlign * kKeptAlign;
+}
+template <bool kSimt, int kIn, int kOut, int64_t kBytes, int64_t kKept = 0>
+int64_t scratch_of(const Problem& p) {
+  const int64_t in = count_of(p.params[kIn]), out = count_of(p.params[kOut]);
+  return kept_bytes(out, kKept) + (kSimt ? simt::fold_workspace(in, out, kBytes) : partials(in, out, kBytes));
+}
 
 constexpr int64_t reduced_count(const ParamMeta& x, int64_t axes) {
   int64_t n = 1;
@@ -54,21 +88,17 @@ inline Reason not_empty_axis(const Problem& p) {
   return {"x", "at least one element along the searched axis", "an empty tensor has no position of its maximum"};
 }
 
-// The GPUs' kernels cut more finely.
-inline int64_t simt_partials(const Problem& p, int64_t bytes) {
-  int64_t in_count = 1, out_count = 1;
-  for (int i = 0; i < p.params[0].rank; ++i) in_count *= p.params[0].shape[i];
-  for (int i = 0; i < p.params[1].rank; ++i) out_count *= p.params[1].shape[i];
-  return simt::fold_workspace(in_count, out_count, bytes);
+// An infinite or negative norm of nothing has no value.
+inline Reason not_empty_norm(const Problem& p) {
+  const double power = std::bit_cast<double>(p.attrs[2]);
+  if (power >= 0 && power <= std::numeric_limits<double>::max()) return {};
+  return not_empty(p);
 }
-inline int64_t simt_value_partials(const Problem& p) { return simt_partials(p, 8); }
-inline int64_t simt_indexed_partials(const Problem& p) { return simt_partials(p, 16); }
-
 // kSimt: the rows of GPUs.
 template <class Tag, bool kSimt>
 constexpr auto forward(const char* op) {
   const auto r = row<Tag>(op).name("blocked").template attrs_of<ReduceAttrs>();
-  return r.scratch(kSimt ? &simt_value_partials : &value_partials);
+  return r.scratch(&scratch_of<kSimt, 0, 1, 8>);
 }
 // The cut into strips depends on how many sums there are.
 template <class Tag, bool kSimt>
@@ -87,31 +117,105 @@ constexpr auto search(const char* op) {
       .takes(kReal, Element::I64 | Element::I32)
       .exact()
       .template attrs_of<ArgReduceAttrs>()
-      .scratch(kSimt ? &simt_indexed_partials : &indexed_partials)
+      .scratch(&scratch_of<kSimt, 0, 1, 16>)
       .only_if(&not_empty_axis);
 }
 template <bool kSimt>
 constexpr auto sum_to() {
   const auto r = row<SumTo>("sum_to").name("blocked").takes(kFloats).sum(1);
-  return kSimt ? r.scratch(&simt_value_partials).not_batch_invariant() : r.scratch(&value_partials);
+  return kSimt ? r.scratch(&scratch_of<kSimt, 0, 1, 8>).not_batch_invariant() : r.scratch(&scratch_of<kSimt, 0, 1, 8>);
+}
+// Folds whose partial results have kBytes.
+template <class Tag, bool kSimt, int64_t kBytes, int64_t kKept = 0>
+constexpr auto folded(const char* op) {
+  const auto r = row<Tag>(op).name("blocked").takes(kFloats).scratch(&scratch_of<kSimt, 0, 1, kBytes, kKept>);
+  return (kSimt ? r.not_batch_invariant() : r).template attrs_of<ReduceAttrs>();
+}
+template <Truth kTruth, bool kSimt>
+constexpr auto truths(const char* op) {
+  return forward<Truths<kTruth>, kSimt>(op).takes(kReal).exact();
+}
+template <bool kRoot, bool kWithMean, bool kSimt>
+constexpr auto variance(const char* op) {
+  return folded<Variance<kRoot, kWithMean>, kSimt, 24>(op).sum(4).template attrs_of<VarAttrs>();
+}
+template <bool kMax, bool kSimt>
+constexpr auto indexed(const char* op) {
+  return search<IndexedExtremum<kMax>, kSimt>(op);
 }
 template <class Op>
 constexpr auto gradient(const char* op) {
   return row<Backward<Op>>(op).backward().name("expand").takes(kFloats).template attrs_of<ReduceAttrs>();
 }
+// kX: where x stands in the signature; kNumbers: what is folded from x once more and kept.
+template <bool kRoot, bool kWithMean, bool kSimt>
+constexpr auto variance_gradient(const char* op) {
+  const auto r = gradient<Variance<kRoot, kWithMean>>(op).sum(4).template attrs_of<VarAttrs>();
+  return (kSimt ? r.not_batch_invariant() : r).scratch(&scratch_of < kSimt, kWithMean ? 2 : 1, 0, 24, 1 >);
+}
 
 inline constexpr Elements kSummed = kInts | kBool;
 
-// Signatures: (x, y); backward of sum and mean (dy, dx); of amax and amin (dy, x, y, dx). The sum of integers is i64.
+// Signatures: (x, y), backward
+//   sum, mean, sum_to, trace (dy, dx); nansum, nanmean (dy, x, dx); amax, amin, prod, logsumexp, norm (dy, x, y, dx)
+//   var (dy, x, dx); std (dy, x, y, dx); var_mean (x, var, mean), backward (dvar, dmean, x, dx)
+//   std_mean (x, std, mean), backward (dstd, dmean, x, std, dx)
+//   aminmax (x, min, max), backward (dmin, dmax, x, min, max, dx)
+//   max, min (x, values, indices), backward (dvalues, indices, dx)
+//   cosine_similarity (x1, x2, y) and the scalar eps, backward (dy, x1, x2, dx1, dx2)
+// The sum and the product of integers are i64.
+template <bool kSimt>
+constexpr auto sums() {
+  return table(
+      sum_of<Sum, kSimt>("sum"), forward<Sum, kSimt>("sum").name("integer").takes(kSummed).exact(),
+      sum_of<Mean, kSimt>("mean"), sum_to<kSimt>(), sum_of<NanSum, kSimt>("nansum"),
+      folded<NanMean, kSimt, 24, 1>("nanmean").sum(1), folded<Product, kSimt, 24>("prod").sum(1),
+      forward<Product, kSimt>("prod").name("integer").takes(kSummed).exact().scratch(&scratch_of<kSimt, 0, 1, 24>),
+      folded<LogSumExp, kSimt, 24>("logsumexp").sum(4), truths<Truth::Count, kSimt>("count_nonzero"),
+      truths<Truth::Any, kSimt>("any"), truths<Truth::All, kSimt>("all"),
+      folded<Norm, kSimt, 24>("norm").sum(4).template attrs_of<NormAttrs>().only_if(&not_empty_norm),
+      row<Trace>("trace").name("blocked").takes(kFloats).sum(1).scratch(&scratch_of<kSimt, 0, 1, 8>),
+      row<Trace>("trace").name("integer").takes(kSummed).exact().scratch(&scratch_of<kSimt, 0, 1, 8>),
+      variance<false, false, kSimt>("var"), variance<true, false, kSimt>("std"),
+      variance<false, true, kSimt>("var_mean"), variance<true, true, kSimt>("std_mean"),
+      row<Cosine>("cosine_similarity").name("rows").takes(kFloats).sum(4).template attrs_of<CosineAttrs>());
+}
+template <bool kSimt>
+constexpr auto extrema() {
+  return table(extremum<Extremum<true>, kSimt>("amax"), extremum<Extremum<false>, kSimt>("amin"),
+               search<ArgExtremum<true>, kSimt>("argmax"), search<ArgExtremum<false>, kSimt>("argmin"),
+               folded<MinMax, kSimt, 16>("aminmax").takes(kReal).exact().only_if(&not_empty),
+               indexed<true, kSimt>("max"), indexed<false, kSimt>("min"));
+}
+template <bool kSimt>
+constexpr auto gradients() {
+  return table(gradient<Sum>("sum").exact(), gradient<Mean>("mean").ulp(1), gradient<Extremum<true>>("amax").ulp(1),
+               gradient<Extremum<false>>("amin").ulp(1),
+               row<Backward<SumTo>>("sum_to").backward().name("expand").takes(kFloats).exact(),
+               row<Backward<Trace>>("trace").backward().name("expand").takes(kFloats).exact(),
+               gradient<NanSum>("nansum").exact(),
+               gradient<NanMean>("nanmean").ulp(1).scratch(&scratch_of<kSimt, 1, 0, 24, 1>),
+               gradient<Product>("prod").sum(2).scratch(&scratch_of<kSimt, 1, 0, 24, 2>),
+               gradient<LogSumExp>("logsumexp").sum(4), gradient<Norm>("norm").sum(8).template attrs_of<NormAttrs>(),
+               variance_gradient<false, false, kSimt>("var"), variance_gradient<true, false, kSimt>("std"),
+               variance_gradient<false, true, kSimt>("var_mean"), variance_gradient<true, true, kSimt>("std_mean"),
+               gradient<MinMax>("aminmax").ulp(1),
+               gradient<IndexedExtremum<true>>("max")
+                   .takes(kFloats, Element::I64 | Element::I32)
+                   .template attrs_of<ArgReduceAttrs>()
+                   .exact(),
+               gradient<IndexedExtremum<false>>("min")
+                   .takes(kFloats, Element::I64 | Element::I32)
+                   .template attrs_of<ArgReduceAttrs>()
+                   .exact(),
+               gradient<Cosine>("cosine_similarity")
+                   .sum(8)
+                   .template attrs_of<CosineAttrs>()
+                   .scratch(&scratch_of<kSimt, 1, 0, 0, 3>));
+}
 template <bool kSimt>
 constexpr auto local() {
-  return table(sum_of<Sum, kSimt>("sum"), forward<Sum, kSimt>("sum").name("integer").takes(kSummed).exact(),
-               sum_of<Mean, kSimt>("mean"), extremum<Extremum<true>, kSimt>("amax"),
-               extremum<Extremum<false>, kSimt>("amin"), search<ArgExtremum<true>, kSimt>("argmax"),
-               search<ArgExtremum<false>, kSimt>("argmin"), sum_to<kSimt>(), gradient<Sum>("sum").exact(),
-               gradient<Mean>("mean").ulp(1), gradient<Extremum<true>>("amax").ulp(1),
-               gradient<Extremum<false>>("amin").ulp(1),
-               row<Backward<SumTo>>("sum_to").backward().name("expand").takes(kFloats).exact());
+  return sums<kSimt>() + extrema<kSimt>() + gradients<kSimt>();
 }
 
 inline constexpr auto kTable = local<false>() + on_cuda(local<true>()) + on_metal(local<true>());

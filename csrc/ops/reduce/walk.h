@@ -9,32 +9,11 @@
 
 namespace baracuda::reduce {
 
-struct Walk {
-  const char* in = nullptr;
-  char* out = nullptr;
-  Element in_element = Element::F32, out_element = Element::F32;
-  // Kept dimensions, largest input stride first; merged where both tensors step evenly.
-  int32_t kept = 0;
-  int64_t shape[kMaxRank] = {}, in_strides[kMaxRank] = {}, out_strides[kMaxRank] = {};
-  Steps folded;
-  int64_t outputs = 1, length = 1;
-
-  // Elements from the start to output `index`, in the input and in the output.
-  void offsets(int64_t index, int64_t* from, int64_t* to) const {
-    *from = *to = 0;
-    for (int i = kept - 1; i >= 0; --i) {
-      int64_t k = index % shape[i];
-      index /= shape[i];
-      *from += k * in_strides[i];
-      *to += k * out_strides[i];
-    }
-  }
-  const char* in_at(int64_t offset) const { return in + offset * size_of(in_element); }
-  char* out_at(int64_t offset) const { return out + offset * size_of(out_element); }
-};
+// A reduction has one result, or two of the same shape.
+inline constexpr int kResults = 2;
 
 struct WalkDim {
-  int64_t size, in, out;
+  int64_t size, in, out[kResults];
 };
 
 // Insertion sort: stable, and without the memory that std::stable_sort takes.
@@ -43,48 +22,75 @@ inline void sort_by_stride(WalkDim* dims, int n) {
     for (int j = i; j > 0 && std::abs(dims[j - 1].in) < std::abs(dims[j].in); --j) std::swap(dims[j - 1], dims[j]);
 }
 
-// y has the dimensions of x in order, with or without those that `axes` folds.
-inline Walk make_walk(const TensorView& x, const TensorView& y, uint32_t axes) {
-  Walk w;
-  w.in = x.as<char>();
-  w.out = y.as<char>();
-  w.in_element = x.element;
-  w.out_element = y.element;
-  const bool keepdim = y.rank == x.rank;
-  WalkDim kept[kMaxRank], folded[kMaxRank];
-  int n_kept = 0, n_folded = 0, at = 0;
+struct Walk {
+  const char* in = nullptr;
+  char* out[kResults] = {};  // null: a result that nobody wants
+  Element in_element = Element::F32, out_element[kResults] = {};
+  // Kept dimensions, largest input stride first; merged where all tensors step evenly.
+  int32_t kept = 0;
+  int64_t shape[kMaxRank] = {}, in_strides[kMaxRank] = {}, out_strides[kResults][kMaxRank] = {};
+  Steps folded;
+  int64_t outputs = 1, length = 1;
+
+  // The results have the dimensions of x in order, with or without those that `axes` folds.
+  Walk(const TensorView& x, const TensorView& y, uint32_t axes, const TensorView* second = nullptr);
+  Walk(const Walk&) = delete;
+
+  // Where the values of output `index` start, and where its result k goes.
+  const char* from(int64_t index) const { return in + offset(in_strides, index) * size_of(in_element); }
+  char* to(int k, int64_t index) const { return out[k] + offset(out_strides[k], index) * size_of(out_element[k]); }
+
+ private:
+  int64_t offset(const int64_t* strides, int64_t index) const {
+    int64_t at = 0;
+    for (int i = kept - 1; i > 0; --i) {
+      at += index % shape[i] * strides[i];
+      index /= shape[i];
+    }
+    return kept ? at + index * strides[0] : 0;
+  }
+};
+
+inline Walk::Walk(const TensorView& x, const TensorView& y, uint32_t axes, const TensorView* second) {
+  const TensorView* results[kResults] = {&y, second};
+  in = x.as<char>();
+  in_element = x.element;
+  for (int k = 0; k < kResults; ++k) {
+    if (!results[k] || !results[k]->present()) continue;
+    out[k] = results[k]->as<char>();
+    out_element[k] = results[k]->element;
+  }
+  const int rank = (y.present() ? y : *second).rank;
+  WalkDim stays[kMaxRank], goes[kMaxRank];
+  int n_stays = 0, n_goes = 0, at = 0;
   for (int i = 0; i < x.rank; ++i) {
     const bool fold = (axes >> i) & 1u;
-    WalkDim d{x.shape[i], x.strides[i], 0};
-    if (!fold || keepdim) {
-      if (!fold) d.out = y.strides[at];
+    WalkDim d{x.shape[i], x.strides[i], {}};
+    if (!fold || rank == x.rank) {
+      for (int k = 0; k < kResults && !fold; ++k) d.out[k] = out[k] ? results[k]->strides[at] : 0;
       ++at;
     }
-    (fold ? w.length : w.outputs) *= d.size;
+    (fold ? length : outputs) *= d.size;
     if (d.size == 1) continue;
     if (fold && d.in < 0) {  // the order of folding is ours to choose
-      w.in += (d.size - 1) * d.in * size_of(x.element) * (d.size > 0);
+      in += (d.size - 1) * d.in * size_of(x.element) * (d.size > 0);
       d.in = -d.in;
     }
-    (fold ? folded[n_folded++] : kept[n_kept++]) = d;
+    (fold ? goes[n_goes++] : stays[n_stays++]) = d;
   }
-  sort_by_stride(kept, n_kept);
-  sort_by_stride(folded, n_folded);
-  for (int i = 0; i < n_folded; ++i) w.folded.push(folded[i].size, folded[i].in);
-  for (int i = 0; i < n_kept; ++i) {
-    const WalkDim& d = kept[i];
-    const int last = w.kept - 1;
-    if (last >= 0 && w.in_strides[last] == d.in * d.size && w.out_strides[last] == d.out * d.size) {
-      w.shape[last] *= d.size;
-      w.in_strides[last] = d.in;
-      w.out_strides[last] = d.out;
-    } else {
-      w.shape[w.kept] = d.size;
-      w.in_strides[w.kept] = d.in;
-      w.out_strides[w.kept++] = d.out;
-    }
+  sort_by_stride(stays, n_stays);
+  sort_by_stride(goes, n_goes);
+  for (int i = 0; i < n_goes; ++i) folded.push(goes[i].size, goes[i].in);
+  for (int i = 0; i < n_stays; ++i) {
+    const WalkDim& d = stays[i];
+    const int last = kept - 1;
+    bool joins = last >= 0 && in_strides[last] == d.in * d.size;
+    for (int k = 0; k < kResults; ++k) joins &= last >= 0 && out_strides[k][last] == d.out[k] * d.size;
+    const int to = joins ? last : kept++;
+    shape[to] = joins ? shape[to] * d.size : d.size;
+    in_strides[to] = d.in;
+    for (int k = 0; k < kResults; ++k) out_strides[k][to] = d.out[k];
   }
-  return w;
 }
 
 }  // namespace baracuda::reduce

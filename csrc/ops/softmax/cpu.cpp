@@ -2,10 +2,11 @@
 // from cache. An axis that is not the dense one is done for many columns side by side.
 #include "backends/cpu/family.h"
 #include "backends/cpu/lanes.h"
+#include "backends/cpu/online.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/row_writer.h"
 #include "baracuda/math/math.h"
-#include "ops/softmax/skus.h"
+#include "ops/softmax/kernels.h"
 
 namespace baracuda::softmax {
 namespace {
@@ -53,37 +54,44 @@ void forward_row(const RowMap& x, int64_t r, int64_t end, const RowWriter<C>& wr
   }
 }
 
-// Rows here are positions along the axis; [first, first + n) are the columns, n <= kColumns.
+// Columns of a tile: of a long axis so many that a row of them is a page, but at least four tiles.
+constexpr int64_t kWide = 1024, kLong = 1024;
+int64_t forward_width(int64_t columns, int64_t length) {
+  if (length < kLong) return columns_for(length);
+  return std::clamp<int64_t>(columns / 4 / 64 * 64, 64, kWide);
+}
+
+// Rows here are positions along the axis; [first, first + n) are the columns, n <= kWide. Two passes over memory.
 template <bool kLog, class C>
-void forward_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
-  constexpr int64_t kFlush = 64;
-  C in[kColumns], max[kColumns], low[kColumns], sum[kColumns];
+void forward_columns(const RowMap& x, const RowMap& y, const RowWriter<C>& writer, int64_t first, int64_t n) {
+  C in[4][kWide];
   const int64_t rows = x.rows();
-  for (int64_t j = 0; j < n; ++j) max[j] = -std::numeric_limits<C>::infinity(), low[j] = sum[j] = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    const C* v = read(x, x.row(r), first, n, in);
+  const auto at = [&](int64_t r, int k) { return read(x, x.row(r), first, n, in[k]); };
+  OnlineColumns<C, kWide> columns(n);
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) columns.add4(at(r, 0), at(r + 1, 1), at(r + 2, 2), at(r + 3, 3));
+  for (; r < rows; ++r) columns.add(at(r, 0));
+  columns.flush();
+  C *max = columns.max, *sum = columns.sum;
 #pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) max[j] = v[j] > max[j] ? v[j] : max[j];
+  for (int64_t j = 0; j < n; ++j) {
+    sum[j] = kLog ? math::log(sum[j]) : C(1) / sum[j];
+    // A column of -inf, or with +inf, is NaN.
+    if (!(math::fabs(max[j]) <= std::numeric_limits<C>::max())) sum[j] = math::quiet_nan<C>();
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    const C* v = read(x, x.row(r), first, n, in);
+  for (r = 0; r < rows; ++r) {
+    const C* v = at(r, 0);
+    writer.put(
+        y.row(r), first, n,
+        [&](int64_t begin, int64_t count, C* out) {
+          const C *values = v + begin, *tops = max + begin, *scales = sum + begin;
 #pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) low[j] += math::exp(v[j] - max[j]);
-    if (r % kFlush != kFlush - 1 && r != rows - 1) continue;
-    for (int64_t j = 0; j < n; ++j) sum[j] += low[j], low[j] = 0;
-  }
-#pragma GCC ivdep
-  for (int64_t j = 0; j < n; ++j) sum[j] = kLog ? math::log(sum[j]) : C(1) / sum[j];
-  for (int64_t r = 0; r < rows; ++r) {
-    const C* v = read(x, x.row(r), first, n, in);
-    char* to = y.row(r);
-    C* out = target(y, to, first, in);
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) {
-      const C z = v[j] - max[j];
-      out[j] = kLog ? z - sum[j] : math::exp(z) * sum[j];
-    }
-    write(y, to, first, n, out);
+          for (int64_t j = 0; j < count; ++j) {
+            const C z = values[j] - tops[j];
+            out[j] = kLog ? z - scales[j] : math::exp(z) * scales[j];
+          }
+        },
+        Ahead(x, r + 1, rows, first));
   }
 }
 
@@ -149,11 +157,11 @@ void backward_columns(const RowMap& dy, const RowMap& y, const RowMap& dx, int64
 
 // Calls rows(begin, end) for all rows, or columns(first, n) for tiles of them.
 template <class Rows, class Columns>
-void for_rows(const RowMap& m, Rows&& some_rows, Columns&& columns) {
+void for_rows(const RowMap& m, int64_t width, Rows&& some_rows, Columns&& columns) {
   const int64_t rows = m.rows(), length = m.length();
   if (rows == 0 || length == 0) return;
   if (side_by_side(m)) {
-    const int64_t width = columns_for(length), tiles = (rows + width - 1) / width;
+    const int64_t tiles = (rows + width - 1) / width;
     parallel_for(tiles, row_grain(width * length), [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) columns(t * width, std::min(width, rows - t * width));
     });
@@ -171,12 +179,14 @@ void forward(const Launch& launch) {
   const uint32_t mask = axis_mask(launch, launch[0].rank);
   const RowMap x = row_map(launch[0], mask), y = row_map(launch[1], mask), xt = across(x), yt = across(y);
   for_rows(
-      x,
+      x, forward_width(x.rows(), x.length()),
       [&](int64_t begin, int64_t end) {
         const RowWriter<C> writer(y, x.data == y.data);
         for (int64_t r = begin; r < end; ++r) forward_row<kLog, C>(x, r, end, writer, y.row(r));
       },
-      [&](int64_t first, int64_t n) { forward_columns<kLog, C>(xt, yt, first, n); });
+      [&](int64_t first, int64_t n) {
+        forward_columns<kLog, C>(xt, yt, RowWriter<C>(yt, x.data == y.data), first, n);
+      });
 }
 
 template <bool kLog, class C>
@@ -185,7 +195,7 @@ void backward(const Launch& launch) {
   const RowMap dy = row_map(launch[0], mask), y = row_map(launch[1], mask), dx = row_map(launch[2], mask);
   const RowMap dyt = across(dy), yt = across(y), dxt = across(dx);
   for_rows(
-      dy,
+      dy, columns_for(dy.length()),
       [&](int64_t begin, int64_t end) {
         const RowWriter<C> writer(dx, dx.data == dy.data || dx.data == y.data);
         for (int64_t r = begin; r < end; ++r) backward_row<kLog, C>(dy, y, r, end, writer, dx.row(r));

@@ -2,6 +2,7 @@
 // time with a running maximum.
 #pragma once
 #include "baracuda/math/log.h"
+#include "ops/softmax/simt_scaled.h"
 #include "simt/online.h"
 
 namespace baracuda::softmax {

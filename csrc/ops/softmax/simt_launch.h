@@ -57,4 +57,31 @@ struct SimtKernel<softmax::Backward<kLog>> {
   }
 };
 
+template <>
+struct SimtKernel<softmax::ScaledForward> {
+  static Status run(const Launch& launch) {
+    const IterationSpace space = space_of(launch[0]);
+    const uint32_t axes = space.rank == 0 ? 0 : 1u << attributes<softmax::SoftmaxAttrs>(launch).axis;
+    const Operand all[] = {operand(launch[0], space), operand(launch[2], space), output_operand(launch[1], space)};
+    softmax::ScaledParams p{simt::row_space(space, axes, all), simt::number_of(launch.scalars[0])};
+    const auto grid = simt::teams(p.s, 16, 512);
+    return simt::with_float(launch.element, [&](auto t) {
+      using Body = softmax::ScaledRows<simt::LineRows<decltype(t)>>;
+      return simt::submit<Body>(launch, {grid.blocks}, grid.threads, p);
+    });
+  }
+};
+
+template <>
+struct SimtKernel<softmax::ScaledBackward> {
+  static Status run(const Launch& launch) {
+    softmax::ScaledParams p{softmax::params_of<3>(launch).s, simt::number_of(launch.scalars[0])};
+    const auto grid = simt::teams(p.s, 16, 512);
+    return simt::with_float(launch.element, [&](auto t) {
+      using Body = softmax::ScaledGradient<simt::LineRows<decltype(t)>>;
+      return simt::submit<Body>(launch, {grid.blocks}, grid.threads, p);
+    });
+  }
+};
+
 }  // namespace baracuda

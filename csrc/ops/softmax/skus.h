@@ -1,4 +1,4 @@
-// The SKU table of softmax and log_softmax.
+// The SKU table of softmax, log_softmax and the softmax of scaled and masked values.
 #pragma once
 #include "core/row.h"
 
@@ -11,16 +11,21 @@ template <bool kLog>
 struct Forward {};
 template <bool kLog>
 struct Backward {};
+struct ScaledForward {};
+struct ScaledBackward {};
 
 template <class Tag>
 constexpr auto base(const char* op) {
   return row<Tag>(op).name("rows").takes(kFloats).template attrs_of<SoftmaxAttrs>().in_place();
 }
 
-// Signatures: (x, y); backward (dy, y, dx).
+// Signatures: (x, y); backward (dy, y, dx). scaled_softmax (x, [mask], y) and the scalar scale, backward (dy, y, dx),
+// too.
 inline constexpr auto kLocal =
     table(base<Forward<false>>("softmax").sum(4), base<Forward<true>>("log_softmax").sum(4),
-          base<Backward<false>>("softmax").backward().sum(4), base<Backward<true>>("log_softmax").backward().sum(6));
+          base<Backward<false>>("softmax").backward().sum(4), base<Backward<true>>("log_softmax").backward().sum(6),
+          base<ScaledForward>("scaled_softmax").sum(4).in_place_of(1),
+          base<ScaledBackward>("scaled_softmax").backward().sum(4));
 
 inline constexpr auto kTable = everywhere(kLocal);
 inline constexpr auto kRows = rows_of(kTable);

@@ -5,6 +5,7 @@ Sums add blocks of 64 terms per lane and the blocks with compensation, so that t
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from baracuda.dims import Shape, Size, check_axis, shape_text
@@ -13,15 +14,15 @@ from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
 from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
 
-KINDS = ("sum", "mean", "amax", "amin")
+DIFFERENTIABLE = ("sum", "mean", "amax", "amin", "prod", "nansum", "nanmean", "logsumexp")
+KINDS = (*DIFFERENTIABLE, "count_nonzero", "any", "all")
 Axes = int | tuple[int, ...] | list[int] | None
 
 
-class _Reduce(Descriptor):
-    """Fields and checks that forward and backward share."""
+class ReduceShape(Descriptor):
+    """Fields and checks that the reductions share."""
 
     __slots__ = ()
-    kind: str
     input_shape: Shape
     axes: tuple[int, ...] | None
     keepdim: bool
@@ -50,7 +51,7 @@ class _Reduce(Descriptor):
                 kept.append(1)
         return tuple(kept)
 
-    def attributes(self) -> tuple[int, ...]:
+    def attributes(self) -> tuple[int | float, ...]:
         assert self.axes is not None
         return (sum_of_bits(self.axes), int(self.keepdim))
 
@@ -64,18 +65,20 @@ def sum_of_bits(axes: tuple[int, ...]) -> int:
 
 
 @descriptor(family="reduce", kinds=KINDS)
-class ReduceDescriptor(_Reduce):
-    """y = sum, mean, maximum or minimum of x over `axes`.
+class ReduceDescriptor(ReduceShape):
+    """y = sum, product, mean, maximum, ... of x over `axes`.
 
-    NaN propagates; the maximum of values that are all -inf is -inf. Of nothing the sum is 0 and the mean NaN; an empty
-    maximum or minimum is refused. The sum of integers or bool is i64 and wraps.
+    NaN propagates, except in "nansum" and "nanmean", which leave it out; the maximum of values that are all -inf is -inf.
+    Of nothing the sum is 0, the product 1, the mean NaN, logsumexp -inf; an empty maximum or minimum is refused. Sums and
+    products of integers or bool are i64 and wrap. For "count_nonzero", "any" and "all" NaN counts as not zero.
 
     Args:
-        kind: "sum", "mean", "amax" or "amin".
+        kind: "sum", "mean", "amax", "amin", "prod", "nansum", "nanmean", "logsumexp", "count_nonzero" (i64), "any" or
+            "all" (bool; u8 for u8, as in torch).
         input_shape: Shape of x, rank 0-8.
         axes: Axes that are folded; None folds all of them.
         keepdim: Whether the folded axes stay, with size 1.
-        element: f16, bf16, f32 or f64; integers and bool too, except for "mean".
+        element: f16, bf16, f32 or f64; integers and bool too, except for "mean", "nansum", "nanmean" and "logsumexp".
     """
 
     kind: str
@@ -85,22 +88,24 @@ class ReduceDescriptor(_Reduce):
     element: Element = Element.F32
 
     def signature(self) -> Signature:
-        widened = self.kind == "sum" and not self.element.is_float
-        return Signature(
-            tensor("x", self.input_shape, self.element),
-            output("y", self.reduced_shape(), Element.I64 if widened else self.element),
-        )
+        result = self.element
+        if self.kind in ("any", "all"):
+            result = Element.U8 if result is Element.U8 else Element.BOOL
+        elif self.kind == "count_nonzero" or (self.kind in ("sum", "prod") and not result.is_float):
+            result = Element.I64
+        return Signature(tensor("x", self.input_shape, self.element), output("y", self.reduced_shape(), result))
 
     def backward(self) -> ReduceBackwardDescriptor:
         """The gradient's descriptor."""
         return ReduceBackwardDescriptor(self.kind, self.input_shape, self.axes, self.keepdim, self.element)
 
 
-@descriptor(family="reduce", direction="backward", kinds=KINDS)
-class ReduceBackwardDescriptor(_Reduce):
-    """Dx: dy spread over the folded axes, divided by their size for a mean.
+@descriptor(family="reduce", direction="backward", kinds=DIFFERENTIABLE)
+class ReduceBackwardDescriptor(ReduceShape):
+    """Dx: dy spread over the folded axes, divided by what a mean counts.
 
-    For amax and amin all elements equal to the result share dy evenly; a NaN result gives NaN.
+    For amax and amin all elements equal to the result share dy evenly; a NaN result gives NaN. For prod it is dy times the
+    product of the other elements, right at zeros; for logsumexp dy exp(x - y); NaN gets 0 from nansum and nanmean.
 
     Args:
         kind: As in ReduceDescriptor.
@@ -121,46 +126,9 @@ class ReduceBackwardDescriptor(_Reduce):
         dx = output("dx", self.input_shape, e)
         if self.kind in ("sum", "mean"):
             return Signature(tensor("dy", reduced, e), dx)
+        if self.kind in ("nansum", "nanmean"):
+            return Signature(tensor("dy", reduced, e), tensor("x", self.input_shape, e), dx)
         return Signature(tensor("dy", reduced, e), tensor("x", self.input_shape, e), tensor("y", reduced, e), dx)
-
-
-@descriptor(family="reduce", kinds=("argmax", "argmin"))
-class ArgReduceDescriptor(Descriptor):
-    """Y = position of the first maximum or minimum along an axis, or in the whole tensor in logical order.
-
-    The first NaN wins over every number. An empty axis is refused.
-
-    Args:
-        kind: "argmax" or "argmin".
-        input_shape: Shape of x, rank 0-8.
-        axis: The searched axis; None searches the whole tensor.
-        keepdim: Whether the searched axes stay, with size 1.
-        element: Any real element.
-        index_element: i64 or i32.
-    """
-
-    kind: str
-    input_shape: Shape
-    axis: int | None = None
-    keepdim: bool = False
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-
-    def validate(self) -> None:
-        if self.axis is not None:
-            axis = check_axis(self.axis, len(self.input_shape), f"{type(self).__name__}.axis")
-            object.__setattr__(self, "axis", axis if self.input_shape else None)
-
-    def aux_element(self) -> Element:
-        return self.index_element
-
-    def signature(self) -> Signature:
-        axes = range(len(self.input_shape)) if self.axis is None else (self.axis,)
-        sizes = [1 if i in axes else s for i, s in enumerate(self.input_shape) if self.keepdim or i not in axes]
-        return Signature(tensor("x", self.input_shape, self.element), output("y", tuple(sizes), self.index_element))
-
-    def attributes(self) -> tuple[int, ...]:
-        return (-1 if self.axis is None else self.axis, int(self.keepdim))
 
 
 class _SumTo(Descriptor):
@@ -173,7 +141,7 @@ class _SumTo(Descriptor):
     def validate(self) -> None:
         lead = len(self.input_shape) - len(self.target_shape)
         pairs = zip(self.input_shape[max(lead, 0) :], self.target_shape, strict=False)
-        if lead < 0 or any(t not in (1, s) for s, t in pairs):
+        if lead < 0 or builtins.any(t not in (1, s) for s, t in pairs):
             want = f"a shape that broadcasts to {shape_text(self.input_shape)}"
             raise self.wrong("target_shape", self.target_shape, want)
 
@@ -218,39 +186,99 @@ class SumToBackwardDescriptor(_SumTo):
         return Signature(tensor("dy", self.target_shape, self.element), output("dx", self.input_shape, self.element))
 
 
+@descriptor(family="reduce", op="trace")
+class TraceDescriptor(Descriptor):
+    """y = sum of a matrix's diagonal; i64 for integers and bool, which wraps.
+
+    Args:
+        input_shape: Shape of x, rank 2, not necessarily square.
+        element: f16, bf16, f32, f64, an integer or bool.
+    """
+
+    input_shape: Shape
+    element: Element = Element.F32
+
+    def validate(self) -> None:
+        if len(self.input_shape) != 2:
+            raise self.wrong("input_shape", self.input_shape, "a matrix")
+
+    def signature(self) -> Signature:
+        result = self.element if self.element.is_float else Element.I64
+        return Signature(tensor("x", self.input_shape, self.element), output("y", (), result))
+
+    def backward(self) -> TraceBackwardDescriptor:
+        """The gradient's descriptor."""
+        return TraceBackwardDescriptor(self.input_shape, self.element)
+
+
+@descriptor(family="reduce", op="trace", direction="backward")
+class TraceBackwardDescriptor(Descriptor):
+    """Dx = dy on the diagonal, 0 elsewhere.
+
+    Args:
+        input_shape: Shape of dx, rank 2.
+        element: f16, bf16, f32 or f64.
+    """
+
+    input_shape: Shape
+    element: Element = Element.F32
+
+    def validate(self) -> None:
+        if len(self.input_shape) != 2:
+            raise self.wrong("input_shape", self.input_shape, "a matrix")
+
+    def signature(self) -> Signature:
+        return Signature(tensor("dy", (), self.element), output("dx", self.input_shape, self.element))
+
+
 _SUMMARIES = {
     "sum": "y = sum of x over axes",
     "mean": "y = mean of x over axes",
     "amax": "y = maximum of x over axes; NaN propagates",
     "amin": "y = minimum of x over axes; NaN propagates",
+    "prod": "y = product of x over axes",
+    "nansum": "y = sum of x over axes without NaN",
+    "nanmean": "y = mean of x over axes without NaN",
+    "logsumexp": "y = log(sum(exp(x))) over axes",
 }
-_NO_GRADIENT = NotDifferentiable("positions are piecewise constant")
+_TRUTHS = {
+    "count_nonzero": "y = how many elements of x are not zero, over axes",
+    "any": "y = whether some element of x is not zero, over axes",
+    "all": "y = whether no element of x is zero, over axes",
+}
 OPS = (
     *(Op(kind, ReduceDescriptor, ReduceBackwardDescriptor, text) for kind, text in _SUMMARIES.items()),
-    Op("argmax", ArgReduceDescriptor, _NO_GRADIENT, "y = position of the first maximum; the first NaN wins"),
-    Op("argmin", ArgReduceDescriptor, _NO_GRADIENT, "y = position of the first minimum; the first NaN wins"),
+    *(
+        Op(kind, ReduceDescriptor, NotDifferentiable("the result is piecewise constant"), t)
+        for kind, t in _TRUTHS.items()
+    ),
+    Op("trace", TraceDescriptor, TraceBackwardDescriptor, "y = sum of x[i, i]"),
     Op("sum_to", SumToDescriptor, SumToBackwardDescriptor, "y = x summed down to a shape that broadcasts to its own"),
 )
 
 
-def _axes(dim: Axes) -> tuple[int, ...] | None:
+def axes_of(dim: Axes) -> tuple[int, ...] | None:
     """Torch's `dim`: None and an empty tuple mean every axis."""
     axes = tuple(dim) if isinstance(dim, (tuple, list)) else () if dim is None else (dim,)
     return axes or None
 
 
 def _reduce(call: Call, kind: str, x: Arg, dim: Axes, keepdim: bool) -> Recipe:
-    if kind == "mean" and not x.element.is_float:
-        raise InvalidProblemError(f"mean: input: got element {x.element}, want a float element. Cast it first.")
-    return call(ReduceDescriptor(kind, x.shape, _axes(dim), keepdim, x.element), x=x)
+    if kind in ("mean", "nanmean", "logsumexp") and not x.element.is_float:
+        raise InvalidProblemError(f"{kind}: input: got element {x.element}, want a float element. Cast it first.")
+    return call(ReduceDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element), x=x)
 
 
 def _spread(call: Call, kind: str, dy: Arg, x: Arg, dim: Axes, keepdim: bool) -> Recipe:
-    return call(ReduceBackwardDescriptor(kind, x.shape, _axes(dim), keepdim, x.element), dy=dy)
+    return call(ReduceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element), dy=dy)
 
 
 def _share(call: Call, kind: str, dy: Arg, x: Arg, y: Arg, dim: Axes, keepdim: bool) -> Recipe:
-    return call(ReduceBackwardDescriptor(kind, x.shape, _axes(dim), keepdim, x.element), dy=dy, x=x, y=y)
+    return call(ReduceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element), dy=dy, x=x, y=y)
+
+
+def _masked(call: Call, kind: str, dy: Arg, x: Arg, dim: Axes, keepdim: bool) -> Recipe:
+    return call(ReduceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element), dy=dy, x=x)
 
 
 @function(tensors="input")
@@ -302,15 +330,83 @@ def amin_backward(call: Call, dy: Arg, input: Arg, result: Arg, dim: Axes = (), 
 
 
 @function(tensors="input")
-def argmax(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Position of the first maximum along `dim`, or in the flattened tensor, as torch.argmax (i64)."""
-    return call(ArgReduceDescriptor("argmax", input.shape, dim, keepdim, input.element), x=input)
+def prod(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
+    """Product along `dim` (of all elements by default), as torch.prod; integers and bool give i64."""
+    return _reduce(call, "prod", input, dim, keepdim)
+
+
+@function(tensors="dy input result")
+def prod_backward(
+    call: Call, dy: Arg, input: Arg, result: Arg, dim: int | None = None, keepdim: bool = False
+) -> Recipe:
+    """Gradient of prod with respect to `input`, right where elements are zero."""
+    return _share(call, "prod", dy, input, result, dim, keepdim)
 
 
 @function(tensors="input")
-def argmin(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Position of the first minimum along `dim`, or in the flattened tensor, as torch.argmin (i64)."""
-    return call(ArgReduceDescriptor("argmin", input.shape, dim, keepdim, input.element), x=input)
+def nansum(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
+    """Sum over `dim` without NaN, as torch.nansum; integers and bool give i64."""
+    return _reduce(call, "nansum" if input.element.is_float else "sum", input, dim, keepdim)
+
+
+@function(tensors="dy input")
+def nansum_backward(call: Call, dy: Arg, input: Arg, dim: Axes = None, keepdim: bool = False) -> Recipe:
+    """Gradient of nansum with respect to `input`."""
+    return _masked(call, "nansum", dy, input, dim, keepdim)
+
+
+@function(tensors="input")
+def nanmean(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
+    """Mean over `dim` of the elements that are no NaN, as torch.nanmean; NaN where there are none."""
+    return _reduce(call, "nanmean", input, dim, keepdim)
+
+
+@function(tensors="dy input")
+def nanmean_backward(call: Call, dy: Arg, input: Arg, dim: Axes = None, keepdim: bool = False) -> Recipe:
+    """Gradient of nanmean with respect to `input`."""
+    return _masked(call, "nanmean", dy, input, dim, keepdim)
+
+
+@function(tensors="input")
+def logsumexp(call: Call, input: Arg, dim: Axes, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
+    """log(sum(exp(input))) over `dim`, without overflow, as torch.logsumexp."""
+    return _reduce(call, "logsumexp", input, dim, keepdim)
+
+
+@function(tensors="dy input result")
+def logsumexp_backward(call: Call, dy: Arg, input: Arg, result: Arg, dim: Axes, keepdim: bool = False) -> Recipe:
+    """Gradient of logsumexp with respect to `input`, from its result."""
+    return _share(call, "logsumexp", dy, input, result, dim, keepdim)
+
+
+@function(tensors="input")
+def count_nonzero(call: Call, input: Arg, dim: Axes = None) -> Recipe:
+    """How many elements along `dim` (of all by default) are not zero, as torch.count_nonzero (i64)."""
+    return _reduce(call, "count_nonzero", input, dim, False)
+
+
+@function(tensors="input")
+def any(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
+    """Whether some element along `dim` is not zero, as torch.any; u8 for u8."""
+    return _reduce(call, "any", input, dim, keepdim)
+
+
+@function(tensors="input")
+def all(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
+    """Whether no element along `dim` is zero, as torch.all; u8 for u8."""
+    return _reduce(call, "all", input, dim, keepdim)
+
+
+@function(tensors="input")
+def trace(call: Call, input: Arg) -> Recipe:
+    """Sum of the diagonal of a matrix, as torch.trace; integers give i64."""
+    return call(TraceDescriptor(input.shape, input.element), x=input)
+
+
+@function(tensors="dy input")
+def trace_backward(call: Call, dy: Arg, input: Arg) -> Recipe:
+    """Gradient of trace with respect to `input`, of which only the shape matters."""
+    return call(TraceBackwardDescriptor(input.shape, input.element), dy=dy)
 
 
 @function(tensors="input")
@@ -350,3 +446,30 @@ def _amin_vjp(input: Any, dim: Axes = (), keepdim: bool = False) -> tuple[Any, A
 @sum_to.vjp
 def _sum_to_vjp(input: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     return sum_to(input, shape), lambda dy: sum_to_backward(dy, input, shape)
+
+
+@prod.vjp
+def _prod_vjp(input: Any, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+    y = prod(input, dim, keepdim)
+    return y, lambda dy: prod_backward(dy, input, y, dim, keepdim)
+
+
+@nansum.vjp
+def _nansum_vjp(input: Any, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
+    return nansum(input, dim, keepdim), lambda dy: nansum_backward(dy, input, dim, keepdim)
+
+
+@nanmean.vjp
+def _nanmean_vjp(input: Any, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
+    return nanmean(input, dim, keepdim), lambda dy: nanmean_backward(dy, input, dim, keepdim)
+
+
+@logsumexp.vjp
+def _logsumexp_vjp(input: Any, dim: Axes, keepdim: bool = False) -> tuple[Any, Any]:
+    y = logsumexp(input, dim, keepdim)
+    return y, lambda dy: logsumexp_backward(dy, input, y, dim, keepdim)
+
+
+@trace.vjp
+def _trace_vjp(input: Any) -> tuple[Any, Any]:
+    return trace(input), lambda dy: trace_backward(dy, input)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.ops.reduce import (
-    ArgReduceDescriptor,
     ReduceBackwardDescriptor,
     ReduceDescriptor,
     SumToBackwardDescriptor,
     SumToDescriptor,
+    TraceBackwardDescriptor,
+    TraceDescriptor,
 )
 from baracuda.reference import Array, Case, Expected
 
@@ -40,6 +42,10 @@ def _values(shape: tuple[int, ...], element: Element, rng: np.random.Generator) 
     return rng.integers(info.min, info.max, shape, element.numpy, endpoint=True)
 
 
+TRACES = [(3, 3), (5, 70), (300, 40), (1, 1), (0, 4)]
+NEAR_ONE = {"prod"}  # products of many values leave every range otherwise
+
+
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """Ranks 0 to 8, any axes, sizes 0 and 1, long axes, ties, NaN and infinities."""
     if op == "sum_to":
@@ -49,12 +55,26 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
             else:
                 yield Case(SumToBackwardDescriptor(shape, target, element), {"dy": _values(target, element, rng)})
         return
-    for i, (shape, axes) in enumerate(SHAPES + (EMPTY if op in ("sum", "mean") else [])):
-        yield _case(op, direction, element, axes, bool(i % 2), _values(shape, element, rng))
+    if op == "trace":
+        for shape in TRACES:
+            if direction == "forward":
+                yield Case(TraceDescriptor(shape, element), {"x": _values(shape, element, rng)})
+            else:
+                yield Case(TraceBackwardDescriptor(shape, element), {"dy": np.asarray(-1.25)})
+        return
+    for i, (shape, axes) in enumerate(SHAPES + ([] if op in ("amax", "amin") else EMPTY)):
+        x = _values(shape, element, rng)
+        if op in NEAR_ONE and element.is_float:
+            x = 1 + x / max(8.0, _count(x, axes))
+        if op == "all":
+            x = np.where(rng.random(shape) < 0.5 / max(1, _count(x, axes)), np.zeros_like(x), np.abs(x) + 1)
+        if op == "any":
+            x = np.where(rng.random(shape) < 0.7 / max(1, _count(x, axes)), x, np.zeros_like(x))
+        yield _case(op, direction, element, axes, bool(i % 2), x)
     few = rng.integers(0, 3, (6, 300))
     for axis in (0, 1):
         tied = _case(op, direction, element, (axis,), False, few.astype(bool) if element is Element.BOOL else few)
-        tied.note, tied.exact_gradient = "ties", op in ("sum", "mean")
+        tied.note, tied.exact_gradient = "ties", op not in ("amax", "amin")
         yield tied
     if element.is_float:
         x = rng.normal(0, 1, (6, 70))
@@ -66,26 +86,28 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
 
 
 def _case(op: str, direction: str, element: Element, axes: tuple[int, ...], keepdim: bool, x: Array) -> Case:
-    if op in ("argmax", "argmin"):
-        index = Element.I32 if keepdim else Element.I64
-        axis = axes[0] if len(axes) == 1 else None
-        return Case(ArgReduceDescriptor(op, x.shape, axis, keepdim, element, index), {"x": x})
     if direction == "forward":
         return Case(ReduceDescriptor(op, x.shape, axes, keepdim, element), {"x": x})
     desc = ReduceBackwardDescriptor(op, x.shape, axes, keepdim, element)
     dy = np.resize(np.array([0.5, -1.25, 3.0, 2.0, -0.75]), desc.signature()["dy"].shape)
     if op in ("sum", "mean"):
         return Case(desc, {"dy": dy})
-    return Case(desc, {"dy": dy, "x": x, "y": (np.max if op == "amax" else np.min)(x, axis=axes, keepdims=keepdim)})
+    if op in ("nansum", "nanmean"):
+        return Case(desc, {"dy": dy, "x": x})
+    forward = Case(ReduceDescriptor(op, x.shape, axes, keepdim, element), {"x": x})
+    return Case(desc, {"dy": dy, "x": x, "y": reference(forward)["y"].value})
 
 
 def reference(case: Case) -> dict[str, Expected]:
     """Outputs from sums in extended precision."""
     desc = case.descriptor
     with np.errstate(all="ignore"):
-        if isinstance(desc, ArgReduceDescriptor):
-            find = np.argmax if desc.kind == "argmax" else np.argmin
-            return {"y": Expected(find(case.tensors["x"], axis=desc.axis, keepdims=desc.keepdim))}
+        if isinstance(desc, TraceDescriptor):
+            return {"y": _trace(case.tensors["x"], desc.element)}
+        if isinstance(desc, TraceBackwardDescriptor):
+            return {
+                "dx": Expected(np.eye(largest(desc.input_shape[0]), largest(desc.input_shape[1])) * case.tensors["dy"])
+            }
         if isinstance(desc, SumToDescriptor):
             return {"y": _sum_to(case.tensors["x"], desc)}
         if isinstance(desc, SumToBackwardDescriptor):
@@ -93,22 +115,57 @@ def reference(case: Case) -> dict[str, Expected]:
         if isinstance(desc, ReduceDescriptor):
             return {"y": _reduce(case.tensors["x"], desc)}
         assert isinstance(desc, ReduceBackwardDescriptor)
-        return {"dx": Expected(_spread(case, desc))}
+        return {"dx": _spread(case, desc)}
 
 
 def _reduce(x: Array, desc: ReduceDescriptor) -> Expected:
-    axes, keep = desc.axes, desc.keepdim
-    if desc.kind in ("amax", "amin"):
-        return Expected((np.max if desc.kind == "amax" else np.min)(x, axis=axes, keepdims=keep))
+    axes, keep, kind = desc.axes, desc.keepdim, desc.kind
+    if kind in ("amax", "amin"):
+        return Expected((np.max if kind == "amax" else np.min)(x, axis=axes, keepdims=keep))
+    if kind in ("count_nonzero", "any", "all"):
+        fold: Any = {"count_nonzero": np.sum, "any": np.any, "all": np.all}[kind]
+        return Expected(np.asarray(fold(x != 0, axis=axes, keepdims=keep), desc.signature()["y"].element.numpy))
     if not desc.element.is_float:
-        return Expected(np.sum(x.astype(np.int64), axis=axes, keepdims=keep))
+        fold = np.sum if kind == "sum" else np.prod
+        return Expected(fold(x.astype(np.int64), axis=axes, keepdims=keep))
     terms = _count(x, axes)
     wide = x.astype(np.longdouble)
-    scale = np.longdouble(1) if desc.kind == "sum" else np.longdouble(1) / np.longdouble(terms)
+    if kind == "prod":
+        value = np.prod(wide, axis=axes, keepdims=keep)
+        return _expected(value, np.abs(value) * np.sqrt(max(terms, 1)), terms)
+    if kind == "logsumexp":
+        return _expected(*_logsumexp(wide, axes, keep), terms)
+    if kind in ("nansum", "nanmean"):
+        wide = np.where(np.isnan(wide), np.longdouble(0), wide)
     total = np.sum(wide, axis=axes, keepdims=keep)
-    value = total if desc.kind == "sum" else total / np.longdouble(terms)
-    size = np.sum(np.abs(wide), axis=axes, keepdims=keep) * scale
-    return Expected(np.asarray(value, np.float64), np.asarray(size, np.float64), max(terms, 1))
+    size = np.sum(np.abs(wide), axis=axes, keepdims=keep)
+    by: Any = np.longdouble(terms)
+    if kind == "nanmean":
+        by = np.sum(~np.isnan(x), axis=axes, keepdims=keep).astype(np.longdouble)
+    return _expected(total, size, terms) if kind in ("sum", "nansum") else _expected(total / by, size / by, terms)
+
+
+def _expected(value: Any, magnitude: Any, terms: int) -> Expected:
+    return Expected(np.asarray(value, np.float64), np.asarray(magnitude, np.float64), max(terms, 1))
+
+
+def _logsumexp(x: Array, axes: tuple[int, ...] | None, keep: bool) -> tuple[Array, Array]:
+    """The result, and what its error is in units of: that of x - max grows with it, weighted by the terms."""
+    top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
+    below = x - np.where(np.isfinite(top), top, 0)
+    terms = np.exp(below)
+    total = np.sum(terms, axis=axes, keepdims=True)
+    spread = np.sum(np.where(terms > 0, terms * np.abs(below), 0), axis=axes, keepdims=True) / total
+    value = np.where(np.isfinite(top), top, 0) + np.log(total)
+    shape = np.sum(x, axis=axes, keepdims=keep).shape
+    return value.reshape(shape), (np.abs(value) + spread + 1).reshape(shape)
+
+
+def _trace(x: Array, element: Element) -> Expected:
+    if not element.is_float:
+        return Expected(np.trace(x.astype(np.int64)))
+    terms = np.diagonal(x).astype(np.longdouble)
+    return _expected(np.sum(terms), np.sum(np.abs(terms)), terms.size)
 
 
 def _count(x: Array, axes: tuple[int, ...] | None) -> int:
@@ -124,25 +181,46 @@ def _sum_to(x: Array, desc: SumToDescriptor) -> Expected:
     return Expected(np.asarray(value, np.float64), np.asarray(size, np.float64), max(_count(x, axes), 1))
 
 
-def _spread(case: Case, desc: ReduceBackwardDescriptor) -> Array:
+def _spread(case: Case, desc: ReduceBackwardDescriptor) -> Expected:
     shape = tuple(map(largest, desc.input_shape))
     kept = tuple(1 if i in (desc.axes or ()) else s for i, s in enumerate(shape))
     dy: Array = np.broadcast_to(case.tensors["dy"].reshape(kept), shape)
     if desc.kind == "sum":
-        return dy
+        return Expected(dy)
     if desc.kind == "mean":
-        return np.asarray(dy / _count(dy, desc.axes), np.float64)
-    equal = case.tensors["x"] == case.tensors["y"].reshape(kept)
+        return Expected(np.asarray(dy / _count(dy, desc.axes), np.float64))
+    x = case.tensors["x"]
+    if desc.kind in ("nansum", "nanmean"):
+        numbers = ~np.isnan(x)
+        count = np.sum(numbers, axis=desc.axes, keepdims=True) if desc.kind == "nanmean" else 1
+        return Expected(np.asarray(np.where(numbers, dy / count, 0.0)))
+    if desc.kind == "prod":
+        value = dy * _others(x.astype(np.longdouble), desc.axes)
+        return _expected(value, np.abs(value) * np.sqrt(max(_count(x, desc.axes), 1)), _count(x, desc.axes))
+    y = case.tensors["y"].reshape(kept)
+    if desc.kind == "logsumexp":
+        value = dy * np.exp((x - y).astype(np.longdouble))
+        return _expected(value, np.abs(value) * (1 + np.abs(x - y)), 1)
+    equal = x == y
     count = np.sum(equal, axis=desc.axes, keepdims=True)
-    return np.asarray(np.where(equal, dy / count, 0.0 / count))
+    return Expected(np.asarray(np.where(equal, dy / count, 0.0 / count)))
+
+
+def _others(x: Array, axes: tuple[int, ...] | None) -> Array:
+    """For each element the product of the others."""
+    zeros = np.sum(x == 0, axis=axes, keepdims=True)
+    rest = np.prod(np.where(x == 0, 1, x), axis=axes, keepdims=True)
+    own = np.where(x == 0, rest, rest / np.where(x == 0, 1, x))
+    return np.asarray(own * np.where(zeros > (x == 0), 0, 1))
 
 
 def forward_of(case: Case) -> Case:
     """The forward case of a backward one."""
     d = case.descriptor
-    if isinstance(d, SumToBackwardDescriptor):
-        forward = SumToDescriptor(d.input_shape, d.target_shape, Element.F64)
-        return Case(forward, {"x": np.ones(tuple(map(largest, d.input_shape)))})
-    assert isinstance(d, ReduceBackwardDescriptor)
+    assert isinstance(d, ReduceBackwardDescriptor | SumToBackwardDescriptor | TraceBackwardDescriptor)
     x = case.tensors["x"] if "x" in case.tensors else np.ones(tuple(map(largest, d.input_shape)))
+    if isinstance(d, SumToBackwardDescriptor):
+        return Case(SumToDescriptor(d.input_shape, d.target_shape, Element.F64), {"x": x})
+    if isinstance(d, TraceBackwardDescriptor):
+        return Case(TraceDescriptor(d.input_shape, Element.F64), {"x": x})
     return Case(ReduceDescriptor(d.kind, d.input_shape, d.axes, d.keepdim, Element.F64), {"x": x})

@@ -1,13 +1,14 @@
-"""Softmax and log_softmax over one axis. Kernels in csrc/ops/softmax, reference in softmax_ref.py."""
+"""Softmax and log_softmax over one axis, also of scaled and masked values. Kernels in csrc/ops/softmax, reference in softmax_ref.py."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from baracuda.dims import Shape, check_axis
+from baracuda.dims import Shape, check_axis, shape_text
 from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, function
-from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 
 KINDS = ("softmax", "log_softmax")
 
@@ -75,9 +76,72 @@ class SoftmaxBackwardDescriptor(_Softmax):
         return Signature(tensor("dy", self.shape, e), tensor("y", self.shape, e), output("dx", self.shape, e))
 
 
+@descriptor(family="softmax", op="scaled_softmax")
+class ScaledSoftmaxDescriptor(_Softmax):
+    """y = softmax(scale x) along an axis, of the elements that a mask keeps; the others are 0.
+
+    `scale` is a scalar, 1 unless given; -1 gives softmin. A slice of which the mask keeps nothing is 0. y may be the same
+    view as x.
+
+    Args:
+        shape: Shape of x and y, rank 0-8.
+        axis: The axis; negative counts from the end.
+        element: f16, bf16, f32 or f64.
+        mask_shape: Shape of the mask (bool, true keeps), which broadcasts to `shape`; None: no mask.
+    """
+
+    shape: Shape
+    axis: int = -1
+    element: Element = Element.F32
+    mask_shape: Shape | None = None
+
+    def validate(self) -> None:
+        _Softmax.validate(self)
+        if self.mask_shape is None:
+            return
+        lead = len(self.shape) - len(self.mask_shape)
+        if lead < 0 or any(m not in (1, s) for m, s in zip(self.mask_shape, self.shape[lead:], strict=True)):
+            raise self.wrong("mask_shape", self.mask_shape, f"a shape that broadcasts to {shape_text(self.shape)}")
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("x", self.shape, self.element),
+            tensor("mask", self.mask_shape or (), Element.BOOL, present=self.mask_shape is not None),
+            output("y", self.shape, self.element),
+            scalar("scale", default=1.0),
+        )
+
+    def backward(self) -> ScaledSoftmaxBackwardDescriptor:
+        """The gradient's descriptor."""
+        return ScaledSoftmaxBackwardDescriptor(self.shape, self.axis, self.element)
+
+
+@descriptor(family="softmax", op="scaled_softmax", direction="backward")
+class ScaledSoftmaxBackwardDescriptor(_Softmax):
+    """dx = scale y (dy - sum(y dy)) from the saved result y, which is 0 where the mask kept nothing.
+
+    dx may be the same view as dy or y.
+
+    Args:
+        shape: Shape of dy, y and dx.
+        axis: The axis.
+        element: f16, bf16, f32 or f64.
+    """
+
+    shape: Shape
+    axis: int = -1
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        e = self.element
+        given = (tensor("dy", self.shape, e), tensor("y", self.shape, e))
+        return Signature(*given, output("dx", self.shape, e), scalar("scale", default=1.0))
+
+
 OPS = (
     Op("softmax", SoftmaxDescriptor, SoftmaxBackwardDescriptor, "y = exp(x - max) / sum(exp(x - max))"),
     Op("log_softmax", SoftmaxDescriptor, SoftmaxBackwardDescriptor, "y = x - max - log(sum(exp(x - max)))"),
+    Op("scaled_softmax", ScaledSoftmaxDescriptor, ScaledSoftmaxBackwardDescriptor, "y = softmax(scale x) where mask"),
 )
 
 
@@ -105,6 +169,30 @@ def log_softmax_backward(call: Call, dy: Arg, result: Arg, dim: int) -> Recipe:
     return call(SoftmaxBackwardDescriptor("log_softmax", result.shape, dim, result.element), dy=dy, y=result)
 
 
+@function(tensors="input mask")
+def scaled_softmax(
+    call: Call, input: Arg, dim: int, scale: float = 1.0, mask: Arg | None = None, *, out: Arg | None = None
+) -> Recipe:
+    """softmax(scale * input) along `dim` of the elements where `mask` (bool) is true; the others are 0."""
+    if mask is not None and mask.element is not Element.BOOL:
+        raise InvalidProblemError(f"scaled_softmax: mask: got element {mask.element}, want bool.")
+    desc = ScaledSoftmaxDescriptor(input.shape, dim, input.element, None if mask is None else mask.shape)
+    return call(desc, x=input, mask=mask, scale=float(scale))
+
+
+@function(tensors="dy result")
+def scaled_softmax_backward(call: Call, dy: Arg, result: Arg, dim: int, scale: float = 1.0) -> Recipe:
+    """Gradient of scaled_softmax, from its result."""
+    desc = ScaledSoftmaxBackwardDescriptor(result.shape, dim, result.element)
+    return call(desc, dy=dy, y=result, scale=float(scale))
+
+
+@function(tensors="input")
+def softmin(call: Call, input: Arg, dim: int) -> Recipe:
+    """softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1."""
+    return call(ScaledSoftmaxDescriptor(input.shape, dim, input.element), x=input, scale=-1.0)
+
+
 @softmax.vjp
 def _softmax_vjp(input: Any, dim: int) -> tuple[Any, Any]:
     y = softmax(input, dim)
@@ -115,3 +203,15 @@ def _softmax_vjp(input: Any, dim: int) -> tuple[Any, Any]:
 def _log_softmax_vjp(input: Any, dim: int) -> tuple[Any, Any]:
     y = log_softmax(input, dim)
     return y, lambda dy: log_softmax_backward(dy, y, dim)
+
+
+@scaled_softmax.vjp
+def _scaled_softmax_vjp(input: Any, dim: int, scale: float = 1.0, mask: Any = None) -> tuple[Any, Any]:
+    y = scaled_softmax(input, dim, scale, mask)
+    return y, lambda dy: scaled_softmax_backward(dy, y, dim, scale)
+
+
+@softmin.vjp
+def _softmin_vjp(input: Any, dim: int) -> tuple[Any, Any]:
+    y = softmin(input, dim)
+    return y, lambda dy: scaled_softmax_backward(dy, y, dim, -1.0)

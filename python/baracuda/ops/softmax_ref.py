@@ -1,4 +1,4 @@
-"""Float64 reference of softmax and log_softmax, with sums in extended precision."""
+"""Float64 reference of the softmaxes, with sums in extended precision."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from baracuda.elements import Element
-from baracuda.ops.softmax import SoftmaxBackwardDescriptor, SoftmaxDescriptor
+from baracuda.ops.softmax import (
+    ScaledSoftmaxBackwardDescriptor,
+    ScaledSoftmaxDescriptor,
+    SoftmaxBackwardDescriptor,
+    SoftmaxDescriptor,
+)
 from baracuda.reference import Array, Case, Expected
 
 SHAPES: list[tuple[tuple[int, ...], int]] = [
@@ -17,8 +22,39 @@ SHAPES: list[tuple[tuple[int, ...], int]] = [
 ]  # fmt: skip
 
 
+# Shapes of the mask for some of SHAPES, in turn.
+SCALES = [0.125, -1.0, 2.5]
+
+
+def _scaled_cases(direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    for i, (shape, axis) in enumerate(SHAPES):
+        keep = None if i % 3 == 0 else rng.random(shape if i % 3 == 1 else shape[1:]) < 0.7
+        yield _scaled(direction, element, axis, rng.normal(0, 3, shape), keep, SCALES[i % 2], rng)
+    x, keep = rng.normal(0, 1, (6, 70)), rng.random((6, 70)) < 0.6
+    x[1, 3], x[2, 5], x[3, ::2], x[4], x[5] = np.nan, np.inf, -np.inf, np.linspace(-300, 300, 70), -np.inf
+    keep[0, :], keep[:, 9], keep[1, 3], keep[2, 5], keep[5, 1] = False, False, False, False, True
+    for axis in (0, 1):
+        special = _scaled(direction, element, axis, x, keep, 0.5, rng)
+        special.note, special.exact_gradient = "special values", False
+        yield special
+
+
+def _scaled(
+    direction: str, element: Element, axis: int, x: Array, keep: Array | None, scale: float, rng: np.random.Generator
+) -> Case:
+    made = ScaledSoftmaxDescriptor(x.shape, axis, element, None if keep is None else keep.shape)
+    forward = Case(made, {"x": x} if keep is None else {"x": x, "mask": keep}, {"scale": scale})
+    if direction == "forward":
+        return forward
+    given = {"dy": rng.normal(size=x.shape), "y": reference(forward)["y"].value}
+    return Case(made.backward(), given, {"scale": scale}, exact_gradient=keep is None)
+
+
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """Ranks 0 to 8, every place of the axis, rows longer than a tile, rows of infinities, NaN, far apart values."""
+    if op == "scaled_softmax":
+        yield from _scaled_cases(direction, element, rng)
+        return
     for shape, axis in SHAPES:
         yield _case(op, direction, element, axis, rng.normal(0, 3, shape), rng)
     x = rng.normal(0, 1, (6, 70))
@@ -44,12 +80,14 @@ def reference(case: Case) -> dict[str, Expected]:
     with np.errstate(all="ignore"):
         if isinstance(desc, SoftmaxDescriptor):
             found = _forward(wide["x"], desc)
-        else:
-            assert isinstance(desc, SoftmaxBackwardDescriptor)
+        elif isinstance(desc, SoftmaxBackwardDescriptor):
             found = _backward(wide["dy"], wide["y"], desc)
+        else:
+            assert isinstance(desc, ScaledSoftmaxDescriptor | ScaledSoftmaxBackwardDescriptor)
+            found = _scaled_values(wide, desc, np.longdouble(case.scalars["scale"]))
     value, magnitude = (np.asarray(v, np.float64).reshape(desc.shape) for v in found)  # type: ignore[arg-type]
     terms = int(desc.shape[desc.axis]) if desc.shape else 1  # type: ignore[arg-type]
-    return {"y" if isinstance(desc, SoftmaxDescriptor) else "dx": Expected(value, magnitude, max(terms, 1))}
+    return {"y" if desc.direction == "forward" else "dx": Expected(value, magnitude, max(terms, 1))}
 
 
 def _forward(x: Array, desc: SoftmaxDescriptor) -> tuple[Array, Array]:
@@ -60,6 +98,24 @@ def _forward(x: Array, desc: SoftmaxDescriptor) -> tuple[Array, Array]:
         y = np.exp(below) / total
         return y, y * (1 + np.abs(below))
     return below - np.log(total), np.abs(below) + np.log(total) + 1
+
+
+def _scaled_values(
+    t: dict[str, Array], desc: ScaledSoftmaxDescriptor | ScaledSoftmaxBackwardDescriptor, scale: np.longdouble
+) -> tuple[Array, Array]:
+    if isinstance(desc, ScaledSoftmaxBackwardDescriptor):
+        value, size = _backward(t["dy"], t["y"], SoftmaxBackwardDescriptor("softmax", desc.shape, desc.axis))
+        return value * scale, size * abs(scale)
+    x = t["x"] * scale
+    keep = np.broadcast_to(t["mask"] != 0, x.shape) if "mask" in t else np.ones(x.shape, bool)
+    below = np.where(keep, x, -np.inf)
+    below = below - (np.max(below, axis=desc.axis, keepdims=True) if x.size else 0)
+    terms = np.exp(below)
+    y = terms / np.sum(terms, axis=desc.axis, keepdims=True)
+    nothing = ~np.any(keep, axis=desc.axis, keepdims=True)
+    y = np.where(nothing, 0, y)
+    # scale x and x - max are rounded, so exp has a relative error that grows with them.
+    return y, np.where(y > 0, y * (1 + np.abs(below) + np.abs(x)), 0)
 
 
 def _backward(dy: Array, y: Array, desc: SoftmaxBackwardDescriptor) -> tuple[Array, Array]:
@@ -74,6 +130,9 @@ def _backward(dy: Array, y: Array, desc: SoftmaxBackwardDescriptor) -> tuple[Arr
 def forward_of(case: Case) -> Case:
     """The forward case of a backward one: any x with this result, such as its logarithm."""
     d = case.descriptor
+    if isinstance(d, ScaledSoftmaxBackwardDescriptor):
+        x = np.log(case.tensors["y"]) / case.scalars["scale"]
+        return Case(ScaledSoftmaxDescriptor(d.shape, d.axis, Element.F64), {"x": x}, case.scalars)
     assert isinstance(d, SoftmaxBackwardDescriptor)
     y = case.tensors["y"]
     return Case(SoftmaxDescriptor(d.kind, d.shape, d.axis, Element.F64), {"x": np.log(y) if d.kind == "softmax" else y})

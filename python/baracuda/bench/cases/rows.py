@@ -80,6 +80,22 @@ def _reduce(what: str, element: str, rows: int, columns: int) -> Sides:
         y, z = (there(torch.zeros(rows, dtype=torch.int64)) for _ in range(2))
         ours = bind(made, x=x, y=y)
         return Sides.calls(ours, lambda: torch.argmax(x, -1, out=z), made, lambda: [y])
+    if what == "max":
+        made = plan(bc.IndexedExtremumDescriptor("max", (rows, columns), -1, element=element))
+        y, z = (space(rows, element=element) for _ in range(2))
+        at, place = (there(torch.zeros(rows, dtype=torch.int64)) for _ in range(2))
+        ours = bind(made, x=x, values=y, indices=at)
+        return Sides.calls(ours, lambda: torch.max(x, -1, out=(z, place)), made, lambda: [y, at])
+    if what == "cumsum":
+        made = plan(bc.ScanDescriptor("cumsum", (rows, columns), 0, element))
+        y, z = torch.zeros_like(x), torch.zeros_like(x)
+        ours = bind(made, x=x, y=y)
+        return Sides.calls(ours, lambda: torch.cumsum(x, 0, out=z), made, lambda: [y])
+    if what == "var":
+        made = plan(bc.VarianceDescriptor("var", (rows, columns), (1,), element=element))
+        y, z = space(rows, element=element), space(rows, element=element)
+        ours = bind(made, x=x, y=y)
+        return Sides.calls(ours, lambda: torch.var(x, 1, out=z), made, lambda: [y])
     axes = None if what == "sum all" else (0,)
     made = plan(bc.ReduceDescriptor("sum", (rows, columns), axes, element=element))
     shape = () if axes is None else (columns,)
@@ -124,4 +140,9 @@ def cases(quick: bool) -> list[Case]:
             ceiling="read")  # fmt: skip
         add("argmax last axis", "reduce", e, partial(_reduce, "argmax", e, *shape), "argmax out=", n, n,
             18 if half else 4, None, ceiling="read")  # fmt: skip
+        add("var last axis", "reduce", e, partial(_reduce, "var", e, *shape), "var out=", n, 4 * n, 20, None,
+            ceiling="read")  # fmt: skip
+        add("cumsum axis 0", "scan", e, partial(_reduce, "cumsum", e, *shape), "cumsum out=", 2 * n, n, 8, None)
+        add("max with index, last axis", "reduce", e, partial(_reduce, "max", e, *shape), "max out=", n, n,
+            4 if half else 2, None, ceiling="read")  # fmt: skip
     return out

@@ -1,0 +1,88 @@
+// Variances, standard deviations and logsumexp.
+#include <cmath>
+
+#include "baracuda/math/log.h"
+#include "core/compute.h"
+#include "ops/reduce/driver.h"
+#include "ops/reduce/moments.h"
+
+namespace baracuda::reduce {
+namespace {
+
+struct Spreading {
+  double correction;
+  bool root;
+};
+
+template <class C>
+void put_moments(const Walk& w, int64_t first, int64_t n, const Moments<C>* states, const void* args) {
+  const auto [correction, root] = *static_cast<const Spreading*>(args);
+  const double rest = static_cast<double>(w.length) - correction;
+  const C divisor = static_cast<C>(rest > 0 ? rest : 0);
+  C mean[64], value[64];
+  for (int64_t i = 0; i < n; i += 64) {
+    const int64_t piece = std::min<int64_t>(64, n - i);
+    for (int64_t j = 0; j < piece; ++j) {
+      const Moments<C>& s = states[i + j];
+      const C v = s.squares / divisor;
+      value[j] = root ? std::sqrt(v) : v;
+      // With an infinity the order of merging would decide between it and NaN.
+      mean[j] = w.length > 0 && s.squares == s.squares ? s.mean : math::quiet_nan<C>();
+    }
+    if (w.out[0]) put_values<C>(w, 0, first + i, piece, value);
+    if (w.out[1]) put_values<C>(w, 1, first + i, piece, mean);
+  }
+}
+
+template <class C>
+void put_logarithm(const Walk& w, int64_t first, int64_t n, const Exponentials<C>* states, const void*) {
+  C value[64];
+  for (int64_t i = 0; i < n; i += 64) {
+    const int64_t piece = std::min<int64_t>(64, n - i);
+    for (int64_t j = 0; j < piece; ++j) value[j] = states[i + j].value();
+    put_values<C>(w, 0, first + i, piece, value);
+  }
+}
+
+}  // namespace
+
+void fold_moments(const TensorView& x, const TensorView& y, const TensorView& mean, uint32_t axes, double correction,
+                  bool root, void* workspace) {
+  const Walk w(x, y, axes, &mean);
+  const Spreading args{correction, root};
+  if (x.element == Element::F64)
+    fold<double, MomentFold<double>>(w, {}, workspace, {&put_moments<double>, &args});
+  else
+    fold<float, MomentFold<float>>(w, {}, workspace, {&put_moments<float>, &args});
+}
+
+}  // namespace baracuda::reduce
+
+namespace baracuda {
+
+using namespace reduce;
+
+template <bool kRoot, bool kWithMean>
+Status CpuKernel<Variance<kRoot, kWithMean>>::run(const Launch& launch) {
+  const VarAttrs attrs = attributes<VarAttrs>(launch);
+  const auto axes = static_cast<uint32_t>(attrs.axes);
+  TensorView none;
+  none.rank = -1;
+  fold_moments(launch[0], launch[1], kWithMean ? launch[2] : none, axes, attrs.correction, kRoot, launch.workspace);
+  return Status::Ok;
+}
+template struct CpuKernel<Variance<false, false>>;
+template struct CpuKernel<Variance<true, false>>;
+template struct CpuKernel<Variance<false, true>>;
+template struct CpuKernel<Variance<true, true>>;
+
+Status CpuKernel<LogSumExp>::run(const Launch& launch) {
+  const Walk w(launch[0], launch[1], static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes));
+  if (launch.element == Element::F64)
+    fold<double, ExponentialFold<double>>(w, {}, launch.workspace, {&put_logarithm<double>});
+  else
+    fold<float, ExponentialFold<float>>(w, {}, launch.workspace, {&put_logarithm<float>});
+  return Status::Ok;
+}
+
+}  // namespace baracuda

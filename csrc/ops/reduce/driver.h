@@ -1,0 +1,139 @@
+// Folds the values of a walk, whatever is folded: where the kept dimensions are the denser ones in memory, columns are
+// folded side by side; otherwise each output folds its own row. Reductions with few outputs are cut into strips.
+#pragma once
+#include "backends/cpu/parallel.h"
+#include "ops/reduce/fold.h"
+#include "ops/reduce/kernels.h"
+
+namespace baracuda::reduce {
+
+// Adds positions [begin, begin + n) of the folded dimensions to `row`; `base` is where the output's values start.
+template <class C, class Row>
+void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t begin, int64_t n, Row& row) {
+  constexpr int64_t kGather = 1024, kDirectRun = 64;
+  const int64_t size = size_of(w.in_element);
+  const bool plain = w.in_element == kElementOf<C>;
+  C buffer[kGather];
+  int64_t filled = 0;
+  const auto flush = [&] {
+    if (terms.map) terms.map(buffer, filled, terms.p);
+    row.add(buffer, filled);
+    filled = 0;
+  };
+  w.folded.runs(begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
+    const char* at = base + offset * size;
+    if (plain && !terms.map && stride == 1 && count >= kDirectRun) {
+      row.add(reinterpret_cast<const C*>(at), count);
+      return;
+    }
+    while (count > 0) {
+      int64_t piece = std::min(count, kGather - filled);
+      load<C>(w.in_element, at, stride, buffer + filled, piece);
+      at += piece * stride * size, count -= piece, filled += piece;
+      if (filled == kGather) flush();
+    }
+  });
+  if (filled > 0) flush();
+}
+
+template <class C, class Fold, class State = typename Fold::State>
+void fold_rows(const Walk& w, const Terms<C>& terms, State* partial, const Sink<State>& sink) {
+  const int64_t strips = strips_for(w.outputs, w.length, Lanes<C>::kBlock, w.outputs * w.length);
+  const int64_t per = ((w.length + strips - 1) / strips + Lanes<C>::kBlock - 1) / Lanes<C>::kBlock * Lanes<C>::kBlock;
+  auto fold_one = [&](int64_t output, int64_t begin, int64_t end) {
+    typename Fold::Row row;
+    if (end > begin) fold_range<C>(w, terms, w.from(output), begin, end - begin, row);
+    return row.state();
+  };
+  if (strips == 1) {
+    parallel_for(w.outputs, row_grain(w.length), [&](int64_t begin, int64_t end) {
+      State values[64];
+      for (int64_t o = begin; o < end; o += 64) {
+        const int64_t n = std::min<int64_t>(64, end - o);
+        for (int64_t j = 0; j < n; ++j) values[j] = fold_one(o + j, 0, w.length);
+        sink.put(w, o, n, values, sink.args);
+      }
+    });
+    return;
+  }
+  parallel_for(w.outputs * strips, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t from = std::min(w.length, t % strips * per);
+      partial[t] = fold_one(t / strips, from, std::min(w.length, from + per));
+    }
+  });
+  for (int64_t o = 0; o < w.outputs; ++o) {
+    typename Fold::Row row;
+    row.merge(partial + o * strips, strips);
+    const State value = row.state();
+    sink.put(w, o, 1, &value, sink.args);
+  }
+}
+
+// Folds rows [begin, end) of columns that start at `base` and step by `stride`.
+template <class C, class Columns>
+void fold_columns(const Walk& w, const Terms<C>& terms, const char* base, int64_t stride, int64_t begin, int64_t end,
+                  Columns& columns) {
+  const bool plain = w.in_element == kElementOf<C> && stride == 1 && !terms.map;
+  const int64_t size = size_of(w.in_element), n = columns.n;
+  C buffer[4][Columns::kTile];
+  auto at = [&](int64_t r, C* to) {
+    const char* p = base + w.folded.offset(r) * size;
+    if (plain) return reinterpret_cast<const C*>(p);
+    load<C>(w.in_element, p, stride, to, n);
+    if (terms.map) terms.map(to, n, terms.p);
+    return static_cast<const C*>(to);
+  };
+  int64_t r = begin;
+  for (; r + 4 <= end; r += 4)
+    columns.add4(at(r, buffer[0]), at(r + 1, buffer[1]), at(r + 2, buffer[2]), at(r + 3, buffer[3]));
+  for (; r < end; ++r) columns.add(at(r, buffer[0]));
+}
+
+template <class C, class Fold, class State = typename Fold::State>
+void fold_side_by_side(const Walk& w, const Terms<C>& terms, State* partial, const Sink<State>& sink) {
+  using Columns = typename Fold::Columns;
+  constexpr int64_t kTile = Columns::kTile;
+  const int64_t width = w.shape[w.kept - 1], stride = w.in_strides[w.kept - 1];
+  const int64_t tiles = (width + kTile - 1) / kTile, tasks = w.outputs / width * tiles;
+  const int64_t strips = strips_for(tasks, w.length, 64, w.outputs * w.length);
+  const int64_t per = (w.length + strips - 1) / strips;
+  const int64_t grain = strips > 1 ? 1 : row_grain(std::min(width, kTile) * w.length);
+  parallel_for(tasks * strips, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t task = t / strips, strip = t % strips, column = task % tiles * kTile;
+      const int64_t output = task / tiles * width + column, first = std::min(w.length, strip * per);
+      Columns columns(std::min(kTile, width - column));
+      fold_columns<C>(w, terms, w.from(output), stride, first, std::min(w.length, first + per), columns);
+      const State* states = columns.finish();
+      if (strips == 1)
+        sink.put(w, output, columns.n, states, sink.args);
+      else
+        std::copy(states, states + columns.n, partial + strip * w.outputs + output);
+    }
+  });
+  if (strips == 1) return;
+  parallel_for(w.outputs, kTile, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; o += kTile) {
+      Columns columns(std::min(kTile, end - o));
+      for (int64_t s = 0; s < strips; ++s) columns.merge(partial + s * w.outputs + o);
+      sink.put(w, o, columns.n, columns.finish(), sink.args);
+    }
+  });
+}
+
+// `workspace` holds value_partials() bytes.
+template <class C, class Fold>
+void fold(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<typename Fold::State>& sink) {
+  if (w.outputs == 0) return;
+  const int last = w.kept - 1;
+  const bool denser =
+      last >= 0 && w.folded.rank > 0 && std::abs(w.in_strides[last]) < std::abs(w.folded.strides[w.folded.rank - 1]);
+  auto* partial = static_cast<typename Fold::State*>(workspace);
+  if (last >= 0 && w.shape[last] >= 8 && (denser || w.length <= 16))
+    fold_side_by_side<C, Fold>(w, terms, partial, sink);
+  else
+    fold_rows<C, Fold>(w, terms, partial, sink);
+}
+
+}  // namespace baracuda::reduce

@@ -1,0 +1,205 @@
+// Running sums and products along an axis. Floats are accumulated in f64 (as torch does), sums of f64 with their
+// rounding errors beside them; where the axis is not the dense one, columns go side by side.
+#include "backends/cpu/family.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/rows.h"
+#include "ops/scan/flip.h"
+#include "ops/scan/skus.h"
+
+namespace baracuda::scan {
+namespace {
+
+constexpr int64_t kTile = 1024;
+
+// A running value with what rounding took from it; the latter only where C is the widest type there is.
+template <bool kProduct, bool kExact, class C>
+struct Total {
+  C value = kProduct ? 1 : 0, error = 0;
+
+  C next(C x) {
+    if constexpr (kProduct) return value *= x;
+    if constexpr (!kExact) return value += x;
+    const C s = value + x, back = s - value;
+    error += (value - (s - back)) + (x - back);
+    value = s;
+    return error == error ? s + error : s;
+  }
+};
+
+template <bool kProduct, bool kExact, class C>
+void run_lines(const RowMap& x, const RowMap& y) {
+  const int64_t length = x.length();
+  parallel_for(x.rows(), row_grain(length), [&](int64_t begin, int64_t end) {
+    C tile[kTile];
+    for (int64_t r = begin; r < end; ++r) {
+      Total<kProduct, kExact, C> total;
+      const char* from = x.row(r);
+      char* to = y.row(r);
+      for (int64_t at = 0; at < length; at += kTile) {
+        const int64_t n = std::min(kTile, length - at);
+        const C* v = read(x, from, at, n, tile);
+        C* out = target(y, to, at, tile);
+        for (int64_t j = 0; j < n; ++j) out[j] = total.next(v[j]);
+        write(y, to, at, n, out);
+      }
+    }
+  });
+}
+
+// Rows here are positions along the axis; [first, first + n) are the columns, n <= kTile.
+template <bool kProduct, bool kExact, class C>
+void run_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
+  C value[kTile], error[kTile], tile[kTile];
+  std::fill_n(value, n, C(kProduct ? 1 : 0));
+  std::fill_n(error, n, C(0));
+  const bool single = x.element == Element::F32 && y.element == Element::F32 && x.inner.dense() && y.inner.dense();
+  for (int64_t r = 0, rows = x.rows(); r < rows; ++r) {
+    if constexpr (std::is_same_v<C, double> && !kExact) {
+      if (single) {
+        const float* v = reinterpret_cast<const float*>(x.row(r)) + first;
+        float* out = reinterpret_cast<float*>(y.row(r)) + first;
+#pragma GCC ivdep
+        for (int64_t j = 0; j < n; ++j) {
+          value[j] = kProduct ? value[j] * static_cast<double>(v[j]) : value[j] + static_cast<double>(v[j]);
+          out[j] = static_cast<float>(value[j]);
+        }
+        continue;
+      }
+    }
+    const C* v = read(x, x.row(r), first, n, tile);
+    char* to = y.row(r);
+    C* out = target(y, to, first, tile);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) {
+      Total<kProduct, kExact, C> total{value[j], error[j]};
+      out[j] = total.next(v[j]);
+      value[j] = total.value, error[j] = total.error;
+    }
+    write(y, to, first, n, out);
+  }
+}
+
+template <bool kProduct, bool kExact, class C>
+void run(const TensorView& from, const TensorView& to, int64_t axis) {
+  const uint32_t mask = from.rank == 0 ? 0 : 1u << axis;
+  const RowMap x = row_map(from, mask), y = row_map(to, mask);
+  const int64_t rows = x.rows(), length = x.length();
+  if (rows == 0 || length == 0) return;
+  if (!side_by_side(x)) return run_lines<kProduct, kExact, C>(x, y);
+  const RowMap xt = across(x), yt = across(y);
+  const int64_t tiles = (rows + kTile - 1) / kTile;
+  parallel_for(tiles, row_grain(std::min(rows, kTile) * length), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+      run_columns<kProduct, kExact, C>(xt, yt, t * kTile, std::min(kTile, rows - t * kTile));
+  });
+}
+
+template <bool kProduct>
+void run_any(const TensorView& x, const TensorView& y, int64_t axis) {
+  if (x.element == Element::F64)
+    run<kProduct, !kProduct, double>(x, y, axis);
+  else if (is_float(x.element))
+    run<kProduct, false, double>(x, y, axis);
+  else
+    run<kProduct, false, uint64_t>(x, y, axis);  // integers wrap, whatever their sign
+}
+
+// The gradient of a running product without dividing by zero. Before the first zero of x, at z, it is
+// sum(dy_j y_j, i <= j < z) / x_i; at z sum(dy_j prod(x_m, m <= j, m != z)) up to the second zero; behind it 0.
+struct ProductGradient {
+  const RowMap &dy, &x, &y, &dx;
+  double a[kTile], b[kTile], out[kTile];
+
+  void row(int64_t r) {
+    const int64_t length = x.length();
+    const int64_t z = zero_from(r, 0), second = zero_from(r, z + 1);
+    Total<false, true, double> sum;
+    for (int64_t at = z / kTile * kTile; at >= 0; at -= kTile) before(r, at, std::min(kTile, z - at), sum);
+    double others = 1;
+    if (z > 0 && z < length) read_one(y, r, z - 1, &others);
+    for (int64_t at = z; at < length; at += kTile)
+      std::fill_n(out, kTile, 0.0), put(r, at, std::min(kTile, length - at));
+    if (z >= length) return;
+    Total<false, true, double> total;
+    for (int64_t at = z; at < second; at += kTile) {
+      const int64_t n = std::min(kTile, second - at);
+      const double *d = read(dy, dy.row(r), at, n, a), *v = read(x, x.row(r), at, n, b);
+      for (int64_t j = 0; j < n; ++j) {
+        if (at + j > z) others *= v[j];
+        total.next(d[j] * others);
+      }
+    }
+    out[0] = total.next(0);
+    put(r, z, 1);
+  }
+
+ private:
+  int64_t zero_from(int64_t r, int64_t from) {
+    const int64_t length = x.length();
+    for (int64_t at = from; at < length; at += kTile) {
+      const int64_t n = std::min(kTile, length - at);
+      const double* v = read(x, x.row(r), at, n, b);
+      for (int64_t j = 0; j < n; ++j)
+        if (v[j] == 0) return at + j;
+    }
+    return length;
+  }
+  // Positions [at, at + n); `sum` is that of the later ones.
+  void before(int64_t r, int64_t at, int64_t n, Total<false, true, double>& sum) {
+    if (n == 0) return;
+    const double *d = read(dy, dy.row(r), at, n, a), *v = read(x, x.row(r), at, n, b);
+    const double* w = read(y, y.row(r), at, n, out);
+    for (int64_t j = n - 1; j >= 0; --j) out[j] = sum.next(d[j] * w[j]) / v[j];
+    put(r, at, n);
+  }
+  static void read_one(const RowMap& m, int64_t r, int64_t at, double* to) { *to = *read(m, m.row(r), at, 1, to); }
+  void put(int64_t r, int64_t at, int64_t n) {
+    if (dx.direct<double>())
+      std::copy_n(out, n, reinterpret_cast<double*>(dx.row(r)) + at);
+    else
+      write(dx, dx.row(r), at, n, out);
+  }
+};
+
+}  // namespace
+}  // namespace baracuda::scan
+
+namespace baracuda {
+
+using namespace scan;
+
+template <bool kProduct>
+struct CpuKernel<Running<kProduct>> {
+  static Status run(const Launch& launch) {
+    run_any<kProduct>(launch[0], launch[1], attributes<ScanAttrs>(launch).axis);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<Backward<Running<false>>> {
+  static Status run(const Launch& launch) {
+    const int64_t axis = attributes<ScanAttrs>(launch).axis;
+    run_any<false>(flipped(launch[0], axis), flipped(launch[1], axis), axis);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<Backward<Running<true>>> {
+  static Status run(const Launch& launch) {
+    const uint32_t mask = launch[0].rank == 0 ? 0 : 1u << attributes<ScanAttrs>(launch).axis;
+    const RowMap dy = row_map(launch[0], mask), x = row_map(launch[1], mask);
+    const RowMap y = row_map(launch[2], mask), dx = row_map(launch[3], mask);
+    if (x.length() == 0) return Status::Ok;
+    parallel_for(x.rows(), row_grain(x.length()), [&](int64_t begin, int64_t end) {
+      ProductGradient gradient{dy, x, y, dx, {}, {}, {}};
+      for (int64_t r = begin; r < end; ++r) gradient.row(r);
+    });
+    return Status::Ok;
+  }
+};
+
+}  // namespace baracuda
+
+BCU_CPU_FAMILY(scan)

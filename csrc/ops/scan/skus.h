@@ -1,0 +1,33 @@
+// The SKU table of the running sums and products.
+#pragma once
+#include "core/row.h"
+
+namespace baracuda::scan {
+
+BCU_ATTRS(ScanAttrs, (i64, axis))
+
+template <bool kProduct>
+struct Running {};
+template <class Op>
+struct Backward {};
+
+template <class Tag>
+constexpr auto base(const char* op) {
+  return row<Tag>(op).name("lines").template attrs_of<ScanAttrs>();
+}
+
+inline constexpr Elements kIntegers = kInts | kBool;
+
+// Signatures: (x, y); backward of cumsum (dy, dx), of cumprod (dy, x, y, dx). Integers give i64.
+inline constexpr auto kLocal =
+    table(base<Running<false>>("cumsum").takes(kFloats).sum(2).in_place(),
+          base<Running<false>>("cumsum").name("integer").takes(kIntegers).exact(),
+          base<Running<true>>("cumprod").takes(kFloats).sum(2).in_place(),
+          base<Running<true>>("cumprod").name("integer").takes(kIntegers).exact(),
+          base<Backward<Running<false>>>("cumsum").backward().takes(kFloats).sum(2).in_place(),
+          base<Backward<Running<true>>>("cumprod").backward().takes(kFloats).sum(4));
+
+inline constexpr auto kTable = everywhere(kLocal);
+inline constexpr auto kRows = rows_of(kTable);
+
+}  // namespace baracuda::scan

@@ -1,0 +1,291 @@
+"""Extrema with their positions, and both extrema at once. Kernels in csrc/ops/reduce, reference in extrema_ref.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baracuda.dims import Shape, check_axis
+from baracuda.elements import Element
+from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
+from baracuda.ops.reduce import Axes, ReduceDescriptor, ReduceShape, axes_of
+from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+
+
+@descriptor(family="reduce", kinds=("argmax", "argmin"))
+class ArgReduceDescriptor(Descriptor):
+    """Y = position of the first maximum or minimum along an axis, or in the whole tensor in logical order.
+
+    The first NaN wins over every number. An empty axis is refused.
+
+    Args:
+        kind: "argmax" or "argmin".
+        input_shape: Shape of x, rank 0-8.
+        axis: The searched axis; None searches the whole tensor.
+        keepdim: Whether the searched axes stay, with size 1.
+        element: Any real element.
+        index_element: i64 or i32.
+    """
+
+    kind: str
+    input_shape: Shape
+    axis: int | None = None
+    keepdim: bool = False
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+
+    def validate(self) -> None:
+        if self.axis is not None:
+            axis = check_axis(self.axis, len(self.input_shape), f"{type(self).__name__}.axis")
+            object.__setattr__(self, "axis", axis if self.input_shape else None)
+
+    def aux_element(self) -> Element:
+        return self.index_element
+
+    def signature(self) -> Signature:
+        axes = range(len(self.input_shape)) if self.axis is None else (self.axis,)
+        sizes = [1 if i in axes else s for i, s in enumerate(self.input_shape) if self.keepdim or i not in axes]
+        return Signature(tensor("x", self.input_shape, self.element), output("y", tuple(sizes), self.index_element))
+
+    def attributes(self) -> tuple[int, ...]:
+        return (-1 if self.axis is None else self.axis, int(self.keepdim))
+
+
+class _Indexed(Descriptor):
+    """Fields and checks that forward and backward share."""
+
+    __slots__ = ()
+    input_shape: Shape
+    axis: int
+    keepdim: bool
+    index_element: Element
+
+    def validate(self) -> None:
+        object.__setattr__(self, "axis", check_axis(self.axis, len(self.input_shape), f"{type(self).__name__}.axis"))
+
+    def aux_element(self) -> Element:
+        return self.index_element
+
+    def reduced_shape(self) -> Shape:
+        """The results' shape."""
+        sizes = [1 if i == self.axis else s for i, s in enumerate(self.input_shape) if self.keepdim or i != self.axis]
+        return tuple(sizes)
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis if self.input_shape else -1, int(self.keepdim))
+
+
+@descriptor(family="reduce", kinds=("max", "min"))
+class IndexedExtremumDescriptor(_Indexed):
+    """values = maximum or minimum of x along an axis, indices = its first position.
+
+    The first NaN wins over every number. An empty axis is refused.
+
+    Args:
+        kind: "max" or "min".
+        input_shape: Shape of x, rank 0-8.
+        axis: The axis that is folded.
+        keepdim: Whether it stays, with size 1.
+        element: Any real element.
+        index_element: i64 or i32.
+    """
+
+    kind: str
+    input_shape: Shape
+    axis: int = -1
+    keepdim: bool = False
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("x", self.input_shape, self.element),
+            output("values", self.reduced_shape(), self.element),
+            output("indices", self.reduced_shape(), self.index_element),
+        )
+
+    def backward(self) -> IndexedExtremumBackwardDescriptor:
+        """The gradient's descriptor."""
+        return IndexedExtremumBackwardDescriptor(
+            self.kind, self.input_shape, self.axis, self.keepdim, self.element, self.index_element
+        )
+
+
+@descriptor(family="reduce", direction="backward", kinds=("max", "min"))
+class IndexedExtremumBackwardDescriptor(_Indexed):
+    """dx = dvalues at the returned positions, 0 elsewhere. Positions outside of the axis are an IndexOutOfRangeError.
+
+    Args:
+        kind: "max" or "min".
+        input_shape: Shape of dx.
+        axis: The axis that was folded.
+        keepdim: Whether it stayed.
+        element: f16, bf16, f32 or f64.
+        index_element: i64 or i32.
+    """
+
+    kind: str
+    input_shape: Shape
+    axis: int = -1
+    keepdim: bool = False
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("dvalues", self.reduced_shape(), self.element),
+            tensor("indices", self.reduced_shape(), self.index_element),
+            output("dx", self.input_shape, self.element),
+        )
+
+
+@descriptor(family="reduce", op="aminmax")
+class MinMaxDescriptor(ReduceShape):
+    """Minimum and maximum of x over `axes`, as amin and amax give them.
+
+    Args:
+        input_shape: Shape of x, rank 0-8.
+        axes: Axes that are folded; None folds all of them.
+        keepdim: Whether the folded axes stay, with size 1.
+        element: Any real element.
+    """
+
+    input_shape: Shape
+    axes: tuple[int, ...] | None = None
+    keepdim: bool = False
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        reduced, e = self.reduced_shape(), self.element
+        return Signature(tensor("x", self.input_shape, e), output("min", reduced, e), output("max", reduced, e))
+
+    def backward(self) -> MinMaxBackwardDescriptor:
+        """The gradient's descriptor."""
+        return MinMaxBackwardDescriptor(self.input_shape, self.axes, self.keepdim, self.element)
+
+
+@descriptor(family="reduce", op="aminmax", direction="backward")
+class MinMaxBackwardDescriptor(ReduceShape):
+    """dx: all elements equal to the minimum share dmin evenly, those equal to the maximum dmax.
+
+    Args:
+        input_shape: Shape of x and dx.
+        axes: Axes that were folded.
+        keepdim: Whether they stayed.
+        element: f16, bf16, f32 or f64.
+    """
+
+    input_shape: Shape
+    axes: tuple[int, ...] | None = None
+    keepdim: bool = False
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        reduced, e = self.reduced_shape(), self.element
+        given = (tensor("dmin", reduced, e), tensor("dmax", reduced, e), tensor("x", self.input_shape, e))
+        return Signature(
+            *given, tensor("min", reduced, e), tensor("max", reduced, e), output("dx", self.input_shape, e)
+        )
+
+
+_NO_GRADIENT = NotDifferentiable("positions are piecewise constant")
+_FIRST = "first position along an axis; the first NaN wins"
+OPS = (
+    Op("argmax", ArgReduceDescriptor, _NO_GRADIENT, "y = position of the first maximum; the first NaN wins"),
+    Op("argmin", ArgReduceDescriptor, _NO_GRADIENT, "y = position of the first minimum; the first NaN wins"),
+    Op(
+        "max",
+        IndexedExtremumDescriptor,
+        IndexedExtremumBackwardDescriptor,
+        f"values, indices = maximum and its {_FIRST}",
+    ),
+    Op(
+        "min",
+        IndexedExtremumDescriptor,
+        IndexedExtremumBackwardDescriptor,
+        f"values, indices = minimum and its {_FIRST}",
+    ),
+    Op("aminmax", MinMaxDescriptor, MinMaxBackwardDescriptor, "min, max = minimum and maximum of x over axes"),
+)
+
+
+@function(tensors="input")
+def argmax(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
+    """Position of the first maximum along `dim`, or in the flattened tensor, as torch.argmax (i64)."""
+    return call(ArgReduceDescriptor("argmax", input.shape, dim, keepdim, input.element), x=input)
+
+
+@function(tensors="input")
+def argmin(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
+    """Position of the first minimum along `dim`, or in the flattened tensor, as torch.argmin (i64)."""
+    return call(ArgReduceDescriptor("argmin", input.shape, dim, keepdim, input.element), x=input)
+
+
+@function(tensors="input")
+def max(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False) -> Recipe:
+    """The maximum of all elements, or (maximum, its first position) along `dim`, as torch.max; for two tensors: maximum."""
+    if dim is None:
+        return call(ReduceDescriptor("amax", input.shape, None, False, input.element), x=input)
+    return call(IndexedExtremumDescriptor("max", input.shape, dim, keepdim, input.element), x=input)
+
+
+@function(tensors="dvalues indices input")
+def max_backward(call: Call, dvalues: Arg, indices: Arg, input: Arg, dim: int, keepdim: bool = False) -> Recipe:
+    """Gradient of max along `dim` with respect to `input`, of which only the shape matters."""
+    desc = IndexedExtremumBackwardDescriptor("max", input.shape, dim, keepdim, input.element, indices.element)
+    return call(desc, dvalues=dvalues, indices=indices)
+
+
+@function(tensors="input")
+def min(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False) -> Recipe:
+    """The minimum of all elements, or (minimum, its first position) along `dim`, as torch.min; for two tensors: minimum."""
+    if dim is None:
+        return call(ReduceDescriptor("amin", input.shape, None, False, input.element), x=input)
+    return call(IndexedExtremumDescriptor("min", input.shape, dim, keepdim, input.element), x=input)
+
+
+@function(tensors="dvalues indices input")
+def min_backward(call: Call, dvalues: Arg, indices: Arg, input: Arg, dim: int, keepdim: bool = False) -> Recipe:
+    """Gradient of min along `dim` with respect to `input`, of which only the shape matters."""
+    desc = IndexedExtremumBackwardDescriptor("min", input.shape, dim, keepdim, input.element, indices.element)
+    return call(desc, dvalues=dvalues, indices=indices)
+
+
+@function(tensors="input")
+def aminmax(call: Call, input: Arg, *, dim: Axes = None, keepdim: bool = False) -> Recipe:
+    """(minimum, maximum) over `dim` (all axes by default), as torch.aminmax."""
+    return call(MinMaxDescriptor(input.shape, axes_of(dim), keepdim, input.element), x=input)
+
+
+@function(tensors="dmin dmax input min max")
+def aminmax_backward(
+    call: Call, dmin: Arg, dmax: Arg, input: Arg, min: Arg, max: Arg, dim: Axes = None, keepdim: bool = False
+) -> Recipe:
+    """Gradient of aminmax with respect to `input`, given both results; ties share evenly."""
+    desc = MinMaxBackwardDescriptor(input.shape, axes_of(dim), keepdim, input.element)
+    return call(desc, dmin=dmin, dmax=dmax, x=input, min=min, max=max)
+
+
+@max.vjp
+def _max_vjp(input: Any, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+    found = max(input, dim, keepdim)
+    if dim is None:
+        from baracuda.ops.reduce import amax_backward
+
+        return found, lambda dy: amax_backward(dy, input, found)
+    return found, lambda dy: max_backward(dy[0] if isinstance(dy, tuple) else dy, found[1], input, dim, keepdim)
+
+
+@min.vjp
+def _min_vjp(input: Any, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+    found = min(input, dim, keepdim)
+    if dim is None:
+        from baracuda.ops.reduce import amin_backward
+
+        return found, lambda dy: amin_backward(dy, input, found)
+    return found, lambda dy: min_backward(dy[0] if isinstance(dy, tuple) else dy, found[1], input, dim, keepdim)
+
+
+@aminmax.vjp
+def _aminmax_vjp(input: Any, *, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
+    found = aminmax(input, dim=dim, keepdim=keepdim)
+    return found, lambda dy: aminmax_backward(*dy, input, *found, dim, keepdim)

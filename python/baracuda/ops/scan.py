@@ -1,0 +1,120 @@
+"""Running sums and products along an axis. Kernels in csrc/ops/scan, reference in scan_ref.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baracuda.dims import Shape, check_axis
+from baracuda.elements import Element
+from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+
+KINDS = ("cumsum", "cumprod")
+
+
+class _Scan(Descriptor):
+    """Fields and checks that forward and backward share."""
+
+    __slots__ = ()
+    shape: Shape
+    axis: int
+
+    def validate(self) -> None:
+        object.__setattr__(self, "axis", check_axis(self.axis, len(self.shape), f"{type(self).__name__}.axis"))
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis,)
+
+
+@descriptor(family="scan", kinds=KINDS)
+class ScanDescriptor(_Scan):
+    """y_i = x_0 + ... + x_i along an axis, or the product.
+
+    Integers and bool give i64, which wraps. On a CPU f16, bf16 and f32 are accumulated in f64, on a GPU in f32 with the
+    rounding errors of sums beside them. For floats y may be the same view as x.
+
+    Args:
+        kind: "cumsum" or "cumprod".
+        shape: Shape of x and y, rank 0-8.
+        axis: The axis; negative counts from the end.
+        element: f16, bf16, f32, f64, an integer or bool.
+    """
+
+    kind: str
+    shape: Shape
+    axis: int = -1
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        result = self.element if self.element.is_float else Element.I64
+        return Signature(tensor("x", self.shape, self.element), output("y", self.shape, result))
+
+    def backward(self) -> ScanBackwardDescriptor:
+        """The gradient's descriptor."""
+        return ScanBackwardDescriptor(self.kind, self.shape, self.axis, self.element)
+
+
+@descriptor(family="scan", direction="backward", kinds=KINDS)
+class ScanBackwardDescriptor(_Scan):
+    """Cumsum: dx_i = dy_i + dy_(i + 1) + ...; cumprod: sum over j >= i of dy_j y_j / x_i, right at zeros.
+
+    Args:
+        kind: "cumsum" or "cumprod".
+        shape: Shape of all tensors.
+        axis: The axis.
+        element: f16, bf16, f32 or f64.
+    """
+
+    kind: str
+    shape: Shape
+    axis: int = -1
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        e = self.element
+        dy, dx = tensor("dy", self.shape, e), output("dx", self.shape, e)
+        if self.kind == "cumsum":
+            return Signature(dy, dx)
+        return Signature(dy, tensor("x", self.shape, e), tensor("y", self.shape, e), dx)
+
+
+OPS = (
+    Op("cumsum", ScanDescriptor, ScanBackwardDescriptor, "y_i = x_0 + ... + x_i along an axis"),
+    Op("cumprod", ScanDescriptor, ScanBackwardDescriptor, "y_i = x_0 * ... * x_i along an axis"),
+)
+
+
+@function(tensors="input")
+def cumsum(call: Call, input: Arg, dim: int, *, out: Arg | None = None) -> Recipe:
+    """Running sum along `dim`, as torch.cumsum; integers and bool give i64."""
+    return call(ScanDescriptor("cumsum", input.shape, dim, input.element), x=input)
+
+
+@function(tensors="dy")
+def cumsum_backward(call: Call, dy: Arg, dim: int) -> Recipe:
+    """Gradient of cumsum with respect to its input."""
+    return call(ScanBackwardDescriptor("cumsum", dy.shape, dim, dy.element), dy=dy)
+
+
+@function(tensors="input")
+def cumprod(call: Call, input: Arg, dim: int, *, out: Arg | None = None) -> Recipe:
+    """Running product along `dim`, as torch.cumprod; integers and bool give i64."""
+    return call(ScanDescriptor("cumprod", input.shape, dim, input.element), x=input)
+
+
+@function(tensors="dy input result")
+def cumprod_backward(call: Call, dy: Arg, input: Arg, result: Arg, dim: int) -> Recipe:
+    """Gradient of cumprod with respect to `input`, given its result; right where elements are zero."""
+    desc = ScanBackwardDescriptor("cumprod", input.shape, dim, input.element)
+    return call(desc, dy=dy, x=input, y=result)
+
+
+@cumsum.vjp
+def _cumsum_vjp(input: Any, dim: int) -> tuple[Any, Any]:
+    return cumsum(input, dim), lambda dy: cumsum_backward(dy, dim)
+
+
+@cumprod.vjp
+def _cumprod_vjp(input: Any, dim: int) -> tuple[Any, Any]:
+    y = cumprod(input, dim)
+    return y, lambda dy: cumprod_backward(dy, input, y, dim)

@@ -1,0 +1,460 @@
+"""Variances, norms and cosine similarity. Kernels in csrc/ops/reduce, reference in variance_ref.py."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from baracuda.dims import Shape, check_axis
+from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
+from baracuda.op import Arg, Call, Op, Recipe, composite, function
+from baracuda.ops.reduce import Axes, ReduceShape, axes_of
+from baracuda.promotion import broadcast
+from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+
+KINDS = ("var", "std", "var_mean", "std_mean")
+
+
+class _Variance(ReduceShape):
+    """Attributes that forward and backward share."""
+
+    __slots__ = ()
+    correction: float
+
+    def attributes(self) -> tuple[int | float, ...]:
+        return (*super().attributes(), float(self.correction))
+
+
+@descriptor(family="reduce", kinds=KINDS)
+class VarianceDescriptor(_Variance):
+    """y = sum((x - mean)^2) / max(count - correction, 0) over `axes`, or its square root.
+
+    "var_mean" and "std_mean" give the mean, too. One pass over memory: blocks are centred on their own mean and merged
+    (Chan), so that the error is of the size of eps std(x) sqrt(mean(x^2)), not eps mean(x^2). Where a value is infinite or
+    NaN all results are NaN.
+
+    Args:
+        kind: "var", "std", "var_mean" or "std_mean".
+        input_shape: Shape of x, rank 0-8.
+        axes: Axes that are folded; None folds all of them.
+        keepdim: Whether the folded axes stay, with size 1.
+        element: f16, bf16, f32 or f64.
+        correction: What is taken from the count: 1 for a sample, 0 for a population.
+    """
+
+    kind: str
+    input_shape: Shape
+    axes: tuple[int, ...] | None = None
+    keepdim: bool = False
+    element: Element = Element.F32
+    correction: float = 1.0
+
+    def signature(self) -> Signature:
+        reduced, e = self.reduced_shape(), self.element
+        x = tensor("x", self.input_shape, e)
+        if self.kind in ("var", "std"):
+            return Signature(x, output("y", reduced, e))
+        return Signature(x, output(self.kind[:3], reduced, e), output("mean", reduced, e))
+
+    def backward(self) -> VarianceBackwardDescriptor:
+        """The gradient's descriptor."""
+        return VarianceBackwardDescriptor(
+            self.kind, self.input_shape, self.axes, self.keepdim, self.element, self.correction
+        )
+
+
+@descriptor(family="reduce", direction="backward", kinds=KINDS)
+class VarianceBackwardDescriptor(_Variance):
+    """dx = dy 2 (x - mean) / (count - correction); for a standard deviation y half of that over y, 0 where y is 0.
+
+    The mean is computed again. With a gradient of the mean, dmean / count is added.
+
+    Args:
+        kind: As in VarianceDescriptor.
+        input_shape: Shape of x and dx.
+        axes: Axes that were folded.
+        keepdim: Whether they stayed.
+        element: f16, bf16, f32 or f64.
+        correction: As in VarianceDescriptor.
+    """
+
+    kind: str
+    input_shape: Shape
+    axes: tuple[int, ...] | None = None
+    keepdim: bool = False
+    element: Element = Element.F32
+    correction: float = 1.0
+
+    def signature(self) -> Signature:
+        reduced, e = self.reduced_shape(), self.element
+        own, both = self.kind[:3], self.kind.endswith("mean")
+        given = [tensor("d" + own if both else "dy", reduced, e)]
+        given += [tensor("dmean", reduced, e)] if both else []
+        given += [tensor("x", self.input_shape, e)]
+        given += [tensor(own if both else "y", reduced, e)] if own == "std" else []
+        return Signature(*given, output("dx", self.input_shape, e))
+
+
+class _Norm(ReduceShape):
+    """Attributes that forward and backward share."""
+
+    __slots__ = ()
+    p: float
+    unbounded = frozenset({"p"})
+
+    def attributes(self) -> tuple[int | float, ...]:
+        return (*super().attributes(), float(self.p))
+
+
+@descriptor(family="reduce", op="norm")
+class VectorNormDescriptor(_Norm):
+    """y = (sum |x|^p)^(1/p) over `axes`; max |x| for inf, min |x| for -inf, how many are not zero for p = 0.
+
+    Powers beyond the range of f32 (f64 for f64) overflow, as in torch. Of nothing it is 0; an infinite or negative p is
+    refused there.
+
+    Args:
+        input_shape: Shape of x, rank 0-8.
+        axes: Axes that are folded; None folds all of them.
+        keepdim: Whether the folded axes stay, with size 1.
+        element: f16, bf16, f32 or f64.
+        p: Any number, or infinite.
+    """
+
+    input_shape: Shape
+    axes: tuple[int, ...] | None = None
+    keepdim: bool = False
+    element: Element = Element.F32
+    p: float = 2.0
+
+    def validate(self) -> None:
+        ReduceShape.validate(self)
+        if math.isnan(self.p):
+            raise self.wrong("p", self.p, "a number")
+
+    def signature(self) -> Signature:
+        return Signature(tensor("x", self.input_shape, self.element), output("y", self.reduced_shape(), self.element))
+
+    def backward(self) -> VectorNormBackwardDescriptor:
+        """The gradient's descriptor."""
+        return VectorNormBackwardDescriptor(self.input_shape, self.axes, self.keepdim, self.element, self.p)
+
+
+@descriptor(family="reduce", op="norm", direction="backward")
+class VectorNormBackwardDescriptor(_Norm):
+    """dx = dy sign(x) (|x| / y)^(p - 1), 0 where x is 0; infinite p: all |x| equal to y share dy evenly.
+
+    Args:
+        input_shape: Shape of x and dx.
+        axes: Axes that were folded.
+        keepdim: Whether they stayed.
+        element: f16, bf16, f32 or f64.
+        p: As in VectorNormDescriptor.
+    """
+
+    input_shape: Shape
+    axes: tuple[int, ...] | None = None
+    keepdim: bool = False
+    element: Element = Element.F32
+    p: float = 2.0
+
+    def signature(self) -> Signature:
+        reduced, e = self.reduced_shape(), self.element
+        given = (tensor("dy", reduced, e), tensor("x", self.input_shape, e), tensor("y", reduced, e))
+        return Signature(*given, output("dx", self.input_shape, e))
+
+
+@descriptor(family="reduce", op="cosine_similarity")
+class CosineSimilarityDescriptor(Descriptor):
+    """y = sum(x1 x2) / (max(|x1|, eps) max(|x2|, eps)) along an axis of their common shape, with the scalar eps.
+
+    Args:
+        x1_shape: Shape of x1.
+        x2_shape: Shape of x2; both are broadcast to their common shape.
+        axis: The axis that is folded.
+        element: f16, bf16, f32 or f64.
+    """
+
+    x1_shape: Shape
+    x2_shape: Shape
+    axis: int = 1
+    element: Element = Element.F32
+
+    def validate(self) -> None:
+        shape = broadcast(self.x1_shape, self.x2_shape, type(self).__name__)
+        if not shape:
+            raise self.wrong("x1_shape", self.x1_shape, "at least one dimension")
+        object.__setattr__(self, "axis", check_axis(self.axis, len(shape), f"{type(self).__name__}.axis"))
+
+    def signature(self) -> Signature:
+        shape = broadcast(self.x1_shape, self.x2_shape, type(self).__name__)
+        kept = tuple(s for i, s in enumerate(shape) if i != self.axis)
+        return Signature(
+            tensor("x1", self.x1_shape, self.element),
+            tensor("x2", self.x2_shape, self.element),
+            output("y", kept, self.element),
+            scalar("eps", default=1e-8),
+        )
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis,)
+
+    def backward(self) -> CosineSimilarityBackwardDescriptor:
+        """The gradient's descriptor, with both shapes the same."""
+        return CosineSimilarityBackwardDescriptor(self.x1_shape, self.axis, self.element)
+
+
+@descriptor(family="reduce", op="cosine_similarity", direction="backward")
+class CosineSimilarityBackwardDescriptor(Descriptor):
+    """dx1 = dy (x2 / (|x1| |x2|) - y x1 / |x1|^2), and dx2 likewise; a length below eps counts as eps, a constant.
+
+    Args:
+        input_shape: Shape of x1, x2, dx1 and dx2.
+        axis: The axis that was folded.
+        element: f16, bf16, f32 or f64.
+    """
+
+    input_shape: Shape
+    axis: int = 1
+    element: Element = Element.F32
+
+    def validate(self) -> None:
+        if not self.input_shape:
+            raise self.wrong("input_shape", self.input_shape, "at least one dimension")
+        object.__setattr__(self, "axis", check_axis(self.axis, len(self.input_shape), f"{type(self).__name__}.axis"))
+
+    def signature(self) -> Signature:
+        kept = tuple(s for i, s in enumerate(self.input_shape) if i != self.axis)
+        given = [tensor(n, self.input_shape, self.element) for n in ("x1", "x2")]
+        made = [output(n, self.input_shape, self.element) for n in ("dx1", "dx2")]
+        return Signature(tensor("dy", kept, self.element), *given, *made, scalar("eps", default=1e-8))
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis,)
+
+
+_VARIANCE = "sum((x - mean)^2) / (count - correction)"
+OPS = (
+    Op("var", VarianceDescriptor, VarianceBackwardDescriptor, f"y = {_VARIANCE} over axes"),
+    Op("std", VarianceDescriptor, VarianceBackwardDescriptor, f"y = sqrt({_VARIANCE}) over axes"),
+    Op(
+        "var_mean", VarianceDescriptor, VarianceBackwardDescriptor, f"var, mean = {_VARIANCE}, sum(x) / count over axes"
+    ),
+    Op(
+        "std_mean",
+        VarianceDescriptor,
+        VarianceBackwardDescriptor,
+        f"std, mean = sqrt({_VARIANCE}), sum(x) / count over axes",
+    ),
+    Op("norm", VectorNormDescriptor, VectorNormBackwardDescriptor, "y = (sum |x|^p)^(1/p) over axes"),
+    Op(
+        "cosine_similarity",
+        CosineSimilarityDescriptor,
+        CosineSimilarityBackwardDescriptor,
+        "y = sum(x1 x2) / (max(|x1|, eps) max(|x2|, eps)) along an axis",
+    ),
+)
+
+Number = int | float | None
+
+
+def _float(name: str, x: Arg) -> None:
+    if not x.element.is_float:
+        raise InvalidProblemError(f"{name}: input: got element {x.element}, want a float element. Cast it first.")
+
+
+def _variance(call: Call, kind: str, x: Arg, dim: Axes, correction: Number, keepdim: bool) -> Recipe:
+    _float(kind, x)
+    by = 1.0 if correction is None else float(correction)
+    return call(VarianceDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element, by), x=x)
+
+
+def _variance_gradient(
+    call: Call, kind: str, x: Arg, dim: Axes, correction: Number, keepdim: bool, **given: Any
+) -> Recipe:
+    by = 1.0 if correction is None else float(correction)
+    return call(VarianceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element, by), x=x, **given)
+
+
+@function(tensors="input")
+def var(
+    call: Call, input: Arg, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False, out: Arg | None = None
+) -> Recipe:
+    """Variance over `dim` (all axes by default), as torch.var."""
+    return _variance(call, "var", input, dim, correction, keepdim)
+
+
+@function(tensors="input")
+def std(
+    call: Call, input: Arg, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False, out: Arg | None = None
+) -> Recipe:
+    """Standard deviation over `dim` (all axes by default), as torch.std."""
+    return _variance(call, "std", input, dim, correction, keepdim)
+
+
+@function(tensors="input")
+def var_mean(call: Call, input: Arg, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> Recipe:
+    """(variance, mean) over `dim` (all axes by default), as torch.var_mean."""
+    return _variance(call, "var_mean", input, dim, correction, keepdim)
+
+
+@function(tensors="input")
+def std_mean(call: Call, input: Arg, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> Recipe:
+    """(standard deviation, mean) over `dim` (all axes by default), as torch.std_mean."""
+    return _variance(call, "std_mean", input, dim, correction, keepdim)
+
+
+@function(tensors="dy input")
+def var_backward(
+    call: Call, dy: Arg, input: Arg, dim: Axes = None, correction: Number = 1, keepdim: bool = False
+) -> Recipe:
+    """Gradient of var with respect to `input`."""
+    return _variance_gradient(call, "var", input, dim, correction, keepdim, dy=dy)
+
+
+@function(tensors="dy input result")
+def std_backward(
+    call: Call, dy: Arg, input: Arg, result: Arg, dim: Axes = None, correction: Number = 1, keepdim: bool = False
+) -> Recipe:
+    """Gradient of std with respect to `input`, given its result."""
+    return _variance_gradient(call, "std", input, dim, correction, keepdim, dy=dy, y=result)
+
+
+@function(tensors="dvar dmean input")
+def var_mean_backward(
+    call: Call, dvar: Arg, dmean: Arg, input: Arg, dim: Axes = None, correction: Number = 1, keepdim: bool = False
+) -> Recipe:
+    """Gradient of var_mean with respect to `input`."""
+    return _variance_gradient(call, "var_mean", input, dim, correction, keepdim, dvar=dvar, dmean=dmean)
+
+
+@function(tensors="dstd dmean input std")
+def std_mean_backward(
+    call: Call,
+    dstd: Arg,
+    dmean: Arg,
+    input: Arg,
+    std: Arg,
+    dim: Axes = None,
+    correction: Number = 1,
+    keepdim: bool = False,
+) -> Recipe:
+    """Gradient of std_mean with respect to `input`, given the standard deviation."""
+    return _variance_gradient(call, "std_mean", input, dim, correction, keepdim, dstd=dstd, dmean=dmean, std=std)
+
+
+def _power(p: float | str | None) -> float:
+    if p is None or p == "fro":
+        return 2.0
+    if isinstance(p, str):
+        raise InvalidProblemError(f'norm: p: got {p!r}, want a number, "inf" as float("inf"), or "fro".')
+    return float(p)
+
+
+@function(tensors="input")
+def norm(
+    call: Call,
+    input: Arg,
+    p: float | str | None = "fro",
+    dim: Axes = None,
+    keepdim: bool = False,
+    out: Arg | None = None,
+) -> Recipe:
+    """(sum |input|^p)^(1/p) over `dim` (all axes by default), as torch.norm; p "fro" is 2."""
+    _float("norm", input)
+    return call(VectorNormDescriptor(input.shape, axes_of(dim), keepdim, input.element, _power(p)), x=input)
+
+
+@function(tensors="dy input result")
+def norm_backward(
+    call: Call,
+    dy: Arg,
+    input: Arg,
+    result: Arg,
+    p: float | str | None = "fro",
+    dim: Axes = None,
+    keepdim: bool = False,
+) -> Recipe:
+    """Gradient of norm with respect to `input`, given its result."""
+    desc = VectorNormBackwardDescriptor(input.shape, axes_of(dim), keepdim, input.element, _power(p))
+    return call(desc, dy=dy, x=input, y=result)
+
+
+@function(tensors="x1 x2")
+def cosine_similarity(call: Call, x1: Arg, x2: Arg, dim: int = 1, eps: float = 1e-8) -> Recipe:
+    """Cosine of the angle between x1 and x2 along `dim` of their common shape, as torch's cosine_similarity."""
+    if x1.element is not x2.element:
+        raise InvalidProblemError(f"cosine_similarity: x2: got element {x2.element}, want {x1.element}. Cast one.")
+    _float("cosine_similarity", x1)
+    return call(CosineSimilarityDescriptor(x1.shape, x2.shape, dim, x1.element), x1=x1, x2=x2, eps=float(eps))
+
+
+@function(tensors="dy x1 x2")
+def cosine_similarity_backward(call: Call, dy: Arg, x1: Arg, x2: Arg, dim: int = 1, eps: float = 1e-8) -> Recipe:
+    """Gradients of cosine_similarity with respect to x1 and x2, which have one shape."""
+    if x1.shape != x2.shape:
+        raise InvalidProblemError(f"cosine_similarity: x2: got shape {x2.shape}, want {x1.shape}, that of x1.")
+    desc = CosineSimilarityBackwardDescriptor(x1.shape, dim, x1.element)
+    return call(desc, dy=dy, x1=x1, x2=x2, eps=float(eps))
+
+
+@var.vjp
+def _var_vjp(input: Any, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> tuple[Any, Any]:
+    y = var(input, dim, correction=correction, keepdim=keepdim)
+    return y, lambda dy: var_backward(dy, input, dim, correction, keepdim)
+
+
+@std.vjp
+def _std_vjp(input: Any, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> tuple[Any, Any]:
+    y = std(input, dim, correction=correction, keepdim=keepdim)
+    return y, lambda dy: std_backward(dy, input, y, dim, correction, keepdim)
+
+
+@var_mean.vjp
+def _var_mean_vjp(input: Any, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> tuple[Any, Any]:
+    found = var_mean(input, dim, correction=correction, keepdim=keepdim)
+    return found, lambda dy: var_mean_backward(*dy, input, dim, correction, keepdim)
+
+
+@std_mean.vjp
+def _std_mean_vjp(input: Any, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> tuple[Any, Any]:
+    found = std_mean(input, dim, correction=correction, keepdim=keepdim)
+    return found, lambda dy: std_mean_backward(*dy, input, found[0], dim, correction, keepdim)
+
+
+@norm.vjp
+def _norm_vjp(input: Any, p: float | str | None = "fro", dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
+    y = norm(input, p, dim, keepdim)
+    return y, lambda dy: norm_backward(dy, input, y, p, dim, keepdim)
+
+
+@cosine_similarity.vjp
+def _cosine_similarity_vjp(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> tuple[Any, Any]:
+    return cosine_similarity(x1, x2, dim, eps), lambda dy: cosine_similarity_backward(dy, x1, x2, dim, eps)
+
+
+@composite
+def normalize(input: Any, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> Any:
+    """Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
+    from baracuda.functional import clamp, div
+
+    return div(input, clamp(norm(input, p, dim, True), eps))
+
+
+def _normalize_vjp(input: Any, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> tuple[Any, Any]:
+    from baracuda.functional import add, clamp, clamp_backward, div, mul, neg, sum
+
+    length = norm(input, p, dim, True)
+    by = clamp(length, eps)
+    y = div(input, by)
+
+    def pull(dy: Any) -> Any:
+        dby = neg(sum(div(mul(dy, y), by), dim, True))
+        return add(div(dy, by), norm_backward(clamp_backward(dby, length, eps), input, length, p, dim, True))
+
+    return y, pull
+
+
+_marks: Any = normalize
+_marks.vjp_rule = _normalize_vjp

@@ -1,0 +1,59 @@
+"""Running sums and products: against torch, and what the generated tests do not reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import baracuda as bc
+import baracuda.functional as F
+
+DTYPES = [
+    getattr(torch, n)
+    for n in ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_as_torch(name: str, dtype: torch.dtype, dim: int) -> None:
+    x = torch.from_numpy(np.random.default_rng(0).normal(0, 3, (7, 6, 5)))
+    x = x > 0 if dtype == torch.bool else x.abs().to(dtype) if dtype == torch.uint8 else x.to(dtype)
+    got, want = getattr(F, name)(x, dim), getattr(torch, name)(x, dim)
+    assert got.dtype == want.dtype
+    loose = {torch.float16: 4e-3, torch.bfloat16: 4e-2, torch.float32: 1e-5}.get(dtype, 1e-12)
+    assert torch.allclose(got, want, rtol=loose, atol=loose)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_gradient_as_torch(name: str, dim: int) -> None:
+    x = torch.from_numpy(np.random.default_rng(0).normal(0, 1, (6, 7)))
+    x[1, 2] = x[4, 2] = x[5, 3] = x[0, 4] = 0
+    leaf = x.clone().requires_grad_(True)
+    dy = torch.from_numpy(np.random.default_rng(1).normal(size=(6, 7)))
+    getattr(torch, name)(leaf, dim).backward(dy)
+    _, pull = bc.vjp(getattr(F, name), x, dim)
+    assert torch.allclose(pull(dy), leaf.grad, rtol=1e-10, atol=1e-12)
+
+
+def test_a_long_sum_of_equal_numbers_does_not_drift() -> None:
+    """Rounding errors of equal terms all point one way: a plain running sum is off by far more than sqrt(n)."""
+    n = 1 << 20
+    for dtype, eps in ((np.float32, 2.0**-24), (np.float64, 2.0**-53)):
+        x = np.full((n,), 0.1, dtype)
+        exact = np.arange(1, n + 1, dtype=np.longdouble) * np.longdouble(x[0])
+        assert (np.abs(F.cumsum(x, 0).astype(np.longdouble) - exact) <= 2 * eps * exact).all()
+
+
+@pytest.mark.parametrize("shape", [(40, 3000), (3000, 40)])
+def test_in_place(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for axis in (0, 1):
+        plan = bc.plan(bc.ScanDescriptor("cumsum", shape, axis))
+        y, inside = np.empty_like(x), x.copy()
+        plan.run(x=x, y=y)
+        plan.run(x=inside, y=inside)
+        assert y.tobytes() == inside.tobytes()
