@@ -158,6 +158,8 @@ def add_rms_norm_backward(dy: Any, dsum: Any, sum: Any, normalized_shape: Any, w
     r"""(dx, dweight), or dx alone without a weight; dx is the gradient of input and of residual. dsum may be None."""
 def add_rms_norm_forward(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     r"""add_rms_norm with what its gradient needs: (y, sum, rstd)."""
+def group_norm(input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05) -> Any:
+    r"""(input - mean) / sqrt(var + eps) * weight + bias over groups of channels, as torch's group_norm."""
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05) -> Any:
     r"""(input - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions, as torch."""
 def layer_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any, mean: Any, rstd: Any, bias: Any = False) -> Any:
@@ -432,3 +434,5 @@ def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any =
     r"""(variance, mean) over `dim` (all axes by default), as torch.var_mean."""
 def var_mean_backward(dvar: Any, dmean: Any, input: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
     r"""Gradient of var_mean with respect to `input`."""
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
+    r"""(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm; a plan of norm."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import baracuda as bc
 import baracuda.functional as F
@@ -77,3 +78,27 @@ def test_layer_norm_of_values_far_from_zero() -> None:
 def test_bad_normalized_shape_is_refused() -> None:
     with pytest.raises(bc.InvalidProblemError, match="last dimensions"):
         F.rms_norm(np.zeros((3, 4), np.float32), (3,))
+
+
+@pytest.mark.parametrize("shape", [(2, 6), (3, 4, 5), (2, 6, 3, 4)])
+@pytest.mark.parametrize("affine", [True, False])
+def test_group_norm_as_torch(shape: tuple[int, ...], affine: bool) -> None:
+    x = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    wb = (torch.randn(shape[1], dtype=torch.float64), torch.randn(shape[1], dtype=torch.float64)) if affine else ()
+    leaves = [v.clone().requires_grad_(True) for v in (x, *wb)]
+    want = torch.nn.functional.group_norm(leaves[0], 2, *leaves[1:])
+    dy = torch.randn(shape, dtype=torch.float64)
+    want.backward(dy)
+    y, pull = bc.vjp(F.group_norm, x, 2, *wb)
+    assert torch.allclose(y, want, rtol=1e-10, atol=1e-12) and torch.equal(y, F.group_norm(x, 2, *wb))
+    found = pull(dy) if affine else (pull(dy),)
+    for got, leaf in zip(found, leaves, strict=True):
+        assert torch.allclose(got, leaf.grad, rtol=1e-9, atol=1e-11)
+
+
+def test_group_norm_refuses_what_does_not_fit() -> None:
+    x = np.ones((2, 6, 3), np.float32)
+    with pytest.raises(bc.InvalidProblemError, match="divisor"):
+        F.group_norm(x, 4)
+    with pytest.raises(bc.InvalidProblemError, match="weight"):
+        F.group_norm(x, 2, np.ones(3, np.float32))

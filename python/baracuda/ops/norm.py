@@ -6,10 +6,12 @@ weight and bias are summed in a fixed order.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from baracuda.dims import Shape, shape_text
 from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.spec import Descriptor, Param, Signature, descriptor, output, scalar, tensor
 
@@ -400,6 +402,62 @@ def layer_norm_backward(
     given = weight is not None
     desc = LayerNormBackwardDescriptor(input.shape, shape, input.element, given, given, bias)
     return call(desc, dy=dy, x=input, weight=weight, mean=mean, rstd=rstd)
+
+
+def _groups(input: Any, num_groups: int, *channelwise: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape with one axis per group, and that of a weight beside the input."""
+    shape = tuple(input.shape)
+    if len(shape) < 2 or num_groups < 1 or shape[1] % num_groups:
+        raise InvalidProblemError(
+            f"group_norm: num_groups: got {num_groups} for an input of shape {shape}, want (N, C, ...) and a divisor of C."
+        )
+    for given in channelwise:
+        if given is not None and tuple(given.shape) != shape[1:2]:
+            raise InvalidProblemError(f"group_norm: weight: got shape {tuple(given.shape)}, want {shape[1:2]}.")
+    members = shape[1] // num_groups
+    return (shape[0], num_groups, members * math.prod(shape[2:])), (1, shape[1], *(1 for _ in shape[2:]))
+
+
+@composite
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """(input - mean) / sqrt(var + eps) * weight + bias over groups of channels, as torch's group_norm.
+
+    A layer_norm of the groups, then a product and a sum: half results are rounded after each. No plan of its own.
+    """
+    from baracuda.functional import add, mul
+
+    grouped, beside = _groups(input, num_groups, weight, bias)
+    y = layer_norm(input.reshape(grouped), grouped[2:], eps=eps).reshape(tuple(input.shape))
+    y = y if weight is None else mul(y, weight.reshape(beside))
+    return y if bias is None else add(y, bias.reshape(beside))
+
+
+def _group_norm_vjp(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> tuple[Any, Any]:
+    from baracuda.functional import add, mul, sum
+
+    shape = tuple(input.shape)
+    grouped, beside = _groups(input, num_groups, weight, bias)
+    plain, mean, rstd = layer_norm_forward(input.reshape(grouped), grouped[2:], eps=eps)
+    plain = plain.reshape(shape)
+    y = plain if weight is None else mul(plain, weight.reshape(beside))
+    y = y if bias is None else add(y, bias.reshape(beside))
+    others = (0, *range(2, len(shape)))
+
+    def pull(dy: Any) -> Any:
+        dplain = dy if weight is None else mul(dy, weight.reshape(beside))
+        dx = layer_norm_backward(dplain.reshape(grouped), input.reshape(grouped), grouped[2:], None, mean, rstd)
+        found = [dx.reshape(shape)]
+        found += [] if weight is None else [sum(mul(dy, plain), others)]
+        found += [] if bias is None else [sum(dy, others)]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return y, pull
+
+
+_marks: Any = group_norm
+_marks.vjp_rule = _group_norm_vjp
 
 
 @rms_norm.vjp

@@ -366,6 +366,15 @@ def norm(
     return call(VectorNormDescriptor(input.shape, axes_of(dim), keepdim, input.element, _power(p)), x=input)
 
 
+@function(tensors="x")
+def vector_norm(
+    call: Call, x: Arg, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None
+) -> Recipe:
+    """(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm; a plan of norm."""
+    _float("vector_norm", x)
+    return call(VectorNormDescriptor(x.shape, axes_of(dim), keepdim, x.element, float(ord)), x=x)
+
+
 @function(tensors="dy input result")
 def norm_backward(
     call: Call,
@@ -427,6 +436,12 @@ def _std_mean_vjp(input: Any, dim: Axes = None, *, correction: Number = 1, keepd
 def _norm_vjp(input: Any, p: float | str | None = "fro", dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
     y = norm(input, p, dim, keepdim)
     return y, lambda dy: norm_backward(dy, input, y, p, dim, keepdim)
+
+
+@vector_norm.vjp
+def _vector_norm_vjp(x: Any, ord: float = 2, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
+    y = vector_norm(x, ord, dim, keepdim)
+    return y, lambda dy: norm_backward(dy, x, y, ord, dim, keepdim)
 
 
 @cosine_similarity.vjp
