@@ -323,7 +323,7 @@ template <class C>
 void run_job(Job<C>& job, const IterationSpace& space, std::span<const Operand> inputs,
              std::span<const Operand> outputs, const bool* native) {
   if (!make_plan(space, inputs, outputs, native, sizeof(C), job.plan)) return;
-  const int64_t grain = std::max<int64_t>(1, kGrain / (job.plan.columns * job.plan.rows));
+  const int64_t grain = std::max<int64_t>(1, grain_of(job.plan) / (job.plan.columns * job.plan.rows));
   parallel_for(job.plan.tiles, grain, [&job](int64_t begin, int64_t end) {
     Walk<C> walk(job);
     walk.run(begin, end);

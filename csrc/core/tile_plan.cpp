@@ -148,7 +148,7 @@ void group_in_order(TilePlan& plan, int64_t row_elements, Group& columns, Group&
     while (next >= 0 && 2 * extent_of(plan, columns) <= limit) append(plan, columns, next--);
     set_steps(plan, columns, limit);
   } else {
-    set_steps(plan, columns, direct ? kDirectColumns : row_elements);
+    set_steps(plan, columns, direct ? grain_of(plan) : row_elements);
   }
   if (next < 0) return;
   append(plan, rows, next);
