@@ -212,3 +212,9 @@ def test_descriptors_are_written_as_calls() -> None:
         bc.RmsNormDescriptor((n // 2, 4), (4,)),
     ):
         assert eval(repr(desc), {"Dim": bc.Dim, type(desc).__name__: type(desc)}) == desc
+
+
+@pytest.mark.parametrize("value", [np.zeros(0), np.zeros(2), "yes", None, 0.5], ids=repr)
+def test_flags_of_functions(value: object) -> None:
+    with pytest.raises(bc.InvalidProblemError, match=r"relu\(\): inplace: got .*, want a bool\. Pass True or False"):
+        F.relu(np.ones(3, np.float32), value)  # type: ignore[arg-type]

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from baracuda import _core
 from baracuda.device import name_of
 from baracuda.dims import Size, largest
@@ -270,6 +272,7 @@ class _Miss:
         self.params = params
         # A parameter annotated as Arg alone takes a tensor or a number: rules need not look for None or lists there.
         self.plain = {p.name for p in inspect.signature(rule).parameters.values() if p.annotation in ("Arg", Arg)}
+        self.flags = {p.name for p in inspect.signature(rule).parameters.values() if isinstance(p.default, bool)}
 
     def _check_plain(self, name: str, value: Any) -> None:
         if name in self.plain and (value is None or isinstance(value, (list, tuple))):
@@ -277,6 +280,11 @@ class _Miss:
                 f"{name}: got {'a ' if value is not None else ''}{type(value).__name__}, want a tensor. "
                 "Wrap numbers and lists with np.asarray()."
             )
+
+    def _check_flag(self, name: str, value: Any) -> None:
+        # Arrays have no truth value, or one that nobody meant.
+        if name in self.flags and not isinstance(value, (int, np.bool_)):
+            raise InvalidProblemError(f"{name}: got {type(value).__name__}, want a bool. Pass True or False.")
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         try:
@@ -295,6 +303,7 @@ class _Miss:
             arg = None
             if kind in (_TENSOR, _SCALAR):
                 self._check_plain(name, value)
+            self._check_flag(name, value)
             if kind != _ATTRIBUTE and value is not None:
                 if isinstance(value, (int, float)):
                     element = (
