@@ -1,5 +1,6 @@
 // The gradient of the embedding lookup on GPUs: occurrences of ids are sorted by id, stable, with a radix sort of three
-// kernels a digit; then each weight row sums its gradients in the order of their positions. No atomics: one result.
+// kernels a digit; then each weight row sums its gradients in the order of their positions, of many of them in runs of
+// kRun. No atomics: one result. AddRows is the other way: every gradient is added to its row atomically.
 #pragma once
 #include "baracuda/math/math.h"
 #include "simt/space.h"
@@ -151,20 +152,21 @@ struct SumRowsParams {
   BCU_GLOBAL const Entry* sorted;
   BCU_GLOBAL const void* gradient;
   BCU_GLOBAL void* weight;
+  BCU_GLOBAL void* runs;  // sums of runs: [entry / kRun][column]
   int64_t count, rows, columns;
   int64_t dy_column, weight_row, weight_column;
   int64_t stripes;  // of kThreads columns
   int32_t accumulate;
 };
 
-// A block sums one stripe of the row of a sorted entry's id, if the entry is the first with that id. Sums are kept in
-// twice the precision of C and rounded once.
+// Sums of gradients, kept in twice the precision of C and rounded once.
 template <class T>
-struct SumRows {
+struct RowSums {
   using Params = SumRowsParams;
   using C = simt::ComputeOf<T>;
   using Sum = math::detail::Pair<C>;
-  enum : int { kThreads = 128, kShared = 0, kAhead = 8 };
+  // Entries of a run, counted from the first of the id: none of the ids around matters to a sum.
+  enum : int { kThreads = 128, kAhead = 8, kRun = 512 };
 
   BCU_DEVICE void add(BCU_THREAD Sum& sum, C x) {
     Sum s = math::detail::two_sum(sum.hi, x);
@@ -172,24 +174,29 @@ struct SumRows {
     C lost = sum.lo + s.lo;
     sum.lo = lost - lost == C(0) ? lost : C(0);  // an infinite sum has lost nothing
   }
+  BCU_DEVICE bool has(BCU_CONSTANT Params& p, int64_t entry, int64_t id) {
+    return entry < p.count && p.sorted[entry].id == id;
+  }
   BCU_DEVICE C load(BCU_CONSTANT Params& p, int64_t entry, int64_t column) {
     int64_t offset[1];
     simt::locate(p.dy, p.sorted[entry].position, offset);
     return simt::Stored<T>::load(((BCU_GLOBAL const T*)p.gradient)[offset[0] + column * p.dy_column]);
   }
+  BCU_DEVICE BCU_GLOBAL Sum* run_sum(BCU_CONSTANT Params& p, int64_t entry, int64_t column) {
+    return (BCU_GLOBAL Sum*)p.runs + entry / kRun * p.columns + column;
+  }
 
-  // Several entries are read before the first is added, so that their reads overlap.
-  BCU_DEVICE void row(BCU_CONSTANT Params& p, int64_t entry, int64_t id, int64_t column) {
-    BCU_GLOBAL T* out = (BCU_GLOBAL T*)p.weight + id * p.weight_row + column * p.weight_column;
-    Sum sum;
-    sum.hi = p.accumulate ? simt::Stored<T>::load(*out) : C(0), sum.lo = C(0);
-    bool more = true, any = p.accumulate != 0;
-    while (more) {
+  // Adds the run that begins at `entry`. Several entries are read before the first is added, so that their reads
+  // overlap. `any`: the sum has a term already, which -0 must not meet.
+  BCU_DEVICE void add_run(BCU_CONSTANT Params& p, int64_t entry, int64_t id, int64_t column, bool any,
+                          BCU_THREAD Sum& sum) {
+    bool more = true;
+    for (int done = 0; more && done < kRun; done += kAhead) {
       C x[kAhead];
       int n = 0;
       BCU_UNROLL for (int i = 0; i < kAhead; ++i) {
-        more = more && entry + i < p.count && p.sorted[entry + i].id == id;
-        x[i] = more ? load(p, entry + i, column) : C(0);
+        more = more && has(p, entry + done + i, id);
+        x[i] = more ? load(p, entry + done + i, column) : C(0);
         n += more ? 1 : 0;
       }
       BCU_UNROLL for (int i = 0; i < kAhead; ++i) {
@@ -197,7 +204,64 @@ struct SumRows {
         if (i < n && any) add(sum, x[i]);
         any = true;
       }
-      entry += kAhead;
+    }
+  }
+};
+
+// A block sums one stripe of a run that is not its id's first. Two such runs never begin in the same kRun entries.
+template <class T>
+struct SumRuns {
+  using Params = SumRowsParams;
+  using Rows = RowSums<T>;
+  enum : int { kThreads = Rows::kThreads, kShared = 0, kRun = Rows::kRun };
+
+  // The first entry of the id, at `entry` or before it.
+  BCU_DEVICE int64_t first_of(BCU_CONSTANT Params& p, int64_t entry, int64_t id) {
+    int64_t low = 0, high = entry;
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      if (p.sorted[middle].id < id)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+    int64_t slots = (p.count + kRun - 1) / kRun;
+    for (int64_t i = ctx.bid_x(); i < slots * p.stripes; i += ctx.gdim_x()) {
+      int64_t slot = i / p.stripes, column = (i - slot * p.stripes) * kThreads + ctx.tid(), begin = slot * kRun;
+      int64_t id = p.sorted[begin].id;
+      if (id >= p.rows || column >= p.columns) continue;
+      int64_t first = first_of(p, begin, id), runs = (begin - first + kRun - 1) / kRun;
+      int64_t entry = first + runs * kRun;
+      if (runs == 0 || !Rows::has(p, entry, id)) continue;
+      typename Rows::Sum sum;
+      sum.hi = sum.lo = typename Rows::C(0);
+      Rows::add_run(p, entry, id, column, false, sum);
+      *Rows::run_sum(p, entry, column) = sum;
+    }
+  }
+};
+
+// A block sums one stripe of the row of a sorted entry's id, if the entry is the first with that id: its first run, and
+// the sums of the others.
+template <class T>
+struct SumRows {
+  using Params = SumRowsParams;
+  using Rows = RowSums<T>;
+  using C = typename Rows::C;
+  enum : int { kThreads = Rows::kThreads, kShared = 0, kRun = Rows::kRun };
+
+  BCU_DEVICE void row(BCU_CONSTANT Params& p, int64_t entry, int64_t id, int64_t column) {
+    BCU_GLOBAL T* out = (BCU_GLOBAL T*)p.weight + id * p.weight_row + column * p.weight_column;
+    typename Rows::Sum sum;
+    sum.hi = p.accumulate ? simt::Stored<T>::load(*out) : C(0), sum.lo = C(0);
+    Rows::add_run(p, entry, id, column, p.accumulate != 0, sum);
+    for (int64_t next = entry + kRun; Rows::has(p, next, id); next += kRun) {
+      typename Rows::Sum run = *Rows::run_sum(p, next, column);
+      Rows::add(sum, run.hi);
+      Rows::add(sum, run.lo);
     }
     *out = simt::Stored<T>::store(sum.hi + sum.lo);
   }
@@ -209,6 +273,39 @@ struct SumRows {
       if (id >= p.rows || column >= p.columns) continue;
       if (entry > 0 && p.sorted[entry - 1].id == id) continue;
       row(p, entry, id, column);
+    }
+  }
+};
+
+struct AddRowsParams {
+  enum : int { kGradient, kIds, kPosition, kTensors };
+  simt::Space<3> space;  // of elements of dy; ids and positions have stride 0 along the columns
+  BCU_GLOBAL const void* gradient;
+  BCU_GLOBAL const void* ids;
+  BCU_GLOBAL void* weight;
+  int64_t rows, columns, padding, weight_row, dy_column, weight_column;
+  BCU_GLOBAL simt::Fault* fault;
+  int64_t row;
+  int32_t element, tensor;
+};
+
+// A thread adds every so many of dy's elements to their rows.
+struct AddRows {
+  using Params = AddRowsParams;
+  enum : int { kThreads = 256, kShared = 0 };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+    int64_t step = int64_t(ctx.gdim_x()) * ctx.bdim();
+    for (int64_t i = int64_t(ctx.bid_x()) * ctx.bdim() + ctx.tid(); i < p.space.count; i += step) {
+      int64_t offset[Params::kTensors], column = simt::locate(p.space, i, offset);
+      int64_t id = simt::load_element<int64_t>(p.ids, p.element, offset[Params::kIds]);
+      if (uint64_t(id) >= uint64_t(p.rows)) {
+        simt::raise(p.fault, p.row, p.tensor, offset[Params::kPosition], id, p.rows);
+        continue;
+      }
+      if (id == p.padding || p.columns == 0) continue;
+      float x = ((BCU_GLOBAL const float*)p.gradient)[offset[Params::kGradient] + column * p.dy_column];
+      simt::atomic_add((BCU_GLOBAL simt::AtomicF32*)p.weight + id * p.weight_row + column * p.weight_column, x);
     }
   }
 };

@@ -26,7 +26,9 @@ inline Status look_up(const Launch& launch) {
 }
 
 static_assert(sizeof(Entry) == sizeof(Occurrence) && kTile == kSimtTile && kDigits == kSimtDigits);
+static_assert(RowSums<float>::kRun == kSimtRun);
 
+// The way by sorting, or atomic.
 class Gradient {
  public:
   explicit Gradient(const Launch& launch)
@@ -41,9 +43,25 @@ class Gradient {
     sort_.counts = reinterpret_cast<uint32_t*>(entries_ + 2 * count_);
   }
 
+  Status add() {
+    if (Status s = start(); s != Status::Ok || count_ == 0) return s;
+    AddRowsParams p{};
+    const IterationSpace space = space_of(ids_);
+    std::array<Operand, AddRowsParams::kTensors> all = {simt::leading_operand(dy_), operand(ids_, space),
+                                                        simt::counting(space)};
+    p.columns = dweight_.shape[1];
+    p.space = simt::space_of_rows(space, all, std::max<int64_t>(p.columns, 1));  // ids are checked in any case
+    p.gradient = dy_.data, p.ids = ids_.data, p.weight = dweight_.data;
+    p.rows = dweight_.shape[0], p.padding = attrs_.padding_idx;
+    p.dy_column = simt::last_stride(dy_);
+    p.weight_row = dweight_.strides[0], p.weight_column = simt::last_stride(dweight_);
+    p.fault = simt::fault_of(launch_), p.row = launch_.row, p.tensor = 1;
+    p.element = static_cast<int32_t>(ids_.element);
+    return simt::submit<AddRows>(launch_, {simt::blocks_for(p.space.count, 256)}, 256, p);
+  }
+
   Status run() {
-    if (!attrs_.accumulate)
-      if (Status s = clear(); s != Status::Ok) return s;
+    if (Status s = start(); s != Status::Ok) return s;
     if (count_ == 0 || count_ >= (int64_t{1} << 31)) return count_ ? Status::Unsupported : Status::Ok;
     if (Status s = read(); s != Status::Ok) return s;
     const Entry* sorted = entries_;
@@ -52,6 +70,7 @@ class Gradient {
   }
 
  private:
+  Status start() { return attrs_.accumulate ? Status::Ok : clear(); }
   Status clear() {
     const Operand rows = simt::leading_operand(dweight_);
     const int64_t size = size_of(dweight_.element), pack = 16 / size, column = simt::last_stride(dweight_);
@@ -106,6 +125,13 @@ class Gradient {
     p.weight_row = dweight_.strides[0], p.weight_column = simt::last_stride(dweight_);
     p.stripes = (p.columns + SumRows<T>::kThreads - 1) / SumRows<T>::kThreads;
     p.accumulate = attrs_.accumulate != 0;
+    p.runs = reinterpret_cast<char*>(sort_.counts) + simt_counts_bytes(count_);
+    if (count_ > kSimtRun) {
+      const int64_t slots = (count_ + kSimtRun - 1) / kSimtRun;
+      const Status s =
+          simt::submit<SumRuns<T>>(launch_, {simt::blocks_for(slots * p.stripes, 1)}, SumRuns<T>::kThreads, p);
+      if (s != Status::Ok) return s;
+    }
     return simt::submit<SumRows<T>>(launch_, {simt::blocks_for(count_ * p.stripes, 1)}, SumRows<T>::kThreads, p);
   }
 
@@ -129,6 +155,11 @@ struct SimtKernel<embedding::Forward> {
 template <>
 struct SimtKernel<embedding::Backward> {
   static Status run(const Launch& launch) { return embedding::Gradient(launch).run(); }
+};
+
+template <>
+struct SimtKernel<embedding::AtomicBackward> {
+  static Status run(const Launch& launch) { return embedding::Gradient(launch).add(); }
 };
 
 }  // namespace baracuda

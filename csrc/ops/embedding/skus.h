@@ -11,6 +11,7 @@ BCU_ATTRS(EmbeddingBackwardAttrs, (i64, padding_idx), (i64, accumulate))
 
 struct Forward {};
 struct Backward {};
+struct AtomicBackward {};
 
 // One occurrence of an id, to be sorted by id.
 struct Occurrence {
@@ -30,10 +31,20 @@ inline int64_t backward_workspace(const Problem& p) {
   return 2 * id_count(p) * static_cast<int64_t>(sizeof(Occurrence));
 }
 
-// GPUs sort in tiles, and count the digits of each.
-inline constexpr int64_t kSimtTile = 2048, kSimtDigits = 64;
+// GPUs sort in tiles, and count the digits of each. Of an id's occurrences, every kSimtRun but the first are added up
+// apart: their sums are two compute elements per column.
+inline constexpr int64_t kSimtTile = 2048, kSimtDigits = 64, kSimtRun = 512;
+inline int64_t simt_counts_bytes(int64_t ids) { return (ids + kSimtTile - 1) / kSimtTile * kSimtDigits * 4; }
 inline int64_t simt_backward_workspace(const Problem& p) {
-  return backward_workspace(p) + (id_count(p) + kSimtTile - 1) / kSimtTile * kSimtDigits * 4;
+  const int64_t ids = id_count(p), columns = ids == 0 ? 0 : p.params[2].shape[1];
+  const int64_t sums = (ids + kSimtRun - 1) / kSimtRun * columns * 2 * (p.element == Element::F64 ? 8 : 4);
+  return backward_workspace(p) + simt_counts_bytes(ids) + sums;
+}
+
+// Atomic additions come in any order, so that K of them are off by up to K / 2 eps: at most 512 eps sqrt(K) here.
+inline Reason atomic_fits(const Problem& p) {
+  if (id_count(p) <= (int64_t{1} << 20)) return {};
+  return {"ids_shape", "at most 2^20 ids", "the sorted row takes more"};
 }
 
 constexpr auto backward_row(WorkspaceRule workspace) {
@@ -42,16 +53,37 @@ constexpr auto backward_row(WorkspaceRule workspace) {
       .name("sorted")
       .takes(kFloats, kIndex)
       .attrs_of<EmbeddingBackwardAttrs>()
-      .sum(1)
+      .sum(0.75)  // Kahan's bound is eps for more than one term, and there is no error for one
       .scratch(workspace);
 }
 
 inline constexpr auto kLookup =
     table(row<Forward>("embedding").name("rows").takes(kFloats, kIndex).attrs_of<EmbeddingAttrs>().exact());
 inline constexpr auto kSimtBackward = table(backward_row(simt_backward_workspace));
+// One pass without a workspace, which is faster where few ids are the same; chosen by name or for want of workspace.
+inline constexpr auto kSimtAtomic = table(row<AtomicBackward>("embedding")
+                                              .backward()
+                                              .takes(set_of(Element::F32), kIndex)
+                                              .attrs_of<EmbeddingBackwardAttrs>()
+                                              .sum(512)
+                                              .only_if(atomic_fits));
+template <class... Tags>
+constexpr auto any_order(Table<Tags...> t) {
+  for (Row& r : t.rows) {
+    r.variant = "simt_atomic";
+    r.guarantee.deterministic = r.guarantee.bit_stable = r.guarantee.batch_invariant = false;
+  }
+  return t;
+}
+template <class... Tags>
+constexpr auto preferred(Table<Tags...> t) {
+  for (Row& r : t.rows) r.preference = 10;
+  return t;
+}
 
 inline constexpr auto kTable =
-    join(everywhere(kLookup), table(backward_row(backward_workspace)), on_cuda(kSimtBackward), on_metal(kSimtBackward));
+    join(everywhere(kLookup), table(backward_row(backward_workspace)), preferred(on_cuda(kSimtBackward)),
+         preferred(on_metal(kSimtBackward)), any_order(on_cuda(kSimtAtomic)), any_order(on_metal(kSimtAtomic)));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::embedding

@@ -88,8 +88,12 @@ class EmbeddingDescriptor(_Embedding):
 class EmbeddingBackwardDescriptor(_Embedding):
     """dweight[r, :] = sum of dy[i, :] over the positions i with ids[i] == r, in the order of positions.
 
-    Sums are kept in f64 (with Kahan's correction for f64) and rounded once; bits do not depend on the thread count.
-    Every id is checked before the first write. Needs 32 bytes of workspace per id.
+    Sums are kept in f64 (with Kahan's correction for f64; on GPUs in two numbers of the compute element) and rounded
+    once; bits do not depend on the thread count. The bound's K is the number of positions of an id. On the cpu every id is
+    checked before the first write. Needs 32 bytes of workspace per id, on GPUs somewhat more.
+
+    GPUs have a second row for f32, `simt_atomic`, which adds in any order: not deterministic, no workspace, one pass,
+    for at most 2^20 ids. It is taken only where it is named, or where max_workspace_bytes leaves no other.
 
     Args:
         weight_shape: (V, D), the shape of dweight.

@@ -20,6 +20,7 @@ _PROBLEMS: list[tuple[tuple[int, int], tuple[int, ...], Element, int | None]] = 
     ((3000, 3), (2, 2100), Element.I32, None),
     ((9, 1100), (4, 5), Element.I64, None),
     ((40, 2), (40000,), Element.I32, None),
+    ((3, 3), (4000,), Element.I64, 1),
     ((6, 0), (3,), Element.I64, None),
     ((6, 4), (0, 2), Element.I64, None),
     ((0, 4), (0,), Element.I64, None),
@@ -65,7 +66,9 @@ def reference(case: Case) -> dict[str, Expected]:
     value, magnitude = np.array(start, np.longdouble), np.abs(np.array(start, np.float64))
     np.add.at(value, flat[kept], dy[kept])
     np.add.at(magnitude, flat[kept], np.abs(dy[kept]))
-    return {"dweight": Expected(value.astype(np.float64), magnitude)}
+    # Each row has as many terms as its id has positions.
+    terms = np.bincount(flat[kept], minlength=len(magnitude)) + int(desc.accumulate)
+    return {"dweight": Expected(value.astype(np.float64), magnitude * np.sqrt(np.maximum(terms, 1))[:, None])}
 
 
 def forward_of(case: Case) -> Case:
