@@ -19,7 +19,7 @@ constexpr int least_blocks() {
 template <class Body>
 __global__ void __launch_bounds__(Body::kThreads, least_blocks<Body>())
     entry(const __grid_constant__ typename Body::Params params) {
-  __shared__ float4 shared[(Body::kShared + 4) / 4];
+  __shared__ float4 shared[Body::kShared > 0 ? (Body::kShared + 3) / 4 : 1];
   Context ctx;
   Body::run(ctx, reinterpret_cast<float*>(shared), params);
 }

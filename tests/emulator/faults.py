@@ -98,6 +98,21 @@ FAULTS = [
         "first);\n    int digit = int(ctx.tid());\n    if (digit < kDigits)", "RACE|UNINITIALISED",
     ),
     Fault(
+        "the first run of an id is all", "embedding", "embedding", "backward",
+        "ops/embedding/simt.h", "Rows::has(p, next, id); next += kRun", "next < entry; next += kRun", "error is",
+    ),
+    Fault(
+        "runs from the wrong entry on", "embedding", "embedding", "backward",
+        "ops/embedding/simt.h", "runs = (begin - first + kRun - 1) / kRun;", "runs = (begin - first) / kRun;",
+        "error is|RACE",
+    ),
+    Fault(
+        "sums that are not atomic", "embedding", "embedding", "backward",
+        "ops/embedding/simt.h",
+        "simt::atomic_add((BCU_GLOBAL simt::AtomicF32*)p.weight + id * p.weight_row + column * p.weight_column, x);",
+        "((BCU_GLOBAL float*)p.weight)[id * p.weight_row + column * p.weight_column] += x;", "RACE",
+    ),
+    Fault(
         "positions are not checked", "rope", "rope", "forward",
         "ops/rope/simt.h", "uint64_t(at) < uint64_t(p.limit)", "at < p.limit", "OUT OF BOUNDS|DID NOT RAISE",
         test="indices",
@@ -116,6 +131,26 @@ FAULTS = [
         "tiles past the edge", "matmul", "matmul", "forward",
         "ops/matmul/simt.h", "if (i >= p.m || j >= p.n) return;", "if (i >= p.m) return;",
         "OUT OF BOUNDS|error is|RACE",
+    ),
+    Fault(
+        "no barrier before the next copies", "matmul", "matmul", "forward",
+        "ops/matmul/simt_mma.h", "wait<kStages - 2>();\n      simt::barrier(ctx);", "wait<kStages - 2>();",
+        "RACE|UNINITIALISED", element="bf16", test="mma",
+    ),
+    Fault(
+        "a copy that nobody waits for", "matmul", "matmul", "forward",
+        "ops/matmul/simt_mma.h", "wait<kStages - 2>();", "wait<kStages - 1>();", "error is", element="bf16",
+        test="mma",
+    ),
+    Fault(
+        "columns in the order of rows", "matmul", "matmul", "forward",
+        "ops/matmul/simt_mma.h", "B::template fragment<false>", "B::template fragment<true>", "error is", element="bf16",
+        test="mma",
+    ),
+    Fault(
+        "packs past the edge", "matmul", "matmul", "forward",
+        "ops/matmul/simt_mma.h", "!inside ? 0 : left < 8 ? int(left) : 8", "!inside ? 0 : 8", "error is",
+        element="bf16", test="mma",
     ),
     Fault(
         "a tensor's last elements", "optim", "adamw", "forward",

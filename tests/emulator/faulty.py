@@ -50,7 +50,7 @@ class Fault:
     wrong: str = ""
     says: str = ""  # what the report has to match; empty for sources without a fault
     element: str = "f32"
-    test: str = ""  # what finds it, if not the generated tests' check: "far", "indices"
+    test: str = ""  # what finds it, if not the generated tests' check: "far", "indices", "mma"
     nth: int = 0  # which occurrence of `right`; there may be no others unless it is said
     also: tuple[tuple[str, str, str], ...] = ()  # further files and passages, which are no faults by themselves
     backend: str = "cuda"
@@ -163,8 +163,11 @@ def outcome(fault: Fault, module: Path) -> str:
     env[f"BARACUDA_{fault.backend.upper()}_MODULE"] = str(module)
     command = [sys.executable, "-c", CHECK, fault.op, fault.direction, fault.element, fault.backend]
     if fault.test:
-        name = {"far": "test_elements_far_apart", "indices": "test_indices_out_of_range"}[fault.test]
-        which = f"{ROOT}/tests/test_device_{fault.test}.py::{name}[{fault.backend}-{fault.op}-{fault.direction}]"
+        name = {"far": "test_elements_far_apart", "indices": "test_indices_out_of_range", "mma": "test_every_layout"}[
+            fault.test
+        ]
+        case = "size2-turned1-bf16" if fault.test == "mma" else f"{fault.backend}-{fault.op}-{fault.direction}"
+        which = f"{ROOT}/tests/test_device_{fault.test}.py::{name}[{case}]"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", which]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
     return done.stdout + done.stderr

@@ -284,16 +284,20 @@ BCU_PROBE(StackOverflow, 0) {
   p.y[own(ctx, p)] = float(big[ctx.tid()]);
 }
 
+}  // namespace baracuda::simt::probe
+
+#include "mma_probes.h"
+
 // clang-format off: it never settles on such a list
 #define BCU_PROBES(X) \
   X(OkBlockReduce) X(OkWarpSync) X(OkShuffles) X(OkAtomics) X(OkBarrierAll) X(OkNeighbourBytes) X(OkPacks) \
-  X(OkFault) X(MissingBarrier) X(WriteAfterRead) X(SharedCounter) X(MissingWarpSync) X(ShuffleIsNoSync) \
+  X(OkFault) X(OkMma) X(OkMmaCutsOff) X(OkLoadMatrices) X(OkSlices) X(OkCopies) X(MissingBarrier) \
+  X(WriteAfterRead) X(SharedCounter) X(MissingWarpSync) X(ShuffleIsNoSync) \
   X(WarpSyncAcrossWarps) X(UninitialisedShared) X(SharedFromLastBlock) X(BlocksWriteTheSame) \
   X(BlockReadsAnother) X(NeedsBarrierAll) X(WarpSyncForGlobal) X(PlainAmongAtomics) X(ReadAfterOthersAtomics) \
   X(ByteInAWord) X(DivergentBarrier) X(EarlyReturn) X(TwoBarriers) X(DivergentShuffle) X(DivergentTripCount) \
   X(TwoShuffles) X(ShufflePastTheEnd) X(ReadPastTheEnd) X(WritePastTheEnd) X(ReadBeforeTheStart) X(FarAway) \
   X(PastShared) X(PastParams) X(WritesParams) X(MemoryOfNoTensor) X(NullPointer) X(MisalignedPack) X(Overflow) \
-  X(ShiftTooFar) X(PastLocalArray) X(StackOverflow)
+  X(ShiftTooFar) X(PastLocalArray) X(StackOverflow) X(CopyWithoutWait) X(CopyWithoutBarrier) X(CopyBeforeBarrier) \
+  X(MisalignedMatrix)
 // clang-format on
-
-}  // namespace baracuda::simt::probe

@@ -27,6 +27,11 @@ CORRECT = [
     "OkNeighbourBytes",
     "OkPacks",
     "OkFault",
+    "OkMma",
+    "OkMmaCutsOff",
+    "OkLoadMatrices",
+    "OkSlices",
+    "OkCopies",
 ]
 RACE, POISON, ORDER = "RACE on byte", "^NAN", "^SCHEDULE-DEPENDENT"
 UNWRITTEN, OUTSIDE, STUCK = "UNINITIALISED", "OUT OF BOUNDS", "DIVERGENT SYNC"
@@ -67,6 +72,10 @@ BROKEN = {  # probe: (plain, race, sanitize)
     "ShiftTooFar": (None, "SHIFT", "cannot be represented|too large for"),
     "PastLocalArray": (None, "OUT OF BOUNDS of a local array", "out of bounds"),
     "StackOverflow": ("STACK OVERFLOW", "STACK OVERFLOW", "STACK OVERFLOW"),
+    "CopyWithoutWait": (POISON, POISON, POISON),
+    "CopyWithoutBarrier": (POISON, f"{RACE}|{UNWRITTEN}", POISON),
+    "CopyBeforeBarrier": (None, RACE, None),
+    "MisalignedMatrix": ("MISALIGNED", "MISALIGNED", "MISALIGNED"),
 }
 
 

@@ -16,6 +16,11 @@ struct SimtKernel;
 template <class Tag>
 inline constexpr int kSimtSlice = -1;
 
+template <class Tag>
+constexpr bool in_slice(size_t row, size_t slice, size_t slices) {
+  return size_t(kSimtSlice<Tag> < 0 ? row : kSimtSlice<Tag>) % slices == slice;
+}
+
 template <class Tag, bool kWanted>
 constexpr Kernel simt_kernel_of() {
   if constexpr (kWanted)
@@ -28,8 +33,7 @@ template <const auto& kTable, Backend kBackend, size_t kSlice, size_t kSlices>
 constexpr auto simt_kernels() {
   return []<class... Tags, size_t... I>(const Table<Tags...>&, std::index_sequence<I...>) {
     return std::array<Kernel, sizeof...(Tags)>{
-        simt_kernel_of<Tags, kTable.rows[I].backend == kBackend &&
-                                 size_t(kSimtSlice<Tags> < 0 ? I : kSimtSlice<Tags>) % kSlices == kSlice>()...};
+        simt_kernel_of<Tags, kTable.rows[I].backend == kBackend && in_slice<Tags>(I, kSlice, kSlices)>()...};
   }(kTable, std::make_index_sequence<kTable.rows.size()>());
 }
 
@@ -45,7 +49,7 @@ template <const auto& kTable, Backend kBackend, size_t kSlice, size_t kSlices>
 constexpr auto simt_prepares() {
   return []<class... Tags, size_t... I>(const Table<Tags...>&, std::index_sequence<I...>) {
     return std::array<Prepare, sizeof...(Tags)>{
-        prepare_of<Tags, kTable.rows[I].backend == kBackend && I % kSlices == kSlice>()...};
+        prepare_of<Tags, kTable.rows[I].backend == kBackend && in_slice<Tags>(I, kSlice, kSlices)>()...};
   }(kTable, std::make_index_sequence<kTable.rows.size()>());
 }
 

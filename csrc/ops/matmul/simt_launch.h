@@ -2,6 +2,7 @@
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/matmul/problem.h"
+#include "ops/matmul/simt_mma.h"
 #include "ops/matmul/simt_thin.h"
 #include "ops/matmul/skus.h"
 #include "simt/launch.h"
@@ -32,13 +33,17 @@ inline TiledParams tiled_params(const Launch& launch, const Gemm& g) {
   return p;
 }
 
-template <class T, int kSide>
-Status submit_tiles(const Launch& launch, const Gemm& g) {
-  using Body = Tiled<T, kSide>;
+template <class Body>
+Status submit_tiles_of(const Launch& launch, const Gemm& g) {
   TiledParams p = tiled_params(launch, g);
   p.row_tiles = (g.m + Body::kTile - 1) / Body::kTile, p.column_tiles = (g.n + Body::kTile - 1) / Body::kTile;
   const int64_t blocks = g.batch * p.row_tiles * p.column_tiles;
   return blocks > simt::kMaxGridX ? Status::Unsupported : simt::submit<Body>(launch, {blocks}, Body::kThreads, p);
+}
+
+template <class T, int kSide>
+Status submit_tiles(const Launch& launch, const Gemm& g) {
+  return submit_tiles_of<Tiled<T, kSide>>(launch, g);
 }
 
 // Large tiles read less, small ones give every multiprocessor something to do.
@@ -89,13 +94,16 @@ Status run_thin_as(const Launch& launch, const Gemm& g) {
   return run_tiles(launch, g);
 }
 
-inline Status run_tiled(const Launch& launch) {
+// Templates of the launch, so that a slice of the family compiles one row's kernels only.
+template <class L>
+Status run_tiled(const L& launch) {
   Gemm g;
   return read_tensors(launch, true, g) ? run_tiles(launch, g) : Status::Ok;
 }
 
 // Falls back to tiles where strides do not suit.
-inline Status run_thin(const Launch& launch) {
+template <class L>
+Status run_thin(const L& launch) {
   Gemm g;
   if (!read_tensors(launch, true, g)) return Status::Ok;
   if (g.n < g.m) transpose(g);
@@ -106,18 +114,71 @@ inline Status run_thin(const Launch& launch) {
   });
 }
 
+// How copies of 16 bytes can read a matrix.
+enum class Along { Neither, K, Lines };
+inline Along along(const Matrix& x, int64_t line, int64_t k, const Gemm& g) {
+  Along found = lines_pack(x, k, line, 2, g) ? Along::K : lines_pack(x, line, k, 2, g) ? Along::Lines : Along::Neither;
+  for (int i = 0; i < g.part_rank; ++i)
+    if (x.part[i] % 16 != 0) found = Along::Neither;
+  return found;
+}
+
+template <class T, bool kALongK, bool kBLongK>
+Status submit_mma(const Launch& launch, const Gemm& g) {
+  return large_tiles(g) ? submit_tiles_of<MmaTiled<T, 128, kALongK, kBLongK>>(launch, g)
+                        : submit_tiles_of<MmaTiled<T, 64, kALongK, kBLongK>>(launch, g);
+}
+template <class T>
+Status run_mma_as(const Launch& launch, const Gemm& g, Along a, Along b) {
+  if (a == Along::K)
+    return b == Along::K ? submit_mma<T, true, true>(launch, g) : submit_mma<T, true, false>(launch, g);
+  return b == Along::K ? submit_mma<T, false, true>(launch, g) : submit_mma<T, false, false>(launch, g);
+}
+// Strides that do not suit go to tiles without tensor cores.
+template <class L>
+Status run_mma(const L& launch) {
+  Gemm g;
+  if (!read_tensors(launch, true, g)) return Status::Ok;
+  const Along a = along(g.a, g.a.rs, g.a.cs, g), b = along(g.b, g.b.cs, g.b.rs, g);
+  if (a == Along::Neither || b == Along::Neither) return run_tiles(launch, g);
+  return launch.element == Element::F16 ? run_mma_as<simt::f16>(launch, g, a, b)
+                                        : run_mma_as<simt::bf16>(launch, g, a, b);
+}
+
 }  // namespace baracuda::matmul
 
 namespace baracuda {
 
+// Tensor cores' kernels apart from the others.
+template <>
+inline constexpr int kSimtSlice<matmul::TiledRow> = 0;
+template <>
+inline constexpr int kSimtSlice<matmul::ThinTiledRow> = 0;
+template <>
+inline constexpr int kSimtSlice<matmul::MmaRow> = 1;
+
 template <>
 struct SimtKernel<matmul::TiledRow> {
-  static Status run(const Launch& launch) { return matmul::run_tiled(launch); }
+  template <class L>
+  static Status run(const L& launch) {
+    return matmul::run_tiled(launch);
+  }
 };
 
 template <>
 struct SimtKernel<matmul::ThinTiledRow> {
-  static Status run(const Launch& launch) { return matmul::run_thin(launch); }
+  template <class L>
+  static Status run(const L& launch) {
+    return matmul::run_thin(launch);
+  }
+};
+
+template <>
+struct SimtKernel<matmul::MmaRow> {
+  template <class L>
+  static Status run(const L& launch) {
+    return matmul::run_mma(launch);
+  }
 };
 
 }  // namespace baracuda

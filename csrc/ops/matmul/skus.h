@@ -19,6 +19,7 @@ struct BlasRow {};
 struct TiledRow {};
 struct ThinTiledRow {};
 struct LtRow {};
+struct MmaRow {};
 
 // Sizes of a problem whose last `merged` batch dimensions have become rows.
 struct Sizes {
@@ -108,9 +109,15 @@ inline constexpr auto kSimt = table(row<TiledRow>("matmul").takes(kFloats).sum(8
 // Few rows or columns: B is read once, in another order of sums.
 inline constexpr auto kSimtThin = table(
     row<ThinTiledRow>("matmul").takes(kFloats).sum(8).in_place_of(1u << kC).not_batch_invariant().only_if(thin_enough));
+
+// Tensor cores cut off where they add: 17 eps for each 16 products at worst, in blocks of 256. Layouts that 16-byte
+// copies cannot read go to tiles without tensor cores, and those of one row have fewer strides.
+inline constexpr auto kSimtMma = table(
+    row<MmaRow>("matmul").takes(Element::F16 | Element::BF16).sum(17).in_place_of(1u << kC).not_batch_invariant());
+
 template <class... Tags>
-constexpr auto preferred(Table<Tags...> t, const char* variant) {
-  for (Row& r : t.rows) r.variant = variant, r.preference = 10;
+constexpr auto preferred(Table<Tags...> t, const char* variant, int preference) {
+  for (Row& r : t.rows) r.variant = variant, r.preference = preference;
   return t;
 }
 
@@ -135,8 +142,9 @@ inline constexpr auto kCublasLt =
          by_cublaslt(row<LtRow>("matmul").takes(set_of(Element::F32)).sum(16640).math(MathPrecision::Tf32),
                      "cublaslt_tf32"));
 
-inline constexpr auto kTable = join(kCpu, preferred(on_cuda(kSimtThin), "simt_thin"), kCublasLt, on_cuda(kSimt),
-                                    preferred(on_metal(kSimtThin), "simt_thin"), on_metal(kSimt));
+inline constexpr auto kTable =
+    join(kCpu, preferred(on_cuda(kSimtThin), "simt_thin", 10), kCublasLt, preferred(on_cuda(kSimtMma), "simt_mma", 2),
+         on_cuda(kSimt), preferred(on_metal(kSimtThin), "simt_thin", 10), on_metal(kSimt));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::matmul
