@@ -198,3 +198,12 @@ def test_normalize(p: float) -> None:
     assert leaf.grad is not None
     same(y, want.detach())
     same(pull(dy), leaf.grad)
+
+
+@pytest.mark.parametrize("shape", [(3, 70), (2, 5000), (70, 30), (700, 130)])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_equal_values_have_no_variance(shape: tuple[int, ...], axis: int | None) -> None:
+    for dtype in (np.float32, np.float64):
+        x = np.full(shape, 0.1, dtype)
+        var, mean = F.var_mean(x, axis)
+        assert (np.asarray(var) == 0).all() and (np.asarray(mean) == x[0, 0]).all()

@@ -57,18 +57,22 @@ inline C lane_sum(int64_t n, Term term, const P*... p) {
 }
 
 // A whole kBlock read as four streams, which memory serves faster than one.
-template <class C>
-inline C block_sum(const C* p) {
+template <class C, class Term>
+inline C block_sum(const C* p, Term term) {
   using L = Lanes<C>;
   constexpr int kStreams = 4, kPer = L::kVectors / kStreams, kSpan = L::kBlock / kStreams;
   typename L::Vec acc[L::kVectors] = {};
   for (int64_t i = 0; i < kSpan; i += kPer * L::kWidth) {
 #pragma GCC unroll 16
-    for (int k = 0; k < L::kVectors; ++k) acc[k] += L::load(p + (k / kPer) * kSpan + i + (k % kPer) * L::kWidth);
+    for (int k = 0; k < L::kVectors; ++k) acc[k] += term(L::load(p + (k / kPer) * kSpan + i + (k % kPer) * L::kWidth));
   }
   C lane[L::kLanes];
   std::memcpy(lane, acc, sizeof lane);
   return fold_sum(lane);
+}
+template <class C>
+inline C block_sum(const C* p) {
+  return block_sum(p, [](auto v) { return v; });
 }
 
 // Larger keeps NaN: once a lane is NaN it stays NaN. Without it a NaN is passed over where the other value is a number.
@@ -134,8 +138,11 @@ inline C block_extreme(const C* p) {
       acc[k] = X::takes(x, acc[k]) ? x : acc[k];
     }
   }
-  std::memcpy(lane, acc, sizeof lane);
-  for (int w = L::kLanes / 2; w > 0; w /= 2)
+  // The tree that lane_extreme folds lanes in, its first steps by vectors.
+  for (int w = L::kVectors / 2; w > 0; w /= 2)
+    for (int k = 0; k < w; ++k) acc[k] = X::takes(acc[k + w], acc[k]) ? acc[k + w] : acc[k];
+  std::memcpy(lane, acc, sizeof acc[0]);
+  for (int w = L::kWidth / 2; w > 0; w /= 2)
     for (int j = 0; j < w; ++j) lane[j] = X::takes(lane[j + w], lane[j]) ? lane[j + w] : lane[j];
   return lane[0];
 }

@@ -33,19 +33,30 @@ struct Results {
   }
 };
 
+// Whether one of a lane set of values at p equals `wanted`.
+template <class C>
+bool has_value(const C* p, C wanted) {
+  using L = Lanes<C>;
+  auto found = L::load(p) == wanted;
+#pragma GCC unroll 16
+  for (int k = 1; k < L::kVectors; ++k) found |= L::load(p + k * L::kWidth) == wanted;
+  uint64_t words[sizeof found / 8], any = 0;
+  std::memcpy(words, &found, sizeof found);
+  for (uint64_t w : words) any |= w;
+  return any != 0;
+}
+
 // The first of n values that equals `wanted`; the first NaN where that is NaN. There is one.
 template <class C>
 int64_t place_of(const C* v, int64_t n, C wanted) {
-  constexpr int64_t kChunk = 64;
-  const bool is_nan = wanted != wanted;
-  const auto matches = [=](C x) { return is_nan ? x != x : x == wanted; };
+  constexpr int64_t kLanes = Lanes<C>::kLanes;
   int64_t j = 0;
-  for (; j + kChunk <= n; j += kChunk) {
-    int found = 0;
-    for (int64_t k = 0; k < kChunk; ++k) found |= matches(v[j + k]);
-    if (found) break;
+  if (wanted != wanted) {
+    while (v[j] == v[j]) ++j;
+    return j;
   }
-  while (!matches(v[j])) ++j;
+  while (j + kLanes <= n && !has_value(v + j, wanted)) j += kLanes;
+  while (v[j] != wanted) ++j;
   return j;
 }
 

@@ -25,13 +25,14 @@ struct Moments {
 template <class C>
 struct MomentRow {
   Moments<C> all;
-  // Two passes over blocks that stay in L1.
+  // Two passes over blocks that stay in L1. The mean is counted from the block's first value, so that it is exact where
+  // all are equal.
   void add(const C* p, int64_t n) {
     for (; n > 0; p += Lanes<C>::kBlock, n -= Lanes<C>::kBlock) {
       const int64_t piece = std::min<int64_t>(n, Lanes<C>::kBlock);
-      const auto same = [](auto v) { return v; };
-      const C total = piece == Lanes<C>::kBlock ? block_sum(p) : lane_sum<C>(piece, same, p);
-      const C mean = total / static_cast<C>(piece);
+      const auto above = [first = p[0]](auto v) { return v - first; };
+      const C total = piece == Lanes<C>::kBlock ? block_sum(p, above) : lane_sum<C>(piece, above, p);
+      const C mean = p[0] + total / static_cast<C>(piece);
       all.merge(mean, lane_sum<C>(piece, [mean](auto v) { return (v - mean) * (v - mean); }, p), piece);
     }
   }
