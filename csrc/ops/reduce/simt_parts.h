@@ -173,10 +173,14 @@ Status variance_gradient(const Launch& launch) {
   const auto scale = Expand::number((kRoot ? 1 : 2) / (count - attrs.correction)), n = Expand::number(count);
   const auto part = [&](int k) { return expand.tensor(with_folded(launch[k], x, axes)); };
   const auto in = expand.tensor(x), mean = expand.tensor(kept.number[0]);
-  if constexpr (kRoot && kWithMean) return expand.run<DeviationGradient>(part(0), part(1), in, mean, part(3), scale, n);
-  if constexpr (kRoot && !kWithMean) return expand.run<DeviationGradient>(part(0), in, mean, part(2), scale);
-  if constexpr (!kRoot && kWithMean) return expand.run<VarianceGradient>(part(0), part(1), in, mean, scale, n);
-  if constexpr (!kRoot && !kWithMean) return expand.run<VarianceGradient>(part(0), in, mean, scale);
+  if constexpr (kRoot && kWithMean)
+    return expand.run<DeviationGradient>(part(0), part(1), in, mean, part(3), scale, n);
+  else if constexpr (kRoot)
+    return expand.run<DeviationGradient>(part(0), in, mean, part(2), scale);
+  else if constexpr (kWithMean)
+    return expand.run<VarianceGradient>(part(0), part(1), in, mean, scale, n);
+  else
+    return expand.run<VarianceGradient>(part(0), in, mean, scale);
 }
 
 inline Status norm(const Launch& launch) {
