@@ -23,7 +23,8 @@ foreach(family IN LISTS BARACUDA_FAMILIES)
 endforeach()
 file(CONFIGURE OUTPUT generated/cuda/simt_families.inc CONTENT "${simt_families}" @ONLY)
 
-add_library(baracuda_cuda MODULE ${cuda_sources})
+include(cmake/cudnn.cmake)
+add_library(baracuda_cuda MODULE ${cuda_sources} $<TARGET_OBJECTS:baracuda_cudnn>)
 target_include_directories(baracuda_cuda PRIVATE csrc include ${CMAKE_BINARY_DIR}/generated/cuda)
 # 186: functions for any number ask whether an unsigned one is negative.
 target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-Werror,-fvisibility=hidden --Werror=all-warnings)

@@ -95,12 +95,16 @@ Element parse_element(int i) { return i < 0 ? Element::Any : static_cast<Element
 std::vector<ParamMeta> parse_metas(const py::list& list) {
   std::vector<ParamMeta> out;
   for (py::handle h : list) {
-    auto t = h.cast<std::tuple<int, std::vector<int64_t>, bool>>();
+    auto t = h.cast<std::tuple<int, std::vector<int64_t>, bool, bool, std::vector<int64_t>>>();
     ParamMeta m;
     m.element = parse_element(std::get<0>(t));
     const auto& shape = std::get<1>(t);
+    m.fixed = std::get<3>(t);
     m.rank = std::get<2>(t) ? static_cast<int32_t>(shape.size()) : -1;
     for (size_t i = 0; i < shape.size() && i < size_t(kMaxRank); ++i) m.shape[i] = shape[i];
+    const auto& strides = std::get<4>(t);
+    m.strided = !strides.empty() && strides.size() == shape.size();
+    for (size_t i = 0; m.strided && i < strides.size() && i < size_t(kMaxRank); ++i) m.strides[i] = strides[i];
     out.push_back(m);
   }
   return out;

@@ -54,7 +54,10 @@ inline constexpr int kArchAny = 0;
 struct ParamMeta {
   int32_t rank = -1;
   Element element = Element::F32;
+  bool fixed = true;     // no size is a Dim
+  bool strided = false;  // the caller has said which strides the tensor will have
   int64_t shape[kMaxRank] = {};
+  int64_t strides[kMaxRank] = {};
 };
 struct Problem {
   const int64_t* attrs = nullptr;

@@ -39,6 +39,7 @@ class Request:
     preference: PlanPreference = field(default_factory=PlanPreference)
     contiguous: bool = False
     alignment: int = 0
+    strides: tuple[tuple[str, tuple[int, ...]], ...] = ()  # that the caller says tensors will have
 
     @classmethod
     def of(
@@ -57,21 +58,27 @@ class Request:
             place = place_of(wanted.backend)
         names = {p.name for p in desc.signature().present}
         promise = layout if isinstance(layout, dict) else dict.fromkeys(names, layout)
-        if not set(promise.values()) <= {None, "contiguous"} or not set(promise) <= names:
+        strides = _strides_of(desc, promise)
+        if not set(promise) <= names or any(
+            n not in strides and not (v is None or (isinstance(v, str) and v == "contiguous"))
+            for n, v in promise.items()
+        ):
             raise InvalidProblemError(
-                f"layout: got {layout!r}, want None, 'contiguous' or a dict of argument names ({', '.join(sorted(names))}) to these."
+                f"layout: got {layout!r}, want None, 'contiguous' or a dict of argument names ({', '.join(sorted(names))}) to "
+                "these, or to strides in elements."
             )
         if isinstance(alignment, bool) or not isinstance(alignment, int) or not 0 <= alignment < 2**31:
             raise InvalidProblemError(f"alignment: got {alignment!r}, want a number of bytes.")
         # Rows are limited as a whole: a promise about some of the tensors is no promise about all.
         whole = bool(names) and all(promise.get(n) == "contiguous" for n in names)
-        return cls(name_of(place), wanted, whole, alignment)
+        return cls(name_of(place), wanted, whole, alignment, tuple(sorted(strides.items())))
 
     def question(self, desc: Descriptor) -> dict[str, Any]:
         """What the evaluator is asked."""
         signature = desc.signature()
         aux = desc.aux_element()
         primary = desc.primary_element()
+        strides = dict(self.strides)
         reads = sorted({int(p.element) for p in signature.present if p.reads and p.role == IN and p.element != primary})
         return {
             "op": desc.op,
@@ -85,9 +92,21 @@ class Request:
             "contiguous": self.contiguous,
             "alignment": self.alignment,
             "attrs": desc.packed_attributes(),
-            "params": [meta(p) for p in signature.params],
+            "params": [meta(p, strides.get(p.name, ())) for p in signature.params],
             "preference": self.preference.packed(),
         }
+
+
+def _strides_of(desc: Descriptor, promise: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The entries of a layout that name strides, one per dimension."""
+    ranks = {p.name: len(p.shapes[0]) for p in desc.signature().present if p.shapes and not p.variadic}
+    return {
+        name: tuple(int(s) for s in value)
+        for name, value in promise.items()
+        if isinstance(value, (tuple, list))
+        and len(value) == ranks.get(name, -1) > 0
+        and all(isinstance(s, int) and -(2**62) < s < 2**62 for s in value)
+    }
 
 
 def judge(desc: Descriptor, request: Request) -> tuple[dict[str, Any], list[Candidate]]:
@@ -158,7 +177,9 @@ class Plan(_core.RawPlan):
             desc: The problem.
             device: "cpu", "cuda", "cuda:0" or "metal".
             preference: What the kernel must fulfil.
-            layout: "contiguous" promises that all tensors will be; makes layout-limited rows eligible.
+            layout: "contiguous" promises that all tensors will be; makes layout-limited rows eligible. A dict promises it
+                of single ones, or names the strides (in elements) that they will have: rows that a library carries out
+                are made ready for these, and for contiguous tensors where nothing is said.
             alignment: Bytes that every data pointer is promised to be a multiple of.
 
         Raises:
@@ -283,6 +304,7 @@ class Plan(_core.RawPlan):
             "device": origin.device,
             "contiguous": origin.contiguous,
             "alignment": origin.alignment,
+            "strides": dict(origin.strides),
             "preference": preference,
         }
         return json.dumps(document, sort_keys=True).encode()
@@ -313,7 +335,7 @@ class Plan(_core.RawPlan):
             raise InvalidProblemError(f"descriptor.class: got {d['class']!r}, want a descriptor of {d['module']}.")
         desc = kind.from_dict(d["fields"])
         preference = replace(PlanPreference(**document["preference"]), sku=document["sku"])
-        layout = "contiguous" if document["contiguous"] else None
+        layout = "contiguous" if document["contiguous"] else document.get("strides") or None
         return plan(desc, document["device"], preference, layout=layout, alignment=document["alignment"])
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -374,8 +374,9 @@ def highest_rank(signature: Signature) -> int:
     return max((len(shape) for p in signature.present for shape in p.shapes), default=0)
 
 
-def meta(param: Param) -> tuple[int, list[int], bool]:
-    """What a row's rules see of a parameter: element, largest sizes, present."""
+def meta(param: Param, strides: tuple[int, ...] = ()) -> tuple[int, list[int], bool, bool, list[int]]:
+    """What a row's rules see of a parameter: element, largest sizes, present, whether no size is a Dim, and strides."""
     shapes = param.shapes
     first = shapes[0] if shapes and param.present else ()
-    return int(param.element), [largest(s) for s in first], param.present
+    fixed = not any(isinstance(s, Dim) for s in first)
+    return int(param.element), [largest(s) for s in first], param.present, fixed, list(strides)

@@ -51,6 +51,11 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Arra
     return (n + 34,), lambda base: base[17 : 17 + n].reshape(shape)
 
 
+def _dense(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
+    """Contiguous, from where memory begins: aligned as an allocation is."""
+    return shape, lambda base: base[...]
+
+
 def _transposed(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
     return shape[::-1], lambda base: base.T
 
@@ -90,6 +95,7 @@ def _one_column(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Arra
 
 LAYOUTS = {
     "contiguous": _contiguous,
+    "dense": _dense,
     "transposed": _transposed,
     "sliced": _sliced,
     "negative": _negative,

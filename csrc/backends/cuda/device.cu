@@ -39,6 +39,11 @@ Status failed(const char* format, ...) {
 
 void* find_symbol(Library which, const char* symbol) { return finder.load() ? finder.load()(which, symbol) : nullptr; }
 
+int architecture(int device) {
+  cudaDeviceProp p;
+  return check(cudaGetDeviceProperties(&p, device), "device properties") == Status::Ok ? p.major * 10 + p.minor : 0;
+}
+
 DeviceGuard::DeviceGuard(int device) {
   int now = 0;
   status_ = check(cudaGetDevice(&now), "current device");

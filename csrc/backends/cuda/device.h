@@ -32,4 +32,7 @@ class DeviceGuard {
   Status status_ = Status::Ok;
 };
 
+// 80, 90; 0 where there is no such device.
+int architecture(int device);
+
 }  // namespace baracuda::cuda

@@ -95,14 +95,18 @@ class AttentionDescriptor(_Attention):
     """out = softmax(scale * q @ k^T + mask) @ v, lse = logsumexp(scale * q @ k^T + mask), without a matrix of scores.
 
     Query head h uses kv head h // (H / Hkv). A query that may use no key gives zeros and lse = -inf. A NaN in a key or
-    value that a query may not use (beyond `kv_len`, after the causal diagonal) does not reach it; one that a mask takes
-    out does, as in torch. Packed layouts are views: any strides.
+    value that a query may not use (beyond `kv_len`, after the causal diagonal) does not reach it (rows named "cudnn" keep
+    that for `kv_len` only); one that a mask takes out does, as in torch. Packed layouts are views: any strides.
 
     Scalars: `scale` (1/sqrt(D) by default) and `kv_len`, how many of the Sk keys are valid (-1: all); the others are
     not read. One plan serves every `kv_len`. Halves and f32 accumulate in f32, f64 in f64; lse is f32, or f64 for f64.
 
     Errors: |err| is within the SKU's bound with K = Sk and terms p_j |v_j|, grown by what a rounding of the scores does
     to them; see attention_ref. Deterministic; the bits depend on neither batch nor threads.
+
+    On cuda, the rows named "cudnn" carry out contiguous f16 and bf16 calls (16-byte aligned, `scale` a positive number,
+    all keys valid) by cuDNN, and all other calls of the same plan by the portable bodies; their bits may depend on the
+    batch. The graph is built by select.
 
     Args:
         q_shape: [B, H, Sq, D].
