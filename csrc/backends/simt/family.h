@@ -18,7 +18,8 @@ inline constexpr int kSimtSlice = -1;
 
 template <class Tag>
 constexpr bool in_slice(size_t row, size_t slice, size_t slices) {
-  return size_t(kSimtSlice<Tag> < 0 ? row : kSimtSlice<Tag>) % slices == slice;
+  const int chosen = kSimtSlice<Tag>;
+  return (chosen < 0 ? row : size_t(chosen)) % slices == slice;
 }
 
 template <class Tag, bool kWanted>
