@@ -11,15 +11,22 @@ times=()
 say() { printf '\n== %s\n' "$*"; }
 
 # step NAME COMMAND...: runs it and says how long it took; a failure is kept for `finish`, so that one run shows them all.
+# Where a script names a folder `record`, a step that it has there as passed is not run again.
 step() {
-  local name=$1 start=$SECONDS word=ok
+  local name=$1 start=$SECONDS word=ok note=${record:+$record/${1//[^A-Za-z0-9]/_}}
   shift
   say "$name"
+  if [[ $note && -f $note ]]; then
+    times+=("$(<"$note")")
+    echo "passed before"
+    return
+  fi
   if ! "$@"; then
     word=FAILED
     failed+=("$name")
   fi
   times+=("$(printf '%5d s  %-6s  %s' $((SECONDS - start)) "$word" "$name")")
+  if [[ $note && $word == ok ]]; then printf '%s\n' "${times[-1]}" >"$note"; fi
   printf '== %s: %s, %d s\n' "$name" "$word" $((SECONDS - start))
 }
 

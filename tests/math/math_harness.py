@@ -148,6 +148,32 @@ class Reference:
         return float(share[at]), at
 
 
+class Nearly:
+    """One build of nearly.cpp: quick double results, and which f32 results they cannot vouch for."""
+
+    def __init__(self, cache: Path):
+        native = ["-march=native"] if platform.machine() == "x86_64" else []
+        flags = ["-std=c++20", "-O3", "-fno-math-errno", "-fno-trapping-math", *native, *WARNINGS]
+        self.lib = ctypes.CDLL(str(compile_shared(HERE / "nearly.cpp", "nearly", cache, flags)))
+
+    def __call__(self, name: str, x: np.ndarray) -> np.ndarray:
+        out = np.empty(x.shape, np.float64)
+        getattr(self.lib, f"{name}_nearly")(_pointer(x), _pointer(out), ctypes.c_long(x.size))
+        return out
+
+    def doubtful(self, y: np.ndarray, near: np.ndarray, x: np.ndarray, bound: Bound) -> np.ndarray:
+        """Where y may be further than `bound` from the exact result."""
+        doubt = np.empty(x.shape, np.bool_)
+        self.lib.doubtful(
+            *map(_pointer, (y, near, x)),
+            ctypes.c_long(x.size),
+            ctypes.c_double(bound.ulp),
+            ctypes.c_double(bound.square),
+            _pointer(doubt),
+        )
+        return doubt
+
+
 # Where the implementations change method, overflow or underflow; each is tried with its neighbours.
 THRESHOLDS = [
     0.375, 0.41421356, 0.5, 0.55, 0.70710678, 0.9, 1.0, 1.41421356, 2.0, 2.41421356, 4.0, 6.0, 10.0, 10.1, 20.0, 27.3,
