@@ -139,7 +139,7 @@ FAULTS = [
     ),
     Fault(
         "a copy that nobody waits for", "matmul", "matmul", "forward",
-        "ops/matmul/simt_mma.h", "wait<kStages - 2>();", "wait<kStages - 1>();", "error is", element="bf16",
+        "ops/matmul/simt_mma.h", "wait<kStages - 2>();", "wait<kStages - 1>();", "RACE", element="bf16",
         test="mma",
     ),
     Fault(
