@@ -2,6 +2,20 @@
 
 from typing import Any
 
+def diag(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
+    r"""The matrix that has the vector `input` as a diagonal, or a diagonal of the matrix `input`, as torch.diag."""
+def diag_backward(dy: Any, shape: Any, diagonal: Any = 0) -> Any:
+    r"""Gradient of diag with respect to an input of `shape`."""
+def flip(input: Any, dims: Any, *, out: Any = None) -> Any:
+    r"""`input` with the order of elements turned round along `dims`, as torch.flip."""
+def roll(input: Any, shifts: Any, dims: Any = ..., *, out: Any = None) -> Any:
+    r"""`input` shifted along `dims`, what leaves one end coming in at the other, as torch.roll."""
+def slice_scatter(input: Any, src: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
+    r"""`input` with `input[..., start:end:step, ...]` along `dim` replaced by `src`, as torch.slice_scatter."""
+def tril(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
+    r"""`input` with what lies above a diagonal set to 0, as torch.tril."""
+def triu(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
+    r"""`input` with what lies below a diagonal set to 0, as torch.triu."""
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False) -> Any:
     r"""softmax(scale * query @ key^T + mask) @ value, as torch.nn.functional.scaled_dot_product_attention."""
 def scaled_dot_product_attention_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False) -> Any:
@@ -68,6 +82,12 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""y = a - alpha b, as torch.sub, with broadcasting and torch's type promotion."""
 def cast(input: Any, dtype: Any, *, out: Any = None) -> Any:
     r"""`input` in another element, as torch.Tensor.to(dtype); `dtype` is an element name or any framework's dtype."""
+def masked_select(input: Any, mask: Any) -> Any:
+    r"""Elements of `input` where `mask` holds, in logical order, as torch.masked_select, for a mask of its shape."""
+def nonzero(input: Any) -> Any:
+    r"""Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero."""
+def one_hot(tensor: Any, num_classes: Any = -1) -> Any:
+    r"""A row of zeros with a one at each index of `tensor`, as torch.nn.functional.one_hot: i64."""
 def embedding(input: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0, scale_grad_by_freq: Any = False, sparse: Any = False) -> Any:
     r"""Rows of `weight` at the indices `input`, as torch.nn.functional.embedding."""
 def embedding_backward(dy: Any, input: Any, num_weights: Any, padding_idx: Any = None) -> Any:
@@ -112,10 +132,38 @@ def swiglu(input: Any, dim: Any = -1) -> Any:
     r"""`value * silu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
 def swiglu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of swiglu with respect to `input`."""
+def gather(input: Any, dim: Any, index: Any, *, out: Any = None) -> Any:
+    r"""Elements of `input` along `dim` at `index`, element by element, as torch.gather."""
+def gather_backward(dy: Any, index: Any, shape: Any, dim: Any, wrap: Any = False) -> Any:
+    r"""Gradient of gather with respect to an input of `shape`; with `wrap` that of take_along_dim."""
+def index_select(input: Any, dim: Any, index: Any, *, out: Any = None) -> Any:
+    r"""Slices of `input` along `dim` at the indices of a vector, as torch.index_select."""
+def index_select_backward(dy: Any, index: Any, shape: Any, dim: Any) -> Any:
+    r"""Gradient of index_select with respect to an input of `shape`."""
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    r"""`input` with `value` where `mask` holds, as torch.masked_fill: of the element of `input`, with broadcasting."""
+def take(input: Any, index: Any, *, out: Any = None) -> Any:
+    r"""Elements of `input`, taken as one row, at `index`, as torch.take: negative indices count from the end."""
+def take_along_dim(input: Any, indices: Any, dim: Any = None, *, out: Any = None) -> Any:
+    r"""Elements of `input` along `dim` at `indices`, as torch.take_along_dim: negative ones count from the end."""
+def take_backward(dy: Any, index: Any, shape: Any) -> Any:
+    r"""Gradient of take with respect to an input of `shape`."""
+def cat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
+    r"""The tensors one after the other along `dim`, as torch.cat: of the element that holds all of theirs."""
+def stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
+    r"""The tensors side by side along a new dimension, as torch.stack: of the element that holds all of theirs."""
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""start, start + step, ... below end (above it for a negative step), as torch.arange."""
 def copy(input: Any, *, out: Any = None) -> Any:
     r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""
+def eye(n: Any, m: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""Ones on the diagonal of an (n, m) matrix of zeros, as torch.eye."""
+def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""A new array filled with one number, as torch.full."""
 def full_like(input: Any, fill_value: Any) -> Any:
     r"""A tensor of the shape and element of `input`, filled with one value, as torch.full_like."""
+def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""`steps` evenly spaced numbers from start to end, both included, as torch.linspace; floats only."""
 def ones_like(input: Any) -> Any:
     r"""Ones of the shape and element of `input`, as torch.ones_like."""
 def zeros_like(input: Any) -> Any:
@@ -174,6 +222,18 @@ def rms_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, eps:
     r"""rms_norm with what its gradient needs: (y, rstd)."""
 def adamw_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.01, grad_scale: Any = 1.0, maximize: Any = False) -> Any:
     r"""One AdamW step in place, over one array or a list of them; see AdamWDescriptor for the formula."""
+def pad(input: Any, pad: Any, mode: Any = 'constant', value: Any = None, *, out: Any = None) -> Any:
+    r"""`input` with elements added before and behind its last dimensions, as torch.nn.functional.pad."""
+def pad_backward(dy: Any, shape: Any, pad: Any, mode: Any = 'constant') -> Any:
+    r"""Gradient of pad with respect to an input of `shape`."""
+def repeat(input: Any, repeats: Any, *, out: Any = None) -> Any:
+    r"""`input` repeated as a whole along each dimension, as torch.Tensor.repeat: at least one number per dimension."""
+def repeat_backward(dy: Any, shape: Any, repeats: Any, each: Any = False) -> Any:
+    r"""Gradient of repeat with respect to an input of `shape`; with `each` that of repeat_interleave."""
+def repeat_interleave(input: Any, repeats: Any, dim: Any = None) -> Any:
+    r"""Every element of `input` repeated along `dim`, as torch.repeat_interleave with one number for all of them."""
+def tile(input: Any, dims: Any, *, out: Any = None) -> Any:
+    r"""`input` repeated as a whole along its last dimensions, as torch.tile."""
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
     r"""Normal numbers, with the arguments of torch.normal(mean, std, size); mean and std are numbers."""
 def normal_(input: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
@@ -240,6 +300,18 @@ def cumsum(input: Any, dim: Any, *, out: Any = None) -> Any:
     r"""Running sum along `dim`, as torch.cumsum; integers and bool give i64."""
 def cumsum_backward(dy: Any, dim: Any) -> Any:
     r"""Gradient of cumsum with respect to its input."""
+def index_add(input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+    r"""`input` with `alpha` times slices of `source` added at `index` along `dim`, as torch.index_add."""
+def index_copy(input: Any, dim: Any, index: Any, source: Any, *, out: Any = None) -> Any:
+    r"""`input` with slices of `source` written to `index` along `dim`, as torch.index_copy; the last of equal ones stays."""
+def index_fill(input: Any, dim: Any, index: Any, value: Any) -> Any:
+    r"""`input` with `value` at the slices `index` along `dim`, as torch.index_fill: negative ones count from the end."""
+def scatter(input: Any, dim: Any, index: Any, src: Any, *, out: Any = None) -> Any:
+    r"""`input` with elements of `src`, or one number, written to `index` along `dim`, as torch.scatter."""
+def scatter_add(input: Any, dim: Any, index: Any, src: Any, *, out: Any = None) -> Any:
+    r"""`input` with elements of `src` added at `index` along `dim`, as torch.scatter_add."""
+def scatter_reduce(input: Any, dim: Any, index: Any, src: Any, reduce: Any, *, include_self: Any = True, out: Any = None) -> Any:
+    r"""`input` folded with elements of `src` at `index` along `dim`, as torch.scatter_reduce: sum, prod, mean, amax, amin."""
 def log_softmax(input: Any, dim: Any, *, out: Any = None) -> Any:
     r"""log(softmax(input)) along `dim`, as torch.log_softmax."""
 def log_softmax_backward(dy: Any, result: Any, dim: Any) -> Any:

@@ -363,6 +363,31 @@ def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any
     return made[0] if len(made) == 1 else made
 
 
+def run_new(made: Any, like: Any, out: Any = None, **given: Any) -> Any:
+    """Runs a plan for its first output, which is `out` or new and of the kind of `like`: for composites.
+
+    Args:
+        made: The plan.
+        like: A tensor that the result shall be of the kind of.
+        out: A tensor to write to; returned as it is.
+        **given: The plan's other arguments.
+    """
+    from baracuda.tensor import empty
+
+    result = made.signature.outputs[0]
+    convert = _foreign_converter(like) if out is None else None
+    if out is None and convert is None:
+        make, args, names = _maker(like, tuple(map(largest, result.shape)), result.element, made.device)
+        split = len(args) - len(names or ())
+        out = make(*args[:split], **dict(zip(names or (), args[split:], strict=True)))
+    elif out is None:
+        out = empty(tuple(map(largest, result.shape)), result.element, device=made.device)
+    if made.workspace_size:
+        given["workspace"] = empty(made.workspace_size, "u8", device=made.device)
+    made.run(**given, **{result.name: out})
+    return out if convert is None else convert(out)
+
+
 def function(*, tensors: str, scalars: str = "") -> Callable[[Rule], Function]:
     """Makes a rule a functional function.
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/block_sum.h"
 #include "backends/cpu/family.h"
+#include "backends/cpu/move_row.h"
 #include "backends/cpu/parallel.h"
 #include "core/runs.h"
 #include "ops/embedding/skus.h"
@@ -11,8 +13,8 @@
 namespace baracuda::embedding {
 namespace {
 
-constexpr int64_t kWork = 32768;  // elements that make a chunk worth handing out
-constexpr int64_t kBlock = 1024;  // columns summed together
+constexpr int64_t kWork = 32768;                     // elements that make a chunk worth handing out
+constexpr int64_t kBlock = BlockSum<float>::kBlock;  // columns summed together
 constexpr int64_t kWidth = 2048;  // columns of a row that one thread sums; shorter stretches defeat the prefetcher
 constexpr int64_t kIds = 256;     // ids read together
 
@@ -60,25 +62,6 @@ class Rows {
   MergedView outer_;
 };
 
-template <class T>
-void copy_strided(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
-  T* d = reinterpret_cast<T*>(dst);
-  const T* s = reinterpret_cast<const T*>(src);
-  for (int64_t i = 0; i < n; ++i) d[i * dst_stride] = s[i * src_stride];
-}
-
-void copy_row(int64_t size, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
-  if (dst_stride == 1 && src_stride == 1) {
-    std::memcpy(dst, src, static_cast<size_t>(n * size));
-  } else if (size == 2) {
-    copy_strided<uint16_t>(dst, dst_stride, src, src_stride, n);
-  } else if (size == 4) {
-    copy_strided<uint32_t>(dst, dst_stride, src, src_stride, n);
-  } else {
-    copy_strided<uint64_t>(dst, dst_stride, src, src_stride, n);
-  }
-}
-
 int64_t rows_per_chunk(int64_t columns) { return columns > 0 && columns < kWork ? kWork / columns : 1; }
 
 Status forward(const Launch& launch) {
@@ -94,7 +77,7 @@ Status forward(const Launch& launch) {
       n = end - begin < kIds ? end - begin : kIds;
       load_span(id_view, begin, n, buffer);
       for (int64_t i = 0; i < n; ++i) {
-        copy_row(size, target.at(begin + i), target.stride, source.at(buffer[i]), source.stride, columns);
+        move_row(size, target.at(begin + i), target.stride, source.at(buffer[i]), source.stride, columns);
       }
     }
   });
@@ -121,46 +104,6 @@ Occurrence* sort_by_id(Occurrence* from, Occurrence* to, int64_t n, int64_t rows
   return from;
 }
 
-// Sums of one block of columns. f32 and half gradients are added in double, which is exact but for the last bits of it;
-// double ones with Kahan's correction.
-template <class T>
-class BlockSum;
-
-template <>
-class BlockSum<float> {
- public:
-  void start(int64_t n) {
-    for (int64_t j = 0; j < n; ++j) sum_[j] = 0;
-  }
-  void add(const float* x, int64_t n) {
-    for (int64_t j = 0; j < n; ++j) sum_[j] += static_cast<double>(x[j]);
-  }
-  const double* result() const { return sum_; }
-
- private:
-  alignas(64) double sum_[kBlock];
-};
-
-template <>
-class BlockSum<double> {
- public:
-  void start(int64_t n) {
-    for (int64_t j = 0; j < n; ++j) sum_[j] = lost_[j] = 0;
-  }
-  void add(const double* x, int64_t n) {
-    for (int64_t j = 0; j < n; ++j) {
-      const double y = x[j] - lost_[j], t = sum_[j] + y, c = (t - sum_[j]) - y;
-      lost_[j] = c - c == 0 ? c : 0;  // an infinite sum has lost nothing
-      sum_[j] = t;
-    }
-  }
-  const double* result() const { return sum_; }
-
- private:
-  alignas(64) double sum_[kBlock];
-  alignas(64) double lost_[kBlock];
-};
-
 // Adds row x[0..n) of `element` to the sums, through a buffer where it is not contiguous in the compute type already.
 template <class T>
 void add_row(BlockSum<T>& sums, Element element, const char* x, int64_t stride, int64_t n, T* buffer) {
@@ -176,7 +119,7 @@ void add_row(BlockSum<T>& sums, Element element, const char* x, int64_t stride, 
 template <class T>
 void single_row(Element element, bool accumulate, char* out, int64_t out_stride, const char* x, int64_t x_stride,
                 int64_t n) {
-  if (!accumulate) return copy_row(size_of(element), out, out_stride, x, x_stride, n);
+  if (!accumulate) return move_row(size_of(element), out, out_stride, x, x_stride, n);
   if (out_stride == 1 && x_stride == 1 && size_of(element) == static_cast<int64_t>(sizeof(T))) {
     T* o = reinterpret_cast<T*>(out);
     const T* in = reinterpret_cast<const T*>(x);

@@ -1,42 +1,143 @@
-// Copies of any strides to any strides, and fills.
+// Copies of any strides to any strides, fills, and what is made of both.
+#include "ops/layout/cpu.h"
 #include "backends/cpu/family.h"
 #include "core/compute.h"
 #include "core/convert.h"
 #include "core/tile.h"
-#include "ops/layout/skus.h"
+#include "ops/layout/blocks.h"
+
+namespace baracuda::layout {
+namespace {
+
+// An element's bytes. Integers are taken as integers, so that 64-bit values keep all their digits; bool takes any
+// non-zero number.
+void stored(const Scalar& value, Element element, char* bytes) {
+  if (kInts.has(element)) {
+    with_compute_type(element, [&](auto c) {
+      c = scalar_as<decltype(c)>(value);
+      store(element, bytes, 1, &c, 1);
+    });
+    return;
+  }
+  const double number = value.as_f64();
+  const bool complex = element == Element::C64 || element == Element::C128;
+  store(complex ? (element == Element::C64 ? Element::F32 : Element::F64) : element, bytes, 1, &number, 1);
+}
+
+class Mover {
+ public:
+  Mover() = default;
+  Mover(const Scalar& value, Element element) { stored(value, element, cell_); }
+
+  Status copy(const TensorView& to, const TensorView& from) const {
+    IterationSpace space = space_of(to);
+    const Operand in = operand(from, space), out = operand(to, space);
+    if (in.data != out.data) copy_tiles(space, in, out);  // in place is the identical view
+    return Status::Ok;
+  }
+  Status clear(const TensorView& to) const {
+    IterationSpace space = space_of(to);
+    copy_tiles(space, constant(cell_, to.element), operand(to, space));
+    return Status::Ok;
+  }
+
+ private:
+  alignas(16) char cell_[16] = {};
+};
+
+Status write_slice(const Launch& launch) {
+  const TensorView &x = launch[0], &source = launch[1], &y = launch[2];
+  const SliceAttrs attrs = attributes<SliceAttrs>(launch);
+  const int axis = static_cast<int>(attrs.axis);
+  const int64_t start = launch.scalars[0].as_i64(), last = start_limit(x, source, attrs);
+  if (start < 0 || start >= last) {
+    if (launch.failure) *launch.failure = {1, -1, start, last};
+    return Status::IndexOutOfRange;
+  }
+  const Mover mover;
+  mover.copy(y, x);
+  if (source.numel() == 0) return Status::Ok;
+  return mover.copy(slice(y, axis, start, source.shape[axis], attrs.step), source);
+}
+
+}  // namespace
+}  // namespace baracuda::layout
 
 namespace baracuda {
 
+#define BCU_MOVED(Tag, function)                                                                  \
+  template <>                                                                                     \
+  struct CpuKernel<layout::Tag> {                                                                 \
+    static Status run(const Launch& launch) { return layout::function(launch, layout::Mover()); } \
+  };
+BCU_MOVED(Cat, cat)
+BCU_MOVED(Stack, stack)
+BCU_MOVED(Flip, flip)
+BCU_MOVED(Roll, roll)
+BCU_MOVED(Repeat, repeat)
+BCU_MOVED(Diag, diag)
+BCU_MOVED(DiagBackward, diag)
+#undef BCU_MOVED
+
 template <>
 struct CpuKernel<layout::Copy> {
-  static Status run(const Launch& launch) {
-    IterationSpace space = space_of(launch[1]);
-    const Operand from = operand(launch[0], space), to = operand(launch[1], space);
-    if (from.data != to.data) copy_tiles(space, from, to);  // in place is the identical view
-    return Status::Ok;
-  }
+  static Status run(const Launch& launch) { return layout::Mover().copy(launch[1], launch[0]); }
 };
 
 template <>
 struct CpuKernel<layout::Fill> {
   static Status run(const Launch& launch) {
-    const TensorView& y = launch[0];
-    const Scalar& value = launch.scalars[0];
-    alignas(16) char element[16];
-    // Integers are taken as integers, so that 64-bit values keep all their digits; bool takes any non-zero number.
-    if (kInts.has(y.element)) {
-      with_compute_type(y.element, [&](auto c) {
-        c = scalar_as<decltype(c)>(value);
-        store(y.element, element, 1, &c, 1);
-      });
-    } else {
-      const double number = value.as_f64();
-      store(y.element, element, 1, &number, 1);
-    }
-    IterationSpace space = space_of(y);
-    copy_tiles(space, constant(element, y.element), operand(y, space));
-    return Status::Ok;
+    return layout::Mover(launch.scalars[0], launch[0].element).clear(launch[0]);
   }
+};
+
+template <>
+struct CpuKernel<layout::Pad> {
+  static Status run(const Launch& launch) {
+    if (attributes<layout::PadAttrs>(launch).mode != layout::kConstant) return layout::pad(launch, layout::Mover());
+    return layout::pad(launch, layout::Mover(launch.scalars[0], launch[0].element));
+  }
+};
+
+template <>
+struct CpuKernel<layout::Eye> {
+  static Status run(const Launch& launch) {
+    Scalar one;
+    one.f = 1;
+    layout::Mover().clear(launch[0]);
+    const TensorView ones = layout::diagonal_of(launch[0], 0);
+    return ones.numel() ? layout::Mover(one, ones.element).clear(ones) : Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<layout::WriteSlice> {
+  static Status run(const Launch& launch) { return layout::write_slice(launch); }
+};
+
+template <>
+struct CpuKernel<layout::PadBackward> {
+  static Status run(const Launch& launch) { return layout::pad_backward(launch); }
+};
+
+template <>
+struct CpuKernel<layout::RepeatBackward> {
+  static Status run(const Launch& launch) { return layout::repeat_backward(launch); }
+};
+
+template <bool kUpper>
+struct CpuKernel<layout::Triangle<kUpper>> {
+  static Status run(const Launch& launch) { return layout::triangle(launch, kUpper); }
+};
+
+template <>
+struct CpuKernel<layout::Arange> {
+  static Status run(const Launch& launch) { return layout::arange(launch); }
+};
+
+template <>
+struct CpuKernel<layout::Linspace> {
+  static Status run(const Launch& launch) { return layout::linspace(launch); }
 };
 
 }  // namespace baracuda

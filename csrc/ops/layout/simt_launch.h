@@ -4,6 +4,7 @@
 
 #include "backends/simt/family.h"
 #include "core/half.h"
+#include "ops/layout/blocks.h"
 #include "ops/layout/simt.h"
 #include "ops/layout/skus.h"
 #include "simt/map_launch.h"
@@ -29,11 +30,18 @@ Status with_bytes(int64_t bytes, Run&& run) {
   }
 }
 
+// What only the device knows of a copy: where its target starts.
+struct Shift {
+  const Scalar* start;
+  int64_t step, limit;  // bytes by which one start moves; starts are below the limit
+  int32_t tensor;       // which one a fault names
+};
+
 class CopyLaunch {
  public:
   CopyLaunch(const Launch& launch, const IterationSpace& space, const Operand& to, const Operand* from,
-             const void* pattern = nullptr)
-      : launch_(launch) {
+             const void* pattern = nullptr, const Shift* shift = nullptr)
+      : launch_(launch), shift_(shift) {
     const Operand none{nullptr, to.element, {}};
     const Operand* const operands[] = {&to, from ? from : &none};
     space_ = simt::merged<2>(space, operands, 0, false);
@@ -47,19 +55,19 @@ class CopyLaunch {
 
  private:
   Status copy(Copied s) const {
-    if (const int64_t rest = tail(s); rest > 0) {
+    if (const int64_t rest = shift_ ? 0 : tail(s); rest > 0) {
       const int64_t whole = s.shape[0] - rest;
       const Status status = whole ? copy(s.part(0, 0, whole, 0)) : Status::Ok;
       return status == Status::Ok ? plain(s.part(0, whole, rest, 0)) : status;
     }
-    while (s.bytes[0] < 16 && doubles(s)) {
+    while (s.bytes[0] < 16 && doubles(s) && (!shift_ || shift_->step % (2 * s.bytes[0]) == 0)) {
       s.shape[0] /= 2;
       for (int k = 0; k < 2; ++k) {
         s.bytes[k] *= 2;
         for (int d = 1; d < s.rank; ++d) s.stride[k][d] /= 2;
       }
     }
-    const int a = source_dimension(s);
+    const int a = shift_ ? 0 : source_dimension(s);
     return a > 0 ? transpose(s, a) : plain(s);
   }
 
@@ -105,8 +113,18 @@ class CopyLaunch {
       p.to_stride[d] = static_cast<int32_t>(s.stride[0][d]), p.from_stride[d] = static_cast<int32_t>(s.stride[1][d]);
     }
     return with_bytes(s.bytes[0], [&](auto bytes) {
+      if (shift_) return shifted<bytes()>(p);
       return simt::submit<CopyCells<bytes()>>(launch_, {simt::blocks_for(p.count, 256)}, 256, p);
     });
+  }
+
+  template <int kBytes>
+  Status shifted(const CopyParams& copy) const {
+    ShiftedParams p{};
+    p.copy = copy;
+    p.start = simt::number_of(*shift_->start), p.step = shift_->step, p.limit = shift_->limit;
+    p.fault = simt::fault_of(launch_), p.row = launch_.row, p.tensor = shift_->tensor;
+    return simt::submit<ShiftedCells<kBytes>>(launch_, {simt::blocks_for(copy.count, 256)}, 256, p);
   }
 
   static Side side(const Copied& s, int k, int a, int run) {
@@ -144,6 +162,7 @@ class CopyLaunch {
   }
 
   const Launch& launch_;
+  const Shift* shift_;
   Copied space_;
   uint32_t pattern_[4] = {};
 };
@@ -159,6 +178,106 @@ inline void stored_number(const Scalar& value, Element element, void* to) {
   if (element == Element::F16) bits = float_to_f16(round_to_odd(real));
   if (element == Element::BF16) bits = float_to_bf16(round_to_odd(real));
   std::memcpy(to, &bits, size_of(element));
+}
+
+// Carries out the copies and fills of blocks.h, each in a launch of its own.
+class Mover {
+ public:
+  explicit Mover(const Launch& launch, const Scalar* value = nullptr) : launch_(launch), value_(value) {
+    if (!value || value->data) return;
+    const Element e = launch.element;
+    stored_number(*value, e == Element::C64 ? Element::F32 : e == Element::C128 ? Element::F64 : e, pattern_);
+  }
+
+  Status copy(const TensorView& to, const TensorView& from) const {
+    const IterationSpace space = space_of(to);
+    const Operand source = operand(from, space), target = operand(to, space);
+    return source.data == target.data ? Status::Ok : CopyLaunch(launch_, space, target, &source).run();
+  }
+  Status clear(const TensorView& to) const {
+    const IterationSpace space = space_of(to);
+    const Operand target = operand(to, space);
+    if (!value_ || !value_->data) return CopyLaunch(launch_, space, target, nullptr, pattern_).run();
+    if (!kReal.has(to.element)) return Status::Unsupported;
+    const simt::Input in[] = {*value_};
+    const Operand out[] = {target};
+    return simt::map_real<Same>(launch_, space, in, out);
+  }
+
+ private:
+  const Launch& launch_;
+  const Scalar* value_;
+  alignas(16) char pattern_[16] = {};
+};
+
+inline Status write_slice(const Launch& launch) {
+  const TensorView &x = launch[0], &source = launch[1], &y = launch[2];
+  const SliceAttrs attrs = attributes<SliceAttrs>(launch);
+  const int axis = static_cast<int>(attrs.axis);
+  const Scalar& start = launch.scalars[0];
+  const int64_t limit = start_limit(x, source, attrs);
+  if (!start.data && (start.as_i64() < 0 || start.as_i64() >= limit)) {
+    if (launch.failure) *launch.failure = {1, -1, start.as_i64(), limit};
+    return Status::IndexOutOfRange;
+  }
+  const Mover mover(launch);
+  if (const Status s = mover.copy(y, x); s != Status::Ok || source.numel() == 0) return s;
+  const TensorView target = slice(y, axis, start.data ? 0 : start.as_i64(), source.shape[axis], attrs.step);
+  if (!start.data) return mover.copy(target, source);
+  const IterationSpace space = space_of(source);
+  const Operand from = operand(source, space), to = operand(target, space);
+  const Shift shift{&start, y.strides[axis] * size_of(y.element), limit, 1};
+  return CopyLaunch(launch, space, to, &from, nullptr, &shift).run();
+}
+
+inline Status triangle(const Launch& launch, bool upper) {
+  const TensorView &x = launch[0], &y = launch[1];
+  TriangleParams p{};
+  p.to = y.data, p.from = x.data;
+  p.rank = y.rank, p.count = y.numel();
+  p.diagonal = attributes<DiagonalAttrs>(launch).diagonal, p.upper = upper;
+  for (int d = 0; d < y.rank; ++d) {
+    const int from = y.rank - 1 - d;
+    p.shape[d] = y.shape[from], p.to_stride[d] = y.strides[from], p.from_stride[d] = x.strides[from];
+  }
+  return with_bytes(size_of(y.element), [&](auto bytes) {
+    return simt::submit<TriangleCells<bytes()>>(launch, {simt::blocks_for(p.count, 256)}, 256, p);
+  });
+}
+
+inline Status gradient(const Launch& launch, bool padded, int64_t mode) {
+  GradientParams p{};
+  p.rank = gradient_axes(launch, padded, p.axes), p.mode = static_cast<int32_t>(mode);
+  const TensorView dy = widened(launch[0], p.rank), dx = widened(launch[1], p.rank);
+  for (int d = 0; d < p.rank; ++d)
+    p.shape[d] = dx.shape[d], p.dx_stride[d] = dx.strides[d], p.dy_stride[d] = dy.strides[d];
+  p.dy = dy.data, p.dx = dx.data;
+  p.count = dx.numel(), p.element = static_cast<int32_t>(dx.element);
+  const simt::Grid grid{simt::blocks_for(p.count, 256)};
+#if BCU_HAS_F64
+  if (dx.element == Element::F64) return simt::submit<OccurrenceSums<double>>(launch, grid, 256, p);
+#endif
+  return simt::submit<OccurrenceSums<float>>(launch, grid, 256, p);
+}
+
+template <class F>
+Status sequence(const Launch& launch) {
+  const IterationSpace space = space_of(launch[0]);
+  const simt::Input in[] = {launch.scalars[0], launch.scalars[1]};
+  const Operand out[] = {operand(launch[0], space)};
+  const Place place{space.numel()};
+  if (is_float(launch.element)) return simt::map_floats<F, Place>(launch, space, in, out, place);
+  if constexpr (std::is_same_v<F, Progression>) return simt::map_integers<F, Place>(launch, space, in, out, place);
+  return Status::Unsupported;
+}
+
+inline Status eye(const Launch& launch) {
+  const Status s = Mover(launch).clear(launch[0]);
+  const TensorView ones = diagonal_of(launch[0], 0);
+  if (s != Status::Ok || ones.numel() == 0) return s;
+  Scalar one;
+  one.f = 1;
+  return Mover(launch, &one).clear(ones);
 }
 
 }  // namespace baracuda::layout
@@ -192,6 +311,61 @@ struct SimtKernel<layout::Fill> {
     layout::stored_number(value, y.element, pattern);
     return layout::CopyLaunch(launch, space, to, nullptr, pattern).run();
   }
+};
+
+#define BCU_MOVED(Tag, function)                                                                        \
+  template <>                                                                                           \
+  struct SimtKernel<layout::Tag> {                                                                      \
+    static Status run(const Launch& launch) { return layout::function(launch, layout::Mover(launch)); } \
+  };
+BCU_MOVED(Cat, cat)
+BCU_MOVED(Stack, stack)
+BCU_MOVED(Flip, flip)
+BCU_MOVED(Roll, roll)
+BCU_MOVED(Repeat, repeat)
+BCU_MOVED(Diag, diag)
+BCU_MOVED(DiagBackward, diag)
+#undef BCU_MOVED
+
+template <>
+struct SimtKernel<layout::Pad> {
+  static Status run(const Launch& launch) {
+    const bool fills = attributes<layout::PadAttrs>(launch).mode == layout::kConstant;
+    return layout::pad(launch, layout::Mover(launch, fills ? &launch.scalars[0] : nullptr));
+  }
+};
+template <>
+struct SimtKernel<layout::PadBackward> {
+  static Status run(const Launch& launch) {
+    return layout::gradient(launch, true, attributes<layout::PadAttrs>(launch).mode);
+  }
+};
+template <>
+struct SimtKernel<layout::RepeatBackward> {
+  static Status run(const Launch& launch) {
+    const bool each = attributes<layout::RepeatAttrs>(launch).each != 0;
+    return layout::gradient(launch, false, each ? layout::kRepeatEach : layout::kRepeatWhole);
+  }
+};
+template <bool kUpper>
+struct SimtKernel<layout::Triangle<kUpper>> {
+  static Status run(const Launch& launch) { return layout::triangle(launch, kUpper); }
+};
+template <>
+struct SimtKernel<layout::WriteSlice> {
+  static Status run(const Launch& launch) { return layout::write_slice(launch); }
+};
+template <>
+struct SimtKernel<layout::Arange> {
+  static Status run(const Launch& launch) { return layout::sequence<layout::Progression>(launch); }
+};
+template <>
+struct SimtKernel<layout::Linspace> {
+  static Status run(const Launch& launch) { return layout::sequence<layout::Between>(launch); }
+};
+template <>
+struct SimtKernel<layout::Eye> {
+  static Status run(const Launch& launch) { return layout::eye(launch); }
 };
 
 }  // namespace baracuda

@@ -1,13 +1,28 @@
-"""Data movement: copies between any strides, and fills. Kernels in csrc/ops/layout, reference in layout_ref.py."""
+"""Copies between any strides, fills and sequences. Kernels in csrc/ops/layout, reference in layout_ref.py."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import ceil
 from typing import Any
 
-from baracuda.dims import Shape
+import numpy as np
+
+from baracuda import _core
+from baracuda.device import Place, name_of
+from baracuda.dims import Shape, Size, check_shape
 from baracuda.elements import Element
-from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
+from baracuda.errors import InvalidProblemError
+from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, composite, function
+from baracuda.plan import Plan, plan
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+
+
+def number_kind(element: Element) -> str:
+    """How a number that an element holds is given to run."""
+    if element.is_integer:
+        return "unsigned" if element in (Element.U8, Element.U16, Element.U32, Element.U64) else "int"
+    return "float"
 
 
 @descriptor(family="layout", op="copy")
@@ -39,17 +54,65 @@ class FillDescriptor(Descriptor):
     element: Element = Element.F32
 
     def signature(self) -> Signature:
-        kind = (
-            "float"
-            if self.element.is_float or self.element is Element.BOOL
-            else "unsigned"
-            if self.element in _UNSIGNED
-            else "int"
-        )
-        return Signature(output("y", self.shape, self.element), scalar("value", kind))
+        return Signature(output("y", self.shape, self.element), scalar("value", number_kind(self.element)))
 
 
-_UNSIGNED = (Element.U8, Element.U16, Element.U32, Element.U64)
+@descriptor(family="layout", op="arange")
+class ArangeDescriptor(Descriptor):
+    """y[i] = start + i step, counted in logical order; start and step are numbers given to run. Integers wrap.
+
+    Args:
+        shape: Shape of y, rank 0-8.
+        element: Any integer, f16, bf16, f32 or f64. Floats are computed in f64 on the CPU, in f32 or f64 on GPUs.
+    """
+
+    shape: Shape
+    element: Element = Element.I64
+
+    def signature(self) -> Signature:
+        kind = "float" if self.element.is_float else "int"
+        return Signature(output("y", self.shape, self.element), scalar("start", kind, 0), scalar("step", kind, 1))
+
+
+@descriptor(family="layout", op="linspace")
+class LinspaceDescriptor(Descriptor):
+    """y = n evenly spaced numbers from start to end.
+
+    y[i] = start + i s below n / 2 and end - (n - 1 - i) s from there on, with s = (end - start) / (n - 1). A single
+    number is the start.
+
+    Args:
+        size: How many numbers.
+        element: f16, bf16, f32 or f64.
+    """
+
+    size: Size
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        return Signature(output("y", (self.size,), self.element), scalar("start"), scalar("end"))
+
+
+@descriptor(family="layout", op="eye")
+class EyeDescriptor(Descriptor):
+    """y = 1 on the main diagonal, 0 elsewhere.
+
+    Args:
+        shape: Shape of y: (rows, columns).
+        element: bool, any integer, f16, bf16, f32 or f64.
+    """
+
+    shape: Shape
+    element: Element = Element.F32
+
+    def validate(self) -> None:
+        if len(self.shape) != 2:
+            raise self.wrong("shape", self.shape, "(rows, columns)")
+
+    def signature(self) -> Signature:
+        return Signature(output("y", self.shape, self.element))
+
+
 OPS = (
     Op(
         "copy",
@@ -58,6 +121,9 @@ OPS = (
         "y = x, between any strides",
     ),
     Op("fill", FillDescriptor, NotDifferentiable("does not depend on a tensor"), "y = value"),
+    Op("arange", ArangeDescriptor, NotDifferentiable("does not depend on a tensor"), "y[i] = start + i step"),
+    Op("linspace", LinspaceDescriptor, NotDifferentiable("does not depend on a tensor"), "y = evenly spaced numbers"),
+    Op("eye", EyeDescriptor, NotDifferentiable("does not depend on a tensor"), "y[i, j] = i == j"),
 )
 
 
@@ -88,3 +154,101 @@ def zeros_like(call: Call, input: Arg) -> Recipe:
 def ones_like(call: Call, input: Arg) -> Recipe:
     """Ones of the shape and element of `input`, as torch.ones_like."""
     return call(FillDescriptor(input.shape, input.element), value=1)
+
+
+@lru_cache(maxsize=256)
+def _plan(desc: Descriptor, place: Place) -> Plan:
+    return plan(desc, name_of(place))
+
+
+def _made(make: Any, shape: tuple[int, ...], element: Element, out: Any, *numbers: Any) -> Any:
+    """Runs the plan of make(shape, element) into `out`, or into a new NumPy array."""
+    if out is None:
+        out = np.empty(shape, element.numpy)
+    found, code, _, *place = _core.describe(out)
+    if tuple(found) != shape:
+        raise InvalidProblemError(f"out: got shape {tuple(found)}, want {shape}.")
+    _plan(make(shape, Element(code)), (place[0], place[1])).run(out, *numbers)
+    return out
+
+
+def _element(dtype: Any, out: Any, *numbers: Any) -> Element:
+    """What is asked for, else torch's default for numbers: bool, i64 or f32."""
+    if dtype is not None:
+        return Element.coerce(dtype, "dtype")
+    if out is not None:
+        return Element(_core.describe(out)[1])
+    if all(isinstance(n, (bool, np.bool_)) for n in numbers):
+        return Element.BOOL
+    return Element.I64 if all(hasattr(n, "__index__") for n in numbers) else Element.F32
+
+
+@composite
+def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> Any:
+    """A new array filled with one number, as torch.full.
+
+    Args:
+        size: Its shape.
+        fill_value: The number; its kind gives the element where dtype is None: bool, i64 or f32.
+        dtype: Element of the result.
+        out: Array to fill instead of making a NumPy array; of any framework and device.
+    """
+    return _made(FillDescriptor, _shape(size), _element(dtype, out, fill_value), out, fill_value)
+
+
+def _shape(size: Any) -> tuple[int, ...]:
+    return tuple(check_shape(size if isinstance(size, (list, tuple)) else (size,), "size"))  # type: ignore[arg-type]
+
+
+@composite
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
+    """start, start + step, ... below end (above it for a negative step), as torch.arange.
+
+    Args:
+        start: The first number; the end, counted from 0, where it is the only argument.
+        end: Where to stop; not included.
+        step: Distance of the numbers, not 0.
+        dtype: Element of the result; i64 or, where a number is a float, f32 by default.
+        out: Array to fill instead of making a NumPy array; of the right size, and of any framework and device.
+
+    Raises:
+        InvalidProblemError: If the step is 0, or leads away from the end.
+    """
+    first, last = (0, start) if end is None else (start, end)
+    if step == 0 or (last - first) / step < 0:
+        raise InvalidProblemError(f"arange: step: got {step!r}, want a step that leads from {first!r} to {last!r}.")
+    element = _element(dtype, out, first, last, step)
+    if not element.is_float:
+        first, step = int(first), int(step)
+    whole = all(hasattr(n, "__index__") for n in (first, last, step))
+    size = -(-(last - first) // step) if whole else ceil((last - first) / step)
+    return _made(ArangeDescriptor, (int(size),), element, out, first, step)
+
+
+@composite
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = None) -> Any:
+    """`steps` evenly spaced numbers from start to end, both included, as torch.linspace; floats only.
+
+    Args:
+        start: The first number.
+        end: The last number.
+        steps: How many.
+        dtype: Element of the result; f32 by default.
+        out: Array to fill instead of making a NumPy array; of any framework and device.
+    """
+    element = Element.F32 if dtype is None and out is None else _element(dtype, out)
+    return _made(lambda shape, e: LinspaceDescriptor(shape[0], e), _shape(steps), element, out, start, end)
+
+
+@composite
+def eye(n: int, m: int | None = None, *, dtype: Any = None, out: Any = None) -> Any:
+    """Ones on the diagonal of an (n, m) matrix of zeros, as torch.eye.
+
+    Args:
+        n: Rows.
+        m: Columns; as many as rows by default.
+        dtype: Element of the result; f32 by default.
+        out: Array to fill instead of making a NumPy array; of any framework and device.
+    """
+    element = Element.F32 if dtype is None and out is None else _element(dtype, out)
+    return _made(EyeDescriptor, _shape((n, n if m is None else m)), element, out)

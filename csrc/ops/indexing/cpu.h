@@ -1,0 +1,21 @@
+// Reading and writing by index on the CPU. Writers go over the places of the axis in order, so that what is written
+// last, and how sums are rounded, does not depend on the number of threads.
+#pragma once
+#include "core/launch.h"
+#include "ops/indexing/skus.h"
+
+namespace baracuda::indexing {
+
+Status collect(const Launch& launch, By by);
+Status collect_backward(const Launch& launch, By by);
+Status assign(const Launch& launch, By by);
+Status fill(const Launch& launch);
+Status reduce(const Launch& launch, By by);
+Status nonzero(const Launch& launch);
+Status masked_select(const Launch& launch);
+Status one_hot(const Launch& launch);
+
+// y = x, unless they are the same memory.
+void copy_of(const TensorView& x, const TensorView& y);
+
+}  // namespace baracuda::indexing

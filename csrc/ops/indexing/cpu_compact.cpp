@@ -1,0 +1,141 @@
+// Elements that are kept in order: nonzero and masked_select; and one_hot.
+#include "backends/cpu/move_row.h"
+#include "core/compute.h"
+#include "ops/indexing/cpu.h"
+#include "ops/indexing/places.h"
+
+namespace baracuda::indexing {
+namespace {
+
+// Elements [begin, end) of a tensor that are not zero: calls keep(position) for each, in order.
+template <class Keep>
+void for_each_kept(const MergedView& x, int64_t begin, int64_t end, Keep&& keep) {
+  // A float's sign does not make it differ from zero.
+  const uint64_t sign = is_float(x.element) ? uint64_t{1} << (8 * size_of(x.element) - 1) : 0;
+  with_cell(size_of(x.element), [&](auto cell) {
+    using T = decltype(cell);
+    if constexpr (sizeof(T) <= 8) {
+      const T mask = static_cast<T>(~sign);
+      for_each_run(x, begin, end - begin, [&](int64_t offset, int64_t stride, int64_t position, int64_t n) {
+        const T* v = reinterpret_cast<const T*>(x.at(offset));
+        for (int64_t i = 0; i < n; ++i)
+          if (v[i * stride] & mask) keep(begin + position + i);
+      });
+    }
+  });
+}
+
+int64_t chunks_of(int64_t n) { return (n + kChunk - 1) / kChunk; }
+
+// Counts what each chunk keeps; counts become the places where chunks begin. Returns how many are kept.
+int64_t places_of_chunks(const MergedView& x, int64_t n, int64_t* places) {
+  parallel_for(chunks_of(n), 2, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      int64_t count = 0;
+      for_each_kept(x, c * kChunk, std::min(n, (c + 1) * kChunk), [&](int64_t) { ++count; });
+      places[c] = count;
+    }
+  });
+  int64_t total = 0;
+  for (int64_t c = 0; c < chunks_of(n); ++c) {
+    const int64_t count = places[c];
+    places[c] = total;
+    total += count;
+  }
+  return total;
+}
+
+// Calls put(place, position) for every element that is kept and has a place below `capacity`.
+template <class Put>
+void put_kept(const MergedView& x, int64_t n, const int64_t* places, int64_t capacity, Put&& put) {
+  parallel_for(chunks_of(n), 2, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      int64_t place = places[c];
+      if (place >= capacity) continue;
+      for_each_kept(x, c * kChunk, std::min(n, (c + 1) * kChunk), [&](int64_t position) {
+        if (place < capacity) put(place, position);
+        ++place;
+      });
+    }
+  });
+}
+
+// The rows from `first` on become zero.
+void clear_rest(const TensorView& y, int64_t first) {
+  const int64_t size = size_of(y.element), columns = y.rank > 1 ? y.shape[1] : 1,
+                stride = y.rank > 1 ? y.strides[1] : 1;
+  parallel_for(y.shape[0] - std::min(first, y.shape[0]), row_grain(columns), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      clear_row(size, y.as<char>() + (first + i) * y.strides[0] * size, stride, columns);
+  });
+}
+
+void put_count(const TensorView& count, int64_t n) { *count.as<int64_t>() = n; }
+
+}  // namespace
+
+Status nonzero(const Launch& launch) {
+  const TensorView &x = launch[0], &y = launch[1];
+  const MergedView view(x);
+  int64_t* places = static_cast<int64_t*>(launch.workspace);
+  const int64_t n = x.numel(), capacity = y.shape[0], total = places_of_chunks(view, n, places);
+  if (capacity > 0 && x.rank > 0)
+    put_kept(view, n, places, capacity, [&](int64_t place, int64_t position) {
+      int64_t* row = y.as<int64_t>() + place * y.strides[0];
+      for (int d = x.rank - 1; d >= 0; --d) {
+        const int64_t next = position / x.shape[d];
+        row[d * y.strides[1]] = position - next * x.shape[d];
+        position = next;
+      }
+    });
+  clear_rest(y, total);
+  put_count(launch[2], total);
+  return Status::Ok;
+}
+
+Status masked_select(const Launch& launch) {
+  const TensorView &mask = launch[0], &x = launch[1], &y = launch[2];
+  const MergedView view(mask), from(x);
+  int64_t* places = static_cast<int64_t*>(launch.workspace);
+  const int64_t n = mask.numel(), capacity = y.shape[0], total = places_of_chunks(view, n, places);
+  Steps steps;
+  for (int d = 0; d < x.rank; ++d) steps.push(x.shape[d], x.strides[d]);
+  with_cell(size_of(x.element), [&](auto cell) {
+    using T = decltype(cell);
+    T* to = y.as<T>();
+    const T* values = x.as<const T>();
+    put_kept(view, n, places, capacity,
+             [&](int64_t place, int64_t position) { to[place * y.strides[0]] = values[steps.offset(position)]; });
+  });
+  clear_rest(y, total);
+  put_count(launch[3], total);
+  return Status::Ok;
+}
+
+Status one_hot(const Launch& launch) {
+  const TensorView &index = launch[0], &y = launch[1];
+  const int last = y.rank - 1;
+  const int64_t classes = y.shape[last], size = size_of(y.element);
+  if (!in_range(launch, 0, classes, false)) return Status::IndexOutOfRange;
+  if (y.numel() == 0) return Status::Ok;
+  alignas(16) char one[16];
+  const double number = 1;
+  store(y.element, one, 1, &number, 1);
+  const RowMap rows = row_map(y, 1u << last);
+  const MergedView ids(index);
+  parallel_for(index.numel(), row_grain(classes), [&](int64_t begin, int64_t end) {
+    int64_t buffer[kIds];
+    for (int64_t n; begin < end; begin += n) {
+      n = std::min(kIds, end - begin);
+      load_span(ids, begin, n, buffer);
+      for (int64_t i = 0; i < n; ++i) {
+        char* row = rows.row(begin + i);
+        clear_row(size, row, y.strides[last], classes);
+        std::memcpy(row + buffer[i] * y.strides[last] * size, one, static_cast<size_t>(size));
+      }
+    }
+  });
+  return Status::Ok;
+}
+
+}  // namespace baracuda::indexing

@@ -1,0 +1,215 @@
+"""Elements kept in order, and indices spelled out. Kernels in csrc/ops/indexing, reference in compact_ref.py.
+
+How much is kept only the data says. A plan therefore has a capacity and a count: it writes what fits, in order, zeros
+behind it, and how many there are. The functions count first and then make a result of the right size.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from baracuda import _core
+from baracuda.device import Place, name_of
+from baracuda.dims import Shape, Size, shape_text
+from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
+from baracuda.op import NotDifferentiable, Op, composite, run_new
+from baracuda.plan import Plan, plan
+from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+
+
+@descriptor(family="indexing", op="nonzero")
+class NonzeroDescriptor(Descriptor):
+    """y[k, :] = the coordinates of the k-th element of x, in logical order, that is not zero; count = how many there are.
+
+    Rows of y from `count` on are 0; where there are more than `capacity`, the first ones are written. NaN is not zero.
+
+    Args:
+        shape: Shape of x, rank 0-8.
+        capacity: Rows of y.
+        element: bool, any integer, f16, bf16, f32 or f64. y and count are i64.
+    """
+
+    shape: Shape
+    capacity: Size
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("x", self.shape, self.element),
+            output("y", (self.capacity, len(self.shape)), Element.I64),
+            output("count", (), Element.I64),
+        )
+
+
+@descriptor(family="indexing", op="masked_select")
+class MaskedSelectDescriptor(Descriptor):
+    """y[k] = the k-th element of x, in logical order, where mask holds; count = how many there are.
+
+    y is 0 from `count` on; where there are more than `capacity`, the first ones are written.
+
+    Args:
+        shape: Shape of mask and x, rank 0-8.
+        capacity: Size of y.
+        element: Any element of 1, 2, 4, 8 or 16 bytes. mask is bool, count i64.
+    """
+
+    shape: Shape
+    capacity: Size
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("mask", self.shape, Element.BOOL),
+            tensor("x", self.shape, self.element),
+            output("y", (self.capacity,), self.element),
+            output("count", (), Element.I64),
+        )
+
+
+@descriptor(family="indexing", op="one_hot")
+class OneHotDescriptor(Descriptor):
+    """y[..., c] = 1 where index[...] is c, else 0. An index outside of the classes is an IndexOutOfRangeError.
+
+    Args:
+        shape: Shape of index, rank 0-7; y has the classes appended.
+        classes: How many there are.
+        element: Of y: bool, any integer, f16, bf16, f32 or f64.
+        index_element: i64, i32 or u32.
+    """
+
+    shape: Shape
+    classes: Size
+    element: Element = Element.I64
+    index_element: Element = Element.I64
+
+    def validate(self) -> None:
+        if len(self.shape) > 7:
+            raise self.wrong("shape", self.shape, "rank 0-7: y has one dimension more")
+
+    def aux_element(self) -> Element:
+        return self.index_element
+
+    def signature(self) -> Signature:
+        y = output("y", (*self.shape, self.classes), self.element)
+        return Signature(tensor("index", self.shape, self.index_element), y)
+
+
+_WHOLE = NotDifferentiable("the result is made of positions, not of values")
+OPS = (
+    Op("nonzero", NonzeroDescriptor, _WHOLE, "y[k] = coordinates of the k-th element that is not 0"),
+    Op("masked_select", MaskedSelectDescriptor, MaskedSelectDescriptor, "y[k] = the k-th element where mask holds"),
+    Op("one_hot", OneHotDescriptor, _WHOLE, "y[..., c] = index[...] == c"),
+)
+
+
+@lru_cache(maxsize=256)
+def _plan(desc: Descriptor, place: Place) -> Plan:
+    return plan(desc, name_of(place))
+
+
+def _counted(made: Plan, place: Place, *given: Any) -> int:
+    """Runs a plan of capacity 0 for its count."""
+    from baracuda.tensor import empty
+
+    y = made.signature.outputs[0]
+    device = name_of(place)
+    number = empty((), Element.I64, device=device)
+    space = empty(made.workspace_size, "u8", device=device) if made.workspace_size else None
+    made.run(*given, empty(y.shape, y.element, device=device), number, workspace=space)
+    return int(number.item())
+
+
+def _number(place: Place) -> Any:
+    from baracuda.tensor import empty
+
+    return empty((), Element.I64, device=name_of(place))
+
+
+@composite
+def nonzero(input: Any) -> Any:
+    """Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero.
+
+    On a device this waits for the count. Plans of a fixed capacity do not: see NonzeroDescriptor.
+
+    Args:
+        input: A tensor.
+    """
+    shape, code, _, *where = _core.describe(input)
+    place, element = (where[0], where[1]), Element(code)
+    total = _counted(_plan(NonzeroDescriptor(shape, 0, element), place), place, input)
+    made = _plan(NonzeroDescriptor(shape, total, element), place)
+    return run_new(made, input, x=input, count=_number(place))
+
+
+@composite
+def masked_select(input: Any, mask: Any) -> Any:
+    """Elements of `input` where `mask` holds, in logical order, as torch.masked_select, for a mask of its shape.
+
+    On a device this waits for the count. Plans of a fixed capacity do not: see MaskedSelectDescriptor.
+
+    Args:
+        input: A tensor.
+        mask: Bools of the same shape; broadcast them, or the input, as views before.
+
+    Raises:
+        InvalidProblemError: If the mask is not bool, or of another shape.
+    """
+    shape, code, _, *where = _core.describe(input)
+    mask_shape, mask_code, *_ = _core.describe(mask)
+    if Element(mask_code) is not Element.BOOL or tuple(mask_shape) != tuple(shape):
+        raise InvalidProblemError(
+            f"masked_select: mask: got {Element(mask_code)} of shape {shape_text(mask_shape)}, want bool of shape "
+            f"{shape_text(shape)}."
+        )
+    place, element = (where[0], where[1]), Element(code)
+    total = _counted(_plan(MaskedSelectDescriptor(shape, 0, element), place), place, mask, input)
+    made = _plan(MaskedSelectDescriptor(shape, total, element), place)
+    return run_new(made, input, mask=mask, x=input, count=_number(place))
+
+
+def _masked_select_vjp(input: Any, mask: Any) -> tuple[Any, Any]:
+    from baracuda.ops.layout import zeros_like
+    from baracuda.ops.scatter import scatter
+
+    def pull(dy: Any) -> Any:
+        zeros = zeros_like(input).reshape(-1)
+        flat = nonzero(mask.reshape(-1))
+        return scatter(zeros, 0, flat.reshape(-1), dy).reshape(*input.shape)
+
+    return masked_select(input, mask), pull
+
+
+masked_select.vjp_rule = _masked_select_vjp  # type: ignore[attr-defined]
+
+
+@composite
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """A row of zeros with a one at each index of `tensor`, as torch.nn.functional.one_hot: i64.
+
+    Args:
+        tensor: Indices, i64.
+        num_classes: How many; by default one more than the largest index, which a device is then waited for.
+
+    Raises:
+        InvalidProblemError: If the indices are not i64, or nothing says how many classes there are.
+        IndexOutOfRangeError: If an index is negative, or not below the number of classes.
+    """
+    from baracuda.ops.reduce import amax
+
+    shape, code, _, *where = _core.describe(tensor)
+    if Element(code) is not Element.I64:
+        raise InvalidProblemError(f"one_hot: tensor: got {Element(code)}, want i64. Cast it first.")
+    if num_classes == -1:
+        if not prod(shape):
+            raise InvalidProblemError("one_hot: num_classes: got -1, want a number where there are no indices.")
+        largest = amax(tensor)
+        num_classes = int(largest.item() if hasattr(largest, "item") else np.asarray(largest)) + 1
+    if num_classes < (1 if prod(shape) else 0):
+        raise InvalidProblemError(f"one_hot: num_classes: got {num_classes}, want a number above all indices.")
+    made = _plan(OneHotDescriptor(shape, num_classes, Element.I64), (where[0], where[1]))
+    return run_new(made, tensor, index=tensor)

@@ -1,0 +1,364 @@
+"""Elements collected by index. Kernels in csrc/ops/indexing, reference in indexing_ref.py.
+
+Every index is checked before the first write; a bad one is an IndexOutOfRangeError. Values are moved bit for bit.
+Gradients add up, in twice the precision and in the order of positions, what each element became.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baracuda.dims import Dim, Shape, Size, check_axis
+from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
+from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+
+
+class _Collect(Descriptor):
+    """Fields and checks that all of them share."""
+
+    __slots__ = ()
+    shape: Shape
+    index_shape: Shape
+    axis: int
+    element: Element
+    index_element: Element
+    wrap: bool
+
+    def aux_element(self) -> Element:
+        return self.index_element
+
+    def result_shape(self) -> Shape:
+        """Shape of y and dy."""
+        return self.index_shape
+
+    def signature(self) -> Signature:
+        e, index = self.element, tensor("index", self.index_shape, self.index_element)
+        if self.direction == "backward":
+            return Signature(tensor("dy", self.result_shape(), e), index, output("dx", self.shape, e))
+        return Signature(tensor("x", self.shape, e), index, output("y", self.result_shape(), e))
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis, int(self.wrap))
+
+    def _check_axis(self) -> None:
+        object.__setattr__(self, "axis", check_axis(self.axis, len(self.shape), f"{type(self).__name__}.axis"))
+
+
+class _Gather(_Collect):
+    __slots__ = ()
+
+    def validate(self) -> None:
+        self._check_axis()
+        if len(self.shape) != len(self.index_shape):
+            raise self.wrong("index_shape", self.index_shape, f"rank {len(self.shape)}, as the input")
+        for d, (size, index) in enumerate(zip(self.shape, self.index_shape, strict=True)):
+            fits = index == size if isinstance(size, Dim) or isinstance(index, Dim) else index <= size
+            if d != self.axis and not fits:
+                raise self.wrong("index_shape", self.index_shape, f"at most {size} in dimension {d}")
+
+
+class _IndexSelect(_Collect):
+    __slots__ = ()
+
+    def validate(self) -> None:
+        self._check_axis()
+        if len(self.index_shape) > 1:
+            raise self.wrong("index_shape", self.index_shape, "rank 0 or 1")
+
+    def result_shape(self) -> Shape:
+        if not self.shape:
+            return ()
+        size: Size = self.index_shape[0] if self.index_shape else 1
+        return (*self.shape[: self.axis], size, *self.shape[self.axis + 1 :])
+
+
+@descriptor(family="indexing", op="gather")
+class GatherDescriptor(_Gather):
+    """y[i, j, k] = x[i, index[i, j, k], k] for axis 1, and likewise for others.
+
+    Args:
+        shape: Shape of x, rank 0-8.
+        index_shape: Shape of index and y; of the rank of x, and but for the axis no larger.
+        axis: The axis that indices count along; negative counts from the end.
+        element: Any element of 1, 2, 4, 8 or 16 bytes.
+        index_element: i64, i32 or u32.
+        wrap: Whether negative indices count from the end; they are out of range otherwise, as in torch.gather.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+    wrap: bool = False
+
+    def backward(self) -> GatherBackwardDescriptor:
+        """The gradient's descriptor."""
+        return GatherBackwardDescriptor(
+            self.shape, self.index_shape, self.axis, self.element, self.index_element, self.wrap
+        )
+
+
+@descriptor(family="indexing", direction="backward", op="gather")
+class GatherBackwardDescriptor(_Gather):
+    """dx[i, j, k] = the sum of dy over the positions whose index names that element, 0 where there is none.
+
+    Sums are kept in f64 (with Kahan's correction for f64) and rounded once. Needs 8 bytes of workspace per element of
+    dx, 16 for f64; GPUs need more.
+
+    Args:
+        shape: Shape of x and dx.
+        index_shape: Shape of index and dy.
+        axis: As in GatherDescriptor.
+        element: f16, bf16, f32 or f64.
+        index_element: i64, i32 or u32.
+        wrap: As in GatherDescriptor.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+    wrap: bool = False
+
+
+@descriptor(family="indexing", op="index_select")
+class IndexSelectDescriptor(_IndexSelect):
+    """y[i, j, k] = x[i, index[j], k] for axis 1, and likewise for others.
+
+    Args:
+        shape: Shape of x, rank 0-8.
+        index_shape: Shape of index: (n,), or () for one index.
+        axis: The axis that indices count along; negative counts from the end. y has n elements there.
+        element: Any element of 1, 2, 4, 8 or 16 bytes.
+        index_element: i64, i32 or u32.
+        wrap: Whether negative indices count from the end; they are out of range otherwise, as in torch.index_select.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+    wrap: bool = False
+
+    def backward(self) -> IndexSelectBackwardDescriptor:
+        """The gradient's descriptor."""
+        return IndexSelectBackwardDescriptor(
+            self.shape, self.index_shape, self.axis, self.element, self.index_element, self.wrap
+        )
+
+
+@descriptor(family="indexing", direction="backward", op="index_select")
+class IndexSelectBackwardDescriptor(_IndexSelect):
+    """dx[i, j, k] = the sum of dy over the positions whose index is j, 0 where there is none; see gather's gradient.
+
+    Args:
+        shape: Shape of x and dx.
+        index_shape: Shape of index.
+        axis: As in IndexSelectDescriptor.
+        element: f16, bf16, f32 or f64.
+        index_element: i64, i32 or u32.
+        wrap: As in IndexSelectDescriptor.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+    wrap: bool = False
+
+
+@descriptor(family="indexing", op="take")
+class TakeDescriptor(_Collect):
+    """y[...] = x in logical order at index[...]. Negative indices count from the end, as in torch.take.
+
+    Args:
+        shape: Shape of x, rank 0-8.
+        index_shape: Shape of index and y, rank 0-8.
+        element: Any element of 1, 2, 4, 8 or 16 bytes.
+        index_element: i64, i32 or u32.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+
+    def attributes(self) -> tuple[int, ...]:
+        return (0, 1)
+
+    def backward(self) -> TakeBackwardDescriptor:
+        """The gradient's descriptor."""
+        return TakeBackwardDescriptor(self.shape, self.index_shape, self.element, self.index_element)
+
+
+@descriptor(family="indexing", direction="backward", op="take")
+class TakeBackwardDescriptor(_Collect):
+    """Dx = in logical order the sums of dy over the positions that took an element; see gather's gradient.
+
+    Args:
+        shape: Shape of x and dx.
+        index_shape: Shape of index and dy.
+        element: f16, bf16, f32 or f64.
+        index_element: i64, i32 or u32.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+
+    def attributes(self) -> tuple[int, ...]:
+        return (0, 1)
+
+
+OPS = (
+    Op("gather", GatherDescriptor, GatherBackwardDescriptor, "y[i, j] = x[index[i, j], j] along an axis"),
+    Op("index_select", IndexSelectDescriptor, IndexSelectBackwardDescriptor, "y[i, j] = x[index[i], j] along an axis"),
+    Op("take", TakeDescriptor, TakeBackwardDescriptor, "y[i] = x.flat[index[i]]"),
+)
+
+
+def check_index(name: str, index: Arg, *elements: Element) -> None:
+    """Refuses indices that torch refuses: i64, and i32 where it takes those."""
+    allowed = elements or (Element.I64, Element.I32)
+    if index.element not in allowed:
+        want = " or ".join(map(str, allowed))
+        raise InvalidProblemError(f"{name}: index: got {index.element}, want {want}. Cast it first.")
+
+
+@function(tensors="input index")
+def gather(call: Call, input: Arg, dim: int, index: Arg, *, out: Arg | None = None) -> Recipe:
+    """Elements of `input` along `dim` at `index`, element by element, as torch.gather."""
+    check_index("gather", index)
+    desc = GatherDescriptor(input.shape, index.shape, dim, input.element, index.element)
+    return call(desc, x=input, index=index)
+
+
+@function(tensors="dy index")
+def gather_backward(call: Call, dy: Arg, index: Arg, shape: Any, dim: int, wrap: bool = False) -> Recipe:
+    """Gradient of gather with respect to an input of `shape`; with `wrap` that of take_along_dim."""
+    desc = GatherBackwardDescriptor(tuple(shape), index.shape, dim, dy.element, index.element, wrap)
+    return call(desc, dy=dy, index=index)
+
+
+@gather.vjp
+def _gather_vjp(input: Any, dim: int, index: Any) -> tuple[Any, Any]:
+    shape = tuple(input.shape)
+    return gather(input, dim, index), lambda dy: gather_backward(dy, index, shape, dim)
+
+
+@function(tensors="input indices")
+def take_along_dim(call: Call, input: Arg, indices: Arg, dim: int | None = None, *, out: Arg | None = None) -> Recipe:
+    """Elements of `input` along `dim` at `indices`, as torch.take_along_dim: negative ones count from the end.
+
+    Where torch broadcasts, this wants shapes that agree beside `dim`: give broadcast views. Without `dim` it is take.
+    """
+    check_index("take_along_dim", indices, Element.I64)
+    if dim is None:
+        desc: Descriptor = TakeDescriptor(input.shape, indices.shape, input.element, indices.element)
+        return call(desc, x=input, index=indices)
+    axis = check_axis(dim, input.rank, "take_along_dim: dim")
+    if input.rank != indices.rank:
+        raise InvalidProblemError(f"take_along_dim: indices: got rank {indices.rank}, want {input.rank}.")
+    if any(m != n for d, (m, n) in enumerate(zip(input.shape, indices.shape, strict=True)) if d != axis):
+        raise InvalidProblemError(
+            f"take_along_dim: indices: got shape {indices.shape} for {input.shape}, want equal sizes beside dimension "
+            f"{axis}. Broadcast both first."
+        )
+    desc = GatherDescriptor(input.shape, indices.shape, axis, input.element, indices.element, wrap=True)
+    return call(desc, x=input, index=indices)
+
+
+@take_along_dim.vjp
+def _take_along_dim_vjp(input: Any, indices: Any, dim: int | None = None) -> tuple[Any, Any]:
+    shape = tuple(input.shape)
+
+    def pull(dy: Any) -> Any:
+        return take_backward(dy, indices, shape) if dim is None else gather_backward(dy, indices, shape, dim, True)
+
+    return take_along_dim(input, indices, dim), pull
+
+
+@function(tensors="input index")
+def index_select(call: Call, input: Arg, dim: int, index: Arg, *, out: Arg | None = None) -> Recipe:
+    """Slices of `input` along `dim` at the indices of a vector, as torch.index_select."""
+    check_index("index_select", index)
+    desc = IndexSelectDescriptor(input.shape, index.shape, dim, input.element, index.element)
+    return call(desc, x=input, index=index)
+
+
+@function(tensors="dy index")
+def index_select_backward(call: Call, dy: Arg, index: Arg, shape: Any, dim: int) -> Recipe:
+    """Gradient of index_select with respect to an input of `shape`."""
+    desc = IndexSelectBackwardDescriptor(tuple(shape), index.shape, dim, dy.element, index.element)
+    return call(desc, dy=dy, index=index)
+
+
+@index_select.vjp
+def _index_select_vjp(input: Any, dim: int, index: Any) -> tuple[Any, Any]:
+    shape = tuple(input.shape)
+    return index_select(input, dim, index), lambda dy: index_select_backward(dy, index, shape, dim)
+
+
+@function(tensors="input index")
+def take(call: Call, input: Arg, index: Arg, *, out: Arg | None = None) -> Recipe:
+    """Elements of `input`, taken as one row, at `index`, as torch.take: negative indices count from the end."""
+    check_index("take", index, Element.I64)
+    return call(TakeDescriptor(input.shape, index.shape, input.element, index.element), x=input, index=index)
+
+
+@function(tensors="dy index")
+def take_backward(call: Call, dy: Arg, index: Arg, shape: Any) -> Recipe:
+    """Gradient of take with respect to an input of `shape`."""
+    return call(TakeBackwardDescriptor(tuple(shape), index.shape, dy.element, index.element), dy=dy, index=index)
+
+
+@take.vjp
+def _take_vjp(input: Any, index: Any) -> tuple[Any, Any]:
+    shape = tuple(input.shape)
+    return take(input, index), lambda dy: take_backward(dy, index, shape)
+
+
+@function(tensors="input mask")
+def masked_fill(call: Call, input: Arg, mask: Arg, value: Any) -> Recipe:
+    """`input` with `value` where `mask` holds, as torch.masked_fill: of the element of `input`, with broadcasting."""
+    from baracuda.ops.ternary import WhereDescriptor
+
+    if mask.element is not Element.BOOL:
+        raise InvalidProblemError(f"masked_fill: mask: got {mask.element}, want bool. Compare it with something first.")
+    number = masked_number(value, input.element)
+    desc = WhereDescriptor(mask.shape, None, input.shape, input.element)
+    return call(desc, condition=mask, b=input, a_number=number)
+
+
+def masked_number(value: Any, element: Element) -> float | int:
+    """A number as an element holds it: integers are cut towards zero, bool is any number but zero."""
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, complex) or not isinstance(number, (int, float)):
+        raise InvalidProblemError(f"value: got {value!r}, want a real number.")
+    if element is Element.BOOL:
+        return int(number != 0)
+    if not element.is_integer:
+        return float(number)
+    import numpy as np
+
+    whole, info = int(number), np.iinfo(element.numpy)
+    if not info.min <= whole <= info.max:
+        raise InvalidProblemError(f"value: got {value!r}, want a number that {element} holds.")
+    return whole
+
+
+@masked_fill.vjp
+def _masked_fill_vjp(input: Any, mask: Any, value: Any) -> tuple[Any, Any]:
+    def pull(dy: Any) -> Any:
+        from baracuda.ops.binary import _sum_to
+
+        return _sum_to(masked_fill(dy, mask, 0), input)
+
+    return masked_fill(input, mask, value), pull

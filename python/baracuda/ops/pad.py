@@ -1,0 +1,312 @@
+"""Padding and repeating. Kernels in csrc/ops/layout, reference in pad_ref.py.
+
+Both are copies and fills of parts: exact, from any strides to any strides. Gradients add up what an element became.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from baracuda.dims import Dim, Shape, check_axis
+from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
+from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.ops.layout import number_kind
+from baracuda.spec import Descriptor, ScalarParam, Signature, descriptor, output, scalar, tensor
+
+
+class PadMode(Enum):
+    """What an axis is padded with: a number, its mirror image without the edge, its edge, or its other end."""
+
+    CONSTANT = "constant"
+    REFLECT = "reflect"
+    REPLICATE = "replicate"
+    CIRCULAR = "circular"
+
+
+_MODES = tuple(PadMode)
+
+
+def _eight(values: tuple[int, ...]) -> tuple[int, ...]:
+    return (*values, *(0,) * (8 - len(values)))
+
+
+class _Pad(Descriptor):
+    """Fields and checks that forward and backward share."""
+
+    __slots__ = ()
+    shape: Shape
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    mode: PadMode
+    element: Element
+
+    def validate(self) -> None:
+        for name in ("low", "high"):
+            if len(getattr(self, name)) != len(self.shape):
+                raise self.wrong(name, list(getattr(self, name)), f"{len(self.shape)} numbers, one per axis")
+        for size, low, high in zip(self.shape, self.low, self.high, strict=True):
+            if isinstance(size, Dim):
+                if low < 0 or high < 0 or (self.mode is not PadMode.CONSTANT and (low or high)):
+                    raise self.wrong("shape", self.shape, "plain sizes where axes are cut, or padded by other elements")
+                continue
+            kept = size + min(low, 0) + min(high, 0)
+            if kept < 0:
+                raise self.wrong("low", list(self.low), "not more cut off than there is")
+            most = {PadMode.REFLECT: kept - 1, PadMode.CIRCULAR: kept}.get(self.mode, 2**40 if kept else 0)
+            if self.mode is not PadMode.CONSTANT and max(low, high, 0) > max(most, 0):
+                raise self.wrong(
+                    "low" if low > most else "high",
+                    [low, high],
+                    f"at most {max(most, 0)} for an axis of {kept} elements",
+                )
+
+    def padded_shape(self) -> Shape:
+        """Shape of y and dy."""
+        sizes = zip(self.shape, self.low, self.high, strict=True)
+        return tuple(size + low + high if low + high else size for size, low, high in sizes)
+
+    def attributes(self) -> tuple[int, ...]:
+        return (_MODES.index(self.mode), *_eight(self.low))
+
+
+@descriptor(family="layout", op="pad", enums={"mode": PadMode})
+class PadDescriptor(_Pad):
+    """y = x with `low` elements more in front of each axis and `high` behind it; negative numbers cut elements off.
+
+    reflect mirrors without repeating the edge (pads smaller than the axis), replicate repeats the edge, circular takes
+    the other end (pads at most the axis). Axes are cut first, and what is left counts.
+
+    Args:
+        shape: Shape of x, rank 0-8.
+        low: Elements added before each axis.
+        high: Elements added behind each axis.
+        mode: "constant", "reflect", "replicate" or "circular".
+        element: bool, any integer, f16, bf16, f32, f64, c64 or c128. "constant" takes the number `value` at run.
+    """
+
+    shape: Shape
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    mode: PadMode = PadMode.CONSTANT
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        default = 0 if number_kind(self.element) != "float" else 0.0
+        values: list[ScalarParam] = []
+        if self.mode is PadMode.CONSTANT:
+            values.append(scalar("value", number_kind(self.element), default))
+        x = tensor("x", self.shape, self.element)
+        return Signature(x, output("y", self.padded_shape(), self.element), *values)
+
+    def backward(self) -> PadBackwardDescriptor:
+        """The gradient's descriptor."""
+        return PadBackwardDescriptor(self.shape, self.low, self.high, self.mode, self.element)
+
+
+@descriptor(family="layout", direction="backward", op="pad", enums={"mode": PadMode})
+class PadBackwardDescriptor(_Pad):
+    """dx = the sum of dy over all places that an element of x went to, rounded once; 0 where it was cut off.
+
+    Args:
+        shape: Shape of x and dx.
+        low: As in PadDescriptor.
+        high: As in PadDescriptor.
+        mode: As in PadDescriptor.
+        element: f16, bf16, f32 or f64.
+    """
+
+    shape: Shape
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    mode: PadMode = PadMode.CONSTANT
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        dy = tensor("dy", self.padded_shape(), self.element)
+        return Signature(dy, output("dx", self.shape, self.element))
+
+
+class _Repeat(Descriptor):
+    """Fields and checks that forward and backward share."""
+
+    __slots__ = ()
+    shape: Shape
+    repeats: tuple[int, ...]
+    each: bool
+    element: Element
+
+    def validate(self) -> None:
+        if len(self.repeats) < len(self.shape) or len(self.repeats) > 8:
+            raise self.wrong(
+                "repeats", list(self.repeats), f"{len(self.shape)} to 8 numbers, the last one for the last axis"
+            )
+        if any(not 0 <= n < 2**31 for n in self.repeats):
+            raise self.wrong("repeats", list(self.repeats), "0 <= n < 2**31")
+        if 0 in self.repeats and any(isinstance(s, Dim) for s in self.shape):
+            raise self.wrong("repeats", list(self.repeats), "numbers above 0 where sizes are Dims")
+
+    def repeated_shape(self) -> Shape:
+        """Shape of y and dy."""
+        sizes = (*(1,) * (len(self.repeats) - len(self.shape)), *self.shape)
+        return tuple(s * n for s, n in zip(sizes, self.repeats, strict=True))
+
+    def attributes(self) -> tuple[int, ...]:
+        return (int(self.each),)
+
+
+@descriptor(family="layout", op="repeat")
+class RepeatDescriptor(_Repeat):
+    """y = x repeated along each axis: as a whole (a b a b), or with `each` element by element (a a b b).
+
+    Args:
+        shape: Shape of x, rank 0-8.
+        repeats: How often, per axis of y; y has as many axes, those that x lacks in front.
+        each: Whether each element is repeated by itself.
+        element: Any element of 1, 2, 4, 8 or 16 bytes.
+    """
+
+    shape: Shape
+    repeats: tuple[int, ...]
+    each: bool = False
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        return Signature(tensor("x", self.shape, self.element), output("y", self.repeated_shape(), self.element))
+
+    def backward(self) -> RepeatBackwardDescriptor:
+        """The gradient's descriptor."""
+        return RepeatBackwardDescriptor(self.shape, self.repeats, self.each, self.element)
+
+
+@descriptor(family="layout", direction="backward", op="repeat")
+class RepeatBackwardDescriptor(_Repeat):
+    """dx = the sum of dy over the repetitions of each element, rounded once.
+
+    Args:
+        shape: Shape of x and dx.
+        repeats: As in RepeatDescriptor.
+        each: As in RepeatDescriptor.
+        element: f16, bf16, f32 or f64.
+    """
+
+    shape: Shape
+    repeats: tuple[int, ...]
+    each: bool = False
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        return Signature(tensor("dy", self.repeated_shape(), self.element), output("dx", self.shape, self.element))
+
+
+OPS = (
+    Op("pad", PadDescriptor, PadBackwardDescriptor, "y = x with more elements around it, or fewer"),
+    Op("repeat", RepeatDescriptor, RepeatBackwardDescriptor, "y = x repeated along axes, whole or element by element"),
+)
+
+
+def _pads(shape: Shape, pad: Any, mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The list as torch takes it, which starts with the last dimension, as what comes before and behind each axis."""
+    given = tuple(int(p) for p in pad)
+    rank = len(shape)
+    if len(given) % 2 or len(given) > 2 * rank:
+        raise InvalidProblemError(f"pad: got {len(given)} numbers, want two for each of at most {rank} dimensions.")
+    if mode != "constant" and (len(given) // 2, rank) not in ((1, 2), (1, 3), (2, 3), (2, 4), (3, 4), (3, 5)):
+        raise InvalidProblemError(
+            f"pad: got {len(given)} numbers for rank {rank} and mode {mode!r}, want two for each of all dimensions but "
+            "the first one or two. Use bc.PadDescriptor for others."
+        )
+    low, high = [0] * rank, [0] * rank
+    for i in range(len(given) // 2):
+        low[rank - 1 - i], high[rank - 1 - i] = given[2 * i : 2 * i + 2]
+    return tuple(low), tuple(high)
+
+
+@function(tensors="input")
+def pad(
+    call: Call, input: Arg, pad: Any, mode: str = "constant", value: float | None = None, *, out: Arg | None = None
+) -> Recipe:
+    """`input` with elements added before and behind its last dimensions, as torch.nn.functional.pad."""
+    desc = PadDescriptor(input.shape, *_pads(input.shape, pad, mode), mode, input.element)  # type: ignore[arg-type]
+    if mode != "constant":
+        if value:
+            raise InvalidProblemError(f"pad: value: got {value!r}, want None for mode {mode!r}.")
+        return call(desc, x=input)
+    number = value or 0
+    return call(desc, x=input, value=int(number) if input.element.is_integer else float(number))
+
+
+@function(tensors="dy")
+def pad_backward(call: Call, dy: Arg, shape: Any, pad: Any, mode: str = "constant") -> Recipe:
+    """Gradient of pad with respect to an input of `shape`."""
+    sizes = tuple(shape)
+    return call(PadBackwardDescriptor(sizes, *_pads(sizes, pad, mode), mode, dy.element), dy=dy)  # type: ignore[arg-type]
+
+
+@pad.vjp
+def _pad_vjp(input: Any, pad_: Any, mode: str = "constant", value: float | None = None) -> tuple[Any, Any]:
+    shape = tuple(input.shape)
+    return pad(input, pad_, mode, value), lambda dy: pad_backward(dy, shape, pad_, mode)
+
+
+@function(tensors="input")
+def repeat(call: Call, input: Arg, repeats: Any, *, out: Arg | None = None) -> Recipe:
+    """`input` repeated as a whole along each dimension, as torch.Tensor.repeat: at least one number per dimension."""
+    times = tuple(repeats) if isinstance(repeats, (list, tuple)) else (repeats,)
+    return call(RepeatDescriptor(input.shape, times, False, input.element), x=input)
+
+
+@function(tensors="dy")
+def repeat_backward(call: Call, dy: Arg, shape: Any, repeats: Any, each: bool = False) -> Recipe:
+    """Gradient of repeat with respect to an input of `shape`; with `each` that of repeat_interleave."""
+    times = tuple(repeats) if isinstance(repeats, (list, tuple)) else (repeats,)
+    return call(RepeatBackwardDescriptor(tuple(shape), times, each, dy.element), dy=dy)
+
+
+@repeat.vjp
+def _repeat_vjp(input: Any, repeats: Any) -> tuple[Any, Any]:
+    shape = tuple(input.shape)
+    return repeat(input, repeats), lambda dy: repeat_backward(dy, shape, repeats)
+
+
+def _tiled(rank: int, dims: Any) -> tuple[int, ...]:
+    times = tuple(dims) if isinstance(dims, (list, tuple)) else (dims,)
+    return (*(1,) * (rank - len(times)), *times)
+
+
+@function(tensors="input")
+def tile(call: Call, input: Arg, dims: Any, *, out: Arg | None = None) -> Recipe:
+    """`input` repeated as a whole along its last dimensions, as torch.tile."""
+    return call(RepeatDescriptor(input.shape, _tiled(input.rank, dims), False, input.element), x=input)
+
+
+@tile.vjp
+def _tile_vjp(input: Any, dims: Any) -> tuple[Any, Any]:
+    shape = tuple(input.shape)
+    return tile(input, dims), lambda dy: repeat_backward(dy, shape, _tiled(len(shape), dims))
+
+
+def _each(shape: Shape, repeats: Any, dim: int | None) -> tuple[int, ...]:
+    if isinstance(repeats, bool) or not hasattr(repeats, "__index__"):
+        raise InvalidProblemError(f"repeat_interleave: repeats: got {repeats!r}, want one int for all elements.")
+    if dim is None and len(shape) != 1:
+        raise InvalidProblemError("repeat_interleave: dim: got None, want a dimension. Reshape to one dimension first.")
+    axis = check_axis(0 if dim is None else dim, len(shape), "repeat_interleave: dim")
+    return tuple(int(repeats) if i == axis else 1 for i in range(max(len(shape), 1)))
+
+
+@function(tensors="input")
+def repeat_interleave(call: Call, input: Arg, repeats: int, dim: int | None = None) -> Recipe:
+    """Every element of `input` repeated along `dim`, as torch.repeat_interleave with one number for all of them.
+
+    Without `dim` the input must be a vector: reshape others before.
+    """
+    return call(RepeatDescriptor(input.shape, _each(input.shape, repeats, dim), True, input.element), x=input)
+
+
+@repeat_interleave.vjp
+def _repeat_interleave_vjp(input: Any, repeats: int, dim: int | None = None) -> tuple[Any, Any]:
+    shape = tuple(input.shape)
+    times = _each(shape, repeats, dim)
+    return repeat_interleave(input, repeats, dim), lambda dy: repeat_backward(dy, shape, times, True)

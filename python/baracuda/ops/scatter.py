@@ -1,0 +1,438 @@
+"""Elements written and folded by index. Kernels in csrc/ops/indexing, reference in scatter_ref.py.
+
+Every index is checked before the first write; a bad one is an IndexOutOfRangeError. Where several positions name one
+element they count in their order: the last one stays, sums and products are kept in twice the precision. y may be x
+itself.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from baracuda.dims import Dim, Shape, Size, check_axis
+from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
+from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.ops.indexing import check_index, masked_number
+from baracuda.ops.layout import number_kind
+from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+
+
+class ScatterReduction(Enum):
+    """What is made of the elements that one place gets: as in torch.scatter_reduce."""
+
+    SUM = "sum"
+    PROD = "prod"
+    MEAN = "mean"
+    AMAX = "amax"
+    AMIN = "amin"
+
+
+_ASSIGN = 0
+_MODES = dict(zip(ScatterReduction, range(1, 6), strict=True))
+
+
+class _Spread(Descriptor):
+    """Fields and checks that all of them share."""
+
+    __slots__ = ()
+    shape: Shape
+    index_shape: Shape
+    axis: int
+    element: Element
+    index_element: Element
+
+    def aux_element(self) -> Element:
+        return self.index_element
+
+    def _check_axis(self) -> None:
+        object.__setattr__(self, "axis", check_axis(self.axis, len(self.shape), f"{type(self).__name__}.axis"))
+
+    def _check_element_wise(self) -> None:
+        self._check_axis()
+        if len(self.shape) != len(self.index_shape):
+            raise self.wrong("index_shape", self.index_shape, f"rank {len(self.shape)}, as the input")
+        for d, (size, index) in enumerate(zip(self.shape, self.index_shape, strict=True)):
+            fits = index == size if isinstance(size, Dim) or isinstance(index, Dim) else index <= size
+            if d != self.axis and not fits:
+                raise self.wrong("index_shape", self.index_shape, f"at most {size} in dimension {d}")
+
+    def _check_vector(self) -> None:
+        self._check_axis()
+        if len(self.index_shape) > 1:
+            raise self.wrong("index_shape", self.index_shape, "rank 0 or 1")
+
+    def slices_shape(self) -> Shape:
+        """Shape of what a vector of indices writes."""
+        if not self.shape:
+            return ()
+        size: Size = self.index_shape[0] if self.index_shape else 1
+        return (*self.shape[: self.axis], size, *self.shape[self.axis + 1 :])
+
+
+@descriptor(family="indexing", op="scatter")
+class ScatterDescriptor(_Spread):
+    """y = x, but y[i, index[i, j, k], k] = source[i, j, k] for axis 1, and likewise for others.
+
+    Args:
+        shape: Shape of x and y, rank 0-8.
+        index_shape: Shape of index and source; of the rank of x, and but for the axis no larger.
+        axis: The axis that indices count along; negative counts from the end.
+        element: bool, any integer, f16, bf16, f32 or f64.
+        index_element: i64, i32 or u32.
+        has_source: False: the number `value` given to run is written everywhere.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+    has_source: bool = True
+
+    def validate(self) -> None:
+        self._check_element_wise()
+
+    def signature(self) -> Signature:
+        e = self.element
+        values = [] if self.has_source else [scalar("value", number_kind(e))]
+        return Signature(
+            tensor("x", self.shape, e),
+            tensor("index", self.index_shape, self.index_element),
+            tensor("source", self.index_shape, e, present=self.has_source),
+            output("y", self.shape, e),
+            *values,
+        )
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis, 0, _ASSIGN, 1)
+
+
+@descriptor(family="indexing", op="scatter_reduce", enums={"mode": ScatterReduction})
+class ScatterReduceDescriptor(_Spread):
+    """y = x folded with source: y[i, index[i, j, k], k] gets source[i, j, k] for axis 1, and likewise for others.
+
+    Means of integers are rounded down; NaN propagates; sums and products of integers wrap, those of bool are or and and.
+    Needs 8 bytes of workspace per element of x (16 for f64), and 4 more for means and without `include_self`.
+
+    Args:
+        shape: Shape of x and y, rank 0-8.
+        index_shape: Shape of index and source; of the rank of x, and but for the axis no larger.
+        mode: "sum", "prod", "mean", "amax" or "amin".
+        axis: The axis that indices count along; negative counts from the end.
+        element: bool (no mean), any integer, f16, bf16, f32 or f64.
+        index_element: i64, i32 or u32.
+        include_self: Whether x counts where something is written; elsewhere it always stays.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    mode: ScatterReduction = ScatterReduction.SUM
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+    include_self: bool = True
+
+    def validate(self) -> None:
+        self._check_element_wise()
+        if self.mode is ScatterReduction.MEAN and self.element is Element.BOOL:
+            raise self.wrong("mode", "mean", "another mode for bool")
+
+    def signature(self) -> Signature:
+        e = self.element
+        return Signature(
+            tensor("x", self.shape, e),
+            tensor("index", self.index_shape, self.index_element),
+            tensor("source", self.index_shape, e),
+            output("y", self.shape, e),
+        )
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis, 0, _MODES[self.mode], int(self.include_self))
+
+
+@descriptor(family="indexing", op="index_copy")
+class IndexCopyDescriptor(_Spread):
+    """y = x, but y[i, index[j], k] = source[i, j, k] for axis 1, and likewise for others.
+
+    Args:
+        shape: Shape of x and y, rank 0-8.
+        index_shape: Shape of index: (n,), or () for one index. source has n elements along the axis.
+        axis: The axis that indices count along; negative counts from the end.
+        element: Any element of 1, 2, 4, 8 or 16 bytes.
+        index_element: i64, i32 or u32.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+
+    def validate(self) -> None:
+        self._check_vector()
+
+    def signature(self) -> Signature:
+        e = self.element
+        return Signature(
+            tensor("x", self.shape, e),
+            tensor("index", self.index_shape, self.index_element),
+            tensor("source", self.slices_shape(), e),
+            output("y", self.shape, e),
+        )
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis, 0, _ASSIGN, 1)
+
+
+@descriptor(family="indexing", op="index_add")
+class IndexAddDescriptor(_Spread):
+    """y = x, but y[i, index[j], k] += alpha source[i, j, k] for axis 1, and likewise for others.
+
+    Needs 8 bytes of workspace per element of x, 16 for f64.
+
+    Args:
+        shape: Shape of x and y, rank 0-8.
+        index_shape: Shape of index: (n,), or () for one index. source has n elements along the axis.
+        axis: The axis that indices count along; negative counts from the end.
+        element: bool, any integer, f16, bf16, f32 or f64.
+        index_element: i64, i32 or u32.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+
+    def validate(self) -> None:
+        self._check_vector()
+
+    def signature(self) -> Signature:
+        e = self.element
+        kind = "float" if e.is_float else "unsigned" if number_kind(e) == "unsigned" else "int"
+        return Signature(
+            tensor("x", self.shape, e),
+            tensor("index", self.index_shape, self.index_element),
+            tensor("source", self.slices_shape(), e),
+            output("y", self.shape, e),
+            scalar("alpha", kind, default=1),
+        )
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis, 0, _MODES[ScatterReduction.SUM], 1)
+
+
+@descriptor(family="indexing", op="index_fill")
+class IndexFillDescriptor(_Spread):
+    """y = x, but y[i, index[j], k] = value for axis 1, and likewise for others. Negative indices count from the end.
+
+    Args:
+        shape: Shape of x and y, rank 0-8.
+        index_shape: Shape of index: (n,), or () for one index.
+        axis: The axis that indices count along; negative counts from the end.
+        element: bool, any integer, f16, bf16, f32 or f64.
+        index_element: i64, i32 or u32.
+    """
+
+    shape: Shape
+    index_shape: Shape
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+
+    def validate(self) -> None:
+        self._check_vector()
+
+    def signature(self) -> Signature:
+        e = self.element
+        return Signature(
+            tensor("x", self.shape, e),
+            tensor("index", self.index_shape, self.index_element),
+            output("y", self.shape, e),
+            scalar("value", number_kind(e)),
+        )
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis, 1, _ASSIGN, 1)
+
+
+OPS = (
+    Op("scatter", ScatterDescriptor, ScatterDescriptor, "y = x with y[index[i, j], j] = source[i, j]"),
+    Op("scatter_reduce", ScatterReduceDescriptor, ScatterReduceDescriptor, "y[index[i, j], j] = fold of x and source"),
+    Op("index_copy", IndexCopyDescriptor, IndexCopyDescriptor, "y = x with y[index[i], j] = source[i, j]"),
+    Op("index_add", IndexAddDescriptor, IndexAddDescriptor, "y = x with y[index[i], j] += alpha source[i, j]"),
+    Op("index_fill", IndexFillDescriptor, IndexFillDescriptor, "y = x with y[index[i], j] = value"),
+)
+
+
+def _same_element(name: str, input: Arg, source: Arg) -> None:
+    if source.element is not input.element:
+        raise InvalidProblemError(f"{name}: src: got {source.element}, want {input.element}. Cast it first.")
+
+
+def _part_of(name: str, index: Arg, source: Arg) -> None:
+    if index.shape != source.shape:
+        raise InvalidProblemError(
+            f"{name}: src: got shape {source.shape}, want {index.shape}, as index. Give the part that is used as a view."
+        )
+
+
+@function(tensors="input index src")
+def scatter(call: Call, input: Arg, dim: int, index: Arg, src: Arg, *, out: Arg | None = None) -> Recipe:
+    """`input` with elements of `src`, or one number, written to `index` along `dim`, as torch.scatter.
+
+    Unlike torch, which leaves that open, the last of several positions that name one element stays. A number must be a
+    whole one for integers.
+    """
+    check_index("scatter", index)
+    desc = ScatterDescriptor(input.shape, index.shape, dim, input.element, index.element, src.is_tensor)
+    if not src.is_tensor:
+        return call(desc, x=input, index=index, value=src)
+    _same_element("scatter", input, src)
+    _part_of("scatter", index, src)
+    return call(desc, x=input, index=index, source=src)
+
+
+@scatter.vjp
+def _scatter_vjp(input: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any]:
+    from baracuda.ops.indexing import gather
+
+    def pull(dy: Any) -> Any:
+        dx = scatter(dy, dim, index, 0)
+        return dx if isinstance(src, (int, float)) else (dx, gather(dy, dim, index))
+
+    return scatter(input, dim, index, src), pull
+
+
+@function(tensors="input index src")
+def scatter_add(call: Call, input: Arg, dim: int, index: Arg, src: Arg, *, out: Arg | None = None) -> Recipe:
+    """`input` with elements of `src` added at `index` along `dim`, as torch.scatter_add."""
+    return _reduce(call, "scatter_add", input, dim, index, src, "sum", True)
+
+
+def _reduce(call: Call, name: str, input: Arg, dim: int, index: Arg, src: Arg, mode: str, include_self: bool) -> Recipe:
+    check_index(name, index)
+    _same_element(name, input, src)
+    _part_of(name, index, src)
+    kind: Any = mode
+    desc = ScatterReduceDescriptor(input.shape, index.shape, kind, dim, input.element, index.element, include_self)
+    return call(desc, x=input, index=index, source=src)
+
+
+@scatter_add.vjp
+def _scatter_add_vjp(input: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any]:
+    from baracuda.ops.indexing import gather
+
+    return scatter_add(input, dim, index, src), lambda dy: (dy, gather(dy, dim, index))
+
+
+@function(tensors="input index src")
+def scatter_reduce(
+    call: Call,
+    input: Arg,
+    dim: int,
+    index: Arg,
+    src: Arg,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: Arg | None = None,
+) -> Recipe:
+    """`input` folded with elements of `src` at `index` along `dim`, as torch.scatter_reduce: sum, prod, mean, amax, amin."""
+    return _reduce(call, "scatter_reduce", input, dim, index, src, reduce, include_self)
+
+
+@scatter_reduce.vjp
+def _scatter_reduce_vjp(
+    input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> tuple[Any, Any]:
+    from baracuda.ops.binary import div, eq
+    from baracuda.ops.cast import cast
+    from baracuda.ops.indexing import gather
+    from baracuda.ops.layout import ones_like, zeros_like
+    from baracuda.ops.ternary import where
+
+    if reduce == "prod":
+        raise InvalidProblemError("vjp: scatter_reduce has no gradient for reduce='prod'. Use sums of logarithms.")
+    y = scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
+
+    def pull(dy: Any) -> tuple[Any, Any]:
+        # Elements of x that count neither as themselves nor as untouched ones.
+        keep = ones_like(input) if include_self else scatter(ones_like(input), dim, index, 0)
+        if reduce in ("amax", "amin"):
+            own, theirs = eq(input, y), eq(src, gather(y, dim, index))
+            shares_x = where(own, keep, 0.0)
+            shares_source = cast(theirs, src.dtype)
+            share = div(dy, scatter_add(shares_x, dim, index, shares_source))
+            return where(eq(shares_x, 0.0), 0.0, share), where(theirs, gather(share, dim, index), 0.0)
+        if reduce == "mean":
+            counts = scatter_add(keep, dim, index, ones_like(src))
+            dy = div(dy, where(eq(counts, 0.0), 1.0, counts))
+        dsource = gather(dy, dim, index)
+        return where(eq(keep, 0.0), zeros_like(dy), dy), dsource
+
+    return y, pull
+
+
+@function(tensors="input index source")
+def index_copy(call: Call, input: Arg, dim: int, index: Arg, source: Arg, *, out: Arg | None = None) -> Recipe:
+    """`input` with slices of `source` written to `index` along `dim`, as torch.index_copy; the last of equal ones stays."""
+    check_index("index_copy", index, Element.I64)
+    _same_element("index_copy", input, source)
+    desc = IndexCopyDescriptor(input.shape, index.shape, dim, input.element, index.element)
+    _check_slices("index_copy", source, desc)
+    return call(desc, x=input, index=index, source=source)
+
+
+def _check_slices(name: str, source: Arg, desc: _Spread) -> None:
+    if source.shape != desc.slices_shape():
+        raise InvalidProblemError(f"{name}: source: got shape {source.shape}, want {desc.slices_shape()}.")
+
+
+@index_copy.vjp
+def _index_copy_vjp(input: Any, dim: int, index: Any, source: Any) -> tuple[Any, Any]:
+    from baracuda.ops.indexing import index_select
+
+    def pull(dy: Any) -> tuple[Any, Any]:
+        return index_fill(dy, dim, index, 0), index_select(dy, dim, index)
+
+    return index_copy(input, dim, index, source), pull
+
+
+@function(tensors="input index source")
+def index_add(
+    call: Call, input: Arg, dim: int, index: Arg, source: Arg, *, alpha: Any = 1, out: Arg | None = None
+) -> Recipe:
+    """`input` with `alpha` times slices of `source` added at `index` along `dim`, as torch.index_add."""
+    check_index("index_add", index)
+    _same_element("index_add", input, source)
+    desc = IndexAddDescriptor(input.shape, index.shape, dim, input.element, index.element)
+    _check_slices("index_add", source, desc)
+    return call(desc, x=input, index=index, source=source, alpha=masked_number(alpha, input.element))
+
+
+@index_add.vjp
+def _index_add_vjp(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> tuple[Any, Any]:
+    from baracuda.ops.binary import mul
+    from baracuda.ops.indexing import index_select
+
+    def pull(dy: Any) -> tuple[Any, Any]:
+        picked = index_select(dy, dim, index)
+        return dy, picked if alpha == 1 else mul(picked, float(alpha))
+
+    return index_add(input, dim, index, source, alpha=alpha), pull
+
+
+@function(tensors="input index")
+def index_fill(call: Call, input: Arg, dim: int, index: Arg, value: Any) -> Recipe:
+    """`input` with `value` at the slices `index` along `dim`, as torch.index_fill: negative ones count from the end."""
+    check_index("index_fill", index, Element.I64)
+    desc = IndexFillDescriptor(input.shape, index.shape, dim, input.element, index.element)
+    return call(desc, x=input, index=index, value=masked_number(value, input.element))
+
+
+@index_fill.vjp
+def _index_fill_vjp(input: Any, dim: int, index: Any, value: Any) -> tuple[Any, Any]:
+    return index_fill(input, dim, index, value), lambda dy: index_fill(dy, dim, index, 0)

@@ -1,0 +1,227 @@
+"""Reading and writing by index: torch's results, gradients and refusals; bad indices; threads; in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import baracuda as bc
+import baracuda.functional as F
+
+G = torch.Generator().manual_seed(3)
+X = torch.randn(4, 5, 6, dtype=torch.float64, generator=G)
+SRC = torch.randn(4, 7, 6, dtype=torch.float64, generator=G)
+INDEX = torch.randint(0, 5, (4, 7, 6), generator=G)
+UNIQUE = torch.argsort(torch.rand(4, 5, 6, generator=G), 1)[:, :3]
+ROWS = torch.tensor([3, 0, 3, 1])
+SLICES = torch.randn(4, 4, 6, dtype=torch.float64, generator=G)
+MASK = X > 0.3
+T = torch.Tensor
+
+CALLS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
+    ("gather", F.gather, torch.gather, (X, 1, INDEX), {}),
+    ("gather part", F.gather, torch.gather, (X, -1, INDEX[:2, :3]), {}),
+    ("index_select", F.index_select, torch.index_select, (X, 1, ROWS), {}),
+    ("index_select last", F.index_select, torch.index_select, (X, -1, ROWS.int()), {}),
+    ("take", F.take, torch.take, (X, INDEX[0] - 3), {}),
+    ("take_along_dim", F.take_along_dim, torch.take_along_dim, (X, INDEX - 3, 1), {}),
+    ("masked_fill", F.masked_fill, torch.masked_fill, (X, MASK, 2.5), {}),
+    ("masked_fill wide", F.masked_fill, torch.masked_fill, (X[0], MASK, -1), {}),
+    ("masked_select", F.masked_select, torch.masked_select, (X, MASK), {}),
+    ("scatter", F.scatter, torch.scatter, (X, 1, UNIQUE, SRC[:, :3]), {}),
+    ("scatter number", F.scatter, torch.scatter, (X, 1, INDEX, 2.5), {}),
+    ("scatter_add", F.scatter_add, torch.scatter_add, (X, 1, INDEX, SRC), {}),
+    ("index_copy", F.index_copy, torch.index_copy, (X, 1, torch.tensor([4, 0, 2, 1]), SLICES), {}),
+    ("index_add", F.index_add, torch.index_add, (X, 1, ROWS, SLICES), {"alpha": -0.5}),
+    ("index_fill", F.index_fill, T.index_fill, (X, 2, ROWS - 4, 1.5), {}),
+    *(
+        (f"scatter_reduce {how} {own}", F.scatter_reduce, torch.scatter_reduce, (X, 1, INDEX, SRC, how), {"include_self": own})
+        for how in ("sum", "mean", "amax", "amin")
+        for own in (True, False)
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ours", "torchs", "args", "kwargs"), [c[1:] for c in CALLS], ids=[c[0] for c in CALLS])
+def test_results_and_gradients_are_torchs(
+    ours: Callable[..., Any], torchs: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    given = [a.clone().requires_grad_() if isinstance(a, T) and a.dtype.is_floating_point else a for a in args]
+    want = torchs(*given, **kwargs)
+    dy = torch.randn_like(want)
+    want.backward(dy)
+    y, pull = bc.vjp(ours, *args, **kwargs)
+    torch.testing.assert_close(y, want.detach(), rtol=1e-14, atol=1e-14)
+    found = pull(dy)
+    for got, x in zip(
+        found if isinstance(found, tuple) else (found,),
+        (g for g in given if isinstance(g, T) and g.requires_grad),
+        strict=True,
+    ):
+        torch.testing.assert_close(got, x.grad, rtol=1e-13, atol=1e-13)
+    for dtype in (torch.float32, torch.int64, torch.uint8, torch.int16, torch.bool):
+        if ours is F.masked_fill and dtype is torch.uint8 and args[2] == -1:
+            continue
+        if ours is F.scatter and not dtype.is_floating_point and not isinstance(args[3], T):
+            continue  # refused: torch cuts 2.5 to 2
+        if not dtype.is_floating_point and (
+            "alpha" in kwargs or "mean" in args or (dtype is torch.bool and F.index_add is ours)
+        ):
+            continue
+        typed = [(3 * a).to(dtype) if isinstance(a, T) and a.dtype.is_floating_point else a for a in args]
+        try:
+            reference = torchs(*typed, **kwargs)
+        except RuntimeError:
+            continue
+        torch.testing.assert_close(ours(*typed, **kwargs), reference, msg=str(dtype))
+
+
+def test_prod_is_torchs() -> None:
+    for own in (True, False):
+        args: tuple[Any, ...] = (X, 1, INDEX, SRC, "prod")
+        want = torch.scatter_reduce(*args, include_self=own)
+        torch.testing.assert_close(F.scatter_reduce(*args, include_self=own), want, rtol=1e-14, atol=0)
+    with pytest.raises(bc.InvalidProblemError, match="prod"):
+        bc.vjp(F.scatter_reduce, *args)
+
+
+def test_integer_means_are_rounded_down() -> None:
+    x, src = torch.tensor([-3, 5, 7]), torch.tensor([-4, 2, 1])
+    index = torch.tensor([0, 0, 2])
+    for own in (True, False):
+        args: tuple[Any, ...] = (x, 0, index, src, "mean")
+        assert torch.equal(F.scatter_reduce(*args, include_self=own), torch.scatter_reduce(*args, include_self=own))
+
+
+def test_nan_propagates() -> None:
+    x, src = torch.zeros(3), torch.tensor([float("nan"), 1.0, 2.0])
+    for how in ("amax", "amin"):
+        got = F.scatter_reduce(x, 0, torch.tensor([0, 0, 1]), src, how)
+        assert (
+            torch.equal(
+                got,
+                torch.scatter_reduce(x, 0, torch.tensor([0, 0, 1]), src, how),
+            )
+            or got.isnan()[0]
+        )
+        assert got.isnan().tolist() == [True, False, False]
+
+
+def test_nonzero_and_one_hot() -> None:
+    for x in (
+        X > 0.5,
+        torch.tensor([0.0, -0.0, float("nan"), 1]),
+        torch.zeros(3, 0),
+        torch.tensor(1.0),
+        torch.tensor(0),
+    ):
+        assert torch.equal(F.nonzero(x), torch.nonzero(x))
+    for index, n in ((ROWS, 5), (ROWS, -1), (ROWS[:0], 3), (ROWS.reshape(2, 2), 4), (torch.tensor(1), 3)):
+        assert torch.equal(F.one_hot(index, n), torch.nn.functional.one_hot(index, n))
+    large = (np.arange(300_000) % 3 == 0).reshape(300, 1000)
+    np.testing.assert_array_equal(F.nonzero(large), np.argwhere(large))
+    assert isinstance(F.nonzero(bc.zeros((3, 2))), bc.Tensor)
+
+
+WRITERS: list[Any] = [
+    bc.GatherDescriptor((5, 3), (5, 3)),
+    bc.GatherBackwardDescriptor((5, 3), (5, 3)),
+    bc.IndexSelectDescriptor((5, 3), (5,)),
+    bc.ScatterDescriptor((5, 3), (5, 3)),
+    bc.ScatterReduceDescriptor((5, 3), (5, 3), "mean"),
+    bc.IndexAddDescriptor((5, 3), (5,)),
+    bc.IndexCopyDescriptor((5, 3), (5,)),
+]
+
+
+@pytest.mark.parametrize("bad", [-1, 5, 2**40])
+@pytest.mark.parametrize("desc", WRITERS, ids=lambda d: type(d).__name__)
+def test_a_bad_index_changes_no_byte(desc: Any, bad: int) -> None:
+    made = bc.plan(desc)
+    args = {p.name: np.ones(p.shape, p.element.numpy) for p in made.signature.present}
+    (out,) = made.signature.outputs
+    args["index"][...] = 0
+    args["index"][3] = bad
+    args[out.name][...] = 9
+    with pytest.raises(bc.IndexOutOfRangeError, match=str(bad)):
+        made.run(**args, workspace=bc.empty(made.workspace_size, "u8") if made.workspace_size else None)
+    assert (args[out.name] == 9).all()
+
+
+def test_negative_indices_wrap_only_where_torch_wraps() -> None:
+    for name in ("gather", "scatter_add"):
+        with pytest.raises(bc.IndexOutOfRangeError):
+            getattr(F, name)(*((X, 1, -INDEX - 1) if name == "gather" else (X, 1, -INDEX - 1, SRC)))
+    with pytest.raises(bc.IndexOutOfRangeError):
+        F.take(X, torch.tensor([-121]))
+    with pytest.raises(bc.IndexOutOfRangeError):
+        F.one_hot(torch.tensor([-1]), 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda: F.gather(X, 1, INDEX[0]), "index_shape"),
+        (lambda: F.gather(X, 1, INDEX[:, :, [0] * 9]), "index_shape"),
+        (lambda: F.gather(X, 3, INDEX), "axis"),
+        (lambda: F.gather(X, 1, INDEX.to(torch.int16)), "index"),
+        (lambda: F.take(X, INDEX.int()), "index"),
+        (lambda: F.index_select(X, 0, INDEX), "index_shape"),
+        (lambda: F.scatter(X, 1, INDEX, SRC.float()), "src"),
+        (lambda: F.scatter(X, 1, INDEX, SRC[:, :3]), "src"),
+        (lambda: F.scatter_reduce(X, 1, INDEX, SRC, "median"), "mode"),
+        (lambda: F.index_add(X, 1, ROWS, SRC), "source"),
+        (lambda: F.masked_fill(X, X, 1), "mask"),
+        (lambda: F.masked_fill(torch.zeros(3, dtype=torch.uint8), torch.ones(3, dtype=torch.bool), 300), "value"),
+        (lambda: F.masked_select(X, MASK[0]), "mask"),
+        (lambda: F.one_hot(ROWS.int(), 5), "tensor"),
+        (lambda: F.one_hot(ROWS[:0]), "num_classes"),
+    ],
+)  # fmt: skip
+def test_refusals(call: Callable[[], Any], field: str) -> None:
+    with pytest.raises(bc.InvalidProblemError, match=field):
+        call()
+
+
+def test_the_last_of_equal_indices_stays_for_any_number_of_threads() -> None:
+    rng = np.random.default_rng(5)
+    x, index = np.zeros((300, 400), np.float32), rng.integers(0, 300, (500, 400))
+    src = rng.normal(size=(500, 400)).astype(np.float32)
+    want = x.copy()
+    for i in range(500):
+        want[index[i], np.arange(400)] = src[i]
+    sums = np.zeros((300, 400))
+    np.add.at(sums, (index, np.arange(400)), src.astype(np.float64))
+    for threads in (1, 2):
+        limit = bc.PlanPreference(threads=threads)
+        y = np.empty_like(x)
+        made = bc.plan(bc.ScatterDescriptor(x.shape, index.shape), preference=limit)
+        made.run(x, index, src, y)
+        np.testing.assert_array_equal(y, want)
+        made = bc.plan(bc.ScatterReduceDescriptor(x.shape, index.shape), preference=limit)
+        made.run(x, index, src, y, workspace=bc.empty(made.workspace_size, "u8"))
+        np.testing.assert_array_equal(y, sums.astype(np.float32))
+
+
+def test_in_place() -> None:
+    x, source = np.ones((5, 3), np.float32), np.full((2, 3), 2, np.float32)
+    made = bc.plan(bc.IndexAddDescriptor((5, 3), (2,)))
+    made.run(x, np.array([1, 1]), source, x, workspace=bc.empty(made.workspace_size, "u8"))
+    np.testing.assert_array_equal(x[:, 0], [1, 5, 1, 1, 1])
+    bc.plan(bc.IndexCopyDescriptor((5, 3), (2,))).run(x, np.array([4, 0]), source, x)
+    np.testing.assert_array_equal(x[:, 0], [2, 5, 1, 1, 2])
+
+
+def test_capacities() -> None:
+    x = np.arange(6, dtype=np.int32) % 3
+    for capacity in (0, 2, 4, 6):
+        made = bc.plan(bc.NonzeroDescriptor((6,), capacity, "i32"))
+        y, count = np.full((capacity, 1), 7), np.zeros((), np.int64)
+        made.run(x, y, count, workspace=bc.empty(made.workspace_size, "u8"))
+        want = np.zeros(6, np.int64)
+        want[:4] = [1, 2, 4, 5]
+        assert count == 4 and (y[:, 0] == want[:capacity]).all()
