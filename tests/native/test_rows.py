@@ -12,7 +12,13 @@ pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
 def test_rows_of_unbuilt_backends(tmp_path: Path) -> None:
-    names = ("core/registry.cpp", "core/evaluate.cpp", "core/devices.cpp", "backends/modules.cpp")
+    names = (
+        "core/registry.cpp",
+        "core/evaluate.cpp",
+        "core/devices.cpp",
+        "backends/libraries.cpp",
+        "backends/modules.cpp",
+    )
     core = [ROOT / "csrc" / name for name in names]
     program = tmp_path / "rows_test"
     run("g++", *FLAGS, f"-I{NATIVE / 'rows'}", NATIVE / "rows_test.cpp", *core, "-o", program)

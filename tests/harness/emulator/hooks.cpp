@@ -1,6 +1,7 @@
 // What `g++ -fsanitize=thread` makes bodies call before loads and stores. libtsan is not linked: these stand in for it.
 // Hidden, because libasan and libtsan export weak functions of such names, which would silently win.
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "emulator/emulator.h"
@@ -44,5 +45,13 @@ void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void*, void*) {}
 void __tsan_vptr_read(void*) {}
+
+// Of launchers, which are in the same units: the counts of shared pointers, guards of local statics.
+uint8_t __tsan_atomic8_load(const volatile void* p, int) {
+  return __atomic_load_n(static_cast<const volatile uint8_t*>(p), __ATOMIC_SEQ_CST);
+}
+uint32_t __tsan_atomic32_fetch_add(volatile void* p, uint32_t n, int) {
+  return __atomic_fetch_add(static_cast<volatile uint32_t*>(p), n, __ATOMIC_SEQ_CST);
+}
 }
 #pragma GCC visibility pop
