@@ -13,7 +13,8 @@ namespace baracuda::emulator {
 namespace {
 
 constexpr size_t kPage = 4096, kAlignment = 256;  // CUDA's
-constexpr size_t kKeptFreed = 1024;
+// Freed memory keeps its addresses, so that late accesses are found: this many pieces, and a tenth of the addresses.
+constexpr size_t kKeptFreed = 1024, kKeptBytes = size_t{12} << 40;
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -55,7 +56,9 @@ bool Heap::release(void* data) {
 #endif
   madvise(first, a->pages, MADV_DONTNEED);
   freed_.push_back({first, a->pages + kPage});
-  if (freed_.size() > kKeptFreed) {
+  kept_ += freed_.back().second;
+  while (freed_.size() > kKeptFreed || kept_ > kKeptBytes) {
+    kept_ -= freed_.front().second;
     munmap(freed_.front().first, freed_.front().second);
     freed_.erase(freed_.begin());
   }

@@ -39,6 +39,7 @@ class Heap {
  private:
   std::vector<Allocation*> all_;                 // by address
   std::vector<std::pair<char*, size_t>> freed_;  // kept unmapped-but-reserved for a while: late uses fault
+  size_t kept_ = 0;                              // bytes of addresses in freed_
   int64_t used_ = 0;
   size_t limit_ = kDeviceMemory;
 };
