@@ -168,7 +168,7 @@ template <bool kSimt>
 constexpr auto sums() {
   return table(
       sum_of<Sum, kSimt>("sum"), forward<Sum, kSimt>("sum").name("integer").takes(kSummed).exact(),
-      sum_of<Mean, kSimt>("mean"), sum_to<kSimt>(), sum_of<NanSum, kSimt>("nansum"),
+      sum_of<Mean, kSimt>("mean"), sum_to<kSimt>(), folded<NanSum, kSimt, 24>("nansum").sum(1),
       folded<NanMean, kSimt, 24, 1>("nanmean").sum(1), folded<Product, kSimt, 24>("prod").sum(1),
       forward<Product, kSimt>("prod").name("integer").takes(kSummed).exact().scratch(&scratch_of<kSimt, 0, 1, 24>),
       folded<LogSumExp, kSimt, 24>("logsumexp").sum(4), truths<Truth::Count, kSimt>("count_nonzero"),
