@@ -159,6 +159,15 @@ def test_new_arrays() -> None:
     assert F.arange(4, out=out) is out and out.tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("count", [[], [3], None, 2.5, -1, True, "x", np.array([1, 2])])
+def test_new_arrays_want_counts(count) -> None:
+    for name, call in (("steps", lambda: F.linspace(0, 1, count)), ("n", lambda: F.eye(count))):
+        with pytest.raises(bc.InvalidProblemError, match=f"{name}: got .*, want an int of at least 0"):
+            call()
+    with pytest.raises(bc.InvalidProblemError, match="elements"):
+        F.linspace(0, 1, 2**62)
+
+
 def test_large_parts() -> None:
     """Beyond the sizes where threads and streamed stores come in."""
     x = np.arange(5_000_000, dtype=np.int32).reshape(2500, 2000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,16 @@ def _shape(size: Any) -> tuple[int, ...]:
     return tuple(check_shape(size if isinstance(size, (list, tuple)) else (size,), "size"))  # type: ignore[arg-type]
 
 
+def _count(n: Any, name: str) -> int:
+    try:
+        count = -1 if isinstance(n, bool) else index(n)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise InvalidProblemError(f"{name}: got {n!r}, want an int of at least 0.")
+    return count
+
+
 @composite
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
     """start, start + step, ... below end (above it for a negative step), as torch.arange.
@@ -237,7 +248,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = 
         out: Array to fill instead of making a NumPy array; of any framework and device.
     """
     element = Element.F32 if dtype is None and out is None else _element(dtype, out)
-    return _made(lambda shape, e: LinspaceDescriptor(shape[0], e), _shape(steps), element, out, start, end)
+    return _made(lambda shape, e: LinspaceDescriptor(shape[0], e), _shape(_count(steps, "steps")), element, out, start, end)
 
 
 @composite
@@ -251,4 +262,5 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, out: Any = None) -> 
         out: Array to fill instead of making a NumPy array; of any framework and device.
     """
     element = Element.F32 if dtype is None and out is None else _element(dtype, out)
-    return _made(EyeDescriptor, _shape((n, n if m is None else m)), element, out)
+    shape = _shape((_count(n, "n"), _count(n if m is None else m, "m")))
+    return _made(EyeDescriptor, shape, element, out)
