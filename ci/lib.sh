@@ -90,5 +90,6 @@ make_venv() {
 # A second build of the same sources costs seconds where ccache is at hand.
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-ccache} CCACHE_BASEDIR=/ CCACHE_NOHASHDIR=1
+  export CMAKE_CUDA_COMPILER_LAUNCHER=${CMAKE_CUDA_COMPILER_LAUNCHER:-ccache}
 fi
 export PIP_DISABLE_PIP_VERSION_CHECK=1
