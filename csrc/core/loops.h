@@ -47,18 +47,28 @@ inline void bf16_pairs(const uint16_t* const* in, uint16_t* const* out, int64_t 
   }
 }
 
-// Blocks that the compiler keeps in registers and L1: conversion by F16C or AVX-512, which it does not use by itself.
-inline constexpr int kF16Block = 32;
+// Blocks that the compiler keeps in registers and L1: conversion by instructions that it does not use by itself (F16C,
+// AVX-512, AVX512_BF16).
+inline constexpr int kHalfBlock = 32;
 
-template <class F, int... I, int... O>
-inline void f16_block(const uint16_t* const* in, uint16_t* const* out, Ints<I...>, Ints<O...>) {
-  alignas(64) float x[sizeof...(I)][kF16Block], y[sizeof...(O)][kF16Block];
-  (f16_to_float(in[I], x[I], kF16Block), ...);
-  for (int j = 0; j < kF16Block; ++j) {
+struct F16Block {
+  static void load(const uint16_t* h, float* x) { f16_to_float(h, x, kHalfBlock); }
+  static void store(const float* x, uint16_t* h) { float_to_f16(x, h, kHalfBlock); }
+};
+struct Bf16Block {
+  static void load(const uint16_t* h, float* x) { bf16_to_float(h, x, kHalfBlock); }
+  static void store(const float* x, uint16_t* h) { float_to_bf16(x, h, kHalfBlock); }
+};
+
+template <class Half, class F, int... I, int... O>
+inline void half_block(const uint16_t* const* in, uint16_t* const* out, Ints<I...>, Ints<O...>) {
+  alignas(64) float x[sizeof...(I)][kHalfBlock], y[sizeof...(O)][kHalfBlock];
+  (Half::load(in[I], x[I]), ...);
+  for (int j = 0; j < kHalfBlock; ++j) {
     const Values<float, sizeof...(O)> r = F::f(x[I][j]...);
     ((y[O][j] = r.v[O]), ...);
   }
-  (float_to_f16(y[O], out[O], kF16Block), ...);
+  (Half::store(y[O], out[O]), ...);
 }
 
 template <class F, int kIn, int kOut, class C>
@@ -79,27 +89,36 @@ inline void run_rest(const uint16_t* const* in, uint16_t* const* out, int64_t fr
   for (int k = 0; k < kOut; ++k) std::memcpy(out[k] + from, y[k], (n - from) * 2);
 }
 
-template <class F, int kIn, int kOut>
-void of_bf16(const uint16_t* const* in, uint16_t* const* out, int64_t n, const void*) {
-  bf16_pairs<F>(in, out, n / 2, UpTo<kIn>(), UpTo<kOut>());
-  run_rest<2, kIn, kOut>(in, out, n / 2 * 2, n,
-                         [](auto a, auto b) { bf16_pairs<F>(a, b, 1, UpTo<kIn>(), UpTo<kOut>()); });
-}
-
-template <class F, int kIn, int kOut>
-void of_f16(const uint16_t* const* in, uint16_t* const* out, int64_t n, const void*) {
+template <class Half, class F, int kIn, int kOut>
+void of_blocks(const uint16_t* const* in, uint16_t* const* out, int64_t n) {
   const auto block = [](const uint16_t* const* a, uint16_t* const* b) {
-    f16_block<F>(a, b, UpTo<kIn>(), UpTo<kOut>());
+    half_block<Half, F>(a, b, UpTo<kIn>(), UpTo<kOut>());
   };
   int64_t i = 0;
-  for (; i + kF16Block <= n; i += kF16Block) {
+  for (; i + kHalfBlock <= n; i += kHalfBlock) {
     const uint16_t* a[kIn];
     uint16_t* b[kOut];
     for (int k = 0; k < kIn; ++k) a[k] = in[k] + i;
     for (int k = 0; k < kOut; ++k) b[k] = out[k] + i;
     block(a, b);
   }
-  run_rest<kF16Block, kIn, kOut>(in, out, i, n, block);
+  run_rest<kHalfBlock, kIn, kOut>(in, out, i, n, block);
+}
+
+template <class F, int kIn, int kOut>
+void of_bf16(const uint16_t* const* in, uint16_t* const* out, int64_t n, const void*) {
+#if defined(__AVX512BF16__)
+  of_blocks<Bf16Block, F, kIn, kOut>(in, out, n);
+#else
+  bf16_pairs<F>(in, out, n / 2, UpTo<kIn>(), UpTo<kOut>());
+  run_rest<2, kIn, kOut>(in, out, n / 2 * 2, n,
+                         [](auto a, auto b) { bf16_pairs<F>(a, b, 1, UpTo<kIn>(), UpTo<kOut>()); });
+#endif
+}
+
+template <class F, int kIn, int kOut>
+void of_f16(const uint16_t* const* in, uint16_t* const* out, int64_t n, const void*) {
+  of_blocks<F16Block, F, kIn, kOut>(in, out, n);
 }
 
 // The half type in which all operands are stored; Any where they differ. Outputs without data do not matter.

@@ -171,6 +171,7 @@ class Walk {
       for (int64_t r = 0; r < rows; ++r) turned_[r] = reinterpret_cast<Word*>(row_of(0, r));
       return transpose(1, rows, columns, plan_.operands[0].stream);
     }
+    if (plan_.rows > 1) fetch_rows(rows, columns);
     for (int k = job_.n_outputs; k < plan_.n_operands; ++k) {
       if (plan_.operands[k].access != Access::Transposed) continue;
       for (int64_t r = 0; r < rows; ++r) turned_[r] = reinterpret_cast<Word*>(tile_[k] + r * plan_.columns);
@@ -192,6 +193,17 @@ class Walk {
         job_.loop(in, out, columns, job_.params);
       for (int k = 0; k < job_.n_outputs; ++k)
         if (plan_.operands[k].access > Access::Discard) put(k, buffer(k), row_of(k, r), columns);
+    }
+  }
+
+  // The short runs of a tile's rows come too fast for the processor to see where they go: those that are read as they
+  // lie are on their way while other operands are turned.
+  void fetch_rows(int64_t rows, int64_t columns) const {
+    for (int k = job_.n_outputs; k < plan_.n_operands; ++k) {
+      const PlannedOperand& op = plan_.operands[k];
+      if (op.access != Access::Direct) continue;
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t b = 0; b < columns * op.size; b += kLine) __builtin_prefetch(row_of(k, r) + b);
     }
   }
 
@@ -238,7 +250,13 @@ class Walk {
     const PlannedOperand& op = plan_.operands[k];
     const int64_t* offsets = plan_.column_offset[k];
     C* to = buffer(k);
-    if (!op.irregular_columns) return job_.load[k](src, op.column / op.size, to, n);
+    if (!op.irregular_columns) {
+      job_.load[k](src, op.column / op.size, to, n);
+      // What is converted next arrives while the loop computes.
+      if (op.column == op.size)
+        for (int64_t b = n * op.size; b < 2 * n * op.size; b += kLine) __builtin_prefetch(src + b);
+      return;
+    }
     if (plan_.run >= kRunOfCalls) {
       for (int64_t i = 0; i < n; i += plan_.run)
         job_.load[k](src + offsets[i], op.column / op.size, to + i, std::min(plan_.run, n - i));

@@ -40,6 +40,17 @@ def test_f32_to_halves_as_torch_at_every_exponent() -> None:
         assert torch.isnan(got[~number]).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_fused_loops_keep_subnormal_halves(dtype) -> None:
+    tiny = torch.finfo(dtype).tiny
+    x = (torch.arange(-500, 500) * 0.01 * tiny).to(dtype)
+    x[::37] = torch.nan
+    x[5::41] = 3.0
+    y = torch.full_like(x, 0.75)
+    for got, want in ((F.mul(x, y), x * y), (F.add(x, x), x + x), (F.relu(x), torch.relu(x))):
+        assert torch.equal(got.nan_to_num(7.0), want.nan_to_num(7.0))
+
+
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool])
 def test_floats_to_integers_as_torch(dtype) -> None:
     x = torch.tensor([0.0, -0.0, 0.9, -0.9, 1.5, 99.99, -99.99, 127.4])

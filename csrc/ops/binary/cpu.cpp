@@ -2,6 +2,7 @@
 #include "ops/binary/cpu.h"
 #include "backends/cpu/family.h"
 #include "core/convert.h"
+#include "core/loops.h"
 
 namespace baracuda::binary {
 namespace {
@@ -40,6 +41,17 @@ template <class C>
 C signed_alpha(const Scalar& alpha, int sign) {
   const C value = scalar_as<C>(alpha);
   return sign > 0 ? value : Wrap<C>::mul(value, C(-1));
+}
+
+struct Plus {
+  static Values<float, 1> f(float a, float b) { return {{a + b}}; }
+  static Values<double, 1> f(double a, double b) { return {{a + b}}; }
+};
+
+// Many halves are added in registers (64M bf16: 7.7 ms, by buffers of floats 17 ms).
+bool adds_in_registers(const Launch& launch) {
+  constexpr int64_t kMany = 4096;
+  return kHalves.has(launch.element) && launch[0].present() && launch[1].present() && launch[2].numel() >= kMany;
 }
 
 // Integer loops find zero divisors; the position is looked for only when there is one.
@@ -128,6 +140,13 @@ struct CpuKernel<binary::Sum<kSign>> {
       // The scalar operand, if there is one, comes before alpha.
       const int at = launch[0].present() && launch[1].present() ? 0 : 1;
       const C alpha = binary::signed_alpha<C>(launch.scalars[at], kSign);
+      if (alpha == C(1) && binary::adds_in_registers(launch)) {
+        const IterationSpace space = space_of(launch[2]);
+        const Operand in[] = {operand(launch[0], space), operand(launch[1], space)};
+        const Operand out[] = {operand(launch[2], space)};
+        run_elements<binary::Plus>(launch.element, space, in, out);
+        return Status::Ok;
+      }
       return binary::launch_forward<C>(launch, alpha == C(1) ? &binary::add_loop<C> : &binary::sum_loop<C>, &alpha);
     });
   }

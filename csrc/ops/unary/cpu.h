@@ -5,6 +5,7 @@
 
 #include "backends/cpu/family.h"
 #include "core/compute.h"
+#include "core/loops.h"
 #include "core/tile.h"
 #include "ops/unary/skus.h"
 
@@ -38,8 +39,34 @@ Status launch_loop(const Launch& launch, TileLoop<C> loop, const void* params) {
   return Status::Ok;
 }
 
+// Functions whose halves are worth a loop of their own: they are converted in registers (exp of 64M bf16: 14.4 ms, 19
+// ms by buffers of floats).
+template <class Op>
+inline constexpr bool kInRegisters = false;
+template <>
+inline constexpr bool kInRegisters<Exp> = true;
+template <>
+inline constexpr bool kInRegisters<Tanh> = true;
+template <>
+inline constexpr bool kInRegisters<GeluTanh> = true;
+
+template <class Op>
+struct InRegisters {
+  static Values<float, 1> f(float x) { return {{Op::f(x)}}; }
+  static Values<double, 1> f(double x) { return {{Op::f(x)}}; }
+};
+
 template <class Op>
 Status run_forward(const Launch& launch) {
+  if constexpr (kInRegisters<Op>) {
+    constexpr int64_t kMany = 4096;
+    if (kHalves.has(launch.element) && launch[1].numel() >= kMany) {
+      const IterationSpace space = space_of(launch[1]);
+      const Operand in[] = {operand(launch[0], space)}, out[] = {operand(launch[1], space)};
+      run_elements<InRegisters<Op>>(launch.element, space, in, out);
+      return Status::Ok;
+    }
+  }
   return with_float_type(launch.element, [&](auto c) {
     return launch_loop<decltype(c), 1>(launch, &forward_loop<Op, decltype(c)>, nullptr);
   });
