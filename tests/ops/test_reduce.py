@@ -62,6 +62,34 @@ def test_argmax_over_strips_keeps_the_first_tie_and_the_first_nan(shape: tuple[i
     assert np.array_equal(F.argmin(x, axis), np.argmin(x, axis))
 
 
+@pytest.mark.parametrize("shape", [(300, 4096), (283, 9001), (4111, 257)])
+def test_argmax_of_rows_that_are_read_as_streams(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=shape).astype(np.float32)
+    rows, length = np.arange(shape[0]), shape[1]
+    for value in (9, 9, 0.0):
+        x[rows, rng.integers(length, size=shape[0])] = value
+    x[::5] = -np.abs(x[::5]) - 1
+    x[::5, rng.integers(length, size=2)] = [-0.0, 0.0]
+    x[1::7, rng.integers(length, size=2)] = np.nan
+    x[2::11] = -np.inf
+    for find, torch_like in ((F.argmax, np.argmax), (F.argmin, np.argmin)):
+        assert np.array_equal(find(x, 1), torch_like(x, 1))
+    values, places = F.max(x, 1)
+    assert np.array_equal(values, np.max(x, 1), equal_nan=True) and np.array_equal(places, np.argmax(x, 1))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64", "i32"])
+def test_long_sums_read_as_streams_take_every_element_once(dtype: str) -> None:
+    for length in (1 << 18, (1 << 20) + 77777):
+        x = F.cast(np.zeros(length, np.float32), dtype)
+        rng = np.random.default_rng(3)
+        for at in [0, 1, length - 1, *rng.integers(length, size=20)]:
+            x[at] = 1
+            assert float(F.sum(x)) == 1
+            x[at] = 0
+
+
 def test_ties_share_the_gradient_evenly() -> None:
     x = np.array([[1.0, 3.0, 3.0, 2.0, 3.0]], np.float32)
     y, pull = bc.vjp(F.amax, x, 1)

@@ -16,6 +16,7 @@ void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t 
   C buffer[kGather];
   int64_t filled = 0;
   const auto flush = [&] {
+    if (filled == 0) return;
     if (terms.map) terms.map(buffer, filled, terms.p);
     row.add(buffer, filled);
     filled = 0;
@@ -26,6 +27,24 @@ void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t 
       row.add(reinterpret_cast<const C*>(at), count);
       return;
     }
+    if constexpr (requires { row.add_bf16(nullptr, 0); }) {
+      if (w.in_element == Element::BF16 && !terms.map && stride == 1) {
+        const int64_t done = row.add_bf16(reinterpret_cast<const uint16_t*>(at), count);
+        at += done * size, count -= done;
+      }
+    }
+    if (stride == 1 && count >= 64 * kGather) {  // four long streams, which memory serves a third faster than one
+      flush();
+      constexpr int64_t kPiece = kGather / 4;
+      const int64_t quarter = count / kGather * kPiece;
+      for (int64_t i = 0; i < quarter; i += kPiece) {
+        for (int64_t s = 0; s < 4; ++s)
+          load<C>(w.in_element, at + (s * quarter + i) * size, 1, buffer + s * kPiece, kPiece);
+        filled = kGather;
+        flush();
+      }
+      at += 4 * quarter * size, count -= 4 * quarter;
+    }
     while (count > 0) {
       int64_t piece = std::min(count, kGather - filled);
       load<C>(w.in_element, at, stride, buffer + filled, piece);
@@ -33,7 +52,7 @@ void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t 
       if (filled == kGather) flush();
     }
   });
-  if (filled > 0) flush();
+  flush();
 }
 
 template <class C, class Fold, class State = typename Fold::State>
