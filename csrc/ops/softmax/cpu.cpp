@@ -11,6 +11,9 @@
 namespace baracuda::softmax {
 namespace {
 
+// Values of a row after which the next lines of the row to come are fetched.
+constexpr int64_t kFetch = 256;
+
 template <class C>
 void exp_minus(const C* x, C max, C* e, int64_t n) {
 #pragma GCC ivdep
@@ -35,7 +38,12 @@ void forward_row(const RowMap& x, int64_t r, int64_t end, const RowWriter<C>& wr
   for (int64_t at = 0; at < length; at += kRowTile<C>) {
     const int64_t n = std::min(kRowTile<C>, length - at);
     if (!whole) v = read(x, from, at, n, in);
-    exp_minus(v, max, e, n);
+    const Ahead next(x, r + 1, end, at);
+    for (int64_t i = 0; i < n; i += kFetch) {  // memory is slow and exp is: at the same time
+      const int64_t count = std::min(kFetch, n - i);
+      exp_minus(v + i, max, e + i, count);
+      next.fetch(i, count);
+    }
     total.add(lane_sum<C>(n, [](auto t) { return t; }, e));
   }
   const C scale = kLog ? math::log(total.value()) : C(1) / total.value();
@@ -43,14 +51,11 @@ void forward_row(const RowMap& x, int64_t r, int64_t end, const RowWriter<C>& wr
     const int64_t n = std::min(kRowTile<C>, length - at);
     if (!whole) v = read(x, from, at, n, in);
     if (!whole && !kLog) exp_minus(v, max, e, n);
-    writer.put(
-        to, at, n,
-        [&](int64_t begin, int64_t count, C* out) {
-          const C *values = v + begin, *powers = e + begin;
+    writer.put(to, at, n, [&](int64_t begin, int64_t count, C* out) {
+      const C *values = v + begin, *powers = e + begin;
 #pragma GCC ivdep
-          for (int64_t i = 0; i < count; ++i) out[i] = kLog ? (values[i] - max) - scale : powers[i] * scale;
-        },
-        Ahead(x, r + 1, end, at));
+      for (int64_t i = 0; i < count; ++i) out[i] = kLog ? (values[i] - max) - scale : powers[i] * scale;
+    });
   }
 }
 
