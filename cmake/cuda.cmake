@@ -18,8 +18,11 @@ foreach(family IN LISTS BARACUDA_FAMILIES)
   if(NOT family_sources)
     continue()
   endif()
-  baracuda_slices(${family} cuda.cu "${BARACUDA_SLICES_${family}}${BARACUDA_SIMT_SLICES_${family}}"
-                  generated/csrc/ops/${family}/cuda cu cuda_sources simt_families)
+  set(slices "${BARACUDA_SIMT_SLICES_${family}}")
+  if(NOT slices)
+    set(slices "${BARACUDA_SLICES_${family}}")
+  endif()
+  baracuda_slices(${family} cuda.cu "${slices}" generated/csrc/ops/${family}/cuda cu cuda_sources simt_families)
 endforeach()
 file(CONFIGURE OUTPUT generated/cuda/simt_families.inc CONTENT "${simt_families}" @ONLY)
 
