@@ -92,6 +92,36 @@ def normal_weight(k: mpf) -> Fn:
     return lambda q: 1 / (normal_tail(k)(q) * (1 + (k * q / (1 - q)) ** 2 / 2))
 
 
+def erfinv_over_x(w: mpf) -> mpf:
+    """erfinv(x) / x at w = -log(1 - x^2)."""
+    if w == 0:
+        return mp.sqrt(mp.pi) / 2
+    x = mp.sqrt(-mp.expm1(-w))
+    # Newton's method on the logarithm of the tail, from the leading term.
+    y = mp.erfinv(x) if w < 3 else mp.sqrt(w - mp.log(w) / 2)
+    tail = mp.exp(-w) / (1 + x)
+    for _ in range(0 if w < 3 else 9):
+        y += (mp.erfc(y) / tail - 1) * mp.sqrt(mp.pi) / 2 * mp.exp(y * y) * tail
+    return y / x
+
+
+DIGAMMA_ROOT = mp.findroot(mp.digamma, mpf("1.4616"))
+
+
+def gamma_log_over_roots(f: mpf) -> mpf:
+    """log(gamma(x)) / ((x - 1) (x - 2)) at x = 1.5 + f."""
+    x = mpf("1.5") + f
+    if x in (1, 2):
+        x += mpf(10) ** -25
+    return mp.loggamma(x) / ((x - 1) * (x - 2))
+
+
+def digamma_over_root(f: mpf) -> mpf:
+    """digamma(x) / (x - root) at x = 1.5 + f."""
+    x = mpf("1.5") + f
+    return mp.digamma(x) / (x - DIGAMMA_ROOT)
+
+
 LN2 = mp.log(2)
 TINY = mpf(2) ** -40
 ROOT = mp.sqrt(2)
@@ -147,6 +177,48 @@ FITS: dict[str, tuple[Fn, Fn, mpf, mpf, int, int]] = {
     "erfc_f32": (erfc_scaled(mpf(3)), lambda q: 1 / erfc_scaled(mpf(3))(q), mpf(-1), mpf("0.542"), 10, 0),
     "erfc_f64": (erfc_scaled(mpf(4)), lambda q: 1 / erfc_scaled(mpf(4))(q), mpf(-1), mpf("0.7452"), 0, 23),
     "normal_tail": (normal_tail(mpf("3.4")), normal_weight(mpf("3.4")), mpf(0), mpf("14.5") / mpf("17.9"), 7, 0),
+    "erfinv_near_f32": (
+        lambda t: erfinv_over_x(t + mpf("2.5")),
+        lambda t: 1 / erfinv_over_x(t + mpf("2.5")),
+        mpf("-2.5"),
+        mpf("2.51"),
+        9,
+        0,
+    ),
+    "erfinv_far_f32": (
+        lambda t: erfinv_over_x((t + 3) ** 2),
+        lambda t: 1 / erfinv_over_x((t + 3) ** 2),
+        mpf("-0.77"),
+        mpf(1),
+        9,
+        0,
+    ),
+    "erfinv_near_f64": (
+        lambda t: erfinv_over_x(t + mpf("3.125")),
+        lambda t: 1 / erfinv_over_x(t + mpf("3.125")),
+        mpf("-3.125"),
+        mpf("3.126"),
+        0,
+        23,
+    ),
+    "erfinv_middle_f64": (
+        lambda t: erfinv_over_x((t + mpf("3.25")) ** 2),
+        lambda t: 1 / erfinv_over_x((t + mpf("3.25")) ** 2),
+        mpf("-0.751"),
+        mpf("0.751"),
+        0,
+        19,
+    ),
+    "erfinv_far_f64": (
+        lambda t: erfinv_over_x((t + 5) ** 2),
+        lambda t: 1 / erfinv_over_x((t + 5) ** 2),
+        mpf("-1.001"),
+        mpf("1.02"),
+        0,
+        17,
+    ),
+    "lgamma": (gamma_log_over_roots, lambda f: 1 / gamma_log_over_roots(f), mpf("-0.5"), mpf("0.5"), 9, 21),
+    "digamma": (digamma_over_root, lambda f: 1 / digamma_over_root(f), mpf("-0.5"), mpf("0.5"), 10, 22),
     "log_erfc": (
         lambda x: mp.log(mp.erfc(x)) / x,
         lambda x: mp.erfc(x) * x / mp.erf(x),

@@ -10,6 +10,8 @@ __global__ void every_function(const T* x, T* y) {
   sum += m::sin(v) + m::cos(v) + m::tan(v) + m::sinh(v) + m::cosh(v) + m::tanh(v);
   sum += m::asin(v) + m::acos(v) + m::atan(v) + m::erf(v) + m::erfc(v) + m::sigmoid(v) + m::silu(v) + m::rsqrt(v) +
          m::pow(v, sum);
+  sum += m::asinh(v) + m::acosh(v) + m::atanh(v) + m::cbrt(v) + m::atan2(v, sum) + m::hypot(v, sum);
+  sum += m::erfinv(v) + m::lgamma(v) + m::digamma(v) + m::trigamma(v);
   sum += m::gelu(v) + m::fast_sigmoid(v) + m::sigmoid_product(v, v);
   sum += m::silu_slope(v).slope + m::gelu_slope(v).slope + m::fast_sigmoid_slope(v).slope;
   y[threadIdx.x] = sum;

@@ -22,6 +22,46 @@ static T rsqrt(T v) {
   return 1 / std::sqrt(v);
 }
 
+// Newton's method on log(erfc), or on erf where that is better conditioned.
+template <class T>
+static T erfinv(T v) {
+  const T a = std::fabs(v), scale = std::sqrt(std::acos(T(-1))) / 2;
+  if (!(a < 1)) return a == 1 ? std::copysign(T(INFINITY), v) : T(NAN);
+  if (a < T(1e-8)) return v * scale;
+  const T w = -std::log1p(-a * a);
+  T y = a < T(0.9) ? a * scale : std::sqrt(w - std::log(w + 1) / 2);
+  for (int i = 0; i < 40; ++i) {
+    const T slope = std::exp(-y * y) / scale;
+    const T step = a < T(0.5) ? (std::erf(y) - a) / slope : -std::log(std::erfc(y) / (1 - a)) * std::erfc(y) / slope;
+    y -= step;
+    if (std::fabs(step) < y * T(1e-19)) break;
+  }
+  return std::copysign(y, v);
+}
+
+// For v > 0, by recurrence and the asymptotic series from 24 on.
+template <class T>
+static T digamma(T v) {
+  T sum = 0;
+  for (; v < 24; v += 1) sum -= 1 / v;
+  const T z = 1 / (v * v);
+  const T c[] = {T(1) / 12, T(-1) / 120, T(1) / 252, T(-1) / 240, T(5) / 660, T(-691) / 32760, T(1) / 12};
+  T series = 0;
+  for (int k = 6; k >= 0; --k) series = (series + c[k]) * z;
+  return sum + (std::log(v) - 1 / (2 * v) - series);
+}
+
+template <class T>
+static T trigamma(T v) {
+  T sum = 0;
+  for (; v < 24; v += 1) sum += 1 / (v * v);
+  const T y = 1 / v, z = y * y;
+  const T c[] = {T(1) / 6, T(-1) / 30, T(1) / 42, T(-1) / 30, T(5) / 66, T(-691) / 2730, T(7) / 6};
+  T series = 0;
+  for (int k = 6; k >= 0; --k) series = (series + c[k]) * z;
+  return sum + (y + z / 2 + y * series);
+}
+
 #define UNARY_AS(name, function, type)                                     \
   extern "C" void name(const double* x, type* y, long n) {                 \
     for (long i = 0; i < n; ++i) y[i] = function(static_cast<type>(x[i])); \
@@ -44,20 +84,31 @@ UNARY(tanh, std::tanh)
 UNARY(asin, std::asin)
 UNARY(acos, std::acos)
 UNARY(atan, std::atan)
+UNARY(asinh, std::asinh)
+UNARY(acosh, std::acosh)
+UNARY(atanh, std::atanh)
+UNARY(cbrt, std::cbrt)
 UNARY(erf, std::erf)
 UNARY(erfc, std::erfc)
+UNARY(erfinv, erfinv)
+UNARY(lgamma, std::lgamma)
+UNARY(digamma, digamma)
+UNARY(trigamma, trigamma)
 UNARY(sigmoid, sigmoid)
 UNARY(silu, silu)
 UNARY(fast_sigmoid, sigmoid)
 UNARY(gelu, gelu)
 UNARY(rsqrt, rsqrt)
 
-extern "C" void pow_f64(const double* a, const double* b, double* y, long n) {
-  for (long i = 0; i < n; ++i) y[i] = std::pow(a[i], b[i]);
-}
-extern "C" void pow_wide(const double* a, const double* b, long double* y, long n) {
-  for (long i = 0; i < n; ++i) y[i] = std::pow(static_cast<long double>(a[i]), static_cast<long double>(b[i]));
-}
+#define BINARY_AS(name, function, type)                                                             \
+  extern "C" void name(const double* a, const double* b, type* y, long n) {                         \
+    for (long i = 0; i < n; ++i) y[i] = function(static_cast<type>(a[i]), static_cast<type>(b[i])); \
+  }
+#define BINARY(name, function) BINARY_AS(name##_f64, function, double) BINARY_AS(name##_wide, function, long double)
+
+BINARY(pow, std::pow)
+BINARY(atan2, std::atan2)
+BINARY(hypot, std::hypot)
 
 // floor(log2(x)) and x * 2^n for normal results; std::ilogb and std::ldexp would take most of the exhaustive test's
 // time.

@@ -1,6 +1,7 @@
-// asin, acos, atan.
+// asin, acos, atan, atan2.
 // Method: asin is an odd polynomial up to 1/2; beyond, asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)). atan is an odd
 // polynomial up to tan(pi/8); beyond, atan(x) = pi/4 + atan((x - 1) / (x + 1)) or pi/2 + atan(-1 / x).
+// atan2 takes atan of the smaller coordinate over the larger, as a pair, and adds quarters of pi.
 #pragma once
 #include "baracuda/math/pair.h"
 
@@ -112,6 +113,60 @@ BCU_FN T atan_impl(T x) {
   return copysign(top.hi + (top.lo + rest), x);
 }
 
+template <class T>
+struct Atan2Scale;
+template <>
+struct Atan2Scale<float> {
+  BCU_FN float small() { return 0x1p-40f; }
+  BCU_FN float up() { return 0x1p64f; }
+};
+#if BCU_HAS_F64
+template <>
+struct Atan2Scale<double> {
+  BCU_FN double small() { return 0x1p-500; }
+  BCU_FN double up() { return 0x1p600; }
+};
+#endif
+
+// low / high for 0 <= low <= high, as a pair; infinities are equal, and 0 / 0 is 0.
+template <class T>
+BCU_FN Pair<T> atan2_quotient(T low, T high) {
+  T scale = high < Atan2Scale<T>::small() ? Atan2Scale<T>::up() : T(1);
+  T l = low * scale, h = high * scale, r = l / h;
+  Pair<T> p = two_prod(r, h);
+  T lost = ((l - p.hi) - p.lo) / h;
+  bool equal = low == high, tiny = !(r > T(0x1p-60));
+  r = equal ? (high == T(0) ? T(0) : T(1)) : r;
+  return {r, equal | tiny ? T(0) : lost};
+}
+
+template <class T>
+BCU_FN T atan2_impl(T y, T x) {
+  T a = fabs(y), b = fabs(x);
+  bool steep = a > b, left = copysign(T(1), x) < T(0);
+  Pair<T> r = atan2_quotient(steep ? b : a, steep ? a : b);
+  // Beyond tan(pi/8): pi/4 + atan((r - 1) / (r + 1))
+  bool turned = r.hi > T(0.41421356237309503);
+  T one = turned ? T(1) : T(0);
+  Pair<T> above = two_sum(r.hi, -one), below = two_sum(one * r.hi, T(1));
+  above.lo += r.lo;
+  below.lo += one * r.lo;
+  Pair<T> t = divide(above, below);
+  // A quotient too small for the low part of a product is one by 1 already.
+  t.hi = turned ? t.hi : r.hi;
+  t.lo = turned ? t.lo : r.lo;
+  // In quarters of pi: past the diagonal from the vertical axis, on the left side from the horizontal one.
+  T quarters = steep ? T(2) - one : one, sign = steep ? T(-1) : T(1);
+  quarters = left ? T(4) - quarters : quarters;
+  sign = left ? -sign : sign;
+  Pair<T> quarter_pi = Angle<T>::quarter_pi(), base = two_prod(quarters, quarter_pi.hi);
+  Pair<T> top = fast_two_sum(base.hi, sign * t.hi);
+  T z = t.hi * t.hi;
+  T rest = sign * (t.hi * z * atan_poly(z) + t.lo) + (base.lo + quarters * quarter_pi.lo);
+  T angle = copysign(top.hi + (top.lo + rest), y);
+  return (x != x) | (y != y) ? x + y : angle;
+}
+
 }  // namespace detail
 
 // ulp: 0.8 (f32) 0.8 (f64)
@@ -120,10 +175,13 @@ BCU_FN float asin(float x) { return detail::asin_impl(x); }
 BCU_FN float acos(float x) { return detail::acos_impl(x); }
 // ulp: 0.8 (f32) 0.8 (f64)
 BCU_FN float atan(float x) { return detail::atan_impl(x); }
+// ulp: 1.1 (f32) 1.1 (f64)
+BCU_FN float atan2(float y, float x) { return detail::atan2_impl(y, x); }
 #if BCU_HAS_F64
 BCU_FN double asin(double x) { return detail::asin_impl(x); }
 BCU_FN double acos(double x) { return detail::acos_impl(x); }
 BCU_FN double atan(double x) { return detail::atan_impl(x); }
+BCU_FN double atan2(double y, double x) { return detail::atan2_impl(y, x); }
 #endif
 
 }  // namespace baracuda::math

