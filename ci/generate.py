@@ -44,7 +44,9 @@ def bootstrap() -> None:
 def families() -> list[ModuleType]:
     import baracuda.ops
 
-    names = sorted(m.name for m in pkgutil.iter_modules(baracuda.ops.__path__) if not m.name.endswith("_ref"))
+    names = sorted(
+        m.name for m in pkgutil.iter_modules(baracuda.ops.__path__) if not m.name.endswith(("_ref", "_kinds"))
+    )
     return [import_module(f"baracuda.ops.{n}") for n in names]
 
 

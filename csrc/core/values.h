@@ -32,6 +32,10 @@ struct Gradient {
   BCU_FN auto f(C dy, C a, C b, C c) {
     return Op::df(dy, a, b, c);
   }
+  template <class C>
+  BCU_FN auto f(C dy, C a, C b, C c, C d) {
+    return Op::df(dy, a, b, c, d);
+  }
 };
 
 }  // namespace baracuda

@@ -24,30 +24,86 @@ def scaled_dot_product_attention_forward(query: Any, key: Any, value: Any, attn_
     r"""scaled_dot_product_attention that returns (out, lse), for the backward."""
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""y = a + alpha b, as torch.add, with broadcasting and torch's type promotion."""
+def arctan2(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = the angle of the point (b, a), as torch.atan2, with broadcasting and torch's type promotion."""
+def atan2(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = the angle of the point (b, a), as torch.atan2, with broadcasting and torch's type promotion."""
+def atan2_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients of atan2 with respect to the operands that are tensors, in the broadcast shape."""
 def bitwise_and(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a & b, as torch.bitwise_and, with broadcasting and torch's type promotion."""
+def bitwise_left_shift(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a 2^b, cut to its bits; 0 for b < 0 and b >= its bits, as torch.bitwise_left_shift, with broadcasting and torch's type promotion."""
 def bitwise_or(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a | b, as torch.bitwise_or, with broadcasting and torch's type promotion."""
+def bitwise_right_shift(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = floor(a / 2^b); 0, or -1 where a < 0, for b < 0 and b >= its bits, as torch.bitwise_right_shift, with broadcasting and torch's type promotion."""
 def bitwise_xor(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a ^ b, as torch.bitwise_xor, with broadcasting and torch's type promotion."""
+def copysign(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = |a| with the sign of b, as torch.copysign, with broadcasting and torch's type promotion."""
+def copysign_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients of copysign with respect to the operands that are tensors, in the broadcast shape."""
 def div(input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) -> Any:
-    r"""`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None or "floor"."""
+    r"""`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None, "floor" or "trunc"."""
 def div_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of div with respect to the operands that are tensors, in the broadcast shape."""
+def divide(input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) -> Any:
+    r"""`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None, "floor" or "trunc"."""
 def eq(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a == b, as torch.eq, with broadcasting and torch's type promotion."""
 def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""the largest integer <= a / b, as torch.floor_divide, with broadcasting and torch's type promotion."""
+def fmax(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = max(a, b); of a number and NaN the number, as torch.fmax, with broadcasting and torch's type promotion."""
+def fmax_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients of fmax with respect to the operands that are tensors, in the broadcast shape."""
+def fmin(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = min(a, b); of a number and NaN the number, as torch.fmin, with broadcasting and torch's type promotion."""
+def fmin_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients of fmin with respect to the operands that are tensors, in the broadcast shape."""
 def fmod(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""the remainder of a / b with the sign of a, as torch.fmod, with broadcasting and torch's type promotion."""
 def fmod_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of fmod with respect to the operands that are tensors, in the broadcast shape."""
+def gcd(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""the greatest common divisor of |a| and |b|; gcd(0, 0) is 0, as torch.gcd, with broadcasting and torch's type promotion."""
 def ge(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a >= b, as torch.ge, with broadcasting and torch's type promotion."""
+def greater(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a > b, as torch.gt, with broadcasting and torch's type promotion."""
+def greater_equal(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a >= b, as torch.ge, with broadcasting and torch's type promotion."""
 def gt(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a > b, as torch.gt, with broadcasting and torch's type promotion."""
+def heaviside(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a < 0 ? 0 : a == 0 ? b : 1; 0 for NaN, as torch.heaviside, with broadcasting and torch's type promotion."""
+def hypot(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = sqrt(a^2 + b^2), as torch.hypot, with broadcasting and torch's type promotion."""
+def hypot_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients of hypot with respect to the operands that are tensors, in the broadcast shape."""
+def isclose(input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+    r"""|input - other| <= atol + |rtol * other|, as torch.isclose; integers of 32 bits and more are compared in f64."""
+def lcm(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""the least common multiple of |a| and |b|, 0 with 0; it wraps, as torch.lcm, with broadcasting and torch's type promotion."""
+def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a 2^b, as torch.ldexp, with broadcasting and torch's type promotion."""
+def ldexp_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients of ldexp with respect to the operands that are tensors, in the broadcast shape."""
 def le(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a <= b, as torch.le, with broadcasting and torch's type promotion."""
+def less(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a < b, as torch.lt, with broadcasting and torch's type promotion."""
+def less_equal(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a <= b, as torch.le, with broadcasting and torch's type promotion."""
+def logaddexp(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = ln(e^a + e^b), as torch.logaddexp, with broadcasting and torch's type promotion."""
+def logaddexp2(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = log2(2^a + 2^b), as torch.logaddexp2, with broadcasting and torch's type promotion."""
+def logaddexp2_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients of logaddexp2 with respect to the operands that are tensors, in the broadcast shape."""
+def logaddexp_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients of logaddexp with respect to the operands that are tensors, in the broadcast shape."""
 def logical_and(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = (a != 0) and (b != 0), as torch.logical_and, with broadcasting and torch's type promotion."""
 def logical_or(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -68,18 +124,36 @@ def mul(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a * b, as torch.mul, with broadcasting and torch's type promotion."""
 def mul_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of mul with respect to the operands that are tensors, in the broadcast shape."""
+def multiply(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a * b, as torch.mul, with broadcasting and torch's type promotion."""
 def ne(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a != b, as torch.ne, with broadcasting and torch's type promotion."""
+def nextafter(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""the neighbour of a in its element, on the way to b, as torch.nextafter, with broadcasting and torch's type promotion."""
+def not_equal(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a != b, as torch.ne, with broadcasting and torch's type promotion."""
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     r"""y = a^b, as torch.pow, with broadcasting and torch's type promotion."""
 def pow_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of pow with respect to the operands that are tensors, in the broadcast shape."""
+def prelu(input: Any, weight: Any) -> Any:
+    r"""`input` where it is above zero, elsewhere `weight * input`, as torch.nn.functional.prelu; weights per dimension 1."""
+def prelu_backward(dy: Any, input: Any, weight: Any) -> Any:
+    r"""Gradients of prelu with respect to input and, in the input's shape, to weight."""
 def remainder(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""the remainder of a / b with the sign of b, as torch.remainder, with broadcasting and torch's type promotion."""
 def remainder_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of remainder with respect to the operands that are tensors, in the broadcast shape."""
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""y = a - alpha b, as torch.sub, with broadcasting and torch's type promotion."""
+def subtract(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+    r"""y = a - alpha b, as torch.sub, with broadcasting and torch's type promotion."""
+def true_divide(input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) -> Any:
+    r"""`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None, "floor" or "trunc"."""
+def xlogy(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""y = a ln(b); 0 where a is 0 and b not NaN, as torch.xlogy, with broadcasting and torch's type promotion."""
+def xlogy_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients of xlogy with respect to the operands that are tensors, in the broadcast shape."""
 def cast(input: Any, dtype: Any, *, out: Any = None) -> Any:
     r"""`input` in another element, as torch.Tensor.to(dtype); `dtype` is an element name or any framework's dtype."""
 def masked_select(input: Any, mask: Any) -> Any:
@@ -326,10 +400,24 @@ def softmax_backward(dy: Any, result: Any, dim: Any) -> Any:
     r"""Gradient of softmax, from its result."""
 def softmin(input: Any, dim: Any) -> Any:
     r"""softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1."""
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
+    r"""`input + value * tensor1 / tensor2`, as torch.addcdiv: of floats only, as there."""
+def addcdiv_backward(dy: Any, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    r"""Gradients of addcdiv with respect to its tensors, in the broadcast shape."""
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
+    r"""`input + value * tensor1 * tensor2`, as torch.addcmul, with broadcasting and type promotion."""
+def addcmul_backward(dy: Any, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    r"""Gradients of addcmul with respect to its tensors, in the broadcast shape."""
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
-    r"""`input` held between two numbers, as torch.clamp; either may be None."""
+    r"""`input` held between two bounds, as torch.clamp; they are numbers or tensors that broadcast, either may be None."""
 def clamp_backward(dy: Any, input: Any, min: Any = None, max: Any = None) -> Any:
-    r"""Gradient of clamp."""
+    r"""Gradient of clamp; of the bounds, too, where they are tensors."""
+def clip(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
+    r"""`input` held between two bounds, as torch.clamp; they are numbers or tensors that broadcast, either may be None."""
+def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
+    r"""`input + weight * (end - input)`, as torch.lerp; `weight` is a number or a tensor, all of one element."""
+def lerp_backward(dy: Any, input: Any, end: Any, weight: Any) -> Any:
+    r"""Gradients of lerp with respect to its tensors, in the broadcast shape."""
 def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
     r"""`input` where `condition` holds, else `other`, as torch.where, with broadcasting and type promotion."""
 def where_backward(dy: Any, condition: Any, input: Any, other: Any) -> Any:
@@ -338,22 +426,62 @@ def abs(input: Any, *, out: Any = None) -> Any:
     r"""y = |x|; integers wrap, as torch.abs. Integers are promoted as in torch."""
 def abs_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of abs from its input."""
+def absolute(input: Any, *, out: Any = None) -> Any:
+    r"""y = |x|; integers wrap, as torch.abs. Integers are promoted as in torch."""
 def acos(input: Any, *, out: Any = None) -> Any:
     r"""y = arccos(x), as torch.acos. Integers are promoted as in torch."""
 def acos_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of acos from its input."""
+def acosh(input: Any, *, out: Any = None) -> Any:
+    r"""y = arcosh(x), as torch.acosh. Integers are promoted as in torch."""
+def acosh_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of acosh from its input."""
+def affine(input: Any, scale: Any, shift: Any, *, out: Any = None) -> Any:
+    r"""y = scale x + shift; integers wrap, as torch.affine."""
+def affine_backward(dy: Any, input: Any, scale: Any, shift: Any) -> Any:
+    r"""Gradient of affine from its input."""
+def arccos(input: Any, *, out: Any = None) -> Any:
+    r"""y = arccos(x), as torch.acos. Integers are promoted as in torch."""
+def arccosh(input: Any, *, out: Any = None) -> Any:
+    r"""y = arcosh(x), as torch.acosh. Integers are promoted as in torch."""
+def arcsin(input: Any, *, out: Any = None) -> Any:
+    r"""y = arcsin(x), as torch.asin. Integers are promoted as in torch."""
+def arcsinh(input: Any, *, out: Any = None) -> Any:
+    r"""y = arsinh(x), as torch.asinh. Integers are promoted as in torch."""
+def arctan(input: Any, *, out: Any = None) -> Any:
+    r"""y = arctan(x), as torch.atan. Integers are promoted as in torch."""
+def arctanh(input: Any, *, out: Any = None) -> Any:
+    r"""y = artanh(x), as torch.atanh. Integers are promoted as in torch."""
 def asin(input: Any, *, out: Any = None) -> Any:
     r"""y = arcsin(x), as torch.asin. Integers are promoted as in torch."""
 def asin_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of asin from its input."""
+def asinh(input: Any, *, out: Any = None) -> Any:
+    r"""y = arsinh(x), as torch.asinh. Integers are promoted as in torch."""
+def asinh_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of asinh from its input."""
 def atan(input: Any, *, out: Any = None) -> Any:
     r"""y = arctan(x), as torch.atan. Integers are promoted as in torch."""
 def atan_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of atan from its input."""
+def atanh(input: Any, *, out: Any = None) -> Any:
+    r"""y = artanh(x), as torch.atanh. Integers are promoted as in torch."""
+def atanh_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of atanh from its input."""
 def bitwise_not(input: Any, *, out: Any = None) -> Any:
     r"""y = ~x; not x for bool, as torch.bitwise_not. Integers are promoted as in torch."""
+def cbrt(input: Any, *, out: Any = None) -> Any:
+    r"""y = the real cube root of x, as torch.cbrt. Integers are promoted as in torch."""
+def cbrt_backward(dy: Any, output: Any) -> Any:
+    r"""Gradient of cbrt from its output."""
 def ceil(input: Any, *, out: Any = None) -> Any:
     r"""the smallest integer >= x, as torch.ceil. Integers are promoted as in torch."""
+def celu(input: Any, alpha: Any = 1.0, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = x > 0 ? x : alpha (e^(x / alpha) - 1), as torch.celu."""
+def celu_backward(dy: Any, input: Any, alpha: Any = 1.0) -> Any:
+    r"""Gradient of celu from its input."""
+def clz(input: Any, *, out: Any = None) -> Any:
+    r"""the number of zero bits above the highest one, as torch.clz. Integers are promoted as in torch."""
 def cos(input: Any, *, out: Any = None) -> Any:
     r"""y = cos(x), as torch.cos. Integers are promoted as in torch."""
 def cos_backward(dy: Any, input: Any) -> Any:
@@ -362,10 +490,24 @@ def cosh(input: Any, *, out: Any = None) -> Any:
     r"""y = cosh(x), as torch.cosh. Integers are promoted as in torch."""
 def cosh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of cosh from its input."""
+def ctz(input: Any, *, out: Any = None) -> Any:
+    r"""the number of zero bits below the lowest one, as torch.ctz. Integers are promoted as in torch."""
+def cube(input: Any, *, out: Any = None) -> Any:
+    r"""y = x * x * x, as torch.cube. Integers are promoted as in torch."""
+def cube_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of cube from its input."""
 def deg2rad(input: Any, *, out: Any = None) -> Any:
     r"""y = x pi / 180, as torch.deg2rad. Integers are promoted as in torch."""
 def deg2rad_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of deg2rad from its input."""
+def digamma(input: Any, *, out: Any = None) -> Any:
+    r"""y = the derivative of ln |gamma(x)|, as torch.digamma. Integers are promoted as in torch."""
+def digamma_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of digamma from its input."""
+def elu(input: Any, alpha: Any = 1.0, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = x > 0 ? x : alpha (e^x - 1), as torch.elu."""
+def elu_backward(dy: Any, input: Any, alpha: Any = 1.0) -> Any:
+    r"""Gradient of elu from its input."""
 def erf(input: Any, *, out: Any = None) -> Any:
     r"""y = erf(x), as torch.erf. Integers are promoted as in torch."""
 def erf_backward(dy: Any, input: Any) -> Any:
@@ -374,6 +516,10 @@ def erfc(input: Any, *, out: Any = None) -> Any:
     r"""y = 1 - erf(x), right for large x, as torch.erfc. Integers are promoted as in torch."""
 def erfc_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of erfc from its input."""
+def erfinv(input: Any, *, out: Any = None) -> Any:
+    r"""y = the number with erf(y) = x, as torch.erfinv. Integers are promoted as in torch."""
+def erfinv_backward(dy: Any, output: Any) -> Any:
+    r"""Gradient of erfinv from its output."""
 def exp(input: Any, *, out: Any = None) -> Any:
     r"""y = e^x, as torch.exp. Integers are promoted as in torch."""
 def exp2(input: Any, *, out: Any = None) -> Any:
@@ -386,18 +532,48 @@ def expm1(input: Any, *, out: Any = None) -> Any:
     r"""y = e^x - 1, right for small x, as torch.expm1. Integers are promoted as in torch."""
 def expm1_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of expm1 from its output."""
+def fix(input: Any, *, out: Any = None) -> Any:
+    r"""x without its fraction, as torch.trunc. Integers are promoted as in torch."""
 def floor(input: Any, *, out: Any = None) -> Any:
     r"""the largest integer <= x, as torch.floor. Integers are promoted as in torch."""
+def frac(input: Any, *, out: Any = None) -> Any:
+    r"""x - trunc(x), as torch.frac."""
+def frac_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of frac from its input."""
 def gelu(input: Any, approximate: Any = 'none') -> Any:
     r"""`x * Phi(x)`, as torch.nn.functional.gelu; `approximate` is "none" or "tanh"."""
 def gelu_backward(dy: Any, input: Any, approximate: Any = 'none') -> Any:
     r"""Gradient of gelu from its input."""
+def hardshrink(input: Any, lambd: Any = 0.5, *, out: Any = None) -> Any:
+    r"""y = |x| <= lambd ? 0 : x, as torch.hardshrink."""
+def hardshrink_backward(dy: Any, input: Any, lambd: Any = 0.5) -> Any:
+    r"""Gradient of hardshrink from its input."""
+def hardsigmoid(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = min(max(x + 3, 0), 6) / 6, as torch.hardsigmoid."""
+def hardsigmoid_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of hardsigmoid from its input."""
+def hardswish(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = x min(max(x + 3, 0), 6) / 6, as torch.hardswish."""
+def hardswish_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of hardswish from its input."""
+def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = min(max(x, min_val), max_val); NaN is kept, as torch.hardtanh."""
+def hardtanh_backward(dy: Any, input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
+    r"""Gradient of hardtanh from its input."""
 def isfinite(input: Any, *, out: Any = None) -> Any:
     r"""y = x is neither infinite nor NaN, as torch.isfinite. Integers are promoted as in torch."""
 def isinf(input: Any, *, out: Any = None) -> Any:
     r"""y = x is infinite, as torch.isinf. Integers are promoted as in torch."""
 def isnan(input: Any, *, out: Any = None) -> Any:
     r"""y = x is NaN, as torch.isnan. Integers are promoted as in torch."""
+def leaky_relu(input: Any, negative_slope: Any = 0.01, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = x > 0 ? x : negative_slope x, as torch.leaky_relu."""
+def leaky_relu_backward(dy: Any, input: Any, negative_slope: Any = 0.01) -> Any:
+    r"""Gradient of leaky_relu from its input."""
+def lgamma(input: Any, *, out: Any = None) -> Any:
+    r"""y = ln |gamma(x)|, as torch.lgamma. Integers are promoted as in torch."""
+def lgamma_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of lgamma from its input."""
 def log(input: Any, *, out: Any = None) -> Any:
     r"""y = ln(x), as torch.log. Integers are promoted as in torch."""
 def log10(input: Any, *, out: Any = None) -> Any:
@@ -416,10 +592,32 @@ def log_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of log from its input."""
 def logical_not(input: Any, *, out: Any = None) -> Any:
     r"""y = x == 0, as torch.logical_not. Integers are promoted as in torch."""
+def logit(input: Any, eps: Any = None, *, out: Any = None) -> Any:
+    r"""y = ln(z / (1 - z)), z being x held within [eps, 1 - eps] unless eps is negative, as torch.logit. Integers are promoted as in torch."""
+def logit_backward(dy: Any, input: Any, eps: Any = None) -> Any:
+    r"""Gradient of logit from its input."""
+def logsigmoid(input: Any, *, out: Any = None) -> Any:
+    r"""y = -ln(1 + e^-x), as torch.logsigmoid."""
+def logsigmoid_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of logsigmoid from its input."""
+def mish(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = x tanh(ln(1 + e^x)), as torch.mish."""
+def mish_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of mish from its input."""
+def nan_to_num(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Any:
+    r"""NaN and infinities replaced by numbers, infinities by the largest ones where none is given, as torch.nan_to_num."""
+def nan_to_num_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of nan_to_num: zero where its input is not finite."""
 def neg(input: Any, *, out: Any = None) -> Any:
     r"""y = -x; integers wrap, as torch.neg. Integers are promoted as in torch."""
 def neg_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of neg from its input."""
+def negative(input: Any, *, out: Any = None) -> Any:
+    r"""y = -x; integers wrap, as torch.neg. Integers are promoted as in torch."""
+def popcount(input: Any, *, out: Any = None) -> Any:
+    r"""the number of one bits, as torch.popcount. Integers are promoted as in torch."""
+def positive(input: Any) -> Any:
+    r"""A copy of the input, which must be a number, as torch.positive."""
 def rad2deg(input: Any, *, out: Any = None) -> Any:
     r"""y = x 180 / pi, as torch.rad2deg. Integers are promoted as in torch."""
 def rad2deg_backward(dy: Any, input: Any) -> Any:
@@ -429,15 +627,25 @@ def reciprocal(input: Any, *, out: Any = None) -> Any:
 def reciprocal_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of reciprocal from its output."""
 def relu(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = max(x, 0); NaN is kept, as torch.relu. Integers are promoted as in torch."""
+    r"""y = max(x, 0); NaN is kept, as torch.relu."""
+def relu6(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = min(max(x, 0), 6); NaN is kept, as torch.relu6."""
+def relu6_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of relu6 from its input."""
 def relu_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of relu from its output."""
-def round(input: Any, *, out: Any = None) -> Any:
-    r"""the nearest integer, ties to even, as torch.round. Integers are promoted as in torch."""
+def round(input: Any, *, decimals: Any = 0, out: Any = None) -> Any:
+    r"""The nearest multiple of 10^-decimals, ties to even, as torch.round; `decimals` needs a float element."""
 def rsqrt(input: Any, *, out: Any = None) -> Any:
     r"""y = 1 / sqrt(x), as torch.rsqrt. Integers are promoted as in torch."""
 def rsqrt_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of rsqrt from its output."""
+def selu(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = scale (x > 0 ? x : alpha (e^x - 1)), scale 1.0507009873554805, alpha 1.6732632423543772, as torch.selu."""
+def selu_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of selu from its input."""
+def sgn(input: Any, *, out: Any = None) -> Any:
+    r"""y = (x > 0) - (x < 0); 0 for NaN, as torch.sign. Integers are promoted as in torch."""
 def sigmoid(input: Any, *, out: Any = None) -> Any:
     r"""y = 1 / (1 + e^-x), as torch.sigmoid. Integers are promoted as in torch."""
 def sigmoid_backward(dy: Any, output: Any) -> Any:
@@ -447,21 +655,33 @@ def sign(input: Any, *, out: Any = None) -> Any:
 def signbit(input: Any, *, out: Any = None) -> Any:
     r"""y = x has a minus sign, also as -0 and NaN, as torch.signbit. Integers are promoted as in torch."""
 def silu(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = x / (1 + e^-x), as torch.silu. Integers are promoted as in torch."""
+    r"""y = x / (1 + e^-x), as torch.silu."""
 def silu_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of silu from its input."""
 def sin(input: Any, *, out: Any = None) -> Any:
     r"""y = sin(x), as torch.sin. Integers are promoted as in torch."""
 def sin_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of sin from its input."""
+def sinc(input: Any, *, out: Any = None) -> Any:
+    r"""y = sin(pi x) / (pi x); 1 for 0, as torch.sinc. Integers are promoted as in torch."""
+def sinc_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of sinc from its input."""
 def sinh(input: Any, *, out: Any = None) -> Any:
     r"""y = sinh(x), as torch.sinh. Integers are promoted as in torch."""
 def sinh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of sinh from its input."""
-def softplus(input: Any, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
-    r"""Ln(1 + e^(beta x)) / beta, as torch.nn.functional.softplus."""
+def softplus(input: Any, beta: Any = 1.0, threshold: Any = 20.0, *, out: Any = None) -> Any:
+    r"""y = ln(1 + e^(beta x)) / beta; x where beta x > threshold, as torch.softplus."""
 def softplus_backward(dy: Any, input: Any, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
     r"""Gradient of softplus from its input."""
+def softshrink(input: Any, lambd: Any = 0.5, *, out: Any = None) -> Any:
+    r"""y = x > lambd ? x - lambd : x < -lambd ? x + lambd : 0; NaN is kept, as torch.softshrink."""
+def softshrink_backward(dy: Any, input: Any, lambd: Any = 0.5) -> Any:
+    r"""Gradient of softshrink from its input."""
+def softsign(input: Any, *, out: Any = None) -> Any:
+    r"""y = x / (1 + |x|), as torch.softsign. Integers are promoted as in torch."""
+def softsign_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of softsign from its input."""
 def sqrt(input: Any, *, out: Any = None) -> Any:
     r"""y = sqrt(x), as torch.sqrt. Integers are promoted as in torch."""
 def sqrt_backward(dy: Any, output: Any) -> Any:
@@ -470,6 +690,8 @@ def square(input: Any, *, out: Any = None) -> Any:
     r"""y = x * x; integers wrap, as torch.square. Integers are promoted as in torch."""
 def square_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of square from its input."""
+def step(input: Any, *, out: Any = None) -> Any:
+    r"""y = x > 0 ? 1 : 0; 0 for NaN, as torch.step. Integers are promoted as in torch."""
 def tan(input: Any, *, out: Any = None) -> Any:
     r"""y = tan(x), as torch.tan. Integers are promoted as in torch."""
 def tan_backward(dy: Any, output: Any) -> Any:
@@ -478,6 +700,14 @@ def tanh(input: Any, *, out: Any = None) -> Any:
     r"""y = tanh(x), as torch.tanh. Integers are promoted as in torch."""
 def tanh_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of tanh from its output."""
+def tanhshrink(input: Any, *, out: Any = None) -> Any:
+    r"""y = x - tanh(x), as torch.tanhshrink. Integers are promoted as in torch."""
+def tanhshrink_backward(dy: Any, input: Any) -> Any:
+    r"""Gradient of tanhshrink from its input."""
+def threshold(input: Any, threshold: Any, value: Any, inplace: Any = False, *, out: Any = None) -> Any:
+    r"""y = x > threshold ? x : value; NaN is kept, as torch.threshold."""
+def threshold_backward(dy: Any, input: Any, threshold: Any, value: Any) -> Any:
+    r"""Gradient of threshold from its input."""
 def trunc(input: Any, *, out: Any = None) -> Any:
     r"""x without its fraction, as torch.trunc. Integers are promoted as in torch."""
 def cosine_similarity(x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-08) -> Any:

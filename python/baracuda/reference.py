@@ -168,7 +168,7 @@ def worst(
         return 0.0, ""
     got = to_reference(actual)
     if not stored.is_float:
-        wrong = got != value
+        wrong = (got != value) & ~((got != got) & (value != value))
         where = np.argwhere(wrong)
         return (
             (float("inf"), f"at {where[0].tolist()}: {got[tuple(where[0])]}, want {value[tuple(where[0])]}")

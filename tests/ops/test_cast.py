@@ -63,3 +63,56 @@ def test_gradient_goes_back_to_the_first_element() -> None:
     y, pull = bc.vjp(F.cast, x, "bf16")
     assert y.dtype == torch.bfloat16
     assert pull(y).dtype == torch.float32
+
+
+F8 = ("float8_e4m3fn", "float8_e5m2")
+
+
+@pytest.mark.parametrize("name", F8)
+def test_every_float_of_8_bits_as_torch(name: str) -> None:
+    dtype = getattr(torch, name)
+    x = torch.arange(256, dtype=torch.int32).to(torch.uint8).view(dtype)
+    for target in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        torch.testing.assert_close(F.cast(x, target), x.to(target), rtol=0, atol=0, equal_nan=True)
+    for other in F8:
+        got, want = F.cast(x, other), x.to(getattr(torch, other))
+        assert got.dtype == want.dtype
+        torch.testing.assert_close(got.float(), want.float(), rtol=0, atol=0, equal_nan=True)
+    assert torch.equal(F.cast(x, torch.bool), x.float() != 0)
+
+
+@pytest.mark.parametrize("name", F8)
+def test_to_8_bits_as_torch_and_ml_dtypes(name: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = getattr(torch, name)
+    halves = torch.arange(65536, dtype=torch.int32).to(torch.int16)
+    for source in (torch.float16, torch.bfloat16):
+        x = halves.view(source)
+        got, want = F.cast(x, dtype), x.to(dtype)
+        torch.testing.assert_close(got.float(), want.float(), rtol=0, atol=0, equal_nan=True)
+        with np.errstate(all="ignore"):
+            theirs = x.float().numpy().astype(getattr(ml_dtypes, name)).astype(np.float32)
+        plan = bc.plan(CastDescriptor((65536,), source, name, saturate=False))
+        mine = torch.empty(65536, dtype=dtype)
+        plan.run(x, mine)
+        np.testing.assert_array_equal(mine.float().numpy(), theirs)
+    for whole in (torch.arange(-600, 600), torch.arange(-128, 128, dtype=torch.int8), torch.tensor([True, False])):
+        torch.testing.assert_close(
+            F.cast(whole, dtype).float(), whole.to(dtype).float(), rtol=0, atol=0, equal_nan=True
+        )
+
+
+@pytest.mark.parametrize(("name", "largest"), [("f8e4m3", 448.0), ("f8e5m2", 57344.0)])
+def test_8_bits_saturate_by_default(name: str, largest: float) -> None:
+    pytest.importorskip("ml_dtypes")
+    x = np.array([1e30, -1e30, np.inf, -np.inf, np.nan, largest * 1.2, 2.0**-60], np.float32)
+    plan = bc.plan(CastDescriptor((7,), "f32", name))
+    y = np.empty(7, plan.signature["y"].element.numpy)
+    plan.run(x, y)
+    want = [largest, -largest, largest, -largest, np.nan, largest, 0.0]
+    np.testing.assert_array_equal(y.astype(np.float64), want)
+
+
+def test_f64_to_8_bits_rounds_once() -> None:
+    x = torch.tensor([1 + 2.0**-4 + 2.0**-40, 1 + 2.0**-4, 1 + 2.0**-4 - 2.0**-40], dtype=torch.float64)
+    assert F.cast(x, "f8e4m3").double().tolist() == [1.125, 1.0, 1.0]

@@ -132,6 +132,30 @@ struct CpuKernel<binary::Divisions<Op>> {
   }
 };
 
+template <class Op, int kNumbers>
+struct CpuKernel<binary::FloatNumbers<Op, kNumbers>> {
+  static Status run(const Launch& launch) {
+    return with_float_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      const int first = launch[0].present() && launch[1].present() ? 0 : 1;
+      std::array<C, kNumbers> numbers;
+      for (int k = 0; k < kNumbers; ++k) numbers[k] = scalar_as<C>(launch.scalars[first + k]);
+      return binary::launch_forward<C>(launch, &binary::numbers_loop<Op, C, kNumbers>, &numbers);
+    });
+  }
+};
+
+template <>
+struct CpuKernel<binary::Neighbours> {
+  static Status run(const Launch& launch) {
+    return with_float_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      const std::array<C, 1> element = {C(binary::neighbours_of(launch.element))};
+      return binary::launch_forward<C>(launch, &binary::numbers_loop<binary::Nextafter, C, 1>, &element);
+    });
+  }
+};
+
 template <int kSign>
 struct CpuKernel<binary::Sum<kSign>> {
   static Status run(const Launch& launch) {

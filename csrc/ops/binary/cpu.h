@@ -1,5 +1,8 @@
 // Operands, loops and launches of the binary ops.
 #pragma once
+#include <array>
+#include <tuple>
+
 #include "core/compute.h"
 #include "core/tile.h"
 #include "ops/binary/skus.h"
@@ -45,6 +48,16 @@ void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
     da[i] = g.v[0];
     db[i] = g.v[1];
   }
+}
+
+// The same for functions that take kNumbers numbers besides, which come after an operand that is a number.
+template <class Op, class C, int kNumbers>
+void numbers_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
+  const std::array<C, kNumbers> numbers = *static_cast<const std::array<C, kNumbers>*>(params);
+  const C *a = in[0], *b = in[1];
+  C* y = out[0];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = C(std::apply([&](auto... p) { return Op::f(a[i], b[i], p...); }, numbers));
 }
 
 template <class C>

@@ -4,6 +4,7 @@
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
 #include "core/values.h"
+#include "ops/binary/exact.h"
 
 namespace baracuda::binary {
 
@@ -189,78 +190,141 @@ struct Remainder {  // the sign of b, as Python's %
   }
 };
 
-struct Eq {
+struct TruncDivide {  // the quotient without its fraction
   template <class T>
-  BCU_FN bool f(T a, T b) {
-    return a == b;
+  BCU_FN T f(T a, T b) {
+    T q = a / b, n = math::rint(math::fabs(q));
+    return math::copysign(n > math::fabs(q) ? n - T(1) : n, q);
   }
+  BCU_FN int64_t f(int64_t a, int64_t b) { return b == -1 ? int64_t(0 - uint64_t(a)) : a / b; }
+  BCU_FN uint64_t f(uint64_t a, uint64_t b) { return a / b; }
 };
-struct Ne {
+
+struct Fmax {  // NaN loses; a tie leaves the gradient to a
   template <class T>
-  BCU_FN bool f(T a, T b) {
-    return a != b;
+  BCU_FN T f(T a, T b) {
+    return (a >= b) | (b != b) ? a : b;
   }
-};
-struct Lt {
   template <class T>
-  BCU_FN bool f(T a, T b) {
-    return a < b;
-  }
-};
-struct Le {
-  template <class T>
-  BCU_FN bool f(T a, T b) {
-    return a <= b;
-  }
-};
-struct Gt {
-  template <class T>
-  BCU_FN bool f(T a, T b) {
-    return a > b;
-  }
-};
-struct Ge {
-  template <class T>
-  BCU_FN bool f(T a, T b) {
-    return a >= b;
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    bool first = (a >= b) | (b != b);
+    return {first ? dy : T(0), first ? T(0) : dy};
   }
 };
 
-struct LogicalAnd {
+struct Fmin {
   template <class T>
-  BCU_FN bool f(T a, T b) {
-    return (a != T(0)) & (b != T(0));
+  BCU_FN T f(T a, T b) {
+    return (a <= b) | (b != b) ? a : b;
   }
-};
-struct LogicalOr {
   template <class T>
-  BCU_FN bool f(T a, T b) {
-    return (a != T(0)) | (b != T(0));
-  }
-};
-struct LogicalXor {
-  template <class T>
-  BCU_FN bool f(T a, T b) {
-    return (a != T(0)) != (b != T(0));
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    bool first = (a <= b) | (b != b);
+    return {first ? dy : T(0), first ? T(0) : dy};
   }
 };
 
-struct BitwiseAnd {
+struct Atan2 {
   template <class T>
   BCU_FN T f(T a, T b) {
-    return a & b;
+    return math::atan2(a, b);
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {  // 0 at the origin
+    T h = math::hypot(a, b), q = dy / h;
+    bool none = h == T(0);
+    return {none ? T(0) : q * (b / h), none ? T(0) : -q * (a / h)};
   }
 };
-struct BitwiseOr {
+
+struct Hypot {
   template <class T>
   BCU_FN T f(T a, T b) {
-    return a | b;
+    return math::hypot(a, b);
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    T h = math::hypot(a, b);
+    return {dy * (a / h), dy * (b / h)};
   }
 };
-struct BitwiseXor {
+
+struct Copysign {
   template <class T>
   BCU_FN T f(T a, T b) {
-    return a ^ b;
+    return math::copysign(a, b);
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    return {a == T(0) ? T(0) : dy * math::copysign(T(1), a) * math::copysign(T(1), b), T(0)};
+  }
+};
+
+struct Xlogy {  // a ln(b), and 0 where a is 0 and b a number
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return (a == T(0)) & (b == b) ? T(0) : a * math::log(b);
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    return {(a == T(0)) & (b <= T(0)) ? T(0) : dy * math::log(b), dy * a / b};
+  }
+};
+
+struct Logaddexp {  // ln(e^a + e^b)
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    T most = a < b ? b : a;
+    return a == b ? a + T(0.69314718055994530942) : most + math::log1p(math::exp(-math::fabs(a - b)));
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    return {dy * math::sigmoid(a - b), dy * math::sigmoid(b - a)};
+  }
+};
+
+struct Logaddexp2 {  // log2(2^a + 2^b)
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    T most = a < b ? b : a, more = math::log1p(math::exp2(-math::fabs(a - b)));
+    return a == b ? a + T(1) : most + more * T(1.44269504088896340736);
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    T d = (a - b) * T(0.69314718055994530942);
+    return {dy * math::sigmoid(d), dy * math::sigmoid(-d)};
+  }
+};
+
+struct Ldexp {  // a 2^b, in steps that keep the product in range as long as the result is
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    constexpr int kBias = math::FloatTraits<T>::kBias;
+    T infinite = math::infinity<T>();
+    bool endless = !(math::fabs(b) < infinite);
+    T whole = math::rint(b), n = math::at_most(math::at_least(endless ? T(0) : whole, T(3 - 3 * kBias)), T(3 * kBias));
+    // A third of the way twice, then what is left.
+    T third = math::rint(n * T(0.33333333333333333333));
+    T step = math::detail::pow2<T>(math::detail::to_int(third));
+    T last = math::detail::pow2<T>(math::detail::to_int(n - T(2) * third));
+    T y = whole == b ? a : a * math::exp2(b - whole);
+    // 2^b itself where that is infinite, zero or NaN.
+    return endless ? a * (b > T(0) ? infinite : b < T(0) ? T(0) : b) : y * step * step * last;
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    return {f(dy, b), f(dy * a, b) * T(0.69314718055994530942)};
+  }
+};
+
+struct Prelu {  // b the slope below zero
+  template <class T>
+  BCU_FN T f(T a, T b) {
+    return a > T(0) ? a : b * a;
+  }
+  template <class T>
+  BCU_FN Grads<T> df(T dy, T a, T b) {
+    return {a > T(0) ? dy : dy * b, a > T(0) ? T(0) : dy * a};
   }
 };
 

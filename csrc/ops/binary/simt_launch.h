@@ -81,6 +81,32 @@ struct SimtKernel<binary::Bits<Op>> {
   }
 };
 
+template <class Op, int kNumbers>
+struct SimtKernel<binary::FloatNumbers<Op, kNumbers>> {
+  static Status run(const Launch& launch) {
+    const IterationSpace space = space_of(launch[2]);
+    const binary::SimtOperands operands(launch, 0, space);
+    simt::Input in[2 + kNumbers];
+    in[0] = operands.a, in[1] = operands.b;
+    for (int k = 0; k < kNumbers; ++k) in[2 + k] = launch.scalars[operands.numbers + k];
+    const Operand out[] = {operand(launch[2], space)};
+    return simt::map_floats<Op>(launch, space, in, out);
+  }
+};
+
+template <>
+struct SimtKernel<binary::Neighbours> {
+  static Status run(const Launch& launch) {
+    const IterationSpace space = space_of(launch[2]);
+    const binary::SimtOperands operands(launch, 0, space);
+    Scalar element;
+    element.f = binary::neighbours_of(launch.element);
+    const simt::Input in[] = {operands.a, operands.b, element};
+    const Operand out[] = {operand(launch[2], space)};
+    return simt::map_floats<binary::Nextafter>(launch, space, in, out);
+  }
+};
+
 template <class Op>
 struct SimtKernel<binary::Divisions<Op>> {
   static Status run(const Launch& launch) {

@@ -16,11 +16,18 @@ template <class Op>
 struct Bits {};
 template <class Op>
 struct Backward {};
+// Functions of floats that take further numbers.
+template <class Op, int kNumbers>
+struct FloatNumbers {};
+struct Neighbours {};  // nextafter, which depends on the element
 // add and sub: a + alpha b, with -alpha for sub
 template <int kSign>
 struct Sum {};
 template <int kSign>
 struct SumBackward {};
+
+// How Nextafter is told an element.
+constexpr int neighbours_of(Element e) { return e == Element::F16 ? 2 : e == Element::BF16 ? 1 : 0; }
 
 // The rows of one op: a function, and its gradient where it has one.
 template <class Tag>
@@ -41,9 +48,13 @@ inline constexpr auto kLocal = join(
 #define BCU_BINARY_FLOATS(Op, name, ...) function<Floats<Op>, Backward<Op>>(name, kFloats, __VA_ARGS__),
 #define BCU_BINARY_DIVISIONS(Op, name, ...) function<Divisions<Op>, Backward<Op>>(name, kNumeric, __VA_ARGS__),
 #define BCU_BINARY_QUESTIONS(Op, name) function<Forward<Op>>(name, kReal, exact()),
-#define BCU_BINARY_BITS(Op, name) function<Bits<Op>>(name, kInts | kBool, exact()),
+#define BCU_BINARY_BITS(Op, name, elements) function<Bits<Op>>(name, elements, exact()),
+#define BCU_BINARY_STEPS(Op, name, elements) function<Forward<Op>>(name, elements, exact()),
+#define BCU_BINARY_FLOAT_QUESTIONS(Op, name, n) function<FloatNumbers<Op, n>>(name, kFloats, exact()),
 #include "ops/binary/ops.def"
-    function<Divisions<FloorDivide>>("floor_divide", kNumeric, ulp(2)));
+    function<Divisions<FloorDivide>>("floor_divide", kNumeric, ulp(2)),
+    function<Divisions<TruncDivide>>("trunc_divide", kNumeric, exact()),
+    function<Neighbours>("nextafter", kFloats, exact()));
 // clang-format on
 
 inline constexpr auto kTable = everywhere(kLocal);

@@ -5,6 +5,49 @@
 #include "ops/cast/skus.h"
 #include "simt/map_launch.h"
 
+namespace baracuda::cast {
+
+// 8-bit floats travel as their codes.
+inline Operand codes(const TensorView& t, const IterationSpace& space) {
+  Operand o = operand(t, space);
+  if (kF8.has(t.element)) o.element = Element::U8;
+  return o;
+}
+
+inline simt::Input saturation(const Launch& launch) {
+  Scalar number;
+  if (is_float(launch.element) || kF8.has(launch.element)) {
+    number.f = static_cast<double>(attributes<CastAttrs>(launch).saturate);
+  } else {
+    number.kind = Scalar::Kind::Int, number.i = attributes<CastAttrs>(launch).saturate;
+  }
+  return number;
+}
+
+template <class F>
+Status decoded(const Launch& launch) {
+  const IterationSpace space = space_of(launch[1]);
+  const simt::Input in[] = {codes(launch[0], space)};
+  const Operand out[] = {codes(launch[1], space)};
+  return simt::run_map<F, float>(launch, space, in, out);
+}
+template <class F>
+Status recoded(const Launch& launch) {
+  const IterationSpace space = space_of(launch[1]);
+  const simt::Input in[] = {codes(launch[0], space), saturation(launch)};
+  const Operand out[] = {codes(launch[1], space)};
+  return simt::run_map<F, float>(launch, space, in, out);
+}
+template <class F>
+Status encoded(const Launch& launch) {
+  const IterationSpace space = space_of(launch[1]);
+  const simt::Input in[] = {codes(launch[0], space), saturation(launch)};
+  const Operand out[] = {codes(launch[1], space)};
+  return simt::map_real<F>(launch, space, in, out);
+}
+
+}  // namespace baracuda::cast
+
 namespace baracuda {
 
 // The plan's element is the input's, which is what numbers are carried in.
@@ -15,6 +58,30 @@ struct SimtKernel<cast::Cast> {
     const simt::Input in[] = {operand(launch[0], space)};
     const Operand out[] = {operand(launch[1], space)};
     return simt::map_real<Same>(launch, space, in, out);
+  }
+};
+
+template <>
+struct SimtKernel<cast::FromF8> {
+  static Status run(const Launch& launch) {
+    using namespace cast;
+    const bool wide = launch[0].element == Element::F8E4M3;  // the significand, that is
+    switch (launch[1].element) {
+      case Element::F8E4M3:
+        return wide ? decoded<Same>(launch) : recoded<Recode<2, 3>>(launch);
+      case Element::F8E5M2:
+        return wide ? recoded<Recode<3, 2>>(launch) : decoded<Same>(launch);
+      default:
+        return wide ? decoded<Decode<3>>(launch) : decoded<Decode<2>>(launch);
+    }
+  }
+};
+
+template <>
+struct SimtKernel<cast::ToF8> {
+  static Status run(const Launch& launch) {
+    const bool wide = launch[1].element == Element::F8E4M3;
+    return wide ? cast::encoded<cast::Encode<3>>(launch) : cast::encoded<cast::Encode<2>>(launch);
   }
 };
 

@@ -1,4 +1,4 @@
-// Launches where and clamp on a GPU.
+// Launches the functions of three operands on a GPU.
 #pragma once
 #include <limits>
 
@@ -30,9 +30,58 @@ struct SimtBounds {
   }
 };
 
+// Appends three consecutive tensor parameters to the inputs, and then kNumbers numbers; those that are absent are the
+// first numbers of the call.
+template <int kNumbers>
+void add_operands(const Launch& launch, int first, const IterationSpace& space, simt::Input* in) {
+  int next = 0;
+  for (int k = 0; k < 3; ++k) {
+    const TensorView& t = launch[first + k];
+    in[k] = t.present() ? simt::Input(operand(t, space)) : simt::Input(launch.scalars[next++]);
+  }
+  for (int k = 0; k < kNumbers; ++k) in[3 + k] = launch.scalars[next + k];
+}
+
+// Hands a, b, c, the numbers and y to `run`.
+template <int kNumbers, class Run>
+Status forward(const Launch& launch, Run&& run) {
+  const IterationSpace space = space_of(launch[3]);
+  simt::Input in[3 + kNumbers];
+  add_operands<kNumbers>(launch, 0, space, in);
+  const Operand out[] = {operand(launch[3], space)};
+  return run(launch, space, in, out);
+}
+
 }  // namespace baracuda::ternary
 
 namespace baracuda {
+
+template <class Op, int kNumbers>
+struct SimtKernel<ternary::Forward<Op, kNumbers>> {
+  static Status run(const Launch& launch) {
+    return ternary::forward<kNumbers>(launch, [](auto&... args) { return simt::map_floats<Op>(args...); });
+  }
+};
+template <class Op, int kNumbers>
+struct SimtKernel<ternary::Reals<Op, kNumbers>> {
+  static Status run(const Launch& launch) {
+    return ternary::forward<kNumbers>(launch, [](auto&... args) { return simt::map_real<Op>(args...); });
+  }
+};
+
+// dy, a, b, c, da, db, dc
+template <class Op, int kNumbers>
+struct SimtKernel<ternary::Backward<Op, kNumbers>> {
+  static Status run(const Launch& launch) {
+    const IterationSpace space = space_of(launch[0]);
+    simt::Input in[4 + kNumbers];
+    in[0] = operand(launch[0], space);
+    ternary::add_operands<kNumbers>(launch, 1, space, in + 1);
+    const Operand out[] = {output_operand(launch[4], space), output_operand(launch[5], space),
+                           output_operand(launch[6], space)};
+    return simt::map_floats<Gradient<Op>>(launch, space, in, out);
+  }
+};
 
 // condition, a, b, y. A number in place of a or b is the next scalar.
 template <>

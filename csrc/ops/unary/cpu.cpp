@@ -36,10 +36,24 @@ struct CpuKernel<unary::Backward<unary::Either<Op, Other>>> {
 template <class Op, int kNumbers>
 struct CpuKernel<unary::ForwardNumbers<Op, kNumbers>> {
   static Status run(const Launch& launch) {
-    return with_float_type(launch.element, [&](auto c) {
-      const auto numbers = unary::numbers_of<decltype(c), kNumbers>(launch);
-      return unary::launch_loop<decltype(c), 1>(launch, &unary::forward_numbers_loop<Op, decltype(c), kNumbers>,
-                                                &numbers);
+    return with_float_type(launch.element,
+                           [&](auto c) { return unary::run_numbers<Op, decltype(c), kNumbers>(launch); });
+  }
+};
+template <class Op, int kNumbers>
+struct CpuKernel<unary::RealNumbers<Op, kNumbers>> {
+  static Status run(const Launch& launch) {
+    return with_compute_type(launch.element,
+                             [&](auto c) { return unary::run_numbers<Op, decltype(c), kNumbers>(launch); });
+  }
+};
+template <class Op>
+struct CpuKernel<unary::Bits<Op>> {
+  static Status run(const Launch& launch) {
+    return with_integer_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      const std::array<C, 1> bits = {C(info(launch.element).bits)};
+      return unary::launch_loop<C, 1>(launch, &unary::forward_numbers_loop<Op, C, 1>, &bits);
     });
   }
 };

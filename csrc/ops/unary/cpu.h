@@ -115,4 +115,10 @@ std::array<C, kNumbers> numbers_of(const Launch& launch) {
   return numbers;
 }
 
+template <class Op, class C, int kNumbers>
+Status run_numbers(const Launch& launch) {
+  const std::array<C, kNumbers> numbers = numbers_of<C, kNumbers>(launch);
+  return launch_loop<C, 1>(launch, &forward_numbers_loop<Op, C, kNumbers>, &numbers);
+}
+
 }  // namespace baracuda::unary

@@ -3,6 +3,7 @@
 #pragma once
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
+#include "ops/unary/activation.h"
 #include "ops/unary/exact.h"
 
 namespace baracuda::unary {
@@ -271,6 +272,42 @@ struct Erfc {
   }
 };
 
+struct ErfInv {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::erfinv(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T y) {  // sqrt(pi) / 2 e^(y^2), the square's rounding put back
+    math::detail::Pair<T> square = math::detail::two_prod(y, y);
+    T e = math::exp(square.hi);
+    bool finite = e < math::infinity<T>();
+    return dy * T(0.88622692545275801365) * (finite ? e + e * square.lo : e);
+  }
+};
+
+struct LGamma {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::lgamma(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy * math::digamma(x);
+  }
+};
+
+struct DiGamma {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::digamma(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy * math::trigamma(x);
+  }
+};
+
 struct Sigmoid {
   template <class T>
   BCU_FN T f(T x) {
@@ -290,6 +327,125 @@ struct Silu {
   template <class T>
   BCU_FN T df(T dy, T x) {
     return dy * math::silu_slope(x).slope;
+  }
+};
+
+struct Cube {
+  template <class T>
+  BCU_FN T f(T x) {
+    return x * x * x;
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy * x * x * T(3);
+  }
+};
+
+struct Cbrt {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::cbrt(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T y) {
+    return dy / (T(3) * y * y);
+  }
+};
+
+struct Asinh {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::asinh(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {  // dy / sqrt(1 + x^2), from 1 / x where the square would overflow
+    bool large = math::fabs(x) > T(1);
+    T t = large ? T(1) / x : x, q = dy / math::sqrt(T(1) + t * t);
+    return large ? q * math::fabs(t) : q;
+  }
+};
+
+struct Acosh {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::acosh(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy / (math::sqrt(x - T(1)) * math::sqrt(x + T(1)));
+  }
+};
+
+struct Atanh {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::atanh(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy / (T(1) - x) / (T(1) + x);
+  }
+};
+
+struct Sinc {  // sin(pi x) / (pi x)
+  template <class T>
+  BCU_FN T f(T x) {
+    T n = math::rint(x), s = math::sin(T(3.14159265358979323846) * (x - n));
+    s = odd(n) ? -s : s;
+    return x == T(0) ? T(1) : s / (T(3.14159265358979323846) * x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {  // (cos(pi x) - sinc(x)) / x; its series where that cancels
+    T n = math::rint(x), c = math::cos(T(3.14159265358979323846) * (x - n));
+    T large = ((odd(n) ? -c : c) - f(x)) / x;
+    T z = T(9.86960440108935861883) * x * x;
+    T series = math::detail::horner(
+        z, T(-3.33333333333333333333e-01), T(3.33333333333333333333e-02), T(-1.19047619047619047619e-03),
+        T(2.20458553791887125220e-05), T(-2.50521083854417187751e-07), T(1.92708526041859375193e-09),
+        T(-1.07060292245477430663e-11), T(4.49833161535619456566e-14), T(-1.47971434715664294923e-16));
+    return dy * (z < T(1) ? T(9.86960440108935861883) * x * series : large);
+  }
+  template <class T>
+  BCU_FN bool odd(T n) {
+    return math::rint(n * T(0.5)) != n * T(0.5);
+  }
+};
+
+struct Logit {  // ln(z / (1 - z)), z being x held within [eps, 1 - eps] unless eps is negative
+  template <class T>
+  BCU_FN T f(T x, T eps) {
+    T z = eps < T(0) ? x : math::at_most(math::at_least(x, eps), T(1) - eps);
+    T near_half = math::log1p((T(2) * z - T(1)) / (T(1) - z));
+    return (z > T(0.25)) & (z < T(0.75)) ? near_half : math::log(z / (T(1) - z));
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T eps) {
+    T low = eps < T(0) ? T(0) : eps;
+    T outside = eps < T(0) ? math::quiet_nan<T>() : T(0);
+    return (x < low) | (x > T(1) - low) ? outside : dy / (x * (T(1) - x));
+  }
+};
+
+struct NanToNum {
+  template <class T>
+  BCU_FN T f(T x, T nan, T above, T below) {
+    T y = x == math::infinity<T>() ? above : x == -math::infinity<T>() ? below : x;
+    return x != x ? nan : y;
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T, T, T) {
+    return x - x == T(0) ? dy : T(0);
+  }
+};
+
+struct Affine {  // scale x + shift
+  template <class T>
+  BCU_FN T f(T x, T scale, T shift) {
+    return Wrap<T>::sum(Wrap<T>::product(x, scale), shift);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T, T scale, T) {
+    return dy * scale;
   }
 };
 
@@ -324,19 +480,6 @@ struct GeluTanh {  // x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3): the sa
   template <class T>
   BCU_FN T twice_u(T x) {
     return x * (T(1.59576912160573071176) + T(0.07135481627260024877) * x * x);
-  }
-};
-
-struct Softplus {  // log(1 + e^(beta x)) / beta; x itself where beta x > threshold
-  template <class T>
-  BCU_FN T f(T x, T beta, T threshold) {
-    T z = x * beta;
-    return z > threshold ? x : math::log1p(math::exp(z)) / beta;
-  }
-  template <class T>
-  BCU_FN T df(T dy, T x, T beta, T threshold) {
-    T z = x * beta;
-    return z > threshold ? dy : dy * math::sigmoid(z);
   }
 };
 

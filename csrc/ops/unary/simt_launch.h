@@ -72,6 +72,23 @@ struct SimtKernel<unary::ForwardNumbers<Op, kNumbers>> {
   }
 };
 template <class Op, int kNumbers>
+struct SimtKernel<unary::RealNumbers<Op, kNumbers>> {
+  static Status run(const Launch& launch) {
+    return unary::on_simt<1, kNumbers>(launch, [&](auto&... args) { return simt::map_real<Op>(launch, args...); });
+  }
+};
+template <class Op>
+struct SimtKernel<unary::Bits<Op>> {
+  static Status run(const Launch& launch) {
+    Scalar bits;
+    bits.kind = Scalar::Kind::Int, bits.i = info(launch.element).bits;
+    const IterationSpace space = space_of(launch[1]);
+    const simt::Input in[] = {operand(launch[0], space), bits};
+    const Operand out[] = {operand(launch[1], space)};
+    return simt::map_integers<Op>(launch, space, in, out);
+  }
+};
+template <class Op, int kNumbers>
 struct SimtKernel<unary::BackwardNumbers<Op, kNumbers>> {
   static Status run(const Launch& launch) {
     return unary::on_simt<2, kNumbers>(launch,

@@ -13,34 +13,12 @@ from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Function, NotDifferentiable, Op, Recipe, function
+from baracuda.ops.binary_kinds import KINDS
 from baracuda.promotion import broadcast, result_element
 from baracuda.spec import Descriptor, Param, ScalarParam, Signature, descriptor, output, scalar, tensor
 
-_GRADIENTS = {
-    "add": "y = a + alpha b",
-    "sub": "y = a - alpha b",
-    "mul": "y = a * b",
-    "div": "y = a / b",
-    "pow": "y = a^b",
-    "maximum": "y = max(a, b); NaN is kept",
-    "minimum": "y = min(a, b); NaN is kept",
-    "fmod": "the remainder of a / b with the sign of a",
-    "remainder": "the remainder of a / b with the sign of b",
-}
-_STEPS = {"floor_divide": "the largest integer <= a / b"}
-_COMPARISONS = {
-    "eq": "y = a == b",
-    "ne": "y = a != b",
-    "lt": "y = a < b",
-    "le": "y = a <= b",
-    "gt": "y = a > b",
-    "ge": "y = a >= b",
-    "logical_and": "y = (a != 0) and (b != 0)",
-    "logical_or": "y = (a != 0) or (b != 0)",
-    "logical_xor": "y = (a != 0) != (b != 0)",
-}
-_BITS = {"bitwise_and": "y = a & b", "bitwise_or": "y = a | b", "bitwise_xor": "y = a ^ b"}
-_KINDS = {**_GRADIENTS, **_STEPS, **_COMPARISONS, **_BITS}
+_GRADIENTS = tuple(k for k, entry in KINDS.items() if entry.da)
+# The gradients of these need dy only.
 _SUMS = ("add", "sub")
 
 
@@ -78,12 +56,13 @@ class _Binary(Descriptor):
                 numbers.append(scalar("number", _number_kind(self.element)))
         return tensors, numbers
 
-    def alpha(self) -> list[ScalarParam]:
-        """The factor of b in sums."""
-        return [scalar("alpha", _number_kind(self.element), 1)] if self.kind in _SUMS else []
+    def numbers(self) -> list[ScalarParam]:
+        """What the function takes besides its operands; alpha is the factor of b in sums."""
+        entry = KINDS[self.kind].numbers
+        return [scalar(n, _number_kind(self.element), 1 if n == "alpha" else None) for n, _ in entry]
 
 
-@descriptor(family="binary", kinds=_KINDS)
+@descriptor(family="binary", kinds=KINDS)
 class BinaryDescriptor(_Binary):
     """y = f(a, b), element by element, with broadcasting.
 
@@ -91,8 +70,7 @@ class BinaryDescriptor(_Binary):
         kind: Which function; each is an op of its own name. Comparisons and logical functions give bool.
         a_shape: Shape of a, rank 0-8; None if a is the number given to run.
         b_shape: Shape of b; None if b is the number given to run.
-        element: In which is computed, and y's (but for bool results): floats; all but div also integers; sums, products,
-            maximum, minimum, comparisons and bitwise functions also bool (not sub).
+        element: In which is computed, and y's (but for bool results): what the table of SKUs says for each kind.
         a_element: Element of a where it differs; converted while being read.
         b_element: Element of b where it differs.
     """
@@ -106,8 +84,8 @@ class BinaryDescriptor(_Binary):
 
     def signature(self) -> Signature:
         tensors, numbers = self.operands()
-        result = Element.BOOL if self.kind in _COMPARISONS else self.element
-        return Signature(*tensors, output("y", self.full_shape(), result), *numbers, *self.alpha())
+        result = Element.BOOL if KINDS[self.kind].answers else self.element
+        return Signature(*tensors, output("y", self.full_shape(), result), *numbers, *self.numbers())
 
     def backward(self) -> BinaryBackwardDescriptor:
         """The gradient's descriptor."""
@@ -147,14 +125,14 @@ class BinaryBackwardDescriptor(_Binary):
             output("db", full, e, present=self.b_shape is not None),
         )
         if self.kind in _SUMS:
-            return Signature(tensor("dy", full, e), *results, *self.alpha())
+            return Signature(tensor("dy", full, e), *results, *self.numbers())
         tensors, numbers = self.operands()
         return Signature(tensor("dy", full, e), *tensors, *results, *numbers)
 
 
 _FLAT = NotDifferentiable("piecewise constant: its gradient is zero")
 OPS = tuple(
-    Op(k, BinaryDescriptor, BinaryBackwardDescriptor if k in _GRADIENTS else _FLAT, text) for k, text in _KINDS.items()
+    Op(k, BinaryDescriptor, BinaryBackwardDescriptor if entry.da else _FLAT, entry.text) for k, entry in KINDS.items()
 )
 
 
@@ -175,7 +153,7 @@ def _given(a: Arg, b: Arg) -> dict[str, Any]:
 
 def _element(kind: str, a: Arg, b: Arg) -> Element:
     element = result_element((a, b))
-    return Element.F32 if kind == "div" and not element.is_float else element
+    return Element.F32 if KINDS[kind].floats and not element.is_float else element
 
 
 def _forward(call: Call, kind: str, a: Arg, b: Arg, **numbers: Any) -> Recipe:
@@ -229,7 +207,7 @@ def _make(kind: str, second: str = "other") -> tuple[Function, Function | None]:
         return _forward(call, kind, input, other, alpha=alpha)
 
     chosen: Any = sums if kind in _SUMS else power if second == "exponent" else rule
-    text = _KINDS[kind]
+    text = KINDS[kind].text
     chosen.__name__, chosen.__doc__ = (
         kind,
         f"{text}, as torch.{kind}, with broadcasting and torch's type promotion.",
@@ -270,37 +248,24 @@ def _sum_vjp(forward: Function, sign: int) -> None:
         return forward(input, other, alpha=alpha), pull
 
 
-add, _ = _make("add")
-sub, _ = _make("sub")
-_sum_vjp(add, 1)
-_sum_vjp(sub, -1)
-mul, mul_backward = _make("mul")
-maximum, maximum_backward = _make("maximum")
-minimum, minimum_backward = _make("minimum")
-fmod, fmod_backward = _make("fmod")
-remainder, remainder_backward = _make("remainder")
-pow, pow_backward = _make("pow", "exponent")
-floor_divide, _ = _make("floor_divide")
-eq, _ = _make("eq")
-ne, _ = _make("ne")
-lt, _ = _make("lt")
-le, _ = _make("le")
-gt, _ = _make("gt")
-ge, _ = _make("ge")
-logical_and, _ = _make("logical_and")
-logical_or, _ = _make("logical_or")
-logical_xor, _ = _make("logical_xor")
-bitwise_and, _ = _make("bitwise_and")
-bitwise_or, _ = _make("bitwise_or")
-bitwise_xor, _ = _make("bitwise_xor")
+_OWN = ("div", "prelu", "isclose", "trunc_divide")
+for _kind in KINDS:
+    if _kind in _OWN:
+        continue
+    globals()[_kind], _gradient = _make(_kind, "exponent" if _kind == "pow" else "other")
+    if _gradient is not None:
+        globals()[_gradient.__name__] = _gradient
+_sum_vjp(globals()["add"], 1)
+_sum_vjp(globals()["sub"], -1)
 
 
 @function(tensors="input other")
 def div(call: Call, input: Arg, other: Arg, *, rounding_mode: str | None = None, out: Arg | None = None) -> Recipe:
-    """`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None or "floor"."""
-    if rounding_mode not in (None, "floor"):
-        raise InvalidProblemError(f'div: rounding_mode: got {rounding_mode!r}, want None or "floor".')
-    return _forward(call, "div" if rounding_mode is None else "floor_divide", input, other)
+    """`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None, "floor" or "trunc"."""
+    kinds = {None: "div", "floor": "floor_divide", "trunc": "trunc_divide"}
+    if not (rounding_mode is None or isinstance(rounding_mode, str)) or rounding_mode not in kinds:
+        raise InvalidProblemError(f'div: rounding_mode: got {rounding_mode!r}, want None, "floor" or "trunc".')
+    return _forward(call, kinds[rounding_mode], input, other)
 
 
 @function(tensors="dy input other")
@@ -314,3 +279,72 @@ def _div_vjp(input: Any, other: Any, *, rounding_mode: str | None = None) -> tup
     if rounding_mode is not None:
         raise InvalidProblemError("div: with a rounding mode it is piecewise constant and has no gradient but zero.")
     return div(input, other), _pull_with(div_backward, input, other)
+
+
+def _beside(input: Arg, weight: Arg) -> Arg:
+    """Prelu's weight with dimensions inserted, so that it lies along the input's second one."""
+    channels = input.shape[1] if input.rank > 1 else 1
+    if weight.rank > 1 or (weight.rank == 1 and weight.shape[0] not in (1, channels)):
+        raise InvalidProblemError(
+            f"prelu: weight: got shape {weight.shape}, want one number, or one for each of the {channels} channels of "
+            f"input {input.shape}."
+        )
+    if input.rank == 0 and weight.rank == 1:
+        return weight.permute()
+    for _ in range(input.rank - 2 if weight.rank and weight.shape[0] != 1 else 0):
+        weight = weight.insert(weight.rank)
+    return weight
+
+
+@function(tensors="input weight")
+def prelu(call: Call, input: Arg, weight: Arg) -> Recipe:
+    """`input` where it is above zero, elsewhere `weight * input`, as torch.nn.functional.prelu; weights per dimension 1."""
+    if weight.element is not input.element:
+        raise InvalidProblemError(
+            f"prelu: weight: got {weight.element}, want {input.element} as the input. Cast one of them."
+        )
+    weight = _beside(input, weight)
+    return call(BinaryDescriptor("prelu", input.shape, weight.shape, input.element), a=input, b=weight)
+
+
+@function(tensors="dy input weight")
+def prelu_backward(call: Call, dy: Arg, input: Arg, weight: Arg) -> Recipe:
+    """Gradients of prelu with respect to input and, in the input's shape, to weight."""
+    weight = _beside(input, weight)
+    return call(BinaryBackwardDescriptor("prelu", input.shape, weight.shape, dy.element), dy=dy, a=input, b=weight)
+
+
+@prelu.vjp
+def _prelu_vjp(input: Any, weight: Any) -> tuple[Any, Any]:
+    def pull(dy: Any) -> tuple[Any, Any]:
+        from baracuda import functional as F
+
+        da, db = prelu_backward(dy, input, weight)
+        shared = len(weight.shape) == 0 or weight.shape[0] == 1
+        dims = tuple(d for d in range(len(input.shape)) if shared or d != 1)
+        return da, (F.sum(db, dims) if dims else db).reshape(tuple(weight.shape))
+
+    return prelu(input, weight), pull
+
+
+@function(tensors="input other", scalars="rtol atol")
+def isclose(
+    call: Call, input: Arg, other: Arg, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Recipe:
+    """|input - other| <= atol + |rtol * other|, as torch.isclose; integers of 32 bits and more are compared in f64."""
+    if input.is_tensor and other.is_tensor and input.element is not other.element:
+        raise InvalidProblemError(
+            f"isclose: got {input.element} and {other.element}, want one element. Cast one of them."
+        )
+    element = result_element((input, other))
+    if not element.is_float:
+        element = Element.F64 if element.bits > 16 else Element.F32
+    desc = BinaryDescriptor(**_describe("isclose", input, other, element))
+    return call(desc, **_given(input, other), rtol=rtol, atol=atol, equal_nan=float(bool(equal_nan)))
+
+
+_ALIASES = {
+    "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "arctan2": "atan2", "greater": "gt",
+    "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne",
+}  # fmt: skip
+globals().update({alias: globals()[name] for alias, name in _ALIASES.items()})

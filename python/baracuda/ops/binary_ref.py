@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from baracuda.elements import Element
 from baracuda.ops.binary import BinaryBackwardDescriptor, BinaryDescriptor
-from baracuda.reference import Array, Case, Expected
+from baracuda.ops.binary_kinds import KINDS
+from baracuda.reference import Array, Case, Expected, evaluate, round_to
 
 Long = np.longdouble
 Shapes = tuple[tuple[int, ...] | None, tuple[int, ...] | None]
@@ -17,7 +19,10 @@ SHAPES: list[Shapes] = [
     ((2, 1, 3, 1, 2, 1, 2, 4), (1, 2, 3, 2, 1, 2, 1, 4)), ((1300,), ()), ((64, 3), (3,)), ((3, 1100), (3, 1)),
 ]  # fmt: skip
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, -7.5, 100.0, np.inf, -np.inf, np.nan])
-_DIVISIONS = ("fmod", "remainder", "floor_divide")
+_DIVISIONS = ("fmod", "remainder", "floor_divide", "trunc_divide")
+_WHOLE_RANGE = (
+    "add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "gcd",
+)  # fmt: skip
 
 
 def _operand(
@@ -30,18 +35,22 @@ def _operand(
         if op == "pow":
             low = 0 if info.min == 0 else -3
             return rng.integers(low, 6, shape)
-        if not small and op in ("add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"):
+        if op.endswith("_shift") and which == "b":
+            return rng.integers(0 if info.min == 0 else -2, min(70, info.max), shape)
+        if not small and op in _WHOLE_RANGE:
             return rng.integers(info.min, info.max, shape, dtype=element.numpy, endpoint=True)
         values = rng.integers(max(info.min, -12), 12, shape)
         return np.where(values == 0, 5, values) if which == "b" and op in _DIVISIONS else values
-    if op == "pow":
-        return rng.uniform(0.3, 3, shape) if which == "a" else rng.uniform(-2, 2, shape)
-    if op in ("fmod", "remainder"):
+    entry = KINDS[op]
+    span = entry.a_range if which == "a" else entry.b_range
+    if span:
+        return rng.uniform(*span, shape)
+    if op in ("fmod", "remainder", "trunc_divide"):
         # Quotients stay away from integers, where the functions jump.
         if which == "b":
             return rng.integers(1, 3, shape) * 4.0
         return rng.integers(-3, 4, shape) * 8.0 + rng.uniform(0.5, 3.5, shape)
-    if op in ("eq", "ne", "lt", "le", "gt", "ge") or op.startswith("logical"):
+    if entry.answers or op == "heaviside":
         return rng.integers(-1, 2, shape).astype(np.float64)
     numbers = rng.normal(0, 2, shape)
     return np.where(np.abs(numbers) < 0.2, 1.5, numbers) if which == "b" and op in ("div", "floor_divide") else numbers
@@ -103,8 +112,10 @@ def _case(
         if s.name == "number":
             value = _operand(op, "a" if a is None else "b", Element.U8 if element.is_integer else element, (), rng)
             scalars["number"] = float(value) if s.kind == "float" else int(value)
-        else:
+        elif s.name == "alpha":
             scalars["alpha"] = float(alpha) * 0.5 if s.kind == "float" and alpha != 1 else alpha
+        else:
+            scalars[s.name] = 1.0 if s.name == "equal_nan" and alpha != 1 else dict(KINDS[op].numbers)[s.name]
     return Case(desc, tensors, scalars)
 
 
@@ -124,77 +135,85 @@ def reference(case: Case) -> dict[str, Expected]:
         if isinstance(desc, BinaryBackwardDescriptor):
             return _gradients(case, desc)
         assert isinstance(desc, BinaryDescriptor)
+        entry, names = KINDS[desc.kind], _names(case, desc.element)
         if desc.element.is_float:
-            return {"y": _float(case, desc)}
+            names["a"], names["b"] = _values(case, Long)
+            size = evaluate(entry.size, **names) if entry.size else None
+            return {"y": Expected(evaluate(entry.value, **names), size)}
         signed = desc.element >= Element.I8
-        a, b = _values(case, np.int64 if signed else np.uint64)
-        y = _integer(desc.kind, a, b, case.scalars.get("alpha", 1), signed)
+        names["a"], names["b"] = _values(case, np.int64 if signed else np.uint64)
+        y = evaluate(entry.whole or entry.value, **names)
         return {
             "y": Expected(y != 0 if desc.element is Element.BOOL else y.astype(desc.signature()["y"].element.numpy))
         }
 
 
-_SIMPLE = {
-    "mul": np.multiply, "div": np.true_divide, "pow": np.power, "maximum": np.maximum, "minimum": np.minimum, "fmod": np.fmod,
-    "remainder": np.remainder, "floor_divide": np.floor_divide, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
-    "logical_xor": np.logical_xor, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+def _names(case: Case, element: Element) -> dict[str, Any]:
+    """What the formulas of binary_kinds.py may use besides a, b and NumPy's functions."""
+    if element.is_float:
+        compute = element.compute.numpy
+        held: dict[str, Any] = {n: Long(compute.type(v)) for n, v in case.scalars.items()}
+    else:
+        held = {n: np.asarray(v, np.int64 if element >= Element.I8 else np.uint64) for n, v in case.scalars.items()}
+
+    def rounded(v: Array) -> Array:
+        return np.asarray(v).astype(compute).astype(Long)
+
+    def neighbour(a: Array, b: Array) -> Array:
+        # A number b is not rounded to the element: only its side of a counts.
+        with np.errstate(all="ignore"):
+            y = np.nextafter(round_to(a, element), round_to(np.where(b > a, np.inf, -np.inf), element)).astype(Long)
+        return np.where((a != a) | (b != b), np.nan, np.where(a == b, b, y))
+
+    return {**held, **_FUNCTIONS, "rounded": rounded, "neighbour": neighbour}
+
+
+def _sigmoid(x: Array) -> Array:
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
+
+
+def _whole_power(a: Array, b: Array) -> Array:
+    signed = a.dtype == np.int64
+    power: Array = np.power(a, np.maximum(b, 0) if signed else b)
+    if not signed:
+        return power
+    tiny = np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b & 1), 0))
+    return np.asarray(np.where(b < 0, tiny, power))
+
+
+def _fix_divide(a: Array, b: Array) -> Array:
+    quotient = np.floor_divide(a, b)
+    return np.asarray(quotient + ((np.remainder(a, b) != 0) & ((a < 0) != (b < 0))).astype(a.dtype))
+
+
+def _shifted(a: Array, b: Array, back: bool = False) -> Array:
+    """By a number of bits outside 0 to 63 all bits leave."""
+    inside = (b >= 0) & (b < 64)
+    by = np.where(inside, b, 0).astype(a.dtype)
+    if back:
+        return np.asarray(np.where(inside, a >> by, np.where(a < 0, -1, 0).astype(a.dtype)))
+    return np.asarray(np.where(inside, a << by, np.zeros((), a.dtype)))
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "sigmoid": _sigmoid, "whole_power": _whole_power, "fix_divide": _fix_divide, "shifted": _shifted,
+    "shifted_back": lambda a, b: _shifted(a, b, True), "Two": Long(2), "finite": lambda z: np.where(np.isfinite(z), np.abs(z), 0),
 }  # fmt: skip
 
 
-def _float(case: Case, desc: BinaryDescriptor) -> Expected:
-    a, b = _values(case, Long)
-    if desc.kind in ("add", "sub"):
-        term = Long(case.scalars["alpha"]) * b
-        return Expected(a + term if desc.kind == "add" else a - term, np.abs(a) + np.abs(term))
-    return Expected(_SIMPLE[desc.kind](a, b))
-
-
-def _integer(kind: str, a: Array, b: Array, alpha: float | int, signed: bool) -> Array:
-    if kind in ("add", "sub"):
-        term: Array = np.asarray(alpha, a.dtype) * b
-        return a + term if kind == "add" else a - term
-    if kind == "pow":
-        power: Array = np.power(a, np.maximum(b, 0) if signed else b)
-        if not signed:
-            return power
-        tiny = np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b & 1), 0))
-        return np.asarray(np.where(b < 0, tiny, power))
-    return np.asarray(_SIMPLE[kind](a, b))
-
-
 def _gradients(case: Case, desc: BinaryBackwardDescriptor) -> dict[str, Expected]:
+    entry, names = KINDS[desc.kind], _names(case, desc.element)
     dy = np.asarray(case.tensors["dy"], Long)
-    if desc.kind in ("add", "sub"):
-        alpha = Long(case.scalars["alpha"])
-        found = {"da": Expected(dy), "db": Expected((alpha if desc.kind == "add" else -alpha) * dy)}
-    else:
-        a, b = _values(case, Long)
-        found = _slopes(desc.kind, dy, a, b)
-    full = dy.shape
-    return {
-        n: Expected(np.broadcast_to(e.value, full), e.magnitude)
-        for n, e in found.items()
-        if desc.signature()[n].present
-    }
-
-
-def _slopes(kind: str, dy: Array, a: Array, b: Array) -> dict[str, Expected]:
-    if kind == "mul":
-        return {"da": Expected(dy * b), "db": Expected(dy * a)}
-    if kind == "div":
-        return {"da": Expected(dy / b), "db": Expected(-dy * ((a / b) / b))}
-    if kind == "pow":
-        da = np.where(b == 0, 0, dy * (b * np.power(a, b - 1)))
-        db = np.where((a == 0) & (b >= 0), 0, dy * (np.power(a, b) * np.log(a)))
-        # The exponent b - 1 is rounded, which costs |log a| ulp.
-        return {"da": Expected(da, np.abs(da) * (1 + np.abs(np.log(np.abs(a))))), "db": Expected(db)}
-    if kind in ("maximum", "minimum"):
-        less, more = (a < b, a > b) if kind == "maximum" else (a > b, a < b)
-        share = np.where(a == b, dy / 2, dy)
-        return {"da": Expected(np.where(less, 0, share)), "db": Expected(np.where(more, 0, share))}
-    quotient = np.where(b == 0, a / b, np.rint((a - np.fmod(a, b)) / b)) if kind == "fmod" else np.floor_divide(a, b)
-    return {"da": Expected(dy), "db": Expected(-dy * quotient)}
+    if desc.kind not in ("add", "sub"):
+        names["a"], names["b"] = _values(case, Long)
+    found = {}
+    for name, slope, size in (("da", entry.da, entry.da_size), ("db", entry.db, entry.db_size)):
+        if not desc.signature()[name].present:
+            continue
+        value = np.broadcast_to(dy * evaluate(slope, **names), dy.shape)
+        found[name] = Expected(value, np.abs(dy) * evaluate(size, **names) if size else None)
+    return found
 
 
 def forward_of(case: Case) -> Case:

@@ -18,13 +18,19 @@ class CastDescriptor(Descriptor):
 
     Args:
         shape: Shape of x and y, rank 0-8.
-        input_element: Element of x: bool, any integer, f16, bf16, f32 or f64.
+        input_element: Element of x: bool, any integer, f8e4m3, f8e5m2, f16, bf16, f32 or f64.
         output_element: Element of y, from the same list.
+        saturate: What is beyond an 8-bit float's range, infinity too, becomes its largest number; otherwise infinity
+            (f8e5m2) or NaN (f8e4m3, which has no infinity). Numbers of y's own element stay as they are.
     """
 
     shape: Shape
     input_element: Element
     output_element: Element
+    saturate: bool = True
+
+    def attributes(self) -> tuple[int, ...]:
+        return (int(self.saturate),)
 
     def signature(self) -> Signature:
         return Signature(tensor("x", self.shape, self.input_element), output("y", self.shape, self.output_element))
@@ -48,8 +54,12 @@ OPS = (
 
 @function(tensors="input")
 def cast(call: Call, input: Arg, dtype: Any, *, out: Arg | None = None) -> Recipe:
-    """`input` in another element, as torch.Tensor.to(dtype); `dtype` is an element name or any framework's dtype."""
-    return call(CastDescriptor(input.shape, input.element, Element.coerce(dtype, "cast: dtype")), x=input)
+    """`input` in another element, as torch.Tensor.to(dtype); `dtype` is an element name or any framework's dtype.
+
+    8-bit floats overflow as in torch: f8e4m3 to its largest number, f8e5m2 to infinity.
+    """
+    target = Element.coerce(dtype, "cast: dtype")
+    return call(CastDescriptor(input.shape, input.element, target, saturate=target is Element.F8E4M3), x=input)
 
 
 @cast.vjp

@@ -11,6 +11,7 @@ from baracuda.ops.cast import CastDescriptor
 from baracuda.reference import Array, Case, Expected
 
 REAL = [e for e in Element if e <= Element.F64]
+F8 = (Element.F8E4M3, Element.F8E5M2)
 
 
 def _values(source: Element, target: Element, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -38,7 +39,8 @@ def all_halves(element: Element) -> Array:
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """Every target element; ranks 0 to 8; for floats special values and, from half types, every number."""
-    for target in REAL:
+    yield from _eight_bits(element, rng)
+    for target in REAL if element in REAL else ():
         shapes: list[tuple[int, ...]] = [(), (0, 3), (3, 5, 70), (2, 1, 3, 2, 1, 2, 2, 4), (1300,)]
         for shape in shapes if target in (Element.F32, Element.BF16, Element.I8) else shapes[2:3]:
             yield Case(CastDescriptor(shape, element, target), {"x": _values(element, target, shape, rng)})
@@ -66,6 +68,53 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
                 yield Case(CastDescriptor((65536,), element, target), {"x": every}, note="every number")
 
 
+def _eight_bits(element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    """From and to 8-bit floats: every number, every middle between two and what is beside it, what is out of range."""
+    if element in F8:
+        with np.errstate(invalid="ignore"):
+            every = np.arange(256, dtype=np.uint8).view(element.numpy).astype(np.float64)
+        for target in (*REAL, *F8):
+            whole = target.is_integer
+            x = (
+                every[np.isfinite(every) & (every >= 0) & (every < 120)]
+                if whole
+                else np.where(np.isnan(every), np.nan, every)
+            )
+            for saturate in (True, False):
+                yield Case(CastDescriptor(x.shape, element, target, saturate), {"x": x}, note="every number")
+            shape = (2, 3, 50)
+            yield Case(CastDescriptor(shape, element, target), {"x": rng.choice(x, shape)})
+        return
+    for target in F8:
+        with np.errstate(invalid="ignore"):
+            every = np.arange(128, dtype=np.uint8).view(target.numpy).astype(np.float64)
+        every = np.unique(every[np.isfinite(every)])
+        middles = np.concatenate([(every[1:] + every[:-1]) / 2, [464.0, 480.0, 61440.0, 65536.0, 2.0**-20]])
+        beside = np.concatenate([np.nextafter(middles, 0), np.nextafter(middles, np.inf), middles * (1 + 2.0**-20)])
+        numbers = np.concatenate([every, middles, beside, [1e30, 3e38, np.inf]])
+        if element.is_float:
+            x = np.concatenate([numbers, -numbers, [np.nan]])
+        else:
+            x = _values(element, target, (700,), rng)
+            x[:100] = rng.integers(0, 2 if element is Element.BOOL else 100, 100)
+        for saturate in (True, False):
+            yield Case(CastDescriptor(x.shape, element, target, saturate), {"x": x}, note="middles")
+        shape = (5, 4, 30)
+        yield Case(CastDescriptor(shape, element, target), {"x": rng.choice(x, shape)})
+
+
+def _to_eight_bits(x: Array, target: Element, saturate: bool) -> Array:
+    """The nearest number; ties to even; what is beyond by the rule of CastDescriptor."""
+    bits, least, largest = (3, -6, 448.0) if target is Element.F8E4M3 else (2, -14, 57344.0)
+    a = np.abs(x.astype(np.longdouble))
+    with np.errstate(all="ignore"):
+        exponent = np.maximum(np.frexp(np.where(np.isfinite(a) & (a > 0), a, 1))[1] - 1, least)
+        y = np.ldexp(np.rint(np.ldexp(a, bits - exponent)), exponent - bits)
+        beyond = largest if saturate else np.nan if target is Element.F8E4M3 else np.inf
+        y = np.where(np.isnan(a), np.nan, np.where(y > largest, beyond, y))
+    return np.asarray(np.copysign(y, x.astype(np.float64)), np.float64)
+
+
 def reference(case: Case) -> dict[str, Expected]:
     """The number itself, or what the integer or bool element makes of it."""
     desc = case.descriptor
@@ -73,7 +122,9 @@ def reference(case: Case) -> dict[str, Expected]:
     x, target = np.asarray(case.tensors["x"]), desc.output_element
     if target is Element.BOOL:
         return {"y": Expected(x != 0)}
+    if target in F8 and desc.input_element is not target:
+        return {"y": Expected(_to_eight_bits(x, target, desc.saturate))}
     if target.is_integer:
         exact = np.trunc(x) if x.dtype.kind == "f" else x
         return {"y": Expected(exact.astype(target.numpy))}
-    return {"y": Expected(x.astype(np.longdouble))}
+    return {"y": Expected(x.astype(np.float64 if target in F8 else np.longdouble))}

@@ -1,4 +1,4 @@
-"""Reference of where and clamp."""
+"""Reference of the functions of three operands."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ import numpy as np
 from baracuda.dims import Shape as Sizes
 from baracuda.dims import largest
 from baracuda.elements import Element
-from baracuda.ops.ternary import ClampBackwardDescriptor, ClampDescriptor, WhereBackwardDescriptor, WhereDescriptor
-from baracuda.reference import Array, Case, Expected
+from baracuda.ops.ternary import (
+    ClampBackwardDescriptor,
+    ClampDescriptor,
+    TernaryBackwardDescriptor,
+    TernaryDescriptor,
+    WhereBackwardDescriptor,
+    WhereDescriptor,
+)
+from baracuda.ops.ternary_kinds import KINDS
+from baracuda.reference import Array, Case, Expected, evaluate
 
 Shape = tuple[int, ...]
 WHERE_SHAPES: list[tuple[Shape, Shape | None, Shape | None]] = [
     ((), (), ()), ((5, 1), (1, 70), (5, 70)), ((3,), (4, 3), None), ((4, 3), None, (3,)), ((0, 2), (1, 2), ()), ((1300,), (1300,), (1,)),
     ((2, 1, 3, 1, 2, 1, 2, 4), (1, 2, 1, 2, 1, 2, 1, 4), (2, 1, 1, 1, 1, 1, 1, 1)),
+]  # fmt: skip
+THREE_SHAPES: list[tuple[Shape, Shape | None, Shape | None]] = [
+    ((), (), ()), ((5, 1), (1, 70), (5, 70)), ((3,), (4, 3), None), ((4, 3), None, (3,)), ((0, 2), (1, 2), ()), ((1300,), (1300,), (1,)),
+    ((2, 1, 3, 1, 2, 1, 2, 4), (1, 2, 1, 2, 1, 2, 1, 4), (2, 1, 1, 1, 1, 1, 1, 1)), ((40, 65), (40, 65), (40, 65)),
 ]  # fmt: skip
 CLAMP_SHAPES: list[Shape] = [(), (0,), (7,), (33, 70), (2, 3, 1, 2, 2, 1, 3, 2), (1300,)]
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 1.5, -1.5, np.inf, -np.inf, np.nan])
@@ -31,6 +43,9 @@ def _values(element: Element, shape: Shape, rng: np.random.Generator) -> Array:
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """Broadcasting, numbers in place of tensors, one bound or two, crossed bounds, special values."""
+    if op in KINDS:
+        yield from _three_cases(op, direction, element, rng)
+        return
     if op == "where":
         for condition, a, b in WHERE_SHAPES:
             yield _where(direction, element, condition, a, b, rng)
@@ -52,6 +67,66 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
             case.scalars.update(numbers)
             case.note, case.exact_gradient = "special values", False
             yield case
+
+
+def _three_cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    cls = TernaryDescriptor if direction == "forward" else TernaryBackwardDescriptor
+    for shapes in THREE_SHAPES:
+        yield _three(cls(op, *shapes, element), rng)
+    for i in range(3):
+        others: list[Element | None] = [None] * 3
+        others[i] = Element.BOOL if element.is_integer else Element.F16 if element is not Element.F16 else Element.U8
+        case = _three(cls(op, (4, 50), (4, 1), (50,), element, *others), rng)
+        case.note, case.exact_gradient = "converted operand", False
+        yield case
+    if element.is_float:
+        case = _three(cls(op, (len(SPECIAL), 1, 1), (len(SPECIAL), 1), (len(SPECIAL),), element), rng)
+        for name, dims in (("a", (-1, 1, 1)), ("b", (-1, 1)), ("c", (-1,))):
+            case.tensors[name] = SPECIAL.reshape(dims)
+        case.note, case.exact_gradient = "special values", False
+        yield case
+
+
+def _three(desc: TernaryDescriptor | TernaryBackwardDescriptor, rng: np.random.Generator) -> Case:
+    entry, signature = KINDS[desc.kind], desc.signature()
+
+    def draw(name: str, element: Element, shape: Shape) -> Array:
+        if element.is_float and name == "c":
+            return rng.uniform(*entry.c_range, shape)
+        # Bounds and what lies between them are no ties, which have no derivative.
+        return _values(element, shape, rng)
+
+    scalars: dict[str, float | int] = {}
+    for s in signature.scalars:
+        if s.name in dict(entry.numbers):
+            scalars[s.name] = dict(entry.numbers)[s.name] if s.kind == "float" else 3
+        else:
+            value = draw(s.name[0], desc.element, ())
+            scalars[s.name] = float(value) if s.kind == "float" else int(value)
+    return Case(desc, {p.name: draw(p.name, p.element, _sizes(p.shape)) for p in signature.inputs}, scalars)
+
+
+def _three_reference(case: Case, desc: TernaryDescriptor | TernaryBackwardDescriptor) -> dict[str, Expected]:
+    entry, e = KINDS[desc.kind], desc.element
+    held = np.longdouble if e.is_float else np.uint64 if Element.U8 <= e <= Element.U64 else np.int64
+    names = {n: np.asarray(_number(case, e, n)).astype(held) for n in case.scalars}
+    for name in "abc":
+        names[name] = np.asarray(case.tensors[name]).astype(held) if name in case.tensors else names[f"{name}_number"]
+    full = _sizes(desc.full_shape())
+    with np.errstate(all="ignore"):
+        if isinstance(desc, TernaryDescriptor):
+            y = np.broadcast_to(evaluate(entry.value, **names), full)
+            return {
+                "y": Expected(
+                    y if e.is_float else y.astype(e.numpy), evaluate(entry.size, **names) if entry.size else None
+                )
+            }
+        dy = np.asarray(case.tensors["dy"], np.longdouble)
+        return {
+            f"d{n}": Expected(np.broadcast_to(dy * evaluate(slope, **names), full))
+            for n, slope in zip("abc", entry.slopes, strict=True)
+            if desc.signature()[f"d{n}"].present
+        }
 
 
 def _where(
@@ -87,6 +162,8 @@ def _clamp(direction: str, element: Element, x: Array, low: bool, high: bool, rn
 def reference(case: Case) -> dict[str, Expected]:
     """Outputs in the elements' own numbers: nothing is rounded here."""
     desc, t = case.descriptor, case.tensors
+    if isinstance(desc, (TernaryDescriptor, TernaryBackwardDescriptor)):
+        return _three_reference(case, desc)
     if isinstance(desc, WhereDescriptor):
         a, b = (np.asarray(t[n] if n in t else _number(case, desc.element, f"{n}_number")) for n in ("a", "b"))
         y = np.broadcast_to(np.where(t["condition"], a, b), _sizes(desc.full_shape()))
@@ -120,6 +197,9 @@ def _number(case: Case, element: Element, name: str) -> float | int:
 def forward_of(case: Case) -> Case:
     """The forward case of a backward one."""
     d = case.descriptor
+    if isinstance(d, TernaryBackwardDescriptor):
+        tensors = {n: v for n, v in case.tensors.items() if n != "dy"}
+        return Case(TernaryDescriptor(d.kind, d.a_shape, d.b_shape, d.c_shape, Element.F64), tensors, case.scalars)
     if isinstance(d, WhereBackwardDescriptor):
         tensors = {"condition": case.tensors["condition"]} | {
             n: np.ones(_sizes(s)) for n, s in (("a", d.a_shape), ("b", d.b_shape)) if s is not None

@@ -5,95 +5,21 @@ NaN stays NaN (sign, which gives 0, is the exception), half types compute in f32
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from inspect import Parameter
+from inspect import Signature as InspectedSignature
 from typing import Any
 
 from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Function, NotDifferentiable, Op, Recipe, function
+from baracuda.ops.cast import CastDescriptor
+from baracuda.ops.unary_kinds import KINDS, Number
 from baracuda.sku import rows
-from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.spec import Descriptor, ScalarParam, Signature, descriptor, output, scalar, tensor
 
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One function: what people, the gradient and the reference need to know of it; its kernel is in csrc/ops/unary/math.h.
-
-    Attributes:
-        text: One line with the formula.
-        value: f(x), as the reference evaluates it: see baracuda.reference.evaluate.
-        slope: f'(x), in terms of y where the kernel's gradient uses y, else of x; empty where it is zero everywhere.
-        smooth: A range of x on which the slope can be compared with differences.
-        terms: sum |terms| of the slope, where its bound is of kind "sum".
-        answers: The result is bool.
-        activation: The function takes `inplace`, as in torch.nn.functional.
-    """
-
-    text: str
-    value: str
-    slope: str = ""
-    smooth: tuple[float, float] = (-3.0, 3.0)
-    terms: str = ""
-    answers: bool = False
-    activation: bool = False
-
-    @property
-    def saves(self) -> str:
-        """The tensor that the gradient is computed from; empty where there is none."""
-        return "" if not self.slope else "y" if re.search(r"\by\b", self.slope) else "x"
-
-
-KINDS = {
-    "neg": Kind("y = -x; integers wrap", "-x", "-1"),
-    "abs": Kind("y = |x|; integers wrap", "abs(x)", "where(isnan(x), 0, sign(x))", (0.2, 3)),
-    "sign": Kind("y = (x > 0) - (x < 0); 0 for NaN", "where(isnan(x), 0, sign(x))"),
-    "square": Kind("y = x * x; integers wrap", "x * x", "2 * x"),
-    "relu": Kind(
-        "y = max(x, 0); NaN is kept", "where(x <= 0, 0, x)", "where(y <= 0, 0, 1)", (0.2, 3), activation=True
-    ),
-    "floor": Kind("the largest integer <= x", "floor(x)"),
-    "ceil": Kind("the smallest integer >= x", "ceil(x)"),
-    "round": Kind("the nearest integer, ties to even", "rint(x)"),
-    "trunc": Kind("x without its fraction", "trunc(x)"),
-    "isnan": Kind("y = x is NaN", "isnan(x)", answers=True),
-    "isinf": Kind("y = x is infinite", "isinf(x)", answers=True),
-    "isfinite": Kind("y = x is neither infinite nor NaN", "isfinite(x)", answers=True),
-    "signbit": Kind("y = x has a minus sign, also as -0 and NaN", "copysign(1, x) < 0", answers=True),
-    "logical_not": Kind("y = x == 0", "x == 0", answers=True),
-    "bitwise_not": Kind("y = ~x; not x for bool", "~x"),
-    "reciprocal": Kind("y = 1 / x", "1 / x", "-y * y", (0.4, 3)),
-    "sqrt": Kind("y = sqrt(x)", "sqrt(x)", "1 / (2 * y)", (0.3, 3)),
-    "rsqrt": Kind("y = 1 / sqrt(x)", "1 / sqrt(x)", "-(y ** 3) / 2", (0.4, 3)),
-    "exp": Kind("y = e^x", "exp(x)", "y"),
-    "exp2": Kind("y = 2^x", "exp2(x)", "y * ln2"),
-    "expm1": Kind("y = e^x - 1, right for small x", "expm1(x)", "y + 1"),
-    "log": Kind("y = ln(x)", "log(x)", "1 / x", (0.3, 4)),
-    "log2": Kind("y = log2(x)", "log2(x)", "1 / (x * ln2)", (0.3, 4)),
-    "log10": Kind("y = log10(x)", "log10(x)", "1 / (x * ln10)", (0.3, 4)),
-    "log1p": Kind("y = ln(1 + x), right for small x", "log1p(x)", "1 / (1 + x)", (-0.6, 4)),
-    "sin": Kind("y = sin(x)", "sin(x)", "cos(x)"),
-    "cos": Kind("y = cos(x)", "cos(x)", "-sin(x)"),
-    "tan": Kind("y = tan(x)", "tan(x)", "1 + y * y", (-1.1, 1.1)),
-    "asin": Kind("y = arcsin(x)", "arcsin(x)", "1 / sqrt((1 - x) * (1 + x))", (-0.9, 0.9)),
-    "acos": Kind("y = arccos(x)", "arccos(x)", "-1 / sqrt((1 - x) * (1 + x))", (-0.9, 0.9)),
-    "atan": Kind("y = arctan(x)", "arctan(x)", "1 / (1 + x * x)"),
-    "deg2rad": Kind("y = x pi / 180", "x * (pi / 180)", "pi / 180"),
-    "rad2deg": Kind("y = x 180 / pi", "x * (180 / pi)", "180 / pi"),
-    "sinh": Kind("y = sinh(x)", "sinh(x)", "overflowing(cosh(x))"),
-    "cosh": Kind("y = cosh(x)", "cosh(x)", "overflowing(sinh(x))"),
-    "tanh": Kind("y = tanh(x)", "tanh(x)", "(1 - y) * (1 + y)"),
-    "erf": Kind("y = erf(x)", "erf(x)", "2 / sqrt(pi) * exp(-x * x)"),
-    "erfc": Kind("y = 1 - erf(x), right for large x", "erfc(x)", "-2 / sqrt(pi) * exp(-x * x)"),
-    "sigmoid": Kind("y = 1 / (1 + e^-x)", "sigmoid(x)", "y * (1 - y)"),
-    "silu": Kind(
-        "y = x / (1 + e^-x)", "x * sigmoid(x)", "sigmoid(x) + x * sigmoid(x) * sigmoid(-x)",
-        terms="sigmoid(x) + abs(x * sigmoid(x) * sigmoid(-x))", activation=True,
-    ),
-}  # fmt: skip
 SAVES = {kind: entry.saves for kind, entry in KINDS.items() if entry.saves}
 
 
@@ -110,6 +36,17 @@ class Approximate(Enum):
     TANH = "tanh"
 
 
+def number_kind(element: Element) -> str:
+    """How numbers travel to a kernel that computes in an element."""
+    return "float" if element.is_float else "unsigned" if element < Element.I8 else "int"
+
+
+def _numbers(kind: str, element: Element) -> list[ScalarParam]:
+    how = number_kind(element)
+    defaults = [n.default if n.default is None or element.is_float else int(n.default) for n in KINDS[kind].numbers]
+    return [scalar(n.name, how, d) for n, d in zip(KINDS[kind].numbers, defaults, strict=True)]
+
+
 def _input(shape: Shape, element: Element, input_element: Element | None) -> Any:
     given = element if input_element is None else input_element
     return tensor("x", shape, given, reads=given is not element)
@@ -122,8 +59,7 @@ class UnaryDescriptor(Descriptor):
     Args:
         kind: Which function; each is an op of its own name.
         shape: Shape of x and y, rank 0-8.
-        element: Element in which is computed, and y's (but for bool results): f16, bf16, f32 or f64; neg, abs, sign,
-            square, relu, roundings and questions (isnan) also integers.
+        element: Element in which is computed, and y's (but for bool results): what the table of SKUs says for each kind.
         input_element: Element of x where it differs: any integer, bool or float, converted while being read.
     """
 
@@ -134,7 +70,11 @@ class UnaryDescriptor(Descriptor):
 
     def signature(self) -> Signature:
         result = Element.BOOL if KINDS[self.kind].answers else self.element
-        return Signature(_input(self.shape, self.element, self.input_element), output("y", self.shape, result))
+        return Signature(
+            _input(self.shape, self.element, self.input_element),
+            output("y", self.shape, result),
+            *_numbers(self.kind, self.element),
+        )
 
     def backward(self) -> UnaryBackwardDescriptor:
         """The gradient's descriptor."""
@@ -161,7 +101,9 @@ class UnaryBackwardDescriptor(Descriptor):
 
     def signature(self) -> Signature:
         s, e = self.shape, self.element
-        return Signature(tensor("dy", s, e), tensor(SAVES[self.kind], s, e), output("dx", s, e))
+        return Signature(
+            tensor("dy", s, e), tensor(SAVES[self.kind], s, e), output("dx", s, e), *_numbers(self.kind, e)
+        )
 
 
 @descriptor(family="unary", op="gelu", enums={"approximate": Approximate})
@@ -213,52 +155,6 @@ class GeluBackwardDescriptor(Descriptor):
         return Signature(tensor("dy", s, e), tensor("x", s, e), output("dx", s, e))
 
 
-_SOFTPLUS_NUMBERS = (scalar("beta", default=1.0), scalar("threshold", default=20.0))
-
-
-@descriptor(family="unary", op="softplus")
-class SoftplusDescriptor(Descriptor):
-    """y = ln(1 + e^(beta x)) / beta, and x itself where beta x > threshold; beta and threshold are numbers given to run.
-
-    Args:
-        shape: Shape of x and y, rank 0-8.
-        element: f16, bf16, f32 or f64.
-        input_element: Element of x where it differs.
-    """
-
-    shape: Shape
-    element: Element = Element.F32
-    input_element: Element | None = None
-
-    def signature(self) -> Signature:
-        return Signature(
-            _input(self.shape, self.element, self.input_element),
-            output("y", self.shape, self.element),
-            *_SOFTPLUS_NUMBERS,
-        )
-
-    def backward(self) -> SoftplusBackwardDescriptor:
-        """The gradient's descriptor."""
-        return SoftplusBackwardDescriptor(self.shape, self.element)
-
-
-@descriptor(family="unary", direction="backward", op="softplus")
-class SoftplusBackwardDescriptor(Descriptor):
-    """dx = dy sigmoid(beta x), and dy where beta x > threshold.
-
-    Args:
-        shape: Shape of all tensors.
-        element: f16, bf16, f32 or f64.
-    """
-
-    shape: Shape
-    element: Element = Element.F32
-
-    def signature(self) -> Signature:
-        s, e = self.shape, self.element
-        return Signature(tensor("dy", s, e), tensor("x", s, e), output("dx", s, e), *_SOFTPLUS_NUMBERS)
-
-
 _STEPS = NotDifferentiable("piecewise constant: its gradient is zero")
 OPS = (
     *(
@@ -266,20 +162,14 @@ OPS = (
         for k, entry in KINDS.items()
     ),
     Op("gelu", GeluDescriptor, GeluBackwardDescriptor, "y = x (1 + erf(x / sqrt(2))) / 2, or its tanh approximation"),
-    Op(
-        "softplus",
-        SoftplusDescriptor,
-        SoftplusBackwardDescriptor,
-        "y = ln(1 + e^(beta x)) / beta; x where beta x > threshold",
-    ),
 )
 
 
 def _elements(kind: str, x: Arg) -> tuple[Element, Element | None]:
-    """The result's element, and the input's where it differs: torch promotes integers to the default float."""
+    """The result's element, and the input's where it differs: torch promotes integers to the default float, or refuses."""
     if x.element.is_float or takes(kind, Element.I64):
-        return x.element, None
-    return Element.F32, x.element
+        return (Element.I64, x.element) if kind == "square" and x.element is Element.BOOL else (x.element, None)
+    return (Element.F32, x.element) if kind in KINDS and KINDS[kind].promotes else (x.element, None)
 
 
 def _refuse_in_place(name: str, inplace: bool) -> None:
@@ -287,49 +177,121 @@ def _refuse_in_place(name: str, inplace: bool) -> None:
         raise InvalidProblemError(f"{name}: inplace=True is not supported. Pass out=input instead, which is the same.")
 
 
+def _with_signature(
+    rule: Any, name: str, doc: str, tensors: str, numbers: tuple[Number, ...], rest: str = ""
+) -> Function:
+    """Names a rule that takes keywords, and gives it the parameters that its function shows."""
+    some, only = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+    params = [Parameter(n, some, annotation="Arg") for n in ("call", *tensors.split())]
+    params += [Parameter(n.name, some, default=n.shown()) for n in numbers]
+    params += [Parameter("inplace", some, default=False)] if "inplace" in rest else []
+    params += [Parameter("out", only, default=None)] if "out" in rest else []
+    rule.__name__, rule.__doc__, rule.__signature__ = name, doc, InspectedSignature(params)
+    return function(tensors=tensors, scalars=" ".join(n.name for n in numbers))(rule)
+
+
 def _make(kind: str) -> tuple[Function, Function | None]:
-    saved, text = KINDS[kind].saves, KINDS[kind].text
+    entry, saved = KINDS[kind], KINDS[kind].saves
+    count = len(entry.numbers)
 
-    def rule(call: Call, input: Arg, *, out: Arg | None = None) -> Recipe:
-        element, input_element = _elements(kind, input)
-        return call(UnaryDescriptor(kind, input.shape, element, input_element), x=input)
+    def given(numbers: dict[str, Any]) -> dict[str, Any]:
+        """What a number that was given as None stands for is the kernel's default."""
+        return {n.name: n.default if numbers[n.name] is None else numbers[n.name] for n in entry.numbers}
 
-    def activation(call: Call, input: Arg, inplace: bool = False, *, out: Arg | None = None) -> Recipe:
+    def rule(call: Call, input: Arg, inplace: bool = False, out: Arg | None = None, **numbers: Any) -> Recipe:
         _refuse_in_place(kind, inplace)
-        return rule(call, input)
+        element, input_element = _elements(kind, input)
+        return call(UnaryDescriptor(kind, input.shape, element, input_element), x=input, **given(numbers))
 
-    chosen: Any = activation if KINDS[kind].activation else rule
-    chosen.__name__, chosen.__doc__ = (
-        kind,
-        f"{text}, as torch.{kind}. Integers are promoted as in torch.",
-    )
-    forward = function(tensors="input")(chosen)
+    handling = " Integers are promoted as in torch." if entry.promotes else ""
+    rest = "inplace out" if entry.activation else "out"
+    forward = _with_signature(rule, kind, f"{entry.text}, as torch.{kind}.{handling}", "input", entry.numbers, rest)
     if not saved:
         return forward, None
 
-    def from_input(call: Call, dy: Arg, input: Arg) -> Recipe:
-        return call(UnaryBackwardDescriptor(kind, input.shape, input.element), dy=dy, x=input)
+    def rule_back(call: Call, dy: Arg, **args: Any) -> Recipe:
+        x = args.pop("input" if saved == "x" else "output")
+        return call(UnaryBackwardDescriptor(kind, x.shape, x.element), dy=dy, **{saved: x}, **given(args))
 
-    def from_output(call: Call, dy: Arg, output: Arg) -> Recipe:
-        return call(UnaryBackwardDescriptor(kind, output.shape, output.element), dy=dy, y=output)
-
-    rule_back: Any = from_input if saved == "x" else from_output
-    rule_back.__name__ = kind + "_backward"
-    rule_back.__doc__ = f"Gradient of {kind} from its {'input' if saved == 'x' else 'output'}."
-    backward = function(tensors="dy input" if saved == "x" else "dy output")(rule_back)
+    source = "input" if saved == "x" else "output"
+    backward = _with_signature(
+        rule_back, kind + "_backward", f"Gradient of {kind} from its {source}.", f"dy {source}", entry.numbers
+    )
 
     @forward.vjp
-    def _pull(input: Any, *args: Any) -> tuple[Any, Any]:
-        y = forward(input, *args)
-        return y, lambda dy: backward(dy, input if saved == "x" else y)
+    def _pull(input: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
+        y = forward(input, *args, **named)
+        named.pop("inplace", None)
+        return y, lambda dy: backward(dy, input if saved == "x" else y, *args[:count], **named)
 
     return forward, backward
 
 
-for _kind in KINDS:
+for _kind in (k for k in KINDS if k not in ("round", "round_decimals", "nan_to_num")):
     globals()[_kind], _gradient = _make(_kind)
     if _gradient is not None:
         globals()[_gradient.__name__] = _gradient
+_ALIASES = {
+    "absolute": "abs", "negative": "neg", "sgn": "sign", "fix": "trunc", "arccos": "acos", "arcsin": "asin", "arctan": "atan",
+    "arccosh": "acosh", "arcsinh": "asinh", "arctanh": "atanh",
+}  # fmt: skip
+globals().update({alias: globals()[name] for alias, name in _ALIASES.items()})
+
+
+@function(tensors="input")
+def round(call: Call, input: Arg, *, decimals: int = 0, out: Arg | None = None) -> Recipe:
+    """The nearest multiple of 10^-decimals, ties to even, as torch.round; `decimals` needs a float element."""
+    if isinstance(decimals, bool) or not isinstance(decimals, int) or not -300 <= decimals <= 300:
+        raise InvalidProblemError(f"round: decimals: got {decimals!r}, want an int from -300 to 300.")
+    if not decimals:
+        return call(UnaryDescriptor("round", input.shape, input.element), x=input)
+    power = 10.0**decimals if decimals > 0 else -(10.0**-decimals)
+    return call(UnaryDescriptor("round_decimals", input.shape, input.element), x=input, power=power)
+
+
+_LARGEST = {Element.F16: 65504.0, Element.BF16: 3.3895313892515355e38, Element.F32: 3.4028234663852886e38}
+
+
+def _ends(element: Element, posinf: Any, neginf: Any) -> dict[str, Any]:
+    largest = _LARGEST.get(element, 1.7976931348623157e308)
+    return {"posinf": largest if posinf is None else posinf, "neginf": -largest if neginf is None else neginf}
+
+
+@function(tensors="input", scalars="nan posinf neginf")
+def nan_to_num(
+    call: Call, input: Arg, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, *, out: Arg | None = None
+) -> Recipe:
+    """NaN and infinities replaced by numbers, infinities by the largest ones where none is given, as torch.nan_to_num."""
+    e = input.element
+    if not e.is_float:
+        return call(CastDescriptor(input.shape, e, e), x=input)
+    number = 0.0 if nan is None else nan
+    return call(UnaryDescriptor("nan_to_num", input.shape, e), x=input, nan_number=number, **_ends(e, posinf, neginf))
+
+
+@function(tensors="dy input")
+def nan_to_num_backward(call: Call, dy: Arg, input: Arg) -> Recipe:
+    """Gradient of nan_to_num: zero where its input is not finite."""
+    unused: dict[str, Any] = {"nan_number": 0.0, "posinf": 0.0, "neginf": 0.0}
+    return call(UnaryBackwardDescriptor("nan_to_num", input.shape, input.element), dy=dy, x=input, **unused)
+
+
+@nan_to_num.vjp
+def _nan_to_num_vjp(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> tuple[Any, Any]:
+    return nan_to_num(input, nan, posinf, neginf), lambda dy: nan_to_num_backward(dy, input)
+
+
+@function(tensors="input")
+def positive(call: Call, input: Arg) -> Recipe:
+    """A copy of the input, which must be a number, as torch.positive."""
+    if input.element is Element.BOOL:
+        raise InvalidProblemError("positive: got bool, want an integer or a float. Cast it first.")
+    return call(CastDescriptor(input.shape, input.element, input.element), x=input)
+
+
+@positive.vjp
+def _positive_vjp(input: Any) -> tuple[Any, Any]:
+    return positive(input), lambda dy: dy
 
 
 @function(tensors="input")
@@ -348,21 +310,3 @@ def gelu_backward(call: Call, dy: Arg, input: Arg, approximate: str = "none") ->
 @gelu.vjp
 def _gelu_vjp(input: Any, approximate: str = "none") -> tuple[Any, Any]:
     return gelu(input, approximate), lambda dy: gelu_backward(dy, input, approximate)
-
-
-@function(tensors="input", scalars="beta threshold")
-def softplus(call: Call, input: Arg, beta: Any = 1.0, threshold: Any = 20.0) -> Recipe:
-    """Ln(1 + e^(beta x)) / beta, as torch.nn.functional.softplus."""
-    element, input_element = _elements("softplus", input)
-    return call(SoftplusDescriptor(input.shape, element, input_element), x=input, beta=beta, threshold=threshold)
-
-
-@function(tensors="dy input", scalars="beta threshold")
-def softplus_backward(call: Call, dy: Arg, input: Arg, beta: Any = 1.0, threshold: Any = 20.0) -> Recipe:
-    """Gradient of softplus from its input."""
-    return call(SoftplusBackwardDescriptor(input.shape, input.element), dy=dy, x=input, beta=beta, threshold=threshold)
-
-
-@softplus.vjp
-def _softplus_vjp(input: Any, beta: Any = 1.0, threshold: Any = 20.0) -> tuple[Any, Any]:
-    return softplus(input, beta, threshold), lambda dy: softplus_backward(dy, input, beta, threshold)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import erf, erfc
+from collections.abc import Callable, Iterator, Mapping
+from math import erf, erfc, lgamma
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,19 @@ import numpy as np
 from baracuda.elements import Element
 from baracuda.ops.cast_ref import all_halves
 from baracuda.ops.unary import (
-    KINDS,
     SAVES,
     Approximate,
     GeluBackwardDescriptor,
     GeluDescriptor,
-    SoftplusBackwardDescriptor,
-    SoftplusDescriptor,
     UnaryBackwardDescriptor,
     UnaryDescriptor,
     takes,
 )
+from baracuda.ops.unary_kinds import KINDS
 from baracuda.reference import LARGEST, Array, Case, Expected, evaluate
 
 Long = np.longdouble
+UNSIGNED = (Element.U8, Element.U16, Element.U32, Element.U64)
 SHAPES: list[tuple[int, ...]] = [
     (),
     (1,),
@@ -62,35 +61,110 @@ SPECIAL = np.array(
 
 
 def _precise(name: str, x: Array) -> Array:
-    """Erf or erfc of extended-precision numbers, to their precision."""
+    """A function of mpmath of extended-precision numbers, to their precision."""
     import mpmath
 
     mpmath.mp.dps = 30
+    function = {"lgamma": lambda v: mpmath.re(mpmath.loggamma(v))}.get(name) or getattr(mpmath, name)
 
     def one(v: Any) -> Any:
-        if not abs(v) < 1000:
-            return Long({"erf": erf, "erfc": erfc}[name](v))
         high = float(v)
-        y = getattr(mpmath, name)(mpmath.mpf(high) + mpmath.mpf(float(v - Long(high))))
+        y = function(mpmath.mpf(high) + mpmath.mpf(float(v - Long(high))))
         return Long(float(y)) + Long(float(y - float(y)))
 
     return np.array([one(v) for v in x.ravel()], Long).reshape(x.shape)
 
 
+def _where_precise(name: str, x: Array, ordinary: Array, otherwise: Array) -> Array:
+    """Extended precision for small arrays where mpmath has a value, `otherwise` elsewhere."""
+    if x.size >= 5000:
+        return otherwise
+    y = np.array(otherwise, Long)
+    y[ordinary] = _precise(name, x[ordinary])
+    return y
+
+
+def _doubles(function: Callable[[float], float], x: Array) -> Array:
+    return np.asarray(np.vectorize(function, otypes=[np.float64])(x.astype(np.float64)).astype(Long))
+
+
 def _erf(x: Array) -> Array:
-    return (
-        _precise("erf", x)
-        if x.size < 5000
-        else np.vectorize(erf, otypes=[np.float64])(x.astype(np.float64)).astype(Long)
-    )
+    return _where_precise("erf", x, np.abs(x) < 1000, _doubles(erf, x))
 
 
 def _erfc(x: Array) -> Array:
-    return (
-        _precise("erfc", x)
-        if x.size < 5000
-        else np.vectorize(erfc, otypes=[np.float64])(x.astype(np.float64)).astype(Long)
-    )
+    return _where_precise("erfc", x, np.abs(x) < 1000, _doubles(erfc, x))
+
+
+def _erfinv(x: Array) -> Array:
+    """By Newton's method on erfc, which is exact enough for halves."""
+    a = np.abs(x)
+    inside = np.where(a < 1, a, 0)
+    w = -np.log1p(-inside * inside)
+    y = np.where(inside < 0.9, inside * np.sqrt(_PI) / 2, np.sqrt(np.maximum(w - np.log(w + 1) / 2, 0)))
+    for _ in range(8 if x.size >= 5000 else 0):
+        missing = np.where(inside < 0.5, inside - _doubles(erf, y), _doubles(erfc, y) - (1 - inside))
+        y = y + missing * np.sqrt(_PI) / 2 * np.exp(y * y)
+    y = np.copysign(np.where(a < 1, y, np.where(a == 1, np.inf, np.nan)), x)
+    return _where_precise("erfinv", x, a < 1, y)
+
+
+def _lgamma(x: Array) -> Array:
+    pole = (x <= 0) & (np.rint(x) == x)
+    ordinary = np.isfinite(x) & ~pole & (np.abs(x) < 1e30)
+
+    def one(v: float) -> float:
+        return float("inf") if v in (float("inf"), float("-inf")) or (v <= 0 and v == int(v)) else lgamma(v)
+
+    with np.errstate(all="ignore"):
+        far = np.where(x > 0, x * (np.log(x) - 1), -np.abs(x) * (np.log(np.abs(x)) - 1))
+    near = np.where(np.abs(x) < 1e30, x, np.where(np.isnan(x), np.nan, 1))
+    y = np.where(np.abs(x) < 1e30, _doubles(one, near), np.where(pole, np.inf, far))
+    return _where_precise("lgamma", x, ordinary, np.where(np.isnan(x), np.nan, np.where(np.isinf(x), np.inf, y)))
+
+
+def _series(x: Array, terms: tuple[str, ...]) -> tuple[Array, Array]:
+    """(z, z (t0 + z (t1 + ...))) for z = 1 / x^2."""
+    z = 1 / (x * x)
+    total = np.zeros_like(x)
+    for term in reversed(terms):
+        numerator, denominator = map(Long, term.split("/"))
+        total = (total + numerator / denominator) * z
+    return z, total
+
+
+def _polygamma(x: Array, order: int) -> Array:
+    """Digamma (0) or trigamma (1): recurrence, asymptotic series, reflection."""
+    v = np.where(x < 0, 1 - x, x)
+    total = np.zeros_like(v)
+    for _ in range(24):
+        low = v < 24
+        total = total + np.where(low, 1 / v if order == 0 else 1 / (v * v), 0)
+        v = np.where(low, v + 1, v)
+    bernoulli = ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6")
+    if order == 0:
+        terms = tuple(f"{t.split('/')[0]}/{int(t.split('/')[1]) * 2 * (k + 1)}" for k, t in enumerate(bernoulli))
+        _, series = _series(v, terms)
+        y = np.log(v) - 1 / (2 * v) - series - total
+        reflected = y - _PI * _cospi(x) / _sinpi(x)
+        pole = np.where(x == 0, np.copysign(np.inf, -x), np.nan)
+    else:
+        z, series = _series(v, bernoulli)
+        y = 1 / v + z / 2 + series / v + total
+        reflected = (_PI / _sinpi(x)) ** 2 - y
+        pole = np.full_like(v, np.inf)
+    y = np.where(x < 0, reflected, y)
+    return np.where((x <= 0) & (np.rint(x) == x), np.where(np.isinf(x), np.nan, pole), y)
+
+
+def _digamma(x: Array) -> Array:
+    y = _polygamma(x, 0)
+    return _where_precise("digamma", x, np.isfinite(y) & (np.abs(x) < 1e30), y)
+
+
+def _digamma_size(x: Array) -> Array:
+    """Reflection adds two terms that may cancel."""
+    return np.abs(_digamma(x)) + np.where(x < 0, 2 * np.abs(_digamma(1 - x)), 0)
 
 
 def sigmoid(x: Array) -> Array:
@@ -100,24 +174,83 @@ def sigmoid(x: Array) -> Array:
 
 
 _PI = 4 * np.arctan(Long(1))
+
+
+def _sinpi(x: Array) -> Array:
+    n = np.rint(x)
+    return np.asarray(np.where(n % 2 == 0, 1, -1) * np.sin(_PI * (x - n)))
+
+
+def _cospi(x: Array) -> Array:
+    n = np.rint(x)
+    return np.asarray(np.where(n % 2 == 0, 1, -1) * np.cos(_PI * (x - n)))
+
+
+def _mish_gate(x: Array) -> Array:
+    """tanh(ln(1 + e^x)) without cancellation."""
+    e = np.exp(-np.abs(x))
+    return np.asarray(np.where(x >= 0, (1 + 2 * e) / (1 + 2 * e + 2 * e * e), e * (2 + e) / (2 + e * (2 + e))))
+
+
+def _mish_bend(x: Array) -> Array:
+    """The derivative of the gate times x, 0 at infinity."""
+    x = np.clip(x, -1000, 1000)
+    e = np.exp(-np.abs(x))
+    up, down = 4 * e * e * (1 + e) / (1 + 2 * e + 2 * e * e) ** 2, 4 * e * (1 + e) / (2 + e * (2 + e)) ** 2
+    return np.asarray(x * np.where(x >= 0, up, down))
+
+
+def _logit_of(z: Array) -> Array:
+    return np.asarray(np.where(np.abs(z - 0.5) < 0.25, np.log1p((2 * z - 1) / (1 - z)), np.log(z / (1 - z))))
+
+
+def _unsigned(x: Array, element: Element) -> Array:
+    return x.astype(element.numpy).view(np.dtype(f"u{element.bits // 8}")).astype(np.uint64)
+
+
+def _length(x: Array, element: Element) -> Array:
+    """The number of bits from the highest one on down."""
+    return np.array([int(v).bit_length() for v in _unsigned(x, element).ravel()]).reshape(x.shape)
+
+
 # What the formulas of unary.py may use besides NumPy's functions.
-_NAMES = {"erf": _erf, "erfc": _erfc, "sigmoid": sigmoid, "pi": _PI, "ln2": np.log(Long(2)), "ln10": np.log(Long(10))}
+_NAMES = {
+    "erf": _erf, "erfc": _erfc, "sigmoid": sigmoid, "pi": _PI, "ln2": np.log(Long(2)), "ln10": np.log(Long(10)),
+    "erfinv": _erfinv, "lgamma": _lgamma, "digamma": _digamma, "trigamma": lambda x: _polygamma(x, 1), "digamma_size": _digamma_size,
+    "sinpi": _sinpi, "cospi": _cospi, "mish_gate": _mish_gate, "mish_bend": _mish_bend, "logit_of": _logit_of, "Long": Long,
+    "finite": lambda z: np.where(np.isfinite(z), np.abs(z), 0),
+    "selu_scale": Long("1.0507009873554804934193349852946"), "selu_alpha": Long("1.6732632423543772848170429916717"),
+}  # fmt: skip
 
 
-def _value(kind: str, x: Array) -> Array:
-    return evaluate(KINDS[kind].value, x=x, **_NAMES)
+def _evaluate(formula: str, kind: str, element: Element, numbers: Mapping[str, float | int], **given: Array) -> Array:
+    """A formula of the spec, with the call's numbers as the kernel holds them."""
+    compute = element.compute.numpy if element.is_float else np.int64
 
+    def rounded(v: Array) -> Array:
+        return np.asarray(v).astype(compute).astype(Long)
 
-def _slope(kind: str, saved: Array, element: Element) -> Array:
     def overflowing(slope: Array) -> Array:
         """As in torch, a derivative that overflows by itself does so before dy scales it."""
         return np.where(np.abs(slope) > LARGEST[element.compute], np.copysign(np.inf, slope), slope)
 
-    return evaluate(KINDS[kind].slope, **{SAVES[kind]: saved, "overflowing": overflowing}, **_NAMES)
+    values: dict[str, Any] = {n: np.asarray(v).astype(compute) for n, v in numbers.items()}
+    if element.is_float:
+        values = {n: v.astype(Long) for n, v in values.items()}
+    else:
+        values |= {"bits": element.bits, "length": lambda x: _length(x, element)}
+        values |= {"count": lambda x: np.bitwise_count(_unsigned(x, element))}
+    return evaluate(formula, **given, **values, rounded=rounded, overflowing=overflowing, **_NAMES)
+
+
+def _value(kind: str, x: Array, element: Element = Element.F64, numbers: Mapping[str, float | int] = {}) -> Array:
+    return _evaluate(KINDS[kind].value, kind, element, numbers, x=x)
 
 
 def _inverse(kind: str, y: Array) -> Array:
     """The x of the smooth range that gives y, by bisection: what is saved as y is monotonic there."""
+    if kind == "erfinv":
+        return _erf(y)
     low, high = (np.full(y.shape, v, Long) for v in KINDS[kind].smooth)
     rising = _value(kind, high) > _value(kind, low)
     for _ in range(70):
@@ -156,42 +289,44 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
             yield Case(
                 UnaryDescriptor(op, (3, 7), element, from_element),
                 {"x": rng.integers(0, 2, (3, 7))},
+                _trials(op, element)[0],
                 note="converted input",
             )
 
 
+def _trials(kind: str, element: Element) -> list[dict[str, float | int]]:
+    """The numbers to try: the defaults, then those of the spec."""
+    entry = KINDS[kind]
+    if not entry.numbers:
+        return [{}]
+    defaults = [n.default for n in entry.numbers if n.default is not None]
+    trials = ([tuple(defaults)] if len(defaults) == len(entry.numbers) else []) + list(entry.trials)
+    kept = [t for t in trials if element.is_float or all(v == int(v) for v in t)]
+    as_kind = float if element.is_float else (lambda v: max(int(v), 0)) if element in UNSIGNED else int
+    return [{n.name: as_kind(v) for n, v in zip(entry.numbers, t, strict=True)} for t in kept]
+
+
 def _make(op: str, direction: str, element: Element, x: Array, rng: np.random.Generator, note: str) -> Iterator[Case]:
     smooth = not note
-    if op in KINDS and direction == "forward":
-        yield Case(UnaryDescriptor(op, x.shape, element), {"x": x}, note=note)
-        return
     dy = rng.normal(0, 1, x.shape)
     if op in KINDS:
-        with np.errstate(all="ignore"):
-            saved = x if SAVES[op] == "x" else _value(op, x.astype(Long)).astype(np.float64)
-        desc = UnaryBackwardDescriptor(op, x.shape, element)
-        yield Case(desc, {"dy": dy, SAVES[op]: saved}, note=note, exact_gradient=smooth)
-        return
-    if op == "gelu":
-        for how in Approximate:
+        trials = _trials(op, element)
+        for numbers in trials[: None if note or x.ndim == 2 else 1]:
             if direction == "forward":
-                yield Case(GeluDescriptor(x.shape, how, element), {"x": x}, note=note)
-            else:
-                yield Case(
-                    GeluBackwardDescriptor(x.shape, how, element), {"dy": dy, "x": x}, note=note, exact_gradient=smooth
-                )
+                yield Case(UnaryDescriptor(op, x.shape, element), {"x": x}, numbers, note=note)
+                continue
+            with np.errstate(all="ignore"):
+                saved = x if SAVES[op] == "x" else _value(op, x.astype(Long)).astype(np.float64)
+            desc = UnaryBackwardDescriptor(op, x.shape, element)
+            fits = smooth and numbers == trials[0]
+            yield Case(desc, {"dy": dy, SAVES[op]: saved}, numbers, note=note, exact_gradient=fits)
         return
-    for beta, threshold in ((1.0, 20.0), (0.5, 4.0), (-2.0, 3.0)):
-        numbers: dict[str, float | int] = {"beta": beta, "threshold": threshold}
+    for how in Approximate:
         if direction == "forward":
-            yield Case(SoftplusDescriptor(x.shape, element), {"x": x}, numbers, note=note)
+            yield Case(GeluDescriptor(x.shape, how, element), {"x": x}, note=note)
         else:
             yield Case(
-                SoftplusBackwardDescriptor(x.shape, element),
-                {"dy": dy, "x": x},
-                numbers,
-                note=note,
-                exact_gradient=smooth,
+                GeluBackwardDescriptor(x.shape, how, element), {"dy": dy, "x": x}, note=note, exact_gradient=smooth
             )
 
 
@@ -210,16 +345,6 @@ def _gelu(desc: GeluDescriptor | GeluBackwardDescriptor, x: Array) -> tuple[Arra
     return x * cdf, cdf + xpdf, np.abs(x), 1 + np.where(pdf == 0, 0, np.abs(xpdf) * (1 + x * x))
 
 
-def _softplus(case: Case, x: Array) -> tuple[Array, Array, Array, Array]:
-    beta, threshold = Long(case.scalars["beta"]), Long(case.scalars["threshold"])
-    z = x * beta
-    value = np.where(z > threshold, x, np.log1p(np.exp(np.minimum(z, threshold))) / beta)
-    slope = np.where(z > threshold, 1, sigmoid(z))
-    # z is rounded, which costs |z| ulp of what is exponential in it.
-    bend = 1 + np.where(np.isfinite(z), np.abs(z), 0)
-    return value, slope, np.abs(value) * bend, np.abs(slope) * bend
-
-
 def reference(case: Case) -> dict[str, Expected]:
     """Outputs in extended precision; integers exactly."""
     desc = case.descriptor
@@ -227,19 +352,21 @@ def reference(case: Case) -> dict[str, Expected]:
         if isinstance(desc, UnaryDescriptor):
             x = np.asarray(case.tensors["x"])
             if desc.element.is_float:
-                return {"y": Expected(_value(desc.kind, x.astype(Long)))}
-            return {"y": Expected(_value(desc.kind, x).astype(desc.signature()["y"].element.numpy))}
+                y, terms = _value(desc.kind, x.astype(Long), desc.element, case.scalars), KINDS[desc.kind].size
+                wide = _evaluate(terms, desc.kind, desc.element, case.scalars, x=x.astype(Long)) if terms else None
+                return {"y": Expected(y, wide)}
+            y = _value(desc.kind, x, desc.element, case.scalars)
+            return {"y": Expected(np.asarray(y).astype(desc.signature()["y"].element.numpy))}
         if isinstance(desc, UnaryBackwardDescriptor):
-            saved = np.asarray(case.tensors[SAVES[desc.kind]], Long)
+            kind, e, entry = desc.kind, desc.element, KINDS[desc.kind]
+            saved = {SAVES[kind]: np.asarray(case.tensors[SAVES[kind]], Long)}
             dy = np.asarray(case.tensors["dy"], Long)
-            terms = KINDS[desc.kind].terms
-            size = np.abs(dy) * evaluate(terms, x=saved, **_NAMES) if terms else None
-            return {"dx": Expected(dy * _slope(desc.kind, saved, desc.element), size)}
+            slope = _evaluate(entry.slope, kind, e, case.scalars, **saved)
+            wide = _evaluate(entry.terms, kind, e, case.scalars, **saved) if entry.terms else None
+            return {"dx": Expected(dy * slope, None if wide is None else np.abs(dy) * wide)}
+        assert isinstance(desc, (GeluDescriptor, GeluBackwardDescriptor))
         x = np.asarray(case.tensors["x"], Long)
-        if isinstance(desc, (GeluDescriptor, GeluBackwardDescriptor)):
-            value, slope, size, slope_size = _gelu(desc, x)
-        else:
-            value, slope, size, slope_size = _softplus(case, x)
+        value, slope, size, slope_size = _gelu(desc, x)
         if desc.direction == "forward":
             return {"y": Expected(value, size)}
         dy = np.asarray(case.tensors["dy"], Long)
@@ -252,8 +379,6 @@ def forward_of(case: Case) -> Case:
     if isinstance(d, UnaryBackwardDescriptor):
         saved = np.asarray(case.tensors[SAVES[d.kind]])
         x = saved if SAVES[d.kind] == "x" else _inverse(d.kind, saved.astype(Long)).astype(np.float64)
-        return Case(UnaryDescriptor(d.kind, d.shape, Element.F64), {"x": x})
-    if isinstance(d, GeluBackwardDescriptor):
-        return Case(GeluDescriptor(d.shape, d.approximate, Element.F64), {"x": case.tensors["x"]})
-    assert isinstance(d, SoftplusBackwardDescriptor)
-    return Case(SoftplusDescriptor(d.shape, Element.F64), {"x": case.tensors["x"]}, case.scalars)
+        return Case(UnaryDescriptor(d.kind, d.shape, Element.F64), {"x": x}, case.scalars)
+    assert isinstance(d, GeluBackwardDescriptor)
+    return Case(GeluDescriptor(d.shape, d.approximate, Element.F64), {"x": case.tensors["x"]})

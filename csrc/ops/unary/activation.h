@@ -1,0 +1,201 @@
+// Activations: pieces of lines, exponentials, and those that take numbers besides. See math.h.
+#pragma once
+#include "baracuda/math/math.h"
+#include "baracuda/portable.h"
+
+namespace baracuda::unary {
+
+struct Relu6 {
+  template <class T>
+  BCU_FN T f(T x) {
+    return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return (x <= T(0)) | (x >= T(6)) ? T(0) : dy;
+  }
+};
+
+struct HardTanh {
+  template <class T>
+  BCU_FN T f(T x, T low, T high) {
+    T y = x < low ? low : x;
+    return y > high ? high : y;
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T low, T high) {
+    return (x <= low) | (x >= high) ? T(0) : dy;
+  }
+};
+
+struct Threshold {
+  template <class T>
+  BCU_FN T f(T x, T threshold, T value) {
+    return x <= threshold ? value : x;
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T threshold, T) {
+    return x <= threshold ? T(0) : dy;
+  }
+};
+
+struct LeakyRelu {
+  template <class T>
+  BCU_FN T f(T x, T slope) {
+    return x > T(0) ? x : x * slope;
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T slope) {
+    return x > T(0) ? dy : dy * slope;
+  }
+};
+
+struct HardShrink {
+  template <class T>
+  BCU_FN T f(T x, T lambd) {
+    return (x >= -lambd) & (x <= lambd) ? T(0) : x;
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T lambd) {
+    return (x >= -lambd) & (x <= lambd) ? T(0) : dy;
+  }
+};
+
+struct SoftShrink {
+  template <class T>
+  BCU_FN T f(T x, T lambd) {
+    return x > lambd ? x - lambd : x < -lambd ? x + lambd : x * T(0);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T lambd) {
+    return HardShrink::df(dy, x, lambd);
+  }
+};
+
+struct HardSigmoid {  // clip(x + 3, 0, 6) / 6
+  template <class T>
+  BCU_FN T f(T x) {
+    return Relu6::f(x + T(3)) / T(6);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return (x > T(-3)) & (x < T(3)) ? dy / T(6) : T(0);
+  }
+};
+
+struct HardSwish {
+  template <class T>
+  BCU_FN T f(T x) {
+    return x * (Relu6::f(x + T(3)) / T(6));
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return x <= T(-3) ? T(0) : x < T(3) ? dy * (x / T(3) + T(0.5)) : dy;
+  }
+};
+
+struct Elu {
+  template <class T>
+  BCU_FN T f(T x, T alpha) {
+    return x > T(0) ? x : alpha * math::expm1(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T alpha) {
+    return x > T(0) ? dy : dy * alpha * math::exp(x);
+  }
+};
+
+struct Celu {
+  template <class T>
+  BCU_FN T f(T x, T alpha) {
+    return x > T(0) ? x : alpha * math::expm1(x / alpha);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T alpha) {
+    return x > T(0) ? dy : dy * math::exp(x / alpha);
+  }
+};
+
+struct Selu {
+  template <class T>
+  BCU_FN T f(T x) {
+    return x > T(0) ? T(1.05070098735548049342) * x : T(1.75809934084737685994) * math::expm1(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy * (x > T(0) ? T(1.05070098735548049342) : T(1.75809934084737685994) * math::exp(x));
+  }
+};
+
+// With e = e^-|x|: tanh(ln(1 + e^x)) = (1 + 2e) / (1 + 2e + 2e^2) above zero and e (2 + e) / (2 + 2e + e^2) below.
+struct Mish {
+  template <class T>
+  BCU_FN T f(T x) {
+    T raised = math::detail::raised_exp_minus(math::fabs(x)), e = raised * math::detail::unraised<T>();
+    T up = x * ((T(1) + T(2) * e) / (T(1) + T(2) * e * (T(1) + e)));
+    T down = (x * raised) * ((T(2) + e) / (T(2) + e * (T(2) + e)) * math::detail::unraised<T>());
+    return x < T(0) ? down : up;
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    bool below = x < T(0);
+    // Past 64 the slope has reached its limits.
+    T a = math::at_most(math::fabs(x), T(64));
+    T e = math::detail::raised_exp_minus(a) * math::detail::unraised<T>();
+    T d = below ? T(2) + e * (T(2) + e) : T(1) + T(2) * e * (T(1) + e);
+    T value = (below ? e * (T(2) + e) : T(1) + T(2) * e) / d;
+    T bend = T(4) * e * (T(1) + e) / (d * d);
+    return dy * (below ? value - a * bend : value + a * (e * bend));
+  }
+};
+
+struct Softsign {
+  template <class T>
+  BCU_FN T f(T x) {
+    return x / (T(1) + math::fabs(x));
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    T q = T(1) / (T(1) + math::fabs(x));
+    return dy * q * q;
+  }
+};
+
+struct LogSigmoid {
+  template <class T>
+  BCU_FN T f(T x) {
+    return (x < T(0) ? x : T(0)) - math::log1p(math::exp(-math::fabs(x)));
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy * math::sigmoid(-x);
+  }
+};
+
+struct TanhShrink {  // x - tanh(x), which cancels for small x: there the polynomial of the difference
+  template <class T>
+  BCU_FN T f(T x) {
+    T z = x * x;
+    return math::fabs(x) < T(0.5) ? -x * (z * math::detail::tanh_poly(z)) : x - math::tanh(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    T t = math::tanh(x);
+    return dy * t * t;
+  }
+};
+
+struct Softplus {  // log(1 + e^(beta x)) / beta; x itself where beta x > threshold
+  template <class T>
+  BCU_FN T f(T x, T beta, T threshold) {
+    T z = x * beta;
+    return z > threshold ? x : math::log1p(math::exp(z)) / beta;
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x, T beta, T threshold) {
+    T z = x * beta;
+    return z > threshold ? dy : dy * math::sigmoid(z);
+  }
+};
+
+}  // namespace baracuda::unary
