@@ -71,8 +71,6 @@ DESCRIPTORS: dict[str, str] = {
     "ScatterReduceDescriptor": "baracuda.ops.scatter",
     "SoftmaxBackwardDescriptor": "baracuda.ops.softmax",
     "SoftmaxDescriptor": "baracuda.ops.softmax",
-    "SoftplusBackwardDescriptor": "baracuda.ops.unary",
-    "SoftplusDescriptor": "baracuda.ops.unary",
     "StackDescriptor": "baracuda.ops.join",
     "SumToBackwardDescriptor": "baracuda.ops.reduce",
     "SumToDescriptor": "baracuda.ops.reduce",

@@ -348,7 +348,8 @@ def scatter_reduce(
 def _scatter_reduce_vjp(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> tuple[Any, Any]:
-    from baracuda.ops.binary import div, eq
+    from baracuda.functional import eq
+    from baracuda.ops.binary import div
     from baracuda.ops.cast import cast
     from baracuda.ops.indexing import gather
     from baracuda.ops.layout import ones_like, zeros_like
@@ -415,7 +416,7 @@ def index_add(
 
 @index_add.vjp
 def _index_add_vjp(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> tuple[Any, Any]:
-    from baracuda.ops.binary import mul
+    from baracuda.functional import mul
     from baracuda.ops.indexing import index_select
 
     def pull(dy: Any) -> tuple[Any, Any]:
