@@ -16,11 +16,13 @@ class Number:
         name: As torch calls it.
         default: What is used where it is not given; None where it must be.
         public: The default that the functional function shows, where it is None instead.
+        least: The smallest number that is taken, if not any.
     """
 
     name: str
     default: float | None = None
     public: float | None = None
+    least: float | None = None
 
     def shown(self) -> Any:
         """The functional function's default."""
@@ -113,9 +115,10 @@ KINDS = {
     "atan": Kind("y = arctan(x)", "arctan(x)", "1 / (1 + x * x)"),
     "sinc": Kind(
         "y = sin(pi x) / (pi x); 1 for 0", "where(x == 0, 1, sinpi(x) / (pi * x))",
-        "where(abs(x) < 1e-3, -pi * pi * x / 3 * (1 - (pi * x) ** 2 / 10 * (1 - (pi * x) ** 2 / 28)),"
-        " (cospi(x) - sinpi(x) / (pi * x)) / x)",
-        terms="where(abs(x) < 0.32, pi * pi * abs(x) / 3, (abs(cospi(x)) + abs(sinpi(x) / (pi * x))) / abs(x))",
+        "sinc_slope(x)",
+        # The cosine's argument pi (x - n) is rounded.
+        terms="where(abs(x) < 0.32, pi * pi * abs(x) / 3, (abs(cospi(x)) + pi * abs((x - rint(x)) * sinpi(x))"
+        " + abs(sinpi(x) / (pi * x))) / abs(x))",
     ),
     "deg2rad": Kind("y = x pi / 180", "x * (pi / 180)", "pi / 180"),
     "rad2deg": Kind("y = x 180 / pi", "x * (180 / pi)", "180 / pi"),
@@ -168,8 +171,8 @@ KINDS = {
         "y = -ln(1 + e^-x)", "minimum(x, 0) - log1p(exp(-abs(x)))", "sigmoid(-x)", promotes=False
     ),
     "tanhshrink": Kind(
-        "y = x - tanh(x)", "where(abs(x) < 1e-3, x**3 / 3 * (1 - x * x * 2 / 5), x - tanh(x))", "tanh(x) ** 2",
-        size="where(abs(x) < 0.5, 3 * abs(x - tanh(x)), abs(x) + abs(tanh(x)))",
+        "y = x - tanh(x)", "x_less_tanh(x)", "tanh(x) ** 2",
+        size="where(abs(x) < 0.5, 3 * abs(x_less_tanh(x)), abs(x) + abs(tanh(x)))",
     ),
     "affine": Kind(
         "y = scale x + shift; integers wrap", "x * scale + shift", "scale", size="abs(x * scale) + abs(shift)",
@@ -199,7 +202,7 @@ KINDS = {
         "y = x > lambd ? x - lambd : x < -lambd ? x + lambd : 0; NaN is kept",
         "where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0))",
         "where((x >= -lambd) & (x <= lambd), 0, 1)", (0.6, 3), promotes=False,
-        numbers=(Number("lambd", 0.5, 0.5),), trials=((0.0,), (1.25,)),
+        numbers=(Number("lambd", 0.5, 0.5, least=0.0),), trials=((0.0,), (1.25,)),
     ),
     "elu": Kind(
         "y = x > 0 ? x : alpha (e^x - 1)", "where(x > 0, x, alpha * expm1(x))", "where(x > 0, 1, alpha * exp(x))",

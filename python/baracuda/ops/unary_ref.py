@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from math import erf, erfc, lgamma
+from math import erf, erfc, factorial
 from typing import Any
 
 import numpy as np
 
 from baracuda.elements import Element
+from baracuda.ops import special_ref as special
 from baracuda.ops.cast_ref import all_halves
+from baracuda.ops.special_ref import PI
 from baracuda.ops.unary import (
     SAVES,
     Approximate,
@@ -23,6 +25,8 @@ from baracuda.ops.unary_kinds import KINDS
 from baracuda.reference import LARGEST, Array, Case, Expected, evaluate
 
 Long = np.longdouble
+# As many numbers need no more than f64: they are halves.
+MANY = 5000
 UNSIGNED = (Element.U8, Element.U16, Element.U32, Element.U64)
 SHAPES: list[tuple[int, ...]] = [
     (),
@@ -60,130 +64,29 @@ SPECIAL = np.array(
 )
 
 
-def _precise(name: str, x: Array) -> Array:
-    """A function of mpmath of extended-precision numbers, to their precision."""
-    import mpmath
-
-    mpmath.mp.dps = 30
-    function = {"lgamma": lambda v: mpmath.re(mpmath.loggamma(v))}.get(name) or getattr(mpmath, name)
-
-    def one(v: Any) -> Any:
-        high = float(v)
-        y = function(mpmath.mpf(high) + mpmath.mpf(float(v - Long(high))))
-        return Long(float(y)) + Long(float(y - float(y)))
-
-    return np.array([one(v) for v in x.ravel()], Long).reshape(x.shape)
-
-
-def _where_precise(name: str, x: Array, ordinary: Array, otherwise: Array) -> Array:
-    """Extended precision for small arrays where mpmath has a value, `otherwise` elsewhere."""
-    if x.size >= 5000:
-        return otherwise
-    y = np.array(otherwise, Long)
-    y[ordinary] = _precise(name, x[ordinary])
-    return y
-
-
 def _doubles(function: Callable[[float], float], x: Array) -> Array:
     return np.asarray(np.vectorize(function, otypes=[np.float64])(x.astype(np.float64)).astype(Long))
 
 
 def _erf(x: Array) -> Array:
-    return _where_precise("erf", x, np.abs(x) < 1000, _doubles(erf, x))
+    return _doubles(erf, x) if x.size >= MANY else special.erf(x)
 
 
 def _erfc(x: Array) -> Array:
-    return _where_precise("erfc", x, np.abs(x) < 1000, _doubles(erfc, x))
-
-
-def _erfinv(x: Array) -> Array:
-    """By Newton's method on erfc, which is exact enough for halves."""
-    a = np.abs(x)
-    inside = np.where(a < 1, a, 0)
-    w = -np.log1p(-inside * inside)
-    y = np.where(inside < 0.9, inside * np.sqrt(_PI) / 2, np.sqrt(np.maximum(w - np.log(w + 1) / 2, 0)))
-    for _ in range(8 if x.size >= 5000 else 0):
-        missing = np.where(inside < 0.5, inside - _doubles(erf, y), _doubles(erfc, y) - (1 - inside))
-        y = y + missing * np.sqrt(_PI) / 2 * np.exp(y * y)
-    y = np.copysign(np.where(a < 1, y, np.where(a == 1, np.inf, np.nan)), x)
-    return _where_precise("erfinv", x, a < 1, y)
-
-
-def _lgamma(x: Array) -> Array:
-    pole = (x <= 0) & (np.rint(x) == x)
-    ordinary = np.isfinite(x) & ~pole & (np.abs(x) < 1e30)
-
-    def one(v: float) -> float:
-        return float("inf") if v in (float("inf"), float("-inf")) or (v <= 0 and v == int(v)) else lgamma(v)
-
-    with np.errstate(all="ignore"):
-        far = np.where(x > 0, x * (np.log(x) - 1), -np.abs(x) * (np.log(np.abs(x)) - 1))
-    near = np.where(np.abs(x) < 1e30, x, np.where(np.isnan(x), np.nan, 1))
-    y = np.where(np.abs(x) < 1e30, _doubles(one, near), np.where(pole, np.inf, far))
-    return _where_precise("lgamma", x, ordinary, np.where(np.isnan(x), np.nan, np.where(np.isinf(x), np.inf, y)))
-
-
-def _series(x: Array, terms: tuple[str, ...]) -> tuple[Array, Array]:
-    """(z, z (t0 + z (t1 + ...))) for z = 1 / x^2."""
-    z = 1 / (x * x)
-    total = np.zeros_like(x)
-    for term in reversed(terms):
-        numerator, denominator = map(Long, term.split("/"))
-        total = (total + numerator / denominator) * z
-    return z, total
-
-
-def _polygamma(x: Array, order: int) -> Array:
-    """Digamma (0) or trigamma (1): recurrence, asymptotic series, reflection."""
-    v = np.where(x < 0, 1 - x, x)
-    total = np.zeros_like(v)
-    for _ in range(24):
-        low = v < 24
-        total = total + np.where(low, 1 / v if order == 0 else 1 / (v * v), 0)
-        v = np.where(low, v + 1, v)
-    bernoulli = ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6")
-    if order == 0:
-        terms = tuple(f"{t.split('/')[0]}/{int(t.split('/')[1]) * 2 * (k + 1)}" for k, t in enumerate(bernoulli))
-        _, series = _series(v, terms)
-        y = np.log(v) - 1 / (2 * v) - series - total
-        reflected = y - _PI * _cospi(x) / _sinpi(x)
-        pole = np.where(x == 0, np.copysign(np.inf, -x), np.nan)
-    else:
-        z, series = _series(v, bernoulli)
-        y = 1 / v + z / 2 + series / v + total
-        reflected = (_PI / _sinpi(x)) ** 2 - y
-        pole = np.full_like(v, np.inf)
-    y = np.where(x < 0, reflected, y)
-    return np.where((x <= 0) & (np.rint(x) == x), np.where(np.isinf(x), np.nan, pole), y)
-
-
-def _digamma(x: Array) -> Array:
-    y = _polygamma(x, 0)
-    return _where_precise("digamma", x, np.isfinite(y) & (np.abs(x) < 1e30), y)
+    return _doubles(erfc, x) if x.size >= MANY else special.erfc(x)
 
 
 def _digamma_size(x: Array) -> Array:
-    """Reflection adds two terms that may cancel."""
-    return np.abs(_digamma(x)) + np.where(x < 0, 2 * np.abs(_digamma(1 - x)), 0)
+    """Reflection adds two terms that may cancel, pi / tan(pi r) with the rounding of pi r."""
+    rounding = PI * PI * np.abs(x - np.rint(x)) / special.sinpi(x) ** 2
+    other = 2 * np.abs(special.digamma(1 - x)) + rounding
+    return np.abs(special.digamma(x)) + np.where(x < 0, other, 0)
 
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + e^-x) without overflow."""
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
-
-
-_PI = 4 * np.arctan(Long(1))
-
-
-def _sinpi(x: Array) -> Array:
-    n = np.rint(x)
-    return np.asarray(np.where(n % 2 == 0, 1, -1) * np.sin(_PI * (x - n)))
-
-
-def _cospi(x: Array) -> Array:
-    n = np.rint(x)
-    return np.asarray(np.where(n % 2 == 0, 1, -1) * np.cos(_PI * (x - n)))
 
 
 def _mish_gate(x: Array) -> Array:
@@ -198,6 +101,36 @@ def _mish_bend(x: Array) -> Array:
     e = np.exp(-np.abs(x))
     up, down = 4 * e * e * (1 + e) / (1 + 2 * e + 2 * e * e) ** 2, 4 * e * (1 + e) / (2 + e * (2 + e)) ** 2
     return np.asarray(x * np.where(x >= 0, up, down))
+
+
+def _sinc_slope(x: Array) -> Array:
+    """(cos(pi x) - sinc(x)) / x, by its series where that cancels."""
+    z, total = (PI * np.where(np.abs(x) < 0.5, x, 0)) ** 2, np.zeros_like(x)
+    for k in range(16, 0, -1):
+        total = (-1) ** k * 2 * k / Long(factorial(2 * k + 1)) + z * total
+    slope = (special.cospi(x) - special.sinpi(x) / (PI * x)) / x
+    return np.asarray(np.where(np.abs(x) < 0.5, PI * PI * x * total, slope))
+
+
+_TANH = (
+    "1/3",
+    "-2/15",
+    "17/315",
+    "-62/2835",
+    "1382/155925",
+    "-21844/6081075",
+    "929569/638512875",
+    "-6404582/10854718875",
+)
+
+
+def _x_less_tanh(x: Array) -> Array:
+    """X - tanh(x), by its series where that cancels."""
+    z, total = np.where(np.abs(x) < 0.1, x, 0) ** 2, np.zeros_like(x)
+    for term in reversed(_TANH):
+        numerator, denominator = map(Long, term.split("/"))
+        total = numerator / denominator + z * total
+    return np.asarray(np.where(np.abs(x) < 0.1, x * z * total, x - np.tanh(x)))
 
 
 def _logit_of(z: Array) -> Array:
@@ -215,10 +148,11 @@ def _length(x: Array, element: Element) -> Array:
 
 # What the formulas of unary.py may use besides NumPy's functions.
 _NAMES = {
-    "erf": _erf, "erfc": _erfc, "sigmoid": sigmoid, "pi": _PI, "ln2": np.log(Long(2)), "ln10": np.log(Long(10)),
-    "erfinv": _erfinv, "lgamma": _lgamma, "digamma": _digamma, "trigamma": lambda x: _polygamma(x, 1), "digamma_size": _digamma_size,
-    "sinpi": _sinpi, "cospi": _cospi, "mish_gate": _mish_gate, "mish_bend": _mish_bend, "logit_of": _logit_of, "Long": Long,
-    "finite": lambda z: np.where(np.isfinite(z), np.abs(z), 0),
+    "erf": _erf, "erfc": _erfc, "sigmoid": sigmoid, "pi": PI, "ln2": np.log(Long(2)), "ln10": np.log(Long(10)),
+    "erfinv": special.erfinv, "lgamma": special.lgamma, "digamma": special.digamma, "trigamma": special.trigamma,
+    "digamma_size": _digamma_size, "sinpi": special.sinpi, "cospi": special.cospi, "mish_gate": _mish_gate,
+    "mish_bend": _mish_bend, "logit_of": _logit_of, "sinc_slope": _sinc_slope, "x_less_tanh": _x_less_tanh,
+    "Long": Long, "finite": lambda z: np.where(np.isfinite(z), np.abs(z), 0),
     "selu_scale": Long("1.0507009873554804934193349852946"), "selu_alpha": Long("1.6732632423543772848170429916717"),
 }  # fmt: skip
 
@@ -333,14 +267,14 @@ def _make(op: str, direction: str, element: Element, x: Array, rng: np.random.Ge
 def _gelu(desc: GeluDescriptor | GeluBackwardDescriptor, x: Array) -> tuple[Array, Array, Array, Array]:
     """(value, derivative, sum |terms| of either)."""
     if desc.approximate is Approximate.TANH:
-        c = 2 * np.sqrt(2 / _PI)
+        c = 2 * np.sqrt(2 / PI)
         z = c * (x + Long("0.044715") * x**3)
         slope = c * (1 + 3 * Long("0.044715") * x * x)
         s, r = sigmoid(z), sigmoid(-z)
         d = np.where(s * r == 0, s, s + x * s * r * slope)
         # z is rounded, which costs |z| ulp of the second term.
         return x * s, d, np.abs(x), s + np.where(s * r == 0, 0, np.abs(x * s * r * slope) * (1 + np.abs(z)))
-    cdf, pdf = _erfc(-x / np.sqrt(Long(2))) / 2, np.exp(-x * x / 2) / np.sqrt(2 * _PI)
+    cdf, pdf = _erfc(-x / np.sqrt(Long(2))) / 2, np.exp(-x * x / 2) / np.sqrt(2 * PI)
     xpdf = np.where(pdf == 0, 0, x * pdf)
     return x * cdf, cdf + xpdf, np.abs(x), 1 + np.where(pdf == 0, 0, np.abs(xpdf) * (1 + x * x))
 
