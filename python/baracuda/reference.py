@@ -119,8 +119,8 @@ LARGEST = {
 def ulp(values: Array, element: Element) -> Array:
     """The distance between neighbouring numbers of an element at |values|."""
     with np.errstate(all="ignore"):
-        _, exponent = np.frexp(np.abs(values))
-    exponent = np.maximum(exponent - 1, _LEAST_EXPONENT[element])
+        mantissa, exponent = np.frexp(np.abs(values))
+    exponent = np.where(mantissa == 0, _LEAST_EXPONENT[element], np.maximum(exponent - 1, _LEAST_EXPONENT[element]))
     spacing: Array = np.ldexp(1.0, exponent - _MANTISSA[element])
     return spacing
 
@@ -152,8 +152,8 @@ def tolerance(guarantee: PrecisionGuarantee, element: Element, stored: Element, 
     with np.errstate(over="ignore"):
         magnitude = np.abs(value) if expected.magnitude is None else np.asarray(expected.magnitude, np.float64)
     error: Array = guarantee.c * epsilon(compute) * np.sqrt(max(expected.terms, 1)) * magnitude
-    # A sum below the smallest normal number cannot be better than the spacing there.
-    error = error + 0.5 * ulp(value, stored if stored.is_float else compute) + ulp(np.zeros(()), compute)
+    # Terms below the smallest normal number may be lost.
+    error = error + 0.5 * ulp(value, stored if stored.is_float else compute) + 2.0 ** _LEAST_EXPONENT[compute]
     return error
 
 
