@@ -8,6 +8,7 @@
 
 #include "core/launch.h"
 #include "core/refusal.h"
+#include "core/signature.h"
 
 namespace baracuda::bindings {
 
@@ -47,7 +48,7 @@ struct Why : std::unique_ptr<Refusal> {
 // Fills `view` from `object`. Refused: `why` says so, its field still empty. PythonError: an exception is set.
 Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Why& why);
 // Fills `scalar` from a Python or NumPy number, or from a 0-d tensor (whose address is kept and read at launch).
-Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep& keep, Why& why);
+Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scalar, Keep& keep, Why& why);
 
 // The current stream of a framework, by its DLPack functions (null: nobody is asked, and it is the default stream).
 Imported framework_stream(const void* exchange, Backend backend, int32_t device, void** out);

@@ -3,7 +3,9 @@
 #define NO_IMPORT_ARRAY
 #include <numpy/arrayobject.h>
 
+#include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "bindings/import_detail.h"
 
@@ -11,12 +13,31 @@ namespace baracuda::bindings {
 
 using detail::refuse;
 
-Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep& keep, Why& why) {
+namespace {
+
+std::string text_of(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", number);
+  return text;
+}
+
+// Refuses a number below the parameter's least, and NaN where there is one.
+Imported in_range(const ScalarParam& param, const Scalar& scalar, Why& why) {
+  if (!param.has_least || scalar.as_f64() >= param.least) return Imported::Yes;
+  why = Refusal{Code::ScalarKind, "", text_of(scalar.as_f64()), "a number >= " + text_of(param.least),
+                "pass a number in this range"};
+  return Imported::Refused;
+}
+
+}  // namespace
+
+Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scalar, Keep& keep, Why& why) {
+  const Scalar::Kind kind = param.kind;
   scalar.kind = kind;
   scalar.data = nullptr;
   if (PyFloat_CheckExact(object) && kind == Scalar::Kind::Float) {
     scalar.f = PyFloat_AS_DOUBLE(object);
-    return Imported::Yes;
+    return in_range(param, scalar, why);
   }
   if (PyLong_Check(object) || PyFloat_Check(object) || PyArray_IsScalar(object, Generic)) {
     // Conversions that would drop an imaginary part or read a text are no numbers.
@@ -35,7 +56,7 @@ Imported import_scalar(PyObject* object, Scalar::Kind kind, Scalar& scalar, Keep
       if (kind == Scalar::Kind::Unsigned) scalar.u = PyLong_AsUnsignedLongLong(integer);
       Py_DECREF(integer);
     }
-    if (!PyErr_Occurred()) return Imported::Yes;
+    if (!PyErr_Occurred()) return in_range(param, scalar, why);
     if (!PyErr_ExceptionMatches(PyExc_OverflowError) && !PyErr_ExceptionMatches(PyExc_TypeError))
       return Imported::PythonError;
     PyErr_Clear();

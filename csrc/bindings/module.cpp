@@ -158,8 +158,8 @@ DimExpr parse_dim(py::handle h) {
   return d;
 }
 
-// {"params": [(name, role, element, present, variadic, [shape, ...])], "scalars": [(name, kind, default)], "symbols":
-// [(name, max)]}
+// {"params": [(name, role, element, present, variadic, [shape, ...])], "scalars": [(name, kind, default, least)],
+// "symbols": [(name, max)]}
 Signature parse_signature(const py::dict& d) {
   Signature s;
   for (py::handle h : d["params"].cast<py::list>()) {
@@ -192,6 +192,8 @@ Signature parse_signature(const py::dict& d) {
     if (p.has_default && p.kind == Scalar::Kind::Float) p.value.f = t[2].cast<double>();
     if (p.has_default && p.kind == Scalar::Kind::Int) p.value.i = t[2].cast<int64_t>();
     if (p.has_default && p.kind == Scalar::Kind::Unsigned) p.value.u = t[2].cast<uint64_t>();
+    p.has_least = !t[3].is_none();
+    if (p.has_least) p.least = t[3].cast<double>();
     s.scalars.push_back(p);
   }
   for (py::handle h : d["symbols"].cast<py::list>()) {

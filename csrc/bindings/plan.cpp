@@ -56,7 +56,7 @@ Imported import_arg(PlanObject* plan, Frame& f, int arg, Why& why) {
       out = scalar.value;
       return Imported::Yes;
     }
-    done = value ? import_scalar(value, scalar.kind, out, f.keep, why) : Imported::Refused;
+    done = value ? import_scalar(value, scalar, out, f.keep, why) : Imported::Refused;
   } else {
     const Param& param = s.params[plan->param_of[arg]];
     if (value && param.variadic) return import_list(f, param, value, why);

@@ -82,7 +82,7 @@ bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Fram
     Imported done = Imported::Yes;
     if (i >= plan->n_tensors) {
       const ScalarParam& scalar = plan->core->signature.scalars[plan->param_of[i]];
-      done = import_scalar(object, scalar.kind, frame.scalars[plan->param_of[i]], frame.keep, why);
+      done = import_scalar(object, scalar, frame.scalars[plan->param_of[i]], frame.keep, why);
     } else if (const Param& param = plan->core->signature.params[plan->param_of[i]]; param.variadic) {
       done = import_list(frame, param, object, why);
     } else {

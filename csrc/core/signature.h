@@ -48,8 +48,9 @@ struct Param {  // one tensor argument; a variadic one has several slots, an abs
 struct ScalarParam {
   std::string name;
   Scalar::Kind kind = Scalar::Kind::Float;
-  bool has_default = false;
+  bool has_default = false, has_least = false;
   Scalar value{};
+  double least = 0;  // the smallest number that is taken; one in device memory is not looked at
 };
 
 struct Symbol {

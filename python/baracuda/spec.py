@@ -56,11 +56,15 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class ScalarParam:
-    """A number argument of `run`: a Python number, or a 0-d tensor read when the kernel runs."""
+    """A number argument of `run`: a Python number, or a 0-d tensor read when the kernel runs.
+
+    A Python number below `least` is refused; a tensor's is not looked at.
+    """
 
     name: str
     kind: str = "float"
     default: float | int | None = None
+    least: float | int | None = None
 
 
 def tensor(name: str, shape: Shape, element: Element, *, present: bool = True, reads: bool = False) -> Param:
@@ -83,9 +87,11 @@ def tensors(name: str, shapes: Iterable[Shape], element: Element, role: int = IN
     return Param(name, tuple(shapes), element, role, variadic=True)
 
 
-def scalar(name: str, kind: str = "float", default: float | int | None = None) -> ScalarParam:
+def scalar(
+    name: str, kind: str = "float", default: float | int | None = None, least: float | int | None = None
+) -> ScalarParam:
     """A number given to `run`; `kind` is "float", "int" or "unsigned"."""
-    return ScalarParam(name, kind, default)
+    return ScalarParam(name, kind, default, least)
 
 
 class Signature:
@@ -146,7 +152,7 @@ class Signature:
                  [[pack(s) for s in shape] for shape in p.shapes] if p.present else [[]])
                 for p in self.params
             ],
-            "scalars": [(s.name, _SCALAR_KINDS[s.kind], s.default) for s in self.scalars],
+            "scalars": [(s.name, _SCALAR_KINDS[s.kind], s.default, s.least) for s in self.scalars],
             "symbols": [(name, limits[name]) for name in order],
         }  # fmt: skip
 

@@ -53,13 +53,15 @@ class _Binary(Descriptor):
             given = self.element if element is None else element
             tensors.append(tensor(name, shape or (), given, present=shape is not None, reads=given is not self.element))
             if shape is None:
-                numbers.append(scalar("number", _number_kind(self.element)))
+                # Fractions are no integers.
+                least = 0 if (self.kind, name) == ("pow", "b") and not self.element.is_float else None
+                numbers.append(scalar("number", _number_kind(self.element), least=least))
         return tensors, numbers
 
     def numbers(self) -> list[ScalarParam]:
         """What the function takes besides its operands; alpha is the factor of b in sums."""
-        entry = KINDS[self.kind].numbers
-        return [scalar(n, _number_kind(self.element), 1 if n == "alpha" else None) for n, _ in entry]
+        how, least = _number_kind(self.element), {"rtol": 0, "atol": 0}
+        return [scalar(n, how, 1 if n == "alpha" else None, least.get(n)) for n, _ in KINDS[self.kind].numbers]
 
 
 @descriptor(family="binary", kinds=KINDS)
@@ -157,10 +159,6 @@ def _element(kind: str, a: Arg, b: Arg) -> Element:
 
 
 def _forward(call: Call, kind: str, a: Arg, b: Arg, **numbers: Any) -> Recipe:
-    if kind == "pow" and not b.is_tensor and not _element(kind, a, b).is_float and b.value < 0:
-        raise InvalidProblemError(
-            f"pow: got exponent {b.value} for integers, want one >= 0. Cast the base to a float element first."
-        )
     return call(BinaryDescriptor(**_describe(kind, a, b, _element(kind, a, b))), **_given(a, b), **numbers)
 
 

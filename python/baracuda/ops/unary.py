@@ -43,8 +43,13 @@ def number_kind(element: Element) -> str:
 
 def _numbers(kind: str, element: Element) -> list[ScalarParam]:
     how = number_kind(element)
-    defaults = [n.default if n.default is None or element.is_float else int(n.default) for n in KINDS[kind].numbers]
-    return [scalar(n.name, how, d) for n, d in zip(KINDS[kind].numbers, defaults, strict=True)]
+
+    def default(n: Number) -> float | int | None:
+        if n.default is None or (how == "unsigned" and n.default < 0):
+            return None
+        return n.default if element.is_float else int(n.default)
+
+    return [scalar(n.name, how, default(n), n.least) for n in KINDS[kind].numbers]
 
 
 def _input(shape: Shape, element: Element, input_element: Element | None) -> Any:
@@ -190,6 +195,16 @@ def _with_signature(
     return function(tensors=tensors, scalars=" ".join(n.name for n in numbers))(rule)
 
 
+_NOT_OF_TORCH = ("step", "cube", "cbrt", "affine", "popcount", "clz", "ctz")
+_OF_FUNCTIONAL = ("tanhshrink", "softsign", "logsigmoid", "hardshrink", "softshrink", "softplus")
+
+
+def _source(kind: str) -> str:
+    if kind in _NOT_OF_TORCH:
+        return ""
+    return f", as torch.{'nn.functional.' if KINDS[kind].activation or kind in _OF_FUNCTIONAL else ''}{kind}"
+
+
 def _make(kind: str) -> tuple[Function, Function | None]:
     entry, saved = KINDS[kind], KINDS[kind].saves
     count = len(entry.numbers)
@@ -205,7 +220,7 @@ def _make(kind: str) -> tuple[Function, Function | None]:
 
     handling = " Integers are promoted as in torch." if entry.promotes else ""
     rest = "inplace out" if entry.activation else "out"
-    forward = _with_signature(rule, kind, f"{entry.text}, as torch.{kind}.{handling}", "input", entry.numbers, rest)
+    forward = _with_signature(rule, kind, f"{entry.text}{_source(kind)}.{handling}", "input", entry.numbers, rest)
     if not saved:
         return forward, None
 
