@@ -437,7 +437,7 @@ def acosh(input: Any, *, out: Any = None) -> Any:
 def acosh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of acosh from its input."""
 def affine(input: Any, scale: Any, shift: Any, *, out: Any = None) -> Any:
-    r"""y = scale x + shift; integers wrap, as torch.affine."""
+    r"""y = scale x + shift; integers wrap."""
 def affine_backward(dy: Any, input: Any, scale: Any, shift: Any) -> Any:
     r"""Gradient of affine from its input."""
 def arccos(input: Any, *, out: Any = None) -> Any:
@@ -471,17 +471,17 @@ def atanh_backward(dy: Any, input: Any) -> Any:
 def bitwise_not(input: Any, *, out: Any = None) -> Any:
     r"""y = ~x; not x for bool, as torch.bitwise_not. Integers are promoted as in torch."""
 def cbrt(input: Any, *, out: Any = None) -> Any:
-    r"""y = the real cube root of x, as torch.cbrt. Integers are promoted as in torch."""
+    r"""y = the real cube root of x. Integers are promoted as in torch."""
 def cbrt_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of cbrt from its output."""
 def ceil(input: Any, *, out: Any = None) -> Any:
     r"""the smallest integer >= x, as torch.ceil. Integers are promoted as in torch."""
 def celu(input: Any, alpha: Any = 1.0, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = x > 0 ? x : alpha (e^(x / alpha) - 1), as torch.celu."""
+    r"""y = x > 0 ? x : alpha (e^(x / alpha) - 1), as torch.nn.functional.celu."""
 def celu_backward(dy: Any, input: Any, alpha: Any = 1.0) -> Any:
     r"""Gradient of celu from its input."""
 def clz(input: Any, *, out: Any = None) -> Any:
-    r"""the number of zero bits above the highest one, as torch.clz. Integers are promoted as in torch."""
+    r"""the number of zero bits above the highest one. Integers are promoted as in torch."""
 def cos(input: Any, *, out: Any = None) -> Any:
     r"""y = cos(x), as torch.cos. Integers are promoted as in torch."""
 def cos_backward(dy: Any, input: Any) -> Any:
@@ -491,9 +491,9 @@ def cosh(input: Any, *, out: Any = None) -> Any:
 def cosh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of cosh from its input."""
 def ctz(input: Any, *, out: Any = None) -> Any:
-    r"""the number of zero bits below the lowest one, as torch.ctz. Integers are promoted as in torch."""
+    r"""the number of zero bits below the lowest one. Integers are promoted as in torch."""
 def cube(input: Any, *, out: Any = None) -> Any:
-    r"""y = x * x * x, as torch.cube. Integers are promoted as in torch."""
+    r"""y = x * x * x. Integers are promoted as in torch."""
 def cube_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of cube from its input."""
 def deg2rad(input: Any, *, out: Any = None) -> Any:
@@ -505,7 +505,7 @@ def digamma(input: Any, *, out: Any = None) -> Any:
 def digamma_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of digamma from its input."""
 def elu(input: Any, alpha: Any = 1.0, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = x > 0 ? x : alpha (e^x - 1), as torch.elu."""
+    r"""y = x > 0 ? x : alpha (e^x - 1), as torch.nn.functional.elu."""
 def elu_backward(dy: Any, input: Any, alpha: Any = 1.0) -> Any:
     r"""Gradient of elu from its input."""
 def erf(input: Any, *, out: Any = None) -> Any:
@@ -545,19 +545,19 @@ def gelu(input: Any, approximate: Any = 'none') -> Any:
 def gelu_backward(dy: Any, input: Any, approximate: Any = 'none') -> Any:
     r"""Gradient of gelu from its input."""
 def hardshrink(input: Any, lambd: Any = 0.5, *, out: Any = None) -> Any:
-    r"""y = |x| <= lambd ? 0 : x, as torch.hardshrink."""
+    r"""y = |x| <= lambd ? 0 : x, as torch.nn.functional.hardshrink."""
 def hardshrink_backward(dy: Any, input: Any, lambd: Any = 0.5) -> Any:
     r"""Gradient of hardshrink from its input."""
 def hardsigmoid(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = min(max(x + 3, 0), 6) / 6, as torch.hardsigmoid."""
+    r"""y = min(max(x + 3, 0), 6) / 6, as torch.nn.functional.hardsigmoid."""
 def hardsigmoid_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of hardsigmoid from its input."""
 def hardswish(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = x min(max(x + 3, 0), 6) / 6, as torch.hardswish."""
+    r"""y = x min(max(x + 3, 0), 6) / 6, as torch.nn.functional.hardswish."""
 def hardswish_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of hardswish from its input."""
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = min(max(x, min_val), max_val); NaN is kept, as torch.hardtanh."""
+    r"""y = min(max(x, min_val), max_val); NaN is kept, as torch.nn.functional.hardtanh."""
 def hardtanh_backward(dy: Any, input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     r"""Gradient of hardtanh from its input."""
 def isfinite(input: Any, *, out: Any = None) -> Any:
@@ -567,7 +567,7 @@ def isinf(input: Any, *, out: Any = None) -> Any:
 def isnan(input: Any, *, out: Any = None) -> Any:
     r"""y = x is NaN, as torch.isnan. Integers are promoted as in torch."""
 def leaky_relu(input: Any, negative_slope: Any = 0.01, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = x > 0 ? x : negative_slope x, as torch.leaky_relu."""
+    r"""y = x > 0 ? x : negative_slope x, as torch.nn.functional.leaky_relu."""
 def leaky_relu_backward(dy: Any, input: Any, negative_slope: Any = 0.01) -> Any:
     r"""Gradient of leaky_relu from its input."""
 def lgamma(input: Any, *, out: Any = None) -> Any:
@@ -597,11 +597,11 @@ def logit(input: Any, eps: Any = None, *, out: Any = None) -> Any:
 def logit_backward(dy: Any, input: Any, eps: Any = None) -> Any:
     r"""Gradient of logit from its input."""
 def logsigmoid(input: Any, *, out: Any = None) -> Any:
-    r"""y = -ln(1 + e^-x), as torch.logsigmoid."""
+    r"""y = -ln(1 + e^-x), as torch.nn.functional.logsigmoid."""
 def logsigmoid_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of logsigmoid from its input."""
 def mish(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = x tanh(ln(1 + e^x)), as torch.mish."""
+    r"""y = x tanh(ln(1 + e^x)), as torch.nn.functional.mish."""
 def mish_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of mish from its input."""
 def nan_to_num(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Any:
@@ -615,7 +615,7 @@ def neg_backward(dy: Any, input: Any) -> Any:
 def negative(input: Any, *, out: Any = None) -> Any:
     r"""y = -x; integers wrap, as torch.neg. Integers are promoted as in torch."""
 def popcount(input: Any, *, out: Any = None) -> Any:
-    r"""the number of one bits, as torch.popcount. Integers are promoted as in torch."""
+    r"""the number of one bits. Integers are promoted as in torch."""
 def positive(input: Any) -> Any:
     r"""A copy of the input, which must be a number, as torch.positive."""
 def rad2deg(input: Any, *, out: Any = None) -> Any:
@@ -627,9 +627,9 @@ def reciprocal(input: Any, *, out: Any = None) -> Any:
 def reciprocal_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of reciprocal from its output."""
 def relu(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = max(x, 0); NaN is kept, as torch.relu."""
+    r"""y = max(x, 0); NaN is kept, as torch.nn.functional.relu."""
 def relu6(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = min(max(x, 0), 6); NaN is kept, as torch.relu6."""
+    r"""y = min(max(x, 0), 6); NaN is kept, as torch.nn.functional.relu6."""
 def relu6_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of relu6 from its input."""
 def relu_backward(dy: Any, output: Any) -> Any:
@@ -641,7 +641,7 @@ def rsqrt(input: Any, *, out: Any = None) -> Any:
 def rsqrt_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of rsqrt from its output."""
 def selu(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = scale (x > 0 ? x : alpha (e^x - 1)), scale 1.0507009873554805, alpha 1.6732632423543772, as torch.selu."""
+    r"""y = scale (x > 0 ? x : alpha (e^x - 1)), scale 1.0507009873554805, alpha 1.6732632423543772, as torch.nn.functional.selu."""
 def selu_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of selu from its input."""
 def sgn(input: Any, *, out: Any = None) -> Any:
@@ -655,7 +655,7 @@ def sign(input: Any, *, out: Any = None) -> Any:
 def signbit(input: Any, *, out: Any = None) -> Any:
     r"""y = x has a minus sign, also as -0 and NaN, as torch.signbit. Integers are promoted as in torch."""
 def silu(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = x / (1 + e^-x), as torch.silu."""
+    r"""y = x / (1 + e^-x), as torch.nn.functional.silu."""
 def silu_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of silu from its input."""
 def sin(input: Any, *, out: Any = None) -> Any:
@@ -671,15 +671,15 @@ def sinh(input: Any, *, out: Any = None) -> Any:
 def sinh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of sinh from its input."""
 def softplus(input: Any, beta: Any = 1.0, threshold: Any = 20.0, *, out: Any = None) -> Any:
-    r"""y = ln(1 + e^(beta x)) / beta; x where beta x > threshold, as torch.softplus."""
+    r"""y = ln(1 + e^(beta x)) / beta; x where beta x > threshold, as torch.nn.functional.softplus."""
 def softplus_backward(dy: Any, input: Any, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
     r"""Gradient of softplus from its input."""
 def softshrink(input: Any, lambd: Any = 0.5, *, out: Any = None) -> Any:
-    r"""y = x > lambd ? x - lambd : x < -lambd ? x + lambd : 0; NaN is kept, as torch.softshrink."""
+    r"""y = x > lambd ? x - lambd : x < -lambd ? x + lambd : 0; NaN is kept, as torch.nn.functional.softshrink."""
 def softshrink_backward(dy: Any, input: Any, lambd: Any = 0.5) -> Any:
     r"""Gradient of softshrink from its input."""
 def softsign(input: Any, *, out: Any = None) -> Any:
-    r"""y = x / (1 + |x|), as torch.softsign. Integers are promoted as in torch."""
+    r"""y = x / (1 + |x|), as torch.nn.functional.softsign. Integers are promoted as in torch."""
 def softsign_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of softsign from its input."""
 def sqrt(input: Any, *, out: Any = None) -> Any:
@@ -691,7 +691,7 @@ def square(input: Any, *, out: Any = None) -> Any:
 def square_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of square from its input."""
 def step(input: Any, *, out: Any = None) -> Any:
-    r"""y = x > 0 ? 1 : 0; 0 for NaN, as torch.step. Integers are promoted as in torch."""
+    r"""y = x > 0 ? 1 : 0; 0 for NaN. Integers are promoted as in torch."""
 def tan(input: Any, *, out: Any = None) -> Any:
     r"""y = tan(x), as torch.tan. Integers are promoted as in torch."""
 def tan_backward(dy: Any, output: Any) -> Any:
@@ -701,11 +701,11 @@ def tanh(input: Any, *, out: Any = None) -> Any:
 def tanh_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of tanh from its output."""
 def tanhshrink(input: Any, *, out: Any = None) -> Any:
-    r"""y = x - tanh(x), as torch.tanhshrink. Integers are promoted as in torch."""
+    r"""y = x - tanh(x), as torch.nn.functional.tanhshrink. Integers are promoted as in torch."""
 def tanhshrink_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of tanhshrink from its input."""
 def threshold(input: Any, threshold: Any, value: Any, inplace: Any = False, *, out: Any = None) -> Any:
-    r"""y = x > threshold ? x : value; NaN is kept, as torch.threshold."""
+    r"""y = x > threshold ? x : value; NaN is kept, as torch.nn.functional.threshold."""
 def threshold_backward(dy: Any, input: Any, threshold: Any, value: Any) -> Any:
     r"""Gradient of threshold from its input."""
 def trunc(input: Any, *, out: Any = None) -> Any:

@@ -89,6 +89,13 @@ def test_clamp_integers_by_tensors(dtype) -> None:
         F.clamp(x, low, 3)
 
 
+def test_clamp_of_bools_by_tensors() -> None:
+    x, yes, no = torch.tensor([True, False]), torch.tensor(True), torch.tensor(False)
+    for a, b in ((yes, None), (no, None), (None, yes), (None, no)):
+        assert torch.equal(F.clamp(x, a, b), torch.clamp(x, a, b))
+    assert F.clamp(x, no, yes).tolist() == [True, False]  # torch refuses two bounds here
+
+
 def test_clamp_special_values_by_tensors() -> None:
     x = torch.tensor([0.0, 1.0, -1.0, INF, -INF, NAN])
     for low, high in ((x[:, None, None], x[:, None]), (x[:, None], None)):
@@ -137,3 +144,5 @@ def test_lerp_as_torch() -> None:
             torch.testing.assert_close(got, leaf.grad)
     with pytest.raises(InvalidProblemError, match="one element"):
         F.lerp(a, b.float(), 0.5)
+    with pytest.raises(InvalidProblemError, match="float element"):
+        F.lerp(torch.arange(3), torch.arange(3), 0.5)

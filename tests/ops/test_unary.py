@@ -11,8 +11,10 @@ import baracuda as bc
 import baracuda.functional as F
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError, UnsupportedError
+from baracuda.ops import special_ref
 from baracuda.ops.unary import SAVES, UnaryDescriptor, takes
 from baracuda.ops.unary_kinds import KINDS
+from baracuda.reference import epsilon, ulp
 
 torch = pytest.importorskip("torch")
 
@@ -52,7 +54,8 @@ def reference(name: str) -> Callable[..., Any]:
 def both(name: str, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     args = ARGS.get(name, ())
     if not x.is_floating_point():
-        args = tuple(map(int, args)) or ((-1, 1) if name == "hardtanh" else ())
+        low = -1 if x.dtype.is_signed else 0
+        args = tuple(map(int, args)) or ((low, 1) if name == "hardtanh" else ())
     return getattr(F, name)(x, *args), reference(name)(x, *args)
 
 
@@ -79,8 +82,6 @@ SIGN_OF_ZERO = ("relu", "sign", "abs", "silu", "hardtanh", "relu6", "hardshrink"
 @pytest.mark.parametrize("name", INTEGER_KINDS)
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
 def test_integers_as_torch(name: str, dtype: str) -> None:
-    if name == "hardtanh" and dtype == "uint8":
-        pytest.skip("torch refuses it")
     info = torch.iinfo(getattr(torch, dtype))
     x = torch.tensor([info.min, info.min + 1, 0, 1, 2, 5, info.max - 1, info.max], dtype=getattr(torch, dtype))
     if name == "affine" and dtype == "uint8":
@@ -170,11 +171,51 @@ def test_nan_to_num_as_torch() -> None:
     assert torch.equal(F.positive(torch.arange(3)), torch.arange(3))
 
 
+def test_numbers_out_of_range_are_refused_however_often_they_come() -> None:
+    x = torch.randn(5)
+    for _ in range(2):
+        torch.testing.assert_close(F.softshrink(x, 0.25), torch.nn.functional.softshrink(x, 0.25))
+        for wrong in (-0.25, NAN):
+            with pytest.raises(InvalidProblemError, match=r"lambd: got .*, want a number >= 0"):
+                F.softshrink(x, wrong)
+
+
+def test_slope_of_mish_far_below_zero() -> None:
+    x = torch.tensor([-60.0, -70.0, -90.0, -104.0, -1e30])
+    wide = x.double().requires_grad_()
+    torch.nn.functional.mish(wide).sum().backward()
+    torch.testing.assert_close(F.mish_backward(torch.ones(5), x).double(), wide.grad, rtol=1e-5, atol=1e-44)
+
+
 def test_small_differences_are_kept() -> None:
     x = torch.tensor([1e-3, 1e-2, 0.1], dtype=torch.float32)
     wide = x.double()
     torch.testing.assert_close(F.tanhshrink(x).double(), wide - torch.tanh(wide), rtol=1e-6, atol=0)
     torch.testing.assert_close(F.logit(0.5 + x).double(), torch.logit((0.5 + x).double()), rtol=5e-7, atol=0)
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc", "erfinv", "lgamma", "digamma", "trigamma"])
+def test_special_references_as_mpmath(name: str) -> None:
+    import mpmath
+    import numpy as np
+
+    mpmath.mp.dps = 40
+    rng = np.random.default_rng(7)
+    ends = {"erf": (-3, 3), "erfc": (-6, 26), "erfinv": (-1, 1)}.get(name, (0.01, 30))
+    x = np.concatenate([rng.uniform(*ends, 60), rng.uniform(0.1, 0.9999, 20), 1e-30 * rng.uniform(1, 2, 3)])
+    if name in ("lgamma", "digamma"):  # near the roots
+        x = np.concatenate([x, 1 + 1e-9 * x, 2 - 1e-9 * x, 1.4616321449683622 + 1e-3 * x])
+    own = {"lgamma": lambda v: mpmath.re(mpmath.loggamma(v)), "trigamma": lambda v: mpmath.psi(1, v)}
+    function = own.get(name) or getattr(mpmath, name)
+    for at, y in zip(x, getattr(special_ref, name)(x), strict=True):
+        want = function(mpmath.mpf(float(at)))
+        high = float(y)
+        assert abs(mpmath.mpf(high) + mpmath.mpf(float(y - high)) - want) <= 1e-17 * abs(want), at
+
+
+def test_spacing_of_floats() -> None:
+    for element, least in ((Element.F16, 2.0**-24), (Element.F32, 2.0**-149), (Element.F64, 2.0**-1074)):
+        assert ulp([0.0, least, 1.0], element).tolist() == [least, least, epsilon(element)]
 
 
 def test_in_place_and_out() -> None:

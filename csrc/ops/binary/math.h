@@ -267,7 +267,7 @@ struct Xlogy {  // a ln(b), and 0 where a is 0 and b a number
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
-    return {(a == T(0)) & (b <= T(0)) ? T(0) : dy * math::log(b), dy * a / b};
+    return {(a == T(0)) & (b <= T(0)) ? T(0) : f(dy, b), dy * a / b};
   }
 };
 

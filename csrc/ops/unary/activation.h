@@ -138,14 +138,13 @@ struct Mish {
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
-    bool below = x < T(0);
-    // Past 64 the slope has reached its limits.
-    T a = math::at_most(math::fabs(x), T(64));
-    T e = math::detail::raised_exp_minus(a) * math::detail::unraised<T>();
-    T d = below ? T(2) + e * (T(2) + e) : T(1) + T(2) * e * (T(1) + e);
-    T value = (below ? e * (T(2) + e) : T(1) + T(2) * e) / d;
-    T bend = T(4) * e * (T(1) + e) / (d * d);
-    return dy * (below ? value - a * bend : value + a * (e * bend));
+    // Past 1000 e is 0, and products of infinity and zero are avoided.
+    T a = math::at_most(math::fabs(x), T(1000));
+    T raised = math::detail::raised_exp_minus(a), e = raised * math::detail::unraised<T>();
+    T d_up = T(1) + T(2) * e * (T(1) + e), d_down = T(2) + e * (T(2) + e);
+    T up = (T(1) + T(2) * e) / d_up + a * (T(4) * e * (e * (T(1) + e)) / (d_up * d_up));
+    T down = raised * ((T(2) + e) / d_down - a * (T(4) * (T(1) + e) / (d_down * d_down)));
+    return dy * (x < T(0) ? down * math::detail::unraised<T>() : up);
   }
 };
 

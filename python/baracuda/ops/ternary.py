@@ -212,8 +212,10 @@ class _Three(Descriptor):
 
 def _ends(element: Element) -> tuple[float | int, float | int]:
     """Bounds that nothing lies beyond."""
-    if element.is_float or element is Element.BOOL:
+    if element.is_float:
         return float("-inf"), float("inf")
+    if element is Element.BOOL:
+        return 0, 1
     if element < Element.I8:
         return 0, 2**64 - 1 if element is Element.U64 else 2**63 - 1
     return -(2**63), 2**63 - 1
@@ -228,7 +230,8 @@ class TernaryDescriptor(_Three):
         a_shape: Shape of a, rank 0-8.
         b_shape: Shape of b; None if it is the number `b_number` given to run, which is no bound by default.
         c_shape: Shape of c; None if it is the number `c_number` given to run.
-        element: In which is computed, and y's: f16, bf16, f32, f64, and for addcmul and clamp_tensors any integer.
+        element: In which is computed, and y's: f16, bf16, f32, f64, for addcmul any integer,
+            for clamp_tensors bool too.
         a_element: Element of a where it differs; converted while being read.
         b_element: Element of b where it differs.
         c_element: Element of c where it differs.
@@ -414,6 +417,8 @@ def lerp(call: Call, input: Arg, end: Arg, weight: Arg, *, out: Arg | None = Non
         raise InvalidProblemError(
             f"lerp: got {', '.join(str(x.element) for x in tensors)}, want one element. Cast them to one first."
         )
+    if not input.element.is_float:
+        raise InvalidProblemError(f"lerp: got {input.element}, want a float element. Cast the tensors first.")
     return _plan_three(call, "lerp", (input, end, weight))
 
 

@@ -73,7 +73,7 @@ def _three_cases(op: str, direction: str, element: Element, rng: np.random.Gener
     cls = TernaryDescriptor if direction == "forward" else TernaryBackwardDescriptor
     for shapes in THREE_SHAPES:
         yield _three(cls(op, *shapes, element), rng)
-    for i in range(3):
+    for i in range(0 if element is Element.BOOL else 3):
         others: list[Element | None] = [None] * 3
         others[i] = Element.BOOL if element.is_integer else Element.F16 if element is not Element.F16 else Element.U8
         case = _three(cls(op, (4, 50), (4, 1), (50,), element, *others), rng)
