@@ -12,7 +12,7 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 
 set(simt_families "")
-set(cuda_sources csrc/backends/cuda/device.cu csrc/backends/cuda/cublaslt.cu)
+set(cuda_sources csrc/backends/cuda/device.cu csrc/backends/cuda/queues.cu csrc/backends/cuda/cublaslt.cu)
 foreach(family IN LISTS BARACUDA_FAMILIES)
   file(GLOB family_sources CONFIGURE_DEPENDS csrc/ops/${family}/cuda*.cu)
   if(NOT family_sources)

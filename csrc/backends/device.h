@@ -26,6 +26,29 @@ struct DeviceFault {
 
 using FindSymbol = void* (*)(Library, const char* symbol);  // library_symbol, for modules that do not link the engine
 
+// Streams, events and captured graphs of a device. A null stream is its default one.
+struct DeviceQueues {
+  // A blocking stream is ordered with the device's default stream.
+  Status (*create_stream)(int32_t device, bool blocking, void** out);
+  Status (*destroy_stream)(int32_t device, void* stream);
+  Status (*stream_done)(int32_t device, void* stream, bool* done);
+  // Later work of the stream waits for what the event was last recorded behind, on whatever device that was.
+  Status (*wait)(int32_t device, void* stream, void* event);
+  Status (*create_event)(int32_t device, bool timing, void** out);
+  Status (*destroy_event)(int32_t device, void* event);
+  Status (*record)(int32_t device, void* event, void* stream);
+  Status (*event_done)(int32_t device, void* event, bool* done);
+  Status (*synchronize_event)(int32_t device, void* event);
+  Status (*elapsed)(int32_t device, void* start, void* end, float* milliseconds);
+  // Whether somebody captures the stream, us or another library; false for the default stream, which nobody can.
+  Status (*capturing)(int32_t device, void* stream, bool* out);
+  Status (*begin_capture)(int32_t device, void* stream);
+  // Ends it. `graph` null: the work is forgotten; else it is ready to be launched.
+  Status (*end_capture)(int32_t device, void* stream, void** graph, int64_t* nodes);
+  Status (*launch_graph)(int32_t device, void* graph, void* stream);
+  Status (*destroy_graph)(int32_t device, void* graph);
+};
+
 // Functions return Status::Ok, or Status::Launch and last_error() says what went wrong, on this thread; `allocate`
 // returns Status::Workspace where the device has not that much memory left.
 struct DeviceModule {
@@ -38,6 +61,9 @@ struct DeviceModule {
   Status (*allocate)(int32_t device, int64_t bytes, void** out);
   Status (*release)(int32_t device, void* memory);
   Status (*copy)(int32_t device, void* to, const void* from, int64_t bytes, CopyKind kind, void* stream);
+  // Between two devices, directly where they can reach each other; done when it returns. The stream is the target's.
+  Status (*copy_between)(int32_t to_device, void* to, int32_t from_device, const void* from, int64_t bytes,
+                         void* stream);
   Status (*fill)(int32_t device, void* to, int32_t byte, int64_t bytes, void* stream);
   // Waits for one stream; null is the whole device.
   Status (*synchronize)(int32_t device, void* stream);
@@ -46,9 +72,7 @@ struct DeviceModule {
   const char* (*last_error)();
   // Makes what launches on the device need besides their arguments, so that no launch allocates.
   Status (*prepare)(int32_t device);
-  // A blocking stream is ordered with the device's default stream.
-  Status (*create_stream)(int32_t device, bool blocking, void** out);
-  Status (*destroy_stream)(int32_t device, void* stream);
+  const DeviceQueues* queues;
   // Says how libraries are found, before anything else is asked; null where a backend has no use for them.
   void (*attach)(FindSymbol);
 };

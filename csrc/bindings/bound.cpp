@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include "bindings/error.h"
+#include "bindings/queue.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -36,6 +37,7 @@ PyObject* bound_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* 
   void* stream = b->stream_handle;
   if (b->exchange && framework_stream(b->exchange, plan.row.backend, plan.device_id, &stream) != Imported::Yes)
     return nullptr;
+  if (!may_launch(plan, stream, reinterpret_cast<PyObject*>(b->plan))) return nullptr;
   if (b->release_gil) {
     Py_BEGIN_ALLOW_THREADS status = launch(plan, b->call, stream, &failure);
     Py_END_ALLOW_THREADS

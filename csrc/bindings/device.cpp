@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "bindings/device_detail.h"
 #include "bindings/error.h"
+#include "bindings/queue.h"
 #include "core/devices.h"
 #include "core/inject.h"
 
@@ -17,21 +19,8 @@ namespace {
 
 std::atomic<bool> in_use{false};
 
-struct Place {
-  Backend backend;
-  int32_t device;
-};
-
 [[noreturn]] void throw_no_memory(Place place, const char* why, int64_t bytes) {
   raise_no_memory(device_name(place.backend, place.device), why, bytes);
-  throw py::error_already_set();
-}
-
-// Raises what a module's function returned; `place` is where.
-[[noreturn]] void throw_status(const DeviceModule& module, Status status, Place place, int64_t bytes = -1) {
-  if (status == Status::Workspace) throw_no_memory(place, module.last_error(), bytes);
-  std::string where = device_name(place.backend, place.device);
-  raise_refusal({Code::LaunchFailed, where, module.last_error(), "a device that works", ""}, Py_None);
   throw py::error_already_set();
 }
 
@@ -39,6 +28,15 @@ std::string too_few_devices(Backend backend) {
   const int32_t n = device_count(backend);
   return "there " + (n == 1 ? std::string("is 1 device") : "are " + std::to_string(n) + " devices") +
          " of this backend";
+}
+
+}  // namespace
+
+void throw_status(const DeviceModule& module, Status status, Place place, int64_t bytes) {
+  if (status == Status::Workspace) throw_no_memory(place, module.last_error(), bytes);
+  std::string where = device_name(place.backend, place.device);
+  raise_refusal({Code::LaunchFailed, where, module.last_error(), "a device that works", ""}, Py_None);
+  throw py::error_already_set();
 }
 
 const DeviceModule& module_of(Place place) {
@@ -56,24 +54,13 @@ Place place_of(int backend, int device) {
   return {static_cast<Backend>(backend), device};
 }
 
-// Calls a module's function without the interpreter: it may wait for kernels, and they for callbacks in Python.
-template <class Function>
-void call(const DeviceModule& module, Place place, Function&& function, int64_t bytes = -1) {
-  Status status;
-  {
-    py::gil_scoped_release release;
-    status = function();
-  }
-  // last_error() belongs to this thread, so that other threads' errors between the two do not matter.
-  if (status != Status::Ok) throw_status(module, status, place, bytes);
-}
+namespace {
 
 void allocate_on(const DeviceModule& module, Place place, int64_t bytes, void** out) {
+  refuse_in_capture(place, "an allocation", "memory that was made before the capture began");
   if (fails_now(Injected::Alloc)) throw_no_memory(place, kAskedFor, bytes);
   call(module, place, [&] { return module.allocate(place.device, bytes, out); }, bytes);
 }
-
-void* handle_of(uintptr_t stream) { return reinterpret_cast<void*>(stream); }
 
 // --- memory ---------------------------------------------------------------------------------------------------------
 
@@ -108,9 +95,24 @@ void copy(int backend, int device, uintptr_t to, uintptr_t from, int64_t bytes, 
   Place place = place_of(backend, device);
   const DeviceModule& module = module_of(place);
   if (bytes == 0) return;
+  const bool waits = static_cast<CopyKind>(kind) != CopyKind::OnDevice;
+  refuse_in_capture(place, handle_of(stream), waits, "a copy between host and device");
   call(module, place, [&] {
     return module.copy(device, reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes,
                        static_cast<CopyKind>(kind), handle_of(stream));
+  });
+}
+
+// Between two devices of a backend; the stream is one of the target's. What the source has to do first was waited for.
+void copy_between(int backend, int to_device, uintptr_t to, int from_device, uintptr_t from, int64_t bytes,
+                  uintptr_t stream) {
+  Place place = place_of(backend, to_device);
+  const DeviceModule& module = module_of(place);
+  if (bytes == 0) return;
+  refuse_in_capture(place, handle_of(stream), true, "a copy between devices");
+  call(module, place, [&] {
+    return module.copy_between(to_device, reinterpret_cast<void*>(to), from_device, reinterpret_cast<const void*>(from),
+                               bytes, handle_of(stream));
   });
 }
 
@@ -118,12 +120,14 @@ void fill(int backend, int device, uintptr_t to, int byte, int64_t bytes, uintpt
   Place place = place_of(backend, device);
   const DeviceModule& module = module_of(place);
   if (bytes == 0) return;
+  refuse_in_capture(place, handle_of(stream), false, "a fill");
   call(module, place, [&] { return module.fill(device, reinterpret_cast<void*>(to), byte, bytes, handle_of(stream)); });
 }
 
 void synchronize(int backend, int device, uintptr_t stream) {
   Place place = place_of(backend, device);
   const DeviceModule& module = module_of(place);
+  refuse_wait_in_capture(place, handle_of(stream));
   call(module, place, [&] { return module.synchronize(device, handle_of(stream)); });
 }
 
@@ -132,6 +136,7 @@ py::object take_fault(int backend, int device, uintptr_t stream) {
   Place place = place_of(backend, device);
   const DeviceModule& module = module_of(place);
   DeviceFault found;
+  refuse_wait_in_capture(place, handle_of(stream));
   call(module, place, [&] { return module.take_fault(device, handle_of(stream), &found); });
   if (found.row < 0) return py::none();
   const Failure& f = found.failure;
@@ -149,14 +154,7 @@ py::object describe(int backend, int device) {
 
 // The native handle that `stream` means on a device, as an int; 0 is the default stream.
 uintptr_t stream_handle_of(int backend, int device, py::object stream) {
-  Keep keep;
-  keep.device = place_of(backend, device).backend, keep.device_id = device;
-  void* handle = nullptr;
-  Why why;
-  Imported done = import_stream(stream.is_none() ? nullptr : stream.ptr(), keep, &handle, why);
-  if (done == Imported::Refused) raise_refusal(*why, Py_None);
-  if (done != Imported::Yes) throw py::error_already_set();
-  return reinterpret_cast<uintptr_t>(handle);
+  return reinterpret_cast<uintptr_t>(stream_on(place_of(backend, device), stream));
 }
 
 // --- scratch --------------------------------------------------------------------------------------------------------
@@ -199,9 +197,9 @@ PyObject* stream_new(PyTypeObject* type, PyObject* args, PyObject*) {
     Place place = place_of(backend, device);
     const DeviceModule& module = module_of(place);
     void* handle = nullptr;
-    call(module, place, [&] { return module.create_stream(device, blocking, &handle); });
+    call(module, place, [&] { return module.queues->create_stream(device, blocking, &handle); });
     PyObject* self = type->tp_alloc(type, 0);
-    if (!self) return module.destroy_stream(device, handle), nullptr;
+    if (!self) return module.queues->destroy_stream(device, handle), nullptr;
     stream_of(self)->place = place;
     stream_of(self)->handle = handle;
     return self;
@@ -218,7 +216,7 @@ void stream_dealloc(PyObject* self) {
   StreamObject* s = stream_of(self);
   std::string reason;
   if (const DeviceModule* module = s->handle ? device_module(s->place.backend, reason) : nullptr) {
-    Py_BEGIN_ALLOW_THREADS module->destroy_stream(s->place.device, s->handle);
+    Py_BEGIN_ALLOW_THREADS module->queues->destroy_stream(s->place.device, s->handle);
     Py_END_ALLOW_THREADS
   }
   type->tp_free(self);
@@ -319,6 +317,23 @@ Imported read_foreign_stream(PyObject* object, const Place& place, void** out, W
 
 bool devices_in_use() { return in_use; }
 
+void* stream_on(Place place, py::handle stream) {
+  Keep keep;
+  keep.device = place.backend, keep.device_id = place.device;
+  void* handle = nullptr;
+  Why why;
+  Imported done = import_stream(stream.is_none() ? nullptr : stream.ptr(), keep, &handle, why);
+  if (done == Imported::Refused) raise_refusal(*why, Py_None);
+  if (done != Imported::Yes) throw py::error_already_set();
+  return handle;
+}
+
+bool own_stream(PyObject* object, Place* place, void** handle) {
+  if (!PyObject_TypeCheck(object, stream_type)) return false;
+  *place = stream_of(object)->place, *handle = stream_of(object)->handle;
+  return true;
+}
+
 Imported import_stream(PyObject* object, const Keep& keep, void** out, Why& why) {
   const Place place = {keep.device, keep.device_id};
   *out = nullptr;
@@ -358,10 +373,11 @@ void* device_scratch(Backend backend, int32_t device, void* stream, int64_t byte
   Scratch* block = nullptr;
   for (Scratch& s : mine.blocks)
     if (s.place.backend == backend && s.place.device == device && s.stream == stream) block = &s;
-  if (block && block->size >= bytes) return block->memory;
   try {
     Place place = {backend, device};
     const DeviceModule& module = module_of(place);
+    refuse_in_capture(place, stream, true, "a function that needs a workspace, which later calls would share");
+    if (block && block->size >= bytes) return block->memory;
     if (!block) block = &mine.blocks.emplace_back(Scratch{place, stream, nullptr, 0});
     block->size = 0;
     if (void* old = std::exchange(block->memory, nullptr))  // waits for the kernels that use it
@@ -388,6 +404,7 @@ bool device_setup(PyObject* module) {
   m.def("device_describe", &describe);
   m.def("device_allocate", &allocate);
   m.def("device_copy", &copy);
+  m.def("device_copy_between", &copy_between);
   m.def("device_fill", &fill);
   m.def("device_synchronize", &synchronize);
   m.def("device_take_fault", &take_fault);

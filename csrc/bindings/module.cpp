@@ -12,6 +12,7 @@
 #include "bindings/error.h"
 #include "bindings/functional.h"
 #include "bindings/plan.h"
+#include "bindings/queue.h"
 #include "bindings/tensor.h"
 #include "core/devices.h"
 #include "core/overlap.h"
@@ -56,7 +57,7 @@ py::dict row_dict(int index) {
   d["measured"] = r.measured;
   d["in_place_safe"] = bool(r.flags & kInPlaceSafe);
   d["in_place_params"] = r.in_place_params;
-  d["capture_safe"] = bool(r.flags & kCaptureSafe);
+  d["capture_safe"] = r.backend == Backend::Cuda && (r.flags & kCaptureSafe);
   d["contiguous"] = bool(r.flags & kContiguous);
   d["converts"] = bool(r.flags & kConverts);
   d["emulated"] = bool(r.flags & kEmulated);
@@ -343,8 +344,8 @@ PyMethodDef error_factory_def = {"set_error_factory", &baracuda::bindings::set_e
 PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   if (PyArray_ImportNumPyAPI() < 0 || !baracuda::bindings::import_setup() ||
       !baracuda::bindings::tensor_setup(m.ptr()) || !baracuda::bindings::device_setup(m.ptr()) ||
-      !baracuda::bindings::plan_setup(m.ptr()) || !baracuda::bindings::bound_setup(m.ptr()) ||
-      !baracuda::bindings::functional_setup(m.ptr()))
+      !baracuda::bindings::queue_setup(m.ptr()) || !baracuda::bindings::plan_setup(m.ptr()) ||
+      !baracuda::bindings::bound_setup(m.ptr()) || !baracuda::bindings::functional_setup(m.ptr()))
     throw py::error_already_set();
   m.attr("__version__") = BCU_VERSION;
   m.attr("set_error_factory") = py::reinterpret_steal<py::object>(PyCFunction_New(&error_factory_def, nullptr));

@@ -5,6 +5,7 @@
 #include "bindings/bound.h"
 #include "bindings/device.h"
 #include "bindings/error.h"
+#include "bindings/queue.h"
 #include "core/devices.h"
 
 namespace baracuda::bindings {
@@ -357,6 +358,7 @@ bool launch_checked(PlanObject* plan, Frame& f, PyObject* caller, const FieldNam
     raise_refusals(refusals, caller, names);
     return false;
   }
+  if (!may_launch(*plan->core, f.stream_handle, caller)) return false;
   Failure failure;
   Status status;
   if (releases_gil(*plan->core, f.call)) {

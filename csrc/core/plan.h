@@ -61,6 +61,20 @@ struct Call {
 // Checks a call against the plan; adds every refusal, or only the first when `all` is false. True when it may run.
 // Views of rank -1 whose parameter is present are passed over: they were refused before.
 BCU_API bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals);
+// Why a launch may not come into a capture, if so: `capturing` says whether the call's stream is being captured, `here`
+// that the calling thread captures another one while this call names none.
+inline bool refuse_in_capture(const Row& row, bool capturing, bool here, Refusal& why) {
+  if (here)
+    why = {Code::Capture, "stream", "none while this thread captures a stream", "the stream that is being captured",
+           "pass stream=: work in the default stream would run now, and not with the graph"};
+  else if (capturing && !(row.flags & kCaptureSafe))
+    why = {Code::Capture, "stream", "a stream that is being captured", "a stream that runs its work now",
+           "this kernel is not capture_safe: run it before the capture, or choose one whose SKU says capture_safe"};
+  else
+    return false;
+  return true;
+}
+
 BCU_API Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure);
 // Bytes that the call's tensors hold, to decide whether to release the interpreter.
 BCU_API int64_t call_bytes(const PlanCore& plan, const Call& call);

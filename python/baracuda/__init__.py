@@ -10,7 +10,7 @@ from baracuda import _core, _index
 from baracuda import errors as errors
 from baracuda.autograd import vjp
 from baracuda.capability import Capability, capabilities
-from baracuda.device import Device, Stream, devices, synchronize
+from baracuda.device import Device, devices, synchronize
 from baracuda.dims import Dim
 from baracuda.elements import Element
 from baracuda.errors import (
@@ -32,6 +32,7 @@ from baracuda.errors import suggestion as _suggestion
 from baracuda.generator import Generator, manual_seed
 from baracuda.plan import Plan, plan
 from baracuda.sku import Explanation, KernelSku, PlanPreference, PrecisionGuarantee, Support
+from baracuda.stream import Event, Graph, Stream
 from baracuda.tensor import Tensor, TensorSpec, asarray, empty, from_dlpack, from_pointer, zeros
 from baracuda.threads import get_num_threads, set_num_threads
 
@@ -41,11 +42,12 @@ if TYPE_CHECKING:
 __version__: str = _core.__version__
 
 __all__ = [
-    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capability", "Device", "DeviceError", "DeviceMemoryError", "Dim",
-    "Element", "Explanation", "Generator", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
-    "MemoryLimitError", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Refusal", "Stream", "Support",
-    "Tensor", "TensorSpec", "UnsupportedError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
-    "devices", "empty", "errors", "from_dlpack", "from_pointer", "functional", "get_num_threads", "manual_seed", "plan",
+    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capability", "Device", "DeviceError",
+    "DeviceMemoryError", "Dim", "Element", "Event", "Explanation", "Generator", "Graph", "IndexOutOfRangeError",
+    "IntegerDivisionError", "InvalidProblemError", "KernelSku", "MemoryLimitError", "MisalignedOperandError", "Plan",
+    "PlanPreference", "PrecisionGuarantee", "Refusal", "Stream", "Support", "Tensor", "TensorSpec",
+    "UnsupportedError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities", "devices", "empty",
+    "errors", "from_dlpack", "from_pointer", "functional", "get_num_threads", "manual_seed", "plan",
     "set_num_threads", "synchronize", "vjp", "zeros",
 ]  # fmt: skip
 

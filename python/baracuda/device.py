@@ -1,4 +1,4 @@
-"""Devices: their names and facts, waiting for them, what they found in the data, and streams."""
+"""Devices: their names and facts, waiting for them, and what they found in the data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from baracuda.errors import (
 )
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from baracuda.spec import Signature
 
 BACKENDS = ("cpu", "cuda", "metal")
@@ -147,6 +145,7 @@ class Device:
         Raises:
             BackendUnavailableError: The device cannot be used here; says why.
             IndexOutOfRangeError: A kernel met an index outside the indexed dimension.
+            InvalidProblemError: A stream of the device is being captured.
             DeviceError: The device failed.
         """
         if self.reason:
@@ -228,44 +227,3 @@ def refuse_place(place: Place) -> NoReturn:
     """The error for a device that cannot be used here."""
     device = Device(name_of(place))
     raise BackendUnavailableError(f"{device.name}: {device.reason}.", [Refusal("no_device", "device", device.name, "")])
-
-
-class Stream(_core.StreamBase):
-    """A queue of a device's work: launches and copies given to it follow one another.
-
-    Plans take it as `run(..., stream=s)`; other libraries by `__cuda_stream__`.
-
-    Args:
-        device: "cuda", "cuda:1" or "metal".
-        non_blocking: The stream is not ordered with the device's default stream, where everything runs that names no
-            stream: copies with `to`, `copy_from` and `item` too, unless they are given this stream.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, device: Any = "cuda", *, non_blocking: bool = False) -> Self:
-        """Makes a stream on a device."""
-        place = place_of(device)
-        if place == CPU:
-            raise InvalidProblemError("Stream: got device='cpu', want a device with streams: a cpu plan runs at once.")
-        if Device(name_of(place)).reason:
-            refuse_place(place)
-        made: Self = super().__new__(cls, *place, not non_blocking)
-        return made
-
-    @property
-    def device(self) -> str:
-        """The device whose work it orders."""
-        return name_of(self._place)
-
-    def synchronize(self) -> None:
-        """Waits for the stream's work, and raises what the device's kernels have found since the last check.
-
-        Raises:
-            IndexOutOfRangeError: A kernel met an index outside the indexed dimension.
-            DeviceError: The device failed.
-        """
-        raise_fault(self._place, _core.device_take_fault(*self._place, self.handle))
-
-    def __repr__(self) -> str:
-        return f"bc.Stream({self.device!r}, handle={self.handle:#x})"

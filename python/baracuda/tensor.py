@@ -114,8 +114,8 @@ class Tensor(_core.TensorBase):
         """The tensor on a device: itself where it is there already, else a contiguous copy.
 
         The copy is done when this returns, and comes after the work given to `stream`: None is the device's default
-        stream, which follows all streams that were not made with non_blocking=True. Between two devices the values go
-        through the host, and `stream` is one of the target's.
+        stream, which follows all streams that were not made with non_blocking=True. Between two cuda devices the values
+        go directly where the devices reach each other; the source's device is waited for, and `stream` is the target's.
         """
         place = place_of(device)
         if place == self._place:

@@ -97,6 +97,8 @@ def assign(target: Tensor, source: Tensor, stream: Any = None) -> None:
         _from_host(target, source, stream)
     elif here == there:
         _on_device(target, source, stream)
+    elif here[0] == there[0]:
+        _between(target, source, stream)
     else:
         # The stream is one of the target's device; what the source's device has to do first is waited for.
         _core.device_synchronize(*there, 0)
@@ -118,6 +120,25 @@ def _from_host(target: Tensor, source: Tensor, stream: Any) -> None:
     staging = upload(source, target.device, stream)
     _on_device(target, staging, stream)
     _core.device_synchronize(*place, _core.stream_handle(*place, stream))  # the staging memory goes now
+
+
+def _between(target: Tensor, source: Tensor, stream: Any) -> None:
+    """Between two devices of a backend, directly where they reach each other. Done when this returns."""
+    from baracuda.tensor import empty
+
+    here, there = target._place, source._place
+    if not is_contiguous(source.shape, source.strides):
+        dense = empty(source.shape, source.element, device=source.device)
+        _on_device(dense, source, None)
+        source = dense
+    handle = _core.stream_handle(*here, stream)
+    _core.device_synchronize(*there, 0)  # the stream is one of the target's device
+    dense_target = is_contiguous(target.shape, target.strides)
+    landing = target if dense_target else empty(target.shape, target.element, device=target.device)
+    _core.device_copy_between(*here, landing.address, there[1], source.address, source.nbytes, handle)
+    if not dense_target:
+        _on_device(target, landing, stream)
+        _core.device_synchronize(*here, handle)  # the memory in between goes now
 
 
 def _on_device(target: Tensor, source: Tensor, stream: Any) -> None:

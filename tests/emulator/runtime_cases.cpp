@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "emulator/fakecuda/runtime.h"
 #include "harness.h"
@@ -85,7 +87,7 @@ void configurations() {
     CHECK(simt::submit<Fill>(call.launch(), grid, 64, params) == Status::Launch);
   CHECK(simt::submit<Fill>(call.launch(), {0}, 64, params) == Status::Ok);
   CHECK(simt::submit<Fill>(call.launch(), {1, 65535, 1}, 32, {y.data(), 1.f, 0}) == Status::Ok);
-  CHECK(emulator::Runtime::get().pending() == 1);
+  CHECK(emulator::Runtime::get().queue.size() == 1);
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
@@ -167,10 +169,10 @@ void live_counts() {
   cudaStream_t stream = nullptr;
   CHECK(cudaMalloc(&a, 10) == cudaSuccess && cudaMalloc(&b, 20) == cudaSuccess &&
         cudaStreamCreate(&stream) == cudaSuccess);
-  CHECK(heap.live() == 2 && heap.live_bytes() == 30 && emulator::Runtime::get().live_streams() == 1);
+  CHECK(heap.live() == 2 && heap.live_bytes() == 30 && emulator::Runtime::get().queue.live_streams() == 1);
   CHECK(heap.list().find("20 bytes on device 0") != std::string::npos);
   CHECK(cudaFree(a) == cudaSuccess && cudaFree(b) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess);
-  CHECK(heap.live() == 0 && heap.live_bytes() == 0 && emulator::Runtime::get().live_streams() == 0);
+  CHECK(heap.live() == 0 && heap.live_bytes() == 0 && emulator::Runtime::get().queue.live_streams() == 0);
 }
 
 struct Stuck {
@@ -229,6 +231,84 @@ void tensors_must_be_device_memory() {
   CHECK(last_error().find("tensor 0 is not device memory") != std::string::npos);
 }
 
+cudaStream_t stream_of(int device, unsigned flags = cudaStreamNonBlocking) {
+  cudaStream_t stream = nullptr;
+  CHECK(cudaSetDevice(device) == cudaSuccess && cudaStreamCreateWithFlags(&stream, flags) == cudaSuccess);
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+  return stream;
+}
+
+void captures_forbid_what_cuda_forbids() {
+  Buffer y(64);
+  float host[64];
+  cudaEvent_t event = nullptr;
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDefault) == cudaSuccess);
+  cudaStream_t stream = stream_of(0), other = stream_of(0);
+  CHECK(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal) == cudaErrorStreamCaptureUnsupported);
+  void* memory = nullptr;
+  cudaGraph_t graph = nullptr;
+  const std::pair<cudaError_t, std::function<cudaError_t()>> wrong[] = {
+      {cudaErrorStreamCaptureUnsupported, [&] { return cudaMalloc(&memory, 4); }},
+      {cudaErrorStreamCaptureUnsupported, [&] { return cudaFree(nullptr); }},
+      {cudaErrorStreamCaptureUnsupported, [&] { return cudaMemcpy(host, y.data(), 4, cudaMemcpyDeviceToHost); }},
+      {cudaErrorStreamCaptureUnsupported, [&] { return cudaStreamSynchronize(stream); }},
+      {cudaErrorStreamCaptureUnsupported, [&] { return cudaStreamQuery(other); }},
+      {cudaErrorStreamCaptureUnsupported, [&] { return cudaDeviceSynchronize(); }},
+      {cudaErrorStreamCaptureUnsupported, [&] { return cudaEventQuery(event); }},
+      {cudaErrorStreamCaptureUnsupported, [&] { return cudaEventSynchronize(event); }},
+      {cudaErrorStreamCaptureIsolation, [&] { return cudaStreamWaitEvent(stream, event, 0); }}};
+  CHECK(cudaEventRecord(event, other) == cudaSuccess);
+  for (const auto& [error, call] : wrong) {
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaErrorIllegalState);
+    CHECK(call() == error);
+    CHECK(fill(y, 1.f, 64, stream) == Status::Launch);
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated && !graph);
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorIllegalState);
+  }
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) == cudaSuccess);
+  CHECK(cudaMalloc(&memory, 4) == cudaSuccess && cudaFree(memory) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(other) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(stream) == cudaErrorStreamCaptureUnsupported);
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(cudaEventDestroy(event) == cudaSuccess);
+  CHECK(cudaStreamDestroy(stream) == cudaSuccess && cudaStreamDestroy(other) == cudaSuccess);
+  cudaGetLastError();
+}
+
+void graphs_run_what_was_captured() {
+  Buffer y(64), z(64);
+  cudaStream_t stream = stream_of(0), side = stream_of(0), blocking = stream_of(0, cudaStreamDefault);
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  size_t nodes = 0;
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDefault) == cudaSuccess);
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  CHECK(fill(y, 3.f, 64, stream) == Status::Ok && cudaEventRecord(event, stream) == cudaSuccess);
+  CHECK(cudaStreamWaitEvent(side, event, 0) == cudaSuccess && fill(z, 4.f, 64, side) == Status::Ok);
+  CHECK(cudaEventRecord(event, side) == cudaSuccess && cudaStreamWaitEvent(stream, event, 0) == cudaSuccess);
+  CHECK(cudaStreamEndCapture(side, &graph) == cudaErrorStreamCaptureUnmatched);
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  CHECK(cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess && nodes == 2);
+  CHECK(cudaGraphInstantiateWithFlags(&exec, graph, 0) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess && std::isnan(y.read()[0]));
+  CHECK(cudaGraphLaunch(exec, side) == cudaSuccess && std::isnan(y.read()[0]));
+  CHECK(cudaStreamSynchronize(side) == cudaSuccess && y.read()[0] == 3.f && z.read()[0] == 4.f);
+  // A stream that joined has to come back, and a blocking one is in the way of the default stream.
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  CHECK(cudaEventRecord(event, stream) == cudaSuccess && cudaStreamWaitEvent(side, event, 0) == cudaSuccess);
+  CHECK(fill(z, 4.f, 64, side) == Status::Ok);
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureUnjoined);
+  CHECK(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed) == cudaSuccess);
+  CHECK(cudaMemsetAsync(y.data(), 0, 4, nullptr) == cudaErrorStreamCaptureImplicit);
+  CHECK(cudaStreamEndCapture(blocking, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(cudaGraphExecDestroy(exec) == cudaSuccess && cudaGraphLaunch(exec, side) != cudaSuccess);
+  for (cudaStream_t s : {stream, side, blocking}) CHECK(cudaStreamDestroy(s) == cudaSuccess);
+  CHECK(cudaEventDestroy(event) == cudaSuccess);
+  cudaGetLastError();
+}
+
 // The parent sees how the child ends: by the signal that following a device pointer raises.
 void the_host_cannot_follow_device_pointers() {
   Buffer y(64);
@@ -261,8 +341,9 @@ constexpr Case kCases[] = {
         BCU_CASE(parameters_are_copied) BCU_CASE(copy_ranges) BCU_CASE(freeing)
             BCU_CASE(memory_starts_as_nan_and_runs_out) BCU_CASE(devices_are_apart) BCU_CASE(asked_for_failures)
                 BCU_CASE(live_counts) BCU_CASE(a_failed_kernel_is_told_once) BCU_CASE(a_dead_device_stays_dead)
-                    BCU_CASE(an_error_stays_until_it_is_taken) BCU_CASE(tensors_must_be_device_memory)
-                        BCU_CASE(the_host_cannot_follow_device_pointers) BCU_CASE(a_forked_child_has_no_devices)};
+                    BCU_CASE(an_error_stays_until_it_is_taken) BCU_CASE(captures_forbid_what_cuda_forbids)
+                        BCU_CASE(graphs_run_what_was_captured) BCU_CASE(tensors_must_be_device_memory)
+                            BCU_CASE(the_host_cannot_follow_device_pointers) BCU_CASE(a_forked_child_has_no_devices)};
 
 }  // namespace
 

@@ -25,6 +25,8 @@ class Live:
     allocations: int
     bytes: int
     streams: int
+    events: int
+    graphs: int
     pending: int
 
 
@@ -40,12 +42,13 @@ def _library() -> ctypes.CDLL:
     library.bcu_fake_cuda_fail.argtypes = [ctypes.c_char_p]
     library.bcu_fake_cuda_stream.restype = ctypes.c_void_p
     library.bcu_fake_cuda_destroy_stream.argtypes = [ctypes.c_void_p]
+    library.bcu_fake_cuda_capture.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32]
     return library
 
 
 def live() -> Live:
-    """What exists now: allocations, their bytes, streams, and operations that nobody has waited for."""
-    out = (ctypes.c_int64 * 4)()
+    """What exists now: allocations, their bytes, streams, events, graphs, and operations that nobody has waited for."""
+    out = (ctypes.c_int64 * 6)()
     _library().bcu_fake_cuda_live(out)
     return Live(*out)
 
@@ -75,3 +78,32 @@ def raw_stream(device: int, *, non_blocking: bool = True) -> Iterator[int]:
         yield handle
     finally:
         library.bcu_fake_cuda_destroy_stream(handle)
+
+
+def current_device() -> int:
+    """The device that the calling thread uses."""
+    return int(_library().bcu_fake_cuda_current_device())
+
+
+@contextmanager
+def using_device(device: int) -> Iterator[None]:
+    """Makes a device the calling thread's, as its own CUDA code would; it must still be that in the end."""
+    before = current_device()
+    assert _library().bcu_fake_cuda_set_device(device) == 0
+    yield
+    assert current_device() == device, "a call of baracuda left another device behind"
+    assert _library().bcu_fake_cuda_set_device(before) == 0
+
+
+GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2
+
+
+@contextmanager
+def raw_capture(handle: int, mode: int = GLOBAL) -> Iterator[list[int]]:
+    """A stream that another library captures, as torch.cuda.graph does; the list gets CUDA's code of the end."""
+    library, ended = _library(), []
+    assert library.bcu_fake_cuda_capture(handle, mode, 0) == 0
+    try:
+        yield ended
+    finally:
+        ended.append(library.bcu_fake_cuda_capture(handle, mode, 1))

@@ -7,6 +7,7 @@
 #include "backends/cpu/family.h"
 #include "backends/cpu/loader.h"
 #include "core/evaluate.h"
+#include "core/plan.h"
 #include "skus.inc"
 
 namespace baracuda {
@@ -65,6 +66,20 @@ void unbuilt_rows_stay_visible(Backend asked) {
   check(has(answers[2], Code::Backend, "") == !any, "a row of another backend says so");
 }
 
+void captures_refuse_what_they_cannot_hold() {
+  Row row = row_at(1);
+  Refusal why;
+  check(!refuse_in_capture(row, false, false, why) && !refuse_in_capture(row, true, false, why),
+        "a row says it is safe");
+  check(refuse_in_capture(row, false, true, why) && why.hint.find("pass stream=") == 0,
+        "the default stream is no place");
+  row.flags &= ~kCaptureSafe;
+  check(!refuse_in_capture(row, false, false, why), "a row that is not safe runs where nothing is captured");
+  check(refuse_in_capture(row, true, false, why) && why.code == Code::Capture && why.field == "stream" &&
+            why.hint.find("not capture_safe") != std::string::npos,
+        "and says why it does not run where something is");
+}
+
 }  // namespace
 
 const CpuBackend& cpu_backend() {
@@ -83,5 +98,6 @@ int main() {
   baracuda::kernels_are_found_in_any_slice();
   for (auto asked : {baracuda::Backend::Any, baracuda::Backend::Cpu, baracuda::Backend::Cuda})
     baracuda::unbuilt_rows_stay_visible(asked);
+  baracuda::captures_refuse_what_they_cannot_hold();
   std::puts("ok");
 }

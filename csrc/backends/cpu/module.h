@@ -6,7 +6,7 @@
 namespace baracuda {
 
 // Raised whenever Launch, TensorView, Scalar or FamilyKernels change, so that a stale module is refused.
-inline constexpr int32_t kModuleAbi = 4;
+inline constexpr int32_t kModuleAbi = 5;
 
 struct CpuModule {
   int32_t abi;

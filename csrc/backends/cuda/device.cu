@@ -1,6 +1,4 @@
 // Devices, memory and faults by the CUDA runtime.
-#include "backends/cuda/device.h"
-
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
@@ -9,7 +7,7 @@
 #include <mutex>
 
 #include "backends/cpu/module.h"
-#include "backends/device.h"
+#include "backends/cuda/runtime.h"
 #include "simt/launch.h"
 
 namespace baracuda::cuda {
@@ -46,9 +44,9 @@ int architecture(int device) {
 
 DeviceGuard::DeviceGuard(int device) {
   int now = 0;
-  status_ = check(cudaGetDevice(&now), "current device");
+  status_ = BCU_CUDA("looking for the current device", cudaGetDevice, &now);
   if (status_ != Status::Ok || now == device) return;
-  status_ = check(cudaSetDevice(device), "set device");
+  status_ = BCU_CUDA("changing the current device", cudaSetDevice, device);
   if (status_ == Status::Ok) before_ = now;
 }
 
@@ -77,8 +75,9 @@ simt::Fault* fault_word(int device) {
   DeviceGuard guard(device);
   void* memory = nullptr;
   if (guard.status() != Status::Ok) return nullptr;
-  if (check(cudaMalloc(&memory, sizeof(simt::Fault)), "the device's status word") != Status::Ok) return nullptr;
-  if (check(cudaMemset(memory, 0, sizeof(simt::Fault)), "the device's status word") != Status::Ok)
+  if (BCU_CUDA("making the device's status word", cudaMalloc, &memory, sizeof(simt::Fault)) != Status::Ok)
+    return nullptr;
+  if (BCU_CUDA("making the device's status word", cudaMemset, memory, 0, sizeof(simt::Fault)) != Status::Ok)
     return cudaFree(memory), nullptr;
   return all.words[device] = static_cast<simt::Fault*>(memory);
 }
@@ -88,7 +87,7 @@ int32_t count() {
   cudaError_t error = cudaGetDeviceCount(&n);
   if (error == cudaSuccess && n > 0) return n;
   if (error == cudaSuccess) error = cudaErrorNoDevice;
-  check(error, "looking for devices");
+  check(error, "looking for devices: cudaGetDeviceCount");
   int driver = 0;  // CUDA calls a driver that is not there too old
   if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
     std::snprintf(message, sizeof message, "no NVIDIA driver is installed here");
@@ -97,16 +96,17 @@ int32_t count() {
 
 Status describe(int32_t device, DeviceInfo* out) {
   cudaDeviceProp p;
-  Status status = check(cudaGetDeviceProperties(&p, device), "device properties");
+  Status status = BCU_CUDA("asking what a device is", cudaGetDeviceProperties, &p, device);
   if (status != Status::Ok) return status;
   std::snprintf(out->name, sizeof out->name, "%.63s", p.name);
   out->arch = p.major * 10 + p.minor;
   out->units = p.multiProcessorCount;
   out->memory = static_cast<int64_t>(p.totalGlobalMem);
   int driver = 0, runtime = 0;
-  cudaDriverGetVersion(&driver), cudaRuntimeGetVersion(&runtime);
+  status = BCU_CUDA("asking for versions", cudaDriverGetVersion, &driver);
+  if (status == Status::Ok) status = BCU_CUDA("asking for versions", cudaRuntimeGetVersion, &runtime);
   out->driver = driver, out->runtime = runtime;
-  return Status::Ok;
+  return status;
 }
 
 Status prepare(int32_t device) { return fault_word(device) ? Status::Ok : Status::Launch; }
@@ -117,13 +117,14 @@ Status allocate(int32_t device, int64_t bytes, void** out) {
   Status status = prepare(device);
   if (status != Status::Ok) return status;
   cudaError_t error = cudaMalloc(out, bytes ? bytes : 1);
-  status = check(error, "allocating device memory");
+  status = check(error, "allocating device memory: cudaMalloc");
   return error == cudaErrorMemoryAllocation ? Status::Workspace : status;
 }
 
 Status release(int32_t device, void* memory) {
   DeviceGuard guard(device);
-  return guard.status() != Status::Ok ? guard.status() : check(cudaFree(memory), "freeing device memory");
+  CaptureTolerant tolerant;  // the garbage collector may come while somebody captures a stream
+  return guard.status() != Status::Ok ? guard.status() : BCU_CUDA("freeing device memory", cudaFree, memory);
 }
 
 Status copy(int32_t device, void* to, const void* from, int64_t bytes, CopyKind kind, void* stream) {
@@ -131,23 +132,54 @@ Status copy(int32_t device, void* to, const void* from, int64_t bytes, CopyKind 
   DeviceGuard guard(device);
   if (guard.status() != Status::Ok) return guard.status();
   auto s = static_cast<cudaStream_t>(stream);
-  Status status = check(cudaMemcpyAsync(to, from, bytes, kKinds[static_cast<int>(kind)], s), "copying memory");
+  Status status = BCU_CUDA("copying memory", cudaMemcpyAsync, to, from, bytes, kKinds[static_cast<int>(kind)], s);
   // The host's memory is the caller's: it may be gone when a later copy would read or write it.
   if (status != Status::Ok || kind == CopyKind::OnDevice) return status;
-  return check(cudaStreamSynchronize(s), "waiting for a copy");
+  return BCU_CUDA("waiting for a copy", cudaStreamSynchronize, s);
+}
+
+// Lets a device read another one's memory, where it can: a copy goes through the host otherwise.
+Status reach_peer(int32_t device, int32_t peer) {
+  static std::atomic<uint64_t> reached[kMostDevices];  // a bit for each peer that was looked at
+  static_assert(kMostDevices <= 64);
+  if (device >= kMostDevices || peer >= kMostDevices || reached[device] >> peer & 1) return Status::Ok;
+  int can = 0;
+  Status status = BCU_CUDA("asking for a peer", cudaDeviceCanAccessPeer, &can, device, peer);
+  if (status == Status::Ok && can) {
+    DeviceGuard guard(device);
+    if (guard.status() != Status::Ok) return guard.status();
+    cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
+    // Another library may have done so; and a device has no more than eight peers.
+    if (error == cudaErrorPeerAccessAlreadyEnabled || error == cudaErrorTooManyPeers)
+      cudaGetLastError();
+    else
+      status = check(error, "reaching a peer: cudaDeviceEnablePeerAccess");
+  }
+  if (status == Status::Ok) reached[device] |= uint64_t{1} << peer;
+  return status;
+}
+
+Status copy_between(int32_t to_device, void* to, int32_t from_device, const void* from, int64_t bytes, void* stream) {
+  Status status = reach_peer(to_device, from_device);
+  if (status != Status::Ok) return status;
+  DeviceGuard guard(to_device);
+  if (guard.status() != Status::Ok) return guard.status();
+  auto s = static_cast<cudaStream_t>(stream);
+  status = BCU_CUDA("copying between devices", cudaMemcpyPeerAsync, to, to_device, from, from_device, bytes, s);
+  return status == Status::Ok ? BCU_CUDA("waiting for a copy", cudaStreamSynchronize, s) : status;
 }
 
 Status fill(int32_t device, void* to, int32_t byte, int64_t bytes, void* stream) {
   DeviceGuard guard(device);
   if (guard.status() != Status::Ok) return guard.status();
-  return check(cudaMemsetAsync(to, byte, bytes, static_cast<cudaStream_t>(stream)), "filling memory");
+  return BCU_CUDA("filling memory", cudaMemsetAsync, to, byte, bytes, static_cast<cudaStream_t>(stream));
 }
 
 Status synchronize(int32_t device, void* stream) {
   DeviceGuard guard(device);
   if (guard.status() != Status::Ok) return guard.status();
-  if (!stream) return check(cudaDeviceSynchronize(), "waiting for the device");
-  return check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "waiting for a stream");
+  if (!stream) return BCU_CUDA("waiting for the device", cudaDeviceSynchronize);
+  return BCU_CUDA("waiting for a stream", cudaStreamSynchronize, static_cast<cudaStream_t>(stream));
 }
 
 Status take_fault(int32_t device, void* stream, DeviceFault* out) {
@@ -157,33 +189,18 @@ Status take_fault(int32_t device, void* stream, DeviceFault* out) {
   simt::Fault found;
   DeviceGuard guard(device);
   auto s = static_cast<cudaStream_t>(stream);
-  status = check(cudaMemcpyAsync(&found, word, sizeof found, cudaMemcpyDeviceToHost, s), "reading the device's status");
-  if (status == Status::Ok) status = check(cudaStreamSynchronize(s), "waiting for the device's status");
+  status =
+      BCU_CUDA("reading the device's status", cudaMemcpyAsync, &found, word, sizeof found, cudaMemcpyDeviceToHost, s);
+  if (status == Status::Ok) status = BCU_CUDA("reading the device's status", cudaStreamSynchronize, s);
   uint32_t raised = 0;
   std::memcpy(&raised, &found.raised, sizeof raised);
   if (status != Status::Ok || !raised) return status;
   *out = {static_cast<int32_t>(found.row), {found.tensor, found.position, found.value, found.limit}};
-  status = check(cudaMemsetAsync(word, 0, sizeof found, s), "clearing the device's status");
-  return status == Status::Ok ? check(cudaStreamSynchronize(s), "clearing the device's status") : status;
-}
-
-Status create_stream(int32_t device, bool blocking, void** out) {
-  DeviceGuard guard(device);
-  if (guard.status() != Status::Ok) return guard.status();
-  cudaStream_t stream = nullptr;
-  Status status = check(cudaStreamCreateWithFlags(&stream, blocking ? cudaStreamDefault : cudaStreamNonBlocking),
-                        "creating a stream");
-  *out = stream;
-  return status;
+  status = BCU_CUDA("clearing the device's status", cudaMemsetAsync, word, 0, sizeof found, s);
+  return status == Status::Ok ? BCU_CUDA("clearing the device's status", cudaStreamSynchronize, s) : status;
 }
 
 void attach(FindSymbol find) { finder = find; }
-
-Status destroy_stream(int32_t device, void* stream) {
-  DeviceGuard guard(device);
-  if (guard.status() != Status::Ok) return guard.status();
-  return check(cudaStreamDestroy(static_cast<cudaStream_t>(stream)), "destroying a stream");
-}
 
 }  // namespace
 }  // namespace baracuda::cuda
@@ -217,13 +234,13 @@ extern "C" BCU_API const baracuda::DeviceModule* baracuda_cuda_module() {
                                                      &allocate,
                                                      &release,
                                                      &copy,
+                                                     &copy_between,
                                                      &fill,
                                                      &synchronize,
                                                      &take_fault,
                                                      &last_error,
                                                      &prepare,
-                                                     &create_stream,
-                                                     &destroy_stream,
+                                                     &kQueues,
                                                      &attach};
   return &kModule;
 }

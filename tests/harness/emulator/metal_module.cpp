@@ -7,6 +7,7 @@
 #define baracuda_cuda_module baracuda_fake_module
 #include "backends/cuda/device.cu"
 #undef baracuda_cuda_module
+#include "backends/cuda/queues.cu"
 
 #include "emulator/emulator.h"
 

@@ -382,12 +382,14 @@ BCU_API int cublasLtMatmul(void* handle, void* desc, const void* alpha, const vo
   if (found.workspace) touched.push_back(holds("the workspace", p.scratch, scratch, 256));
   for (Allocation* t : touched)
     if (!t) return lt::kInvalidValue;
-  r.enqueue(stream, [p, touched, wide] {
+  cudaError_t error = r.enqueue(stream, [p, touched, wide] {
+    if (Opened::gone(touched))
+      return Problem{cudaErrorIllegalAddress, "a graph's product of memory that has been freed"};
     Opened opened(touched);
     wide ? p.run<double>() : p.run<float>();
     return Problem{};
   });
-  return lt::kSuccess;
+  return error ? cudaGetLastError(), refuse(kExecutionFailed, "the stream") : lt::kSuccess;
 }
 
 BCU_API void bcu_fake_cublaslt_last(int64_t out[4]) { std::memcpy(out, last_algo, sizeof last_algo); }

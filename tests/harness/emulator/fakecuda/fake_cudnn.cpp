@@ -210,13 +210,14 @@ class FakeGraph final : public cuda::SdpaGraph {
       if (!bind(call.data[slot], reach(problem_.tensors[slot]) * bytes_of(problem_, slot), 16, kNames[slot], touched))
         return Status::Launch;
     if (!bind(call.workspace, workspace(), 64, "the workspace", touched)) return Status::Launch;
-    r.enqueue(stream, [problem = problem_, call, touched, bytes = workspace()] {
+    cudaError_t error = r.enqueue(stream, [problem = problem_, call, touched, bytes = workspace()] {
+      if (Opened::gone(touched)) return Problem{cudaErrorIllegalAddress, "fake cuDNN: a graph's memory has been freed"};
       Opened opened(touched);
       std::memset(call.workspace, 0x5a, size_t(bytes));
       Heads(problem, call).run();
       return Problem{};
     });
-    return Status::Ok;
+    return cuda::check(error, "cuDNN");
   }
 
  private:

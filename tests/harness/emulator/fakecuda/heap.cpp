@@ -62,7 +62,7 @@ bool Heap::release(void* data) {
     munmap(freed_.front().first, freed_.front().second);
     freed_.erase(freed_.begin());
   }
-  delete a;
+  a->freed = true;  // and stays, some bytes of it: captured work may still name it
   return true;
 }
 
@@ -100,6 +100,10 @@ std::string Heap::describe(const void* p) const {
 Opened::Opened(std::span<Allocation* const> allocations) : allocations_(allocations.begin(), allocations.end()) {
   for (Allocation* a : allocations_) mprotect(a->first_page(), a->pages, PROT_READ | PROT_WRITE);
 }
+bool Opened::gone(std::span<Allocation* const> allocations) {
+  return std::any_of(allocations.begin(), allocations.end(), [](const Allocation* a) { return a->freed; });
+}
+
 Opened::~Opened() {
   for (Allocation* a : allocations_) mprotect(a->first_page(), a->pages, PROT_NONE);
 }

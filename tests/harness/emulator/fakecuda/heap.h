@@ -16,6 +16,7 @@ struct Allocation {
   char* data = nullptr;
   size_t bytes = 0, pages = 0;  // mapped bytes; a guard page follows them
   int device = 0;
+  bool freed = false;  // what a graph still names
   Region region;
   char* first_page() const { return data + tail() - pages; }
   size_t tail() const;  // bytes from `data` to the guard page
@@ -49,6 +50,8 @@ class Opened {
  public:
   explicit Opened(std::span<Allocation* const> allocations);
   ~Opened();
+  // Says so where memory was freed since the work that needs it was given: a graph may be launched at any time.
+  static bool gone(std::span<Allocation* const> allocations);
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;
 

@@ -42,6 +42,8 @@ class Pending {
   }
 
   Problem run() {
+    if (Opened::gone(allocations_))
+      return {cudaErrorIllegalAddress, name_of(kernel_) + ": a graph's launch meets memory that has been freed"};
     Opened opened(allocations_);
     std::string report = emulator::run(kernel_, grid_, threads_, params_.data(), bound_);
     return report.empty() ? Problem{} : Problem{cudaErrorLaunchFailure, std::move(report)};
@@ -88,8 +90,7 @@ cudaError_t launch_kernel(const Launch& launch, const Kernel& kernel, const int6
   auto pending = std::make_shared<Pending>(kernel, Blocks{uint32_t(grid[0]), uint32_t(grid[1]), uint32_t(grid[2])},
                                            uint32_t(threads), params);
   if (Problem p = pending->bind(launch); p.error) return r.raise(p.error, std::move(p.text));
-  r.enqueue(stream, [pending] { return pending->run(); });
-  return cudaSuccess;
+  return r.enqueue(stream, [pending] { return pending->run(); });
 }
 
 }  // namespace
@@ -130,12 +131,13 @@ BCU_API int64_t bcu_fake_cuda_calls(const char* api) {
   return Runtime::get().calls(api);
 }
 
-// Allocations, their bytes, streams, and operations that nobody has waited for.
-BCU_API void bcu_fake_cuda_live(int64_t out[4]) {
+// Allocations, their bytes, streams, events, graphs of both kinds, and operations that nobody has waited for.
+BCU_API void bcu_fake_cuda_live(int64_t out[6]) {
   Runtime& r = Runtime::get();
   std::lock_guard lock(r.mutex);
   out[0] = r.heap.live(), out[1] = r.heap.live_bytes();
-  out[2] = int64_t(r.live_streams()), out[3] = int64_t(r.pending());
+  out[2] = int64_t(r.queue.live_streams()), out[3] = int64_t(r.events.size());
+  out[4] = int64_t(r.graphs.size() + r.executables.size()), out[5] = int64_t(r.queue.size());
 }
 
 // Gives the devices more memory than there is; 0 is what they have without it.
@@ -149,12 +151,28 @@ BCU_API void bcu_fake_cuda_memory(int64_t bytes) {
 BCU_API void* bcu_fake_cuda_stream(int32_t device, int32_t non_blocking) {
   Runtime& r = Runtime::get();
   std::lock_guard lock(r.mutex);
-  return device >= 0 && device < r.device_count() ? r.create_stream(device, !non_blocking) : nullptr;
+  return device >= 0 && device < r.device_count() ? r.queue.create_stream(device, !non_blocking) : nullptr;
 }
 
 BCU_API int32_t bcu_fake_cuda_destroy_stream(void* stream) {
   baracuda::cuda::DeviceGuard guard(static_cast<cudaStream_t>(stream)->device);
   return cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+}
+
+// The device that the calling thread uses, which every call of the module leaves as it was.
+BCU_API int32_t bcu_fake_cuda_current_device(void) { return baracuda::emulator::current_device(); }
+
+BCU_API int32_t bcu_fake_cuda_set_device(int32_t device) { return cudaSetDevice(device); }
+
+// A capture that another library began: 0 to begin, 1 to end and throw the graph away. CUDA's error code.
+BCU_API int32_t bcu_fake_cuda_capture(void* stream, int32_t mode, int32_t end) {
+  auto s = static_cast<cudaStream_t>(stream);
+  baracuda::cuda::DeviceGuard guard(s->device);
+  if (!end) return cudaStreamBeginCapture(s, static_cast<cudaStreamCaptureMode>(mode));
+  cudaGraph_t graph = nullptr;
+  cudaError_t error = cudaStreamEndCapture(s, &graph);
+  if (graph) cudaGraphDestroy(graph);
+  return error;
 }
 
 }  // extern "C"

@@ -20,6 +20,7 @@ struct LastError {
   cudaError_t error = cudaSuccess, described = cudaSuccess;
   std::string text;
   int device = 0;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 };
 LastError& last() {
   thread_local LastError state;
@@ -64,11 +65,22 @@ void need_signal_stack() {
   sigaltstack(&mine, nullptr);
 }
 
-bool keeps_order(cudaStream_t stream) { return !stream || stream->blocking; }
+// What CUDA calls potentially unsafe while a stream is captured.
+constexpr std::string_view kUnsafe[] = {"cudaMalloc",
+                                        "cudaFree",
+                                        "cudaMemcpy",
+                                        "cudaMemset",
+                                        "cudaDeviceSynchronize",
+                                        "cudaStreamQuery",
+                                        "cudaStreamSynchronize",
+                                        "cudaEventQuery",
+                                        "cudaEventSynchronize",
+                                        "cudaDeviceEnablePeerAccess"};
 
 }  // namespace
 
 int current_device() { return last().device; }
+cudaStreamCaptureMode& capture_mode() { return last().mode; }
 
 Runtime& Runtime::get() {
   static Runtime* all = new Runtime;  // never destroyed: memory may be released while the process ends
@@ -77,7 +89,7 @@ Runtime& Runtime::get() {
 
 Runtime::Runtime() {
   const char* n = std::getenv("BARACUDA_FAKE_CUDA_DEVICES");
-  devices_.resize(n ? size_t(std::clamp(std::atoi(n), 0, 8)) : 2);
+  failed_.resize(n ? size_t(std::clamp(std::atoi(n), 0, 8)) : 2);
   fail_calls(std::getenv("BARACUDA_FAKE_CUDA_FAIL"));
   sticky = std::getenv("BARACUDA_FAKE_CUDA_STICKY") != nullptr;
 }
@@ -106,23 +118,26 @@ cudaError_t Runtime::begin(const char* api, bool touches_device) {
     calls_.push_back({api, 1});
   else
     ++counted->second;
+  asked_for = false;
   for (Injected& i : injected_) {
     if (i.api != api || --i.left != 0) continue;
+    asked_for = true;
     // What a caller could not wait for may not run later: the host memory it names may be gone then.
-    if (i.api.ends_with("Synchronize")) devices_[size_t(last().device)].queue.clear();
+    if (i.api.ends_with("Synchronize")) queue.drop_device(last().device);
     return raise(i.api == "cudaMalloc" ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure,
-                 std::string("failure of ") + api + " asked for by a test", false);
+                 "a failure that a test asked for", false);
   }
   if (!touches_device) return cudaSuccess;
-  if (devices_.empty()) return raise(cudaErrorNoDevice, "no CUDA-capable device is detected", false);
+  if (failed_.empty()) return raise(cudaErrorNoDevice, "no CUDA-capable device is detected", false);
   if (!owner_) {
     owner_ = getpid();
     watch_faults();
   }
   if (owner_ != getpid()) return raise(cudaErrorInitializationError, "a forked process uses its parent's devices");
-  if (Problem& failed = devices_[size_t(current_device())].failed; failed.error)
-    return raise(failed.error, failed.text, false);
-  return cudaSuccess;
+  if (Problem& failed = failed_[size_t(current_device())]; failed.error) return raise(failed, false);
+  need_signal_stack();
+  if (std::find(std::begin(kUnsafe), std::end(kUnsafe), api) == std::end(kUnsafe)) return cudaSuccess;
+  return raise(queue.refuse_unsafe(api, last().mode), false);
 }
 
 cudaError_t Runtime::raise(cudaError_t error, std::string text, bool print) {
@@ -137,72 +152,27 @@ cudaError_t Runtime::check_stream(cudaStream_t& stream) {
   // CUDA's names for the default streams of a context and of a thread.
   if (stream == reinterpret_cast<cudaStream_t>(1) || stream == reinterpret_cast<cudaStream_t>(2)) stream = nullptr;
   if (!stream) return cudaSuccess;
-  if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end())
-    return raise(cudaErrorInvalidResourceHandle, "there is no such stream (destroyed?)");
+  if (!queue.is_stream(stream)) return raise(cudaErrorInvalidResourceHandle, "there is no such stream (destroyed?)");
   if (stream->device != current_device())
     return raise(cudaErrorInvalidResourceHandle, "the stream belongs to device " + std::to_string(stream->device) +
                                                      ", current is " + std::to_string(current_device()));
   return cudaSuccess;
 }
 
-void Runtime::enqueue(cudaStream_t stream, std::function<Problem()> work) {
-  devices_[size_t(current_device())].queue.push_back({stream, std::move(work)});
+cudaError_t Runtime::check_event(cudaEvent_t event) {
+  if (std::find(events.begin(), events.end(), event) != events.end()) return cudaSuccess;
+  return raise(cudaErrorInvalidResourceHandle, "there is no such event (destroyed?)");
 }
 
-cudaError_t Runtime::drain_some(int device, const std::function<bool(const Operation&)>& wanted) {
-  need_signal_stack();
-  auto& queue = devices_[size_t(device)].queue;
-  for (size_t i = 0; i < queue.size();) {
-    if (!wanted(queue[i])) {
-      ++i;
-      continue;
-    }
-    auto work = std::move(queue[i].work);
-    queue.erase(queue.begin() + ptrdiff_t(i));
-    Problem problem = work();
-    if (problem.error == cudaSuccess) continue;
-    queue.clear();  // a device that failed does nothing more of what it was given
-    if (sticky) devices_[size_t(device)].failed = problem;
-    return raise(problem.error, std::move(problem.text));
-  }
-  return cudaSuccess;
+cudaError_t Runtime::enqueue(cudaStream_t stream, Work work) {
+  Problem problem;
+  queue.add(current_device(), stream, std::move(work), problem);
+  return raise(std::move(problem));
 }
 
-cudaError_t Runtime::drain(int device, cudaStream_t stream) {
-  auto& queue = devices_[size_t(device)].queue;
-  // Only up to the stream's last operation: what comes later in other streams goes on waiting.
-  size_t todo = 0;
-  for (size_t i = 0; i < queue.size(); ++i)
-    if (queue[i].stream == stream || (!stream && keeps_order(queue[i].stream))) todo = i + 1;
-  size_t seen = 0;
-  std::vector<bool> chosen;
-  for (const Operation& o : queue)
-    chosen.push_back(seen++ < todo && (o.stream == stream || (keeps_order(stream) && keeps_order(o.stream))));
-  seen = 0;
-  return drain_some(device, [&](const Operation&) { return chosen[seen++]; });
-}
-
-cudaError_t Runtime::drain_all(int device) {
-  return drain_some(device, [](const Operation&) { return true; });
-}
-
-size_t Runtime::pending() const {
-  size_t n = 0;
-  for (const Device& d : devices_) n += d.queue.size();
-  return n;
-}
-
-cudaStream_t Runtime::create_stream(int device, bool blocking) {
-  streams_.push_back(new CUstream_st{device, blocking});
-  return streams_.back();
-}
-
-bool Runtime::destroy_stream(cudaStream_t stream) {
-  auto found = std::find(streams_.begin(), streams_.end(), stream);
-  if (found == streams_.end()) return false;
-  streams_.erase(found);
-  delete stream;
-  return true;
+cudaError_t Runtime::told(Problem problem) {
+  if (problem.error && sticky) failed_[size_t(current_device())] = problem;
+  return raise(std::move(problem));
 }
 
 }  // namespace baracuda::emulator

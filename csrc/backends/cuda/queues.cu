@@ -1,0 +1,145 @@
+// Streams, events and graphs by the CUDA runtime.
+#include "backends/cuda/runtime.h"
+
+namespace baracuda::cuda {
+namespace {
+
+cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t as_event(void* event) { return static_cast<cudaEvent_t>(event); }
+
+// "Not yet" is an answer, and no error that stays.
+Status answer(cudaError_t error, const char* doing, bool* done) {
+  *done = error == cudaSuccess;
+  if (error != cudaErrorNotReady) return check(error, doing);
+  cudaGetLastError();
+  return Status::Ok;
+}
+
+Status create_stream(int32_t device, bool blocking, void** out) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  cudaStream_t stream = nullptr;
+  Status status = BCU_CUDA("creating a stream", cudaStreamCreateWithFlags, &stream,
+                           blocking ? cudaStreamDefault : cudaStreamNonBlocking);
+  *out = stream;
+  return status;
+}
+
+Status destroy_stream(int32_t device, void* stream) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("destroying a stream", cudaStreamDestroy, as_stream(stream));
+}
+
+Status stream_done(int32_t device, void* stream, bool* done) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return answer(cudaStreamQuery(as_stream(stream)), "asking a stream: cudaStreamQuery", done);
+}
+
+Status wait(int32_t device, void* stream, void* event) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("waiting for an event", cudaStreamWaitEvent, as_stream(stream), as_event(event), 0);
+}
+
+Status create_event(int32_t device, bool timing, void** out) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  cudaEvent_t event = nullptr;
+  Status status = BCU_CUDA("creating an event", cudaEventCreateWithFlags, &event,
+                           timing ? cudaEventDefault : cudaEventDisableTiming);
+  *out = event;
+  return status;
+}
+
+Status destroy_event(int32_t device, void* event) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("destroying an event", cudaEventDestroy, as_event(event));
+}
+
+Status record(int32_t device, void* event, void* stream) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("recording an event", cudaEventRecord, as_event(event), as_stream(stream));
+}
+
+Status event_done(int32_t device, void* event, bool* done) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return answer(cudaEventQuery(as_event(event)), "asking an event: cudaEventQuery", done);
+}
+
+Status synchronize_event(int32_t device, void* event) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("waiting for an event", cudaEventSynchronize, as_event(event));
+}
+
+Status elapsed(int32_t device, void* start, void* end, float* milliseconds) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("reading the time between events", cudaEventElapsedTime, milliseconds, as_event(start),
+                  as_event(end));
+}
+
+Status capturing(int32_t device, void* stream, bool* out) {
+  *out = false;
+  if (!stream) return Status::Ok;
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  cudaStreamCaptureStatus now = cudaStreamCaptureStatusNone;
+  Status status = BCU_CUDA("asking a stream", cudaStreamIsCapturing, as_stream(stream), &now);
+  *out = now != cudaStreamCaptureStatusNone;
+  return status;
+}
+
+// Other threads may go on as if nothing was captured.
+Status begin_capture(int32_t device, void* stream) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("beginning a capture", cudaStreamBeginCapture, as_stream(stream), cudaStreamCaptureModeThreadLocal);
+}
+
+Status end_capture(int32_t device, void* stream, void** graph, int64_t* nodes) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  cudaGraph_t captured = nullptr;
+  if (graph) *graph = nullptr;
+  Status status = BCU_CUDA("ending a capture", cudaStreamEndCapture, as_stream(stream), &captured);
+  if (status == Status::Ok && graph) {
+    size_t count = 0;
+    cudaGraphExec_t ready = nullptr;
+    status = BCU_CUDA("counting a graph's nodes", cudaGraphGetNodes, captured, nullptr, &count);
+    if (status == Status::Ok)
+      status = BCU_CUDA("making a graph ready", cudaGraphInstantiateWithFlags, &ready, captured, 0);
+    *graph = ready, *nodes = static_cast<int64_t>(count);
+  }
+  if (!captured) return status;
+  Status dropped = BCU_CUDA("destroying a graph", cudaGraphDestroy, captured);
+  if (status == Status::Ok) status = dropped;
+  if (status != Status::Ok && graph && *graph) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(*graph));
+  return status;
+}
+
+Status launch_graph(int32_t device, void* graph, void* stream) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("launching a graph", cudaGraphLaunch, static_cast<cudaGraphExec_t>(graph), as_stream(stream));
+}
+
+Status destroy_graph(int32_t device, void* graph) {
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("destroying a graph", cudaGraphExecDestroy, static_cast<cudaGraphExec_t>(graph));
+}
+
+}  // namespace
+
+constinit const DeviceQueues kQueues = {&create_stream,     &destroy_stream, &stream_done,  &wait,
+                                        &create_event,      &destroy_event,  &record,       &event_done,
+                                        &synchronize_event, &elapsed,        &capturing,    &begin_capture,
+                                        &end_capture,       &launch_graph,   &destroy_graph};
+
+}  // namespace baracuda::cuda
