@@ -301,3 +301,18 @@ TEXT_FAULTS = [
         element="bf16", backend="metal",
     ),
 ]  # fmt: skip
+
+# In what calls cuBLASLt, on the library that does what its callers do not forbid.
+LIBRARY_FAULTS = [
+    Fault(name, "matmul", "matmul", "forward", f"ops/matmul/{file}", right, wrong, r"\d+ failed", test="cublaslt")
+    for name, file, right, wrong in (
+        ("f32 is read as TF32", "cublaslt.h", "if (math != MathPrecision::Tf32) denied |= api::kReadsTf32;", ""),
+        ("sums are added in any way", "cublaslt.h", "uint32_t(api::kNoReduction | api::kReduceInComputeType)", "7u"),
+        ("a workspace begins anywhere", "cublaslt.h", "reinterpret_cast<void*>(start * kWorkspaceStart)", "launch.workspace"),
+        ("packs at odd addresses", "cublaslt.h", "const bool aligned = packed(calls);", "const bool aligned = true;"),
+        ("C is not read", "cublaslt.h", "beta = calls.c ? C(beta_value) : C(0);", "beta = C(0);"),
+        ("another device", "cublaslt.h", "cuda::DeviceGuard guard(launch.device);", "cuda::DeviceGuard guard(0);"),
+        ("calls that do not move", "cublaslt.h", "y += at * calls.loop_y[i]", "y += 0"),
+        ("lines of X for Y", "strided.h", "s.y_transposed, s.ldy)", "s.y_transposed, s.ldx)"),
+    )
+]  # fmt: skip

@@ -19,21 +19,32 @@ ROOT = Path(__file__).resolve().parents[2]
 # The kernels of one op and direction; the module's list of families has this slice of this name only (simt_families.inc).
 UNIT = """\
 #include <string_view>
-{text}#include "ops/{family}/simt_launch.h"
+{text}#include "ops/{family}/{launcher}.h"
 namespace baracuda::probe {{
-static constexpr auto kChosen = []<class... Tags, size_t... I>(const Table<Tags...>&, std::index_sequence<I...>) {{
-  constexpr auto& rows = {family}::kTable.rows;
-  return std::array<Kernel, sizeof...(Tags)>{{
-      simt_kernel_of<Tags, rows[I].backend == Backend::{backend} && rows[I].direction == Direction::{direction} &&
-                               rows[I].proof == Proof::Emulated && std::string_view(rows[I].op) == "{op}">()...}};
-}}({family}::kTable, std::make_index_sequence<{family}::kTable.rows.size()>());
+constexpr bool chosen(const Row& r) {{
+  return r.backend == Backend::{backend} && r.direction == Direction::{direction} && std::string_view(r.op) == "{op}" &&
+         (r.proof == Proof::Emulated || {library});
+}}
+template <class... Tags, size_t... I>
+constexpr auto kernels(const Table<Tags...>&, std::index_sequence<I...>) {{
+  return std::array<Kernel, sizeof...(Tags)>{{simt_kernel_of<Tags, chosen({family}::kTable.rows[I])>()...}};
+}}
+template <class... Tags, size_t... I>
+constexpr auto prepares(const Table<Tags...>&, std::index_sequence<I...>) {{
+  return std::array<Prepare, sizeof...(Tags)>{{prepare_of<Tags, chosen({family}::kTable.rows[I])>()...}};
+}}
+using Every = std::make_index_sequence<{family}::kTable.rows.size()>;
+static constexpr auto kChosen = kernels({family}::kTable, Every());
+static constexpr auto kPrepares = prepares({family}::kTable, Every());
 extern const FamilyKernels kSimtSlice0;
-constinit const FamilyKernels kSimtSlice0 = {{"{family}", kChosen.data(), int32_t(kChosen.size())}};
+constinit const FamilyKernels kSimtSlice0 = {{"{family}", kChosen.data(), int32_t(kChosen.size()), kPrepares.data()}};
 }}
 """
 
 
 TEXT = "the .metal text"
+# What finds a fault in what calls a library; the module has no kernels of other ops.
+LIBRARY_TESTS = "tf32 or layouts or batches or long_sums or added or belongs"
 EMULATED_METAL = ["-DBCU_SIMT_BACKEND=Metal", "-DBCU_HAS_F64=0", "-DBCU_EMULATE_METAL_TEXT"]
 
 
@@ -50,7 +61,7 @@ class Fault:
     wrong: str = ""
     says: str = ""  # what the report has to match; empty for sources without a fault
     element: str = "f32"
-    test: str = ""  # what finds it, if not the generated tests' check: "far", "indices", "mma"
+    test: str = ""  # what finds it, if not the generated tests' check: "far", "indices", "mma", "cublaslt"
     nth: int = 0  # which occurrence of `right`; there may be no others unless it is said
     also: tuple[tuple[str, str, str], ...] = ()  # further files and passages, which are no faults by themselves
     backend: str = "cuda"
@@ -81,7 +92,9 @@ def module(fault: Fault, folder: Path, variant: str = "race") -> Path:
     """Compiles the op's kernels with the fault and links them with the objects that the emulator's probes are made of."""
     metal = fault.backend == "metal"
     device = "probe_metal" if metal else "probe_device"
-    for target in ("emulator_probes", device, "engine"):
+    library = fault.test == "cublaslt"
+    parts = (device, "engine", *(["libraries"] if library else []))
+    for target in ("emulator_probes", *parts):
         emulator.build(variant, target)
     built = ROOT / "build" / f"emulator-{variant}"
     fault.apply(folder)
@@ -92,6 +105,8 @@ def module(fault: Fault, folder: Path, variant: str = "race") -> Path:
         direction=fault.direction.title(),
         backend=fault.backend.title(),
         text=list_of_kernels,
+        launcher=fault.test if library else "simt_launch",
+        library=str(library).lower(),
     )
     (folder / "unit.cpp").write_text(unit)
     entries = json.loads((built / "compile_commands.json").read_text())
@@ -106,7 +121,7 @@ def module(fault: Fault, folder: Path, variant: str = "race") -> Path:
     for name, flags in units.items():
         command = [flags[0], f"-I{folder}", *flags[1:]]
         run([*command, "-o", folder / f"{name}.o", "-c", folder / f"{name}.cpp"], built)
-    objects = [p for part in (device, "engine") for p in built.glob(f"CMakeFiles/{part}.dir/**/*.o")]
+    objects = [p for part in parts for p in built.glob(f"CMakeFiles/{part}.dir/**/*.o")]
     flags = ["-shared", "-Wl,--no-undefined", "-Wl,-Bsymbolic"]
     out = folder / f"libfaulty_{fault.backend}_emulated.so"
     objects += [folder / f"{name}.o" for name in units]
@@ -162,7 +177,11 @@ def outcome(fault: Fault, module: Path) -> str:
     env = {k: v for k, v in os.environ.items() if not k.startswith("BARACUDA_")}
     env[f"BARACUDA_{fault.backend.upper()}_MODULE"] = str(module)
     command = [sys.executable, "-c", CHECK, fault.op, fault.direction, fault.element, fault.backend]
-    if fault.test:
+    env["BARACUDA_CUBLASLT_LIBRARY"] = str(module)  # which has one only where it is asked for
+    if fault.test == "cublaslt":
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", LIBRARY_TESTS]
+        command.append(f"{ROOT}/tests/test_device_cublaslt.py")
+    elif fault.test:
         name = {"far": "test_elements_far_apart", "indices": "test_indices_out_of_range", "mma": "test_every_layout"}[
             fault.test
         ]
