@@ -4,11 +4,13 @@
 
 namespace baracuda::simt {
 
+enum : int { kSpaceDims = kMaxDims + 1 };  // a tensor's, and the units of a row
+
 template <int kTensors>
 struct Space {
-  int64_t stride[kTensors][kMaxDims];  // in elements
-  int64_t shape[kMaxDims];
-  Divider divider[kMaxDims];
+  int64_t stride[kTensors][kSpaceDims];  // in elements
+  int64_t shape[kSpaceDims];
+  Divider divider[kSpaceDims];
   int64_t count;
   int32_t rank;
   int32_t narrow;  // all indices are below 2^31

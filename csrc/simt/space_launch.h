@@ -8,7 +8,7 @@
 namespace baracuda::simt {
 
 // `units` work items for each index of `rows`, whose dimensions are merged where all tensors allow. Dimension 0 counts
-// the units, which move no tensor. Rows have at most 7 dimensions.
+// the units, which move no tensor.
 template <size_t kTensors>
 Space<int(kTensors)> space_of_rows(const IterationSpace& rows, const std::array<Operand, kTensors>& tensors,
                                    int64_t units) {

@@ -157,6 +157,10 @@ FAULTS = [
         "ops/optim/simt.h", "end = end < p.count[low] ? end : p.count[low];", "", "OUT OF BOUNDS|error is",
     ),
     Fault(
+        "no room for a ninth dimension", "optim", "adamw", "forward",
+        "simt/space.h", "kSpaceDims = kMaxDims + 1", "kSpaceDims = kMaxDims", "OUT OF BOUNDS|error is",
+    ),
+    Fault(
         "no barrier behind the rows of a slice", "attention", "scaled_dot_product_attention", "forward",
         "ops/attention/simt.h", "simt::barrier(ctx);", "", "RACE|UNINITIALISED", nth=1,
     ),

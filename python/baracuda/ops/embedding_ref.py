@@ -15,7 +15,7 @@ _PROBLEMS: list[tuple[tuple[int, int], tuple[int, ...], Element, int | None]] = 
     ((10, 4), (3,), Element.I64, None),
     ((1, 1), (4,), Element.I32, None),
     ((7, 5), (), Element.I64, -2),
-    ((50, 33), (2, 1, 3, 2, 1, 2, 2), Element.U32, 3),
+    ((50, 33), (2, 2, 3, 2, 2, 2, 2), Element.U32, 3),
     ((5, 70), (300,), Element.I64, 0),
     ((3000, 3), (2, 2100), Element.I32, None),
     ((9, 1100), (4, 5), Element.I64, None),

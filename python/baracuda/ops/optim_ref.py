@@ -13,7 +13,7 @@ from baracuda.reference import Array, Case, Expected
 _SHAPES: list[tuple[tuple[int, ...], ...]] = [
     ((5,),),
     ((),),
-    ((3, 4), (0, 7), (), (2, 1030), (1, 2, 1, 3, 1, 2, 1, 2)),
+    ((3, 4), (0, 7), (), (2, 1030), (2, 3, 2, 2, 2, 2, 2, 2)),
     ((40000,), (33,), (70, 500)),
     tuple((k % 7, k % 5 + 1) for k in range(600)),
 ]

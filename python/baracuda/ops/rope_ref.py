@@ -19,7 +19,7 @@ _SHAPES: tuple[tuple[tuple[int, ...], int | None, str | None], ...] = (
     ((3, 8), None, None),
     ((2, 3, 7, 10), 6, "batch"),
     ((2, 5, 64), None, "seq"),
-    ((2, 1, 2, 1, 2, 1, 3, 4), None, "batch"),
+    ((2, 2, 2, 3, 2, 2, 3, 4), None, "batch"),
     ((1, 4, 2), 0, None),
     ((2, 0, 4), None, None),
     ((2, 3, 1101), 1100, "seq"),
