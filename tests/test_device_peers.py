@@ -48,9 +48,14 @@ def test_devices_copy_from_each_other_directly(source: str, target: str) -> None
 
 @on_devices
 def test_what_the_source_has_to_do_comes_first() -> None:
-    x, y = bc.asarray(X, device="cuda:0"), bc.zeros((4, 6), device="cuda:0")
-    bc.plan(DESC, "cuda:0").run(x, y, stream=bc.Stream("cuda:0", non_blocking=True))
-    assert (host(y.to("cuda:1")) == -X).all()
+    x, stream = bc.asarray(X, device="cuda:0"), bc.Stream("cuda:0", non_blocking=True)
+    views: tuple[Callable[[Any], Any], ...] = (lambda t: t, lambda t: t.transpose(), lambda t: t[::2, ::-1])
+    for view in views:
+        y = bc.zeros((4, 6), device="cuda:0")
+        bc.synchronize("cuda:0")
+        bc.plan(DESC, "cuda:0").run(x, y, stream=stream)
+        assert live().pending == 1
+        assert (host(view(y).to("cuda:1")) == view(-X)).all()
     z = bc.zeros((4, 6), device="cuda:1")
     bc.plan(DESC, "cuda:1").run(y.to("cuda:1"), z)
     assert (host(z.copy_from(y)) == -X).all()

@@ -127,12 +127,13 @@ def _between(target: Tensor, source: Tensor, stream: Any) -> None:
     from baracuda.tensor import empty
 
     here, there = target._place, source._place
+    handle = _core.stream_handle(*here, stream)
+    _core.device_synchronize(*there, 0)  # the stream is one of the target's device
     if not is_contiguous(source.shape, source.strides):
         dense = empty(source.shape, source.element, device=source.device)
         _on_device(dense, source, None)
+        _core.device_synchronize(*there, 0)
         source = dense
-    handle = _core.stream_handle(*here, stream)
-    _core.device_synchronize(*there, 0)  # the stream is one of the target's device
     dense_target = is_contiguous(target.shape, target.strides)
     landing = target if dense_target else empty(target.shape, target.element, device=target.device)
     _core.device_copy_between(*here, landing.address, there[1], source.address, source.nbytes, handle)
