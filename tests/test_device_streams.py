@@ -203,6 +203,14 @@ def test_events_go_with_their_objects() -> None:
     assert live() == before
 
 
+@on_devices
+def test_streams_wait_for_streams_and_events_alone() -> None:
+    stream = bc.Stream("cuda:0")
+    for wrong in (0, None, "cuda"):
+        with pytest.raises(bc.InvalidProblemError, match=f"got {type(wrong).__name__}, want a bc.Event or bc.Stream"):
+            stream.wait(wrong)  # type: ignore[arg-type]
+
+
 def test_the_cpu_has_no_events() -> None:
     with pytest.raises(bc.InvalidProblemError, match="Event: got device='cpu'"):
         bc.Event("cpu")

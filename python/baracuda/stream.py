@@ -64,8 +64,15 @@ class Stream(_core.StreamBase):
         """Lets work given to this stream from now on wait for an event, or for what another stream has to do now.
 
         Returns at once: the device waits, not the caller. The two may be of different devices.
+
+        Raises:
+            InvalidProblemError: `other` is neither; for another library's stream record an event in it.
         """
-        if not isinstance(other, Event):
+        if not isinstance(other, Event | Stream):
+            raise InvalidProblemError(
+                f"Stream.wait: got {type(other).__name__}, want a bc.Event or bc.Stream: record an event in it."
+            )
+        if isinstance(other, Stream):
             behind = Event(other.device, timing=False)
             behind.record(other)
             other = behind
