@@ -81,7 +81,7 @@ REACH: dict[str, Callable[[Ready], Any]] = {
 # When a process looks for its devices, or first uses one; tested in processes of their own.
 AT_START = {
     "cudaGetDeviceCount": "devices", "cudaGetDeviceProperties": "devices", "cudaDriverGetVersion": "devices",
-    "cudaRuntimeGetVersion": "devices", "cudaMalloc": "use", "cudaMemset": "use",
+    "cudaRuntimeGetVersion": "devices", "cudaMalloc": "use", "cudaMemset": "use", "cudaStreamSynchronize": "use",
     "cudaDeviceCanAccessPeer": "peers", "cudaDeviceEnablePeerAccess": "peers",
 }  # fmt: skip
 # Called when an object goes, which cannot raise; and for cudaThreadExchangeStreamCaptureMode before that.

@@ -416,13 +416,19 @@ def test_a_dropped_capture_ends() -> None:
 @on_devices
 def test_failures_of_captures() -> None:
     r = Ready()
-    for api in ("cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiateWithFlags", "cudaGraphGetNodes"):
+    before = live().graphs
+    with failing("cudaStreamBeginCapture:1"), pytest.raises(bc.DeviceError, match=": cudaStreamBeginCapture: "):
+        r.stream.capture().__enter__()
+    for api in ("cudaStreamEndCapture", "cudaGraphGetNodes", "cudaGraphInstantiateWithFlags", "cudaGraphDestroy"):
         with (
             failing(f"{api}:1"),
             pytest.raises(bc.DeviceError, match=rf": {api}: .*\(CUDA error 719\)"),
-            r.stream.capture(),
+            r.stream.capture() as graph,
         ):
             r.neg(r.x, r.y)
+        assert live().graphs == before and graph.nodes == 0
+        with pytest.raises(bc.InvalidProblemError, match="a capture that failed"):
+            graph.launch()
     with r.stream.capture() as graph:
         r.neg(r.x, r.y)
     with failing("cudaGraphLaunch:1"), pytest.raises(bc.DeviceError, match="launching a graph: cudaGraphLaunch"):

@@ -196,7 +196,7 @@ class Event {
 
   Place place_;
   bool timing_;
-  bool recorded_ = false, captured_ = false;
+  std::atomic<bool> recorded_{false}, captured_{false};
   void* handle_ = nullptr;
 };
 
@@ -231,6 +231,7 @@ class Graph {
     if (thread_ != std::this_thread::get_id())
       refuse({Code::Capture, "stream", "the end of a capture in another thread", "the thread that began it",
               "begin and end a capture in one thread"});
+    if (!open_) return;
     const DeviceModule& module = module_of(place_);
     Status status;
     {

@@ -61,6 +61,7 @@ struct Call {
 // Checks a call against the plan; adds every refusal, or only the first when `all` is false. True when it may run.
 // Views of rank -1 whose parameter is present are passed over: they were refused before.
 BCU_API bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals);
+
 // Why a launch may not come into a capture, if so: `capturing` says whether the call's stream is being captured, `here`
 // that the calling thread captures another one while this call names none.
 inline bool refuse_in_capture(const Row& row, bool capturing, bool here, Refusal& why) {

@@ -22,8 +22,9 @@ namespace baracuda {
                                           X(ByteOrder, "byte_order") X(Strides, "strides") X(Masked, "masked")      \
                                               X(RequiresGrad, "requires_grad") X(Conjugate, "conjugate")            \
                                                   X(Negative, "negative") X(Sparse, "sparse") X(Meta, "meta")       \
-                                                      X(Capsule, "capsule") X(Stream, "stream")  \
-                                                          X(Event, "event") X(Capture, "capture") X(IndexRange, "index_out_of_range") \
+                                                      X(Capsule, "capsule") X(Stream, "stream")                     \
+                                                          X(Event, "event") X(Capture, "capture")                   \
+                                                          X(IndexRange, "index_out_of_range")                       \
                                                               X(IntegerDivision, "integer_division")                \
                                                                   X(LaunchFailed, "launch_failed")                 \
                                                                   X(DeviceMemory, "device_memory")

@@ -73,12 +73,15 @@ simt::Fault* fault_word(int device) {
   std::lock_guard lock(all.mutex);
   if (all.words[device]) return all.words[device];
   DeviceGuard guard(device);
+  CaptureTolerant tolerant;  // a plan may be made while somebody captures a stream
   void* memory = nullptr;
   if (guard.status() != Status::Ok) return nullptr;
-  if (BCU_CUDA("making the device's status word", cudaMalloc, &memory, sizeof(simt::Fault)) != Status::Ok)
-    return nullptr;
-  if (BCU_CUDA("making the device's status word", cudaMemset, memory, 0, sizeof(simt::Fault)) != Status::Ok)
-    return cudaFree(memory), nullptr;
+  constexpr size_t kBytes = sizeof(simt::Fault);
+  if (BCU_CUDA("making the device's status word", cudaMalloc, &memory, kBytes) != Status::Ok) return nullptr;
+  Status status = BCU_CUDA("making the device's status word", cudaMemset, memory, 0, kBytes);
+  // Kernels in other streams do not wait for the default one, where the memset is.
+  if (status == Status::Ok) status = BCU_CUDA("making the device's status word", cudaStreamSynchronize, nullptr);
+  if (status != Status::Ok) return cudaFree(memory), nullptr;
   return all.words[device] = static_cast<simt::Fault*>(memory);
 }
 
@@ -109,7 +112,11 @@ Status describe(int32_t device, DeviceInfo* out) {
   return status;
 }
 
+}  // namespace
+
 Status prepare(int32_t device) { return fault_word(device) ? Status::Ok : Status::Launch; }
+
+namespace {
 
 Status allocate(int32_t device, int64_t bytes, void** out) {
   DeviceGuard guard(device);
@@ -123,7 +130,7 @@ Status allocate(int32_t device, int64_t bytes, void** out) {
 
 Status release(int32_t device, void* memory) {
   DeviceGuard guard(device);
-  CaptureTolerant tolerant;  // the garbage collector may come while somebody captures a stream
+  CaptureTolerant tolerant;
   return guard.status() != Status::Ok ? guard.status() : BCU_CUDA("freeing device memory", cudaFree, memory);
 }
 

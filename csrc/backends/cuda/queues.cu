@@ -27,6 +27,7 @@ Status create_stream(int32_t device, bool blocking, void** out) {
 
 Status destroy_stream(int32_t device, void* stream) {
   DeviceGuard guard(device);
+  CaptureTolerant tolerant;
   if (guard.status() != Status::Ok) return guard.status();
   return BCU_CUDA("destroying a stream", cudaStreamDestroy, as_stream(stream));
 }
@@ -55,6 +56,7 @@ Status create_event(int32_t device, bool timing, void** out) {
 
 Status destroy_event(int32_t device, void* event) {
   DeviceGuard guard(device);
+  CaptureTolerant tolerant;
   if (guard.status() != Status::Ok) return guard.status();
   return BCU_CUDA("destroying an event", cudaEventDestroy, as_event(event));
 }
@@ -99,6 +101,8 @@ Status capturing(int32_t device, void* stream, bool* out) {
 Status begin_capture(int32_t device, void* stream) {
   DeviceGuard guard(device);
   if (guard.status() != Status::Ok) return guard.status();
+  // Not later, in the capture, which allocations and waits may break.
+  if (Status status = prepare(device); status != Status::Ok) return status;
   return BCU_CUDA("beginning a capture", cudaStreamBeginCapture, as_stream(stream), cudaStreamCaptureModeThreadLocal);
 }
 
@@ -106,20 +110,20 @@ Status end_capture(int32_t device, void* stream, void** graph, int64_t* nodes) {
   DeviceGuard guard(device);
   if (guard.status() != Status::Ok) return guard.status();
   cudaGraph_t captured = nullptr;
-  if (graph) *graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  size_t count = 0;
   Status status = BCU_CUDA("ending a capture", cudaStreamEndCapture, as_stream(stream), &captured);
   if (status == Status::Ok && graph) {
-    size_t count = 0;
-    cudaGraphExec_t ready = nullptr;
     status = BCU_CUDA("counting a graph's nodes", cudaGraphGetNodes, captured, nullptr, &count);
     if (status == Status::Ok)
       status = BCU_CUDA("making a graph ready", cudaGraphInstantiateWithFlags, &ready, captured, 0);
-    *graph = ready, *nodes = static_cast<int64_t>(count);
   }
-  if (!captured) return status;
-  Status dropped = BCU_CUDA("destroying a graph", cudaGraphDestroy, captured);
-  if (status == Status::Ok) status = dropped;
-  if (status != Status::Ok && graph && *graph) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(*graph));
+  if (captured && status == Status::Ok)
+    status = BCU_CUDA("destroying a graph", cudaGraphDestroy, captured);
+  else if (captured)
+    cudaGraphDestroy(captured);  // what failed before it is told
+  if (status != Status::Ok && ready) cudaGraphExecDestroy(ready);
+  if (status == Status::Ok && graph) *graph = ready, *nodes = static_cast<int64_t>(count);
   return status;
 }
 
@@ -131,6 +135,7 @@ Status launch_graph(int32_t device, void* graph, void* stream) {
 
 Status destroy_graph(int32_t device, void* graph) {
   DeviceGuard guard(device);
+  CaptureTolerant tolerant;
   if (guard.status() != Status::Ok) return guard.status();
   return BCU_CUDA("destroying a graph", cudaGraphExecDestroy, static_cast<cudaGraphExec_t>(graph));
 }

@@ -10,7 +10,11 @@ namespace baracuda::cuda {
 
 extern const DeviceQueues kQueues;
 
-// Lets the calling thread do what does not disturb a capture, but could: CUDA breaks the capture otherwise.
+// Makes what launches on the device need besides their arguments, where it is not there yet.
+Status prepare(int32_t device);
+
+// Lets the calling thread do what does not disturb a capture, but could: CUDA breaks the capture otherwise. For what
+// the garbage collector destroys, at any time.
 class CaptureTolerant {
  public:
   CaptureTolerant() { exchange(); }

@@ -100,12 +100,13 @@ std::string Heap::describe(const void* p) const {
 Opened::Opened(std::span<Allocation* const> allocations) : allocations_(allocations.begin(), allocations.end()) {
   for (Allocation* a : allocations_) mprotect(a->first_page(), a->pages, PROT_READ | PROT_WRITE);
 }
-bool Opened::gone(std::span<Allocation* const> allocations) {
-  return std::any_of(allocations.begin(), allocations.end(), [](const Allocation* a) { return a->freed; });
-}
 
 Opened::~Opened() {
   for (Allocation* a : allocations_) mprotect(a->first_page(), a->pages, PROT_NONE);
+}
+
+bool Opened::gone(std::span<Allocation* const> allocations) {
+  return std::any_of(allocations.begin(), allocations.end(), [](const Allocation* a) { return a->freed; });
 }
 
 }  // namespace baracuda::emulator
