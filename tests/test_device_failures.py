@@ -24,7 +24,7 @@ USED = {
     name
     for path in SOURCES
     for name in re.findall(r"\b(cuda[A-Z]\w+)(?=\(|, |\))", path.read_text())
-    if not re.match(r"cuda(Error|Success|Memcpy\w*To|Stream(Default|NonBlocking|Capture(Mode|Status))|Event(Default|Dis))", name)
+    if not re.match(r"cuda(Error|Success|Memcpy\w*To|Stream(_t|Default|NonBlocking|Capture(Mode|Status))|Event(Default|Dis))", name)
 }  # fmt: skip
 PLACE = "cuda:1"
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
