@@ -289,6 +289,7 @@ void graphs_run_what_was_captured() {
   CHECK(cudaStreamWaitEvent(side, event, 0) == cudaSuccess && fill(z, 4.f, 64, side) == Status::Ok);
   CHECK(cudaEventRecord(event, side) == cudaSuccess && cudaStreamWaitEvent(stream, event, 0) == cudaSuccess);
   CHECK(cudaStreamEndCapture(side, &graph) == cudaErrorStreamCaptureUnmatched);
+  CHECK(cudaGetLastError() == cudaErrorStreamCaptureUnmatched);
   CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
   CHECK(cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess && nodes == 2);
   CHECK(cudaGraphInstantiateWithFlags(&exec, graph, 0) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess);
