@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The exhaustive run, more than an hour long: every layout, every f32 value, every CPU level. Its summary is committed
-# once per issue. Started again at the same commit, it goes on with the steps that have not passed.
+# The exhaustive run, some hours long: every layout, every f32 value, every CPU level. Its summary is committed once per
+# issue (docs/exhaustive-run.md). Started again at the same commit, it goes on with the steps that have not passed.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 export BARACUDA_FULL=1 BARACUDA_EXHAUSTIVE=1
 
@@ -17,7 +17,12 @@ fi
 step "lint" bash ci/check.sh
 step "tests in all layouts" pytest -n 2 --dist loadfile -q --deselect tests/math/test_math.py::test_error_bound_exhaustive
 step "functions at every f32 value" pytest -q tests/math/test_math.py -k exhaustive
-step "GPU kernels on the emulator" bash ci/emulator.sh
+step "devices on the emulator" bash ci/emulator.sh -k "not guarantee"
+for backend in cuda metal; do
+  for element in f32 bf16 "f16 and not bf16" "not f32 and not f16"; do  # "f16" is in "bf16", too
+    step "kernels of $backend on the emulator, $element" bash ci/emulator.sh -k "guarantee and $backend and $element"
+  done
+done
 step "registers of the CUDA kernels" python ci/spills.py
 for level in v2 v3 v4; do
   step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q
