@@ -248,7 +248,9 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = 
         out: Array to fill instead of making a NumPy array; of any framework and device.
     """
     element = Element.F32 if dtype is None and out is None else _element(dtype, out)
-    return _made(lambda shape, e: LinspaceDescriptor(shape[0], e), _shape(_count(steps, "steps")), element, out, start, end)
+    return _made(
+        lambda shape, e: LinspaceDescriptor(shape[0], e), _shape(_count(steps, "steps")), element, out, start, end
+    )
 
 
 @composite
