@@ -47,7 +47,7 @@ def all_eighths(element: Element) -> Array:
         numbers[(bits & 0x7F) == 0x7F] = np.nan
     else:
         numbers[exponent == 31] = np.where(fraction[exponent == 31] == 0, np.inf, np.nan)
-    return np.where(bits < 128, numbers, -numbers)
+    return np.asarray(np.where(bits < 128, numbers, -numbers), np.float64)
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
