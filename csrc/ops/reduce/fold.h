@@ -27,26 +27,27 @@ inline void sum_far_blocks(const C* p, int64_t apart, C (&sums)[4]) {
   }
 }
 
-// The sum of 4 x kBf16Piece values as they are stored, from four places `apart` values apart. No lane adds more
-// than 32.
-inline constexpr int64_t kBf16Piece = 32 * 2 * Lanes<float>::kWidth;
+// The sum of 4 x kBf16Piece values as they are stored, from four places `apart` values apart. Each place has 32 lanes,
+// at every ISA level the same ones; none adds more than 32 values.
+inline constexpr int64_t kBf16Lanes = 32, kBf16Piece = 32 * kBf16Lanes;
 
 inline float sum_far_bf16(const uint16_t* p, int64_t apart) {
   using Vec = Lanes<float>::Vec;
   typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
-  Vec acc[8] = {};
-  for (int64_t i = 0; i < kBf16Piece; i += 2 * Lanes<float>::kWidth) {
-#pragma GCC unroll 4
-    for (int s = 0; s < 4; ++s) {
+  constexpr int kWords = kBf16Lanes / 2 / Lanes<float>::kWidth;
+  Vec acc[4][2][kWords] = {};
+  for (int64_t i = 0; i < kBf16Piece; i += kBf16Lanes) {
+#pragma GCC unroll 16
+    for (int k = 0; k < 4 * kWords; ++k) {
       Words pairs;
-      std::memcpy(&pairs, p + s * apart + i, sizeof pairs);
-      acc[2 * s] += Vec(pairs << 16);
-      acc[2 * s + 1] += Vec(pairs & 0xffff0000u);
+      std::memcpy(&pairs, p + k / kWords * apart + i + k % kWords * 2 * Lanes<float>::kWidth, sizeof pairs);
+      acc[k / kWords][0][k % kWords] += Vec(pairs << 16);
+      acc[k / kWords][1][k % kWords] += Vec(pairs & 0xffff0000u);
     }
   }
-  float lane[8 * Lanes<float>::kWidth];
+  float lane[4 * kBf16Lanes];
   std::memcpy(lane, acc, sizeof lane);
-  for (int w = 4 * Lanes<float>::kWidth; w > 0; w /= 2)
+  for (int w = 2 * kBf16Lanes; w > 0; w /= 2)
     for (int j = 0; j < w; ++j) lane[j] += lane[j + w];
   return lane[0];
 }
