@@ -28,7 +28,7 @@ rm -rf "$results" && mkdir -p "$results"
 
 compile() {
   "$python" -m cmake -S . -B "$build" -G Ninja -DPython_EXECUTABLE="$(command -v "$python")" -DBARACUDA_INPLACE=ON \
-    -DBARACUDA_CUDA=ON -DBARACUDA_CUDA_ARCHITECTURES="$arch-real" -DBARACUDA_CPU_LEVELS="${BARACUDA_CPU_LEVELS:-v3}" &&
+    -DBARACUDA_CUDA=ON -DBARACUDA_CUDA_ARCHITECTURES="$arch" -DBARACUDA_CPU_LEVELS="${BARACUDA_CPU_LEVELS:-v3}" &&
     "$python" -m cmake --build "$build"
 }
 generated() {

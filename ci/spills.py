@@ -73,7 +73,7 @@ def slices(family: str) -> int:
 def compile_slice(family: str, slice_: int, count: int, out: Path) -> str:
     """What ptxas says of one part of a family."""
     flags = ["-std=c++20", "-O3", "-Icsrc", "-Iinclude", "--diag-suppress=186", "-Xcompiler", "-fPIC", "-Xptxas", "-v"]
-    flags += [f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHITECTURES]
+    flags += [f"-gencode=arch=compute_{ARCHITECTURES[0]},code=sm_{a}" for a in ARCHITECTURES]  # as the build
     flags += [f"-DBCU_SLICE={slice_}", f"-DBCU_SLICES={count}"]
     source = f"csrc/ops/{family}/cuda.cu"
     command = ["nvcc", *flags, "-c", source, "-o", str(out / f"{family}_{slice_}.o")]

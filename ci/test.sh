@@ -10,7 +10,7 @@ must "sdist, and the wheel from it (some minutes the first time)" bash ci/build.
 must "install with test dependencies" bash ci/install.sh "$dist"
 step "build report" python ci/build_report.py build/from-sdist
 step "lint" bash ci/check.sh
-step "tests" pytest -n 2 --dist loadfile -q
+step "tests" pytest -n 2 --dist loadfile -q --durations=25
 step "GPU kernels on the emulator" bash ci/emulator.sh
 for level in v2 v3; do  # "f16" is in "bf16", too
   step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q -k "f32 or f16"

@@ -1,5 +1,5 @@
 # libbaracuda_cuda: every family that has a cuda.cu. cudart is linked statically; the driver is opened by it at run time.
-set(CMAKE_CUDA_ARCHITECTURES ${BARACUDA_CUDA_ARCHITECTURES})
+set(CMAKE_CUDA_ARCHITECTURES OFF)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 enable_language(CUDA)
 # CMake before 3.26 does not know that nvcc has C++20.
@@ -29,6 +29,11 @@ file(CONFIGURE OUTPUT generated/cuda/simt_families.inc CONTENT "${simt_families}
 include(cmake/cudnn.cmake)
 add_library(baracuda_cuda MODULE ${cuda_sources} $<TARGET_OBJECTS:baracuda_cudnn>)
 target_include_directories(baracuda_cuda PRIVATE csrc include ${CMAKE_BINARY_DIR}/generated/cuda)
+# One PTX for all: a second one would differ in nothing that kernels use, and cost a fifth of the build.
+list(GET BARACUDA_CUDA_ARCHITECTURES 0 oldest)
+list(TRANSFORM BARACUDA_CUDA_ARCHITECTURES PREPEND sm_ OUTPUT_VARIABLE cards)
+list(JOIN cards "," cards)
+target_compile_options(baracuda_cuda PRIVATE "--generate-code=arch=compute_${oldest},code=[compute_${oldest},${cards}]")
 # 186: functions for any number ask whether an unsigned one is negative.
 target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-Werror,-fvisibility=hidden --Werror=all-warnings)
 # What launchers use of the engine; a function that neither has is an error here, not when the module is opened.

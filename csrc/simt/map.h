@@ -26,8 +26,9 @@ struct Nothing {
   int32_t unused;
 };
 
-template <int kIn, int kOut, class X>
-struct MapParams {
+// Where operands lie: the same for every function of so many.
+template <int kIn, int kOut>
+struct MapFrame {
   BCU_GLOBAL void* data[kIn + kOut];  // outputs first; null: an output that nobody wants, or an input that is a number
   int64_t number[kIn];                // bits of the compute type
   int64_t first;                      // the position of this launch's first element
@@ -37,6 +38,10 @@ struct MapParams {
   int32_t element[kIn + kOut];
   int32_t rank;
   uint32_t count, packs;
+};
+template <int kIn, int kOut, class X>
+struct MapParams {
+  MapFrame<kIn, kOut> frame;
   X extra;
 };
 
@@ -95,9 +100,10 @@ struct Stores<Same> {
 template <class F, class C, int kIn, int kOut, class X>
 struct Map {
   enum : int { kOperands = kIn + kOut, kThreads = 256, kShared = 0, kBlocks = 1, kPack = PackOf<C>::kCount };
+  using Frame = MapFrame<kIn, kOut>;
   using Params = MapParams<kIn, kOut, X>;
 
-  BCU_DEVICE void element(BCU_CONSTANT Params& p, uint32_t at) {
+  BCU_DEVICE void element(BCU_CONSTANT Frame& p, BCU_CONSTANT X& extra, uint32_t at) {
     int32_t offset[kOperands];
     BCU_UNROLL for (int k = 0; k < kOperands; ++k) offset[k] = 0;
     uint32_t rest = at;
@@ -106,19 +112,19 @@ struct Map {
     BCU_UNROLL for (int k = 0; k < kIn; ++k) in[k] =
         p.data[kOut + k] ? load_element<C>(p.data[kOut + k], p.element[kOut + k], offset[kOut + k])
                          : from_bits<C>(p.number[k]);
-    invoke<F, kIn>(in, out, p.extra, p.first + at);
+    invoke<F, kIn>(in, out, extra, p.first + at);
     BCU_UNROLL for (int k = 0; k < kOut; ++k) if (p.data[k]) store_element(p.data[k], p.element[k], offset[k], out[k]);
   }
 
   // Takes dimension d's coordinate out of a position.
-  BCU_DEVICE void advance(BCU_CONSTANT Params& p, int d, BCU_THREAD uint32_t& rest, BCU_THREAD int32_t* offset) {
+  BCU_DEVICE void advance(BCU_CONSTANT Frame& p, int d, BCU_THREAD uint32_t& rest, BCU_THREAD int32_t* offset) {
     uint32_t next = d + 1 < p.rank ? quotient(p.shape[d], rest) : 0u;
     int32_t c = int32_t(rest - next * p.shape[d].divisor);
     rest = next;
     BCU_UNROLL for (int k = 0; k < kOperands; ++k) offset[k] += c * p.stride[k][d];
   }
 
-  BCU_DEVICE void pack(BCU_CONSTANT Params& p, uint32_t at) {
+  BCU_DEVICE void pack(BCU_CONSTANT Frame& p, BCU_CONSTANT X& extra, uint32_t at) {
     int32_t offset[kOperands];
     uint32_t rest = p.rank > 1 ? quotient(p.row, at) : 0u;
     int32_t c = int32_t(at - rest * p.row.divisor) * kPack;
@@ -140,7 +146,7 @@ struct Map {
     BCU_UNROLL for (int j = 0; j < kPack; ++j) {
       C a[kIn], r[kOut];
       BCU_UNROLL for (int k = 0; k < kIn; ++k) a[k] = in[k].v[j];
-      invoke<F, kIn>(a, r, p.extra, p.first + int64_t(at) * kPack + j);
+      invoke<F, kIn>(a, r, extra, p.first + int64_t(at) * kPack + j);
       BCU_UNROLL for (int k = 0; k < kOut; ++k) out[k].v[j] = r[k];
     }
     BCU_UNROLL for (int k = 0; k < kOut; ++k) if (p.data[k])
@@ -149,8 +155,8 @@ struct Map {
 
   BCU_DEVICE void run(BCU_THREAD const Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
     uint32_t step = ctx.gdim_x() * ctx.bdim(), me = ctx.bid_x() * ctx.bdim() + ctx.tid();
-    for (uint32_t at = me; at < p.packs; at += step) pack(p, at);
-    for (uint32_t at = p.packs * kPack + me; at < p.count; at += step) element(p, at);
+    for (uint32_t at = me; at < p.frame.packs; at += step) pack(p.frame, p.extra, at);
+    for (uint32_t at = p.frame.packs * kPack + me; at < p.frame.count; at += step) element(p.frame, p.extra, at);
   }
 };
 

@@ -97,13 +97,23 @@ struct Merged {
   static constexpr int64_t kReach = (int64_t{1} << 31) - (int64_t{1} << 27);
 };
 
+// The dimensions of a space by how far they move in an operand, or, `in_order`, as they were given; innermost first.
+inline int order_of_memory(const IterationSpace& space, const Operand& o, bool in_order, int* order) {
+  int n = 0;
+  for (int d = space.rank - 1; d >= 0; --d) {
+    int at = n++;
+    for (; at > 0 && !in_order && std::abs(o.strides[order[at - 1]]) > std::abs(o.strides[d]); --at)
+      order[at] = order[at - 1];
+    order[at] = d;
+  }
+  return n;
+}
+
 // The space of these operands, its dimensions in the order of the written one's memory unless they must stay in order.
 template <int kOperands>
 Merged<kOperands> merged(const IterationSpace& space, const Operand* const* operands, int written, bool in_order) {
-  int order[kMaxRank], n = 0;
-  for (int d = space.rank - 1; d >= 0; --d) order[n++] = d;
-  auto step = [&](int d) { return std::abs(operands[written]->strides[d]); };
-  if (!in_order) std::stable_sort(order, order + n, [&](int a, int b) { return step(a) < step(b); });
+  int order[kMaxRank];
+  const int n = order_of_memory(space, *operands[written], in_order, order);
   Merged<kOperands> m;
   for (int k = 0; k < kOperands; ++k) {
     m.data[k] = static_cast<char*>(operands[k]->data);
@@ -119,7 +129,7 @@ Merged<kOperands> merged(const IterationSpace& space, const Operand* const* oper
 
 // Calls run(part) for parts of the space that 32-bit indices reach.
 template <int kOperands, class Run>
-Status for_parts(const Merged<kOperands>& s, bool in_order, Run&& run) {
+Status for_parts(const Merged<kOperands>& s, bool in_order, const Run& run) {
   if (s.count() == 0) return Status::Ok;
   const int d = s.too_wide(in_order);
   if (d < 0) return run(s);
@@ -132,48 +142,66 @@ Status for_parts(const Merged<kOperands>& s, bool in_order, Run&& run) {
   return for_parts(s.part(d, half, s.shape[d] - half, s.first + half * inside), in_order, run);
 }
 
-template <class F, class C, class X, int kIn, int kOut>
+// What launching has to know of a Map. All else is the same for every function of so many operands, and compiled once.
+template <int kIn, int kOut>
+struct MapKernel {
+  using Frame = MapFrame<kIn, kOut>;
+  int pack;
+  uint32_t elements;  // which of them packs read, and write unless they write any
+  bool stores_any;
+  bool in_order;  // functions that are told an element's place see the dimensions as they were given
+  int64_t (*bits)(const Number&);
+  Status (*submit)(const Launch&, int64_t threads, const Frame&, const void* extra);
+};
+
+template <class F, class C, int kIn, int kOut, class X>
+Status submit_map(const Launch& launch, int64_t threads, const MapFrame<kIn, kOut>& frame, const void* extra) {
+  using Body = Map<F, C, kIn, kOut, X>;
+  const typename Body::Params params{frame, *static_cast<const X*>(extra)};
+  return submit<Body>(launch, {blocks_for(threads, Body::kThreads)}, Body::kThreads, params);
+}
+
+template <class F, class C, int kIn, int kOut, class X>
+inline constexpr MapKernel<kIn, kOut> kMapKernel = {PackOf<C>::kCount,     Unpack<C>::kElements,
+                                                    bool(Stores<F>::kAny), !std::is_same_v<X, Nothing>,
+                                                    &bits_of_number<C>,    &submit_map<F, C, kIn, kOut, X>};
+
+template <int kIn, int kOut>
 class MapLaunch {
   static constexpr int kOperands = kIn + kOut;
-  // Functions that are told an element's place see the dimensions as they were given.
-  static constexpr bool kInOrder = !std::is_same_v<X, Nothing>;
-  using Body = Map<F, C, kIn, kOut, X>;
   using Space = Merged<kOperands>;
 
  public:
-  MapLaunch(const Launch& launch, const IterationSpace& space, const Input (&in)[kIn], const Operand (&out)[kOut],
-            const X& extra)
-      : launch_(launch), params_() {
+  MapLaunch(const Launch& launch, const MapKernel<kIn, kOut>& kernel, const void* extra)
+      : launch_(launch), kernel_(kernel), extra_(extra) {}
+
+  Status run(const IterationSpace& space, const Input (&in)[kIn], const Operand (&out)[kOut]) {
     for (int k = 0; k < kOut; ++k) set(k, out[k]);
     for (int k = 0; k < kIn; ++k) {
       set(kOut + k, in[k].operand);
       is_value_[kOut + k] = in[k].is_value;
-      if (in[k].is_value) params_.number[k] = bits_of_number<C>(in[k].number);
+      if (in[k].is_value) frame_.number[k] = kernel_.bits(in[k].number);
     }
-    params_.extra = extra;
     int written = 0;
     while (written < kOut - 1 && !out[written].data) ++written;
-    space_ = merged<kOperands>(space, operand_, written, kInOrder);
-  }
-
-  Status run() const {
-    return for_parts(space_, kInOrder, [&](const Space& part) { return launch(part); });
+    return for_parts(merged<kOperands>(space, operand_, written, kernel_.in_order), kernel_.in_order,
+                     [&](const Space& part) { return launch(part); });
   }
 
  private:
   void set(int k, const Operand& o) {
     operand_[k] = &o;
-    params_.element[k] = static_cast<int32_t>(o.element);
+    frame_.element[k] = static_cast<int32_t>(o.element);
   }
 
   // Whether every operand can be read and written in packs along the innermost dimension.
   bool packable(const Space& s) const {
-    if (s.rank == 0 || (s.rank > 1 && s.shape[0] % Body::kPack != 0)) return false;
+    if (s.rank == 0 || (s.rank > 1 && s.shape[0] % kernel_.pack != 0)) return false;
     for (int k = 0; k < kOperands; ++k) {
       if (!s.data[k] || (k >= kOut && s.stride[k][0] == 0)) continue;
-      const bool any = k < kOut && Stores<F>::kAny;
-      if (s.stride[k][0] != 1 || !(any || Unpack<C>::kElements >> params_.element[k] & 1u)) return false;
-      const int64_t word = std::min<int64_t>(16, Body::kPack * s.bytes[k]);
+      const bool any = k < kOut && kernel_.stores_any;
+      if (s.stride[k][0] != 1 || !(any || kernel_.elements >> frame_.element[k] & 1u)) return false;
+      const int64_t word = std::min<int64_t>(16, kernel_.pack * s.bytes[k]);
       if (reinterpret_cast<uintptr_t>(s.data[k]) % word != 0) return false;
       for (int d = 1; d < s.rank; ++d) {
         if (s.stride[k][d] * s.bytes[k] % word != 0) return false;
@@ -182,34 +210,33 @@ class MapLaunch {
     return true;
   }
 
-  Status launch(const Space& s) const {
-    auto params = params_;
-    params.rank = s.rank;
-    params.first = s.first;
-    params.count = static_cast<uint32_t>(s.count());
-    params.packs = packable(s) ? params.count / Body::kPack : 0;
-    params.row = divider(s.rank > 0 ? s.shape[0] / Body::kPack : 1);
-    for (int d = 0; d < s.rank; ++d) params.shape[d] = divider(s.shape[d]);
+  Status launch(const Space& s) {
+    frame_.rank = s.rank;
+    frame_.first = s.first;
+    frame_.count = static_cast<uint32_t>(s.count());
+    frame_.packs = packable(s) ? frame_.count / kernel_.pack : 0;
+    frame_.row = divider(s.rank > 0 ? s.shape[0] / kernel_.pack : 1);
+    for (int d = 0; d < s.rank; ++d) frame_.shape[d] = divider(s.shape[d]);
     for (int k = 0; k < kOperands; ++k) {
-      params.data[k] = is_value_[k] ? nullptr : s.data[k];
-      for (int d = 0; d < s.rank; ++d) params.stride[k][d] = static_cast<int32_t>(s.stride[k][d]);
+      frame_.data[k] = is_value_[k] ? nullptr : s.data[k];
+      for (int d = 0; d < s.rank; ++d) frame_.stride[k][d] = static_cast<int32_t>(s.stride[k][d]);
     }
-    const int64_t threads = params.packs ? params.packs : params.count;
-    return submit<Body>(launch_, {blocks_for(threads, 256)}, 256, params);
+    return kernel_.submit(launch_, frame_.packs ? frame_.packs : frame_.count, frame_, extra_);
   }
 
   const Launch& launch_;
-  typename Body::Params params_;
+  const MapKernel<kIn, kOut>& kernel_;
+  const void* extra_;
+  MapFrame<kIn, kOut> frame_ = {};
   const Operand* operand_[kOperands];
   bool is_value_[kOperands] = {};
-  Space space_;
 };
 
 // Applies F to every element of the space, computing in C.
 template <class F, class C, class X = Nothing, int kIn, int kOut>
 Status run_map(const Launch& launch, const IterationSpace& space, const Input (&in)[kIn], const Operand (&out)[kOut],
                const X& extra = {}) {
-  return MapLaunch<F, C, X, kIn, kOut>(launch, space, in, out, extra).run();
+  return MapLaunch<kIn, kOut>(launch, kMapKernel<F, C, kIn, kOut, X>, &extra).run(space, in, out);
 }
 
 // The same for a function of floats: computes in f32, or in f64 for f64.

@@ -16,28 +16,40 @@ struct StateFold {
   void* workspace = nullptr;  // null: rows are not cut into strips
 };
 
+// How a fold is launched, whatever it folds.
+struct StateFoldPlan {
+  RowSpace<kFoldTensors> s;
+  TeamGrid grid;
+  int64_t strips = 1, per = 0;  // strips that rows are cut into, and their positions
+
+  StateFoldPlan(const StateFold& f, int threads) {
+    const FoldDims<kFoldTensors> dims(f.space, f.axes, f.tensors, false);
+    s = row_space(dims.space, dims.inner, dims.tensors);
+    if (s.rows == 0) return;
+    grid = teams(s, 32, threads);
+    int64_t wanted = 1;
+    if (f.workspace && s.rows * s.length >= kFoldSplitFrom && grid.blocks < kFoldStrips / 2) {
+      const int64_t shortest = s.columns ? 64 : 4096, most = (kFoldStrips + grid.blocks - 1) / grid.blocks;
+      wanted = std::max<int64_t>(1, std::min({most, s.length / shortest, kFoldPartials / s.rows}));
+    }
+    per = ((s.length + wanted - 1) / wanted + 7) / 8 * 8;
+    if (wanted > 1) strips = (s.length + per - 1) / per;
+  }
+};
+
 template <class Fold>
 Status fold_states(const Launch& launch, const StateFold& f) {
   using State = typename Fold::State;
   using Rows = CodedRows<typename Fold::C>;
-  const FoldDims<kFoldTensors> dims(f.space, f.axes, f.tensors, false);
+  const StateFoldPlan plan(f, FoldStates<Rows, Fold>::kThreads);
+  if (plan.s.rows == 0) return Status::Ok;
   StateFoldParams<State> p{};
-  p.s = row_space(dims.space, dims.inner, dims.tensors);
+  p.s = plan.s, p.per = plan.per;
   p.kind = f.kind, p.number = number_of(f.number);
-  const RowSpace<kFoldTensors>& s = p.s;
-  if (s.rows == 0) return Status::Ok;
-  const TeamGrid grid = teams(p.s, 32, FoldStates<Rows, Fold>::kThreads);
-  int64_t wanted = 1;
-  if (f.workspace && s.rows * s.length >= kFoldSplitFrom && grid.blocks < kFoldStrips / 2) {
-    const int64_t shortest = s.columns ? 64 : 4096, most = (kFoldStrips + grid.blocks - 1) / grid.blocks;
-    wanted = std::max<int64_t>(1, std::min({most, s.length / shortest, kFoldPartials / s.rows}));
-  }
-  p.per = ((s.length + wanted - 1) / wanted + 7) / 8 * 8;
-  const int64_t cut = wanted == 1 ? 1 : (s.length + p.per - 1) / p.per;
-  if (cut > 1) p.partial = static_cast<State*>(f.workspace), p.strips = cut;
-  const Status status = submit<FoldStates<Rows, Fold>>(launch, {grid.blocks, cut}, grid.threads, p);
-  if (status != Status::Ok || cut == 1) return status;
-  return submit<MergeStates<Fold>>(launch, {blocks_for(s.rows, 128)}, 128, p);
+  if (plan.strips > 1) p.partial = static_cast<State*>(f.workspace), p.strips = plan.strips;
+  const Status status = submit<FoldStates<Rows, Fold>>(launch, {plan.grid.blocks, plan.strips}, plan.grid.threads, p);
+  if (status != Status::Ok || plan.strips == 1) return status;
+  return submit<MergeStates<Fold>>(launch, {blocks_for(plan.s.rows, 128)}, 128, p);
 }
 
 // Folds floats in f32, or in f64 where the plan's element is that.

@@ -13,7 +13,7 @@ ANY_WARPS = (
 FAULTS = [
     Fault(
         "the last element is left out", "gated", "swiglu", "forward",
-        "simt/map.h", "at < p.count; at += step) element", "at + 1 < p.count; at += step) element", "error is",
+        "simt/map.h", "at < p.frame.count; at += step) element", "at + 1 < p.frame.count; at += step) element", "error is",
     ),
     Fault(
         "packs that are not aligned", "gated", "swiglu", "backward",

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "backends/cuda/device.h"
+#include "backends/libraries.h"
 
 namespace baracuda::cuda::lt {
 namespace {

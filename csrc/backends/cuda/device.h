@@ -2,8 +2,11 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-#include "backends/libraries.h"
 #include "core/launch.h"
+
+namespace baracuda {
+enum class Library : int32_t;
+}
 
 namespace baracuda::cuda {
 

@@ -7,15 +7,25 @@
 
 namespace baracuda::unary {
 
-// Hands the first kTensors tensors and kNumbers numbers to `run`, with the tensor after them as the output.
+// The first kTensors tensors and kNumbers numbers of a launch, and the tensor after them as the output.
+template <int kTensors, int kNumbers>
+struct SimtOperands {
+  IterationSpace space;
+  simt::Input in[kTensors + kNumbers];
+  Operand out[1];
+
+  explicit SimtOperands(const Launch& launch)
+      : space(space_of(launch[kTensors])), out{operand(launch[kTensors], space)} {
+    for (int k = 0; k < kTensors; ++k) in[k] = operand(launch[k], space);
+    for (int k = 0; k < kNumbers; ++k) in[kTensors + k] = launch.scalars[k];
+  }
+};
+
+// Hands them to `run`.
 template <int kTensors, int kNumbers = 0, class Run>
 Status on_simt(const Launch& launch, Run&& run) {
-  IterationSpace space = space_of(launch[kTensors]);
-  simt::Input in[kTensors + kNumbers];
-  for (int k = 0; k < kTensors; ++k) in[k] = operand(launch[k], space);
-  for (int k = 0; k < kNumbers; ++k) in[kTensors + k] = launch.scalars[k];
-  const Operand out[] = {operand(launch[kTensors], space)};
-  return run(space, in, out);
+  const SimtOperands<kTensors, kNumbers> operands(launch);
+  return run(operands.space, operands.in, operands.out);
 }
 
 template <class Op>
