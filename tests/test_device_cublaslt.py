@@ -69,7 +69,8 @@ def host(t: Any) -> Array:
 def run(plan: Any, **tensors: Any) -> Array:
     """Runs with an output and a workspace of its own, and waits."""
     if "out" not in tensors:
-        tensors["out"] = bc.zeros(plan.descriptor.output_shape(), plan.descriptor.element, device=plan.device)
+        out = plan.descriptor.signature().outputs[0]
+        tensors["out"] = bc.zeros(out.shape, out.element, device=plan.device)
     room = bc.empty((plan.workspace_size,), "u8", device=plan.device) if plan.workspace_size else None
     plan.run(**tensors, workspace=room)
     bc.synchronize(plan.device)
@@ -298,6 +299,111 @@ def test_a_problem_without_an_algorithm_goes_to_the_next_row() -> None:
             bc.plan(desc, "cuda", bc.PlanPreference(sku="cublaslt"))
     assert plan.sku.variant == "simt" and "an algorithm of its library" in str(plan.explain())
     assert "an algorithm of its library" not in str(bc.plan(desc, "cuda").explain())
+
+
+@on_devices
+def test_activations_go_to_the_rows_that_apply_them() -> None:
+    for element, variant in (("f32", "simt"), ("f64", "simt"), ("f16", "simt_mma"), ("bf16", "simt_mma")):
+        desc = bc.MatmulDescriptor((24, 40), (40, 32), element, bias=True, activation="gelu")
+        plan = bc.plan(desc, "cuda")
+        assert plan.sku.variant == variant and "activation" in str(plan.explain())
+        support = bc.MatmulPlan.query(desc, "cuda", bc.PlanPreference(sku="cublaslt"))
+        assert not support and "promises nothing about its own" in str(support)
+
+
+@on_devices
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_halves_that_it_cannot_take_go_to_tensor_cores(element: str) -> None:
+    # Sums that cancel leave what rounding made of them, which tells one order of additions from another.
+    dtype = bc.Element.coerce(element).numpy
+    a, b, row = normal(24, 64, dtype=dtype), normal(64, 32, dtype=dtype), np.zeros(32, dtype)
+    a[:, 32:], b[32:] = -a[:, :32], b[:32]
+    x = {"a": put(a), "b": put(b), "c": put(row), "beta": 2.0}
+    got = {v: run(select(a.shape, b.shape, element=element, c_shape=(32,), sku=v), **x).tobytes()
+           for v in ("cublaslt", "simt_mma", "simt")}  # fmt: skip
+    assert got["cublaslt"] == got["simt_mma"] != got["simt"]
+
+
+def weight(b: Array) -> Any:
+    """B as a linear layer's weight stores it: its columns contiguous."""
+    return put(np.ascontiguousarray(np.swapaxes(b, -1, -2))).transpose(*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)
+
+
+def integers(*shape: int) -> Array:
+    return RNG.integers(-128, 128, shape, np.int8)
+
+
+@on_devices
+def test_8_bit_integers_are_one_call_in_its_layout_and_tiles_in_others() -> None:
+    a, b = integers(3, 24, 40), integers(3, 40, 32)
+    want = a.astype(np.int64) @ b.astype(np.int64)
+    desc = bc.ScaledMatmulDescriptor(a.shape, b.shape, "i8", "i32")
+    with expect(0, heuristics=1):
+        plan = bc.plan(desc, "cuda")
+    assert plan.sku.variant == "cublaslt" and plan.precision_guarantee.bound == "exact"
+    wide = bc.zeros((3, 24, 44), "i32", device="cuda")
+    odd = bc.zeros((3, 24, 33), "i32", device="cuda")
+    shifted = put(np.pad(a, ((0, 0), (0, 0), (1, 7))))[..., 1:41]
+    turned = bc.zeros((3, 32, 24), "i32", device="cuda").transpose(0, 2, 1)
+    for left, right, out, products in (
+        (put(a), weight(b), None, 1), (put(a), weight(b), wide[..., :32], 1), (put(a), weight(b), odd[..., :32], 0),
+        (put(a), put(b), None, 0), (weight(a), weight(b), None, 0), (shifted, weight(b), None, 0),
+        (put(a), weight(b), turned, 1), (weight(a), put(b), turned, 0),
+    ):  # fmt: skip
+        given = {} if out is None else {"out": out}
+        with expect(products):
+            assert (run(plan, a=left, b=right, **given) == want).all()
+
+
+@on_devices
+@pytest.mark.parametrize("output", ["f32", "f16", "bf16"])
+def test_8_bit_floats_with_scales_that_lie_on_the_device(output: str) -> None:
+    import ml_dtypes
+
+    a, b = (normal(*s).astype(ml_dtypes.float8_e4m3fn) for s in ((24, 48), (48, 32)))
+    biased = output != "f32"
+    desc = bc.ScaledMatmulDescriptor(a.shape, b.shape, "f8e4m3", output, (), (1, 1), bias=biased)
+    plan = bc.plan(desc, "cuda")
+    assert plan.sku.variant == "cublaslt" and str(plan.precision_guarantee.accumulator) == "f32"
+    vector = normal(32, dtype=desc.output_element.numpy)
+    scales = np.float32(0.5), np.full((1, 1), 3, np.float32)
+    x = {"scale_a": put(np.asarray(scales[0])), "scale_b": put(scales[1])} | ({"bias": put(vector)} if biased else {})
+    want = 1.5 * (a.astype("f8") @ b.astype("f8")) + (vector.astype("f8") if biased else 0)
+    for right, products in ((weight(b), 1), (put(b), 0)):
+        with expect(products):
+            assert close(run(plan, a=put(a), b=right, **x), want, 1e-5 if output == "f32" else 8e-3)
+
+
+@on_devices
+@pytest.mark.parametrize(
+    ("a", "b", "element", "output", "more", "want"),
+    [
+        ((24, 40), (40, 30), "i8", "i32", {}, "multiples of 4"), ((24, 42), (42, 32), "i8", "i32", {}, "multiples of 4"),
+        ((24, 40), (40, 32), "i8", "i32", {"bias": True}, "bias"), ((24, 40), (40, 32), "i8", "f32", {}, "aux_element"),
+        ((24, 40), (40, 32), "f8e4m3", "f32", {}, "multiples of 16"),
+        ((24, 48), (48, 32), "f8e4m3", "f32", {"bias": True}, "bias"),
+        ((24, 48), (48, 32), "f8e4m3", "f16", {"scale_a_shape": (24, 1)}, "one scale"),
+        ((24, 48), (48, 32), "f8e4m3", "f16", {"activation": "relu"}, "activation"),
+        ((0, 48), (48, 32), "f8e4m3", "f16", {}, "elements and terms"),
+        ((7, 48), (48, 32), "f8e4m3", "f16", {"bias": True}, ""), ((7, 4), (4, 4), "i8", "i32", {}, ""),
+    ],
+)  # fmt: skip
+def test_8_bit_problems_that_it_cannot_take(
+    a: Any, b: Any, element: str, output: str, more: dict[str, Any], want: str
+) -> None:
+    desc = bc.ScaledMatmulDescriptor(a, b, element, output, **more)
+    support = bc.ScaledMatmulPlan.query(desc, "cuda", bc.PlanPreference(sku="cublaslt"))
+    assert bool(support) == (not want) and want in str(support)
+    assert bc.ScaledMatmulPlan.query(desc, "cuda")
+
+
+def test_8_bit_floats_need_sm_89() -> None:
+    from baracuda.sku import rows
+
+    found = {
+        (r["elements"][0], r["min_arch"]) for r in rows() if (r["op"], r["variant"]) == ("scaled_matmul", "cublaslt")
+    }
+    assert found == {(int(bc.Element.I8), 80), (int(bc.Element.F8E4M3), 89)}
 
 
 def python(code: str, **settings: str) -> str:

@@ -63,6 +63,7 @@ py::dict row_dict(int index) {
   d["emulated"] = bool(r.flags & kEmulated);
   d["workspace"] = r.workspace != nullptr;
   d["math"] = static_cast<int>(r.guarantee.math);
+  d["accumulator"] = r.guarantee.accumulator == Element::Count ? -1 : static_cast<int>(r.guarantee.accumulator);
   d["bound"] = bound_name(r.guarantee.bound.kind);
   d["bound_c"] = r.guarantee.bound.c;
   d["deterministic"] = r.guarantee.deterministic;

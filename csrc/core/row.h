@@ -26,6 +26,7 @@ enum class MathPrecision : uint8_t { Ieee, Tf32, Bf16, F16, Int8, Count };
 
 struct Guarantee {
   MathPrecision math = MathPrecision::Ieee;
+  Element accumulator = Element::Count;  // in which sums are kept; Count: the compute element
   Bound bound{};
   bool deterministic = true;           // same bits for the same call on the same machine
   bool bit_stable = true;              // same bits over processes on the same hardware
@@ -123,6 +124,7 @@ struct RowOf : Row {
   constexpr RowOf not_batch_invariant() const { return with([](Row& r) { r.guarantee.batch_invariant = false; }); }
   constexpr RowOf flag(uint32_t f) const { return with([&](Row& r) { r.flags |= f; }); }
   constexpr RowOf math(MathPrecision m) const { return with([&](Row& r) { r.guarantee.math = m; }); }
+  constexpr RowOf sums_in(Element e) const { return with([&](Row& r) { r.guarantee.accumulator = e; }); }
   constexpr RowOf in_place() const { return flag(kInPlaceSafe); }
   constexpr RowOf in_place_of(uint32_t params) const {
     return with([&](Row& r) { r.flags |= kInPlaceSafe, r.in_place_params = params; });

@@ -81,8 +81,8 @@ class Element(IntEnum):
 
     @property
     def compute(self) -> Element:
-        """The element arithmetic is carried out in: f32 for half types, else itself."""
-        return Element.F32 if self.is_half else self
+        """The element arithmetic is carried out in: f32 for half types and 8-bit floats, else itself."""
+        return Element.F32 if self.is_half or self in (Element.F8E4M3, Element.F8E5M2) else self
 
     @property
     def statistic(self) -> Element:

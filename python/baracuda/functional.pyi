@@ -262,11 +262,11 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     r"""Products of two batches of matrices of the same length, as torch.bmm."""
 def dot(input: Any, tensor: Any, *, out: Any = None) -> Any:
     r"""Sum of the products of two vectors, as torch.dot."""
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+def linear(input: Any, weight: Any, bias: Any = None, *, activation: Any = 'none') -> Any:
     r"""Gives input @ weight.T + bias over the last dimension, as torch.nn.functional.linear."""
 def linear_backward(dy: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     r"""Gradients (dinput, dweight) of linear, and dbias where there is a `bias`."""
-def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
+def matmul(input: Any, other: Any, *, activation: Any = 'none', out: Any = None) -> Any:
     r"""Matrix product as torch.matmul: batches broadcast; vectors are rows on the left, columns on the right."""
 def matmul_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients (dinput, dother) of matmul, summed over the dimensions that it broadcast."""
@@ -366,6 +366,10 @@ def rope(input: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = Non
     r"""Rotary position embedding of [..., S, D] with tables [positions, rotary_dim / 2]."""
 def rope_backward(dy: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:
     r"""Gradient of rope with respect to `input`."""
+def int_mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    r"""The product of two matrices of int8 in int32, exact, as torch._int_mm."""
+def scaled_matmul(input: Any, other: Any, scale_a: Any = None, scale_b: Any = None, bias: Any = None, *, out_dtype: Any = None, activation: Any = 'none', out: Any = None) -> Any:
+    r"""Gives act(scale_a * scale_b * (input @ other) + bias) for i8 or float8_e4m3fn factors."""
 def cumprod(input: Any, dim: Any, *, out: Any = None) -> Any:
     r"""Running product along `dim`, as torch.cumprod; integers and bool give i64."""
 def cumprod_backward(dy: Any, input: Any, result: Any, dim: Any) -> Any:

@@ -149,6 +149,8 @@ def tolerance(guarantee: PrecisionGuarantee, element: Element, stored: Element, 
         return 0.5 * (1 + 2.0**-8) * ulp(value, stored) if stored.is_float else np.zeros_like(value)
     if guarantee.bound == "ulp":
         return guarantee.c * ulp(value, compute) + rounding
+    if not element.is_float and guarantee.accumulator.is_float:  # 8-bit elements
+        compute = guarantee.accumulator
     with np.errstate(over="ignore"):
         magnitude = np.abs(value) if expected.magnitude is None else np.asarray(expected.magnitude, np.float64)
     error: Array = guarantee.c * epsilon(compute) * np.sqrt(max(expected.terms, 1)) * magnitude

@@ -190,6 +190,8 @@ def rows() -> tuple[dict[str, Any], ...]:
 def make_sku(row: Mapping[str, Any], element: Element | None, aux: Element | None = None) -> KernelSku:
     """A row of the table as a KernelSku, for one element or for none in particular."""
     accumulator = element.compute if element is not None else Element.F32
+    if row["accumulator"] >= 0:
+        accumulator = Element(row["accumulator"])
     guarantee = PrecisionGuarantee(
         MATH[row["math"]], accumulator, row["bound"], row["bound_c"], row["deterministic"], row["bit_stable"],
         row["thread_invariant"], row["batch_invariant"],

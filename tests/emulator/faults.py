@@ -133,6 +133,15 @@ FAULTS = [
         "OUT OF BOUNDS|error is|RACE",
     ),
     Fault(
+        "no activation", "matmul", "matmul", "forward",
+        "ops/matmul/simt.h", "S::store(activate(p.activation, v))", "S::store(v)", "error is",
+    ),
+    Fault(
+        "8-bit tiles past the edge", "matmul", "scaled_matmul", "forward",
+        "ops/matmul/simt_quantized.h", "if (i < p.m && j < p.n) {\n      auto", "if (i < p.m) {\n      auto",
+        "OUT OF BOUNDS|error is|RACE", element="i8",
+    ),
+    Fault(
         "no barrier before the next copies", "matmul", "matmul", "forward",
         "ops/matmul/simt_mma.h", "wait<kStages - 2>();\n      simt::barrier(ctx);", "wait<kStages - 2>();",
         "RACE|UNINITIALISED", element="bf16", test="mma",
@@ -314,9 +323,19 @@ LIBRARY_FAULTS = [
         ("sums are added in any way", "cublaslt.h", "uint32_t(api::kNoReduction | api::kReduceInComputeType)", "7u"),
         ("a workspace begins anywhere", "cublaslt.h", "reinterpret_cast<void*>(start * kWorkspaceStart)", "launch.workspace"),
         ("packs at odd addresses", "cublaslt.h", "const bool aligned = packed(calls);", "const bool aligned = true;"),
-        ("C is not read", "cublaslt.h", "beta = calls.c ? C(beta_value) : C(0);", "beta = C(0);"),
-        ("another device", "cublaslt.h", "cuda::DeviceGuard guard(launch.device);", "cuda::DeviceGuard guard(0);"),
+        ("C is not read", "cublaslt.h", "beta = calls.c ? C(calls.beta) : C(0);", "beta = C(0);"),
+        ("another device", "cublaslt.h", "inline Status run(const Launch& launch) {\n  cuda::DeviceGuard guard(launch.device);",
+         "inline Status run(const Launch& launch) {\n  cuda::DeviceGuard guard(0);"),
         ("calls that do not move", "cublaslt.h", "y += at * calls.loop_y[i]", "y += 0"),
         ("lines of X for Y", "strided.h", "s.y_transposed, s.ldy)", "s.y_transposed, s.ldx)"),
+    )
+] + [
+    Fault(name, "matmul", "scaled_matmul", "forward", f"ops/matmul/{file}", right, wrong, r"\d+ failed", "i8", "cublaslt")
+    for name, file, right, wrong in (
+        ("no scales", "cublaslt.h", "calls.scale_x = g.scale_b.data, calls.scale_y = g.scale_a.data;", ""),
+        ("results of the factors' element", "cublaslt.h", "result = type_of(kind.result);", "result = type;"),
+        ("alpha as a float", "cublaslt.h", "return multiply<int32_t>(", "return multiply<float>("),
+        ("strides of factors for results", "strided.h", "s.stride_d = strides[3][i] / result;",
+         "s.stride_d = strides[3][i] / factor;"),
     )
 ]  # fmt: skip

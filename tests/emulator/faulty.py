@@ -44,7 +44,7 @@ constinit const FamilyKernels kSimtSlice0 = {{"{family}", kChosen.data(), int32_
 
 TEXT = "the .metal text"
 # What finds a fault in what calls a library; the module has no kernels of other ops.
-LIBRARY_TESTS = "tf32 or layouts or batches or long_sums or added or belongs"
+LIBRARY_TESTS = {"matmul": "tf32 or layouts or batches or long_sums or added or belongs", "scaled_matmul": "8_bit"}
 EMULATED_METAL = ["-DBCU_SIMT_BACKEND=Metal", "-DBCU_HAS_F64=0", "-DBCU_EMULATE_METAL_TEXT"]
 
 
@@ -179,7 +179,7 @@ def outcome(fault: Fault, module: Path) -> str:
     command = [sys.executable, "-c", CHECK, fault.op, fault.direction, fault.element, fault.backend]
     env["BARACUDA_CUBLASLT_LIBRARY"] = str(module)  # which has one only where it is asked for
     if fault.test == "cublaslt":
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", LIBRARY_TESTS]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", LIBRARY_TESTS[fault.op]]
         command.append(f"{ROOT}/tests/test_device_cublaslt.py")
     elif fault.test:
         name = {"far": "test_elements_far_apart", "indices": "test_indices_out_of_range", "mma": "test_every_layout"}[

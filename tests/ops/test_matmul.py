@@ -70,6 +70,88 @@ def test_linear_and_its_gradients_are_torchs(shape: tuple[int, ...], with_bias: 
         close(gradient, p.grad)
 
 
+TORCHS = {
+    "relu": torch.relu,
+    "gelu": torch.nn.functional.gelu,
+    "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+    "silu": torch.nn.functional.silu,
+}
+
+
+@pytest.mark.parametrize("activation", TORCHS)
+@pytest.mark.parametrize("shape", [(7,), (5, 7), (2, 3, 5, 7)])
+def test_activations_and_their_gradients_are_torchs(shape: tuple[int, ...], activation: str) -> None:
+    parameters = [torch.randn(s, **T64).requires_grad_() for s in (shape, (4, 7), (4,))]
+    for given in (parameters, parameters[:2]):
+        want = TORCHS[activation](torch.nn.functional.linear(*given))
+        dy = torch.randn_like(want)
+        wanted = torch.autograd.grad(want, given, dy)
+        got, pull = bc.vjp(F.linear, *(p.detach() for p in given), activation=activation)
+        close(got, want.detach())
+        for gradient, p in zip(pull(dy), wanted, strict=True):
+            close(gradient, p)
+    x, w = parameters[0], parameters[1]
+    want = TORCHS[activation](torch.matmul(x, w.T))
+    dy = torch.randn_like(want)
+    wanted = torch.autograd.grad(want, (x, w), dy)
+    got, pull = bc.vjp(F.matmul, x.detach(), w.detach().T, activation=activation)
+    close(got, want.detach())
+    dx, dw = pull(dy)
+    close(dx, wanted[0])
+    close(dw.T, wanted[1])
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])
+def test_activations_see_the_sum_before_it_is_rounded(activation: str) -> None:
+    x, w, b = (torch.randn(s).mul(0.3).bfloat16() for s in ((40, 100), (50, 100), (50,)))
+    exact = TORCHS[activation](torch.nn.functional.linear(*(t.double() for t in (x, w, b))))
+    got = F.linear(x, w, b, activation=activation).double()
+    twice = TORCHS[activation](F.linear(x, w, b)).double()
+    once = exact.to(torch.bfloat16).double()
+    assert (got != once).sum() < 0.02 * got.numel() < 0.1 * got.numel() < (twice != once).sum()
+
+
+@pytest.mark.parametrize("activation", TORCHS)
+def test_every_row_activates_every_layout(activation: str) -> None:
+    for m, n, k in ((3, 40, 30), (50, 60, 70), (300, 270, 40)):
+        a, b, c, bias = random(m, k), random(k, n), random(m, n), random(n)
+        sums = torch.from_numpy(2.0 * (a.astype("f8") @ b) - c + bias)
+        for element, dtype, error in (("f32", "f4", 1e-5), ("f64", "f8", 1e-5), ("f16", "f2", 1e-2)):
+            desc = bc.MatmulDescriptor((m, k), (k, n), element, bias=True, c_shape=(m, n), activation=activation)
+            for variant in variants(desc):
+                for how in ("plain", "transposed", "gaps"):
+                    out = arranged(np.zeros((m, n), dtype), how)
+                    tensors = [x.astype(dtype) for x in (a, b, c, bias)]
+                    made = bc.plan(desc, preference=bc.PlanPreference(sku=variant))
+                    made.run(*tensors, out, alpha=2, beta=-1, workspace=bc.empty(made.workspace_size, "u8"))
+                    want = TORCHS[activation](sums).numpy()
+                    if element == "f16":
+                        assert np.abs(out - want).max() <= error * sums.abs().max().item(), (variant, how)
+                    else:
+                        assert np.allclose(out, want, rtol=error, atol=20 * error), (variant, how)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "i4", "i8"])
+def test_integers_wrap_as_torchs(dtype: str) -> None:
+    most = np.iinfo(dtype)
+    rng = np.random.default_rng(3)
+    for a, b in (((5, 7), (7, 3)), ((40, 300), (300, 50)), ((3, 5, 7), (7, 4)), ((9,), (9, 5)), ((2100,), (2100,))):
+        x, y = (rng.integers(most.min, most.max, s, dtype, endpoint=True) for s in (a, b))
+        got = F.matmul(x, y)
+        assert got.dtype == np.dtype(dtype)
+        assert (np.asarray(got) == (torch.from_numpy(x) @ torch.from_numpy(y)).numpy()).all()
+    c, x, y = (rng.integers(most.min, most.max, s, dtype, endpoint=True) for s in ((5, 3), (5, 7), (7, 3)))
+    want = torch.addmm(*(torch.from_numpy(t) for t in (c, x, y)), beta=2, alpha=3).numpy()
+    assert (F.addmm(c, x, y, beta=2, alpha=3) == want).all()
+
+
+def test_integers_have_no_activation() -> None:
+    with pytest.raises(bc.InvalidProblemError, match="activation"):
+        bc.MatmulDescriptor((3, 4), (4, 5), "i32", activation="relu")
+    with pytest.raises(bc.InvalidProblemError, match="one of none, relu"):
+        F.linear(random(3, 4), random(5, 4), activation="swish")
+
+
 ADDED = [
     ("addmm", (5, 3), (5, 7), (7, 3)), ("addmm", (3,), (5, 7), (7, 3)), ("addmm", (5, 1), (5, 7), (7, 3)),
     ("addmm", (), (5, 7), (7, 3)),

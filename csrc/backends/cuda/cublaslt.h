@@ -11,11 +11,18 @@
 namespace baracuda::cuda::lt {
 
 enum Code : int { kSuccess = 0, kNotInitialized = 1, kInvalidValue = 7, kArchMismatch = 8, kNotSupported = 15 };
-enum Type : int { kF32 = 0, kF64 = 1, kF16 = 2, kBF16 = 14 };
-enum Compute : int { kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77 };
+enum Type : int { kF32 = 0, kF64 = 1, kF16 = 2, kI8 = 3, kI32 = 10, kBF16 = 14, kF8E4M3 = 28 };
+enum Compute : int { kCompute32 = 68, kCompute64 = 70, kComputeI32 = 72, kComputeTf32 = 77 };
 enum Operation : int { kPlain = 0, kTransposed = 1 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchStride = 6 };
-enum DescAttribute : int { kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8 };
+enum DescAttribute : int {
+  kTransA = 3,
+  kTransB = 4,
+  kEpilogue = 7,
+  kBiasPointer = 8,
+  kScalePointerA = 17,
+  kScalePointerB = 18
+};
 enum Epilogue : int { kNoEpilogue = 1, kBiasEpilogue = 4 };
 enum PreferenceAttribute : int {
   kMostWorkspace = 1,

@@ -17,17 +17,20 @@ struct Blocking {
   int64_t rows, cols, depth;
   int64_t a_bytes, b_bytes, sum_bytes;  // of one product's blocks; multiples of 64
   int64_t group;                        // products packed together
+  int64_t excess_at;                    // in B's block: what comes behind its panels, a sum's bytes per column
 
   int64_t product_bytes() const { return a_bytes + b_bytes + sum_bytes; }
 };
 
 // `parts` products of depth `k` per result; `unit` bytes per packed element, `sum` per accumulator.
 inline Blocking blocking(int64_t batch, int64_t parts, int64_t m, int64_t n, int64_t k, int64_t unit, int64_t sum) {
+  constexpr int64_t kUnits = 4;  // elements of one step at most
   auto padded = [](int64_t bytes) { return (bytes + 63) / 64 * 64; };
-  Blocking b{std::min(m, kBlockRows), std::min(n, kBlockCols), std::min(k, kBlockDepth), 0, 0, 0, 1};
-  const int64_t depth = b.depth + 1;  // pairs of an odd K
+  Blocking b{std::min(m, kBlockRows), std::min(n, kBlockCols), std::min(k, kBlockDepth), 0, 0, 0, 1, 0};
+  const int64_t depth = (b.depth / kUnits + 1) * kUnits;
   b.a_bytes = padded((b.rows + kPanelSlack) * depth * unit);
-  b.b_bytes = padded((b.cols + kPanelSlack) * depth * unit);
+  b.excess_at = padded((b.cols + kPanelSlack) * depth * unit);
+  b.b_bytes = b.excess_at + (unit == 1 ? padded((b.cols + kPanelSlack) * sum) : 0);
   if (k > kBlockDepth || parts > 1) b.sum_bytes = padded((b.rows + kPanelSlack) * (b.cols + kPanelSlack) * sum);
   b.group = std::clamp(kGroupBytes / b.product_bytes(), int64_t{1}, batch);
   return b;

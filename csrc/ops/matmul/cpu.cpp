@@ -43,6 +43,33 @@ struct CpuKernel<matmul::BlasRow> {
   }
 };
 
+template <>
+struct CpuKernel<matmul::WholeRow> {
+  static Status run(const Launch& launch) {
+    matmul::Gemm g;
+    if (matmul::read_launch(launch, g)) matmul::run_whole(g, launch.workspace);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<matmul::ScaledRow> {
+  static Status run(const Launch& launch) {
+    matmul::Gemm g;
+    if (matmul::read_scaled(launch, g)) matmul::run_scaled(g, launch.workspace);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<matmul::VnniRow> {
+  static Status run(const Launch& launch) {
+    matmul::Gemm g;
+    if (matmul::read_scaled(launch, g)) matmul::run_vnni(g, launch.workspace);
+    return Status::Ok;
+  }
+};
+
 }  // namespace baracuda
 
 BCU_CPU_FAMILY(matmul)

@@ -11,6 +11,12 @@ void run_bf16(const Gemm& g, void* workspace);
 // Products whose smaller side is at most kMaxThin; false when the strides of the large operand suit neither of its
 // loops.
 bool run_thin(const Gemm& g, void* workspace);
+// Integers of one element, modulo 2^n.
+void run_whole(const Gemm& g, void* workspace);
+// Products of 8-bit integers and of 8-bit floats.
+void run_scaled(const Gemm& g, void* workspace);
+// 8-bit integers by vpdpbusd, at levels that have it.
+void run_vnni(const Gemm& g, void* workspace);
 // f32 and f64 through OpenBLAS; false when it cannot take these strides.
 bool run_blas(const Gemm& g);
 

@@ -39,10 +39,18 @@ bool same_view(const Matrix& x, const Matrix& y) {
 template <class T>
 void prepare(const Gemm& g, int64_t i, int64_t j, int64_t rows, int64_t cols) {
   T zeros[kTileSide];
+  Gemm plain = g;
+  plain.activation = kNoActivation;
   for (int64_t r = i; r < i + rows; ++r) {
     std::fill(zeros, zeros + cols, T(0));
-    finish(g, r, j, 1, cols, zeros, cols);
+    finish(plain, r, j, 1, cols, zeros, cols);
   }
+}
+
+// Applies the activation to D's tile, which holds finished sums: BLAS's elements are those that it sums in.
+template <class T>
+void activate_tile(const Gemm& g, int64_t i, int64_t j, int64_t rows, int64_t cols) {
+  for (int64_t r = i; r < i + rows; ++r) activate_all(g.activation, reinterpret_cast<T*>(g.d.at(r, j)), cols);
 }
 
 template <class T>
@@ -65,6 +73,7 @@ void run_tiles(const Gemm& g, BlasGemm<T> gemm, const Operand& a, const Operand&
            static_cast<T>(g.alpha), reinterpret_cast<const T*>(one.a.at(i, 0)), static_cast<int>(a.ld),
            reinterpret_cast<const T*>(one.b.at(0, j)), static_cast<int>(b.ld), beta,
            reinterpret_cast<T*>(one.d.at(i, j)), static_cast<int>(d.ld));
+      if (g.activation != kNoActivation) activate_tile<T>(one, i, j, rows, cols);
     }
   });
 }

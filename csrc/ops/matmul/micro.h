@@ -4,10 +4,13 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
-#if defined(__AVX512BF16__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
+
+#include "ops/matmul/blocking.h"
 
 namespace baracuda::matmul {
 namespace {
@@ -51,6 +54,46 @@ struct Bf16Pairs {
 };
 #endif
 
+#if defined(__SSE2__)
+// Two 8-bit neighbours in K per unit, widened to 16 bits for pmaddwd, which cannot overflow there.
+struct S16Pairs {
+  using Unit = uint32_t;
+  using Sum = uint32_t;
+  static constexpr int kPerUnit = 2;
+  static inline Vector<uint32_t> madd(Vector<uint32_t> sum, uint32_t a, Vector<uint32_t> b) {
+#if defined(__AVX512F__)
+    return sum + (Vector<uint32_t>)_mm512_madd_epi16(_mm512_set1_epi32(static_cast<int>(a)), (__m512i)b);
+#elif defined(__AVX2__)
+    return sum + (Vector<uint32_t>)_mm256_madd_epi16(_mm256_set1_epi32(static_cast<int>(a)), (__m256i)b);
+#else
+    return sum + (Vector<uint32_t>)_mm_madd_epi16(_mm_set1_epi32(static_cast<int>(a)), (__m128i)b);
+#endif
+  }
+};
+#endif
+
+#if defined(__AVX512VNNI__)
+// Four 8-bit neighbours in K per unit, for vpdpbusd, whose left factors are unsigned: A is stored 128 higher than it
+// is, and every sum is too large by 128 times the sum of its column of B.
+struct S8Quads {
+  using Unit = uint32_t;
+  using Sum = uint32_t;
+  static constexpr int kPerUnit = 4;
+  static constexpr uint32_t kOffset = 0x80808080u;
+  static inline Vector<uint32_t> madd(Vector<uint32_t> sum, uint32_t a, Vector<uint32_t> b) {
+    return (Vector<uint32_t>)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(static_cast<int>(a)), (__m512i)b);
+  }
+};
+#endif
+
+template <class P>
+inline constexpr bool kHasOffset = requires { P::kOffset; };
+template <class P>
+inline constexpr bool kIsFloat = std::is_floating_point_v<typename P::Sum>;
+// Steps whose products are added in a row. Integers are exact in any order.
+template <class P>
+inline constexpr int64_t kBlockSteps = (kIsFloat<P> ? kSumBlock : kBlockDepth) / P::kPerUnit;
+
 template <class P>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(typename P::Sum));
 template <class P>
@@ -69,6 +112,7 @@ inline constexpr int64_t kLine = 64;
 // contiguous in K.
 template <class P, int NV, bool kPacked>
 [[gnu::always_inline]] inline void prefetch_turn(int64_t turn, const typename P::Sum* tile, const TileSteps& at) {
+  if constexpr (!kIsFloat<P>) return;
   constexpr int64_t kTurns = kSumBlock / P::kPerUnit / kPrefetchSteps, kTurnsPerRow = kTurns / kTileRows;
   constexpr int64_t kRowBytes = kSumBlock / P::kPerUnit * sizeof(typename P::Unit);
   constexpr int64_t kBytes = kRowBytes / kTurnsPerRow;
@@ -89,7 +133,7 @@ template <class P, int NV, bool kPacked>
   using Sum = typename P::Sum;
   using Unit = typename P::Unit;
   constexpr int kL = kLanes<P>;
-  constexpr int64_t kBlock = kSumBlock / P::kPerUnit;
+  constexpr int64_t kBlock = kBlockSteps<P>;
   const int64_t a_row = kPacked ? 1 : at.a_row, a_step = kPacked ? kTileRows : at.a_step;
   const int64_t b_step = kPacked ? NV * kL : at.b_step, tile_row = at.tile_row;
   for (int64_t begin = 0; begin < steps; begin += kBlock) {

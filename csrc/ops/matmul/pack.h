@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/convert.h"
+#include "core/f8.h"
 #include "ops/matmul/micro.h"
 
 namespace baracuda::matmul {
@@ -89,6 +90,39 @@ void pack_same(Strip x, int64_t rows, int64_t steps, T* to, int64_t width) {
   }
 }
 
+template <class S, class T>
+void widen(const char* from, int64_t stride, T* to, int64_t n) {
+  const S* s = reinterpret_cast<const S*>(from);
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(s[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(s[i * stride]);
+  }
+}
+
+// `n` elements, `stride` of them apart, as what is summed. Integers become those of two's complement.
+template <class T>
+void load_units(Element from, const char* src, int64_t stride, T* to, int64_t n) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (from != Element::F8E4M3) return load<T>(from, src, stride, to, n);
+    auto decode = [&](auto step) {
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(F8<3>::decode(static_cast<uint8_t>(src[i * step])));
+    };
+    stride == 1 ? decode(std::integral_constant<int64_t, 1>{}) : decode(stride);
+  } else {
+    switch (from) {
+      case Element::I8:
+        return widen<int8_t>(src, stride, to, n);
+      case Element::U8:
+        return widen<uint8_t>(src, stride, to, n);
+      case Element::I16:
+        return widen<int16_t>(src, stride, to, n);
+      default:
+        return widen<uint16_t>(src, stride, to, n);
+    }
+  }
+}
+
 // One panel of converted units: rows are converted in chunks and then packed as they are.
 template <class T>
 void pack_converted(Strip x, int64_t rows, int64_t steps, T* to, int64_t width) {
@@ -96,14 +130,14 @@ void pack_converted(Strip x, int64_t rows, int64_t steps, T* to, int64_t width) 
   const int64_t bytes = size_of(x.element);
   if (x.rs == bytes) {
     if (rows < width) std::fill(to, to + steps * width, T(0));
-    for (int64_t s = 0; s < steps; ++s) load<T>(x.element, x.data + s * x.ks, 1, to + s * width, rows);
+    for (int64_t s = 0; s < steps; ++s) load_units<T>(x.element, x.data + s * x.ks, 1, to + s * width, rows);
     return;
   }
   T chunk[kMaxWidth * kChunk];
   for (int64_t s0 = 0; s0 < steps; s0 += kChunk) {
     const int64_t count = std::min(kChunk, steps - s0);
     for (int64_t i = 0; i < rows; ++i) {
-      load<T>(x.element, x.data + i * x.rs + s0 * x.ks, x.ks / bytes, chunk + i * kChunk, count);
+      load_units<T>(x.element, x.data + i * x.rs + s0 * x.ks, x.ks / bytes, chunk + i * kChunk, count);
     }
     Strip same{reinterpret_cast<const char*>(chunk), Element::F32, kChunk * int64_t{sizeof(T)}, sizeof(T)};
     pack_same<T>(same, rows, count, to + s0 * width, width);
@@ -113,9 +147,84 @@ void pack_converted(Strip x, int64_t rows, int64_t steps, T* to, int64_t width) 
 // Panel `k` long (not steps): what the inner kernel of policy P wants.
 template <class T>
 void pack(Plain<T>, const Strip& x, int64_t rows, int64_t k, T* to, int64_t width) {
-  constexpr Element kSame = sizeof(T) == 8 ? Element::F64 : Element::F32;
-  x.element == kSame ? pack_same<T>(x, rows, k, to, width) : pack_converted<T>(x, rows, k, to, width);
+  const bool same = size_of(x.element) == static_cast<int64_t>(sizeof(T));
+  same ? pack_same<T>(x, rows, k, to, width) : pack_converted<T>(x, rows, k, to, width);
 }
+
+// Byte `at` of row i and product s of 8-bit elements.
+inline uint32_t byte_at(const Strip& x, int64_t i, int64_t s) { return read<uint8_t>(x.data + i * x.rs + s * x.ks); }
+
+#if defined(__SSE2__)
+inline void pack(S16Pairs, const Strip& x, int64_t rows, int64_t k, uint32_t* to, int64_t width) {
+  constexpr int64_t kChunk = 128, kMaxWidth = kTileVectors * kVectorBytes / 4;
+  if (x.rs == 1) {  // pairs of lines of memory
+    if (rows < width || k % 2) std::fill(to, to + (k + 1) / 2 * width, 0u);
+    for (int64_t s = 0; s < k; s += 2) {
+      const auto *low = reinterpret_cast<const int8_t*>(x.data + s * x.ks), *high = low + x.ks;
+      uint32_t* out = to + s / 2 * width;
+      for (int64_t i = 0; i < rows; ++i) out[i] = static_cast<uint16_t>(low[i]);
+      if (s + 1 == k) return;
+      for (int64_t i = 0; i < rows; ++i) out[i] |= static_cast<uint32_t>(high[i]) << 16;
+    }
+    return;
+  }
+  int16_t chunk[kMaxWidth * kChunk];
+  for (int64_t s0 = 0; s0 < k; s0 += kChunk) {
+    const int64_t count = std::min(kChunk, k - s0);
+    for (int64_t i = 0; i < rows; ++i) {
+      widen<int8_t>(x.data + i * x.rs + s0 * x.ks, x.ks, chunk + i * kChunk, count);
+      if (count % 2) chunk[i * kChunk + count] = 0;
+    }
+    Strip pairs{reinterpret_cast<const char*>(chunk), x.element, 2 * kChunk, 4};
+    pack_same<uint32_t>(pairs, rows, (count + 1) / 2, to + s0 / 2 * width, width);
+  }
+}
+#endif
+
+#if defined(__AVX512VNNI__)
+inline void pack(S8Quads, const Strip& x, int64_t rows, int64_t k, uint32_t* to, int64_t width) {
+  const int64_t quads = k / 4;
+  if (x.ks == 1) {
+    pack_same<uint32_t>({x.data, x.element, x.rs, 4}, rows, quads, to, width);
+  } else {
+    if (rows < width) std::fill(to, to + quads * width, 0u);
+    for (int64_t s = 0; s < quads; ++s) {
+      const char* lines[4];
+      for (int64_t q = 0; q < 4; ++q) lines[q] = x.data + (4 * s + q) * x.ks;
+      auto quad = [&](int64_t at) {
+        return uint32_t{read<uint8_t>(lines[0] + at)} | uint32_t{read<uint8_t>(lines[1] + at)} << 8 |
+               uint32_t{read<uint8_t>(lines[2] + at)} << 16 | uint32_t{read<uint8_t>(lines[3] + at)} << 24;
+      };
+      uint32_t* out = to + s * width;
+      if (x.rs == 1) {
+        for (int64_t i = 0; i < rows; ++i) out[i] = quad(i);
+      } else {
+        for (int64_t i = 0; i < rows; ++i) out[i] = quad(i * x.rs);
+      }
+    }
+  }
+  if (k % 4 == 0) return;
+  uint32_t* out = to + quads * width;
+  std::fill(out, out + width, 0u);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t s = 4 * quads; s < k; ++s) out[i] |= byte_at(x, i, s) << 8 * (s % 4);
+  }
+}
+
+// Stores units of A as unsigned ones.
+inline void raise(S8Quads, uint32_t* units, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) units[i] ^= S8Quads::kOffset;
+}
+// What that adds to the sums of `width` columns, whose units are `b`.
+inline void excess_of(S8Quads, const uint32_t* b, int64_t steps, int64_t width, uint32_t* out) {
+  for (int64_t j = 0; j < width; j += kLanes<S8Quads>) {
+    Vector<uint32_t> sum = {};
+    for (int64_t s = 0; s < steps; ++s)
+      sum = S8Quads::madd(sum, S8Quads::kOffset, *reinterpret_cast<const Vector<uint32_t>*>(b + s * width + j));
+    *reinterpret_cast<Vector<uint32_t>*>(out + j) = sum;
+  }
+}
+#endif
 
 #if defined(__AVX512BF16__)
 inline void pack(Bf16Pairs, const Strip& x, int64_t rows, int64_t k, uint32_t* to, int64_t width) {

@@ -48,13 +48,13 @@ class Packed {
     direct_a_ = P::kPerUnit == 1 && size_of(g.a.element) == kUnit && (g.a.cs == kUnit || g.m * g.k <= kDirectElements);
     direct_b_ = P::kPerUnit == 1 && size_of(g.b.element) == kUnit && g.b.cs == kUnit && g.n % kLanes<P> == 0 &&
                 g.n * g.k <= kDirectElements;
-    onto_d_ = g.alpha == 1 && !g.c.data && !g.bias.data && g.k > 0 && g.d.element == kSumElement &&
-              g.d.cs == static_cast<int64_t>(sizeof(Sum));
+    onto_d_ = g.is_plain() && g.k > 0 && is_float(g.d.element) == kIsFloat<P> &&
+              size_of(g.d.element) == static_cast<int64_t>(sizeof(Sum)) && g.d.cs == size_of(g.d.element);
     shared_b_ = true;
     for (int i = 0; i < g.batch_rank; ++i) shared_b_ &= g.b.batch[i] == 0 || g.batch_shape[i] == 1;
     // In shorter blocks of K, but nothing may have to be packed twice.
     const bool once = direct_a_ || (g.m <= kBlockRows && g.n <= kBlockCols);
-    depth_ = onto_d_ && once && g.m * g.n <= kResidentSums ? kResidentDepth : kBlockDepth;
+    depth_ = kIsFloat<P> && onto_d_ && once && g.m * g.n <= kResidentSums ? kResidentDepth : kBlockDepth;
     // Rows bound what is packed of A and what is kept of sums.
     block_rows_ = direct_a_ && (onto_d_ || (g.parts == 1 && g.k <= depth_)) ? g.m : kBlockRows;
   }
@@ -81,8 +81,6 @@ class Packed {
   }
 
  private:
-  static constexpr Element kSumElement = sizeof(Sum) == 8 ? Element::F64 : Element::F32;
-
   struct Block {
     int64_t at = -1, part = -1, depth = -1;
     bool operator==(const Block&) const = default;
@@ -98,6 +96,10 @@ class Packed {
   Unit* b_panels(int64_t product) const {
     const int64_t at = blocks_.group * blocks_.a_bytes + (shared_b_ ? 0 : product * blocks_.b_bytes);
     return reinterpret_cast<Unit*>(workspace_ + at);
+  }
+  // How much too large the sums of B's packed columns are, for policies with an offset.
+  Sum* excess(int64_t product) const {
+    return reinterpret_cast<Sum*>(reinterpret_cast<char*>(b_panels(product)) + blocks_.excess_at);
   }
   Sum* sums(int64_t product) const {
     const int64_t at = blocks_.group * (blocks_.a_bytes + blocks_.b_bytes) + product * blocks_.sum_bytes;
@@ -119,6 +121,9 @@ class Packed {
     x.row_panels = ceil_div(x.rows, kRows), x.col_panels = ceil_div(x.cols, kCols);
     x.a_first = direct_a_ ? x.rows / kRows : 0;
     pack_blocks(x, pack_a, pack_b);
+    if constexpr (kHasOffset<P>) {
+      if (pack_b) find_excess(x);
+    }
     // Pieces of work: runs of A's panels against runs of B's.
     const int64_t tile_work = std::max<int64_t>(1, kRows * kCols * x.depth);
     int64_t down = std::min(x.row_panels, kPieceRows / kRows), across = x.col_panels;
@@ -183,6 +188,25 @@ class Packed {
     });
   }
 
+  void find_excess(const Extent& x) {
+    const int64_t all = (shared_b_ ? 1 : products_) * x.col_panels;
+    const int64_t grain = std::max<int64_t>(1, kPackWork / std::max<int64_t>(1, x.steps * kCols));
+    parallel_for(all, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        const int64_t product = p / x.col_panels, j = p % x.col_panels * kCols;
+        const int64_t width = ceil_div(std::min(kCols, x.cols - j), kLanes<P>) * kLanes<P>;
+        excess_of(P{}, b_panels(product) + j * x.steps, x.steps, width, excess(product) + j);
+      }
+    });
+  }
+
+  // Packs `rows` of a panel, and raises A's for policies with an offset.
+  template <int kWidth>
+  static void pack_panel(const Strip& from, int64_t rows, int64_t depth, Unit* to, int64_t width) {
+    pack(P{}, from, rows, depth, to, width);
+    if constexpr (kHasOffset<P> && kWidth == kRows) raise(P{}, to, ceil_div(depth, P::kPerUnit) * width);
+  }
+
   // One task of packing `count` rows (of A) or columns (of B), kWidth to a panel; `to` is the first packed panel.
   template <int kWidth, int kMultiple>
   void pack_task(Strip from, int64_t count, const Extent& x, const Packing& p, int64_t task, Unit* to) const {
@@ -193,7 +217,7 @@ class Packed {
     if (p.chunk == 0) {
       const int64_t at = task * kWidth, n = std::min<int64_t>(kWidth, count - at);
       from.data += at * from.rs;
-      return pack(P{}, from, n, x.depth, to + at * x.steps, width(n));
+      return pack_panel<kWidth>(from, n, x.depth, to + at * x.steps, width(n));
     }
     const int64_t begin = task * p.chunk, end = std::min(begin + p.chunk, x.depth);
     if constexpr (P::kPerUnit == 1) {
@@ -205,7 +229,7 @@ class Packed {
       const int64_t n = std::min<int64_t>(kWidth, count - at);
       Strip panel = from;
       panel.data += at * from.rs;
-      pack(P{}, panel, n, end - begin, to + at * x.steps + begin / P::kPerUnit * width(n), width(n));
+      pack_panel<kWidth>(panel, n, end - begin, to + at * x.steps + begin / P::kPerUnit * width(n), width(n));
     }
   }
 
@@ -213,7 +237,7 @@ class Packed {
   void piece(int64_t product, const Extent& x, int64_t row, int64_t row_end, int64_t col, int64_t col_end) const {
     const Gemm one = product_at(product);
     // Sums that grow in D itself leave time for other tiles: the blocks of A and B that are in use stay in the caches.
-    const int64_t sweep = onto_d_ ? kSumBlock / P::kPerUnit : std::max<int64_t>(1, x.steps);
+    const int64_t sweep = onto_d_ ? kBlockSteps<P> : std::max<int64_t>(1, x.steps);
     for (int64_t step = 0; step < std::max<int64_t>(1, x.steps); step += sweep) {
       for (int64_t j = col; j < col_end; ++j) {
         for (int64_t i = row; i < row_end; ++i) tile(one, product, x, i, j, step, std::min(sweep, x.steps - step));
@@ -257,11 +281,18 @@ class Packed {
     } else {
       const auto kernel = direct_a || direct_b_ ? tile_kernel<P, false>(n) : tile_kernel<P, true>(n);
       kernel(a, b, steps, to, at, !first && to != local);
+      if constexpr (kHasOffset<P>) lower(to, at.tile_row, excess(product) + j, width);
     }
     if (onto_d_ && !whole) {
       add_tile(one, x.i + i, x.j + j, m, n, local, width, !first);
     } else if (!onto_d_ && last) {
       finish(one, x.i + i, x.j + j, m, n, to, width);
+    }
+  }
+
+  static void lower(Sum* tile, int64_t tile_row, const Sum* by, int64_t width) {
+    for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t j = 0; j < width; ++j) tile[i * tile_row + j] -= by[j];
     }
   }
 

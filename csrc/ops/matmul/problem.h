@@ -1,14 +1,19 @@
-// A launch read as one batch of matrix products D = alpha * A B + beta * C + bias, with dimensions merged and D's
-// columns made the fast ones.
+// A launch read as one batch of matrix products D = act(alpha * A B + beta * C + bias), with dimensions merged and D's
+// columns made the fast ones. Quantized products are D = act(scale_a * scale_b * A B + bias).
 #pragma once
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "core/attrs.h"
 #include "core/launch.h"
+#include "ops/matmul/activation.h"
 
 namespace baracuda::matmul {
 
-// Strides are in bytes. `data` is null for a C or bias that the plan does not have or that beta = 0 leaves unread.
+BCU_ATTRS(MatmulAttrs, (i64, activation))
+
+// Strides are in bytes. `data` is null for what the plan does not have, and for a C that beta = 0 leaves unread.
 struct Matrix {
   char* data = nullptr;
   Element element = Element::F32;
@@ -29,14 +34,26 @@ struct Gemm {
   int64_t part_shape[kMaxRank] = {};
   int64_t parts = 1;
   Matrix a, b, c, d, bias;
+  Matrix scale_a, scale_b;  // f32 factors of the sums: of A's rows and B's columns, wherever transposing puts them
   double alpha = 1, beta = 0;
+  int64_t whole_alpha = 1, whole_beta = 0;  // of integers
+  int32_t activation = kNoActivation;
+  bool quantized = false;  // the launch has scales in place of alpha and beta
+
+  // What D's batch dimensions move.
+  std::array<Matrix*, 6> moved() { return {&a, &b, &c, &d, &scale_a, &scale_b}; }
+  bool is_plain() const {  // D is A B
+    return alpha == 1 && whole_alpha == 1 && activation == kNoActivation && !c.data && !bias.data && !scale_a.data &&
+           !scale_b.data;
+  }
 };
 
 // D^T = B^T A^T: the same sums in the same order.
 inline void transpose(Gemm& g) {
   std::swap(g.a, g.b);
   std::swap(g.m, g.n);
-  for (Matrix* x : {&g.a, &g.b, &g.c, &g.d, &g.bias}) std::swap(x->rs, x->cs);
+  for (Matrix* x : g.moved()) std::swap(x->rs, x->cs);
+  std::swap(g.bias.rs, g.bias.cs);
 }
 
 // `t` as a matrix, its dimensions aligned at the last one; those it lacks or has with size 1 get stride 0.
@@ -69,7 +86,7 @@ inline void split_batch(Gemm& g, const TensorView& a, const TensorView& b, const
     if (kept == read || read == 1) {
       const int to = g.batch_rank++;
       g.batch *= g.batch_shape[to] = kept;
-      for (Matrix* x : {&g.a, &g.b, &g.c, &g.d}) x->batch[to] = x->batch[i];
+      for (Matrix* x : g.moved()) x->batch[to] = x->batch[i];
     } else {
       const int to = g.part_rank++;
       g.parts *= g.part_shape[to] = read;
@@ -100,12 +117,11 @@ inline void merge_rows(Gemm& g) {
     const int64_t size = g.batch_shape[i];
     if (size != 1) {
       if (g.b.batch[i] != 0 || g.part_rank > 0) return;
-      if (g.m == 1) {
-        g.a.rs = g.a.batch[i], g.c.rs = g.c.batch[i], g.d.rs = g.d.batch[i];
-      } else {
-        for (const Matrix* x : {&g.a, &g.c, &g.d}) {
-          if (x->data && x->batch[i] != g.m * x->rs) return;
-        }
+      for (Matrix* x : {&g.a, &g.c, &g.d, &g.scale_a, &g.scale_b}) {
+        if (g.m != 1 && x->data && x->batch[i] != g.m * x->rs) return;
+      }
+      for (Matrix* x : {&g.a, &g.c, &g.d, &g.scale_a, &g.scale_b}) {
+        if (g.m == 1) x->rs = x->batch[i];
       }
       g.m *= size;
     }
@@ -114,15 +130,16 @@ inline void merge_rows(Gemm& g) {
   }
 }
 
-// Signature: a, b, c (optional), bias (optional), out. False when there is nothing to do.
-inline bool read_tensors(const Launch& launch, bool with_c, Gemm& g) {
-  const TensorView &a = launch[0], &b = launch[1], &c = launch[2], &bias = launch[3], &out = launch[4];
+// Whatever `others` the plan has, and the sizes. False when there is nothing to do.
+inline bool read_views(const TensorView& a, const TensorView& b, const TensorView& out,
+                       std::initializer_list<std::pair<const TensorView*, Matrix*>> others, Gemm& g) {
   if (out.numel() == 0) return false;
   g.m = out.shape[out.rank - 2], g.n = out.shape[out.rank - 1], g.k = a.shape[a.rank - 1];
   g.batch_rank = std::max({a.rank, b.rank, out.rank}) - 2;
   g.a = matrix(a, g), g.b = matrix(b, g), g.d = matrix(out, g);
-  if (c.present() && with_c) g.c = matrix(c, g);
-  if (bias.present()) g.bias = matrix(bias, g);
+  for (auto [view, to] : others) {
+    if (view->present()) *to = matrix(*view, g);
+  }
   split_batch(g, a, b, out);
   if (g.parts == 0) g.k = 0, g.part_rank = 0, g.parts = 1;
   merge_rows(g);
@@ -130,6 +147,21 @@ inline bool read_tensors(const Launch& launch, bool with_c, Gemm& g) {
   const int64_t unit = size_of(out.element);
   if (g.d.cs != unit && (g.d.rs == unit || g.n == 1)) transpose(g);
   return true;
+}
+
+// Signature: a, b, scale_a, scale_b, bias (each of the three optional), out.
+inline bool read_scaled(const Launch& launch, Gemm& g) {
+  g.quantized = true;
+  g.activation = static_cast<int32_t>(attributes<MatmulAttrs>(launch).activation);
+  return read_views(launch[0], launch[1], launch[5],
+                    {{&launch[2], &g.scale_a}, {&launch[3], &g.scale_b}, {&launch[4], &g.bias}}, g);
+}
+
+// Signature: a, b, c (optional), bias (optional), out.
+inline bool read_tensors(const Launch& launch, bool with_c, Gemm& g) {
+  g.activation = static_cast<int32_t>(attributes<MatmulAttrs>(launch).activation);
+  Matrix unread;
+  return read_views(launch[0], launch[1], launch[4], {{&launch[2], with_c ? &g.c : &unread}, {&launch[3], &g.bias}}, g);
 }
 
 }  // namespace baracuda::matmul

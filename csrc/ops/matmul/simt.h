@@ -1,6 +1,7 @@
 // Matrix products on GPUs: a block computes one tile of the result, a thread kSide x kSide elements of it, from slices
 // of A and B in shared memory.
 #pragma once
+#include "ops/matmul/activation.h"
 #include "simt/simt.h"
 
 namespace baracuda::matmul {
@@ -24,9 +25,13 @@ struct TiledParams {
   int64_t m, n, k, parts;
   int64_t batch_shape[kBatchDims], part_shape[kBatchDims];
   int64_t row_tiles, column_tiles;
+  BCU_GLOBAL const float* scale_a;  // of 8-bit elements; null: none
+  BCU_GLOBAL const float* scale_b;
+  SimtMatrix scales_a, scales_b;
   simt::Number alpha, beta;
   int32_t batch_rank, part_rank;
   int32_t a_along_k, b_along_k;  // neighbouring threads read neighbours in k
+  int32_t activation;
 };
 
 // Four values that are read from shared memory at once.
@@ -48,14 +53,48 @@ struct Offsets {
   }
 };
 
+// What is multiplied: In, stored factors; C, what they are summed in.
+template <class T>
+struct Factor {
+  using In = T;
+  using C = simt::ComputeOf<T>;
+  enum : int { kDepth = 64 };  // of a slice, times kSide
+  BCU_DEVICE C load(T v) { return simt::Stored<T>::load(v); }
+};
+
+// What the sums of a batch entry become, and where.
+template <class T>
+struct Ending {
+  using C = typename Factor<T>::C;
+  using S = simt::Stored<T>;
+  int64_t d, c;
+  C alpha, beta;
+
+  BCU_DEVICE Ending start(BCU_CONSTANT TiledParams& p, int64_t batch) {
+    Ending e;
+    e.d = Offsets::of(batch, p.batch_rank, p.batch_shape, p.ds.batch);
+    e.c = Offsets::of(batch, p.batch_rank, p.batch_shape, p.cs.batch);
+    e.alpha = simt::number<C>(p.alpha), e.beta = simt::number<C>(p.beta);
+    return e;
+  }
+  BCU_DEVICE void put(BCU_CONSTANT TiledParams& p, BCU_THREAD const Ending& e, int64_t i, int64_t j, C sum) {
+    if (i >= p.m || j >= p.n) return;
+    C v = e.alpha * sum;
+    if (p.c && e.beta != C(0)) v += e.beta * S::load(((BCU_GLOBAL const T*)p.c)[e.c + i * p.cs.row + j * p.cs.column]);
+    if (p.bias) v += S::load(((BCU_GLOBAL const T*)p.bias)[i * p.bias_row + j * p.bias_column]);
+    ((BCU_GLOBAL T*)p.d)[e.d + i * p.ds.row + j * p.ds.column] = S::store(activate(p.activation, v));
+  }
+};
+
 // Sums are built in blocks of kBlock products, which bounds their error for long ones. Their order is the same for all
 // sizes of tiles.
 template <class T, int kSide>
 struct Tiled {
   using Params = TiledParams;
-  using C = simt::ComputeOf<T>;
-  using S = simt::Stored<T>;
-  enum : int { kThreads = 256, kTile = 16 * kSide, kPitch = kTile + 4, kDepth = 64 / kSide, kBlock = 256 };
+  using F = Factor<T>;
+  using In = typename F::In;
+  using C = typename F::C;
+  enum : int { kThreads = 256, kTile = 16 * kSide, kPitch = kTile + 4, kDepth = F::kDepth / kSide, kBlock = 256 };
   enum : int { kEach = kSide * kSide, kSlice = kDepth * kPitch, kLoads = kTile * kDepth / kThreads };
   enum : int { kShared = 4 * kSlice * int(sizeof(C) / 4) };  // two slices of A and of B
 
@@ -74,11 +113,11 @@ struct Tiled {
     return along_k ? at % kDepth : at / kTile;
   }
 
-  BCU_DEVICE void read(BCU_GLOBAL const T* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t depth,
+  BCU_DEVICE void read(BCU_GLOBAL const In* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t depth,
                        bool along_k, int tid, BCU_THREAD C* values) {
     BCU_UNROLL for (int load = 0; load < kLoads; ++load) {
       int i = row_of(load, tid, along_k), k = depth_of(load, tid, along_k);
-      values[load] = i < rows && k < depth ? S::load(x[i * row_stride + k * k_stride]) : C(0);
+      values[load] = i < rows && k < depth ? F::load(x[i * row_stride + k * k_stride]) : C(0);
     }
   }
   BCU_DEVICE void write(BCU_THREAD const C* values, bool along_k, int tid, BCU_SHARED C* slice) {
@@ -108,14 +147,6 @@ struct Tiled {
     at.b = Offsets::of(at.part, p.part_rank, p.part_shape, p.bs.part);
   }
 
-  BCU_DEVICE void store(BCU_CONSTANT Params& p, int64_t i, int64_t j, int64_t d0, int64_t c0, C alpha, C beta, C sum) {
-    if (i >= p.m || j >= p.n) return;
-    C v = alpha * sum;
-    if (p.c && beta != C(0)) v += beta * S::load(((BCU_GLOBAL const T*)p.c)[c0 + i * p.cs.row + j * p.cs.column]);
-    if (p.bias) v += S::load(((BCU_GLOBAL const T*)p.bias)[i * p.bias_row + j * p.bias_column]);
-    ((BCU_GLOBAL T*)p.d)[d0 + i * p.ds.row + j * p.ds.column] = S::store(v);
-  }
-
   // The tile of a block: eight row tiles at a time, so that blocks side by side share columns of B and rows of A.
   BCU_DEVICE void tile_of(BCU_CONSTANT Params& p, int64_t t, BCU_THREAD int64_t& row, BCU_THREAD int64_t& column) {
     int64_t per_group = 8 * p.column_tiles, group = t / per_group, first = group * 8;
@@ -130,8 +161,8 @@ struct Tiled {
     int64_t tiles = p.row_tiles * p.column_tiles, batch = int64_t(ctx.bid_x()) / tiles, tile_row, tile_column;
     tile_of(p, int64_t(ctx.bid_x()) - batch * tiles, tile_row, tile_column);
     int64_t i0 = tile_row * kTile, j0 = tile_column * kTile;
-    BCU_GLOBAL const T* a = (BCU_GLOBAL const T*)p.a + Offsets::of(batch, p.batch_rank, p.batch_shape, p.as.batch);
-    BCU_GLOBAL const T* b = (BCU_GLOBAL const T*)p.b + Offsets::of(batch, p.batch_rank, p.batch_shape, p.bs.batch);
+    BCU_GLOBAL const In* a = (BCU_GLOBAL const In*)p.a + Offsets::of(batch, p.batch_rank, p.batch_shape, p.as.batch);
+    BCU_GLOBAL const In* b = (BCU_GLOBAL const In*)p.b + Offsets::of(batch, p.batch_rank, p.batch_shape, p.bs.batch);
     a += i0 * p.as.row, b += j0 * p.bs.column;
     C sum[kEach], total[kEach], next_a[kLoads], next_b[kLoads];
     BCU_UNROLL for (int x = 0; x < kEach; ++x) sum[x] = total[x] = C(0);
@@ -166,11 +197,13 @@ struct Tiled {
       }
       simt::barrier(ctx);
     }
-    C alpha = simt::number<C>(p.alpha), beta = simt::number<C>(p.beta);
-    int64_t d0 = Offsets::of(batch, p.batch_rank, p.batch_shape, p.ds.batch);
-    int64_t c0 = Offsets::of(batch, p.batch_rank, p.batch_shape, p.cs.batch);
-    BCU_UNROLL for (int i = 0; i < kSide; ++i) BCU_UNROLL for (int j = 0; j < kSide; ++j)
-        store(p, i0 + spread(i, ty), j0 + spread(j, tx), d0, c0, alpha, beta, total[i * kSide + j]);
+    // The rows move up in turn, so that what becomes of a sum is compiled for one row of them.
+    Ending<T> ending = Ending<T>::start(p, batch);
+    BCU_NO_UNROLL for (int i = 0; i < kSide; ++i) {
+      BCU_UNROLL for (int j = 0; j < kSide; ++j)
+          Ending<T>::put(p, ending, i0 + spread(i, ty), j0 + spread(j, tx), total[j]);
+      BCU_UNROLL for (int x = 0; x < kEach - kSide; ++x) total[x] = total[x + kSide];
+    }
   }
 };
 

@@ -3,6 +3,7 @@
 #include "backends/simt/family.h"
 #include "ops/matmul/problem.h"
 #include "ops/matmul/simt_mma.h"
+#include "ops/matmul/simt_quantized.h"
 #include "ops/matmul/simt_thin.h"
 #include "ops/matmul/skus.h"
 #include "simt/launch.h"
@@ -17,19 +18,23 @@ inline SimtMatrix in_elements(const Matrix& x, int64_t size) {
 }
 
 inline TiledParams tiled_params(const Launch& launch, const Gemm& g) {
-  const int64_t size = size_of(launch.element);
+  const int64_t size = size_of(launch.element), stored = size_of(g.d.element);
   TiledParams p{};
   p.a = g.a.data, p.b = g.b.data, p.c = g.c.data, p.bias = g.bias.data, p.d = g.d.data;
   p.as = in_elements(g.a, size), p.bs = in_elements(g.b, size);
-  p.cs = in_elements(g.c, size), p.ds = in_elements(g.d, size);
-  p.bias_row = g.bias.rs / size, p.bias_column = g.bias.cs / size;
+  p.cs = in_elements(g.c, stored), p.ds = in_elements(g.d, stored);
+  p.bias_row = g.bias.rs / stored, p.bias_column = g.bias.cs / stored;
+  p.scale_a = reinterpret_cast<const float*>(g.scale_a.data),
+  p.scale_b = reinterpret_cast<const float*>(g.scale_b.data);
+  p.scales_a = in_elements(g.scale_a, sizeof(float)), p.scales_b = in_elements(g.scale_b, sizeof(float));
   p.m = g.m, p.n = g.n, p.k = g.k, p.parts = g.parts;
   std::copy_n(g.batch_shape, kBatchDims, p.batch_shape);
   std::copy_n(g.part_shape, kBatchDims, p.part_shape);
-  p.alpha = simt::number_of(launch.scalars[0]), p.beta = simt::number_of(launch.scalars[1]);
+  if (!g.quantized) p.alpha = simt::number_of(launch.scalars[0]), p.beta = simt::number_of(launch.scalars[1]);
   p.batch_rank = g.batch_rank, p.part_rank = g.part_rank;
   p.a_along_k = std::abs(p.as.column) <= std::abs(p.as.row);
   p.b_along_k = std::abs(p.bs.row) < std::abs(p.bs.column);
+  p.activation = g.activation;
   return p;
 }
 
@@ -52,7 +57,10 @@ inline bool large_tiles(const Gemm& g) {
   return g.m > 64 && g.n > 64 && g.batch * ((g.m + 127) / 128) * ((g.n + 127) / 128) >= kManyTiles;
 }
 
-inline Status run_tiles(const Launch& launch, const Gemm& g) {
+// Templates of the launch, so that a slice of the family compiles its own rows' kernels only; what others need of it
+// has another name.
+template <class L>
+Status run_tiles(const L& launch, const Gemm& g) {
 #if BCU_HAS_F64
   if (launch.element == Element::F64) return submit_tiles<double, 4>(launch, g);
 #endif
@@ -94,7 +102,6 @@ Status run_thin_as(const Launch& launch, const Gemm& g) {
   return run_tiles(launch, g);
 }
 
-// Templates of the launch, so that a slice of the family compiles one row's kernels only.
 template <class L>
 Status run_tiled(const L& launch) {
   Gemm g;
@@ -136,26 +143,89 @@ Status run_mma_as(const Launch& launch, const Gemm& g, Along a, Along b) {
 }
 // Strides that do not suit go to tiles without tensor cores.
 template <class L>
-Status run_mma(const L& launch) {
+Status run_mma(const L& launch, const Gemm& g) {
+  const Along a = along(g.a, g.a.rs, g.a.cs, g), b = along(g.b, g.b.cs, g.b.rs, g);
+  if (a == Along::Neither || b == Along::Neither) return run_tiles_there(launch, g);
+  return launch.element == Element::F16 ? run_mma_there(simt::f16{}, launch, g, a, b)
+                                        : run_mma_there(simt::bf16{}, launch, g, a, b);
+}
+
+// Integers of one element: only their size matters.
+template <class L>
+Status run_whole(const L& launch) {
   Gemm g;
   if (!read_tensors(launch, true, g)) return Status::Ok;
-  const Along a = along(g.a, g.a.rs, g.a.cs, g), b = along(g.b, g.b.cs, g.b.rs, g);
-  if (a == Along::Neither || b == Along::Neither) return run_tiles(launch, g);
-  return launch.element == Element::F16 ? run_mma_as<simt::f16>(launch, g, a, b)
-                                        : run_mma_as<simt::bf16>(launch, g, a, b);
+  switch (size_of(launch.element)) {
+    case 1:
+      return submit_tiles<Whole<uint8_t, uint32_t>, 4>(launch, g);
+    case 2:
+      return submit_tiles<Whole<uint16_t, uint32_t>, 4>(launch, g);
+    case 4:
+      return submit_tiles<Whole<uint32_t, uint32_t>, 4>(launch, g);
+    default:
+      return submit_tiles<Whole<uint64_t, uint64_t>, 4>(launch, g);
+  }
 }
+
+template <class In, class L>
+Status run_scaled_as(const L& launch, const Gemm& g) {
+  switch (launch.aux) {
+    case Element::F32:
+      return submit_tiles<Scaled<In, float>, 4>(launch, g);
+    case Element::F16:
+      return submit_tiles<Scaled<In, simt::f16>, 4>(launch, g);
+    default:
+      return submit_tiles<Scaled<In, simt::bf16>, 4>(launch, g);
+  }
+}
+template <class L>
+Status run_scaled(const L& launch, const Gemm& g) {
+  if (launch.element == Element::F8E4M3) return run_scaled_as<uint8_t>(launch, g);
+  if (launch.aux == Element::I32) return submit_tiles<Scaled<int8_t, int32_t>, 4>(launch, g);
+  return run_scaled_as<int8_t>(launch, g);
+}
+
+// What slices need of each other, which cuda.cu defines; in a family that is not sliced, the functions themselves.
+#if BCU_SLICES > 1
+Status run_tiles_there(const Launch& launch, const Gemm& g);
+Status run_mma_there(simt::f16, const Launch& launch, const Gemm& g, Along a, Along b);
+Status run_mma_there(simt::bf16, const Launch& launch, const Gemm& g, Along a, Along b);
+Status run_mma_or_tiles(const Launch& launch, const Gemm& g);
+Status run_scaled_there(const Launch& launch, const Gemm& g);
+#else
+template <class L>
+Status run_tiles_there(const L& launch, const Gemm& g) {
+  return run_tiles(launch, g);
+}
+template <class T, class L>
+Status run_mma_there(T, const L& launch, const Gemm& g, Along a, Along b) {
+  return run_mma_as<T>(launch, g, a, b);
+}
+template <class L>
+Status run_mma_or_tiles(const L& launch, const Gemm& g) {
+  return run_mma(launch, g);
+}
+template <class L>
+Status run_scaled_there(const L& launch, const Gemm& g) {
+  return run_scaled(launch, g);
+}
+#endif
 
 }  // namespace baracuda::matmul
 
 namespace baracuda {
 
-// Tensor cores' kernels apart from the others.
+// Tensor cores' kernels apart from the others, and those of integers and 8-bit elements.
 template <>
 inline constexpr int kSimtSlice<matmul::TiledRow> = 0;
 template <>
 inline constexpr int kSimtSlice<matmul::ThinTiledRow> = 0;
 template <>
 inline constexpr int kSimtSlice<matmul::MmaRow> = 1;
+template <>
+inline constexpr int kSimtSlice<matmul::WholeRow> = 2;
+template <>
+inline constexpr int kSimtSlice<matmul::ScaledRow> = 2;
 
 template <>
 struct SimtKernel<matmul::TiledRow> {
@@ -177,7 +247,25 @@ template <>
 struct SimtKernel<matmul::MmaRow> {
   template <class L>
   static Status run(const L& launch) {
-    return matmul::run_mma(launch);
+    matmul::Gemm g;
+    return matmul::read_tensors(launch, true, g) ? matmul::run_mma(launch, g) : Status::Ok;
+  }
+};
+
+template <>
+struct SimtKernel<matmul::WholeRow> {
+  template <class L>
+  static Status run(const L& launch) {
+    return matmul::run_whole(launch);
+  }
+};
+
+template <>
+struct SimtKernel<matmul::ScaledRow> {
+  template <class L>
+  static Status run(const L& launch) {
+    matmul::Gemm g;
+    return matmul::read_scaled(launch, g) ? matmul::run_scaled(launch, g) : Status::Ok;
   }
 };
 

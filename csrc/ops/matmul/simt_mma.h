@@ -116,13 +116,14 @@ struct MmaTiled {
       done = done == slices ? 0 : done;
     }
 
-    float alpha = simt::number<float>(p.alpha), beta = simt::number<float>(p.beta);
-    int64_t d0 = Offsets::of(batch, p.batch_rank, p.batch_shape, p.ds.batch);
-    int64_t c0 = Offsets::of(batch, p.batch_rank, p.batch_shape, p.cs.batch);
+    // Fragments move up in turn, so that what becomes of a sum is compiled for one row of them.
+    Ending<T> ending = Ending<T>::start(p, batch);
     i0 += row + lane / 4, j0 += column + lane % 4 * 2;
-    BCU_UNROLL for (int i = 0; i < kM; ++i) BCU_UNROLL for (int j = 0; j < kN; ++j) BCU_UNROLL for (int x = 0; x < 4;
-                                                                                                    ++x)
-        Fma::store(p, i0 + i * 16 + x / 2 * 8, j0 + j * 8 + x % 2, d0, c0, alpha, beta, total[(i * kN + j) * 4 + x]);
+    BCU_NO_UNROLL for (int i = 0; i < kM; ++i) {
+      BCU_UNROLL for (int x = 0; x < kN * 4; ++x)
+          Ending<T>::put(p, ending, i0 + i * 16 + x % 4 / 2 * 8, j0 + x / 4 * 8 + x % 2, total[x]);
+      BCU_UNROLL for (int x = 0; x < (kM - 1) * kN * 4; ++x) total[x] = total[x + kN * 4];
+    }
   }
 };
 

@@ -14,30 +14,6 @@ namespace baracuda::matmul {
 
 enum : int { kThinRows = 8, kThinDepth = 1 << 17 };  // longer sums go to the tiles
 
-// Where a batch entry's results go, and what is done to a sum on the way.
-template <class T>
-struct ThinStore {
-  using C = simt::ComputeOf<T>;
-  using S = simt::Stored<T>;
-  int64_t d, c;
-  C alpha, beta;
-
-  BCU_DEVICE ThinStore start(BCU_CONSTANT TiledParams& p, int64_t batch) {
-    ThinStore s;
-    s.d = Offsets::of(batch, p.batch_rank, p.batch_shape, p.ds.batch);
-    s.c = Offsets::of(batch, p.batch_rank, p.batch_shape, p.cs.batch);
-    s.alpha = simt::number<C>(p.alpha), s.beta = simt::number<C>(p.beta);
-    return s;
-  }
-  BCU_DEVICE void put(BCU_CONSTANT TiledParams& p, BCU_THREAD const ThinStore& s, int r, int64_t column, C sum) {
-    C v = s.alpha * sum;
-    if (p.c && s.beta != C(0))
-      v += s.beta * S::load(((BCU_GLOBAL const T*)p.c)[s.c + r * p.cs.row + column * p.cs.column]);
-    if (p.bias) v += S::load(((BCU_GLOBAL const T*)p.bias)[r * p.bias_row + column * p.bias_column]);
-    ((BCU_GLOBAL T*)p.d)[s.d + r * p.ds.row + column * p.ds.column] = S::store(v);
-  }
-};
-
 // B's columns are contiguous in k, and so are A's rows: a warp per column.
 template <class T, int kRows>
 struct ThinDots {
@@ -63,9 +39,8 @@ struct ThinDots {
       }
     }
     BCU_UNROLL for (int r = 0; r < kRows; ++r) sum[r] = simt::warp_reduce<simt::Add>(ctx, sum[r]);
-    ThinStore<T> store = ThinStore<T>::start(p, batch);
-    BCU_UNROLL for (int r = 0; r < kRows; ++r) if (ctx.lane() == 0u && r < p.m && column < p.n)
-        ThinStore<T>::put(p, store, r, column, sum[r]);
+    Ending<T> ending = Ending<T>::start(p, batch);
+    BCU_UNROLL for (int r = 0; r < kRows; ++r) if (ctx.lane() == 0u) Ending<T>::put(p, ending, r, column, sum[r]);
   }
 };
 
@@ -98,7 +73,7 @@ struct ThinColumns {
         }
       }
     }
-    ThinStore<T> store = ThinStore<T>::start(p, batch);
+    Ending<T> ending = Ending<T>::start(p, batch);
     BCU_UNROLL for (int r = 0; r < kRows; ++r) {
       if (r < p.m) {  // the same for all threads
         BCU_UNROLL for (int i = 0; i < kCount; ++i) shared[group * kColumns + lane + i] = sum[r * kCount + i];
@@ -108,7 +83,7 @@ struct ThinColumns {
           BCU_ROLLED for (int g = 0; g < kGroups; g += 4) {
             BCU_UNROLL for (int u = 0; u < 4; ++u) total += shared[(g + u) * kColumns + tid];
           }
-          ThinStore<T>::put(p, store, r, first + tid, total);
+          Ending<T>::put(p, ending, r, first + tid, total);
         }
         simt::barrier(ctx);
       }

@@ -1,4 +1,5 @@
-// The SKU table of matrix products: out = alpha * a @ b + beta * c + bias.
+// The SKU table of matrix products: matmul, out = act(alpha * a @ b + beta * c + bias), and scaled_matmul, of 8-bit
+// elements, out = act(scale_a * scale_b * (a @ b) + bias).
 #pragma once
 #include <algorithm>
 
@@ -11,6 +12,7 @@
 namespace baracuda::matmul {
 
 enum Param { kA, kB, kC, kBias, kOut };
+enum ScaledParam { kScaleA = 2, kScaleB, kScaledBias, kScaledOut };
 
 struct ThinRow {};
 struct Bf16DotRow {};
@@ -20,13 +22,17 @@ struct TiledRow {};
 struct ThinTiledRow {};
 struct LtRow {};
 struct MmaRow {};
+struct WholeRow {};
+struct ScaledRow {};
+struct VnniRow {};
+struct ScaledLtRow {};
 
 // Sizes of a problem whose last `merged` batch dimensions have become rows.
 struct Sizes {
   int64_t batch = 1, parts = 1, m = 0, n = 0, k = 0;
 };
-inline Sizes sizes(const Problem& p, int merged) {
-  const ParamMeta &a = p.params[kA], &b = p.params[kB], &out = p.params[kOut];
+inline Sizes sizes(const Problem& p, int merged, int out_param = kOut) {
+  const ParamMeta &a = p.params[kA], &b = p.params[kB], &out = p.params[out_param];
   Sizes s;
   s.m = out.shape[out.rank - 2], s.n = out.shape[out.rank - 1], s.k = a.shape[a.rank - 1];
   auto size = [](const ParamMeta& t, int from_last) {
@@ -40,20 +46,26 @@ inline Sizes sizes(const Problem& p, int merged) {
   return s;
 }
 // What is summed over may become one long sum.
-inline int64_t packed_bytes(const Sizes& s, int64_t sum) {
-  return std::max(workspace_bytes(s.batch, s.parts, s.m, s.n, s.k, sum, sum),
-                  workspace_bytes(s.batch, 1, s.m, s.n, s.k * s.parts, sum, sum));
+inline int64_t packed_bytes(const Sizes& s, int64_t unit, int64_t sum) {
+  return std::max(workspace_bytes(s.batch, s.parts, s.m, s.n, s.k, unit, sum),
+                  workspace_bytes(s.batch, 1, s.m, s.n, s.k * s.parts, unit, sum));
 }
 
 // Kernels merge dimensions where strides allow, which is known at run only: enough for every case.
-inline int64_t packed_scratch(const Problem& p) {
-  const int64_t sum = p.element == Element::F64 ? 8 : 4;
+inline int64_t most_packed(const Problem& p, int out, int64_t unit, int64_t sum) {
   int64_t most = 0;
-  for (int merged = 0; merged <= p.params[kOut].rank - 2; ++merged) {
-    most = std::max(most, packed_bytes(sizes(p, merged), sum));
+  for (int merged = 0; merged <= p.params[out].rank - 2; ++merged) {
+    most = std::max(most, packed_bytes(sizes(p, merged, out), unit, sum));
   }
   return most;
 }
+inline int64_t packed_scratch(const Problem& p) {
+  const int64_t sum = size_of(p.element) == 8 ? 8 : 4;
+  return most_packed(p, kOut, sum, sum);
+}
+// 8-bit elements are widened to 2 bytes or 4, as the level's instructions want it.
+inline int64_t scaled_scratch(const Problem& p) { return most_packed(p, kScaledOut, 4, 4); }
+inline int64_t vnni_scratch(const Problem& p) { return most_packed(p, kScaledOut, 1, 4); }
 inline int64_t thin_scratch(const Problem& p) {
   const Sizes s = sizes(p, 0);
   return std::max(packed_scratch(p), thin_bytes(s.batch, s.k * s.parts, p.element == Element::F64 ? 8 : 4));
@@ -75,7 +87,32 @@ inline Reason blas_opens(const Problem&) {
 
 template <class Tag>
 constexpr auto product(const char* variant) {
-  return row<Tag>("matmul").name(variant).in_place_of(1u << kC).scratch(packed_scratch);
+  return row<Tag>("matmul").name(variant).template attrs_of<MatmulAttrs>().in_place_of(1u << kC).scratch(
+      packed_scratch);
+}
+template <class Tag>
+constexpr auto gpu_product() {
+  return row<Tag>("matmul").template attrs_of<MatmulAttrs>().in_place_of(1u << kC);
+}
+
+inline constexpr Elements kS8 = set_of(Element::I8), kF8 = set_of(Element::F8E4M3);
+inline constexpr Elements kS32 = set_of(Element::I32), kScaledFloats = kHalves | Element::F32;
+
+// 8-bit integers are summed exactly; as floats they are rounded once, and by each scale and the bias: 4 halves of an
+// eps. Sums of 8-bit floats are built as matmul's, of products that are exact.
+template <class Tag>
+constexpr auto scaled(const char* variant) {
+  return row<Tag>("scaled_matmul").name(variant).template attrs_of<MatmulAttrs>();
+}
+template <class Tag>
+constexpr auto scaled_integers(const char* exact, const char* floats, WorkspaceRule scratch = nullptr) {
+  const auto r = scaled<Tag>(exact).scratch(scratch);
+  return table(r.takes(kS8, kS32).sums_in(Element::I32).exact(),
+               r.name(floats).takes(kS8, kScaledFloats).sums_in(Element::F32).sum(2));
+}
+template <class Tag>
+constexpr auto scaled_f8(const char* variant) {
+  return scaled<Tag>(variant).takes(kF8, kScaledFloats).sums_in(Element::F32).sum(9);
 }
 
 // Sums are built in blocks of 256 products, which bounds their error by 8 eps sqrt(K) for every K up to 2^24.
@@ -95,6 +132,7 @@ inline constexpr auto kCpu =
               .arch(5)
               .prefer(30, "Zen4, 2026-11-21"),
           product<PackedRow>("packed").takes(kFloats).sum(8).prefer(20, "Zen4, 2026-11-21"),
+          product<WholeRow>("packed").takes(kInts).exact(),
           // OpenBLAS builds sums in blocks of up to 448 products, and picks kernels by the size of a tile.
           product<BlasRow>("blas")
               .takes(Element::F32 | Element::F64)
@@ -103,17 +141,30 @@ inline constexpr auto kCpu =
               .only_if(blas_opens)
               .prefer(10, "Zen4, 2026-11-21"));
 
+template <class... Tags>
+constexpr auto at_level(Table<Tags...> t, int level, int preference, const char* where) {
+  for (Row& r : t.rows) r.min_arch = level, r.preference = preference, r.measured = where;
+  return t;
+}
+inline constexpr auto kScaledCpu =
+    at_level(scaled_integers<VnniRow>("vnni", "vnni_scaled", vnni_scratch), 5, 20, "Zen4, 2026-11-21") +
+    scaled_integers<ScaledRow>("packed", "packed_scaled", scaled_scratch) +
+    table(scaled_f8<ScaledRow>("packed").scratch(scaled_scratch));
+
 // GPUs build sums in blocks of 256 products, too, whatever the size of their tiles.
-inline constexpr auto kSimt = table(row<TiledRow>("matmul").takes(kFloats).sum(8).in_place_of(1u << kC));
+inline constexpr auto kSimt =
+    table(gpu_product<TiledRow>().takes(kFloats).sum(8), gpu_product<WholeRow>().takes(kInts).exact());
+inline constexpr auto kSimtScaled =
+    scaled_integers<ScaledRow>("simt", "simt_scaled") + table(scaled_f8<ScaledRow>("simt"));
 
 // Few rows or columns: B is read once, in another order of sums.
-inline constexpr auto kSimtThin = table(
-    row<ThinTiledRow>("matmul").takes(kFloats).sum(8).in_place_of(1u << kC).not_batch_invariant().only_if(thin_enough));
+inline constexpr auto kSimtThin =
+    table(gpu_product<ThinTiledRow>().takes(kFloats).sum(8).not_batch_invariant().only_if(thin_enough));
 
 // Tensor cores cut off where they add: 17 eps for each 16 products at worst, in blocks of 256. Layouts that 16-byte
 // copies cannot read go to tiles without tensor cores, and those of one row have fewer strides.
-inline constexpr auto kSimtMma = table(
-    row<MmaRow>("matmul").takes(Element::F16 | Element::BF16).sum(17).in_place_of(1u << kC).not_batch_invariant());
+inline constexpr auto kSimtMma =
+    table(gpu_product<MmaRow>().takes(Element::F16 | Element::BF16).sum(17).not_batch_invariant());
 
 template <class... Tags>
 constexpr auto preferred(Table<Tags...> t, const char* variant, int preference) {
@@ -124,27 +175,64 @@ constexpr auto preferred(Table<Tags...> t, const char* variant, int preference) 
 inline Reason cublaslt_takes(const Problem& p) {
   const FoundLibrary& found = library(Library::CublasLt);
   if (!found.handle) return {"library", "cuBLASLt", found.reason.c_str()};
+  // It does not say what its RELU makes of NaN, nor how near its GELU comes; its other functions are none of ours.
+  if (p.attrs[0] != kNoActivation)
+    return {"activation", "none: cuBLASLt promises nothing about its own", "the portable rows apply it in f32"};
   return strided_enough(p);
 }
 
 // cuBLASLt says nothing about its errors. These promises hold for sums built one product after another: K terms, each
 // added with half an eps, are within 128 eps sqrt(K) up to the K that the rows take. Tensor cores cut instead of
 // rounding: twice that. TF32 drops 13 bits of both factors, 2^14 eps of every product, whatever K is.
+inline constexpr int kLeastF8Arch = 89;
 template <class Row>
 constexpr auto by_cublaslt(Row r, const char* variant) {
-  r = r.in_place_of(1u << kC).not_batch_invariant().only_if(cublaslt_takes).arch(kLeastCudaArch);
+  r = r.not_batch_invariant().only_if(cublaslt_takes).arch(kLeastCudaArch);
   return table(
       r.on(Backend::Cuda).name(variant).prefer(5, "").with([](baracuda::Row& x) { x.proof = Proof::Compiled; }));
 }
 inline constexpr auto kCublasLt =
-    join(by_cublaslt(row<LtRow>("matmul").takes(Element::F32 | Element::F64).sum(128), "cublaslt"),
-         by_cublaslt(row<LtRow>("matmul").takes(Element::F16 | Element::BF16).sum(256), "cublaslt"),
-         by_cublaslt(row<LtRow>("matmul").takes(set_of(Element::F32)).sum(16640).math(MathPrecision::Tf32),
+    join(by_cublaslt(gpu_product<LtRow>().takes(Element::F32 | Element::F64).sum(128), "cublaslt"),
+         by_cublaslt(gpu_product<LtRow>().takes(Element::F16 | Element::BF16).sum(256), "cublaslt"),
+         by_cublaslt(gpu_product<LtRow>().takes(set_of(Element::F32)).sum(16640).math(MathPrecision::Tf32),
                      "cublaslt_tf32"));
 
+// 8-bit integers to 32 bits, which cuBLASLt multiplies in one layout only: A's rows and B's columns contiguous.
+inline Reason cublaslt_scales(const Problem& p) {
+  const FoundLibrary& found = library(Library::CublasLt);
+  if (!found.handle) return {"library", "cuBLASLt", found.reason.c_str()};
+  return scaled_enough(p);
+}
+// Hopper's tensor cores keep 13 bits behind the largest of 32 products of 8-bit floats while they add them, and add
+// four such sums before they leave in f32: 4 * 2^-13, 2^12 eps of f32, and as much again for what nobody has written
+// down.
+inline constexpr auto kScaledLt =
+    table(scaled<ScaledLtRow>("cublaslt").takes(kS8, kS32).sums_in(Element::I32).exact().arch(kLeastCudaArch),
+          scaled<ScaledLtRow>("cublaslt")
+              .takes(kF8, kScaledFloats)
+              .sums_in(Element::F32)
+              .sum(8192)
+              .not_batch_invariant()
+              .arch(kLeastF8Arch));
+template <class... Tags>
+constexpr auto compiled_for_cuda(Table<Tags...> t, int preference) {
+  for (Row& r : t.rows)
+    r.backend = Backend::Cuda, r.check = cublaslt_scales, r.proof = Proof::Compiled, r.preference = preference;
+  return t;
+}
+
+// A table's rows for a GPU with the variants that they have.
+template <class... Tags>
+constexpr auto with_names(Table<Tags...> on_gpu, const Table<Tags...>& named) {
+  for (size_t i = 0; i < named.rows.size(); ++i) on_gpu.rows[i].variant = named.rows[i].variant;
+  return on_gpu;
+}
+
 inline constexpr auto kTable =
-    join(kCpu, preferred(on_cuda(kSimtThin), "simt_thin", 10), kCublasLt, preferred(on_cuda(kSimtMma), "simt_mma", 2),
-         on_cuda(kSimt), preferred(on_metal(kSimtThin), "simt_thin", 10), on_metal(kSimt));
+    join(kCpu, kScaledCpu, preferred(on_cuda(kSimtThin), "simt_thin", 10), kCublasLt,
+         preferred(on_cuda(kSimtMma), "simt_mma", 2), on_cuda(kSimt), compiled_for_cuda(kScaledLt, 5),
+         with_names(on_cuda(kSimtScaled), kSimtScaled), preferred(on_metal(kSimtThin), "simt_thin", 10),
+         on_metal(kSimt), with_names(on_metal(kSimtScaled), kSimtScaled));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::matmul

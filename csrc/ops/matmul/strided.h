@@ -26,6 +26,8 @@ struct Strided {
 struct StridedCalls {
   Strided shape;
   char *x = nullptr, *y = nullptr, *c = nullptr, *d = nullptr, *bias = nullptr;  // c: null without one
+  const char *scale_x = nullptr, *scale_y = nullptr;                             // of 8-bit elements; null: 1
+  double alpha = 1, beta = 0;
   int32_t loop_rank = 0;
   int64_t loops = 1;
   int64_t loop_shape[kMaxRank] = {};
@@ -48,8 +50,9 @@ inline bool operand(const Matrix& x, int64_t rows, int64_t columns, int64_t unit
 }
 
 // Takes the batch dimension with most entries as the strided one, after merging; the others are looped over.
-inline bool batches(const Gemm& g, int64_t unit, StridedCalls& out) {
+inline bool batches(const Gemm& g, int64_t factor, int64_t result, StridedCalls& out) {
   const Matrix* all[] = {&g.b, &g.a, &g.c, &g.d};
+  const int64_t units[] = {factor, factor, result, result};
   int64_t shape[kMaxRank], strides[4][kMaxRank];
   int rank = 0;
   for (int i = 0; i < g.batch_rank; ++i) {
@@ -63,7 +66,7 @@ inline bool batches(const Gemm& g, int64_t unit, StridedCalls& out) {
   }
   auto usable = [&](int i) {
     bool fits = shape[i] <= kMostSize;
-    for (int m = 0; m < 4; ++m) fits &= strides[m][i] >= 0 && strides[m][i] % unit == 0;
+    for (int m = 0; m < 4; ++m) fits &= strides[m][i] >= 0 && strides[m][i] % units[m] == 0;
     return fits;
   };
   int best = -1;
@@ -73,8 +76,8 @@ inline bool batches(const Gemm& g, int64_t unit, StridedCalls& out) {
   for (int i = 0; i < rank; ++i) {
     if (i == best) {
       s.batch = shape[i];
-      s.stride_x = strides[0][i] / unit, s.stride_y = strides[1][i] / unit;
-      s.stride_c = strides[2][i] / unit, s.stride_d = strides[3][i] / unit;
+      s.stride_x = strides[0][i] / factor, s.stride_y = strides[1][i] / factor;
+      s.stride_c = strides[2][i] / result, s.stride_d = strides[3][i] / result;
       continue;
     }
     const int to = out.loop_rank++;
@@ -94,9 +97,9 @@ inline bool is_row(const Gemm& g) {
 }
 
 // False where a library has no words for the problem. `g` has D's columns as the fast ones if any are.
-inline bool strided(const Gemm& problem, Element element, StridedCalls& out) {
+inline bool strided(const Gemm& problem, StridedCalls& out) {
   Gemm g = problem;
-  const int64_t unit = size_of(element);
+  const int64_t unit = size_of(g.a.element), stored = size_of(g.d.element);
   if (g.parts > 1 || g.k == 0 || g.k > kMostTerms || std::max(g.m, g.n) > kMostSize) return false;
   if (is_row(g)) g.bias = g.c, g.bias.rs = 0, g.c = Matrix{};
   int64_t unused = 0;
@@ -104,12 +107,12 @@ inline bool strided(const Gemm& problem, Element element, StridedCalls& out) {
   s.rows = g.n, s.columns = g.m, s.k = g.k;
   if (!operand(g.b, g.k, g.n, unit, s.x_transposed, s.ldx) || !operand(g.a, g.m, g.k, unit, s.y_transposed, s.ldy))
     return false;
-  if (!lines(g.d.cs, g.d.rs, g.n, g.m, unit, s.ldd)) return false;
+  if (!lines(g.d.cs, g.d.rs, g.n, g.m, stored, s.ldd)) return false;
   s.ldc = s.ldd;
-  if (g.c.data && !lines(g.c.cs, g.c.rs, g.n, g.m, unit, s.ldc)) return false;
+  if (g.c.data && !lines(g.c.cs, g.c.rs, g.n, g.m, stored, s.ldc)) return false;
   s.bias = g.bias.data != nullptr;
-  if (s.bias && ((g.m != 1 && g.bias.rs != 0) || !lines(g.bias.cs, 0, g.n, 1, unit, unused))) return false;
-  if (!batches(g, unit, out)) return false;
+  if (s.bias && ((g.m != 1 && g.bias.rs != 0) || !lines(g.bias.cs, 0, g.n, 1, stored, unused))) return false;
+  if (!batches(g, unit, stored, out)) return false;
   if (!g.c.data) s.stride_c = s.stride_d;
   out.x = g.b.data, out.y = g.a.data, out.c = g.c.data, out.d = g.d.data, out.bias = g.bias.data;
   return true;
@@ -117,16 +120,17 @@ inline bool strided(const Gemm& problem, Element element, StridedCalls& out) {
 
 // The problem's tensors as they would be if allocated for it, A and B plain or transposed.
 struct Imagined {
-  TensorView views[5];
-  int32_t first[6] = {0, 1, 2, 3, 4, 5};
+  static constexpr int kMost = 6;
+  TensorView views[kMost];
+  int32_t first[kMost + 1] = {0, 1, 2, 3, 4, 5, 6};
   Scalar scalars[2];
   Launch launch;
 
   Imagined(const Problem& p, bool a_transposed, bool b_transposed) {
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < p.n_params; ++i) {
       const ParamMeta& meta = p.params[i];
       TensorView& t = views[i];
-      t.rank = meta.rank, t.element = p.element, t.data = reinterpret_cast<void*>(intptr_t{1} << 20);
+      t.rank = meta.rank, t.element = meta.element, t.data = reinterpret_cast<void*>(intptr_t{1} << 20);
       std::copy_n(meta.shape, kMaxRank, t.shape);
       const bool exchanged = (i == 0 && a_transposed) || (i == 1 && b_transposed);
       if (exchanged) std::swap(t.shape[t.rank - 1], t.shape[t.rank - 2]);
@@ -135,13 +139,18 @@ struct Imagined {
       std::swap(t.shape[t.rank - 1], t.shape[t.rank - 2]);
       std::swap(t.strides[t.rank - 1], t.strides[t.rank - 2]);
     }
-    launch.tensors = views, launch.first = first, launch.n_params = 5, launch.element = p.element;
+    launch.tensors = views, launch.first = first, launch.n_params = p.n_params, launch.element = p.element;
+    launch.attrs = p.attrs;
   }
   // False where the call would have nothing to do, or no words.
   bool read(StridedCalls& out) const {
     Gemm g;
     g.alpha = g.beta = 1;
-    return read_tensors(launch, true, g) && strided(g, launch.element, out);
+    return read_tensors(launch, true, g) && strided(g, out);
+  }
+  bool read_scaled(StridedCalls& out) const {
+    Gemm g;
+    return matmul::read_scaled(launch, g) && strided(g, out);
   }
 };
 
@@ -170,6 +179,36 @@ inline Reason strided_enough(const Problem& p) {
   other_problem.params = without_c;
   if (has_strided(other_problem)) return {"c_shape", "a C of the output's shape, or one row for all", other};
   return {"shape", "batches of one stride, in at most 64 calls, none of them summed over", other};
+}
+
+// What libraries multiply of 8-bit elements: A's rows and B's columns contiguous, all lines of whole packs.
+inline int64_t scaled_pack(Element factors) { return factors == Element::I8 ? 4 : 16; }
+inline bool scaled_layout(const Strided& s, Element factors) {
+  const int64_t pack = scaled_pack(factors);
+  int64_t all = s.rows | s.k | s.ldx | s.ldy | s.ldd;
+  if (s.batch > 1) all |= s.stride_x | s.stride_y | s.stride_d;
+  return s.x_transposed == 1 && s.y_transposed == 0 && all % pack == 0;
+}
+inline Reason scaled_enough(const Problem& p) {
+  const ParamMeta &a = p.params[0], &scale_a = p.params[2], &scale_b = p.params[3], &bias = p.params[4];
+  const char* other = "the portable row takes it";
+  if (p.attrs[0] != kNoActivation)
+    return {"activation", "none: cuBLASLt promises nothing about its own", "the portable row applies it in f32"};
+  if (p.element == Element::I8 && bias.rank >= 0) return {"bias", "none with 32-bit results", other};
+  if (p.aux == Element::F32 && bias.rank >= 0) return {"bias", "none with f32 results", other};
+  for (const ParamMeta* scale : {&scale_a, &scale_b}) {
+    for (int i = 0; i < scale->rank; ++i)
+      if (scale->shape[i] != 1) return {"scale", "one scale for a whole tensor", other};
+  }
+  StridedCalls calls;
+  if (!Imagined(p, false, true).read_scaled(calls)) {
+    if (a.shape[a.rank - 1] > kMostTerms)
+      return {"shape", "sums of at most 65536 products, which the promise covers", other};
+    return {"shape", "a product with elements and terms, its batches of one stride, in at most 64 calls", other};
+  }
+  if (!scaled_layout(calls.shape, p.element))
+    return {"shape", p.element == Element::I8 ? "K and N of multiples of 4" : "K and N of multiples of 16", other};
+  return {};
 }
 
 }  // namespace baracuda::matmul

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from math import erfc
 
 import numpy as np
 
 from baracuda.dims import largest
 from baracuda.elements import Element
-from baracuda.ops.matmul import MatmulDescriptor
+from baracuda.ops.matmul import Activation, MatmulDescriptor
 from baracuda.reference import Array, Case, Expected
 
 Shape = tuple[int, ...]
@@ -36,12 +38,28 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         ((0, 10, 9), (0, 9, 11), ()),
     ):
         yield _case(MatmulDescriptor(a, b, element, batch_shape=batch), rng)
+    if element.is_integer:
+        return
+    for activation in list(Activation)[1:]:
+        for a, b in (((9, 17), (17, 33)), ((2, 70, 30), (30, 50)), ((4, 40), (40, 33)), ((6, 300), (300, 18))):
+            plain = MatmulDescriptor(a, b, element)
+            c = plain.output_shape() if len(a) == 2 else None
+            yield _case(MatmulDescriptor(a, b, element, bias=a[0] != 4, c_shape=c, activation=activation), rng)
     yield from _special(element, rng)
 
 
 def _case(desc: MatmulDescriptor, rng: np.random.Generator) -> Case:
-    tensors = {p.name: rng.normal(0, 1, p.shape) for p in desc.signature().inputs}
-    return Case(desc, tensors, {"alpha": 0.5, "beta": -2.0} if desc.c_shape is not None else {})
+    scalars: dict[str, float | int] = {"alpha": 0.5, "beta": -2.0}
+    if desc.element.is_integer:
+        dtype = desc.element.numpy
+        most = np.iinfo(dtype)
+        tensors = {
+            p.name: rng.integers(most.min, most.max, p.shape, dtype, endpoint=True) for p in desc.signature().inputs
+        }
+        scalars = {"alpha": 3, "beta": -2}
+    else:
+        tensors = {p.name: rng.normal(0, 1, p.shape) for p in desc.signature().inputs}
+    return Case(desc, tensors, scalars if desc.c_shape is not None else {})
 
 
 def _special(element: Element, rng: np.random.Generator) -> Iterator[Case]:
@@ -51,13 +69,16 @@ def _special(element: Element, rng: np.random.Generator) -> Iterator[Case]:
     cancelling.note = "sums that cancel"
     yield cancelling
     for shape in ((20, 30), (2, 30)):
-        wild = _case(MatmulDescriptor(shape, (30, 40), element, c_shape=(*shape[:1], 40)), rng)
+        desc = MatmulDescriptor(shape, (30, 40), element, c_shape=(*shape[:1], 40))
+        wild = _case(desc, rng)
         a, b = wild.tensors["a"], wild.tensors["b"]
         a[0, 3], a[1, 5], a[1, 6] = np.nan, np.inf, 0.0
         b[6, 7], b[9, 8], b[5, 9] = np.inf, np.nan, -np.inf
         wild.tensors["c"][0, 0] = np.nan
         wild.note = "NaN and inf; 0 * inf is NaN"
         yield wild
+        for activation in list(Activation)[1:]:
+            yield Case(replace(desc, activation=activation), wild.tensors, note="NaN and inf, activated")
         tensors = {**wild.tensors, "c": np.full_like(wild.tensors["c"], np.nan)}
         yield Case(wild.descriptor, tensors, {"beta": 0.0}, "beta = 0 leaves c unread")
     least = {Element.F16: -24, Element.BF16: -133, Element.F32: -149, Element.F64: -1074}[element]
@@ -75,9 +96,11 @@ def _special(element: Element, rng: np.random.Generator) -> Iterator[Case]:
 
 
 def reference(case: Case) -> dict[str, Expected]:
-    """Gives alpha * a @ b + beta * c + bias, summed to the output's batch."""
+    """Gives act(alpha * a @ b + beta * c + bias), summed to the output's batch."""
     desc = case.descriptor
     assert isinstance(desc, MatmulDescriptor)
+    if desc.element.is_integer:
+        return {"out": Expected(_whole(case, desc))}
     a, b = (case.tensors[n].astype(np.longdouble) for n in "ab")
     alpha, beta = case.scalars.get("alpha", 1.0), case.scalars.get("beta", 1.0)
     shape = tuple(map(largest, desc.output_shape()))
@@ -89,7 +112,35 @@ def reference(case: Case) -> dict[str, Expected]:
             value, magnitude = value + beta * case.tensors["c"], magnitude + np.abs(beta * case.tensors["c"])
         if desc.bias:
             value, magnitude = value + case.tensors["bias"], magnitude + np.abs(case.tensors["bias"])
+        if desc.activation is not Activation.NONE:
+            value, magnitude = activated(value, desc.activation), STEEPEST * magnitude + np.abs(value)
         return {"out": Expected(value.astype(np.float64), magnitude.astype(np.float64), terms)}
+
+
+def _whole(case: Case, desc: MatmulDescriptor) -> Array:
+    """Of integers: modulo 2^64, and so modulo every smaller power."""
+    wide = {n: x.astype(np.uint64) for n, x in case.tensors.items()}
+    alpha, beta = (np.uint64(case.scalars.get(n, 1) % 2**64) for n in ("alpha", "beta"))
+    with np.errstate(over="ignore"):
+        value = alpha * _sum_to(wide["a"] @ wide["b"], tuple(map(largest, desc.output_shape())))
+        for name, factor in (("c", beta), ("bias", np.uint64(1))):
+            value = value + factor * wide.get(name, np.uint64(0))
+    return value.astype(desc.element.numpy)
+
+
+STEEPEST = 1.13  # no activation's slope is larger
+
+
+def activated(x: Array, activation: Activation) -> Array:
+    """The activation of float64 or longer numbers, to float64's precision of x."""
+    with np.errstate(all="ignore"):
+        if activation is Activation.RELU:
+            return np.where(x < 0, 0, x)
+        if activation is Activation.GELU:
+            cdf = np.vectorize(erfc, otypes=[np.float64])((-x / np.sqrt(2)).astype(np.float64)) / 2
+            return np.asarray(x * cdf)
+        twice_u = np.sqrt(8 / np.pi) * (x + 0.044715 * x**3) if activation is Activation.GELU_TANH else x
+        return np.asarray(x / (1 + np.exp(-twice_u)))
 
 
 def _sum_to(x: Array, shape: Shape) -> Array:

@@ -25,6 +25,26 @@ def _matmul(element: str, n: int) -> Sides:
     return Sides.calls(bind(made, a=a, b=b, out=y), lambda: torch.mm(a, b, out=z), made, lambda: [y])
 
 
+def _linear_gelu(element: str, m: int, n: int, k: int) -> Sides:
+    x, w, b = noise(m, k, element=element), noise(n, k, element=element, seed=1), noise(n, element=element, seed=2)
+    y, sums, z = (space(m, n, element=element) for _ in range(3))
+    made = plan(bc.MatmulDescriptor((m, k), (k, n), element, bias=True, activation="gelu"))
+
+    def peer() -> None:
+        torch.addmm(b, x, w.T, out=sums)
+        torch.ops.aten.gelu.out(sums, out=z)
+
+    return Sides.calls(bind(made, a=x, b=w.T, bias=b, out=y), peer, made, lambda: [y])
+
+
+def _int_matmul(n: int) -> Sides:
+    generator = torch.Generator().manual_seed(0)
+    a, b = (there(torch.randint(-128, 128, (n, n), generator=generator, dtype=torch.int8)) for _ in range(2))
+    y, z = (there(torch.zeros(n, n, dtype=torch.int32)) for _ in range(2))
+    made = plan(bc.ScaledMatmulDescriptor((n, n), (n, n), "i8", "i32"))
+    return Sides.calls(bind(made, a=a, b=b, out=y), lambda: torch._int_mm(a, b, out=z), made, lambda: [y])
+
+
 def _gemv(element: str, n: int) -> Sides:
     x = noise(1, n, element=element)
     weights = [noise(n, n, element=element, seed=i) for i in range(_ROTATED)]
@@ -105,6 +125,10 @@ def cases(quick: bool) -> list[Case]:
             required, goal = ((3.0 if half else 1.4), None) if n == 64 else ((0.8, 1.0) if half else (1.0, 1.1))
             add(f"matmul {n}", "matmul", e, (m, m, m), partial(_matmul, e, m), "mm out=", bytes=3 * m * m * size,
                 flops=2 * m**3, ceiling=e, required=required, goal=goal)  # fmt: skip
+        m, n, k = (32, 96, 64) if quick else (512, 4096, 1024)
+        add("linear with bias and gelu", "matmul", e, (m, n, k), partial(_linear_gelu, e, m, n, k),
+            "addmm out=, gelu out=", bytes=(m * k + n * k + m * n) * size, flops=2 * m * n * k, ceiling=e,
+            required=0.8 if half else 1.0, goal=1.0 if half else 1.1)  # fmt: skip
         n = 128 if quick else 4096
         add("matrix-vector product", "matmul", e, (1, n, n), partial(_gemv, e, n), f"F.linear, {_ROTATED} weights",
             bytes=_ROTATED * n * n * size, flops=_ROTATED * 2 * n * n, ceiling="read", required=1.9)  # fmt: skip
@@ -124,4 +148,7 @@ def cases(quick: bool) -> list[Case]:
         numel = heads * length * dim
         add("rope", "rope", e, (heads, length, dim), partial(_rope, e, heads, length, dim), "chunk, products and cat",
             bytes=2 * numel * size, flops=3 * numel, ceiling="memory", required=1 if half else 2, goal=4)  # fmt: skip
+    n = 96 if quick else 1024
+    add("matmul of 8-bit integers", "matmul", "i8", (n, n, n), partial(_int_matmul, n), "_int_mm out=",
+        bytes=6 * n * n, flops=2 * n**3, required=0.85, goal=1.0)  # fmt: skip
     return out

@@ -9,6 +9,7 @@
 
 #include "backends/cuda/cublaslt.h"
 #include "core/api.h"
+#include "core/f8.h"
 #include "core/half.h"
 #include "emulator/fakecuda/runtime.h"
 
@@ -30,6 +31,7 @@ struct FakeDesc {
   uint64_t mark;
   int64_t compute, scale, transpose_a, transpose_b, epilogue;
   const void* bias;
+  const void* scales[2];  // of A and of B, on the device
 };
 struct FakeWish {
   uint64_t mark;
@@ -58,7 +60,12 @@ int refuse(int code, const std::string& text) {
   return code;
 }
 
-int64_t bytes_of(int64_t type) { return type == lt::kF64 ? 8 : type == lt::kF32 ? 4 : 2; }
+bool is_narrow(int64_t type) { return type == lt::kI8 || type == lt::kF8E4M3; }
+int64_t bytes_of(int64_t type) {
+  return type == lt::kF64 ? 8 : type == lt::kF32 || type == lt::kI32 ? 4 : is_narrow(type) ? 1 : 2;
+}
+// What sizes and leading dimensions of 8-bit matrices are multiples of.
+int64_t pack_of(int64_t type) { return type == lt::kI8 ? 4 : type == lt::kF8E4M3 ? 16 : 1; }
 
 template <class T>
 const T* valid(const void* p, uint64_t mark) {
@@ -85,7 +92,7 @@ int read(const void* desc, const void* a, const void* b, const void* c, const vo
       return refuse(lt::kInvalidValue, "leading dimension " + std::to_string(m.lead) + " of a matrix of " +
                                            std::to_string(m.rows) + " x " + std::to_string(m.columns));
     if (m.batch != out.m[0]->batch || m.batch < 1) return refuse(lt::kInvalidValue, "batch counts differ");
-    if (m.type != out.m[0]->type) return refuse(lt::kNotSupported, "elements differ");
+    if (m.type != out.m[i - i % 2]->type) return refuse(lt::kNotSupported, "elements differ");
     const bool overlaps = m.batch > 1 && m.stride < m.lead * (m.columns - 1) + m.rows;
     if (m.batch > 1 && (m.stride < 0 || (i == 3 && overlaps))) return refuse(lt::kInvalidValue, "batch stride");
   }
@@ -95,7 +102,26 @@ int read(const void* desc, const void* a, const void* b, const void* c, const vo
   const bool agree = (tb ? out.m[1]->columns : out.m[1]->rows) == out.k && out.m[3]->rows == out.rows &&
                      out.m[3]->columns == out.columns && out.m[2]->rows == out.rows && out.m[2]->columns == out.columns;
   if (!agree) return refuse(lt::kInvalidValue, "sizes of the matrices do not agree");
-  const bool wide = out.m[0]->type == lt::kF64;
+  const int64_t factor = out.m[0]->type, result = out.m[3]->type;
+  if (is_narrow(factor)) {
+    const int64_t pack = pack_of(factor);
+    const bool integers = factor == lt::kI8;
+    if (!ta || tb) return refuse(lt::kNotSupported, "A of 8-bit elements is transposed, and B is not");
+    if (out.rows % pack || out.k % pack) return refuse(lt::kNotSupported, "sizes of 8-bit matrices");
+    for (const FakeLayout* m : out.m)
+      if (m->lead % pack) return refuse(lt::kNotSupported, "leading dimensions of 8-bit matrices");
+    if (integers ? result != lt::kI32 : result != lt::kF32 && result != lt::kF16 && result != lt::kBF16)
+      return refuse(lt::kNotSupported, "the result's element");
+    if (out.desc->compute != (integers ? lt::kComputeI32 : lt::kCompute32) ||
+        out.desc->scale != (integers ? lt::kI32 : lt::kF32))
+      return refuse(lt::kNotSupported, "this compute type with these elements");
+    const bool biased = out.desc->epilogue != lt::kNoEpilogue;
+    if (biased && (integers || result == lt::kF32)) return refuse(lt::kNotSupported, "a bias with this result");
+    return lt::kSuccess;
+  }
+  if (factor != result) return refuse(lt::kNotSupported, "elements differ");
+  if (out.desc->scales[0] || out.desc->scales[1]) return refuse(lt::kNotSupported, "scales of wide elements");
+  const bool wide = factor == lt::kF64;
   if (out.desc->scale != (wide ? lt::kF64 : lt::kF32) || (out.desc->compute == lt::kCompute64) != wide ||
       (out.desc->compute == lt::kComputeTf32 && out.m[0]->type != lt::kF32))
     return refuse(lt::kNotSupported, "this compute type with these elements");
@@ -120,12 +146,16 @@ int64_t scratch_of(const Call& call, const FakeAlgo& algo) {
 double load(int64_t type, const char* p) {
   if (type == lt::kF64) return *reinterpret_cast<const double*>(p);
   if (type == lt::kF32) return *reinterpret_cast<const float*>(p);
+  if (type == lt::kI8) return *reinterpret_cast<const int8_t*>(p);
+  if (type == lt::kI32) return *reinterpret_cast<const int32_t*>(p);
+  if (type == lt::kF8E4M3) return F8<3>::decode(*reinterpret_cast<const uint8_t*>(p));
   const uint16_t h = *reinterpret_cast<const uint16_t*>(p);
   return type == lt::kF16 ? f16_to_float(h) : bf16_to_float(h);
 }
 void store(int64_t type, char* p, double v) {
   if (type == lt::kF64) *reinterpret_cast<double*>(p) = v;
   if (type == lt::kF32) *reinterpret_cast<float*>(p) = float(v);
+  if (type == lt::kI32) *reinterpret_cast<int32_t*>(p) = int32_t(v);
   if (type == lt::kF16) *reinterpret_cast<uint16_t*>(p) = float_to_f16(float(v));
   if (type == lt::kBF16) *reinterpret_cast<uint16_t*>(p) = float_to_bf16(float(v));
 }
@@ -164,6 +194,8 @@ struct Product {
   template <class C>
   void put(int64_t i, int64_t j, int64_t n, C total) const {
     C v = C(alpha) * total;
+    for (const void* scale : desc.scales)
+      if (scale) v *= C(*static_cast<const float*>(scale));
     if (beta != 0) v += C(beta) * C(load(m[2].type, at(c, 2, i, j, n, false)));
     if (desc.epilogue == lt::kBiasEpilogue) v += C(load(m[3].type, bias + i * bytes_of(m[3].type)));
     store(m[3].type, const_cast<char*>(at(d, 3, i, j, n, false)), double(v));
@@ -260,7 +292,7 @@ BCU_API int cublasLtMatrixLayoutSetAttribute(void* layout, int attribute, const 
 BCU_API int cublasLtMatmulDescInit_internal(void* desc, size_t bytes, int compute, int scale) {
   BCU_BEGIN(false);
   if (bytes < sizeof(lt::Desc)) return refuse(3, "no room for a descriptor");
-  *static_cast<FakeDesc*>(desc) = {kDescMark, compute, scale, 0, 0, lt::kNoEpilogue, nullptr};
+  *static_cast<FakeDesc*>(desc) = {kDescMark, compute, scale, 0, 0, lt::kNoEpilogue, nullptr, {}};
   return lt::kSuccess;
 }
 
@@ -270,6 +302,8 @@ BCU_API int cublasLtMatmulDescSetAttribute(void* desc, int attribute, const void
   if (!valid<FakeDesc>(desc, kDescMark)) return refuse(lt::kInvalidValue, "this is no matmul descriptor");
   if (attribute == lt::kBiasPointer && bytes == 8)
     return std::memcpy(&out->bias, value, sizeof out->bias), lt::kSuccess;
+  if ((attribute == lt::kScalePointerA || attribute == lt::kScalePointerB) && bytes == 8)
+    return std::memcpy(&out->scales[attribute - lt::kScalePointerA], value, bytes), lt::kSuccess;
   if (bytes != 4) return refuse(lt::kInvalidValue, "an attribute's size");
   const int32_t number = *static_cast<const int32_t*>(value);
   if (attribute == lt::kTransA) return out->transpose_a = number, lt::kSuccess;
@@ -314,17 +348,20 @@ BCU_API int cublasLtMatmulAlgoGetHeuristic(void* handle, void* desc, void* a, vo
   if (!w || wanted < 1) return refuse(lt::kInvalidValue, "this is no preference");
   uint64_t least = 256;
   for (uint64_t x : w->alignment) least = x < least ? x : least;
-  FakeAlgo algo{kAlgoMark, uint32_t(bytes_of(call.m[0]->type)), 0, 0, lt::kNoReduction, 1, 0, 0, call.m[0]->type};
+  const int64_t type = call.m[0]->type;
+  FakeAlgo algo{kAlgoMark, uint32_t(is_narrow(type) ? pack_of(type) : bytes_of(type)), 0, 0, lt::kNoReduction, 1, 0, 0,
+                type};
   if (least >= 16 && divides(call, 16)) algo.alignment = 16;
-  const bool f32 = call.m[0]->type == lt::kF32;
+  const bool f32 = type == lt::kF32;
   algo.reads_tf32 = f32 && (w->implementations & lt::kReadsTf32);
-  algo.sums_f16 = call.m[0]->type == lt::kF16 && (w->implementations & lt::kSumsF16);
+  algo.sums_f16 = type == lt::kF16 && (w->implementations & lt::kSumsF16);
   if (call.desc->compute == lt::kComputeTf32 && !algo.reads_tf32) return lt::kNotSupported;
   algo.rows_times_columns = call.rows * call.columns;
   FakeAlgo split = algo;
   split.parts = 2;
   split.reduction = w->reductions & 4 ? 4 : w->reductions & 1 ? 1 : uint32_t(w->reductions & lt::kReduceInComputeType);
-  if (call.k >= kSplitFrom && split.reduction && uint64_t(scratch_of(call, split)) <= w->workspace) algo = split;
+  if (call.k >= kSplitFrom && type != lt::kI8 && split.reduction && uint64_t(scratch_of(call, split)) <= w->workspace)
+    algo = split;
   *found = {};
   std::memcpy(&found->algo, &algo, sizeof algo);
   found->workspace = size_t(scratch_of(call, algo));
@@ -362,9 +399,10 @@ BCU_API int cublasLtMatmul(void* handle, void* desc, const void* alpha, const vo
   std::memcpy(&p.algo, algo, sizeof p.algo);
   const int64_t told[] = {p.algo.parts, p.algo.reduction, p.algo.alignment, p.algo.reads_tf32};
   std::memcpy(last_algo, told, sizeof told);
-  const bool wide = call.m[0]->type == lt::kF64;
-  p.alpha = wide ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha);
-  p.beta = wide ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
+  // Integers are exact as doubles.
+  const bool wide = call.m[0]->type == lt::kF64 || call.m[0]->type == lt::kI8;
+  p.alpha = load(call.desc->scale, static_cast<const char*>(alpha));
+  p.beta = load(call.desc->scale, static_cast<const char*>(beta));
   p.a = static_cast<const char*>(a), p.b = static_cast<const char*>(b), p.c = static_cast<const char*>(c);
   p.d = static_cast<char*>(d), p.scratch = static_cast<char*>(workspace);
   p.bias = static_cast<const char*>(call.desc->bias);
@@ -377,6 +415,9 @@ BCU_API int cublasLtMatmul(void* handle, void* desc, const void* alpha, const vo
     return refuse(lt::kInvalidValue, "C is D in another layout");
   const FakeLayout vector{kLayoutMark, call.m[3]->type, call.rows, 1, call.rows, 1, 0};
   if (call.desc->epilogue == lt::kBiasEpilogue) touched.push_back(holds("the bias", p.bias, vector, 16));
+  const FakeLayout number{kLayoutMark, lt::kF32, 1, 1, 1, 1, 0};
+  for (const void* scale : call.desc->scales)
+    if (scale) touched.push_back(holds("a scale", static_cast<const char*>(scale), number, 4));
   if (found.workspace > bytes) return refuse(lt::kInvalidValue, "the workspace is too small");
   const FakeLayout scratch{kLayoutMark, lt::kF16, int64_t(found.workspace) / 2, 1, int64_t(found.workspace) / 2, 1, 0};
   if (found.workspace) touched.push_back(holds("the workspace", p.scratch, scratch, 256));
