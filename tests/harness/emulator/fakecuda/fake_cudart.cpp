@@ -132,7 +132,8 @@ cudaError_t cudaFree(void* memory) {
   Allocation* a = r.heap.find(memory);
   if (!a || a->data != memory)
     return r.raise(cudaErrorInvalidValue, "cudaFree of what is no allocation: " + r.heap.describe(memory));
-  cudaError_t error = r.told(r.queue.drain_device(a->device));  // as CUDA waits for work that may use the memory
+  // As CUDA waits for work that may use the memory.
+  cudaError_t error = r.told_by_release(a->device, r.queue.drain_device(a->device));
   r.heap.release(memory);
   return told ? told : error;
 }

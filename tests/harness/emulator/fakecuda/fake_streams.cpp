@@ -68,7 +68,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   BCU_FAKE_END;
   if (cudaError_t e = r.check_stream(stream)) return e;
   if (!stream) return r.raise(cudaErrorInvalidResourceHandle, "the default stream cannot be destroyed");
-  cudaError_t error = r.told(r.queue.drain(stream->device, stream));  // its work is finished first, as CUDA does
+  // Its work is finished first, as CUDA does.
+  cudaError_t error = r.told_by_release(stream->device, r.queue.drain(stream->device, stream));
   r.queue.destroy_stream(stream);
   return told ? told : error;
 }

@@ -13,8 +13,9 @@ namespace baracuda::emulator {
 namespace {
 
 constexpr size_t kPage = 4096, kAlignment = 256;  // CUDA's
-// Freed memory keeps its addresses, so that late accesses are found: this many pieces, and a tenth of the addresses.
-constexpr size_t kKeptFreed = 1024, kKeptBytes = size_t{12} << 40;
+// Freed memory keeps its addresses, so that late accesses are found: this many pieces, and a thirtieth of the addresses
+// (there are two such devices in a process, and tensors of holes with records of their accesses take up to 100 TB).
+constexpr size_t kKeptFreed = 1024, kKeptBytes = size_t{4} << 40;
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 

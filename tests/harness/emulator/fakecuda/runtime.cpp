@@ -90,6 +90,7 @@ Runtime& Runtime::get() {
 Runtime::Runtime() {
   const char* n = std::getenv("BARACUDA_FAKE_CUDA_DEVICES");
   failed_.resize(n ? size_t(std::clamp(std::atoi(n), 0, 8)) : 2);
+  untold_.resize(failed_.size());
   fail_calls(std::getenv("BARACUDA_FAKE_CUDA_FAIL"));
   sticky = std::getenv("BARACUDA_FAKE_CUDA_STICKY") != nullptr;
 }
@@ -171,7 +172,16 @@ cudaError_t Runtime::enqueue(cudaStream_t stream, Work work) {
 }
 
 cudaError_t Runtime::told(Problem problem) {
-  if (problem.error && sticky) failed_[size_t(current_device())] = problem;
+  Problem& before = untold_[size_t(current_device())];
+  if (!problem.error) return raise(std::exchange(before, {}), false);
+  before = {};
+  if (sticky) failed_[size_t(current_device())] = problem;
+  return raise(std::move(problem));
+}
+
+cudaError_t Runtime::told_by_release(int device, Problem problem) {
+  if (!problem.error) return cudaSuccess;
+  (sticky ? failed_ : untold_)[size_t(device)] = problem;
   return raise(std::move(problem));
 }
 

@@ -26,6 +26,9 @@ class Runtime {
   cudaError_t raise(Problem problem, bool print = true) { return raise(problem.error, std::move(problem.text), print); }
   // As raise, of what running an operation gave: a kernel's error may stay with its device.
   cudaError_t told(Problem problem);
+  // The same for what frees or destroys, whose errors callers drop: the next call that waits tells it again, as on a
+  // card all do.
+  cudaError_t told_by_release(int device, Problem problem);
 
   cudaError_t check_stream(cudaStream_t& stream);
   cudaError_t check_event(cudaEvent_t event);
@@ -52,7 +55,7 @@ class Runtime {
     std::string api;
     int64_t left;
   };
-  std::vector<Problem> failed_;  // by device
+  std::vector<Problem> failed_, untold_;  // by device
   std::vector<Injected> injected_;
   std::vector<std::pair<std::string, int64_t>> calls_;
   int owner_ = 0;  // the process that used a device first; forked children may not
