@@ -4,6 +4,7 @@ that is not its own (the emulator's race build watches)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import emulated
@@ -17,13 +18,23 @@ from baracuda.plan import Plan, plan
 from baracuda.sku import PlanPreference, rows
 from baracuda.spec import IN
 
-# Ops with indices: their tensor, and the tensor and dimension that they count.
-INDICES = {
+# Ops with indices: their tensor, and the tensor and dimension that they count; "axis": the descriptor says which, "all":
+# they count through the whole tensor.
+INDICES: dict[str, tuple[str, str, int | str]] = {
     "embedding": ("ids", "weight", 0),
     "rope": ("positions", "cos", 0),
     "cross_entropy": ("target", "logits", -1),
     "cross_entropy_fused": ("target", "logits", -1),
     "kv_cache_append": ("positions", "cache", 2),
+    "gather": ("index", "x", "axis"),
+    "index_select": ("index", "x", "axis"),
+    "take": ("index", "x", "all"),
+    "scatter": ("index", "x", "axis"),
+    "scatter_reduce": ("index", "x", "axis"),
+    "index_copy": ("index", "x", "axis"),
+    "index_add": ("index", "x", "axis"),
+    "index_fill": ("index", "x", "axis"),
+    "one_hot": ("index", "y", -1),
 }
 ITEMS = sorted(
     {(r["backend"], r["op"], r["direction"]) for r in rows() if r["backend"] != "cpu" and r["op"] in INDICES}
@@ -37,27 +48,31 @@ def plans(backend: str, op: str, direction: str) -> Iterator[tuple[Any, Plan]]:
             continue
         limit = PlanPreference(sku=row["variant"])
         for case in cases_of(op, direction, Element.F32, 4096):
-            names = [p.name for p in case.descriptor.signature().present]
-            if INDICES[op][0] in names and type(case.descriptor).plan_class.query(case.descriptor, backend, limit):
+            indices = case.tensors.get(INDICES[op][0])
+            if indices is not None and np.size(indices) and type(case.descriptor).plan_class.query(case.descriptor, backend, limit):
                 yield case, plan(case.descriptor, backend, limit)
 
 
-def bad_values(dtype: np.dtype[Any], limit: int) -> list[int]:
+def bad_values(dtype: np.dtype[Any], limit: int, wrap: bool) -> list[int]:
     info = np.iinfo(dtype)
-    wanted = [limit, limit + 1, info.max, info.max // 2 + 1, (1 << 32) + 1, -1, info.min]
-    return [n for n in wanted if info.min <= n <= info.max and not 0 <= n < limit]
+    wanted = [limit, limit + 1, info.max, info.max // 2 + 1, (1 << 32) + 1, -1, -limit - 1, info.min]
+    return [n for n in wanted if info.min <= n <= info.max and not (-limit if wrap else 0) <= n < limit]
 
 
 def check(case: Any, made: Plan) -> None:
     name, counted, dim = INDICES[case.descriptor.op]
     call = call_of(case, made)
     sizes = {p.name: p.shapes[0] for p in made.signature.present}
-    limit = sizes.get(counted, sizes.get(f"d{counted}"))[dim]
+    shape = sizes.get(counted, sizes.get(f"d{counted}"))
+    dim = case.descriptor.axis if dim == "axis" else dim
+    limit = prod(shape) if dim == "all" or not shape else shape[dim]
+    # Of the ops with the attributes (axis, wrap, ...) some count negative indices from the end.
+    wrap = name == "index" and case.descriptor.op != "one_hot" and case.descriptor.attributes()[1] == 1
     place = {k: bc.asarray(np.array(v, order="C"), device=made.device) for k, v in call.args.items() if k in sizes}
     if made.workspace_size:
         place["workspace"] = bc.empty(made.workspace_size, "u8", device=made.device)
     good = np.array(call.args[name], order="C")
-    for bad in bad_values(good.dtype, limit):
+    for bad in bad_values(good.dtype, limit, wrap):
         wrong = good.copy()
         wrong.reshape(-1)[good.size // 2] = bad
         made.run(**(call.args | place | {name: bc.asarray(wrong, device=made.device)}))
@@ -79,6 +94,6 @@ def test_indices_out_of_range(backend: str, op: str, direction: str) -> None:
     for case, made in plans(backend, op, direction):
         check(case, made)
         ran += 1
-        if ran == 6:
+        if ran == 10:
             break
     assert ran

@@ -19,7 +19,11 @@ struct PairSum {
     C lost = sum.lo + s.lo;
     sum.lo = lost - lost == C(0) ? lost : C(0);  // an infinite sum has lost nothing
   }
-  BCU_DEVICE C value(BCU_THREAD const Sum& s) { return s.hi + s.lo; }
+  BCU_DEVICE void merge(BCU_THREAD Sum& sum, BCU_THREAD const Sum& other) {
+    add(sum, other.hi);
+    add(sum, other.lo);
+  }
+  BCU_DEVICE C value(BCU_THREAD const Sum& s) { return s.lo == C(0) ? s.hi : s.hi + s.lo; }  // -0 stays
 };
 template <>
 struct PairSum<int64_t> {

@@ -7,28 +7,38 @@
 
 namespace baracuda::simt {
 
-// `units` work items for each index of `rows`, whose dimensions are merged where all tensors allow. Dimension 0 counts
-// the units, which move no tensor.
+// The dimensions of a space from `first` on, merged where all tensors allow.
 template <size_t kTensors>
-Space<int(kTensors)> space_of_rows(const IterationSpace& rows, const std::array<Operand, kTensors>& tensors,
-                                   int64_t units) {
+Space<int(kTensors)> merged_space(const IterationSpace& space, const std::array<Operand, kTensors>& tensors,
+                                  int64_t units, int first) {
   Merged<int(kTensors)> merged;
-  for (int d = rows.rank - 1; d >= 0; --d) {
+  for (int d = space.rank - 1; d >= 0; --d) {
     int64_t strides[kTensors];
     for (size_t k = 0; k < kTensors; ++k) strides[k] = tensors[k].strides[d];
-    merged.add(rows.shape[d], strides);
+    merged.add(space.shape[d], strides);
   }
   Space<int(kTensors)> s{};
-  s.rank = merged.rank + 1;
+  s.rank = merged.rank + first;
   s.count = merged.count() * units;
   s.narrow = s.count < (int64_t{1} << 31);
   s.shape[0] = units;
   for (int d = 0; d < merged.rank; ++d) {
-    s.shape[d + 1] = merged.shape[d];
-    for (size_t k = 0; k < kTensors; ++k) s.stride[k][d + 1] = merged.stride[k][d];
+    s.shape[d + first] = merged.shape[d];
+    for (size_t k = 0; k < kTensors; ++k) s.stride[k][d + first] = merged.stride[k][d];
   }
   for (int d = 0; d < s.rank && s.narrow && s.count > 0; ++d) s.divider[d] = divider(s.shape[d]);
   return s;
+}
+// A work item for each index.
+template <size_t kTensors>
+Space<int(kTensors)> space_over(const IterationSpace& space, const std::array<Operand, kTensors>& tensors) {
+  return merged_space(space, tensors, 1, 0);
+}
+// `units` work items for each index of `rows`. Dimension 0 counts the units, which move no tensor.
+template <size_t kTensors>
+Space<int(kTensors)> space_of_rows(const IterationSpace& rows, const std::array<Operand, kTensors>& tensors,
+                                   int64_t units) {
+  return merged_space(rows, tensors, units, 1);
 }
 
 // The dimensions of `t` but the last one.

@@ -79,31 +79,28 @@ FAULTS = [
     ),
     Fault(
         "ids are not checked", "embedding", "embedding", "backward",
-        "ops/embedding/simt.h", "bool good = uint64_t(id) < uint64_t(p.rows);", "bool good = id < p.rows;",
+        "simt/index.h", "if (uint64_t(id) < uint64_t(p.limit)) return true;", "if (id < p.limit) return true;",
         "OUT OF BOUNDS|DID NOT RAISE", test="indices",
     ),
     Fault(
         "ids of more than six bits", "embedding", "embedding", "backward",
-        "ops/embedding/simt_launch.h", "(dweight_.shape[0] >> shift) > 0", "(dweight_.shape[0] >> shift) > 63",
-        "error is|RACE",
+        "simt/sort_launch.h", "(ids >> p.shift) > 0", "(ids >> p.shift) > 63", "error is|RACE",
     ),
     Fault(
         "no barrier before the next round of a prefix sum", "embedding", "embedding", "backward",
-        "ops/embedding/simt.h", "      before += all;\n      simt::barrier(ctx);", "      before += all;", "RACE",
+        "simt/prefix.h", "    before += all;\n    barrier(ctx);", "    before += all;", "RACE",
     ),
     Fault(
         "no barrier behind the counts", "embedding", "embedding", "backward",
-        "ops/embedding/simt.h",
-        "first);\n    simt::barrier(ctx);\n    int digit = int(ctx.tid());\n    if (digit < kDigits)",
-        "first);\n    int digit = int(ctx.tid());\n    if (digit < kDigits)", "RACE|UNINITIALISED",
+        "simt/sort.h", "p, first);\n    barrier(ctx);", "p, first);", "RACE|UNINITIALISED",
     ),
     Fault(
         "the first run of an id is all", "embedding", "embedding", "backward",
-        "ops/embedding/simt.h", "Rows::has(p, next, id); next += kRun", "next < entry; next += kRun", "error is",
+        "simt/sorted_fold.h", "has_id(p.sorted, next, id); next += kRun", "next < entry; next += kRun", "error is",
     ),
     Fault(
         "runs from the wrong entry on", "embedding", "embedding", "backward",
-        "ops/embedding/simt.h", "runs = (begin - first + kRun - 1) / kRun;", "runs = (begin - first) / kRun;",
+        "simt/sorted_fold.h", "runs = (begin - first + kRun - 1) / kRun,", "runs = (begin - first) / kRun,",
         "error is|RACE",
     ),
     Fault(
@@ -111,6 +108,44 @@ FAULTS = [
         "ops/embedding/simt.h",
         "simt::atomic_add((BCU_GLOBAL simt::AtomicF32*)p.weight + id * p.weight_row + column * p.weight_column, x);",
         "((BCU_GLOBAL float*)p.weight)[id * p.weight_row + column * p.weight_column] += x;", "RACE",
+    ),
+    Fault(
+        "negative indices do not count from the end", "indexing", "take", "forward",
+        "simt/index.h", "p.wrap && given < 0 ? given + p.limit : given", "given", "error is|IndexOutOfRange",
+    ),
+    Fault(
+        "indices of 32 bits", "indexing", "gather", "forward",
+        "ops/indexing/simt.h", "place[0] = id * p.step", "place[0] = int32_t(id * p.step)", "error is|OUT OF BOUNDS",
+        test="far",
+    ),
+    Fault(
+        "a bad index has a place", "indexing", "scatter", "forward",
+        "ops/indexing/simt_spread.h", "good ? offset[1] + id * p.step : p.places", "offset[1] + id * p.step",
+        "OUT OF BOUNDS", test="indices",
+    ),
+    Fault(
+        "every index writes", "indexing", "index_fill", "forward",
+        "ops/indexing/simt_spread.h", " || simt::has_id(p.sorted, entry + 1, place)", "", "RACE",
+    ),
+    Fault(
+        "the first of equal indices stays", "indexing", "scatter", "forward",
+        "ops/indexing/simt_spread.h", "simt::has_id(p.sorted, entry + 1, place)",
+        "(entry > 0 && simt::has_id(p.sorted, entry - 1, place))", "error is",
+    ),
+    Fault(
+        "no barrier behind the places of digits", "indexing", "scatter_reduce", "forward",
+        "simt/sort.h", "        sum += n;\n      }\n    }\n    barrier(ctx);", "        sum += n;\n      }\n    }",
+        "RACE|UNINITIALISED",
+    ),
+    Fault(
+        "the last entry of a tile", "indexing", "gather", "backward",
+        "simt/sort.h", "if (first + i >= p.count) break;", "if (first + i + 1 >= p.count) break;",
+        "error is|UNINITIALISED|OUT OF BOUNDS", nth=1,
+    ),
+    Fault(
+        "a chunk's last element", "indexing", "nonzero", "forward",
+        "ops/indexing/simt_compact.h", "begin + kSimtChunk < p.n ? begin + kSimtChunk : p.n;\n      uint32_t",
+        "begin + kSimtChunk <= p.n ? begin + kSimtChunk - 1 : p.n;\n      uint32_t", "error is|RACE",
     ),
     Fault(
         "positions are not checked", "rope", "rope", "forward",
@@ -292,6 +327,15 @@ TEXT_FAULTS = [
         "ids are not checked", "embedding", "embedding", "forward",
         TEXT, "if (uint64_t(at) >= uint64_t(p.limit)) {", "if (p.limit < 0) {",
         "OUT OF BOUNDS|DID NOT RAISE", test="indices", backend="metal",
+    ),
+    Fault(
+        "no barrier behind the counts", "indexing", "index_add", "forward",
+        TEXT, "p, first);\n    barrier(ctx);", "p, first);", "RACE|UNINITIALISED", backend="metal",
+    ),
+    Fault(
+        "a bad index has a place", "indexing", "index_copy", "forward",
+        TEXT, "good ? offset[1] + id * p.step : p.places", "offset[1] + id * p.step", "OUT OF BOUNDS",
+        test="indices", backend="metal",
     ),
     Fault(
         "rows of 32 bits", "rope", "rope", "backward",

@@ -43,6 +43,13 @@ constinit const FamilyKernels kSimtSlice0 = {{"{family}", kChosen.data(), int32_
 
 
 TEXT = "the .metal text"
+# Tests that find what the generated ones' check does not: the end of a file's name, and the test.
+TESTS = {
+    "far": ("far", "test_elements_far_apart"),
+    "indices": ("indices", "test_indices_out_of_range"),
+    "offsets": ("indices", "test_offsets_of_bags"),
+    "mma": ("mma", "test_every_layout"),
+}
 # What finds a fault in what calls a library; the module has no kernels of other ops.
 LIBRARY_TESTS = {"matmul": "tf32 or layouts or batches or long_sums or added or belongs", "scaled_matmul": "8_bit"}
 EMULATED_METAL = ["-DBCU_SIMT_BACKEND=Metal", "-DBCU_HAS_F64=0", "-DBCU_EMULATE_METAL_TEXT"]
@@ -61,7 +68,7 @@ class Fault:
     wrong: str = ""
     says: str = ""  # what the report has to match; empty for sources without a fault
     element: str = "f32"
-    test: str = ""  # what finds it, if not the generated tests' check: "far", "indices", "mma", "cublaslt"
+    test: str = ""  # what finds it, if not the generated tests' check: "far", "indices", "offsets", "mma", "cublaslt"
     nth: int = 0  # which occurrence of `right`; there may be no others unless it is said
     also: tuple[tuple[str, str, str], ...] = ()  # further files and passages, which are no faults by themselves
     backend: str = "cuda"
@@ -182,11 +189,10 @@ def outcome(fault: Fault, module: Path) -> str:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", LIBRARY_TESTS[fault.op]]
         command.append(f"{ROOT}/tests/test_device_cublaslt.py")
     elif fault.test:
-        name = {"far": "test_elements_far_apart", "indices": "test_indices_out_of_range", "mma": "test_every_layout"}[
-            fault.test
-        ]
-        case = "size2-turned1-bf16" if fault.test == "mma" else f"{fault.backend}-{fault.op}-{fault.direction}"
-        which = f"{ROOT}/tests/test_device_{fault.test}.py::{name}[{case}]"
+        file, name = TESTS[fault.test]
+        of_the_op = f"{fault.backend}-{fault.op}-{fault.direction}"
+        case = {"mma": "size2-turned1-bf16", "offsets": f"{fault.backend}-{fault.direction}"}.get(fault.test, of_the_op)
+        which = f"{ROOT}/tests/test_device_{file}.py::{name}[{case}]"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", which]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
     return done.stdout + done.stderr

@@ -4,6 +4,8 @@
 #include "ops/embedding/simt.h"
 #include "ops/embedding/skus.h"
 #include "simt/copy_rows_launch.h"
+#include "simt/index_launch.h"
+#include "simt/sort_launch.h"
 
 namespace baracuda::embedding {
 
@@ -25,10 +27,24 @@ inline Status look_up(const Launch& launch) {
   return copy.run(launch);
 }
 
-static_assert(sizeof(Entry) == sizeof(Occurrence) && kTile == kSimtTile && kDigits == kSimtDigits);
-static_assert(RowSums<float>::kRun == kSimtRun);
+template <class Unit>
+Status clear_units(const Launch& launch, const TensorView& table, Operand rows, int64_t factor) {
+  ClearParams p{};
+  rows.strides[0] /= factor;
+  p.space = simt::space_of_rows<1>(simt::leading(table), {rows}, table.shape[1] / factor);
+  p.data = table.data, p.column = simt::last_stride(table);
+  return simt::submit<Clear<Unit>>(launch, {simt::blocks_for(p.space.count, 256)}, 256, p);
+}
+inline Status clear_rows(const Launch& launch, const TensorView& table) {
+  const Operand rows = simt::leading_operand(table);
+  const int64_t size = size_of(table.element), pack = 16 / size, column = simt::last_stride(table);
+  if (table.shape[1] % pack == 0 && simt::packs(rows, 1, column, size))
+    return clear_units<simt::Pack<uint32_t>>(launch, table, rows, pack);
+  if (size == 2) return clear_units<uint16_t>(launch, table, rows, 1);
+  return size == 4 ? clear_units<uint32_t>(launch, table, rows, 1) : clear_units<uint64_t>(launch, table, rows, 1);
+}
 
-// The way by sorting, or atomic.
+// The gradient by sorting, or atomic.
 class Gradient {
  public:
   explicit Gradient(const Launch& launch)
@@ -38,10 +54,7 @@ class Gradient {
         dweight_(launch[2]),
         attrs_(attributes<EmbeddingBackwardAttrs>(launch)),
         count_(ids_.numel()),
-        entries_(static_cast<Entry*>(launch.workspace)) {
-    sort_.count = count_, sort_.tiles = (count_ + kTile - 1) / kTile;
-    sort_.counts = reinterpret_cast<uint32_t*>(entries_ + 2 * count_);
-  }
+        entries_(static_cast<simt::Entry*>(launch.workspace)) {}
 
   Status add() {
     if (Status s = start(); s != Status::Ok || count_ == 0) return s;
@@ -51,96 +64,52 @@ class Gradient {
                                                         simt::counting(space)};
     p.columns = dweight_.shape[1];
     p.space = simt::space_of_rows(space, all, std::max<int64_t>(p.columns, 1));  // ids are checked in any case
-    p.gradient = dy_.data, p.ids = ids_.data, p.weight = dweight_.data;
-    p.rows = dweight_.shape[0], p.padding = attrs_.padding_idx;
+    p.gradient = dy_.data, p.weight = dweight_.data;
+    p.padding = attrs_.padding_idx;
     p.dy_column = simt::last_stride(dy_);
     p.weight_row = dweight_.strides[0], p.weight_column = simt::last_stride(dweight_);
-    p.fault = simt::fault_of(launch_), p.row = launch_.row, p.tensor = 1;
-    p.element = static_cast<int32_t>(ids_.element);
+    p.index = simt::index_params(launch_, 1, dweight_.shape[0], false);
     return simt::submit<AddRows>(launch_, {simt::blocks_for(p.space.count, 256)}, 256, p);
   }
 
   Status run() {
-    if (Status s = start(); s != Status::Ok) return s;
-    if (count_ == 0 || count_ >= (int64_t{1} << 31)) return count_ ? Status::Unsupported : Status::Ok;
+    if (Status s = start(); s != Status::Ok || count_ == 0) return s;
     if (Status s = read(); s != Status::Ok) return s;
-    const Entry* sorted = entries_;
-    if (Status s = sort(&sorted); s != Status::Ok) return s;
+    const simt::Entry* sorted = entries_;
+    if (Status s = simt::sort_entries(launch_, entries_, count_, dweight_.shape[0], &sorted); s != Status::Ok) return s;
     return simt::with_float(launch_.element, [&](auto t) { return sum<decltype(t)>(sorted); });
   }
 
  private:
-  Status start() { return attrs_.accumulate ? Status::Ok : clear(); }
-  Status clear() {
-    const Operand rows = simt::leading_operand(dweight_);
-    const int64_t size = size_of(dweight_.element), pack = 16 / size, column = simt::last_stride(dweight_);
-    if (dweight_.shape[1] % pack == 0 && simt::packs(rows, 1, column, size))
-      return clear_as<simt::Pack<uint32_t>>(rows, pack);
-    if (size == 2) return clear_as<uint16_t>(rows, 1);
-    return size == 4 ? clear_as<uint32_t>(rows, 1) : clear_as<uint64_t>(rows, 1);
-  }
-  template <class Unit>
-  Status clear_as(Operand rows, int64_t factor) {
-    ClearParams p{};
-    rows.strides[0] /= factor;
-    p.space = simt::space_of_rows<1>(simt::leading(dweight_), {rows}, dweight_.shape[1] / factor);
-    p.data = dweight_.data, p.column = simt::last_stride(dweight_);
-    return simt::submit<Clear<Unit>>(launch_, {simt::blocks_for(p.space.count, 256)}, 256, p);
-  }
+  Status start() { return attrs_.accumulate ? Status::Ok : clear_rows(launch_, dweight_); }
 
   Status read() {
     ReadIdsParams p{};
     const IterationSpace space = space_of(ids_);
-    p.space = simt::space_of_rows<1>(space, {operand(ids_, space)}, 1);
-    p.ids = ids_.data, p.out = entries_;
-    p.rows = dweight_.shape[0], p.padding = attrs_.padding_idx;
-    p.fault = simt::fault_of(launch_), p.row = launch_.row, p.tensor = 1;
-    p.element = static_cast<int32_t>(ids_.element);
+    p.space = simt::space_over<1>(space, {operand(ids_, space)});
+    p.index = simt::index_params(launch_, 1, dweight_.shape[0], false);
+    p.out = entries_, p.padding = attrs_.padding_idx;
     return simt::submit<ReadIds>(launch_, {simt::blocks_for(count_, 256)}, 256, p);
   }
 
-  // Stable, by the digits of ids from 0 to the number of rows; sets where the result is.
-  Status sort(const Entry** sorted) {
-    Entry *from = entries_, *to = entries_ + count_;
-    for (int shift = 0; shift < 63 && (dweight_.shape[0] >> shift) > 0; shift += kDigitBits) {
-      sort_.from = from, sort_.to = to, sort_.shift = shift;
-      Status s = simt::submit<CountDigits>(launch_, {sort_.tiles}, kSortThreads, sort_);
-      if (s == Status::Ok) s = simt::submit<SumCounts>(launch_, {1}, SumCounts::kThreads, sort_);
-      if (s == Status::Ok) s = simt::submit<MoveEntries>(launch_, {sort_.tiles}, kSortThreads, sort_);
-      if (s != Status::Ok) return s;
-      std::swap(from, to);
-    }
-    *sorted = from;
-    return Status::Ok;
-  }
-
   template <class T>
-  Status sum(const Entry* sorted) {
+  Status sum(const simt::Entry* sorted) {
     SumRowsParams p{};
-    p.dy = simt::space_of_rows<1>(simt::leading(dy_), {simt::leading_operand(dy_)}, 1);
-    p.sorted = sorted;
+    void* runs = static_cast<char*>(launch_.workspace) + simt::sort_workspace(count_);
+    p.sorted = simt::sorted_params(sorted, count_, dweight_.shape[0], dweight_.shape[1], runs);
+    p.dy = simt::space_over<1>(simt::leading(dy_), {simt::leading_operand(dy_)});
     p.gradient = dy_.data, p.weight = dweight_.data;
-    p.count = count_, p.rows = dweight_.shape[0], p.columns = dweight_.shape[1];
     p.dy_column = simt::last_stride(dy_);
     p.weight_row = dweight_.strides[0], p.weight_column = simt::last_stride(dweight_);
-    p.stripes = (p.columns + SumRows<T>::kThreads - 1) / SumRows<T>::kThreads;
     p.accumulate = attrs_.accumulate != 0;
-    p.runs = reinterpret_cast<char*>(sort_.counts) + simt_counts_bytes(count_);
-    if (count_ > kSimtRun) {
-      const int64_t slots = (count_ + kSimtRun - 1) / kSimtRun;
-      const Status s =
-          simt::submit<SumRuns<T>>(launch_, {simt::blocks_for(slots * p.stripes, 1)}, SumRuns<T>::kThreads, p);
-      if (s != Status::Ok) return s;
-    }
-    return simt::submit<SumRows<T>>(launch_, {simt::blocks_for(count_ * p.stripes, 1)}, SumRows<T>::kThreads, p);
+    return simt::fold_sorted<SumRows<T>>(launch_, p);
   }
 
   const Launch& launch_;
   const TensorView &dy_, &ids_, &dweight_;
   EmbeddingBackwardAttrs attrs_;
   int64_t count_;
-  Entry* entries_;
-  SortParams sort_{};
+  simt::Entry* entries_;
 };
 
 }  // namespace baracuda::embedding

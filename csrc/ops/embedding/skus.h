@@ -1,6 +1,7 @@
 // The SKU table of the embedding lookup.
 #pragma once
 #include "core/row.h"
+#include "simt/sort_workspace.h"
 
 namespace baracuda::embedding {
 
@@ -31,14 +32,14 @@ inline int64_t backward_workspace(const Problem& p) {
   return 2 * id_count(p) * static_cast<int64_t>(sizeof(Occurrence));
 }
 
-// GPUs sort in tiles, and count the digits of each. Of an id's occurrences, every kSimtRun but the first are added up
-// apart: their sums are two compute elements per column.
-inline constexpr int64_t kSimtTile = 2048, kSimtDigits = 64, kSimtRun = 512;
-inline int64_t simt_counts_bytes(int64_t ids) { return (ids + kSimtTile - 1) / kSimtTile * kSimtDigits * 4; }
+// GPUs keep sums in two compute elements per column.
 inline int64_t simt_backward_workspace(const Problem& p) {
   const int64_t ids = id_count(p), columns = ids == 0 ? 0 : p.params[2].shape[1];
-  const int64_t sums = (ids + kSimtRun - 1) / kSimtRun * columns * 2 * (p.element == Element::F64 ? 8 : 4);
-  return backward_workspace(p) + simt_counts_bytes(ids) + sums;
+  return simt::sort_workspace(ids) + simt::runs_workspace(ids, columns, p.element == Element::F64 ? 16 : 8);
+}
+inline Reason sort_fits(const Problem& p) {
+  if (id_count(p) < (int64_t{1} << 31)) return {};
+  return {"ids_shape", "fewer than 2^31 ids", "a GPU counts them in 32 bits"};
 }
 
 // Atomic additions come in any order, so that K of them are off by up to K / 2 eps: at most 512 eps sqrt(K) here.
@@ -59,7 +60,7 @@ constexpr auto backward_row(WorkspaceRule workspace) {
 
 inline constexpr auto kLookup =
     table(row<Forward>("embedding").name("rows").takes(kFloats, kIndex).attrs_of<EmbeddingAttrs>().exact());
-inline constexpr auto kSimtBackward = table(backward_row(simt_backward_workspace));
+inline constexpr auto kSimtBackward = table(backward_row(simt_backward_workspace).only_if(sort_fits));
 // One pass without a workspace, which is faster where few ids are the same; chosen by name or for want of workspace.
 inline constexpr auto kSimtAtomic = table(row<AtomicBackward>("embedding")
                                               .backward()

@@ -1,18 +1,20 @@
 // The SKU table of reading and writing by index.
 #pragma once
 #include "core/row.h"
+#include "ops/indexing/modes.h"
+#include "simt/sort_workspace.h"
 
 namespace baracuda::indexing {
 
-// Tensors: x, index, y (dy, index, dx). wrap: negative indices count from the end.
+// Tensors: x, index, y (dy, index, dx). wrap: negative indices count from the
+// end.
 BCU_ATTRS(CollectAttrs, (i64, axis), (i64, wrap))
-// Tensors: x, index, source, y. mode: a Fold. Scalars: the value where there is no source; alpha of index_add.
+// Tensors: x, index, source, y. mode: a Fold. Scalars: the value where there is
+// no source; alpha of index_add.
 BCU_ATTRS(SpreadAttrs, (i64, axis), (i64, wrap), (i64, mode), (i64, include_self))
 
-enum Fold : int32_t { kAssign, kSum, kProd, kMean, kMax, kMin };
-
-// How an index tensor belongs to the tensors: an index per element, one per place of an axis, or one into the flat
-// tensor.
+// How an index tensor belongs to the tensors: an index per element, one per
+// place of an axis, or one into the flat tensor.
 enum class By { Element, Axis, Flat };
 
 template <By kBy>
@@ -37,7 +39,8 @@ inline int64_t numel_of(const Problem& p, int param) {
   return n;
 }
 
-// Bytes of the accumulators of one element: a wide sum, what was lost of it (f64), and how many terms it has.
+// Bytes of the accumulators of one element: a wide sum, what was lost of it
+// (f64), and how many terms it has.
 inline constexpr int64_t kWide = 8, kTerms = 4;
 inline int64_t accumulator_bytes(Element e, bool counts) {
   return kWide + (e == Element::F64 ? kWide : 0) + (counts ? kTerms : 0);
@@ -53,45 +56,89 @@ inline int64_t reduce_workspace(const Problem& p) {
 // Elements are counted in chunks before they are moved.
 inline constexpr int64_t kChunk = 16384;
 inline int64_t count_workspace(const Problem& p) { return (numel_of(p, 0) + kChunk - 1) / kChunk * 8; }
+inline int64_t simt_count_workspace(const Problem& p) { return (numel_of(p, 0) + kSimtChunk - 1) / kSimtChunk * 8; }
+
+// GPUs sort what is written by its place, and fold long lists in runs: for every column of what one index writes.
+inline int64_t simt_assign_workspace(const Problem& p) { return simt::sort_workspace(numel_of(p, 1)); }
+template <By kBy, int kTarget>
+int64_t simt_fold_workspace(const Problem& p) {
+  int64_t columns = 1;
+  if (kBy == By::Axis && p.params && p.attrs && p.n_params > kTarget)
+    for (int d = 0; d < p.params[kTarget].rank; ++d) columns *= d == p.attrs[0] ? 1 : p.params[kTarget].shape[d];
+  const int64_t entries = numel_of(p, 1);
+  return simt::sort_workspace(entries) + simt::runs_workspace(entries, columns, p.element == Element::F64 ? 16 : 8);
+}
+inline int64_t no_workspace(const Problem&) { return 0; }
+
+// One set of rules for each way of working.
+struct CpuRules {
+  template <By, int>
+  static constexpr WorkspaceRule kGradient = gradient_workspace;
+  template <By, int>
+  static constexpr WorkspaceRule kReduce = reduce_workspace;
+  static constexpr WorkspaceRule kAssign = no_workspace, kCount = count_workspace;
+  static constexpr ExtraCheck kFits = nullptr;
+};
+inline Reason sort_fits(const Problem& p) {
+  if (numel_of(p, 1) < (int64_t{1} << 31)) return {};
+  return {"index_shape", "fewer than 2^31 indices", "a GPU counts them in 32 bits"};
+}
+struct SimtRules {
+  template <By kBy, int kTarget>
+  static constexpr WorkspaceRule kGradient = simt_fold_workspace<kBy, kTarget>;
+  template <By kBy, int kTarget>
+  static constexpr WorkspaceRule kReduce = simt_fold_workspace<kBy, kTarget>;
+  static constexpr WorkspaceRule kAssign = simt_assign_workspace, kCount = simt_count_workspace;
+  static constexpr ExtraCheck kFits = sort_fits;
+};
 
 template <By kBy>
-constexpr auto collect(const char* op) {
+constexpr auto collect_row(const char* op) {
   return row<Collect<kBy>>(op).name("rows").takes(kWhole, kIndex).template attrs_of<CollectAttrs>().exact();
 }
-template <By kBy>
-constexpr auto collect_backward(const char* op) {
+template <By kBy, class Rules>
+constexpr auto gradient_row(const char* op) {
   return row<CollectBackward<kBy>>(op)
       .backward()
       .name("ordered")
       .takes(kFloats, kIndex)
       .template attrs_of<CollectAttrs>()
-      .scratch(gradient_workspace)
+      .scratch(Rules::template kGradient<kBy, 2>)
+      .only_if(Rules::kFits)
       .sum(1);
 }
-template <By kBy>
-constexpr auto reduce(const char* op) {
-  return row<Reduce<kBy>>(op)
-      .name("ordered")
-      .takes(kReal, kIndex)
-      .template attrs_of<SpreadAttrs>()
-      .scratch(reduce_workspace)
-      .in_place_of(1u)
-      .sum(2);
-}
 template <class Tag>
-constexpr auto assign(const char* op, Elements elements) {
-  return row<Tag>(op).name("ordered").takes(elements, kIndex).template attrs_of<SpreadAttrs>().in_place_of(1u).exact();
+constexpr auto written_row(const char* op, Elements elements) {
+  return row<Tag>(op).name("ordered").takes(elements, kIndex).template attrs_of<SpreadAttrs>().in_place_of(1u);
+}
+template <By kBy, class Rules>
+constexpr auto assign_row(const char* op, Elements elements) {
+  return written_row<Assign<kBy>>(op, elements).scratch(Rules::kAssign).only_if(Rules::kFits).exact();
+}
+template <By kBy, class Rules>
+constexpr auto reduce_row(const char* op) {
+  return written_row<Reduce<kBy>>(op, kReal).scratch(Rules::template kReduce<kBy, 3>).only_if(Rules::kFits).sum(2);
 }
 
-inline constexpr auto kTable =
-    table(collect<By::Element>("gather"), collect<By::Axis>("index_select"), collect<By::Flat>("take"),
-          collect_backward<By::Element>("gather"), collect_backward<By::Axis>("index_select"),
-          collect_backward<By::Flat>("take"), assign<Assign<By::Element>>("scatter", kReal),
-          assign<Assign<By::Axis>>("index_copy", kWhole), assign<Fill>("index_fill", kReal),
-          reduce<By::Element>("scatter_reduce"), reduce<By::Axis>("index_add"),
-          row<Nonzero>("nonzero").name("ordered").takes(kReal).scratch(count_workspace).exact(),
-          row<MaskedSelect>("masked_select").name("ordered").takes(kWhole).scratch(count_workspace).exact(),
+// Rows whose workspace differs between the CPU and GPUs.
+template <class Rules>
+constexpr auto ordered() {
+  return table(gradient_row<By::Element, Rules>("gather"), gradient_row<By::Axis, Rules>("index_select"),
+               gradient_row<By::Flat, Rules>("take"), assign_row<By::Element, Rules>("scatter", kReal),
+               assign_row<By::Axis, Rules>("index_copy", kWhole), reduce_row<By::Element, Rules>("scatter_reduce"),
+               reduce_row<By::Axis, Rules>("index_add"),
+               written_row<Fill>("index_fill", kReal).scratch(Rules::kAssign).only_if(Rules::kFits).exact(),
+               row<Nonzero>("nonzero").name("ordered").takes(kReal).scratch(Rules::kCount).exact(),
+               row<MaskedSelect>("masked_select").name("ordered").takes(kWhole).scratch(Rules::kCount).exact());
+}
+
+inline constexpr auto kLocal =
+    table(collect_row<By::Element>("gather"), collect_row<By::Axis>("index_select"), collect_row<By::Flat>("take"),
           row<OneHot>("one_hot").name("rows").takes(kReal, kIndex).exact());
+inline constexpr auto kCpu = ordered<CpuRules>();
+inline constexpr auto kSimt = ordered<SimtRules>();
+
+inline constexpr auto kTable = join(everywhere(kLocal), kCpu, on_cuda(kSimt), on_metal(kSimt));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::indexing

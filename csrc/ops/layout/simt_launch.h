@@ -3,182 +3,30 @@
 #include <utility>
 
 #include "backends/simt/family.h"
-#include "core/half.h"
 #include "ops/layout/blocks.h"
 #include "ops/layout/simt.h"
 #include "ops/layout/skus.h"
-#include "simt/map_launch.h"
+#include "simt/copy_cells_launch.h"
 
 namespace baracuda::layout {
-
-// A copy whose dimensions are merged; operand 0 is `to`, operand 1 `from` or, without data, a pattern.
-using Copied = simt::Merged<2>;
-
-template <class Run>
-Status with_bytes(int64_t bytes, Run&& run) {
-  switch (bytes) {
-    case 1:
-      return run(std::integral_constant<int, 1>());
-    case 2:
-      return run(std::integral_constant<int, 2>());
-    case 4:
-      return run(std::integral_constant<int, 4>());
-    case 8:
-      return run(std::integral_constant<int, 8>());
-    default:
-      return run(std::integral_constant<int, 16>());
-  }
-}
 
 // What only the device knows of a copy: where its target starts.
 struct Shift {
   const Scalar* start;
   int64_t step, limit;  // bytes by which one start moves; starts are below the limit
   int32_t tensor;       // which one a fault names
-};
 
-class CopyLaunch {
- public:
-  CopyLaunch(const Launch& launch, const IterationSpace& space, const Operand& to, const Operand* from,
-             const void* pattern = nullptr, const Shift* shift = nullptr)
-      : launch_(launch), shift_(shift) {
-    const Operand none{nullptr, to.element, {}};
-    const Operand* const operands[] = {&to, from ? from : &none};
-    space_ = simt::merged<2>(space, operands, 0, false);
-    for (int64_t i = 0; pattern && i < 16; i += size_of(to.element))
-      std::memcpy(reinterpret_cast<char*>(pattern_) + i, pattern, size_of(to.element));
-  }
-
-  Status run() const {
-    return simt::for_parts(space_, false, [&](const Copied& part) { return copy(part); });
-  }
-
- private:
-  Status copy(Copied s) const {
-    if (const int64_t rest = shift_ ? 0 : tail(s); rest > 0) {
-      const int64_t whole = s.shape[0] - rest;
-      const Status status = whole ? copy(s.part(0, 0, whole, 0)) : Status::Ok;
-      return status == Status::Ok ? plain(s.part(0, whole, rest, 0)) : status;
-    }
-    while (s.bytes[0] < 16 && doubles(s) && (!shift_ || shift_->step % (2 * s.bytes[0]) == 0)) {
-      s.shape[0] /= 2;
-      for (int k = 0; k < 2; ++k) {
-        s.bytes[k] *= 2;
-        for (int d = 1; d < s.rank; ++d) s.stride[k][d] /= 2;
-      }
-    }
-    const int a = shift_ ? 0 : source_dimension(s);
-    return a > 0 ? transpose(s, a) : plain(s);
-  }
-
-  // Contiguous memory whose end does not fill 16 bytes: how many elements that end has.
-  static int64_t tail(const Copied& s) {
-    if (s.rank != 1 || s.stride[0][0] != 1 || (s.data[1] && s.stride[1][0] != 1)) return 0;
-    return s.shape[0] % (16 / s.bytes[0]);
-  }
-
-  // Whether two neighbouring cells can be taken as one.
-  static bool doubles(const Copied& s) {
-    if (s.rank == 0 || s.shape[0] % 2 != 0) return false;
-    for (int k = 0; k < 2; ++k) {
-      if (!s.data[k]) continue;
-      if (s.stride[k][0] != 1 || reinterpret_cast<uintptr_t>(s.data[k]) % (2 * s.bytes[k]) != 0) return false;
-      for (int d = 1; d < s.rank; ++d) {
-        if (s.stride[k][d] % 2 != 0) return false;
-      }
-    }
-    return true;
-  }
-
-  // The dimension along which `from` is densest, where tiles pay; 0 where `from` is read well in the order of `to`.
-  static int source_dimension(const Copied& s) {
-    constexpr int64_t kWorth = 16;
-    if (!s.data[1] || s.rank < 2 || s.stride[1][0] == 0 || s.shape[0] < kWorth) return 0;
-    int best = 0;
-    for (int d = 1; d < s.rank; ++d) {
-      const int64_t step = std::abs(s.stride[1][d]);
-      if (step != 0 && s.shape[d] >= kWorth && step < std::abs(s.stride[1][best])) best = d;
-    }
-    return best;
-  }
-
-  Status plain(const Copied& s) const {
-    CopyParams p{};
-    p.to = s.data[0], p.from = s.data[1];
-    std::memcpy(p.pattern, pattern_, sizeof pattern_);
-    p.rank = s.rank;
-    p.count = static_cast<uint32_t>(s.count());
-    for (int d = 0; d < s.rank; ++d) {
-      p.shape[d] = simt::divider(s.shape[d]);
-      p.to_stride[d] = static_cast<int32_t>(s.stride[0][d]), p.from_stride[d] = static_cast<int32_t>(s.stride[1][d]);
-    }
-    return with_bytes(s.bytes[0], [&](auto bytes) {
-      if (shift_) return shifted<bytes()>(p);
-      return simt::submit<CopyCells<bytes()>>(launch_, {simt::blocks_for(p.count, 256)}, 256, p);
-    });
-  }
-
+  // Whether a start moves by whole cells of so many bytes.
+  bool fits(int64_t bytes) const { return step % bytes == 0; }
   template <int kBytes>
-  Status shifted(const CopyParams& copy) const {
+  Status submit(const Launch& launch, const simt::CopyParams& copy) const {
     ShiftedParams p{};
     p.copy = copy;
-    p.start = simt::number_of(*shift_->start), p.step = shift_->step, p.limit = shift_->limit;
-    p.fault = simt::fault_of(launch_), p.row = launch_.row, p.tensor = shift_->tensor;
-    return simt::submit<ShiftedCells<kBytes>>(launch_, {simt::blocks_for(copy.count, 256)}, 256, p);
+    p.start = simt::number_of(*start), p.step = step, p.limit = limit;
+    p.fault = simt::fault_of(launch), p.row = launch.row, p.tensor = tensor;
+    return simt::submit<ShiftedCells<kBytes>>(launch, {simt::blocks_for(copy.count, 256)}, 256, p);
   }
-
-  static Side side(const Copied& s, int k, int a, int run) {
-    Side side{};
-    side.a = static_cast<int32_t>(s.stride[k][a]), side.b = static_cast<int32_t>(s.stride[k][0]);
-    const int own = k == 0 ? 0 : a;
-    bool wide = s.stride[k][own] == 1 && reinterpret_cast<uintptr_t>(s.data[k]) % (run * s.bytes[k]) == 0;
-    for (int d = 0, n = 0; d < s.rank; ++d) {
-      if (d != own) wide &= s.stride[k][d] % run == 0;
-      if (d != 0 && d != a) side.others[n++] = static_cast<int32_t>(s.stride[k][d]);
-    }
-    side.wide = wide;
-    return side;
-  }
-
-  Status transpose(const Copied& s, int a) const {
-    return with_bytes(s.bytes[0], [&](auto bytes) {
-      using Body = TransposeCells<bytes()>;
-      TransposeParams p{};
-      p.to = s.data[0], p.from = s.data[1];
-      p.target = side(s, 0, a, Body::kRun), p.source = side(s, 1, a, Body::kRun);
-      p.a_size = static_cast<uint32_t>(s.shape[a]), p.b_size = static_cast<uint32_t>(s.shape[0]);
-      const int64_t a_tiles = (s.shape[a] + Body::kTile - 1) / Body::kTile,
-                    b_tiles = (s.shape[0] + Body::kTile - 1) / Body::kTile;
-      p.a_tiles = simt::divider(a_tiles), p.b_tiles = simt::divider(b_tiles);
-      int64_t tiles = a_tiles * b_tiles;
-      for (int d = 1; d < s.rank; ++d) {
-        if (d == a) continue;
-        p.shape[p.rank++] = simt::divider(s.shape[d]);
-        tiles *= s.shape[d];
-      }
-      p.tiles = static_cast<uint32_t>(tiles);
-      return simt::submit<Body>(launch_, {tiles}, 256, p);
-    });
-  }
-
-  const Launch& launch_;
-  const Shift* shift_;
-  Copied space_;
-  uint32_t pattern_[4] = {};
 };
-
-// The bytes of a number as it is stored. Integers are taken as integers; bool takes any number but zero as true.
-inline void stored_number(const Scalar& value, Element element, void* to) {
-  const simt::Number n = simt::number_of(value);
-  const double real = math::bit_cast<double>(n.real);
-  uint64_t bits = static_cast<uint64_t>(n.whole);
-  if (element == Element::Bool) bits = real != 0;
-  if (element == Element::F64) bits = static_cast<uint64_t>(n.real);
-  if (element == Element::F32) bits = bits_of(n.f);
-  if (element == Element::F16) bits = float_to_f16(round_to_odd(real));
-  if (element == Element::BF16) bits = float_to_bf16(round_to_odd(real));
-  std::memcpy(to, &bits, size_of(element));
-}
 
 // Carries out the copies and fills of blocks.h, each in a launch of its own.
 class Mover {
@@ -186,21 +34,16 @@ class Mover {
   explicit Mover(const Launch& launch, const Scalar* value = nullptr) : launch_(launch), value_(value) {
     if (!value || value->data) return;
     const Element e = launch.element;
-    stored_number(*value, e == Element::C64 ? Element::F32 : e == Element::C128 ? Element::F64 : e, pattern_);
+    simt::stored_number(*value, e == Element::C64 ? Element::F32 : e == Element::C128 ? Element::F64 : e, pattern_);
   }
 
-  Status copy(const TensorView& to, const TensorView& from) const {
-    const IterationSpace space = space_of(to);
-    const Operand source = operand(from, space), target = operand(to, space);
-    return source.data == target.data ? Status::Ok : CopyLaunch(launch_, space, target, &source).run();
-  }
+  Status copy(const TensorView& to, const TensorView& from) const { return simt::copy_tensor(launch_, to, from); }
   Status clear(const TensorView& to) const {
-    const IterationSpace space = space_of(to);
-    const Operand target = operand(to, space);
-    if (!value_ || !value_->data) return CopyLaunch(launch_, space, target, nullptr, pattern_).run();
+    if (!value_ || !value_->data) return simt::fill_tensor(launch_, to, pattern_);
     if (!kReal.has(to.element)) return Status::Unsupported;
+    const IterationSpace space = space_of(to);
     const simt::Input in[] = {*value_};
-    const Operand out[] = {target};
+    const Operand out[] = {operand(to, space)};
     return simt::map_real<Same>(launch_, space, in, out);
   }
 
@@ -227,7 +70,7 @@ inline Status write_slice(const Launch& launch) {
   const IterationSpace space = space_of(source);
   const Operand from = operand(source, space), to = operand(target, space);
   const Shift shift{&start, y.strides[axis] * size_of(y.element), limit, 1};
-  return CopyLaunch(launch, space, to, &from, nullptr, &shift).run();
+  return simt::CopyLaunch<Shift>(launch, space, to, &from, nullptr, shift).run();
 }
 
 inline Status triangle(const Launch& launch, bool upper) {
@@ -240,7 +83,7 @@ inline Status triangle(const Launch& launch, bool upper) {
     const int from = y.rank - 1 - d;
     p.shape[d] = y.shape[from], p.to_stride[d] = y.strides[from], p.from_stride[d] = x.strides[from];
   }
-  return with_bytes(size_of(y.element), [&](auto bytes) {
+  return simt::with_bytes(size_of(y.element), [&](auto bytes) {
     return simt::submit<TriangleCells<bytes()>>(launch, {simt::blocks_for(p.count, 256)}, 256, p);
   });
 }
@@ -290,7 +133,7 @@ struct SimtKernel<layout::Copy> {
     const IterationSpace space = space_of(launch[1]);
     const Operand from = operand(launch[0], space), to = operand(launch[1], space);
     if (from.data == to.data) return Status::Ok;  // in place is the identical view
-    return layout::CopyLaunch(launch, space, to, &from).run();
+    return simt::CopyLaunch<>(launch, space, to, &from).run();
   }
 };
 
@@ -308,8 +151,8 @@ struct SimtKernel<layout::Fill> {
       return simt::map_real<Same>(launch, space, in, out);
     }
     alignas(16) char pattern[16] = {};
-    layout::stored_number(value, y.element, pattern);
-    return layout::CopyLaunch(launch, space, to, nullptr, pattern).run();
+    simt::stored_number(value, y.element, pattern);
+    return simt::CopyLaunch<>(launch, space, to, nullptr, pattern).run();
   }
 };
 

@@ -40,6 +40,7 @@ _SELECTS: list[tuple[tuple[int, ...], tuple[int, ...], int, Element, bool]] = [
     ((40, 70), (33,), 1, Element.I64, True),
     ((2, 3, 2, 1, 2, 3, 2, 4), (4,), 5, Element.I64, False),
     ((50, 4, 16), (300,), 0, Element.I64, False),
+    ((3, 2), (2600,), 0, Element.I64, False),
     ((3, 0), (2,), 0, Element.I64, False),
     ((3, 4), (0,), 1, Element.I64, False),
 ]
@@ -48,6 +49,7 @@ _TAKES: list[tuple[tuple[int, ...], tuple[int, ...], Element]] = [
     ((), (2, 2), Element.I64),
     ((4, 6), (), Element.I32),
     ((3, 40, 33), (7, 300), Element.I64),
+    ((3, 1), (2600,), Element.I64),
     ((2, 3, 2, 1, 2, 3, 2, 4), (2, 1, 3, 1, 2, 1, 2, 5), Element.I64),
     ((20, 3), (0, 3), Element.U32),
 ]

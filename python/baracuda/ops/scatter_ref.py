@@ -41,6 +41,7 @@ _SLICES: list[tuple[tuple[int, ...], tuple[int, ...], int, Element]] = [
     ((40, 70), (33,), 1, Element.I64),
     ((2, 3, 2, 1, 2, 3, 2, 4), (4,), 5, Element.I64),
     ((50, 4, 16), (300,), 0, Element.I64),
+    ((3, 2), (2600,), 0, Element.I64),
     ((3, 0), (2,), 0, Element.I64),
     ((3, 4), (0,), 1, Element.I64),
 ]

@@ -1,0 +1,3 @@
+#include "ops/indexing/simt_launch.h"
+
+BCU_SIMT_FAMILY(indexing)

@@ -1,0 +1,5 @@
+#include "ops/indexing/simt.h"
+#include "ops/indexing/simt_compact.h"
+#include "ops/indexing/simt_spread.h"
+#include "simt/metal_kernels.h"
+#include "ops/indexing/metal.def"

@@ -1,0 +1,12 @@
+// What is made of the terms that one place gets. Portable.
+#pragma once
+#include "baracuda/portable.h"
+
+namespace baracuda::indexing {
+
+enum Fold : int32_t { kAssign, kSum, kProd, kMean, kMax, kMin };
+
+// Elements that a warp of a GPU counts before any are moved.
+enum : int { kSimtChunk = 1024 };
+
+}  // namespace baracuda::indexing
