@@ -263,6 +263,33 @@ class Function(_core.Function):
         self.vjp_rule = rule
         return rule
 
+    def pulled_by(self, backward: Function, results: str = "result") -> None:
+        """Makes `backward` the gradient that bc.vjp uses: it is given what its parameters name.
+
+        These are the arguments of this function, its results, and their gradients: `dy`, or of several `d` and the name.
+
+        Args:
+            backward: The gradient's function.
+            results: Names of the results, separated by spaces.
+        """
+        names, wanted = results.split(), tuple(backward.__signature__.parameters)
+        gradients = ["d" + name for name in names] if len(names) > 1 else ["dy"]
+        own = self.__signature__
+
+        def rule(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
+            y = self(*args, **kwargs)
+            call = own.bind(*args, **kwargs)
+            call.apply_defaults()
+            known = call.arguments | dict(zip(names, y if len(names) > 1 else (y,), strict=True))
+
+            def pull(dy: Any) -> Any:
+                given = known | dict(zip(gradients, dy if len(names) > 1 else (dy,), strict=True))
+                return backward(**{name: given[name] for name in wanted})
+
+            return y, pull
+
+        self.vjp_rule = rule
+
 
 class _Miss:
     """Called by the engine for calls of a new shape: asks the rule for a Recipe."""

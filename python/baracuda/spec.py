@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import struct
 from dataclasses import dataclass, fields
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 import numpy as np
 
 from baracuda import _core
-from baracuda.dims import Dim, Shape, Size, check_shape, largest, shape_text
+from baracuda.dims import Dim, Shape, Size, check_axis, check_shape, largest, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 
@@ -164,7 +165,7 @@ class Descriptor:
     """A problem, apart from any kernel: frozen, hashable, comparable.
 
     Subclasses are made with `@descriptor(...)`. They declare their fields, `signature()`, and what of it travels to the
-    kernel as attributes.
+    kernel as attributes. What several share is in a class marked with `@frame`, whose fields are theirs, too.
     """
 
     __slots__ = ()
@@ -174,6 +175,8 @@ class Descriptor:
     op_name: ClassVar[str] = ""
     enums: ClassVar[Mapping[str, type[Enum]]] = {}
     unbounded: ClassVar[frozenset[str]] = frozenset()  # float fields that may be infinite or NaN
+    axis_of: ClassVar[str] = ""  # the shape whose axis the field `axis` is: it is checked, and counted from the start
+    gradient_class: ClassVar[type[Descriptor] | None] = None  # the descriptor that is declared as this one's gradient
     plan_class: ClassVar[type[Plan]]
 
     def __post_init__(self) -> None:
@@ -182,6 +185,8 @@ class Descriptor:
             fixed = self._coerce(f.name, value)
             if fixed is not value:
                 object.__setattr__(self, f.name, fixed)
+        if self.axis_of:
+            self._count_axis("axis", getattr(self, self.axis_of))
         self.validate()
         self._check_signature()
 
@@ -247,6 +252,10 @@ class Descriptor:
         if len(limits) > MAX_SYMBOLS:
             raise InvalidProblemError(f"{where}: got {len(limits)} names of sizes, want at most {MAX_SYMBOLS}.")
 
+    def _count_axis(self, name: str, shape: Shape) -> None:
+        """Checks an axis of a shape, and makes the field count from the start."""
+        object.__setattr__(self, name, check_axis(getattr(self, name), len(shape), f"{type(self).__name__}.{name}"))
+
     def validate(self) -> None:
         """Checks fields against each other; raises InvalidProblemError through `wrong`."""
 
@@ -282,8 +291,15 @@ class Descriptor:
         return self.element  # type: ignore[attr-defined,no-any-return]
 
     def aux_element(self) -> Element | None:
-        """The second element that rows are chosen by, where the op has one."""
-        return None
+        """The second element that rows are chosen by, where the op has one: that of indices, if they are all it has."""
+        return getattr(self, "index_element", None)
+
+    def backward(self) -> Descriptor:
+        """The gradient's descriptor: with the fields that both have."""
+        made = self.gradient_class
+        if made is None:
+            raise InvalidProblemError(f"{type(self).__name__}.backward: {self.op} has no gradient of its own.")
+        return made(**{f.name: getattr(self, f.name) for f in fields(made) if hasattr(self, f.name)})  # type: ignore[arg-type]
 
     def output_shape(self) -> Shape:
         """The first output's shape."""
@@ -334,30 +350,64 @@ def _from_json(value: Any) -> Any:
 
 
 @dataclass_transform(frozen_default=True)
+def frame(cls: type[D]) -> type[D]:
+    """Marks a class that descriptors share: they have its fields, with their defaults, in front of their own."""
+    cls.frame_fields = tuple(cls.__annotations__)  # type: ignore[attr-defined]
+    return cls
+
+
+@frame
+class Kinded(Descriptor):
+    """What descriptors of several ops have first: the field `kind` says which."""
+
+    __slots__ = ()
+    kind: str
+
+
+def _take_fields(cls: type[Descriptor]) -> None:
+    """Makes the fields of a class's frames its own: slots are laid out once, where nothing inherits from them."""
+    own: dict[str, Any] = inspect.get_annotations(cls)
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        for name in base.__dict__.get("frame_fields", ()):
+            found[name] = base.__annotations__[name]
+    cls.__annotations__ = found | own
+
+
+@dataclass_transform(frozen_default=True)
 def descriptor(
     *,
-    family: str,
-    direction: str = "forward",
+    family: str = "",
+    direction: str = "",
     op: str = "",
     kinds: Iterable[str] = (),
     enums: Mapping[str, type[Enum]] | None = None,
+    gradient_of: type[Descriptor] | None = None,
 ) -> Callable[[type[D]], type[D]]:
     """Makes a class a descriptor and gives it its Plan class, named alike.
 
     Args:
         family: The folder in csrc/ops.
-        direction: "forward" or "backward".
+        direction: "forward" (the default) or "backward".
         op: The op's name, when there is only one; else the descriptor has a field `kind`.
         kinds: Values of the field `kind`.
         enums: Fields that are enums and accept their strings.
+        gradient_of: The forward descriptor, whose `backward()` then gives this one. The direction is "backward"; family,
+            op, kinds and enums are the forward's unless they are given.
     """
 
     def make(cls: type[D]) -> type[D]:
         from baracuda.plan import Plan
 
+        _take_fields(cls)
         made = dataclass(frozen=True, slots=True, repr=False)(cls)
-        made.family, made.direction, made.op_name = family, direction, op
-        made.kinds, made.enums = tuple(kinds), enums or {}
+        made.family, made.direction, made.op_name = family, direction or "forward", op
+        made.kinds, made.enums, made.gradient_class = tuple(kinds), enums or {}, None
+        if gradient_of is not None:
+            made.family, made.direction = family or gradient_of.family, "backward"
+            made.op_name = op or gradient_of.op_name
+            made.kinds, made.enums = made.kinds or gradient_of.kinds, made.enums or gradient_of.enums
+            gradient_of.gradient_class = made
         name = cls.__name__.removesuffix("Descriptor") + "Plan"
         doc = f"A kernel selected for a {cls.__name__}."
         body = {"__slots__": (), "__module__": cls.__module__, "__doc__": doc, "descriptor_class": made}

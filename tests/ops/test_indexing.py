@@ -132,7 +132,7 @@ WRITERS: list[Any] = [
     bc.GatherBackwardDescriptor((5, 3), (5, 3)),
     bc.IndexSelectDescriptor((5, 3), (5,)),
     bc.ScatterDescriptor((5, 3), (5, 3)),
-    bc.ScatterReduceDescriptor((5, 3), (5, 3), "mean"),
+    bc.ScatterReduceDescriptor((5, 3), (5, 3), mode="mean"),
     bc.IndexAddDescriptor((5, 3), (5,)),
     bc.IndexCopyDescriptor((5, 3), (5,)),
 ]

@@ -91,9 +91,6 @@ class OneHotDescriptor(Descriptor):
         if len(self.shape) > 7:
             raise self.wrong("shape", self.shape, "rank 0-7: y has one dimension more")
 
-    def aux_element(self) -> Element:
-        return self.index_element
-
     def signature(self) -> Signature:
         y = output("y", (*self.shape, self.classes), self.element)
         return Signature(tensor("index", self.shape, self.index_element), y)

@@ -8,22 +8,24 @@ from baracuda.dims import Dim, Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, function
-from baracuda.spec import Descriptor, Signature, descriptor, inout, output, tensor
+from baracuda.spec import Descriptor, Signature, descriptor, frame, inout, output, tensor
 
 
-class _Embedding(Descriptor):
-    """Fields and checks that forward and backward share."""
+@frame
+class Table(Descriptor):
+    """Fields and checks of ops with a table of rows."""
 
     __slots__ = ()
     weight_shape: Shape
     ids_shape: Shape
-    padding_idx: int | None
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+    padding_idx: int | None = None
 
-    def validate(self) -> None:
+    def check_table(self) -> None:
+        """The table's rank and the padding, which is counted from the start."""
         if len(self.weight_shape) != 2:
             raise self.wrong("weight_shape", self.weight_shape, "(rows, columns)")
-        if len(self.ids_shape) > 7:
-            raise self.wrong("ids_shape", self.ids_shape, "rank 0-7: y has one dimension more")
         if self.padding_idx is None:
             return
         rows = self.weight_shape[0]
@@ -36,6 +38,21 @@ class _Embedding(Descriptor):
             raise self.wrong("padding_idx", self.padding_idx, f"{-rows} <= padding_idx < {rows}")
         elif self.padding_idx < 0:
             object.__setattr__(self, "padding_idx", self.padding_idx + rows)
+
+    def padding(self) -> int:
+        """The padding as the kernels know it."""
+        return -1 if self.padding_idx is None else self.padding_idx
+
+
+class _Embedding(Table):
+    """What forward and backward share."""
+
+    __slots__ = ()
+
+    def validate(self) -> None:
+        self.check_table()
+        if len(self.ids_shape) > 7:
+            raise self.wrong("ids_shape", self.ids_shape, "rank 0-7: y has one dimension more")
 
     def rows_shape(self) -> Shape:
         """Shape of y and dy."""
@@ -58,15 +75,6 @@ class EmbeddingDescriptor(_Embedding):
         padding_idx: Row without a gradient; negative counts from the end. None: there is none.
     """
 
-    weight_shape: Shape
-    ids_shape: Shape
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-    padding_idx: int | None = None
-
-    def aux_element(self) -> Element:
-        return self.index_element
-
     def signature(self) -> Signature:
         return Signature(
             tensor("ids", self.ids_shape, self.index_element),
@@ -75,16 +83,10 @@ class EmbeddingDescriptor(_Embedding):
         )
 
     def attributes(self) -> tuple[int, ...]:
-        return (-1 if self.padding_idx is None else self.padding_idx,)
-
-    def backward(self) -> EmbeddingBackwardDescriptor:
-        """The gradient's descriptor."""
-        return EmbeddingBackwardDescriptor(
-            self.weight_shape, self.ids_shape, self.element, self.index_element, self.padding_idx
-        )
+        return (self.padding(),)
 
 
-@descriptor(family="embedding", direction="backward", op="embedding")
+@descriptor(gradient_of=EmbeddingDescriptor)
 class EmbeddingBackwardDescriptor(_Embedding):
     """dweight[r, :] = sum of dy[i, :] over the positions i with ids[i] == r, in the order of positions.
 
@@ -105,15 +107,7 @@ class EmbeddingBackwardDescriptor(_Embedding):
             touched, which for a large table costs far less than filling it with zeros.
     """
 
-    weight_shape: Shape
-    ids_shape: Shape
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-    padding_idx: int | None = None
     accumulate: bool = False
-
-    def aux_element(self) -> Element:
-        return self.index_element
 
     def signature(self) -> Signature:
         place = inout if self.accumulate else output
@@ -124,10 +118,21 @@ class EmbeddingBackwardDescriptor(_Embedding):
         )
 
     def attributes(self) -> tuple[int, ...]:
-        return (-1 if self.padding_idx is None else self.padding_idx, int(self.accumulate))
+        return (self.padding(), int(self.accumulate))
 
 
 OPS = (Op("embedding", EmbeddingDescriptor, EmbeddingBackwardDescriptor, "y[..., :] = weight[ids[...], :]"),)
+
+
+def refuse_options(name: str, max_norm: float | None, scale_grad_by_freq: bool, sparse: bool) -> None:
+    """Refuses what torch's embeddings can do besides."""
+    for option, value, want in (
+        ("max_norm", max_norm, None),
+        ("scale_grad_by_freq", scale_grad_by_freq, False),
+        ("sparse", sparse, False),
+    ):
+        if type(value) is not type(want) or value != want:  # arrays compare in their own way
+            raise InvalidProblemError(f"{name}.{option}: got {value!r}, want {want}. It is not supported.")
 
 
 @function(tensors="input weight")
@@ -147,13 +152,7 @@ def embedding(
     only concern torch's own gradients.
     """
     del norm_type
-    for name, value, want in (
-        ("max_norm", max_norm, None),
-        ("scale_grad_by_freq", scale_grad_by_freq, False),
-        ("sparse", sparse, False),
-    ):
-        if value != want:
-            raise InvalidProblemError(f"embedding.{name}: got {value!r}, want {want}. It is not supported.")
+    refuse_options("embedding", max_norm, scale_grad_by_freq, sparse)
     desc = EmbeddingDescriptor(weight.shape, input.shape, weight.element, input.element, padding_idx)
     return call(desc, ids=input, weight=weight)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from baracuda.dims import Shape, check_axis
 from baracuda.elements import Element
-from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
+from baracuda.op import Arg, Call, Function, NotDifferentiable, Op, Recipe, function
+from baracuda.ops import reduce
 from baracuda.ops.reduce import Axes, ReduceDescriptor, ReduceShape, axes_of
-from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+from baracuda.spec import Descriptor, Kinded, Signature, descriptor, frame, output, tensor
 
 
 @descriptor(family="reduce", kinds=("argmax", "argmin"))
@@ -38,9 +39,6 @@ class ArgReduceDescriptor(Descriptor):
             axis = check_axis(self.axis, len(self.input_shape), f"{type(self).__name__}.axis")
             object.__setattr__(self, "axis", axis if self.input_shape else None)
 
-    def aux_element(self) -> Element:
-        return self.index_element
-
     def signature(self) -> Signature:
         axes = range(len(self.input_shape)) if self.axis is None else (self.axis,)
         sizes = [1 if i in axes else s for i, s in enumerate(self.input_shape) if self.keepdim or i not in axes]
@@ -50,20 +48,17 @@ class ArgReduceDescriptor(Descriptor):
         return (-1 if self.axis is None else self.axis, int(self.keepdim))
 
 
-class _Indexed(Descriptor):
-    """Fields and checks that forward and backward share."""
+@frame
+class _Indexed(Kinded):
+    """Fields that forward and backward share."""
 
     __slots__ = ()
     input_shape: Shape
-    axis: int
-    keepdim: bool
-    index_element: Element
-
-    def validate(self) -> None:
-        object.__setattr__(self, "axis", check_axis(self.axis, len(self.input_shape), f"{type(self).__name__}.axis"))
-
-    def aux_element(self) -> Element:
-        return self.index_element
+    axis: int = -1
+    keepdim: bool = False
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+    axis_of = "input_shape"
 
     def reduced_shape(self) -> Shape:
         """The results' shape."""
@@ -89,13 +84,6 @@ class IndexedExtremumDescriptor(_Indexed):
         index_element: i64 or i32.
     """
 
-    kind: str
-    input_shape: Shape
-    axis: int = -1
-    keepdim: bool = False
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-
     def signature(self) -> Signature:
         return Signature(
             tensor("x", self.input_shape, self.element),
@@ -103,14 +91,8 @@ class IndexedExtremumDescriptor(_Indexed):
             output("indices", self.reduced_shape(), self.index_element),
         )
 
-    def backward(self) -> IndexedExtremumBackwardDescriptor:
-        """The gradient's descriptor."""
-        return IndexedExtremumBackwardDescriptor(
-            self.kind, self.input_shape, self.axis, self.keepdim, self.element, self.index_element
-        )
 
-
-@descriptor(family="reduce", direction="backward", kinds=("max", "min"))
+@descriptor(gradient_of=IndexedExtremumDescriptor)
 class IndexedExtremumBackwardDescriptor(_Indexed):
     """dx = dvalues at the returned positions, 0 elsewhere. Positions outside of the axis are an IndexOutOfRangeError.
 
@@ -122,13 +104,6 @@ class IndexedExtremumBackwardDescriptor(_Indexed):
         element: f16, bf16, f32 or f64.
         index_element: i64 or i32.
     """
-
-    kind: str
-    input_shape: Shape
-    axis: int = -1
-    keepdim: bool = False
-    element: Element = Element.F32
-    index_element: Element = Element.I64
 
     def signature(self) -> Signature:
         return Signature(
@@ -149,21 +124,12 @@ class MinMaxDescriptor(ReduceShape):
         element: Any real element.
     """
 
-    input_shape: Shape
-    axes: tuple[int, ...] | None = None
-    keepdim: bool = False
-    element: Element = Element.F32
-
     def signature(self) -> Signature:
         reduced, e = self.reduced_shape(), self.element
         return Signature(tensor("x", self.input_shape, e), output("min", reduced, e), output("max", reduced, e))
 
-    def backward(self) -> MinMaxBackwardDescriptor:
-        """The gradient's descriptor."""
-        return MinMaxBackwardDescriptor(self.input_shape, self.axes, self.keepdim, self.element)
 
-
-@descriptor(family="reduce", op="aminmax", direction="backward")
+@descriptor(gradient_of=MinMaxDescriptor)
 class MinMaxBackwardDescriptor(ReduceShape):
     """dx: all elements equal to the minimum share dmin evenly, those equal to the maximum dmax.
 
@@ -173,11 +139,6 @@ class MinMaxBackwardDescriptor(ReduceShape):
         keepdim: Whether they stayed.
         element: f16, bf16, f32 or f64.
     """
-
-    input_shape: Shape
-    axes: tuple[int, ...] | None = None
-    keepdim: bool = False
-    element: Element = Element.F32
 
     def signature(self) -> Signature:
         reduced, e = self.reduced_shape(), self.element
@@ -192,62 +153,58 @@ _FIRST = "first position along an axis; the first NaN wins"
 OPS = (
     Op("argmax", ArgReduceDescriptor, _NO_GRADIENT, "y = position of the first maximum; the first NaN wins"),
     Op("argmin", ArgReduceDescriptor, _NO_GRADIENT, "y = position of the first minimum; the first NaN wins"),
-    Op(
-        "max",
-        IndexedExtremumDescriptor,
-        IndexedExtremumBackwardDescriptor,
-        f"values, indices = maximum and its {_FIRST}",
-    ),
-    Op(
-        "min",
-        IndexedExtremumDescriptor,
-        IndexedExtremumBackwardDescriptor,
-        f"values, indices = minimum and its {_FIRST}",
+    *(
+        Op(
+            kind,
+            IndexedExtremumDescriptor,
+            IndexedExtremumBackwardDescriptor,
+            f"values, indices = {word} and its {_FIRST}",
+        )
+        for kind, word in (("max", "maximum"), ("min", "minimum"))
     ),
     Op("aminmax", MinMaxDescriptor, MinMaxBackwardDescriptor, "min, max = minimum and maximum of x over axes"),
 )
 
 
-@function(tensors="input")
-def argmax(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Position of the first maximum along `dim`, or in the flattened tensor, as torch.argmax (i64)."""
-    return call(ArgReduceDescriptor("argmax", input.shape, dim, keepdim, input.element), x=input)
+def _make(kind: str, word: str) -> tuple[Function, ...]:
+    """Argmax, max and its gradient, or those of minima."""
+    general = f"a{kind}"
+
+    def position(
+        call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, out: Arg | None = None
+    ) -> Recipe:
+        return call(ArgReduceDescriptor(f"arg{kind}", input.shape, dim, keepdim, input.element), x=input)
+
+    def extremum(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False) -> Recipe:
+        if dim is None:
+            return call(ReduceDescriptor(general, input.shape, None, False, input.element), x=input)
+        return call(IndexedExtremumDescriptor(kind, input.shape, dim, keepdim, input.element), x=input)
+
+    def backward(call: Call, dvalues: Arg, indices: Arg, input: Arg, dim: int, keepdim: bool = False) -> Recipe:
+        desc = IndexedExtremumBackwardDescriptor(kind, input.shape, dim, keepdim, input.element, indices.element)
+        return call(desc, dvalues=dvalues, indices=indices)
+
+    position.__name__, extremum.__name__, backward.__name__ = f"arg{kind}", kind, f"{kind}_backward"
+    position.__doc__ = (
+        f"Position of the first {word} along `dim`, or in the flattened tensor, as torch.arg{kind} (i64)."
+    )
+    extremum.__doc__ = f"The {word} of all elements, or ({word}, its first position) along `dim`, as torch.{kind}; for two tensors: {word}."
+    backward.__doc__ = f"Gradient of {kind} along `dim` with respect to `input`, of which only the shape matters."
+    forward, gradient = function(tensors="input")(extremum), function(tensors="dvalues indices input")(backward)
+
+    @forward.vjp
+    def _pull(input: Any, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+        found = forward(input, dim, keepdim)
+        if dim is None:
+            share = reduce.amax_backward if kind == "max" else reduce.amin_backward
+            return found, lambda dy: share(dy, input, found)
+        return found, lambda dy: gradient(dy[0] if isinstance(dy, tuple) else dy, found[1], input, dim, keepdim)
+
+    return function(tensors="input")(position), forward, gradient
 
 
-@function(tensors="input")
-def argmin(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Position of the first minimum along `dim`, or in the flattened tensor, as torch.argmin (i64)."""
-    return call(ArgReduceDescriptor("argmin", input.shape, dim, keepdim, input.element), x=input)
-
-
-@function(tensors="input")
-def max(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False) -> Recipe:
-    """The maximum of all elements, or (maximum, its first position) along `dim`, as torch.max; for two tensors: maximum."""
-    if dim is None:
-        return call(ReduceDescriptor("amax", input.shape, None, False, input.element), x=input)
-    return call(IndexedExtremumDescriptor("max", input.shape, dim, keepdim, input.element), x=input)
-
-
-@function(tensors="dvalues indices input")
-def max_backward(call: Call, dvalues: Arg, indices: Arg, input: Arg, dim: int, keepdim: bool = False) -> Recipe:
-    """Gradient of max along `dim` with respect to `input`, of which only the shape matters."""
-    desc = IndexedExtremumBackwardDescriptor("max", input.shape, dim, keepdim, input.element, indices.element)
-    return call(desc, dvalues=dvalues, indices=indices)
-
-
-@function(tensors="input")
-def min(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False) -> Recipe:
-    """The minimum of all elements, or (minimum, its first position) along `dim`, as torch.min; for two tensors: minimum."""
-    if dim is None:
-        return call(ReduceDescriptor("amin", input.shape, None, False, input.element), x=input)
-    return call(IndexedExtremumDescriptor("min", input.shape, dim, keepdim, input.element), x=input)
-
-
-@function(tensors="dvalues indices input")
-def min_backward(call: Call, dvalues: Arg, indices: Arg, input: Arg, dim: int, keepdim: bool = False) -> Recipe:
-    """Gradient of min along `dim` with respect to `input`, of which only the shape matters."""
-    desc = IndexedExtremumBackwardDescriptor("min", input.shape, dim, keepdim, input.element, indices.element)
-    return call(desc, dvalues=dvalues, indices=indices)
+argmax, max, max_backward = _make("max", "maximum")
+argmin, min, min_backward = _make("min", "minimum")
 
 
 @function(tensors="input")
@@ -265,27 +222,4 @@ def aminmax_backward(
     return call(desc, dmin=dmin, dmax=dmax, x=input, min=min, max=max)
 
 
-@max.vjp
-def _max_vjp(input: Any, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
-    found = max(input, dim, keepdim)
-    if dim is None:
-        from baracuda.ops.reduce import amax_backward
-
-        return found, lambda dy: amax_backward(dy, input, found)
-    return found, lambda dy: max_backward(dy[0] if isinstance(dy, tuple) else dy, found[1], input, dim, keepdim)
-
-
-@min.vjp
-def _min_vjp(input: Any, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
-    found = min(input, dim, keepdim)
-    if dim is None:
-        from baracuda.ops.reduce import amin_backward
-
-        return found, lambda dy: amin_backward(dy, input, found)
-    return found, lambda dy: min_backward(dy[0] if isinstance(dy, tuple) else dy, found[1], input, dim, keepdim)
-
-
-@aminmax.vjp
-def _aminmax_vjp(input: Any, *, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
-    found = aminmax(input, dim=dim, keepdim=keepdim)
-    return found, lambda dy: aminmax_backward(*dy, input, *found, dim, keepdim)
+aminmax.pulled_by(aminmax_backward, "min max")

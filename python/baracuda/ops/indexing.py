@@ -12,45 +12,23 @@ from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, function
-from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+from baracuda.spec import Descriptor, Signature, descriptor, frame, output, tensor
 
 
-class _Collect(Descriptor):
-    """Fields and checks that all of them share."""
+@frame
+class Indexed(Descriptor):
+    """Fields of descriptors of indices along an axis; the family's attributes begin with the axis."""
 
     __slots__ = ()
     shape: Shape
     index_shape: Shape
-    axis: int
-    element: Element
-    index_element: Element
-    wrap: bool
+    axis: int = 0
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+    axis_of = "shape"
 
-    def aux_element(self) -> Element:
-        return self.index_element
-
-    def result_shape(self) -> Shape:
-        """Shape of y and dy."""
-        return self.index_shape
-
-    def signature(self) -> Signature:
-        e, index = self.element, tensor("index", self.index_shape, self.index_element)
-        if self.direction == "backward":
-            return Signature(tensor("dy", self.result_shape(), e), index, output("dx", self.shape, e))
-        return Signature(tensor("x", self.shape, e), index, output("y", self.result_shape(), e))
-
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis, int(self.wrap))
-
-    def _check_axis(self) -> None:
-        object.__setattr__(self, "axis", check_axis(self.axis, len(self.shape), f"{type(self).__name__}.axis"))
-
-
-class _Gather(_Collect):
-    __slots__ = ()
-
-    def validate(self) -> None:
-        self._check_axis()
+    def check_elements(self) -> None:
+        """For an index per element: it is as large as the tensor, and but for the axis no larger."""
         if len(self.shape) != len(self.index_shape):
             raise self.wrong("index_shape", self.index_shape, f"rank {len(self.shape)}, as the input")
         for d, (size, index) in enumerate(zip(self.shape, self.index_shape, strict=True)):
@@ -58,20 +36,81 @@ class _Gather(_Collect):
             if d != self.axis and not fits:
                 raise self.wrong("index_shape", self.index_shape, f"at most {size} in dimension {d}")
 
+    def check_vector(self) -> None:
+        """For a vector of indices, each of which means a slice."""
+        if len(self.index_shape) > 1:
+            raise self.wrong("index_shape", self.index_shape, "rank 0 or 1")
+
+    def slices_shape(self) -> Shape:
+        """Shape of what a vector of indices means."""
+        if not self.shape:
+            return ()
+        size: Size = self.index_shape[0] if self.index_shape else 1
+        return (*self.shape[: self.axis], size, *self.shape[self.axis + 1 :])
+
+
+def _collects(desc: Descriptor, shape: Shape, index_shape: Shape, index_element: Element, result: Shape) -> Signature:
+    """The signature of what collects elements of a tensor, or of its gradient."""
+    e, index = desc.primary_element(), tensor("index", index_shape, index_element)
+    if desc.direction == "backward":
+        return Signature(tensor("dy", result, e), index, output("dx", shape, e))
+    return Signature(tensor("x", shape, e), index, output("y", result, e))
+
+
+@frame
+class _Collect(Indexed):
+    """What forward and backward share."""
+
+    __slots__ = ()
+    wrap: bool = False
+
+    def result_shape(self) -> Shape:
+        """Shape of y and dy."""
+        return self.index_shape
+
+    def signature(self) -> Signature:
+        return _collects(self, self.shape, self.index_shape, self.index_element, self.result_shape())
+
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis, int(self.wrap))
+
+
+class _Gather(_Collect):
+    __slots__ = ()
+
+    def validate(self) -> None:
+        self.check_elements()
+
 
 class _IndexSelect(_Collect):
     __slots__ = ()
 
     def validate(self) -> None:
-        self._check_axis()
-        if len(self.index_shape) > 1:
-            raise self.wrong("index_shape", self.index_shape, "rank 0 or 1")
+        self.check_vector()
 
     def result_shape(self) -> Shape:
-        if not self.shape:
-            return ()
-        size: Size = self.index_shape[0] if self.index_shape else 1
-        return (*self.shape[: self.axis], size, *self.shape[self.axis + 1 :])
+        return self.slices_shape()
+
+
+@frame
+class _Take(Descriptor):
+    """What forward and backward share."""
+
+    __slots__ = ()
+    shape: Shape
+    index_shape: Shape
+    element: Element = Element.F32
+    index_element: Element = Element.I64
+
+    def result_shape(self) -> Shape:
+        """Shape of y and dy."""
+        return self.index_shape
+
+    def signature(self) -> Signature:
+        return _collects(self, self.shape, self.index_shape, self.index_element, self.index_shape)
+
+    def attributes(self) -> tuple[int, ...]:
+        return (0, 1)
 
 
 @descriptor(family="indexing", op="gather")
@@ -87,26 +126,13 @@ class GatherDescriptor(_Gather):
         wrap: Whether negative indices count from the end; they are out of range otherwise, as in torch.gather.
     """
 
-    shape: Shape
-    index_shape: Shape
-    axis: int = 0
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-    wrap: bool = False
 
-    def backward(self) -> GatherBackwardDescriptor:
-        """The gradient's descriptor."""
-        return GatherBackwardDescriptor(
-            self.shape, self.index_shape, self.axis, self.element, self.index_element, self.wrap
-        )
-
-
-@descriptor(family="indexing", direction="backward", op="gather")
+@descriptor(gradient_of=GatherDescriptor)
 class GatherBackwardDescriptor(_Gather):
     """dx[i, j, k] = the sum of dy over the positions whose index names that element, 0 where there is none.
 
-    Sums are kept in f64 (with Kahan's correction for f64) and rounded once. Needs 8 bytes of workspace per element of
-    dx, 16 for f64; GPUs need more.
+    Sums are kept in f64 (with Kahan's correction for f64; on GPUs in two numbers of the compute element) and rounded
+    once. Needs 8 bytes of workspace per element of dx, 16 for f64; on GPUs 32 per index, and a little more.
 
     Args:
         shape: Shape of x and dx.
@@ -116,13 +142,6 @@ class GatherBackwardDescriptor(_Gather):
         index_element: i64, i32 or u32.
         wrap: As in GatherDescriptor.
     """
-
-    shape: Shape
-    index_shape: Shape
-    axis: int = 0
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-    wrap: bool = False
 
 
 @descriptor(family="indexing", op="index_select")
@@ -138,21 +157,8 @@ class IndexSelectDescriptor(_IndexSelect):
         wrap: Whether negative indices count from the end; they are out of range otherwise, as in torch.index_select.
     """
 
-    shape: Shape
-    index_shape: Shape
-    axis: int = 0
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-    wrap: bool = False
 
-    def backward(self) -> IndexSelectBackwardDescriptor:
-        """The gradient's descriptor."""
-        return IndexSelectBackwardDescriptor(
-            self.shape, self.index_shape, self.axis, self.element, self.index_element, self.wrap
-        )
-
-
-@descriptor(family="indexing", direction="backward", op="index_select")
+@descriptor(gradient_of=IndexSelectDescriptor)
 class IndexSelectBackwardDescriptor(_IndexSelect):
     """dx[i, j, k] = the sum of dy over the positions whose index is j, 0 where there is none; see gather's gradient.
 
@@ -165,16 +171,9 @@ class IndexSelectBackwardDescriptor(_IndexSelect):
         wrap: As in IndexSelectDescriptor.
     """
 
-    shape: Shape
-    index_shape: Shape
-    axis: int = 0
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-    wrap: bool = False
-
 
 @descriptor(family="indexing", op="take")
-class TakeDescriptor(_Collect):
+class TakeDescriptor(_Take):
     """y[...] = x in logical order at index[...]. Negative indices count from the end, as in torch.take.
 
     Args:
@@ -184,21 +183,9 @@ class TakeDescriptor(_Collect):
         index_element: i64, i32 or u32.
     """
 
-    shape: Shape
-    index_shape: Shape
-    element: Element = Element.F32
-    index_element: Element = Element.I64
 
-    def attributes(self) -> tuple[int, ...]:
-        return (0, 1)
-
-    def backward(self) -> TakeBackwardDescriptor:
-        """The gradient's descriptor."""
-        return TakeBackwardDescriptor(self.shape, self.index_shape, self.element, self.index_element)
-
-
-@descriptor(family="indexing", direction="backward", op="take")
-class TakeBackwardDescriptor(_Collect):
+@descriptor(gradient_of=TakeDescriptor)
+class TakeBackwardDescriptor(_Take):
     """Dx = in logical order the sums of dy over the positions that took an element; see gather's gradient.
 
     Args:
@@ -207,14 +194,6 @@ class TakeBackwardDescriptor(_Collect):
         element: f16, bf16, f32 or f64.
         index_element: i64, i32 or u32.
     """
-
-    shape: Shape
-    index_shape: Shape
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-
-    def attributes(self) -> tuple[int, ...]:
-        return (0, 1)
 
 
 OPS = (

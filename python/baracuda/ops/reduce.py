@@ -6,27 +6,27 @@ Sums add blocks of 64 terms per lane and the blocks with compensation, so that t
 from __future__ import annotations
 
 import builtins
-from typing import Any
 
 from baracuda.dims import Shape, Size, check_axis, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
-from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+from baracuda.spec import Descriptor, Kinded, Signature, descriptor, frame, output, tensor
 
 DIFFERENTIABLE = ("sum", "mean", "amax", "amin", "prod", "nansum", "nanmean", "logsumexp")
 KINDS = (*DIFFERENTIABLE, "count_nonzero", "any", "all")
 Axes = int | tuple[int, ...] | list[int] | None
 
 
+@frame
 class ReduceShape(Descriptor):
     """Fields and checks that the reductions share."""
 
     __slots__ = ()
     input_shape: Shape
-    axes: tuple[int, ...] | None
-    keepdim: bool
-    element: Element
+    axes: tuple[int, ...] | None = None
+    keepdim: bool = False
+    element: Element = Element.F32
 
     def validate(self) -> None:
         rank, name = len(self.input_shape), f"{type(self).__name__}.axes"
@@ -65,7 +65,7 @@ def sum_of_bits(axes: tuple[int, ...]) -> int:
 
 
 @descriptor(family="reduce", kinds=KINDS)
-class ReduceDescriptor(ReduceShape):
+class ReduceDescriptor(ReduceShape, Kinded):
     """y = sum, product, mean, maximum, ... of x over `axes`.
 
     NaN propagates, except in "nansum" and "nanmean", which leave it out; the maximum of values that are all -inf is -inf.
@@ -81,12 +81,6 @@ class ReduceDescriptor(ReduceShape):
         element: f16, bf16, f32 or f64; integers and bool too, except for "mean", "nansum", "nanmean" and "logsumexp".
     """
 
-    kind: str
-    input_shape: Shape
-    axes: tuple[int, ...] | None = None
-    keepdim: bool = False
-    element: Element = Element.F32
-
     def signature(self) -> Signature:
         result = self.element
         if self.kind in ("any", "all"):
@@ -95,13 +89,9 @@ class ReduceDescriptor(ReduceShape):
             result = Element.I64
         return Signature(tensor("x", self.input_shape, self.element), output("y", self.reduced_shape(), result))
 
-    def backward(self) -> ReduceBackwardDescriptor:
-        """The gradient's descriptor."""
-        return ReduceBackwardDescriptor(self.kind, self.input_shape, self.axes, self.keepdim, self.element)
 
-
-@descriptor(family="reduce", direction="backward", kinds=DIFFERENTIABLE)
-class ReduceBackwardDescriptor(ReduceShape):
+@descriptor(gradient_of=ReduceDescriptor, kinds=DIFFERENTIABLE)
+class ReduceBackwardDescriptor(ReduceShape, Kinded):
     """Dx: dy spread over the folded axes, divided by what a mean counts.
 
     For amax and amin all elements equal to the result share dy evenly; a NaN result gives NaN. For prod it is dy times the
@@ -115,12 +105,6 @@ class ReduceBackwardDescriptor(ReduceShape):
         element: f16, bf16, f32 or f64.
     """
 
-    kind: str
-    input_shape: Shape
-    axes: tuple[int, ...] | None = None
-    keepdim: bool = False
-    element: Element = Element.F32
-
     def signature(self) -> Signature:
         reduced, e = self.reduced_shape(), self.element
         dx = output("dx", self.input_shape, e)
@@ -131,12 +115,14 @@ class ReduceBackwardDescriptor(ReduceShape):
         return Signature(tensor("dy", reduced, e), tensor("x", self.input_shape, e), tensor("y", reduced, e), dx)
 
 
+@frame
 class _SumTo(Descriptor):
     """Fields and checks that forward and backward share."""
 
     __slots__ = ()
     input_shape: Shape
     target_shape: Shape
+    element: Element = Element.F32
 
     def validate(self) -> None:
         lead = len(self.input_shape) - len(self.target_shape)
@@ -156,19 +142,11 @@ class SumToDescriptor(_SumTo):
         element: f16, bf16, f32 or f64.
     """
 
-    input_shape: Shape
-    target_shape: Shape
-    element: Element = Element.F32
-
     def signature(self) -> Signature:
         return Signature(tensor("x", self.input_shape, self.element), output("y", self.target_shape, self.element))
 
-    def backward(self) -> SumToBackwardDescriptor:
-        """The gradient's descriptor."""
-        return SumToBackwardDescriptor(self.input_shape, self.target_shape, self.element)
 
-
-@descriptor(family="reduce", op="sum_to", direction="backward")
+@descriptor(gradient_of=SumToDescriptor)
 class SumToBackwardDescriptor(_SumTo):
     """Dx = dy broadcast to `input_shape`.
 
@@ -178,16 +156,25 @@ class SumToBackwardDescriptor(_SumTo):
         element: f16, bf16, f32 or f64.
     """
 
-    input_shape: Shape
-    target_shape: Shape
-    element: Element = Element.F32
-
     def signature(self) -> Signature:
         return Signature(tensor("dy", self.target_shape, self.element), output("dx", self.input_shape, self.element))
 
 
+@frame
+class _Trace(Descriptor):
+    """Fields and checks that forward and backward share."""
+
+    __slots__ = ()
+    input_shape: Shape
+    element: Element = Element.F32
+
+    def validate(self) -> None:
+        if len(self.input_shape) != 2:
+            raise self.wrong("input_shape", self.input_shape, "a matrix")
+
+
 @descriptor(family="reduce", op="trace")
-class TraceDescriptor(Descriptor):
+class TraceDescriptor(_Trace):
     """y = sum of a matrix's diagonal; i64 for integers and bool, which wraps.
 
     Args:
@@ -195,37 +182,19 @@ class TraceDescriptor(Descriptor):
         element: f16, bf16, f32, f64, an integer or bool.
     """
 
-    input_shape: Shape
-    element: Element = Element.F32
-
-    def validate(self) -> None:
-        if len(self.input_shape) != 2:
-            raise self.wrong("input_shape", self.input_shape, "a matrix")
-
     def signature(self) -> Signature:
         result = self.element if self.element.is_float else Element.I64
         return Signature(tensor("x", self.input_shape, self.element), output("y", (), result))
 
-    def backward(self) -> TraceBackwardDescriptor:
-        """The gradient's descriptor."""
-        return TraceBackwardDescriptor(self.input_shape, self.element)
 
-
-@descriptor(family="reduce", op="trace", direction="backward")
-class TraceBackwardDescriptor(Descriptor):
+@descriptor(gradient_of=TraceDescriptor)
+class TraceBackwardDescriptor(_Trace):
     """Dx = dy on the diagonal, 0 elsewhere.
 
     Args:
         input_shape: Shape of dx, rank 2.
         element: f16, bf16, f32 or f64.
     """
-
-    input_shape: Shape
-    element: Element = Element.F32
-
-    def validate(self) -> None:
-        if len(self.input_shape) != 2:
-            raise self.wrong("input_shape", self.input_shape, "a matrix")
 
     def signature(self) -> Signature:
         return Signature(tensor("dy", (), self.element), output("dx", self.input_shape, self.element))
@@ -421,55 +390,16 @@ def sum_to_backward(call: Call, dy: Arg, input: Arg, shape: tuple[int, ...] = ()
     return call(SumToBackwardDescriptor(input.shape, dy.shape, input.element), dy=dy)
 
 
-@sum.vjp
-def _sum_vjp(input: Any, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
-    return sum(input, dim, keepdim), lambda dy: sum_backward(dy, input, dim, keepdim)
-
-
-@mean.vjp
-def _mean_vjp(input: Any, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
-    return mean(input, dim, keepdim), lambda dy: mean_backward(dy, input, dim, keepdim)
-
-
-@amax.vjp
-def _amax_vjp(input: Any, dim: Axes = (), keepdim: bool = False) -> tuple[Any, Any]:
-    y = amax(input, dim, keepdim)
-    return y, lambda dy: amax_backward(dy, input, y, dim, keepdim)
-
-
-@amin.vjp
-def _amin_vjp(input: Any, dim: Axes = (), keepdim: bool = False) -> tuple[Any, Any]:
-    y = amin(input, dim, keepdim)
-    return y, lambda dy: amin_backward(dy, input, y, dim, keepdim)
-
-
-@sum_to.vjp
-def _sum_to_vjp(input: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    return sum_to(input, shape), lambda dy: sum_to_backward(dy, input, shape)
-
-
-@prod.vjp
-def _prod_vjp(input: Any, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
-    y = prod(input, dim, keepdim)
-    return y, lambda dy: prod_backward(dy, input, y, dim, keepdim)
-
-
-@nansum.vjp
-def _nansum_vjp(input: Any, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
-    return nansum(input, dim, keepdim), lambda dy: nansum_backward(dy, input, dim, keepdim)
-
-
-@nanmean.vjp
-def _nanmean_vjp(input: Any, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
-    return nanmean(input, dim, keepdim), lambda dy: nanmean_backward(dy, input, dim, keepdim)
-
-
-@logsumexp.vjp
-def _logsumexp_vjp(input: Any, dim: Axes, keepdim: bool = False) -> tuple[Any, Any]:
-    y = logsumexp(input, dim, keepdim)
-    return y, lambda dy: logsumexp_backward(dy, input, y, dim, keepdim)
-
-
-@trace.vjp
-def _trace_vjp(input: Any) -> tuple[Any, Any]:
-    return trace(input), lambda dy: trace_backward(dy, input)
+for _function, _gradient in (
+    (sum, sum_backward),
+    (mean, mean_backward),
+    (amax, amax_backward),
+    (amin, amin_backward),
+    (sum_to, sum_to_backward),
+    (prod, prod_backward),
+    (nansum, nansum_backward),
+    (nanmean, nanmean_backward),
+    (logsumexp, logsumexp_backward),
+    (trace, trace_backward),
+):
+    _function.pulled_by(_gradient)

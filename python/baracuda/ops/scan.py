@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from baracuda.dims import Shape, check_axis
+from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.op import Arg, Call, Op, Recipe, function
-from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+from baracuda.spec import Kinded, Signature, descriptor, frame, output, tensor
 
 KINDS = ("cumsum", "cumprod")
 
 
-class _Scan(Descriptor):
-    """Fields and checks that forward and backward share."""
+@frame
+class _Scan(Kinded):
+    """Fields that forward and backward share."""
 
     __slots__ = ()
     shape: Shape
-    axis: int
-
-    def validate(self) -> None:
-        object.__setattr__(self, "axis", check_axis(self.axis, len(self.shape), f"{type(self).__name__}.axis"))
+    axis: int = -1
+    element: Element = Element.F32
+    axis_of = "shape"
 
     def attributes(self) -> tuple[int, ...]:
         return (self.axis,)
@@ -40,21 +38,12 @@ class ScanDescriptor(_Scan):
         element: f16, bf16, f32, f64, an integer or bool.
     """
 
-    kind: str
-    shape: Shape
-    axis: int = -1
-    element: Element = Element.F32
-
     def signature(self) -> Signature:
         result = self.element if self.element.is_float else Element.I64
         return Signature(tensor("x", self.shape, self.element), output("y", self.shape, result))
 
-    def backward(self) -> ScanBackwardDescriptor:
-        """The gradient's descriptor."""
-        return ScanBackwardDescriptor(self.kind, self.shape, self.axis, self.element)
 
-
-@descriptor(family="scan", direction="backward", kinds=KINDS)
+@descriptor(gradient_of=ScanDescriptor)
 class ScanBackwardDescriptor(_Scan):
     """Cumsum: dx_i = dy_i + dy_(i + 1) + ...; cumprod: sum over j >= i of dy_j y_j / x_i, right at zeros.
 
@@ -64,11 +53,6 @@ class ScanBackwardDescriptor(_Scan):
         axis: The axis.
         element: f16, bf16, f32 or f64.
     """
-
-    kind: str
-    shape: Shape
-    axis: int = -1
-    element: Element = Element.F32
 
     def signature(self) -> Signature:
         e = self.element
@@ -109,12 +93,5 @@ def cumprod_backward(call: Call, dy: Arg, input: Arg, result: Arg, dim: int) -> 
     return call(desc, dy=dy, x=input, y=result)
 
 
-@cumsum.vjp
-def _cumsum_vjp(input: Any, dim: int) -> tuple[Any, Any]:
-    return cumsum(input, dim), lambda dy: cumsum_backward(dy, dim)
-
-
-@cumprod.vjp
-def _cumprod_vjp(input: Any, dim: int) -> tuple[Any, Any]:
-    y = cumprod(input, dim)
-    return y, lambda dy: cumprod_backward(dy, input, y, dim)
+cumsum.pulled_by(cumsum_backward)
+cumprod.pulled_by(cumprod_backward)

@@ -8,15 +8,14 @@ itself.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
-from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, function
-from baracuda.ops.indexing import check_index, masked_number
+from baracuda.ops.indexing import Indexed, check_index, masked_number
 from baracuda.ops.layout import number_kind
-from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.spec import Param, ScalarParam, Signature, descriptor, output, scalar, tensor
 
 
 class ScatterReduction(Enum):
@@ -33,42 +32,45 @@ _ASSIGN = 0
 _MODES = dict(zip(ScatterReduction, range(1, 6), strict=True))
 
 
-class _Spread(Descriptor):
-    """Fields and checks that all of them share."""
+class _Spread(Indexed):
+    """What they share: y = x, but for what is written."""
 
     __slots__ = ()
-    shape: Shape
-    index_shape: Shape
-    axis: int
-    element: Element
-    index_element: Element
+    fold: ClassVar[int] = _ASSIGN
+    wraps: ClassVar[bool] = False  # negative indices count from the end
 
-    def aux_element(self) -> Element:
-        return self.index_element
+    def source(self) -> Param | None:
+        """What is written; None where it is one number."""
+        return tensor("source", self.index_shape, self.element)
 
-    def _check_axis(self) -> None:
-        object.__setattr__(self, "axis", check_axis(self.axis, len(self.shape), f"{type(self).__name__}.axis"))
+    def numbers(self) -> tuple[ScalarParam, ...]:
+        """What is given besides tensors."""
+        return ()
 
-    def _check_element_wise(self) -> None:
-        self._check_axis()
-        if len(self.shape) != len(self.index_shape):
-            raise self.wrong("index_shape", self.index_shape, f"rank {len(self.shape)}, as the input")
-        for d, (size, index) in enumerate(zip(self.shape, self.index_shape, strict=True)):
-            fits = index == size if isinstance(size, Dim) or isinstance(index, Dim) else index <= size
-            if d != self.axis and not fits:
-                raise self.wrong("index_shape", self.index_shape, f"at most {size} in dimension {d}")
+    def signature(self) -> Signature:
+        e, source = self.element, self.source()
+        return Signature(
+            tensor("x", self.shape, e),
+            tensor("index", self.index_shape, self.index_element),
+            *([] if source is None else [source]),
+            output("y", self.shape, e),
+            *self.numbers(),
+        )
 
-    def _check_vector(self) -> None:
-        self._check_axis()
-        if len(self.index_shape) > 1:
-            raise self.wrong("index_shape", self.index_shape, "rank 0 or 1")
+    def attributes(self) -> tuple[int, ...]:
+        return (self.axis, int(self.wraps), self.fold, 1)
 
-    def slices_shape(self) -> Shape:
-        """Shape of what a vector of indices writes."""
-        if not self.shape:
-            return ()
-        size: Size = self.index_shape[0] if self.index_shape else 1
-        return (*self.shape[: self.axis], size, *self.shape[self.axis + 1 :])
+
+class _SpreadSlices(_Spread):
+    """Those with a vector of indices."""
+
+    __slots__ = ()
+
+    def validate(self) -> None:
+        self.check_vector()
+
+    def source(self) -> Param | None:
+        return tensor("source", self.slices_shape(), self.element)
 
 
 @descriptor(family="indexing", op="scatter")
@@ -84,29 +86,16 @@ class ScatterDescriptor(_Spread):
         has_source: False: the number `value` given to run is written everywhere.
     """
 
-    shape: Shape
-    index_shape: Shape
-    axis: int = 0
-    element: Element = Element.F32
-    index_element: Element = Element.I64
     has_source: bool = True
 
     def validate(self) -> None:
-        self._check_element_wise()
+        self.check_elements()
 
-    def signature(self) -> Signature:
-        e = self.element
-        values = [] if self.has_source else [scalar("value", number_kind(e))]
-        return Signature(
-            tensor("x", self.shape, e),
-            tensor("index", self.index_shape, self.index_element),
-            tensor("source", self.index_shape, e, present=self.has_source),
-            output("y", self.shape, e),
-            *values,
-        )
+    def source(self) -> Param | None:
+        return tensor("source", self.index_shape, self.element, present=self.has_source)
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis, 0, _ASSIGN, 1)
+    def numbers(self) -> tuple[ScalarParam, ...]:
+        return () if self.has_source else (scalar("value", number_kind(self.element)),)
 
 
 @descriptor(family="indexing", op="scatter_reduce", enums={"mode": ScatterReduction})
@@ -114,46 +103,33 @@ class ScatterReduceDescriptor(_Spread):
     """y = x folded with source: y[i, index[i, j, k], k] gets source[i, j, k] for axis 1, and likewise for others.
 
     Means of integers are rounded down; NaN propagates; sums and products of integers wrap, those of bool are or and and.
-    Needs 8 bytes of workspace per element of x (16 for f64), and 4 more for means and without `include_self`.
+    Needs 8 bytes of workspace per element of x (16 for f64), and 4 more for means and without `include_self`; on GPUs 32
+    per index, and a little more.
 
     Args:
         shape: Shape of x and y, rank 0-8.
         index_shape: Shape of index and source; of the rank of x, and but for the axis no larger.
-        mode: "sum", "prod", "mean", "amax" or "amin".
         axis: The axis that indices count along; negative counts from the end.
         element: bool (no mean), any integer, f16, bf16, f32 or f64.
         index_element: i64, i32 or u32.
+        mode: "sum", "prod", "mean", "amax" or "amin".
         include_self: Whether x counts where something is written; elsewhere it always stays.
     """
 
-    shape: Shape
-    index_shape: Shape
     mode: ScatterReduction = ScatterReduction.SUM
-    axis: int = 0
-    element: Element = Element.F32
-    index_element: Element = Element.I64
     include_self: bool = True
 
     def validate(self) -> None:
-        self._check_element_wise()
+        self.check_elements()
         if self.mode is ScatterReduction.MEAN and self.element is Element.BOOL:
             raise self.wrong("mode", "mean", "another mode for bool")
-
-    def signature(self) -> Signature:
-        e = self.element
-        return Signature(
-            tensor("x", self.shape, e),
-            tensor("index", self.index_shape, self.index_element),
-            tensor("source", self.index_shape, e),
-            output("y", self.shape, e),
-        )
 
     def attributes(self) -> tuple[int, ...]:
         return (self.axis, 0, _MODES[self.mode], int(self.include_self))
 
 
 @descriptor(family="indexing", op="index_copy")
-class IndexCopyDescriptor(_Spread):
+class IndexCopyDescriptor(_SpreadSlices):
     """y = x, but y[i, index[j], k] = source[i, j, k] for axis 1, and likewise for others.
 
     Args:
@@ -164,33 +140,12 @@ class IndexCopyDescriptor(_Spread):
         index_element: i64, i32 or u32.
     """
 
-    shape: Shape
-    index_shape: Shape
-    axis: int = 0
-    element: Element = Element.F32
-    index_element: Element = Element.I64
-
-    def validate(self) -> None:
-        self._check_vector()
-
-    def signature(self) -> Signature:
-        e = self.element
-        return Signature(
-            tensor("x", self.shape, e),
-            tensor("index", self.index_shape, self.index_element),
-            tensor("source", self.slices_shape(), e),
-            output("y", self.shape, e),
-        )
-
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis, 0, _ASSIGN, 1)
-
 
 @descriptor(family="indexing", op="index_add")
-class IndexAddDescriptor(_Spread):
+class IndexAddDescriptor(_SpreadSlices):
     """y = x, but y[i, index[j], k] += alpha source[i, j, k] for axis 1, and likewise for others.
 
-    Needs 8 bytes of workspace per element of x, 16 for f64.
+    Needs 8 bytes of workspace per element of x, 16 for f64; on GPUs 32 per index, and a little more.
 
     Args:
         shape: Shape of x and y, rank 0-8.
@@ -200,33 +155,19 @@ class IndexAddDescriptor(_Spread):
         index_element: i64, i32 or u32.
     """
 
-    shape: Shape
-    index_shape: Shape
-    axis: int = 0
-    element: Element = Element.F32
-    index_element: Element = Element.I64
+    fold: ClassVar[int] = _MODES[ScatterReduction.SUM]
 
-    def validate(self) -> None:
-        self._check_vector()
-
-    def signature(self) -> Signature:
+    def numbers(self) -> tuple[ScalarParam, ...]:
         e = self.element
         kind = "float" if e.is_float else "unsigned" if number_kind(e) == "unsigned" else "int"
-        return Signature(
-            tensor("x", self.shape, e),
-            tensor("index", self.index_shape, self.index_element),
-            tensor("source", self.slices_shape(), e),
-            output("y", self.shape, e),
-            scalar("alpha", kind, default=1),
-        )
-
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis, 0, _MODES[ScatterReduction.SUM], 1)
+        return (scalar("alpha", kind, default=1),)
 
 
 @descriptor(family="indexing", op="index_fill")
-class IndexFillDescriptor(_Spread):
+class IndexFillDescriptor(_SpreadSlices):
     """y = x, but y[i, index[j], k] = value for axis 1, and likewise for others. Negative indices count from the end.
+
+    GPUs need 32 bytes of workspace per index, and a little more, as for scatter and index_copy.
 
     Args:
         shape: Shape of x and y, rank 0-8.
@@ -236,26 +177,13 @@ class IndexFillDescriptor(_Spread):
         index_element: i64, i32 or u32.
     """
 
-    shape: Shape
-    index_shape: Shape
-    axis: int = 0
-    element: Element = Element.F32
-    index_element: Element = Element.I64
+    wraps: ClassVar[bool] = True
 
-    def validate(self) -> None:
-        self._check_vector()
+    def source(self) -> Param | None:
+        return None
 
-    def signature(self) -> Signature:
-        e = self.element
-        return Signature(
-            tensor("x", self.shape, e),
-            tensor("index", self.index_shape, self.index_element),
-            output("y", self.shape, e),
-            scalar("value", number_kind(e)),
-        )
-
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis, 1, _ASSIGN, 1)
+    def numbers(self) -> tuple[ScalarParam, ...]:
+        return (scalar("value", number_kind(self.element)),)
 
 
 OPS = (
@@ -317,7 +245,7 @@ def _reduce(call: Call, name: str, input: Arg, dim: int, index: Arg, src: Arg, m
     _same_element(name, input, src)
     _part_of(name, index, src)
     kind: Any = mode
-    desc = ScatterReduceDescriptor(input.shape, index.shape, kind, dim, input.element, index.element, include_self)
+    desc = ScatterReduceDescriptor(input.shape, index.shape, dim, input.element, index.element, kind, include_self)
     return call(desc, x=input, index=index, source=src)
 
 

@@ -71,7 +71,7 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
                 if mode is ScatterReduction.MEAN and element is Element.BOOL:
                     continue
                 for self_too in (True, False):
-                    desc = ScatterReduceDescriptor(shape, index, mode, axis, element, e, self_too)
+                    desc = ScatterReduceDescriptor(shape, index, axis, element, e, mode, self_too)
                     yield Case(desc, tensors | {"source": draw(index)})
         return
     for i, (shape, index, axis, e) in enumerate(_SLICES):

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from baracuda.dims import Shape, check_axis
+from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.ops.reduce import Axes, ReduceShape, axes_of
 from baracuda.promotion import broadcast
-from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.spec import Descriptor, Kinded, Signature, descriptor, frame, output, scalar, tensor
 
 KINDS = ("var", "std", "var_mean", "std_mean")
 
 
-class _Variance(ReduceShape):
-    """Attributes that forward and backward share."""
+@frame
+class _Variance(ReduceShape, Kinded):
+    """Fields and attributes that forward and backward share."""
 
     __slots__ = ()
-    correction: float
+    correction: float = 1.0
 
     def attributes(self) -> tuple[int | float, ...]:
         return (*super().attributes(), float(self.correction))
@@ -43,13 +44,6 @@ class VarianceDescriptor(_Variance):
         correction: What is taken from the count: 1 for a sample, 0 for a population.
     """
 
-    kind: str
-    input_shape: Shape
-    axes: tuple[int, ...] | None = None
-    keepdim: bool = False
-    element: Element = Element.F32
-    correction: float = 1.0
-
     def signature(self) -> Signature:
         reduced, e = self.reduced_shape(), self.element
         x = tensor("x", self.input_shape, e)
@@ -57,14 +51,8 @@ class VarianceDescriptor(_Variance):
             return Signature(x, output("y", reduced, e))
         return Signature(x, output(self.kind[:3], reduced, e), output("mean", reduced, e))
 
-    def backward(self) -> VarianceBackwardDescriptor:
-        """The gradient's descriptor."""
-        return VarianceBackwardDescriptor(
-            self.kind, self.input_shape, self.axes, self.keepdim, self.element, self.correction
-        )
 
-
-@descriptor(family="reduce", direction="backward", kinds=KINDS)
+@descriptor(gradient_of=VarianceDescriptor)
 class VarianceBackwardDescriptor(_Variance):
     """dx = dy 2 (x - mean) / (count - correction); for a standard deviation y half of that over y, 0 where y is 0.
 
@@ -79,13 +67,6 @@ class VarianceBackwardDescriptor(_Variance):
         correction: As in VarianceDescriptor.
     """
 
-    kind: str
-    input_shape: Shape
-    axes: tuple[int, ...] | None = None
-    keepdim: bool = False
-    element: Element = Element.F32
-    correction: float = 1.0
-
     def signature(self) -> Signature:
         reduced, e = self.reduced_shape(), self.element
         own, both = self.kind[:3], self.kind.endswith("mean")
@@ -96,11 +77,12 @@ class VarianceBackwardDescriptor(_Variance):
         return Signature(*given, output("dx", self.input_shape, e))
 
 
+@frame
 class _Norm(ReduceShape):
-    """Attributes that forward and backward share."""
+    """Fields and attributes that forward and backward share."""
 
     __slots__ = ()
-    p: float
+    p: float = 2.0
     unbounded = frozenset({"p"})
 
     def attributes(self) -> tuple[int | float, ...]:
@@ -122,12 +104,6 @@ class VectorNormDescriptor(_Norm):
         p: Any number, or infinite.
     """
 
-    input_shape: Shape
-    axes: tuple[int, ...] | None = None
-    keepdim: bool = False
-    element: Element = Element.F32
-    p: float = 2.0
-
     def validate(self) -> None:
         ReduceShape.validate(self)
         if math.isnan(self.p):
@@ -136,12 +112,8 @@ class VectorNormDescriptor(_Norm):
     def signature(self) -> Signature:
         return Signature(tensor("x", self.input_shape, self.element), output("y", self.reduced_shape(), self.element))
 
-    def backward(self) -> VectorNormBackwardDescriptor:
-        """The gradient's descriptor."""
-        return VectorNormBackwardDescriptor(self.input_shape, self.axes, self.keepdim, self.element, self.p)
 
-
-@descriptor(family="reduce", op="norm", direction="backward")
+@descriptor(gradient_of=VectorNormDescriptor)
 class VectorNormBackwardDescriptor(_Norm):
     """dx = dy sign(x) (|x| / y)^(p - 1), 0 where x is 0; infinite p: all |x| equal to y share dy evenly.
 
@@ -152,12 +124,6 @@ class VectorNormBackwardDescriptor(_Norm):
         element: f16, bf16, f32 or f64.
         p: As in VectorNormDescriptor.
     """
-
-    input_shape: Shape
-    axes: tuple[int, ...] | None = None
-    keepdim: bool = False
-    element: Element = Element.F32
-    p: float = 2.0
 
     def signature(self) -> Signature:
         reduced, e = self.reduced_shape(), self.element
@@ -185,7 +151,7 @@ class CosineSimilarityDescriptor(Descriptor):
         shape = broadcast(self.x1_shape, self.x2_shape, type(self).__name__)
         if not shape:
             raise self.wrong("x1_shape", self.x1_shape, "at least one dimension")
-        object.__setattr__(self, "axis", check_axis(self.axis, len(shape), f"{type(self).__name__}.axis"))
+        self._count_axis("axis", shape)
 
     def signature(self) -> Signature:
         shape = broadcast(self.x1_shape, self.x2_shape, type(self).__name__)
@@ -218,11 +184,11 @@ class CosineSimilarityBackwardDescriptor(Descriptor):
     input_shape: Shape
     axis: int = 1
     element: Element = Element.F32
+    axis_of = "input_shape"
 
     def validate(self) -> None:
         if not self.input_shape:
             raise self.wrong("input_shape", self.input_shape, "at least one dimension")
-        object.__setattr__(self, "axis", check_axis(self.axis, len(self.input_shape), f"{type(self).__name__}.axis"))
 
     def signature(self) -> Signature:
         kept = tuple(s for i, s in enumerate(self.input_shape) if i != self.axis)
@@ -408,45 +374,18 @@ def cosine_similarity_backward(call: Call, dy: Arg, x1: Arg, x2: Arg, dim: int =
     return call(desc, dy=dy, x1=x1, x2=x2, eps=float(eps))
 
 
-@var.vjp
-def _var_vjp(input: Any, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> tuple[Any, Any]:
-    y = var(input, dim, correction=correction, keepdim=keepdim)
-    return y, lambda dy: var_backward(dy, input, dim, correction, keepdim)
-
-
-@std.vjp
-def _std_vjp(input: Any, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> tuple[Any, Any]:
-    y = std(input, dim, correction=correction, keepdim=keepdim)
-    return y, lambda dy: std_backward(dy, input, y, dim, correction, keepdim)
-
-
-@var_mean.vjp
-def _var_mean_vjp(input: Any, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> tuple[Any, Any]:
-    found = var_mean(input, dim, correction=correction, keepdim=keepdim)
-    return found, lambda dy: var_mean_backward(*dy, input, dim, correction, keepdim)
-
-
-@std_mean.vjp
-def _std_mean_vjp(input: Any, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> tuple[Any, Any]:
-    found = std_mean(input, dim, correction=correction, keepdim=keepdim)
-    return found, lambda dy: std_mean_backward(*dy, input, found[0], dim, correction, keepdim)
-
-
-@norm.vjp
-def _norm_vjp(input: Any, p: float | str | None = "fro", dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
-    y = norm(input, p, dim, keepdim)
-    return y, lambda dy: norm_backward(dy, input, y, p, dim, keepdim)
+var.pulled_by(var_backward)
+std.pulled_by(std_backward)
+var_mean.pulled_by(var_mean_backward, "var mean")
+std_mean.pulled_by(std_mean_backward, "std mean")
+norm.pulled_by(norm_backward)
+cosine_similarity.pulled_by(cosine_similarity_backward)
 
 
 @vector_norm.vjp
 def _vector_norm_vjp(x: Any, ord: float = 2, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
     y = vector_norm(x, ord, dim, keepdim)
     return y, lambda dy: norm_backward(dy, x, y, ord, dim, keepdim)
-
-
-@cosine_similarity.vjp
-def _cosine_similarity_vjp(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> tuple[Any, Any]:
-    return cosine_similarity(x1, x2, dim, eps), lambda dy: cosine_similarity_backward(dy, x1, x2, dim, eps)
 
 
 @composite
