@@ -22,6 +22,7 @@ from baracuda.spec import IN
 # they count through the whole tensor.
 INDICES: dict[str, tuple[str, str, int | str]] = {
     "embedding": ("ids", "weight", 0),
+    "embedding_bag": ("ids", "weight", 0),
     "rope": ("positions", "cos", 0),
     "cross_entropy": ("target", "logits", -1),
     "cross_entropy_fused": ("target", "logits", -1),
@@ -49,7 +50,11 @@ def plans(backend: str, op: str, direction: str) -> Iterator[tuple[Any, Plan]]:
         limit = PlanPreference(sku=row["variant"])
         for case in cases_of(op, direction, Element.F32, 4096):
             indices = case.tensors.get(INDICES[op][0])
-            if indices is not None and np.size(indices) and type(case.descriptor).plan_class.query(case.descriptor, backend, limit):
+            if (
+                indices is not None
+                and np.size(indices)
+                and type(case.descriptor).plan_class.query(case.descriptor, backend, limit)
+            ):
                 yield case, plan(case.descriptor, backend, limit)
 
 
@@ -97,3 +102,21 @@ def test_indices_out_of_range(backend: str, op: str, direction: str) -> None:
         if ran == 10:
             break
     assert ran
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("backend", emulated.BACKENDS)
+def test_offsets_of_bags(backend: str, direction: str) -> None:
+    if not emulated.module_of(backend):
+        pytest.skip("needs the emulator: python tests/harness/emulator/build.py race pytest FILE")
+    for offsets, bad in (([1, 2], 1), ([0, 6], 6), ([0, -2], -2), ([0, 4, 3], 4), ([-1, 2], -1), ([0, 2**40], 2**40)):
+        for mode in ("sum", "mean"):
+            desc: Any = bc.EmbeddingBagDescriptor((4, 2), (5,), offsets_shape=(len(offsets),), mode=mode)
+            made = plan(desc if direction == "forward" else desc.backward(), backend)
+            args = {p.name: bc.zeros(p.shape, p.element, device=made.device) for p in made.signature.present}
+            args["offsets"] = bc.asarray(np.array(offsets), device=made.device)
+            args["workspace"] = bc.empty(made.workspace_size, "u8", device=made.device)
+            made.run(**args)
+            with pytest.raises(bc.IndexOutOfRangeError) as caught:
+                bc.Device(made.device).check()
+            assert (caught.value.refusals[0].field, caught.value.refusals[0].actual) == ("offsets", bad), offsets

@@ -166,6 +166,12 @@ def embedding(input: Any, weight: Any, padding_idx: Any = None, max_norm: Any = 
     r"""Rows of `weight` at the indices `input`, as torch.nn.functional.embedding."""
 def embedding_backward(dy: Any, input: Any, num_weights: Any, padding_idx: Any = None) -> Any:
     r"""Gradient of embedding with respect to a weight of `num_weights` rows."""
+def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: Any = 2.0, scale_grad_by_freq: Any = False, mode: Any = 'mean', sparse: Any = False, per_sample_weights: Any = None, include_last_offset: Any = False, padding_idx: Any = None) -> Any:
+    r"""Sums, means or maxima of bags of rows of `weight`, as torch.nn.functional.embedding_bag."""
+def embedding_bag_backward(dy: Any, input: Any, weight: Any, offsets: Any = None, mode: Any = 'mean', per_sample_weights: Any = None, include_last_offset: Any = False, padding_idx: Any = None, max_indices: Any = None) -> Any:
+    r"""Gradient of embedding_bag with respect to `weight`; with weights (dweight, dper_sample_weights)."""
+def embedding_bag_forward(input: Any, weight: Any, offsets: Any = None, mode: Any = 'mean', per_sample_weights: Any = None, include_last_offset: Any = False, padding_idx: Any = None) -> Any:
+    r"""embedding_bag with what its gradient needs: (y, max_indices) of maxima, else y alone."""
 def aminmax(input: Any, *, dim: Any = None, keepdim: Any = False) -> Any:
     r"""(minimum, maximum) over `dim` (all axes by default), as torch.aminmax."""
 def aminmax_backward(dmin: Any, dmax: Any, input: Any, min: Any, max: Any, dim: Any = None, keepdim: Any = False) -> Any:

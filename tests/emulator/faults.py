@@ -110,6 +110,20 @@ FAULTS = [
         "((BCU_GLOBAL float*)p.weight)[id * p.weight_row + column * p.weight_column] += x;", "RACE",
     ),
     Fault(
+        "a bag's last id", "embedding", "embedding_bag", "forward",
+        "ops/embedding/simt_bag.h", "at + j < range.end ?", "at + j + 1 < range.end ?", "error is",
+    ),
+    Fault(
+        "a maximum's row gets a gradient each time", "embedding", "embedding_bag", "backward",
+        "ops/embedding/simt_bag.h",
+        "      return false;\n    return p.chosen", "      return true;\n    return p.chosen", "error is",
+    ),
+    Fault(
+        "offsets are not checked", "embedding", "embedding_bag", "forward",
+        "ops/embedding/simt_bag.h", "  if (r.begin < 0 || r.end > p.offsets.limit) r.end = r.begin;\n", "",
+        "OUT OF BOUNDS", test="offsets",
+    ),
+    Fault(
         "negative indices do not count from the end", "indexing", "take", "forward",
         "simt/index.h", "p.wrap && given < 0 ? given + p.limit : given", "given", "error is|IndexOutOfRange",
     ),

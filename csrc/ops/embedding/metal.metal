@@ -1,4 +1,5 @@
 #include "ops/embedding/simt.h"
+#include "ops/embedding/simt_bag.h"
 #include "simt/copy_rows.h"
 #include "simt/metal_kernels.h"
 #include "ops/embedding/metal.def"

@@ -2,6 +2,7 @@
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/embedding/simt.h"
+#include "ops/embedding/simt_bag_launch.h"
 #include "ops/embedding/skus.h"
 #include "simt/copy_rows_launch.h"
 #include "simt/index_launch.h"
@@ -25,23 +26,6 @@ inline Status look_up(const Launch& launch) {
   copy.limit = weight.shape[0];
   copy.tensor = 0;
   return copy.run(launch);
-}
-
-template <class Unit>
-Status clear_units(const Launch& launch, const TensorView& table, Operand rows, int64_t factor) {
-  ClearParams p{};
-  rows.strides[0] /= factor;
-  p.space = simt::space_of_rows<1>(simt::leading(table), {rows}, table.shape[1] / factor);
-  p.data = table.data, p.column = simt::last_stride(table);
-  return simt::submit<Clear<Unit>>(launch, {simt::blocks_for(p.space.count, 256)}, 256, p);
-}
-inline Status clear_rows(const Launch& launch, const TensorView& table) {
-  const Operand rows = simt::leading_operand(table);
-  const int64_t size = size_of(table.element), pack = 16 / size, column = simt::last_stride(table);
-  if (table.shape[1] % pack == 0 && simt::packs(rows, 1, column, size))
-    return clear_units<simt::Pack<uint32_t>>(launch, table, rows, pack);
-  if (size == 2) return clear_units<uint16_t>(launch, table, rows, 1);
-  return size == 4 ? clear_units<uint32_t>(launch, table, rows, 1) : clear_units<uint64_t>(launch, table, rows, 1);
 }
 
 // The gradient by sorting, or atomic.
@@ -129,6 +113,16 @@ struct SimtKernel<embedding::Backward> {
 template <>
 struct SimtKernel<embedding::AtomicBackward> {
   static Status run(const Launch& launch) { return embedding::Gradient(launch).add(); }
+};
+
+template <>
+struct SimtKernel<embedding::BagForward> {
+  static Status run(const Launch& launch) { return embedding::bag_forward(launch); }
+};
+
+template <>
+struct SimtKernel<embedding::BagBackward> {
+  static Status run(const Launch& launch) { return embedding::BagGradient(launch).run(); }
 };
 
 }  // namespace baracuda

@@ -1,6 +1,7 @@
 // The SKU table of the embedding lookup.
 #pragma once
 #include "core/row.h"
+#include "ops/embedding/bag.h"
 #include "simt/sort_workspace.h"
 
 namespace baracuda::embedding {
@@ -10,7 +11,26 @@ BCU_ATTRS(EmbeddingAttrs, (i64, padding_idx))
 // Tensors: dy [..., D], ids [...], dweight [V, D]. accumulate: add into dweight instead of overwriting it.
 BCU_ATTRS(EmbeddingBackwardAttrs, (i64, padding_idx), (i64, accumulate))
 
+// Tensors: ids [n] or [bags, size], weight [V, D], offsets (absent where ids are [bags, size]), per_sample_weights
+// (absent: 1), y [bags, D], max_indices [bags, D] of the maxima. mode: a BagMode.
+BCU_ATTRS(BagAttrs, (i64, mode), (i64, padding_idx), (i64, include_last_offset))
+enum BagForwardTensor : int { kBagIds, kBagWeight, kBagOffsets, kBagScales, kBagY, kBagChosen };
+// dy [bags, D], ids, offsets, weight and per_sample_weights (absent: 1), max_indices of the maxima, dweight [V, D],
+// dper_sample_weights. Attributes as before.
+enum BagBackwardTensor : int {
+  kGradDy,
+  kGradIds,
+  kGradOffsets,
+  kGradWeight,
+  kGradScales,
+  kGradChosen,
+  kGradDweight,
+  kGradDscales
+};
+
 struct Forward {};
+struct BagForward {};
+struct BagBackward {};
 struct Backward {};
 struct AtomicBackward {};
 
@@ -42,6 +62,20 @@ inline Reason sort_fits(const Problem& p) {
   return {"ids_shape", "fewer than 2^31 ids", "a GPU counts them in 32 bits"};
 }
 
+// Beside what sorting takes: the bag of each id, and how many ids of a bag count.
+inline int64_t bag_count(const Problem& p) { return id_count(p) ? p.params[kGradDy].shape[0] : 0; }
+inline int64_t bag_workspace(const Problem& p) { return backward_workspace(p) + 8 * (id_count(p) + bag_count(p)); }
+inline int64_t simt_bag_workspace(const Problem& p) {
+  const int64_t ids = id_count(p), columns = ids == 0 ? 0 : p.params[kGradDy].shape[1];
+  return simt::sort_workspace(ids) + simt::runs_workspace(ids, columns, p.element == Element::F64 ? 16 : 8) +
+         4 * (ids + bag_count(p));
+}
+inline Reason bags_fit(const Problem& p) {
+  if (const Reason no = sort_fits(p)) return no;
+  if (bag_count(p) < (int64_t{1} << 31)) return {};
+  return {"offsets_shape", "fewer than 2^31 bags", "a GPU counts them in 32 bits"};
+}
+
 // Atomic additions come in any order, so that K of them are off by up to K / 2 eps: at most 512 eps sqrt(K) here.
 inline Reason atomic_fits(const Problem& p) {
   if (id_count(p) <= (int64_t{1} << 20)) return {};
@@ -68,6 +102,24 @@ inline constexpr auto kSimtAtomic = table(row<AtomicBackward>("embedding")
                                               .attrs_of<EmbeddingBackwardAttrs>()
                                               .sum(512)
                                               .only_if(atomic_fits));
+// Products are rounded, by half an eps of each term; sums then as embedding's.
+inline constexpr double kBagBound = 1.1;
+constexpr auto bag_row() {
+  return row<BagForward>("embedding_bag").name("bags").takes(kFloats, kIndex).attrs_of<BagAttrs>().sum(kBagBound);
+}
+constexpr auto bag_backward_row(WorkspaceRule workspace, ExtraCheck check) {
+  return row<BagBackward>("embedding_bag")
+      .backward()
+      .name("sorted")
+      .takes(kFloats, kIndex)
+      .attrs_of<BagAttrs>()
+      .sum(kBagBound)
+      .scratch(workspace)
+      .only_if(check);
+}
+inline constexpr auto kBags = table(bag_row());
+inline constexpr auto kSimtBagBackward = table(bag_backward_row(simt_bag_workspace, bags_fit));
+
 template <class... Tags>
 constexpr auto any_order(Table<Tags...> t) {
   for (Row& r : t.rows) {
@@ -84,7 +136,9 @@ constexpr auto preferred(Table<Tags...> t) {
 
 inline constexpr auto kTable =
     join(everywhere(kLookup), table(backward_row(backward_workspace)), preferred(on_cuda(kSimtBackward)),
-         preferred(on_metal(kSimtBackward)), any_order(on_cuda(kSimtAtomic)), any_order(on_metal(kSimtAtomic)));
+         preferred(on_metal(kSimtBackward)), any_order(on_cuda(kSimtAtomic)), any_order(on_metal(kSimtAtomic)),
+         everywhere(kBags), table(bag_backward_row(bag_workspace, nullptr)), on_cuda(kSimtBagBackward),
+         on_metal(kSimtBagBackward));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::embedding

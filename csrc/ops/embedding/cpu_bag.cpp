@@ -1,0 +1,320 @@
+// Bags of rows on the CPU: forward folds each bag's rows in the order of its ids; backward sorts the ids as embedding
+// does, and every weight row sums what its bags give it.
+#include "ops/embedding/cpu_bag.h"
+#include "ops/embedding/cpu_rows.h"
+
+namespace baracuda::embedding {
+namespace {
+
+// Which positions of the ids a bag has.
+class Bags {
+ public:
+  Bags(const TensorView& ids, const TensorView& offsets, const BagAttrs& attrs)
+      : offsets_(offsets.present() ? offsets : ids),
+        given_(offsets.present() ? offsets.shape[0] : -1),
+        ids_(ids.numel()),
+        size_(offsets.present() ? 0 : ids.shape[1]),
+        count(given_ < 0 ? ids.shape[0] : given_ - (attrs.include_last_offset ? 1 : 0)) {}
+
+  struct Range {
+    int64_t begin, end;
+  };
+  Range of(int64_t bag) const {
+    if (given_ < 0) return {bag * size_, (bag + 1) * size_};
+    int64_t ends[2] = {0, ids_};
+    load_span(offsets_, bag, bag + 1 < given_ ? 2 : 1, ends);
+    return {ends[0], ends[1]};
+  }
+  // Offsets begin with 0, do not fall, and stay within the ids; the first that does not is the launch's failure.
+  bool good(const Launch& launch, int param) const {
+    for (int64_t i = 0; i < given_; ++i) {
+      int64_t at[2] = {0, ids_};
+      load_span(offsets_, i, i + 1 < given_ ? 2 : 1, at);
+      int64_t limit = i == 0 ? 1 : ids_ + 1;
+      if (at[0] >= 0 && at[0] < limit && (at[1] < 0 || at[1] >= at[0])) continue;
+      if (at[0] >= 0 && at[0] < limit) limit = at[1] + 1;  // larger than the next one
+      if (launch.failure) *launch.failure = {param, i, at[0], limit};
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  MergedView offsets_;
+  int64_t given_, ids_, size_;
+
+ public:
+  const int64_t count;
+};
+
+bool check(const Launch& launch, int ids, int offsets, const Bags& bags, int64_t rows) {
+  return for_each_id(launch, ids, rows, [](int64_t, int64_t) {}) && bags.good(launch, offsets);
+}
+
+constexpr int64_t kFetchRows = 8, kFetchBytes = 1024;
+
+// Columns of one bag's result. T is what rows are computed in.
+template <class T>
+class BagFold {
+ public:
+  BagFold(const Launch& launch, const BagAttrs& attrs)
+      : attrs_(attrs),
+        ids_(launch[kBagIds]),
+        scales_(launch[kBagScales].present() ? launch[kBagScales] : launch[kBagIds]),
+        scaled_(launch[kBagScales].present()),
+        element_(launch.element),
+        total_(launch[kBagIds].numel()),
+        weight_(launch[kBagWeight]),
+        y_(launch[kBagY]),
+        chosen_(attrs.mode == kBagMax ? launch[kBagChosen] : launch[kBagY]) {}
+
+  void run(int64_t bag, Bags::Range range, int64_t column, int64_t n) {
+    if (attrs_.mode == kBagMax) return choose(bag, range, column, n);
+    sums_.start(n);
+    const int64_t kept = for_each(range, column, n, [&](int64_t id, T scale) { add(id, scale, column, n); });
+    const double* sum = sums_.result();
+    char* to = at(y_, bag, column, element_);
+    if (attrs_.mode != kBagMean || kept < 2) return store<double>(element_, to, y_.stride, sum, n);
+    for (int64_t j = 0; j < n; ++j) wide_[j] = sum[j] / static_cast<double>(kept);
+    store<double>(element_, to, y_.stride, wide_, n);
+  }
+
+ private:
+  static char* at(const Rows& rows, int64_t row, int64_t column, Element e) {
+    return rows.at(row) + column * rows.stride * size_of(e);
+  }
+
+  // Rows come from anywhere in memory: several are asked for before the first is needed, the next bag's, too.
+  void fetch(int64_t id, int64_t column, int64_t n) const {
+    const char* from = at(weight_, id, column, element_);
+    const int64_t bytes = weight_.stride == 1 ? std::min(n * size_of(element_), kFetchBytes) : 1;
+    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(from + b);
+  }
+
+  // Calls f(id, scale) for the ids that are not padding, which reads n columns of its row; returns how many these are.
+  template <class F>
+  int64_t for_each(Bags::Range range, int64_t column, int64_t n, F&& f) {
+    int64_t ids[kIds + kFetchRows], kept = 0;
+    T scales[kIds];
+    for (int64_t i = range.begin, count; i < range.end; i += count) {
+      count = std::min(kIds, range.end - i);
+      const int64_t known = std::min(count + kFetchRows, total_ - i);
+      load_span(ids_, i, known, ids);
+      if (scaled_) load_span(scales_, i, count, scales);
+      int64_t next = i == after_ ? std::min(kFetchRows, known) : 0;  // the first that nobody asked for yet
+      for (int64_t k = 0; k < count; ++k) {
+        for (; next <= k + kFetchRows && next < known; ++next) fetch(ids[next], column, n);
+        if (ids[k] == attrs_.padding_idx) continue;
+        ++kept;
+        f(ids[k], scaled_ ? scales[k] : T(1));
+      }
+      after_ = i + count;
+    }
+    return kept;
+  }
+
+  void add(int64_t id, T scale, int64_t column, int64_t n) {
+    const char* from = at(weight_, id, column, element_);
+    if (!scaled_) return add_row(sums_, element_, from, weight_.stride, n, row_);
+    load<T>(element_, from, weight_.stride, row_, n);
+    for (int64_t j = 0; j < n; ++j) row_[j] *= scale;
+    sums_.add(row_, n);
+  }
+
+  // As in torch a NaN stays only where it comes first.
+  void choose(int64_t bag, Bags::Range range, int64_t column, int64_t n) {
+    bool any = false;
+    for (int64_t j = 0; j < n; ++j) best_[j] = 0, place_[j] = -1;
+    for_each(range, column, n, [&](int64_t id, T) {
+      load<T>(element_, at(weight_, id, column, element_), weight_.stride, row_, n);
+      for (int64_t j = 0; j < n; ++j) {
+        const bool better = !any || row_[j] > best_[j];
+        best_[j] = better ? row_[j] : best_[j];
+        place_[j] = better ? id : place_[j];
+      }
+      any = true;
+    });
+    store<T>(element_, at(y_, bag, column, element_), y_.stride, best_, n);
+    store<int64_t>(Element::I64, at(chosen_, bag, column, Element::I64), chosen_.stride, place_, n);
+  }
+
+  const BagAttrs attrs_;
+  const MergedView ids_, scales_;
+  const bool scaled_;
+  const Element element_;
+  const int64_t total_;
+  int64_t after_ = -1;  // the position behind the last one that was read
+  const Rows weight_, y_, chosen_;
+  BlockSum<T> sums_;
+  alignas(64) T row_[kBlock];
+  alignas(64) T best_[kBlock];
+  alignas(64) double wide_[kBlock];
+  alignas(64) int64_t place_[kBlock];
+};
+
+template <class T>
+Status forward(const Launch& launch) {
+  const TensorView &ids = launch[kBagIds], &y = launch[kBagY];
+  const BagAttrs attrs = attributes<BagAttrs>(launch);
+  const Bags bags(ids, launch[kBagOffsets], attrs);
+  if (!check(launch, kBagIds, kBagOffsets, bags, launch[kBagWeight].shape[0])) return Status::IndexOutOfRange;
+  const int64_t columns = y.shape[1], stripes = (columns + kWidth - 1) / kWidth;
+  if (bags.count == 0 || columns == 0) return Status::Ok;
+  const int64_t work = std::min(columns, kWidth) * std::max<int64_t>(1, ids.numel() / bags.count);
+  parallel_for(bags.count * stripes, rows_per_chunk(work), [&](int64_t begin, int64_t end) {
+    BagFold<T> fold(launch, attrs);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t bag = i / stripes, first = i % stripes * kWidth, last = std::min(first + kWidth, columns);
+      for (int64_t c = first; c < last; c += kBlock) fold.run(bag, bags.of(bag), c, std::min(kBlock, last - c));
+    }
+  });
+  return Status::Ok;
+}
+
+// The sum of products, in double, or for double with Kahan's correction.
+double dot(const float* a, const float* b, int64_t n) {
+  double lanes[8] = {}, sum = 0;
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int k = 0; k < 8; ++k) lanes[k] += static_cast<double>(a[i + k]) * static_cast<double>(b[i + k]);
+  for (; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+double dot(const double* a, const double* b, int64_t n) {
+  double sum = 0, lost = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double product = a[i] * b[i], y = product - lost, t = sum + y, c = (t - sum) - y;
+    lost = c - c == 0 ? c : 0;
+    sum = t;
+  }
+  return sum;
+}
+
+template <class T>
+class BagGradient {
+ public:
+  BagGradient(const Launch& launch, const BagAttrs& attrs)
+      : launch_(launch),
+        attrs_(attrs),
+        dweight_(launch[kGradDweight]),
+        n_(launch[kGradIds].numel()),
+        rows_(dweight_.shape[0]),
+        columns_(dweight_.shape[1]),
+        bags_(launch[kGradIds], launch[kGradOffsets], attrs),
+        occurrences_(static_cast<Occurrence*>(launch.workspace)),
+        bag_(reinterpret_cast<int64_t*>(occurrences_ + 2 * n_)),
+        kept_(bag_ + n_),
+        dy_(launch[kGradDy]) {}
+
+  Status run() {
+    if (!check(launch_, kGradIds, kGradOffsets, bags_, rows_)) return Status::IndexOutOfRange;
+    const int64_t count = read();
+    fill_zero(dweight_);
+    const Occurrence* sorted = sort_by_id(occurrences_, occurrences_ + n_, count, rows_);
+    const Rows target(dweight_);
+    for_each_row(sorted, count, columns_,
+                 [&](const Occurrence* first, const Occurrence* last, int64_t column, int64_t n) {
+                   sum(target, first, last, column, n);
+                 });
+    if (launch_[kGradDscales].present()) scales();
+    return Status::Ok;
+  }
+
+ private:
+  // The bag of every position (-1: none), how many ids of each bag count, and their occurrences.
+  int64_t read() {
+    for (int64_t i = 0; i < n_; ++i) bag_[i] = -1;
+    for (int64_t b = 0; b < bags_.count && n_ > 0; ++b) {
+      const Bags::Range range = bags_.of(b);
+      std::fill(bag_ + range.begin, bag_ + range.end, b);
+      kept_[b] = 0;
+    }
+    int64_t count = 0;
+    for_each_id(launch_, kGradIds, rows_, [&](int64_t position, int64_t id) {
+      if (bag_[position] < 0 || id == attrs_.padding_idx) return;
+      ++kept_[bag_[position]];
+      occurrences_[count++] = {id, position};
+    });
+    return count;
+  }
+
+  void sum(const Rows& target, const Occurrence* first, const Occurrence* last, int64_t column, int64_t n) {
+    const int64_t size = size_of(launch_.element);
+    const bool scaled = launch_[kGradScales].present();
+    BlockSum<T> sums;
+    alignas(64) T row[kBlock];
+    alignas(64) int64_t chosen[kBlock];
+    sums.start(n);
+    for (const Occurrence* o = first; o < last; ++o) {
+      const int64_t bag = bag_[o->position];
+      const char* from = dy_.at(bag) + column * dy_.stride * size;
+      if (attrs_.mode == kBagSum && !scaled) {
+        add_row(sums, launch_.element, from, dy_.stride, n, row);
+        continue;
+      }
+      if (attrs_.mode == kBagMax && o > first && bag_[o[-1].position] == bag) continue;  // an id counts once in a bag
+      load<T>(launch_.element, from, dy_.stride, row, n);
+      if (scaled) {
+        T scale;
+        load_span(MergedView(launch_[kGradScales]), o->position, 1, &scale);
+        for (int64_t j = 0; j < n; ++j) row[j] *= scale;
+      } else if (attrs_.mode == kBagMean) {
+        for (int64_t j = 0; j < n; ++j) row[j] /= static_cast<T>(kept_[bag]);
+      } else {
+        const Rows best(launch_[kGradChosen]);
+        load<int64_t>(Element::I64, best.at(bag) + column * best.stride * 8, best.stride, chosen, n);
+        for (int64_t j = 0; j < n; ++j) row[j] = chosen[j] == first->id ? row[j] : T(0);
+      }
+      sums.add(row, n);
+    }
+    store<double>(launch_.element, target.at(first->id) + column * target.stride * size, target.stride, sums.result(),
+                  n);
+  }
+
+  // What each row's scale gets: the product of its row and the bag's gradient.
+  void scales() {
+    const MergedView ids(launch_[kGradIds]), to(launch_[kGradDscales]);
+    const Rows weight(launch_[kGradWeight]);
+    parallel_for(n_, rows_per_chunk(columns_), [&](int64_t begin, int64_t end) {
+      alignas(64) T row[kBlock];
+      alignas(64) T gradient[kBlock];
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t id;
+        load_span(ids, i, 1, &id);
+        double sum = 0;
+        const bool counts = bag_[i] >= 0 && id != attrs_.padding_idx;
+        for (int64_t c = 0; c < columns_ && counts; c += kBlock) {
+          const int64_t n = std::min(kBlock, columns_ - c), size = size_of(launch_.element);
+          load<T>(launch_.element, weight.at(id) + c * weight.stride * size, weight.stride, row, n);
+          load<T>(launch_.element, dy_.at(bag_[i]) + c * dy_.stride * size, dy_.stride, gradient, n);
+          sum += dot(row, gradient, n);
+        }
+        store_span(to, i, 1, &sum);
+      }
+    });
+  }
+
+  const Launch& launch_;
+  const BagAttrs attrs_;
+  const TensorView& dweight_;
+  int64_t n_, rows_, columns_;
+  Bags bags_;
+  Occurrence* occurrences_;
+  int64_t *bag_, *kept_;
+  Rows dy_;
+};
+
+}  // namespace
+
+Status bag_forward(const Launch& launch) {
+  return launch.element == Element::F64 ? forward<double>(launch) : forward<float>(launch);
+}
+
+Status bag_backward(const Launch& launch) {
+  const BagAttrs attrs = attributes<BagAttrs>(launch);
+  return launch.element == Element::F64 ? BagGradient<double>(launch, attrs).run()
+                                        : BagGradient<float>(launch, attrs).run();
+}
+
+}  // namespace baracuda::embedding
