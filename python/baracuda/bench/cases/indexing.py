@@ -1,0 +1,73 @@
+"""Reading and adding by index, and bags of embeddings."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+import baracuda as bc
+from baracuda.bench.case import Case, Sides
+from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text, there
+
+
+def _indices(limit: int, *shape: int) -> torch.Tensor:
+    return there(torch.randint(0, limit, shape, generator=torch.Generator().manual_seed(0)))
+
+
+def _gather(element: str, rows: int, columns: int, taken: int) -> Sides:
+    x, index = noise(rows, columns, element=element), _indices(columns, rows, taken)
+    y, theirs = space(rows, taken, element=element), space(rows, taken, element=element)
+    made = plan(bc.GatherDescriptor((rows, columns), (rows, taken), 1, element))
+    ours = bind(made, x=x, index=index, y=y)
+    return Sides.calls(ours, lambda: torch.gather(x, 1, index, out=theirs), made, lambda: [y])
+
+
+def _index_select(element: str, rows: int, columns: int, taken: int) -> Sides:
+    x, index = noise(rows, columns, element=element), _indices(rows, taken)
+    y, theirs = space(taken, columns, element=element), space(taken, columns, element=element)
+    made = plan(bc.IndexSelectDescriptor((rows, columns), (taken,), 0, element))
+    ours = bind(made, x=x, index=index, y=y)
+    return Sides.calls(ours, lambda: torch.index_select(x, 0, index, out=theirs), made, lambda: [y])
+
+
+def _scatter_add(element: str, rows: int, columns: int, taken: int) -> Sides:
+    x, source = noise(rows, columns, element=element), noise(rows, taken, element=element, seed=1)
+    index = _indices(columns, rows, taken)
+    y, theirs = space(rows, columns, element=element), space(rows, columns, element=element)
+    made = plan(bc.ScatterReduceDescriptor((rows, columns), (rows, taken), 1, element))
+    ours = bind(made, x=x, index=index, source=source, y=y)
+    return Sides.calls(ours, lambda: torch.scatter_add(x, 1, index, source, out=theirs), made, lambda: [y])
+
+
+def _embedding_bag(element: str, rows: int, columns: int, bags: int, size: int) -> Sides:
+    ids, offsets = _indices(rows, bags * size), there(torch.arange(0, bags * size, size))
+    weight, y = noise(rows, columns, element=element), space(bags, columns, element=element)
+    made = plan(bc.EmbeddingBagDescriptor((rows, columns), ids.shape, element, offsets_shape=offsets.shape, mode="sum"))
+    ours = bind(made, ids=ids, weight=weight, offsets=offsets, y=y)
+    return Sides.calls(
+        ours, lambda: torch.nn.functional.embedding_bag(ids, weight, offsets, mode="sum"), made, lambda: [y]
+    )
+
+
+def cases(quick: bool) -> list[Case]:
+    """A quarter of 4096 x 4096 elements by index, 8192 rows of 1024, bags of 32 rows of 128."""
+    out = []
+    rows, columns, taken = (16, 64, 16) if quick else (4096, 4096, 1024)
+    table, width, picked = (100, 16, 24) if quick else (100_000, 1024, 8192)
+    entries, length, bags, size = (100, 16, 8, 4) if quick else (1_000_000, 128, 2048, 32)
+    for e in ("f32", "bf16"):
+        n, s = rows * taken, SIZE[e]
+        sizes = f"{text((rows, columns))}, {text((rows, taken))} indices"
+        out.append(Case("gather", "indexing", e, sizes, "torch gather(out=)",
+                        partial(_gather, e, rows, columns, taken), bytes=n * (8 + 2 * s), ceiling="memory"))  # fmt: skip
+        out.append(Case("index_select", "indexing", e, f"{text((table, width))}, {picked} rows",
+                        "torch index_select(out=)", partial(_index_select, e, table, width, picked),
+                        bytes=2 * picked * width * s + 8 * picked, ceiling="memory"))  # fmt: skip
+        out.append(Case("scatter_add", "indexing", e, sizes, "torch scatter_add(out=)",
+                        partial(_scatter_add, e, rows, columns, taken),
+                        bytes=2 * rows * columns * s + n * (8 + s), flops=n, ceiling="memory"))  # fmt: skip
+        out.append(Case("embedding_bag", "embedding", e, text((entries, length)) + f", {bags} bags of {size}",
+                        "torch embedding_bag(mode='sum')", partial(_embedding_bag, e, entries, length, bags, size),
+                        bytes=bags * (size + 1) * length * s, flops=bags * size * length, ceiling="memory"))  # fmt: skip
+    return out
