@@ -119,6 +119,11 @@ def test_lists_are_promoted() -> None:
         (lambda: F.repeat_interleave(X, 2), "dim"),
         (lambda: F.slice_scatter(V, V, 0, 1), "src"),
         (lambda: F.arange(0, 5, -1), "step"),
+        (lambda: F.arange(0, 5, 0.5, dtype="i64"), "step"),
+        (lambda: F.arange([]), "end"),
+        (lambda: F.arange(np.nan, 5), "start"),
+        (lambda: F.arange(0, 1e300, 1e-300), "end: .* 2\\^40 numbers"),
+        (lambda: F.arange(10**30), "end: .* 2\\^40 numbers"),
     ],
 )  # fmt: skip
 def test_refusals(call: Callable[[], Any], field: str) -> None:

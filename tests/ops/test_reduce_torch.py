@@ -79,6 +79,13 @@ def test_floats(dtype: torch.dtype, dim: Any) -> None:
     both("nanmean", x, dim, True)
 
 
+@pytest.mark.parametrize("p", ["nuc", [], torch.zeros(0), np.array([1.0, 2.0]), 10**400])
+def test_norms_want_a_number(p: Any) -> None:
+    for call in (lambda: F.norm(np.ones(3), p), lambda: F.norm_backward(np.ones(()), np.ones(3), np.ones(()), p)):
+        with pytest.raises(bc.InvalidProblemError, match="norm: p: got"):
+            call()
+
+
 @pytest.mark.parametrize("p", ["fro", 0, 1, 2, 3, 0.5, -1, float("inf"), -float("inf")])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_norms(p: Any, dtype: torch.dtype) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil
+from math import ceil, isfinite
 from operator import index
 from typing import Any
 
@@ -211,6 +211,24 @@ def _count(n: Any, name: str) -> int:
     return count
 
 
+MOST_NUMBERS = 1 << 40
+
+
+def _number(value: Any, name: str) -> int | float:
+    """A finite number as Python has it; arrays of rank 0 are numbers."""
+    if getattr(value, "shape", ()) == () and not isinstance(value, (str, bytes)):
+        try:
+            return index(value)
+        except TypeError:
+            pass
+        try:
+            if isfinite(number := float(value)):
+                return number
+        except (TypeError, ValueError):
+            pass
+    raise InvalidProblemError(f"arange: {name}: got {value!r}, want a finite number.")
+
+
 @composite
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
     """start, start + step, ... below end (above it for a negative step), as torch.arange.
@@ -225,15 +243,23 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out
     Raises:
         InvalidProblemError: If the step is 0, or leads away from the end.
     """
-    first, last = (0, start) if end is None else (start, end)
-    if step == 0 or (last - first) / step < 0:
+    first, last = (0, _number(start, "end")) if end is None else (_number(start, "start"), _number(end, "end"))
+    by = _number(step, "step")
+    if by == 0 or (last > first if by < 0 else last < first):
         raise InvalidProblemError(f"arange: step: got {step!r}, want a step that leads from {first!r} to {last!r}.")
-    element = _element(dtype, out, first, last, step)
+    element = _element(dtype, out, first, last, by)
     if not element.is_float:
-        first, step = int(first), int(step)
-    whole = all(hasattr(n, "__index__") for n in (first, last, step))
-    size = -(-(last - first) // step) if whole else ceil((last - first) / step)
-    return _made(ArangeDescriptor, (int(size),), element, out, first, step)
+        first, by = int(first), int(by)
+    if by == 0:
+        raise InvalidProblemError(f"arange: step: got {step!r}, want at least 1 (or at most -1) for {element}.")
+    try:
+        whole = all(isinstance(n, int) for n in (first, last, by))
+        size = -(-(last - first) // by) if whole else ceil((last - first) / by)
+    except OverflowError:
+        size = MOST_NUMBERS
+    if size >= MOST_NUMBERS:
+        raise InvalidProblemError(f"arange: end: got {last!r}, want fewer than 2^40 numbers. Make the step larger.")
+    return _made(ArangeDescriptor, (int(size),), element, out, first, by)
 
 
 @composite

@@ -311,11 +311,14 @@ def std_mean_backward(
 
 
 def _power(p: float | str | None) -> float:
-    if p is None or p == "fro":
+    if p is None or (isinstance(p, str) and p == "fro"):
         return 2.0
-    if isinstance(p, str):
-        raise InvalidProblemError(f'norm: p: got {p!r}, want a number, "inf" as float("inf"), or "fro".')
-    return float(p)
+    try:
+        if not isinstance(p, str):
+            return float(p)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        pass  # an array or tensor, a number without end
+    raise InvalidProblemError(f'norm: p: got {p!r}, want a number, "inf" as float("inf"), or "fro".')
 
 
 @function(tensors="input")
