@@ -297,12 +297,16 @@ class _Miss:
     def __init__(self, rule: Rule, params: tuple[tuple[str, int, bool, bool, Any], ...]) -> None:
         self.rule = rule
         self.params = params
-        # A parameter annotated as Arg alone takes a tensor or a number: rules need not look for None or lists there.
+        # A parameter annotated as Arg alone takes a tensor or a number: rules need not look for None or lists there. What
+        # may be None besides takes no list either.
         self.plain = {p.name for p in inspect.signature(rule).parameters.values() if p.annotation in ("Arg", Arg)}
+        self.single = self.plain | {
+            p.name for p in inspect.signature(rule).parameters.values() if p.annotation in ("Arg | None", Arg | None)
+        }
         self.flags = {p.name for p in inspect.signature(rule).parameters.values() if isinstance(p.default, bool)}
 
     def _check_plain(self, name: str, value: Any) -> None:
-        if name in self.plain and (value is None or isinstance(value, (list, tuple))):
+        if (name in self.plain and value is None) or (name in self.single and isinstance(value, (list, tuple))):
             raise InvalidProblemError(
                 f"{name}: got {'a ' if value is not None else ''}{type(value).__name__}, want a tensor. "
                 "Wrap numbers and lists with np.asarray()."

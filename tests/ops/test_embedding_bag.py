@@ -132,6 +132,7 @@ def test_a_bad_id_changes_no_byte(bad: int) -> None:
         ((TABLE, WEIGHT, OFFSETS), {}, "ids_shape"),
         ((IDS, WEIGHT, OFFSETS.int()), {}, "offsets"),
         ((IDS, WEIGHT, OFFSETS[:0]), {"include_last_offset": True}, "offsets_shape"),
+        ((IDS, WEIGHT, [0, 3]), {}, "offsets: got a list, want a tensor"),
         ((IDS, WEIGHT, OFFSETS), {"mode": "min"}, "mode"),
         ((IDS, WEIGHT, OFFSETS), {"max_norm": 1.0}, "max_norm"),
         ((IDS, WEIGHT, OFFSETS), {"sparse": True}, "sparse"),
