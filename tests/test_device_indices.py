@@ -26,6 +26,7 @@ INDICES: dict[str, tuple[str, str, int | str]] = {
     "rope": ("positions", "cos", 0),
     "cross_entropy": ("target", "logits", -1),
     "cross_entropy_fused": ("target", "logits", -1),
+    "nll_loss": ("target", "input", -1),
     "kv_cache_append": ("positions", "cache", 2),
     "gather": ("index", "x", "axis"),
     "index_select": ("index", "x", "axis"),
@@ -49,9 +50,11 @@ def plans(backend: str, op: str, direction: str) -> Iterator[tuple[Any, Plan]]:
             continue
         limit = PlanPreference(sku=row["variant"])
         for case in cases_of(op, direction, Element.F32, 4096):
+            names = [p.name for p in case.descriptor.signature().present if not p.element.is_float]
             indices = case.tensors.get(INDICES[op][0])
             if (
-                indices is not None
+                INDICES[op][0] in names
+                and indices is not None
                 and np.size(indices)
                 and type(case.descriptor).plan_class.query(case.descriptor, backend, limit)
             ):

@@ -457,6 +457,14 @@ def test_integer_division_by_zero() -> None:
     REACHED.add("integer_division")
 
 
+def test_value_out_of_range() -> None:
+    grads = np.array([1.0, np.inf, 2.0], np.float32)
+    with pytest.raises(bc.ValueOutOfRangeError, match="inf, want a finite number") as caught:
+        bc.functional.get_total_norm([grads], error_if_nonfinite=True)
+    assert (caught.value.code, caught.value.refusals[0].field) == ("value_out_of_range", "total_norm")
+    REACHED.add("value_out_of_range")
+
+
 def test_every_code_is_reached(request: pytest.FixtureRequest) -> None:
     """Runs last in this file; codes that other tests assert are found in their text."""
     files = ("import_tensors", "import_protocol", "aliasing", "device_streams", "device_graphs")

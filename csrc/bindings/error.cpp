@@ -1,5 +1,7 @@
 #include "bindings/error.h"
 
+#include <bit>
+#include <cstdio>
 #include <iterator>
 
 #include "core/devices.h"
@@ -71,6 +73,13 @@ PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failu
       return raise_refusal({Code::IntegerDivision, field, "an integer divisor of zero" + at, "non-zero divisors",
                             "mask the zeros first, or divide as floats"},
                            caller, names);
+    case Status::ValueOutOfRange: {
+      char value[32];
+      std::snprintf(value, sizeof value, "%.6g", std::bit_cast<double>(failure.value));
+      return raise_refusal({Code::ValueRange, field, value + at, name(static_cast<ValueRange>(failure.limit)),
+                            "check the values given to this call"},
+                           caller, names);
+    }
     case Status::InvalidProblem: {
       // A kernel that refuses a scalar's value says which one in `position`.
       const auto& scalars = plan.signature.scalars;

@@ -353,6 +353,9 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   py::list codes;
   for (const char* c : kCodeNames) codes.append(c);
   m.attr("refusal_codes") = codes;
+  py::list ranges;
+  for (int k = 0; k < static_cast<int>(ValueRange::Count); ++k) ranges.append(name(static_cast<ValueRange>(k)));
+  m.attr("value_ranges") = ranges;
   m.def("element_table", &element_table);
   m.def("rows", [] {
     py::list out;

@@ -17,7 +17,7 @@ enum class Direction : uint8_t { Forward, Backward, Any = 255 };
 // Return codes of a launch; the Python errors map one to one (docs/errors.md).
 enum class Status : int32_t {
   Ok = 0, Misaligned = 1, InvalidProblem = 2, Unsupported = 3, Workspace = 4, Launch = 5,
-  IndexOutOfRange = 6, IntegerDivision = 7
+  IndexOutOfRange = 6, IntegerDivision = 7, ValueOutOfRange = 8
 };
 
 struct TensorView {
@@ -74,9 +74,17 @@ struct Scalar {
 struct Failure {
   int32_t tensor = -1;    // position in the signature's tensors
   int64_t position = -1;  // linear element position in that tensor
-  int64_t value = 0;
-  int64_t limit = 0;
+  int64_t value = 0;      // of ValueOutOfRange: the bits of a double
+  int64_t limit = 0;      // of ValueOutOfRange: a ValueRange
 };
+
+// What a ValueOutOfRange kernel wants a number in the data to be. Faults of GPUs carry -2 - range as their limit.
+enum class ValueRange : int64_t { Finite, Unit, NotNegative, PositiveSum, Count };
+constexpr const char* name(ValueRange range) {
+  constexpr const char* kNames[] = {"a finite number", "0 <= value <= 1", "a finite number that is not negative",
+                                    "a finite sum above 0"};
+  return kNames[static_cast<int>(range)];
+}
 
 struct Launch {
   const TensorView* tensors = nullptr;  // tensor parameters in signature order; a variadic one is flattened

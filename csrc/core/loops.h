@@ -15,6 +15,16 @@ namespace baracuda {
 
 namespace loops {
 
+// One result as several are.
+template <class C>
+inline Values<C, 1> as_values(C v) {
+  return {{v}};
+}
+template <class C, int N>
+inline Values<C, N> as_values(Values<C, N> v) {
+  return v;
+}
+
 template <int... I>
 using Ints = std::integer_sequence<int, I...>;
 template <int N>
@@ -26,7 +36,7 @@ inline void element_loop(const C* const* in, C* const* out, int64_t n, Ints<I...
   C* const to[] = {out[O]...};
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    const Values<C, sizeof...(O)> r = F::f(from[I][i]...);
+    const Values<C, sizeof...(O)> r = as_values(F::f(from[I][i]...));
     ((to[O][i] = r.v[O]), ...);
   }
 }
@@ -41,8 +51,8 @@ inline void bf16_pairs(const uint16_t* const* in, uint16_t* const* out, int64_t 
   HalfPair* const to[] = {reinterpret_cast<HalfPair*>(out[O])...};
 #pragma GCC ivdep
   for (int64_t i = 0; i < pairs; ++i) {
-    const Values<float, sizeof...(O)> low = F::f(float_of(from[I][i] << 16)...);
-    const Values<float, sizeof...(O)> high = F::f(float_of(from[I][i] & 0xffff0000u)...);
+    const Values<float, sizeof...(O)> low = as_values(F::f(float_of(from[I][i] << 16)...));
+    const Values<float, sizeof...(O)> high = as_values(F::f(float_of(from[I][i] & 0xffff0000u)...));
     ((to[O][i] = (rounded_to_bf16(low.v[O]) >> 16) | (rounded_to_bf16(high.v[O]) & 0xffff0000u)), ...);
   }
 }
@@ -65,7 +75,7 @@ inline void half_block(const uint16_t* const* in, uint16_t* const* out, Ints<I..
   alignas(64) float x[sizeof...(I)][kHalfBlock], y[sizeof...(O)][kHalfBlock];
   (Half::load(in[I], x[I]), ...);
   for (int j = 0; j < kHalfBlock; ++j) {
-    const Values<float, sizeof...(O)> r = F::f(x[I][j]...);
+    const Values<float, sizeof...(O)> r = as_values(F::f(x[I][j]...));
     ((y[O][j] = r.v[O]), ...);
   }
   (Half::store(y[O], out[O]), ...);

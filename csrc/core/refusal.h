@@ -26,6 +26,7 @@ namespace baracuda {
                                                           X(Event, "event") X(Capture, "capture")                   \
                                                           X(IndexRange, "index_out_of_range")                       \
                                                               X(IntegerDivision, "integer_division")                \
+                                                                  X(ValueRange, "value_out_of_range")              \
                                                                   X(LaunchFailed, "launch_failed")                 \
                                                                   X(DeviceMemory, "device_memory")
 

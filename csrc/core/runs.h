@@ -77,4 +77,33 @@ inline void store_span(const MergedView& t, int64_t begin, int64_t count, const 
   });
 }
 
+// Stretches of a tensor in compute type, one after another: the tensor's own memory where that is possible, else a
+// buffer, which is filled once where all elements are one.
+inline constexpr int64_t kStretch = 1024;
+template <class C>
+class Stretch {
+ public:
+  explicit Stretch(const TensorView& t)
+      : view_(t),
+        direct_(view_.contiguous() && t.element == (sizeof(C) == 8 ? Element::F64 : Element::F32)),
+        constant_(view_.rank == 1 && view_.strides[0] == 0) {
+    if (constant_ && view_.shape[0] > 0) load<C>(view_.element, view_.data, 0, buffer_, kStretch);
+  }
+  bool direct() const { return direct_; }
+  // At most kStretch elements, unless it is direct.
+  C* get(int64_t begin, int64_t n) {
+    if (direct_) return reinterpret_cast<C*>(view_.at(begin));
+    if (!constant_) load_span(view_, begin, n, buffer_);
+    return buffer_;
+  }
+  void put(int64_t begin, int64_t n) {
+    if (!direct_) store_span(view_, begin, n, buffer_);
+  }
+
+ private:
+  MergedView view_;
+  bool direct_, constant_;
+  alignas(64) C buffer_[kStretch];
+};
+
 }  // namespace baracuda

@@ -259,7 +259,7 @@ BCU_DEVICE C from_bits(int64_t bits) {
 struct Fault {
   AtomicU32 raised;
   int32_t tensor;                  // position in the signature's tensors
-  int64_t position, value, limit;  // limit -1: an integer divisor of zero
+  int64_t position, value, limit;  // limit -1: an integer divisor of zero; -2 - range: a number out of a ValueRange
   int64_t row;                     // which kernel: the row's index in the table
 };
 BCU_DEVICE void raise(BCU_GLOBAL Fault* fault, int64_t row, int32_t tensor, int64_t position, int64_t value,
@@ -271,6 +271,24 @@ BCU_DEVICE void raise(BCU_GLOBAL Fault* fault, int64_t row, int32_t tensor, int6
 // An integer divisor of zero: a fault without a limit.
 BCU_DEVICE void raise_division(BCU_GLOBAL Fault* fault, int64_t row, int32_t tensor, int64_t position) {
   raise(fault, row, tensor, position, 0, -1);
+}
+
+// A number out of its range, one of core/launch.h's ValueRange.
+enum RangeCode : int32_t { kFinite, kUnit, kNotNegative, kPositiveSum };
+BCU_FN int64_t bits_of_real(float v) {
+  // The bits of the double that v is: Metal has none. Subnormal numbers count as zero.
+  uint32_t u = math::bit_cast<uint32_t>(v), exponent = u >> 23 & 0xffu;
+  uint64_t sign = uint64_t(u >> 31) << 63, fraction = uint64_t(u & 0x7fffffu) << 29;
+  uint64_t wide = exponent == 0xffu ? uint64_t(0x7ffu) : uint64_t(exponent) + uint64_t(1023 - 127);
+  return int64_t(exponent == 0u ? sign : (sign | wide << 52 | fraction));
+}
+#if BCU_HAS_F64
+BCU_FN int64_t bits_of_real(double v) { return math::bit_cast<int64_t>(v); }
+#endif
+template <class C>
+BCU_DEVICE void raise_value(BCU_GLOBAL Fault* fault, int64_t row, int32_t tensor, int64_t position, C value,
+                            int32_t range) {
+  raise(fault, row, tensor, position, bits_of_real(value), int64_t(-2) - range);
 }
 
 // Division by a number that is the same for all threads: q = (x * magic) >> 32 >> shift, exact for x < 2^31.

@@ -11,9 +11,9 @@ struct FoldParams {
   int64_t per;            // positions of a strip, a multiple of 8
   BCU_GLOBAL C* partial;  // not null: the result of row r and strip k goes to [k * rows + r]
   BCU_GLOBAL int64_t* partial_positions;
-  BCU_GLOBAL const int64_t* positions;   // of what is folded, which lies like it; null: its place in the row
-  int64_t divisor;                       // results are divided by it; negative: they are not
-  BCU_GLOBAL const int64_t* divisor_at;  // not null: the divisor lies here
+  BCU_GLOBAL const int64_t* positions;  // of what is folded, which lies like it; null: its place in the row
+  int64_t divisor;                      // results are divided by it; negative: they are not
+  BCU_GLOBAL const C* divisor_at;       // not null: the divisor lies here
 };
 
 template <class Compute>
@@ -163,6 +163,12 @@ BCU_DEVICE float quotient(float v, int64_t by) { return v / float(by); }
 #if BCU_HAS_F64
 BCU_DEVICE double quotient(double v, int64_t by) { return v / double(by); }
 #endif
+BCU_DEVICE float ratio(float v, float by) { return v / by; }
+#if BCU_HAS_F64
+BCU_DEVICE double ratio(double v, double by) { return v / by; }
+#endif
+BCU_DEVICE int64_t ratio(int64_t v, int64_t) { return v; }
+BCU_DEVICE uint64_t ratio(uint64_t v, uint64_t) { return v; }
 BCU_DEVICE int64_t quotient(int64_t v, int64_t) { return v; }
 BCU_DEVICE uint64_t quotient(uint64_t v, int64_t) { return v; }
 
@@ -181,7 +187,10 @@ struct FoldRows {
     } else if (Fold::kPositions) {
       put_row_value(p.s, 1, row, position);
     } else {
-      if (p.divisor >= 0) value = quotient(value, p.divisor_at ? *p.divisor_at : p.divisor);
+      if (p.divisor_at)
+        value = ratio(value, *p.divisor_at);
+      else if (p.divisor >= 0)
+        value = quotient(value, p.divisor);
       put_row_value(p.s, 1, row, value);
     }
   }

@@ -46,7 +46,7 @@ template <template <class> class Fold>
 class FoldLaunch {
  public:
   FoldLaunch(const Launch& launch, const RowSpace<2>& s, void* workspace, int64_t divisor = -1,
-             const int64_t* divisor_at = nullptr)
+             const void* divisor_at = nullptr)
       : launch_(launch), s_(s), workspace_(workspace), divisor_(divisor), divisor_at_(divisor_at) {}
 
   // Floats stored as T.
@@ -83,7 +83,7 @@ class FoldLaunch {
     if (s_.rows == 0) return Status::Ok;
     const TeamGrid grid = teams(s_, 32, FoldRows<Rows, Fold<C>>::kThreads);
     FoldParams<C> p{};
-    p.divisor = divisor_, p.divisor_at = divisor_at_;
+    p.divisor = divisor_, p.divisor_at = static_cast<const C*>(divisor_at_);
     const int64_t wanted = strips(grid.blocks);
     p.per = ((s_.length + wanted - 1) / wanted + 7) / 8 * 8;
     const int64_t cut = wanted == 1 ? 1 : (s_.length + p.per - 1) / p.per;
@@ -123,7 +123,7 @@ class FoldLaunch {
   RowSpace<2> s_;
   void* workspace_;
   int64_t divisor_;
-  const int64_t* divisor_at_;
+  const void* divisor_at_;  // of the compute type
 };
 
 }  // namespace baracuda::simt

@@ -24,6 +24,8 @@ Fault* fault_of(const Launch& launch);
 static_assert(int(Element::Bool) == kBool && int(Element::U64) == kU64 && int(Element::I8) == kI8 &&
               int(Element::I64) == kI64 && int(Element::F16) == kF16 && int(Element::BF16) == kBF16 &&
               int(Element::F32) == kF32 && int(Element::F64) == kF64);
+static_assert(int(ValueRange::Finite) == kFinite && int(ValueRange::Unit) == kUnit &&
+              int(ValueRange::NotNegative) == kNotNegative && int(ValueRange::PositiveSum) == kPositiveSum);
 
 // Bodies launched on so many blocks loop over what is left: the tests build with 3, so that they have to.
 #ifndef BCU_MOST_BLOCKS

@@ -97,6 +97,48 @@ struct Stores<Same> {
   enum : int { kAny = 1 };
 };
 
+// Takes dimension d's coordinate out of a position.
+template <int kIn, int kOut>
+BCU_DEVICE void advance(BCU_CONSTANT MapFrame<kIn, kOut>& p, int d, BCU_THREAD uint32_t& rest,
+                        BCU_THREAD int32_t* offset) {
+  uint32_t next = d + 1 < p.rank ? quotient(p.shape[d], rest) : 0u;
+  int32_t c = int32_t(rest - next * p.shape[d].divisor);
+  rest = next;
+  BCU_UNROLL for (int k = 0; k < kIn + kOut; ++k) offset[k] += c * p.stride[k][d];
+}
+
+// The inputs of element `at`, and where its operands lie.
+template <int kIn, int kOut, class C>
+BCU_DEVICE void read_element(BCU_CONSTANT MapFrame<kIn, kOut>& p, uint32_t at, BCU_THREAD int32_t* offset,
+                             BCU_THREAD C* in) {
+  BCU_UNROLL for (int k = 0; k < kIn + kOut; ++k) offset[k] = 0;
+  uint32_t rest = at;
+  for (int d = 0; d < p.rank; ++d) advance(p, d, rest, offset);
+  BCU_UNROLL for (int k = 0; k < kIn; ++k) in[k] =
+      p.data[kOut + k] ? load_element<C>(p.data[kOut + k], p.element[kOut + k], offset[kOut + k])
+                       : from_bits<C>(p.number[k]);
+}
+
+// The same for the pack `at`.
+template <int kIn, int kOut, class C>
+BCU_DEVICE void read_pack(BCU_CONSTANT MapFrame<kIn, kOut>& p, uint32_t at, BCU_THREAD int32_t* offset,
+                          BCU_THREAD PackOf<C>* in) {
+  uint32_t rest = p.rank > 1 ? quotient(p.row, at) : 0u;
+  int32_t c = int32_t(at - rest * p.row.divisor) * PackOf<C>::kCount;
+  BCU_UNROLL for (int k = 0; k < kIn + kOut; ++k) offset[k] = c * p.stride[k][0];
+  for (int d = 1; d < p.rank; ++d) advance(p, d, rest, offset);
+  BCU_UNROLL for (int k = 0; k < kIn; ++k) if (p.stride[kOut + k][0] != 0)
+      PackOf<C>::read(in[k], p.data[kOut + k], p.element[kOut + k], offset[kOut + k]);
+  BCU_UNROLL for (int k = 0; k < kIn; ++k) {
+    if (p.stride[kOut + k][0] != 0)
+      PackOf<C>::convert(in[k], p.element[kOut + k]);
+    else if (p.data[kOut + k])
+      PackOf<C>::fill(in[k], load_element<C>(p.data[kOut + k], p.element[kOut + k], offset[kOut + k]));
+    else
+      PackOf<C>::fill(in[k], from_bits<C>(p.number[k]));
+  }
+}
+
 template <class F, class C, int kIn, int kOut, class X>
 struct Map {
   enum : int { kOperands = kIn + kOut, kThreads = 256, kShared = 0, kBlocks = 1, kPack = PackOf<C>::kCount };
@@ -105,44 +147,16 @@ struct Map {
 
   BCU_DEVICE void element(BCU_CONSTANT Frame& p, BCU_CONSTANT X& extra, uint32_t at) {
     int32_t offset[kOperands];
-    BCU_UNROLL for (int k = 0; k < kOperands; ++k) offset[k] = 0;
-    uint32_t rest = at;
-    for (int d = 0; d < p.rank; ++d) advance(p, d, rest, offset);
     C in[kIn], out[kOut];
-    BCU_UNROLL for (int k = 0; k < kIn; ++k) in[k] =
-        p.data[kOut + k] ? load_element<C>(p.data[kOut + k], p.element[kOut + k], offset[kOut + k])
-                         : from_bits<C>(p.number[k]);
+    read_element(p, at, offset, in);
     invoke<F, kIn>(in, out, extra, p.first + at);
     BCU_UNROLL for (int k = 0; k < kOut; ++k) if (p.data[k]) store_element(p.data[k], p.element[k], offset[k], out[k]);
   }
 
-  // Takes dimension d's coordinate out of a position.
-  BCU_DEVICE void advance(BCU_CONSTANT Frame& p, int d, BCU_THREAD uint32_t& rest, BCU_THREAD int32_t* offset) {
-    uint32_t next = d + 1 < p.rank ? quotient(p.shape[d], rest) : 0u;
-    int32_t c = int32_t(rest - next * p.shape[d].divisor);
-    rest = next;
-    BCU_UNROLL for (int k = 0; k < kOperands; ++k) offset[k] += c * p.stride[k][d];
-  }
-
   BCU_DEVICE void pack(BCU_CONSTANT Frame& p, BCU_CONSTANT X& extra, uint32_t at) {
     int32_t offset[kOperands];
-    uint32_t rest = p.rank > 1 ? quotient(p.row, at) : 0u;
-    int32_t c = int32_t(at - rest * p.row.divisor) * kPack;
-    BCU_UNROLL for (int k = 0; k < kOperands; ++k) offset[k] = c * p.stride[k][0];
-    for (int d = 1; d < p.rank; ++d) advance(p, d, rest, offset);
-
-    PackOf<C> in[kIn];
-    BCU_UNROLL for (int k = 0; k < kIn; ++k) if (p.stride[kOut + k][0] != 0)
-        PackOf<C>::read(in[k], p.data[kOut + k], p.element[kOut + k], offset[kOut + k]);
-    BCU_UNROLL for (int k = 0; k < kIn; ++k) {
-      if (p.stride[kOut + k][0] != 0)
-        PackOf<C>::convert(in[k], p.element[kOut + k]);
-      else if (p.data[kOut + k])
-        PackOf<C>::fill(in[k], load_element<C>(p.data[kOut + k], p.element[kOut + k], offset[kOut + k]));
-      else
-        PackOf<C>::fill(in[k], from_bits<C>(p.number[k]));
-    }
-    PackOf<C> out[kOut];
+    PackOf<C> in[kIn], out[kOut];
+    read_pack(p, at, offset, in);
     BCU_UNROLL for (int j = 0; j < kPack; ++j) {
       C a[kIn], r[kOut];
       BCU_UNROLL for (int k = 0; k < kIn; ++k) a[k] = in[k].v[j];

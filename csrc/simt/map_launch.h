@@ -142,28 +142,35 @@ Status for_parts(const Merged<kOperands>& s, bool in_order, const Run& run) {
   return for_parts(s.part(d, half, s.shape[d] - half, s.first + half * inside), in_order, run);
 }
 
-// What launching has to know of a Map. All else is the same for every function of so many operands, and compiled once.
+// Functions that are told an element's place see the dimensions as they were given.
+template <class X>
+inline constexpr bool kTellsPlaces = true;
+template <>
+inline constexpr bool kTellsPlaces<Nothing> = false;
+
+// What launching has to know of a kernel body. All else is the same for every function of so many operands, and
+// compiled once.
 template <int kIn, int kOut>
 struct MapKernel {
   using Frame = MapFrame<kIn, kOut>;
   int pack;
   uint32_t elements;  // which of them packs read, and write unless they write any
   bool stores_any;
-  bool in_order;  // functions that are told an element's place see the dimensions as they were given
+  bool in_order;  // kTellsPlaces
   int64_t (*bits)(const Number&);
-  Status (*submit)(const Launch&, int64_t threads, const Frame&, const void* extra);
+  Status (*submit)(const Launch&, int64_t threads, const Frame&, void* extra);
 };
 
 template <class F, class C, int kIn, int kOut, class X>
-Status submit_map(const Launch& launch, int64_t threads, const MapFrame<kIn, kOut>& frame, const void* extra) {
+Status submit_map(const Launch& launch, int64_t threads, const MapFrame<kIn, kOut>& frame, void* extra) {
   using Body = Map<F, C, kIn, kOut, X>;
-  const typename Body::Params params{frame, *static_cast<const X*>(extra)};
+  const typename Body::Params params{frame, *static_cast<X*>(extra)};
   return submit<Body>(launch, {blocks_for(threads, Body::kThreads)}, Body::kThreads, params);
 }
 
 template <class F, class C, int kIn, int kOut, class X>
 inline constexpr MapKernel<kIn, kOut> kMapKernel = {PackOf<C>::kCount,     Unpack<C>::kElements,
-                                                    bool(Stores<F>::kAny), !std::is_same_v<X, Nothing>,
+                                                    bool(Stores<F>::kAny), kTellsPlaces<X>,
                                                     &bits_of_number<C>,    &submit_map<F, C, kIn, kOut, X>};
 
 template <int kIn, int kOut>
@@ -172,7 +179,7 @@ class MapLaunch {
   using Space = Merged<kOperands>;
 
  public:
-  MapLaunch(const Launch& launch, const MapKernel<kIn, kOut>& kernel, const void* extra)
+  MapLaunch(const Launch& launch, const MapKernel<kIn, kOut>& kernel, void* extra)
       : launch_(launch), kernel_(kernel), extra_(extra) {}
 
   Status run(const IterationSpace& space, const Input (&in)[kIn], const Operand (&out)[kOut]) {
@@ -226,7 +233,7 @@ class MapLaunch {
 
   const Launch& launch_;
   const MapKernel<kIn, kOut>& kernel_;
-  const void* extra_;
+  void* extra_;
   MapFrame<kIn, kOut> frame_ = {};
   const Operand* operand_[kOperands];
   bool is_value_[kOperands] = {};
@@ -235,7 +242,7 @@ class MapLaunch {
 // Applies F to every element of the space, computing in C.
 template <class F, class C, class X = Nothing, int kIn, int kOut>
 Status run_map(const Launch& launch, const IterationSpace& space, const Input (&in)[kIn], const Operand (&out)[kOut],
-               const X& extra = {}) {
+               X extra = {}) {
   return MapLaunch<kIn, kOut>(launch, kMapKernel<F, C, kIn, kOut, X>, &extra).run(space, in, out);
 }
 

@@ -26,6 +26,7 @@ from baracuda.errors import (
     MisalignedOperandError,
     Refusal,
     UnsupportedError,
+    ValueOutOfRangeError,
     WorkspaceTooSmallError,
 )
 from baracuda.errors import suggestion as _suggestion
@@ -46,7 +47,8 @@ __all__ = [
     "DeviceMemoryError", "Dim", "Element", "Event", "Explanation", "Generator", "Graph", "IndexOutOfRangeError",
     "IntegerDivisionError", "InvalidProblemError", "KernelSku", "MemoryLimitError", "MisalignedOperandError", "Plan",
     "PlanPreference", "PrecisionGuarantee", "Refusal", "Stream", "Support", "Tensor", "TensorSpec",
-    "UnsupportedError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities", "devices", "empty",
+    "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
+    "devices", "empty",
     "errors", "from_dlpack", "from_pointer", "functional", "get_num_threads", "manual_seed", "plan",
     "set_num_threads", "synchronize", "vjp", "zeros",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,6 +16,7 @@ from baracuda.errors import (
     IntegerDivisionError,
     InvalidProblemError,
     Refusal,
+    ValueOutOfRangeError,
 )
 
 if TYPE_CHECKING:
@@ -208,11 +210,19 @@ def raise_fault(place: Place, fault: tuple[int, int, int, int, int] | None) -> N
     op = f"{table[row]['op']} {table[row]['direction']}" if 0 <= row < len(table) else f"row {row}"
     names = _arguments.get(row, ())
     name = names[tensor] if 0 <= tensor < len(names) else "a number of the call" if tensor < 0 else f"tensor {tensor}"
-    if limit < 0:
+    if limit == -1:
         got, want = f"an integer divisor of zero at element {position}", "non-zero divisors"
         raise IntegerDivisionError(
             f"{op} on {name_of(place)}: {name}: got {got}, want {want}. The outputs of this call hold no results.",
             [Refusal("integer_division", name, got, want, "mask the zeros first, or divide as floats")],
+        )
+    if limit < -1:
+        number = struct.unpack("<d", struct.pack("<q", value))[0]
+        got = f"{number:.6g}" + (f" at element {position}" if position >= 0 else "")
+        want = _core.value_ranges[-2 - limit]
+        raise ValueOutOfRangeError(
+            f"{op} on {name_of(place)}: {name}: got {got}, want {want}. The outputs of this call hold no results.",
+            [Refusal("value_out_of_range", name, got, want, "check the values given to this call")],
         )
     got = f"index {value} at element {position}"
     want = f"0 <= index < {limit}"

@@ -115,6 +115,10 @@ class IntegerDivisionError(BaracudaError, ZeroDivisionError):
     """An integer division by zero in the data."""
 
 
+class ValueOutOfRangeError(BaracudaError, ValueError):
+    """A number in the data lies outside what the op is defined for."""
+
+
 class MemoryLimitError(BaracudaError, MemoryError):
     """An allocation would pass the limit that was set."""
 
@@ -128,6 +132,7 @@ _CLASS_OF_CODE: dict[str, type[BaracudaError]] = {
     "workspace_alignment": MisalignedOperandError,
     "index_out_of_range": IndexOutOfRangeError,
     "integer_division": IntegerDivisionError,
+    "value_out_of_range": ValueOutOfRangeError,
     "launch_failed": DeviceError,
     "device_memory": DeviceMemoryError,
     "not_a_tensor": InvalidProblemError,

@@ -156,12 +156,36 @@ def xlogy_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of xlogy with respect to the operands that are tensors, in the broadcast shape."""
 def cast(input: Any, dtype: Any, *, out: Any = None) -> Any:
     r"""`input` in another element, as torch.Tensor.to(dtype); `dtype` is an element name or any framework's dtype."""
+def clip_grad_norm_(grads: Any, max_norm: Any, norm_type: Any = 2.0, error_if_nonfinite: Any = False) -> Any:
+    r"""Scales gradients in place so that their norm together is at most `max_norm`, as torch.nn.utils.clip_grad_norm_."""
+def clip_grad_value_(grads: Any, clip_value: Any) -> Any:
+    r"""Cuts gradients to [-clip_value, clip_value] in place, as torch.nn.utils.clip_grad_value_."""
+def clip_grads_with_norm_(grads: Any, max_norm: Any, total_norm: Any) -> Any:
+    r"""Scales gradients in place by min(1, max_norm / (total_norm + 1e-6)), as torch.nn.utils.clip_grads_with_norm_."""
+def get_total_norm(tensors: Any, norm_type: Any = 2.0, error_if_nonfinite: Any = False) -> Any:
+    r"""The norm of all elements of one array or a list of them together, as torch.nn.utils.get_total_norm."""
 def masked_select(input: Any, mask: Any) -> Any:
     r"""Elements of `input` where `mask` holds, in logical order, as torch.masked_select, for a mask of its shape."""
 def nonzero(input: Any) -> Any:
     r"""Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero."""
 def one_hot(tensor: Any, num_classes: Any = -1) -> Any:
     r"""A row of zeros with a one at each index of `tensor`, as torch.nn.functional.one_hot: i64."""
+def bernoulli(input: Any, *, generator: Any = None, out: Any = None) -> Any:
+    r"""1 with the probability that `input` holds, else 0, element by element, as torch.bernoulli."""
+def bernoulli_(input: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    r"""Fills `input` with 1 with probability `p`, else 0, and returns it, as Tensor.bernoulli_; p is a number."""
+def multinomial(input: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Any:
+    r"""Categories drawn from each row of `input` in proportion to its values, as torch.multinomial."""
+def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    r"""Integers low <= y < high, with the arguments of torch.randint: (high, size) or (low, high, size)."""
+def random_(input: Any, low: Any, high: Any, *, generator: Any = None) -> Any:
+    r"""Fills `input` with integers low <= y < high and returns it, as Tensor.random_."""
+def randperm(n: Any, *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    r"""A random permutation of 0 .. n - 1, as torch.randperm."""
+def dropout(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, generator: Any = None) -> Any:
+    r"""Drops elements with probability `p` and divides the others by 1 - p, as torch.nn.functional.dropout."""
+def dropout_backward(dy: Any, p: Any, seed: Any, offset: Any) -> Any:
+    r"""Gradient of dropout with respect to its input, from what its generator gave: the mask is made again."""
 def embedding(input: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0, scale_grad_by_freq: Any = False, sparse: Any = False) -> Any:
     r"""Rows of `weight` at the indices `input`, as torch.nn.functional.embedding."""
 def embedding_backward(dy: Any, input: Any, num_weights: Any, padding_idx: Any = None) -> Any:
@@ -249,13 +273,17 @@ def ones_like(input: Any) -> Any:
 def zeros_like(input: Any) -> Any:
     r"""Zeros of the shape and element of `input`, as torch.zeros_like."""
 def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
-    r"""Cross-entropy of logits with class indices, as torch.nn.functional.cross_entropy."""
-def cross_entropy_backward(dloss: Any, input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, *, lse: Any = None) -> Any:
+    r"""Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy."""
+def cross_entropy_backward(dloss: Any, input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None, *, lse: Any = None) -> Any:
     r"""Gradient of cross_entropy with respect to `input`; `lse` is recomputed when it is not given."""
-def cross_entropy_forward(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
+def cross_entropy_forward(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None) -> Any:
     r"""cross_entropy with what its gradient needs: (loss, lse)."""
 def cross_entropy_fused(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
     r"""(loss, dinput): cross_entropy with its gradient for dloss = 1, in one pass over the logits."""
+def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""Negative log-likelihood of class indices, as torch.nn.functional.nll_loss."""
+def nll_loss_backward(dloss: Any, input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean') -> Any:
+    r"""Gradient of nll_loss with respect to `input`, of which only the shape matters."""
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     r"""Gives beta * input + alpha * (sum over the batch of batch1 @ batch2), as torch.addbmm; `input` broadcasts."""
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
@@ -300,8 +328,12 @@ def rms_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any = 
     r"""Gradients (dx, dweight) of rms_norm, or dx alone without a weight; `rstd` is recomputed when it is not given."""
 def rms_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     r"""rms_norm with what its gradient needs: (y, rstd)."""
-def adamw_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.01, grad_scale: Any = 1.0, maximize: Any = False) -> Any:
+def adam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any = None, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False, amsgrad: Any = False) -> Any:
+    r"""One Adam step in place, over one array or a list of them; see AdamDescriptor for the formula."""
+def adamw_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any = None, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.01, grad_scale: Any = 1.0, maximize: Any = False, amsgrad: Any = False) -> Any:
     r"""One AdamW step in place, over one array or a list of them; see AdamWDescriptor for the formula."""
+def sgd_(params: Any, grads: Any, momentum_buffers: Any = None, *, step: Any = None, lr: Any = 0.001, momentum: Any = 0.0, dampening: Any = 0.0, weight_decay: Any = 0.0, grad_scale: Any = 1.0, nesterov: Any = False, maximize: Any = False) -> Any:
+    r"""One SGD step in place, over one array or a list of them; see SGDDescriptor for the formula."""
 def pad(input: Any, pad: Any, mode: Any = 'constant', value: Any = None, *, out: Any = None) -> Any:
     r"""`input` with elements added before and behind its last dimensions, as torch.nn.functional.pad."""
 def pad_backward(dy: Any, shape: Any, pad: Any, mode: Any = 'constant') -> Any:
@@ -314,6 +346,34 @@ def repeat_interleave(input: Any, repeats: Any, dim: Any = None) -> Any:
     r"""Every element of `input` repeated along `dim`, as torch.repeat_interleave with one number for all of them."""
 def tile(input: Any, dims: Any, *, out: Any = None) -> Any:
     r"""`input` repeated as a whole along its last dimensions, as torch.tile."""
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""Cross entropy of probabilities, as torch.nn.functional.binary_cross_entropy."""
+def binary_cross_entropy_backward(dloss: Any, input: Any, target: Any, weight: Any = None, reduction: Any = 'mean') -> Any:
+    r"""Gradient of binary_cross_entropy with respect to `input`."""
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', pos_weight: Any = None) -> Any:
+    r"""Cross entropy of sigmoid(input), as torch.nn.functional.binary_cross_entropy_with_logits."""
+def binary_cross_entropy_with_logits_backward(dloss: Any, input: Any, target: Any, weight: Any = None, reduction: Any = 'mean', pos_weight: Any = None) -> Any:
+    r"""Gradient of binary_cross_entropy_with_logits with respect to `input`."""
+def huber_loss(input: Any, target: Any, reduction: Any = 'mean', delta: Any = 1.0, weight: Any = None) -> Any:
+    r"""Squares up to `delta`, then magnitudes times it, as torch.nn.functional.huber_loss."""
+def huber_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean', delta: Any = 1.0) -> Any:
+    r"""Gradient of huber_loss with respect to `input`, in the shape that input and target broadcast to."""
+def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', log_target: Any = False) -> Any:
+    r"""Kullback-Leibler divergence of log-probabilities from a target, as torch.nn.functional.kl_div."""
+def kl_div_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean', log_target: Any = False) -> Any:
+    r"""Gradient of kl_div with respect to `input`, in the shape that input and target broadcast to."""
+def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', weight: Any = None) -> Any:
+    r"""|input - target|, as torch.nn.functional.l1_loss."""
+def l1_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean') -> Any:
+    r"""Gradient of l1_loss with respect to `input`, in the shape that input and target broadcast to."""
+def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', weight: Any = None) -> Any:
+    r"""(input - target)^2, as torch.nn.functional.mse_loss."""
+def mse_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean') -> Any:
+    r"""Gradient of mse_loss with respect to `input`, in the shape that input and target broadcast to."""
+def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', beta: Any = 1.0) -> Any:
+    r"""Squares up to `beta`, then magnitudes, as torch.nn.functional.smooth_l1_loss."""
+def smooth_l1_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean', beta: Any = 1.0) -> Any:
+    r"""Gradient of smooth_l1_loss with respect to `input`, in the shape that input and target broadcast to."""
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
     r"""Normal numbers, with the arguments of torch.normal(mean, std, size); mean and std are numbers."""
 def normal_(input: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:

@@ -83,9 +83,9 @@ def output(name: str, shape: Shape, element: Element, *, present: bool = True) -
     return Param(name, shape, element, OUT, present)
 
 
-def tensors(name: str, shapes: Iterable[Shape], element: Element, role: int = IN) -> Param:
+def tensors(name: str, shapes: Iterable[Shape], element: Element, role: int = IN, *, present: bool = True) -> Param:
     """A list of tensors."""
-    return Param(name, tuple(shapes), element, role, variadic=True)
+    return Param(name, tuple(shapes), element, role, present, variadic=True)
 
 
 def scalar(

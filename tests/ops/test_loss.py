@@ -66,9 +66,83 @@ def test_spatial_targets() -> None:
     assert F.cross_entropy(x, target) == pytest.approx(float(flat), rel=1e-6)
 
 
-def test_what_has_no_kernel_is_refused() -> None:
+def test_what_has_no_meaning_is_refused() -> None:
     x, target = np.zeros((2, 3), np.float32), np.zeros(2, np.int64)
-    with pytest.raises(bc.InvalidProblemError, match="class weights"):
-        F.cross_entropy(x, target, weight=np.ones(3, np.float32))
-    with pytest.raises(bc.InvalidProblemError, match="class indices"):
-        F.cross_entropy(x, x)
+    for call, match in (
+        (lambda: F.cross_entropy(x, target, weight=np.ones(3)), "weight"),
+        (lambda: F.cross_entropy(x, target, weight=np.ones(2, np.float32)), "weight"),
+        (lambda: F.cross_entropy(x, x, ignore_index=1), "ignore_index"),
+        (lambda: F.cross_entropy(x, target, label_smoothing=1.5), "label_smoothing"),
+        (lambda: F.cross_entropy(x, target, size_average=True), "size_average"),
+        (lambda: F.cross_entropy_fused(x, x), "class indices"),
+        (lambda: F.nll_loss(x, x), "class indices"),
+        (lambda: F.nll_loss(x, np.zeros(3, np.int64)), "target"),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match=match):
+            call()
+    with pytest.raises(bc.UnsupportedError, match="element"):
+        F.cross_entropy(x, x.astype(np.float64))
+
+
+OPTIONS = [
+    {},
+    {"ignore_index": 3},
+    {"reduction": "none"},
+    {"reduction": "sum", "ignore_index": 0},
+    {"weight": True},
+    {"weight": True, "ignore_index": 2, "reduction": "sum"},
+    {"weight": True, "reduction": "none"},
+]
+
+
+@pytest.mark.parametrize("shape", [(9,), (6, 9), (2, 9, 5), (3, 9, 2, 4)], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("smoothing", [0.0, 0.15, 1.0])
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss", "probabilities"])
+def test_options_and_gradients_are_torchs(name: str, shape: tuple[int, ...], options: dict, smoothing: float) -> None:
+    torch = pytest.importorskip("torch")
+    if (name == "nll_loss" and smoothing) or (name == "probabilities" and "ignore_index" in options):
+        pytest.skip("torch has no such option")
+    x, target = RNG.normal(size=shape), RNG.integers(0, 9, (*shape[:1], *shape[2:]) if len(shape) > 1 else ())
+    if name == "probabilities":
+        target = RNG.uniform(0, 1, shape)
+    ours = dict(options) | ({"label_smoothing": smoothing} if name != "nll_loss" else {})
+    if "weight" in ours:
+        ours["weight"] = RNG.uniform(0.1, 2, 9)
+    theirs = {k: torch.tensor(v) if isinstance(v, np.ndarray) else v for k, v in ours.items()}
+    function = "nll_loss" if name == "nll_loss" else "cross_entropy"
+    leaf = torch.tensor(x, requires_grad=True)
+    want = getattr(torch.nn.functional, function)(leaf, torch.tensor(target), **theirs)
+    loss, pull = bc.vjp(getattr(F, function), x, target, **ours)
+    np.testing.assert_allclose(loss, want.detach().numpy(), rtol=1e-12, atol=1e-14)
+    dloss = np.asarray(RNG.normal(size=np.shape(loss)))
+    (grad,) = torch.autograd.grad(want, leaf, torch.tensor(dloss))
+    np.testing.assert_allclose(pull(dloss), grad.numpy(), rtol=1e-10, atol=1e-14)
+    np.testing.assert_array_equal(getattr(F, function)(x, target, **ours), loss)
+
+
+def test_weights_of_counted_targets_that_are_zero() -> None:
+    torch = pytest.importorskip("torch")
+    x, target, weight = RNG.normal(size=(3, 4)), np.array([1, 1, 1]), np.array([1.0, 0.0, 1.0, 1.0])
+    for name in ("cross_entropy", "nll_loss"):
+        want = getattr(torch.nn.functional, name)(torch.tensor(x), torch.tensor(target), torch.tensor(weight))
+        assert np.isnan(want.item()) and np.isnan(getattr(F, name)(x, target, weight))
+
+
+@pytest.mark.parametrize("bad", [9, -1, -99])
+def test_a_bad_target_of_nll_loss_is_found(bad: int) -> None:
+    x, target = np.zeros((5, 9), np.float32), np.array([0, 1, 2, bad, 4])
+    with pytest.raises(bc.IndexOutOfRangeError, match=f"{bad} at element 3"):
+        F.nll_loss(x, target)
+    with pytest.raises(bc.IndexOutOfRangeError, match=f"{bad} at element 3"):
+        F.nll_loss_backward(np.ones((), np.float32), x, target)
+
+
+def test_many_rows_beside_each_other() -> None:
+    x, target = RNG.normal(size=(2, 5, 300, 400)).astype(np.float32), RNG.integers(0, 5, (2, 300, 400))
+    flat, rows = np.moveaxis(x, 1, -1).reshape(-1, 5), target.reshape(-1)
+    assert float(F.nll_loss(x, target)) == pytest.approx(
+        -float(flat[np.arange(len(rows)), rows].mean(dtype=np.float64))
+    )
+    dx = F.nll_loss_backward(np.ones((), np.float32), x, target, reduction="sum")
+    assert np.count_nonzero(dx) == rows.size and dx.sum() == -rows.size

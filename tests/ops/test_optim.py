@@ -1,6 +1,8 @@
-"""AdamW: torch's trajectory, long lists, scalars, threads, refusals."""
+"""Optimizer steps: torch's trajectories, long lists, scalars, threads, refusals."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,35 +17,92 @@ def state(shapes: list[tuple[int, ...]], dtype: type = np.float32) -> list[list[
     return [grads, params, [np.zeros(s, dtype) for s in shapes], [np.zeros(s, dtype) for s in shapes]]
 
 
-@pytest.mark.parametrize("maximize", [False, True])
-def test_twenty_steps_follow_torch(maximize: bool) -> None:
+SHAPES = [(4, 5), (), (33,), (3, 0)]
+
+
+def follow(torch_step: Any, theirs: list[Any], params: list[np.ndarray], ours: Any, steps: int = 200) -> None:
+    """Many steps of both over the same gradients, some of which depend on the parameters."""
     torch = pytest.importorskip("torch")
-    shapes = [(4, 5), (), (33,)]
-    _, params, m, v = state(shapes, np.float64)
-    theirs = [torch.tensor(p, requires_grad=True) for p in params]
-    options = {"lr": 3e-2, "betas": (0.85, 0.99), "eps": 1e-7, "weight_decay": 0.2}
-    torch_step = torch.optim.AdamW(theirs, maximize=maximize, **options)
     rng = np.random.default_rng(5)
-    for step in range(1, 21):
-        grads = [np.asarray(rng.normal(size=s)) for s in shapes]
+    for step in range(1, steps + 1):
+        grads = [np.asarray(rng.normal(size=p.shape) + 0.1 * p) for p in params]
         for p, g in zip(theirs, grads, strict=True):
             p.grad = torch.tensor(g)
         torch_step.step()
-        F.adamw_(
-            params,
-            grads,
-            m,
-            v,
-            step=step,
-            lr=3e-2,
-            beta1=0.85,
-            beta2=0.99,
-            eps=1e-7,
-            weight_decay=0.2,
-            maximize=maximize,
-        )
+        ours(step, grads)
     for p, q in zip(params, theirs, strict=True):
-        np.testing.assert_allclose(p, q.detach().numpy(), rtol=1e-12)
+        np.testing.assert_allclose(p, q.detach().numpy(), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("amsgrad", [False, True])
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+def test_adam_follows_torch(name: str, amsgrad: bool, maximize: bool) -> None:
+    torch = pytest.importorskip("torch")
+    _, params, m, v = state(SHAPES, np.float64)
+    theirs = [torch.tensor(p, requires_grad=True) for p in params]
+    most = [np.zeros(s) for s in SHAPES] if amsgrad else None
+    same = {"eps": 1e-7, "weight_decay": 0.2, "maximize": maximize, "amsgrad": amsgrad}
+    torch_step = getattr(torch.optim, name)(theirs, lr=3e-2, betas=(0.85, 0.99), **same)
+    update = F.adam_ if name == "Adam" else F.adamw_
+    follow(
+        torch_step,
+        theirs,
+        params,
+        lambda step, grads: update(params, grads, m, v, most, step=step, lr=3e-2, beta1=0.85, beta2=0.99, **same),
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weight_decay": 0.1, "maximize": True},
+        {"momentum": 0.9},
+        {"momentum": 0.9, "dampening": 0.3, "weight_decay": 0.05},
+        {"momentum": 0.8, "nesterov": True, "weight_decay": 0.05},
+        {"momentum": 0.8, "nesterov": True, "maximize": True},
+    ],
+    ids=str,
+)
+def test_sgd_follows_torch(options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    _, params, _, _ = state(SHAPES, np.float64)
+    theirs = [torch.tensor(p, requires_grad=True) for p in params]
+    buffers = [np.full(s, np.nan) for s in SHAPES] if "momentum" in options else None
+    follow(
+        torch.optim.SGD(theirs, lr=3e-2, **options),
+        theirs,
+        params,
+        lambda step, grads: F.sgd_(params, grads, buffers, step=step, lr=3e-2, **options),
+    )
+
+
+def test_no_weight_decay_leaves_infinite_parameters_alone() -> None:
+    p = np.array([np.inf, -np.inf], np.float32)
+    F.adam_(p, np.ones(2, np.float32), np.zeros(2, np.float32), np.zeros(2, np.float32), step=1)
+    assert p.tolist() == [np.inf, -np.inf]
+    F.sgd_(p, np.ones(2, np.float32))
+    assert p.tolist() == [np.inf, -np.inf]
+
+
+def test_what_the_options_need_is_asked_for() -> None:
+    p, g, m, v = (np.ones(3, np.float32) for _ in range(4))
+    with pytest.raises(bc.InvalidProblemError, match="max_exp_avg_sqs"):
+        F.adam_(p, g, m, v, step=1, amsgrad=True)
+    with pytest.raises(bc.InvalidProblemError, match="max_exp_avg_sqs"):
+        F.adamw_(p, g, m, v, v.copy(), step=1)
+    with pytest.raises(bc.InvalidProblemError, match="step"):
+        F.sgd_(p, g, m, momentum=0.9)
+    with pytest.raises(bc.InvalidProblemError, match="momentum"):
+        F.sgd_(p, g, momentum=0.9)
+    with pytest.raises(bc.InvalidProblemError, match="nesterov"):
+        F.sgd_(p, g, nesterov=True)
+    with pytest.raises(bc.InvalidProblemError, match="dampening"):
+        F.sgd_(p, g, m, step=1, momentum=0.9, dampening=0.1, nesterov=True)
+    with pytest.raises(bc.InvalidProblemError, match="momentum"):
+        F.sgd_(p, g, m, step=1, momentum=0.0, nesterov=True)
+    assert (p == 1).all()
 
 
 def test_a_thousand_tensors_equal_one_at_a_time() -> None:
@@ -67,7 +126,7 @@ def test_gradients_are_not_written() -> None:
 
 def test_half_parameters_keep_moments_in_f32() -> None:
     desc = bc.AdamWDescriptor(((3,),), "f16")
-    assert [str(p.element) for p in desc.signature().params] == ["f16", "f16", "f32", "f32"]
+    assert [str(p.element) for p in desc.signature().present] == ["f16", "f16", "f32", "f32"]
 
 
 def test_changing_scalars_needs_no_new_plan() -> None:

@@ -1,3 +1,5 @@
 #include "ops/loss/simt.h"
+#include "ops/loss/simt_pointwise.h"
+#include "ops/loss/simt_targets.h"
 #include "simt/metal_kernels.h"
 #include "ops/loss/metal.def"

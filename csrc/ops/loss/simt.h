@@ -1,5 +1,5 @@
-// Cross-entropy with class indices on GPUs. A target out of range is reported once and then taken as ignored; how many
-// targets count is added up on the device.
+// Cross-entropy with class indices on GPUs. A target out of range is reported once and then taken as ignored; what the
+// targets count for is added up on the device.
 #pragma once
 #include "baracuda/math/log.h"
 #include "simt/fold.h"
@@ -7,16 +7,16 @@
 
 namespace baracuda::loss {
 
-enum : int { kLogits, kTarget, kLoss, kLse, kDloss, kDlogits, kTensors };
+enum : int { kLogits, kTarget, kLoss, kLse, kDloss, kDlogits, kWeight, kTensors };
 
 template <class C>
 struct LossParams {
   simt::RowSpace<kTensors> s;  // rows run over the classes
   simt::Number smoothing;
   int64_t ignore_index;
-  int32_t each, mean;           // the reduction: none, or a mean; otherwise a sum
-  BCU_GLOBAL C* losses;         // of the rows, where they are added up later
-  BCU_GLOBAL int64_t* counted;  // targets that count; null: nobody asks
+  int32_t each, mean;    // the reduction: none, or a mean; otherwise a sum
+  BCU_GLOBAL C* losses;  // of the rows, where they are added up later
+  BCU_GLOBAL C* totals;  // what all targets count for, and what classes weigh on average; null: nobody asks
   BCU_GLOBAL simt::Fault* fault;
   int64_t fault_row;
   int32_t fault_tensor;
@@ -35,32 +35,71 @@ BCU_DEVICE void check_target(BCU_CONSTANT P& p, int64_t row) {
     simt::raise(p.fault, p.fault_row, p.fault_tensor, row, t, p.s.length);
 }
 
-// One block counts the targets.
+// What a class weighs.
+template <class C>
+BCU_DEVICE C class_weight(BCU_CONSTANT LossParams<C>& p, int64_t at) {
+  if (!p.s.data[kWeight]) return C(1);
+  return simt::load_element<C>(p.s.data[kWeight], p.s.element[kWeight], simt::position_offset(p.s, kWeight, at));
+}
+template <class C>
+BCU_DEVICE C mean_weight(BCU_CONSTANT LossParams<C>& p) {
+  return p.s.data[kWeight] ? p.totals[1] : C(1);
+}
+// The part of dloss that is a row's.
+template <class C>
+BCU_DEVICE C share_of(BCU_CONSTANT LossParams<C>& p, int64_t row) {
+  C dloss = simt::row_value<C>(p.s, kDloss, row);
+  return p.mean ? dloss / p.totals[0] : dloss;
+}
+
+// One block adds up what the targets count for.
 template <class C>
 struct CountTargets {
   using Params = LossParams<C>;
   enum : int { kThreads = 512, kBlocks = 1, kShared = 64 };
 
+  BCU_DEVICE C block_sum(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared,
+                         BCU_THREAD const simt::LongSum<C>& own) {
+    return simt::block_reduce<simt::Add>(ctx, simt::value_of(own), C(0), (BCU_SHARED C*)shared);
+  }
+
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
     int64_t count = 0;
-    for (int64_t row = ctx.tid(); row < p.s.rows; row += ctx.bdim()) count += target_of(p, row) >= 0 ? 1 : 0;
+    simt::LongSum<C> counted = simt::empty_sum<C>(), classes = simt::empty_sum<C>();
+    for (int64_t row = ctx.tid(); row < p.s.rows; row += ctx.bdim()) {
+      int64_t t = target_of(p, row);
+      count += t >= 0 ? 1 : 0;
+      if (t >= 0 && p.s.data[kWeight]) simt::accumulate(counted, class_weight(p, t));
+    }
     count = simt::block_reduce<simt::Add>(ctx, count, int64_t(0), (BCU_SHARED int64_t*)shared);
-    if (ctx.tid() == 0u) *p.counted = count;
+    C total = C(count);
+    if (p.s.data[kWeight]) {
+      for (int64_t c = ctx.tid(); c < p.s.length; c += ctx.bdim()) simt::accumulate(classes, class_weight(p, c));
+      total = block_sum(ctx, shared, counted);
+      C all = block_sum(ctx, shared, classes);
+      if (ctx.tid() == 0u) p.totals[1] = all / C(p.s.length);
+    }
+    if (ctx.tid() == 0u) p.totals[0] = total;
   }
 };
 
-// What a row's gradient is made of: exp(x - shift) * scale - spread, and less at the target.
+// What a row's gradient is made of: exp(x - shift) * scale - spread * weight, and less at the target.
 template <class C>
 struct RowGradient {
   C shift, scale, spread, at_target;
 };
+// `share`: of the row's loss in the whole.
 template <class C>
-BCU_DEVICE RowGradient<C> row_gradient(BCU_CONSTANT LossParams<C>& p, C shift, C weight, C scale) {
+BCU_DEVICE RowGradient<C> row_gradient(BCU_CONSTANT LossParams<C>& p, int64_t target, C shift, C share, C over_sum) {
   C smooth = simt::number<C>(p.smoothing);
   RowGradient<C> g;
-  g.shift = shift, g.scale = scale;
-  g.spread = weight * smooth / C(p.s.length);
-  g.at_target = weight * (C(1) - smooth);
+  g.shift = shift;
+  g.at_target = share * ((C(1) - smooth) * (target >= 0 ? class_weight(p, target) : C(0)));
+  g.scale = g.at_target * over_sum, g.spread = C(0);
+  if (smooth != C(0)) {
+    g.scale = (g.at_target + share * smooth * mean_weight(p)) * over_sum;
+    g.spread = share * smooth / C(p.s.length);
+  }
   return g;
 }
 // Rows that do not count have a gradient of zero.
@@ -69,11 +108,17 @@ BCU_DEVICE void put_gradient(BCU_CONSTANT LossParams<typename Rows::C>& p, BCU_T
                              int64_t length, int64_t x, int64_t to, int64_t target,
                              BCU_THREAD const RowGradient<typename Rows::C>& g) {
   using C = typename Rows::C;
-  C v[Rows::kPack];
+  C v[Rows::kPack], spread[Rows::kPack];
+  bool weighted = g.spread != C(0) && p.s.data[kWeight];
+  BCU_UNROLL for (int j = 0; j < Rows::kPack; ++j) spread[j] = g.spread;
   for (int64_t i = int64_t(team.rank) * Rows::kPack; i < length; i += int64_t(team.size) * Rows::kPack) {
     if (target >= 0) Rows::load(p.s, kLogits, x, i, C(0), v);
+    if (weighted) {
+      Rows::load(p.s, kWeight, 0, i, C(0), spread);
+      BCU_UNROLL for (int j = 0; j < Rows::kPack; ++j) spread[j] *= g.spread;
+    }
     BCU_UNROLL for (int j = 0; j < Rows::kPack; ++j) {
-      C d = target >= 0 ? math::exp(v[j] - g.shift) * g.scale - g.spread : C(0);
+      C d = target >= 0 ? math::exp(v[j] - g.shift) * g.scale - spread[j] : C(0);
       v[j] = i + j == target ? d - g.at_target : d;
     }
     Rows::store(p.s, kDlogits, to, i, v);
@@ -87,14 +132,16 @@ struct Forward {
   using Params = LossParams<C>;
   enum : int { kThreads = 512, kBlocks = 1, kShared = 512, kPack = Rows::kPack };
 
-  // mean(max - x), for every thread of the team.
+  // mean(weight * (max - x)), for every thread of the team.
   BCU_DEVICE C mean_below(BCU_THREAD const simt::Context& ctx, BCU_THREAD const simt::Team& team,
                           BCU_SHARED float* shared, BCU_CONSTANT Params& p, int64_t length, int64_t x, C max) {
     simt::LongSum<C> below = simt::empty_sum<C>();
-    C v[kPack];
+    C v[kPack], w[kPack];
+    BCU_UNROLL for (int j = 0; j < kPack; ++j) w[j] = C(1);
     for (int64_t i = int64_t(team.rank) * kPack; i < length; i += int64_t(team.size) * kPack) {
       Rows::load(p.s, kLogits, x, i, max, v);
-      BCU_UNROLL for (int j = 0; j < kPack; ++j) v[j] = Rows::has(p.s, i + j) ? max - v[j] : C(0);
+      if (p.s.data[kWeight]) Rows::load(p.s, kWeight, 0, i, C(0), w);
+      BCU_UNROLL for (int j = 0; j < kPack; ++j) v[j] = Rows::has(p.s, i + j) ? w[j] * (max - v[j]) : C(0);
       simt::accumulate(below, simt::pack_sum<kPack>(v));
     }
     return simt::team_reduce<simt::Add>(ctx, team, simt::value_of(below), C(0), shared) / C(p.s.length);
@@ -131,12 +178,13 @@ struct Forward {
         if (team.rank == 0u) check_target(p, row);
         if (team.rank == 0u && p.s.data[kLse]) simt::put_row_value(p.s, kLse, row, all.max + log_sum);
         C value = log_sum + (all.max - hit);
-        if (smooth != C(0)) value = (C(1) - smooth) * value + smooth * (log_sum + below);
+        if (target >= 0 && p.s.data[kWeight]) value *= class_weight(p, target);
+        if (smooth != C(0)) value = (C(1) - smooth) * value + smooth * (mean_weight(p) * log_sum + below);
         if (owner) put_loss(p, row, target < 0 ? C(0) : value);
       }
       if (!kGradient) continue;
-      C weight = p.mean ? C(1) / C(*p.counted) : C(1);
-      RowGradient<C> g = row_gradient(p, all.max, weight, weight / all.terms.sum);
+      C share = p.mean ? C(1) / p.totals[0] : C(1);
+      RowGradient<C> g = row_gradient(p, target, all.max, share, C(1) / all.terms.sum);
       put_gradient<Rows>(p, team, length, x, simt::row_offset(p.s, kDlogits, live), target, g);
     }
   }
@@ -153,9 +201,7 @@ struct Backward {
     for (int64_t row = team.first + team.index; row < p.s.rows; row += team.step) {
       int64_t target = target_of(p, row);
       if (team.rank == 0u) check_target(p, row);
-      C weight = simt::row_value<C>(p.s, kDloss, row);
-      if (p.mean) weight /= C(*p.counted);
-      RowGradient<C> g = row_gradient(p, simt::row_value<C>(p.s, kLse, row), weight, weight);
+      RowGradient<C> g = row_gradient(p, target, simt::row_value<C>(p.s, kLse, row), share_of(p, row), C(1));
       put_gradient<Rows>(p, team, p.s.length, simt::row_offset(p.s, kLogits, row), simt::row_offset(p.s, kDlogits, row),
                          target, g);
     }

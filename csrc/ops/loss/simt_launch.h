@@ -1,15 +1,18 @@
-// Launches cross-entropy on a GPU.
+// Launches the losses of classes on a GPU.
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/loss/simt.h"
+#include "ops/loss/simt_pointwise_launch.h"
+#include "ops/loss/simt_targets.h"
 #include "ops/loss/skus.h"
 #include "simt/fold_launch.h"
 
 namespace baracuda::loss {
 
-// Where the tensors of a call stand in its signature; -1: nowhere.
+// Where the tensors of a call stand in its signature; -1: nowhere. The target follows the input.
 struct Places {
-  int logits, loss, lse, dloss, dlogits;
+  int input = 0, weight = -1, loss = -1, lse = -1, dloss = -1, dinput = -1;
+  bool smooths = true;  // the call has the scalar label_smoothing
 };
 
 template <class T>
@@ -17,35 +20,41 @@ class LossLaunch {
   using C = simt::ComputeOf<T>;
 
  public:
-  LossLaunch(const Launch& launch, const Places& at)
-      : launch_(launch), attrs_(attributes<CrossEntropyAttrs>(launch)), p_{} {
-    const TensorView& x = launch[at.logits];
+  // Targets are class indices, or numbers for every class.
+  LossLaunch(const Launch& launch, const Places& at, bool indices = true)
+      : launch_(launch), attrs_(attributes<CrossEntropyAttrs>(launch)), p_{}, indices_(indices) {
+    const TensorView &x = launch[at.input], &target = launch[at.input + 1];
     const IterationSpace space = space_of(x);
     axis_ = class_axis(x.rank);
     const auto row_values = [&](int k) { return k < 0 ? Operand{} : per_row(launch[k]); };
-    const Operand all[] = {operand(x, space),    per_row(launch[at.logits + 1]),
-                           row_values(at.loss),  row_values(at.lse),
-                           row_values(at.dloss), at.dlogits < 0 ? Operand{} : operand(launch[at.dlogits], space)};
+    const Operand all[] = {operand(x, space),
+                           indices ? per_row(target) : operand(target, space),
+                           row_values(at.loss),
+                           row_values(at.lse),
+                           row_values(at.dloss),
+                           at.dinput < 0 ? Operand{} : operand(launch[at.dinput], space),
+                           at.weight < 0 ? Operand{} : per_class(launch[at.weight])};
     p_.s = simt::row_space(space, 1u << axis_, all);
-    p_.smoothing = simt::number_of(launch.scalars[0]);
+    if (at.smooths) p_.smoothing = simt::number_of(launch.scalars[0]);
     p_.ignore_index = attrs_.ignore_index;
     p_.each = reduction() == Reduction::None, p_.mean = reduction() == Reduction::Mean;
     p_.fault = simt::fault_of(launch);
-    p_.fault_row = launch.row, p_.fault_tensor = at.logits + 1;
+    p_.fault_row = launch.row, p_.fault_tensor = at.input + 1;
     char* next = static_cast<char*>(launch.workspace);
-    if (p_.mean) p_.counted = reinterpret_cast<int64_t*>(next), next += 64;
+    if (p_.mean || p_.s.data[kWeight]) p_.totals = reinterpret_cast<C*>(next), next += whole_lines(2 * sizeof(double));
     losses_ = reinterpret_cast<C*>(next);
   }
 
   Status count() const {
-    return p_.mean ? simt::submit<CountTargets<C>>(launch_, {1}, CountTargets<C>::kThreads, p_) : Status::Ok;
+    if (!indices_ || !p_.totals) return Status::Ok;
+    return simt::submit<CountTargets<C>>(launch_, {1}, CountTargets<C>::kThreads, p_);
   }
 
   template <template <class> class Body>
   Status rows() {
-    constexpr uint32_t kRowwise = 1u << kLogits | 1u << kDlogits;
+    const uint32_t rowwise = 1u << kLogits | 1u << kDlogits | 1u << kWeight | (indices_ ? 0u : 1u << kTarget);
     if constexpr (sizeof(T) < 8) {  // f64 has no packed kernels: few call it
-      if (!simt::side_by_side(p_.s, kLogits) && simt::packed_rows<T>(p_.s, kRowwise)) {
+      if (!simt::side_by_side(p_.s, kLogits) && simt::packed_rows<T>(p_.s, rowwise)) {
         const auto grid = simt::row_teams(p_.s, 16, 512);
         return simt::submit<Body<simt::PackedRows<T>>>(launch_, {grid.blocks}, grid.threads, p_);
       }
@@ -57,13 +66,27 @@ class LossLaunch {
   // Rows, and the sum of their losses.
   template <template <class> class Body>
   Status losses() {
-    if (reduction() != Reduction::None) p_.losses = losses_;
-    Status status = count();
-    if (status == Status::Ok) status = rows<Body>();
-    return status == Status::Ok && reduction() != Reduction::None ? add_up() : status;
+    return with_losses([&] { return rows<Body>(); });
+  }
+  Status likelihoods() {
+    return with_losses(
+        [&] { return simt::submit<ForwardLikelihood<C>>(launch_, {simt::blocks_for(p_.s.rows, 256)}, 256, p_); });
+  }
+  template <template <class> class Body>
+  Status gradient() {
+    const Status status = count();
+    return status == Status::Ok ? rows<Body>() : status;
   }
 
  private:
+  template <class Make>
+  Status with_losses(Make&& make) {
+    if (reduction() != Reduction::None) p_.losses = losses_;
+    Status status = count();
+    if (status == Status::Ok) status = make();
+    return status == Status::Ok && reduction() != Reduction::None ? add_up() : status;
+  }
+
   Reduction reduction() const { return static_cast<Reduction>(attrs_.reduction); }
 
   // A tensor without the class axis, or one value for all rows.
@@ -75,6 +98,15 @@ class LossLaunch {
     return o;
   }
 
+  // One value for every class, which all rows share.
+  Operand per_class(const TensorView& t) const {
+    Operand o{};
+    if (!t.present()) return o;
+    o.data = t.data, o.element = t.element;
+    o.strides[axis_] = t.shape[0] == 1 ? 0 : t.strides[0];
+    return o;
+  }
+
   Status add_up() const {
     simt::RowSpace<2> s{};
     s.rows = 1, s.length = s.inner_shape[0] = p_.s.rows;
@@ -83,13 +115,15 @@ class LossLaunch {
     s.element[1] = p_.s.element[kLoss];
     char* rest = reinterpret_cast<char*>(p_.losses) + whole_lines(p_.s.rows * static_cast<int64_t>(sizeof(C)));
     // Without a counted target a mean is 0 / 0.
-    simt::FoldLaunch<simt::SumFold> fold(launch_, s, rest, p_.mean ? 0 : -1, p_.counted);
+    const bool counts = p_.mean && indices_;
+    simt::FoldLaunch<simt::SumFold> fold(launch_, s, rest, p_.mean ? p_.s.rows : -1, counts ? p_.totals : nullptr);
     return fold.template values<C>();
   }
 
   const Launch& launch_;
   CrossEntropyAttrs attrs_;
   LossParams<C> p_;
+  bool indices_;
   int axis_;
   C* losses_;
 };
@@ -107,7 +141,8 @@ template <>
 struct SimtKernel<loss::CrossEntropy> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      return loss::LossLaunch<decltype(t)>(launch, {0, 2, 3, -1, -1}).template losses<loss::LossOnly>();
+      loss::LossLaunch<decltype(t)> call(launch, {.input = 0, .weight = 2, .loss = 3, .lse = 4});
+      return call.template losses<loss::LossOnly>();
     });
   }
 };
@@ -116,9 +151,8 @@ template <>
 struct SimtKernel<loss::CrossEntropyBackward> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      loss::LossLaunch<decltype(t)> call(launch, {1, -1, 3, 0, 4});
-      const Status status = call.count();
-      return status == Status::Ok ? call.template rows<loss::Backward>() : status;
+      loss::LossLaunch<decltype(t)> call(launch, {.input = 1, .weight = 3, .lse = 4, .dloss = 0, .dinput = 5});
+      return call.template gradient<loss::Backward>();
     });
   }
 };
@@ -127,7 +161,48 @@ template <>
 struct SimtKernel<loss::CrossEntropyFused> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      return loss::LossLaunch<decltype(t)>(launch, {0, 2, 3, -1, 4}).template losses<loss::LossAndGradient>();
+      loss::LossLaunch<decltype(t)> call(launch, {.input = 0, .loss = 2, .lse = 3, .dinput = 4});
+      return call.template losses<loss::LossAndGradient>();
+    });
+  }
+};
+
+template <>
+struct SimtKernel<loss::Probabilities> {
+  static Status run(const Launch& launch) {
+    return simt::with_float(launch.element, [&](auto t) {
+      loss::LossLaunch<decltype(t)> call(launch, {.input = 0, .weight = 2, .loss = 3, .lse = 4}, false);
+      return call.template losses<loss::ForwardProbabilities>();
+    });
+  }
+};
+
+template <>
+struct SimtKernel<loss::ProbabilitiesBackward> {
+  static Status run(const Launch& launch) {
+    return simt::with_float(launch.element, [&](auto t) {
+      loss::LossLaunch<decltype(t)> call(launch, {.input = 1, .weight = 3, .lse = 4, .dloss = 0, .dinput = 5}, false);
+      return call.template gradient<loss::BackwardProbabilities>();
+    });
+  }
+};
+
+template <>
+struct SimtKernel<loss::Nll> {
+  static Status run(const Launch& launch) {
+    return simt::with_float(launch.element, [&](auto t) {
+      loss::LossLaunch<decltype(t)> call(launch, {.input = 0, .weight = 2, .loss = 3, .smooths = false});
+      return call.likelihoods();
+    });
+  }
+};
+
+template <>
+struct SimtKernel<loss::NllBackward> {
+  static Status run(const Launch& launch) {
+    return simt::with_float(launch.element, [&](auto t) {
+      loss::LossLaunch<decltype(t)> call(launch, {.input = 1, .weight = 3, .dloss = 0, .dinput = 4, .smooths = false});
+      return call.template gradient<loss::BackwardLikelihood>();
     });
   }
 };

@@ -1,7 +1,9 @@
 // The SKU table of the losses.
 #pragma once
 #include "core/row.h"
+#include "ops/loss/math.h"
 #include "simt/fold_workspace.h"
+#include "simt/map_sum_workspace.h"
 
 namespace baracuda::loss {
 
@@ -10,9 +12,22 @@ enum class Reduction : int64_t { None, Mean, Sum };
 // Targets equal to ignore_index add nothing to the loss, to its gradient or to the count that a mean divides by.
 BCU_ATTRS(CrossEntropyAttrs, (i64, reduction), (i64, ignore_index))
 
+// What becomes of elementwise losses; BatchMean divides their sum by the input's first size.
+enum class PointwiseReduction : int64_t { None, Mean, Sum, BatchMean };
+BCU_ATTRS(PointwiseAttrs, (i64, reduction), (i64, log_target))
+
+template <class Loss>
+struct Pointwise {};
+template <class Loss>
+struct PointwiseBackward {};
+
 struct CrossEntropy {};
 struct CrossEntropyBackward {};
 struct CrossEntropyFused {};
+struct Probabilities {};  // cross_entropy with a probability for every class as target
+struct ProbabilitiesBackward {};
+struct Nll {};
+struct NllBackward {};
 
 // The class axis: dimension 1 of [N, C, ...], or the only one of [C].
 constexpr int class_axis(int rank) { return rank > 1 ? 1 : 0; }
@@ -43,38 +58,89 @@ inline int64_t fused_scratch(const Problem& p) {
   return row_losses(p) + strips_of(rows_of_logits(x)) * whole_lines((classes < kLongRow ? classes : kLongRow) * 4);
 }
 
-// On GPUs: the count of a mean's targets, and one loss per row, added up afterwards.
-inline int64_t simt_count(const Problem& p) {
-  return p.attrs[0] == static_cast<int64_t>(Reduction::Mean) ? whole_lines(sizeof(int64_t)) : 0;
+inline Reason same_element(const Problem& p) {
+  if (p.element == p.aux) return {};
+  return {"target", "the element of the logits, or class indices", "cast the target"};
 }
-inline int64_t simt_losses(const Problem& p) {
-  if (p.attrs[0] == static_cast<int64_t>(Reduction::None)) return 0;
-  return simt_count(p) + row_losses(p) + simt::fold_workspace(rows_of_logits(p.params[0]), 1, 8);
+
+// On GPUs: what a mean's targets count for and what classes weigh, and one loss per row, added up afterwards.
+template <int kWeight>
+int64_t simt_totals(const Problem& p) {
+  const bool weighted = kWeight >= 0 && p.params[kWeight < 0 ? 0 : kWeight].rank >= 0;
+  return weighted || p.attrs[0] == static_cast<int64_t>(Reduction::Mean) ? whole_lines(2 * sizeof(double)) : 0;
+}
+template <int kWeight>
+int64_t simt_losses(const Problem& p) {
+  if (p.attrs[0] == static_cast<int64_t>(Reduction::None)) return simt_totals<kWeight>(p);
+  return simt_totals<kWeight>(p) + row_losses(p) + simt::fold_workspace(rows_of_logits(p.params[0]), 1, 8);
 }
 
 template <class Tag>
-constexpr auto cross_entropy(const char* op) {
-  return row<Tag>(op)
-      .name("rows")
-      .takes(kFloats, Element::I64 | Element::I32)
-      .sum(4)
-      .template attrs_of<CrossEntropyAttrs>();
+constexpr auto of_classes(const char* op, const char* name) {
+  return row<Tag>(op).name(name).takes(kFloats, Element::I64 | Element::I32).template attrs_of<CrossEntropyAttrs>();
 }
 
-// Signatures, all with the scalar label_smoothing; lse is f32, f64 for f64:
-//   cross_entropy        (logits, target, loss, [lse])     backward (dloss, logits, target, lse, dlogits)
+// Signatures, the first three with the scalar label_smoothing; lse is f32, f64 for f64; weight: of each class.
+//   cross_entropy        (logits, target, [weight], loss, [lse])
+//     backward           (dloss, logits, target, [weight], lse, dlogits)
 //   cross_entropy_fused  (logits, target, loss, [lse], dlogits): dlogits is the gradient for dloss = 1.
+//   nll_loss             (input, target, [weight], loss), backward (dloss, input, target, [weight], dinput)
+// Targets are class indices; of cross_entropy also numbers of the logits' element and shape.
 template <bool kSimt>
 constexpr auto local() {
-  const auto backward = cross_entropy<CrossEntropyBackward>("cross_entropy").backward().in_place();
-  return table(cross_entropy<CrossEntropy>("cross_entropy").scratch(kSimt ? &simt_losses : &row_losses),
-               kSimt ? backward.scratch(&simt_count) : backward,
-               cross_entropy<CrossEntropyFused>("cross_entropy_fused")
-                   .scratch(kSimt ? &simt_losses : &fused_scratch)
-                   .in_place());
+  const auto indices = of_classes<CrossEntropyBackward>("cross_entropy", "rows").backward().sum(5).in_place_of(1u << 1);
+  const auto numbers = of_classes<ProbabilitiesBackward>("cross_entropy", "probabilities").backward().sum(6);
+  const auto nll = of_classes<NllBackward>("nll_loss", "rows").backward().sum(2);
+  return table(of_classes<CrossEntropy>("cross_entropy", "rows").sum(5).scratch(kSimt ? &simt_losses<2> : &row_losses),
+               kSimt ? indices.scratch(&simt_totals<3>) : indices,
+               of_classes<CrossEntropyFused>("cross_entropy_fused", "rows")
+                   .sum(4)
+                   .scratch(kSimt ? &simt_losses<-1> : &fused_scratch)
+                   .in_place(),
+               of_classes<Probabilities>("cross_entropy", "probabilities")
+                   .takes(kFloats, kFloats)
+                   .sum(6)
+                   .only_if(&same_element)
+                   .scratch(kSimt ? &simt_losses<2> : &row_losses),
+               kSimt ? numbers.takes(kFloats, kFloats).only_if(&same_element).scratch(&simt_totals<3>)
+                     : numbers.takes(kFloats, kFloats).only_if(&same_element),
+               of_classes<Nll>("nll_loss", "rows").sum(2).scratch(kSimt ? &simt_losses<2> : &row_losses),
+               kSimt ? nll.scratch(&simt_totals<3>) : nll);
 }
 
-inline constexpr auto kTable = local<false>() + on_cuda(local<true>()) + on_metal(local<true>());
+// Elementwise losses: (input, target, [weight], [pos_weight], loss) and a loss's number, broadcast to the input.
+//   backward (dloss, input, target, [weight], [pos_weight], dinput), dinput of the shape that all have together
+inline int64_t sum_scratch(const Problem& p) {
+  return p.attrs[0] == static_cast<int64_t>(PointwiseReduction::None) ? 0 : simt::kSumWorkspace;
+}
+template <class Loss, bool kSimt>
+constexpr auto pointwise(const char* op, double bound) {
+  const auto forward =
+      row<Pointwise<Loss>>(op).name("map").takes(kFloats).reads(kReal).template attrs_of<PointwiseAttrs>().sum(bound);
+  return table(kSimt ? forward.scratch(&sum_scratch).not_batch_invariant() : forward.not_batch_invariant(),
+               row<PointwiseBackward<Loss>>(op)
+                   .backward()
+                   .name("map")
+                   .takes(kFloats)
+                   .reads(kReal)
+                   .template attrs_of<PointwiseAttrs>()
+                   .sum(bound));
+}
+template <bool kSimt>
+constexpr auto elementwise() {
+  return join(pointwise<Mse, kSimt>("mse_loss", 3), pointwise<L1, kSimt>("l1_loss", 2),
+              pointwise<SmoothL1, kSimt>("smooth_l1_loss", 4), pointwise<Huber, kSimt>("huber_loss", 4),
+              pointwise<Bce, kSimt>("binary_cross_entropy", 6),
+              pointwise<BceWithLogits, kSimt>("binary_cross_entropy_with_logits", 8),
+              pointwise<KlDiv, kSimt>("kl_div", 6));
+}
+
+template <bool kSimt>
+constexpr auto all_rows() {
+  return local<kSimt>() + elementwise<kSimt>();
+}
+
+inline constexpr auto kTable = all_rows<false>() + on_cuda(all_rows<true>()) + on_metal(all_rows<true>());
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::loss

@@ -1,3 +1,3 @@
-#include "ops/optim/simt.h"
+#include "ops/optim/simt_norm.h"
 #include "simt/metal_kernels.h"
 #include "ops/optim/metal.def"

@@ -1,11 +1,12 @@
-// Optimizer steps on GPUs: one launch updates many tensors, a block one chunk of one of them.
+// Optimizer steps and gradient clipping on GPUs: one launch goes over many tensors, a block over one chunk of one of
+// them.
 #pragma once
 #include "ops/optim/math.h"
 #include "simt/space.h"
 
 namespace baracuda::optim {
 
-enum : int { kLr, kBeta1, kBeta2, kEps, kWeightDecay, kStep, kGradScale, kScalars };
+enum : int { kMostScalars = 7 };
 
 // A beta as a number, its distance to 1 and its logarithm, which f32 would lose most of for a beta given in f64.
 template <class W>
@@ -23,185 +24,276 @@ struct WorkOf {
 #endif
 };
 
-template <class C>
+// Where a block gets its step from.
+template <class C, class Step>
 struct StepSource {
   using W = typename WorkOf<C>::type;
-  AdamWStep<C> known;             // where all scalars are numbers
-  simt::Number scalar[kScalars];  // otherwise
-  Beta<W> beta[2];                // of those that are no tensors
+  Step known;                         // where all scalars are numbers
+  simt::Number scalar[kMostScalars];  // otherwise
+  Beta<W> beta[2];                    // of those that are no tensors
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;
-  int32_t on_device, maximize;
+  int32_t on_device, maximize, nesterov;
 };
 
+template <class W>
+BCU_DEVICE bool is_size(W v) {
+  return v >= W(0) && v - v == W(0);
+}
+
+// read(): a known step, field by field, because Metal copies no structs out of constant memory. make(): a step from
+// scalars on the device; returns the place of the first one that torch's optimizer would not accept, or -1; the
+// comparisons refuse NaN. scalars.h does the same on the host.
+
 template <class C>
-struct MadeStep {
-  AdamWStep<C> step;
-  int32_t good;  // 0: a scalar is wrong, and nothing is updated
-};
+BCU_DEVICE void read(BCU_CONSTANT AdamStep<C>& from, BCU_THREAD AdamStep<C>& to) {
+  to.grad_factor = from.grad_factor;
+  to.beta1 = from.beta1, to.gain1 = from.gain1;
+  to.beta2 = from.beta2, to.gain2 = from.gain2;
+  to.decay = from.decay, to.step_size = from.step_size;
+  to.root_factor = from.root_factor, to.eps = from.eps;
+}
+
+template <class W, class Source>
+BCU_DEVICE Beta<W> beta_of(BCU_CONSTANT Source& p, int which) {
+  Beta<W> b;
+  if (p.scalar[1 + which].data) {
+    b.value = simt::number<W>(p.scalar[1 + which]);
+    b.gain = W(1) - b.value, b.log = math::log(b.value);
+  } else {
+    b.value = p.beta[which].value, b.gain = p.beta[which].gain, b.log = p.beta[which].log;
+  }
+  return b;
+}
+
+// lr, beta1, beta2, eps, weight_decay, step, grad_scale
+template <bool kDecoupled, bool kAmsgrad, class C, class Source>
+BCU_DEVICE int make(BCU_THREAD const AdamRule<kDecoupled, kAmsgrad>&, BCU_CONSTANT Source& p,
+                    BCU_THREAD AdamStep<C>& s) {
+  using W = typename Source::W;
+  Beta<W> one = beta_of<W>(p, 0), two = beta_of<W>(p, 1);
+  W lr = simt::number<W>(p.scalar[0]), eps = simt::number<W>(p.scalar[3]), decay = simt::number<W>(p.scalar[4]);
+  int64_t step = simt::number<int64_t>(p.scalar[5]);
+  W grad_scale = simt::number<W>(p.scalar[6]);
+  s.grad_factor = C((p.maximize ? W(-1) : W(1)) / grad_scale);
+  s.beta1 = C(one.value), s.gain1 = C(one.gain);
+  s.beta2 = C(two.value), s.gain2 = C(two.gain);
+  s.decay = C(kDecoupled ? W(1) - lr * decay : decay);
+  s.step_size = C(-lr / math::expm1(W(step) * one.log));
+  s.root_factor = C(W(1) / math::sqrt(-math::expm1(W(step) * two.log)));
+  s.eps = C(eps);
+  if (!is_size(lr)) return 0;
+  if (!(one.value >= W(0) && one.value < W(1))) return 1;
+  if (!(two.value >= W(0) && two.value < W(1))) return 2;
+  if (!(eps >= W(0))) return 3;
+  if (!is_size(decay)) return 4;
+  if (step < 1) return 5;
+  return math::fabs(grad_scale) > W(0) ? -1 : 6;
+}
+
+template <class C>
+BCU_DEVICE void read(BCU_CONSTANT SgdStep<C>& from, BCU_THREAD SgdStep<C>& to) {
+  to.grad_factor = from.grad_factor, to.weight_decay = from.weight_decay;
+  to.momentum = from.momentum, to.gain = from.gain, to.lr = from.lr;
+  to.first = from.first, to.nesterov = from.nesterov;
+}
+
+// lr, momentum, dampening, weight_decay, step, grad_scale
+template <bool kMomentum, class C, class Source>
+BCU_DEVICE int make(BCU_THREAD const SgdRule<kMomentum>&, BCU_CONSTANT Source& p, BCU_THREAD SgdStep<C>& s) {
+  using W = typename Source::W;
+  W lr = simt::number<W>(p.scalar[0]), momentum = simt::number<W>(p.scalar[1]);
+  W dampening = simt::number<W>(p.scalar[2]), decay = simt::number<W>(p.scalar[3]);
+  int64_t step = simt::number<int64_t>(p.scalar[4]);
+  W grad_scale = simt::number<W>(p.scalar[5]);
+  s.grad_factor = C((p.maximize ? W(-1) : W(1)) / grad_scale);
+  s.weight_decay = C(decay), s.momentum = C(momentum), s.gain = C(W(1) - dampening), s.lr = C(lr);
+  s.first = step == 1 ? 1 : 0, s.nesterov = p.nesterov;
+  bool still = momentum == W(0), plain = dampening == W(0);
+  if (!is_size(lr)) return 0;
+  if (kMomentum ? !is_size(momentum) || (p.nesterov && still) : !still) return 1;
+  if (!(dampening - dampening == W(0)) || (p.nesterov && !plain)) return 2;
+  if (!is_size(decay)) return 3;
+  if (step < 1) return 4;
+  return math::fabs(grad_scale) > W(0) ? -1 : 5;
+}
+
+template <class C>
+BCU_DEVICE void read(BCU_CONSTANT ScaleStep<C>& from, BCU_THREAD ScaleStep<C>& to) {
+  to.factor = from.factor;
+}
+// max_norm, and the norm, which always is on the device
+template <class C, class Source>
+BCU_DEVICE int make(BCU_THREAD const ScaleRule&, BCU_CONSTANT Source& p, BCU_THREAD ScaleStep<C>& s) {
+  using W = typename Source::W;
+  W share = simt::number<W>(p.scalar[0]) / (simt::number<W>(p.scalar[1]) + norm_margin<W>());
+  s.factor = C(share > W(1) ? W(1) : share);
+  return -1;
+}
+
+template <class C>
+BCU_DEVICE void read(BCU_CONSTANT BoundStep<C>& from, BCU_THREAD BoundStep<C>& to) {
+  to.most = from.most;
+}
+// clip_value
+template <class C, class Source>
+BCU_DEVICE int make(BCU_THREAD const BoundRule&, BCU_CONSTANT Source& p, BCU_THREAD BoundStep<C>& s) {
+  s.most = simt::number<C>(p.scalar[0]);
+  return s.most == s.most ? -1 : 0;
+}
 
 // A block's step. Scalars on the device are worked out by one thread of it.
-template <class C>
+template <class C, class Rule>
 struct StepOf {
-  using Source = StepSource<C>;
-  using W = typename Source::W;
-  enum : int { kShared = int(sizeof(MadeStep<C>) + 3) / 4 };
+  using Step = typename Rule::template Step<C>;
+  using Source = StepSource<C, Step>;
+  struct Made {
+    Step step;
+    int32_t good;  // 0: a scalar is wrong, and nothing is updated
+  };
+  enum : int { kShared = int(sizeof(Made) + 3) / 4 };
 
-  BCU_DEVICE Beta<W> beta_of(BCU_CONSTANT Source& p, int which) {
-    Beta<W> b;
-    if (p.scalar[kBeta1 + which].data) {
-      b.value = simt::number<W>(p.scalar[kBeta1 + which]);
-      b.gain = W(1) - b.value, b.log = math::log(b.value);
-    } else {
-      b.value = p.beta[which].value, b.gain = p.beta[which].gain, b.log = p.beta[which].log;
+  BCU_DEVICE Made get(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Source& p) {
+    Made made;
+    if (!p.on_device) {
+      read(p.known, made.step);
+      made.good = 1;
+      return made;
     }
-    return b;
-  }
-
-  // The first scalar that torch.optim.AdamW would not accept, or -1; the comparisons refuse NaN.
-  BCU_DEVICE int wrong(W lr, W beta1, W beta2, W eps, W decay, int64_t step, W grad_scale) {
-    if (!(lr >= W(0) && lr - lr == W(0))) return kLr;
-    if (!(beta1 >= W(0) && beta1 < W(1))) return kBeta1;
-    if (!(beta2 >= W(0) && beta2 < W(1))) return kBeta2;
-    if (!(eps >= W(0))) return kEps;
-    if (!(decay >= W(0) && decay - decay == W(0))) return kWeightDecay;
-    if (step < 1) return kStep;
-    return math::fabs(grad_scale) > W(0) ? -1 : kGradScale;
-  }
-
-  BCU_DEVICE MadeStep<C> make(BCU_CONSTANT Source& p) {
-    Beta<W> one = beta_of(p, 0), two = beta_of(p, 1);
-    W lr = simt::number<W>(p.scalar[kLr]), eps = simt::number<W>(p.scalar[kEps]);
-    W decay = simt::number<W>(p.scalar[kWeightDecay]), grad_scale = simt::number<W>(p.scalar[kGradScale]);
-    int64_t step = simt::number<int64_t>(p.scalar[kStep]);
-    int bad = wrong(lr, one.value, two.value, eps, decay, step, grad_scale);
-    if (bad >= 0) simt::raise(p.fault, p.row, -1, bad, 0, 0);
-    MadeStep<C> s;
-    s.good = bad < 0;
-    s.step.grad_factor = C((p.maximize ? W(-1) : W(1)) / grad_scale);
-    s.step.beta1 = C(one.value), s.step.gain1 = C(one.gain);
-    s.step.beta2 = C(two.value), s.step.gain2 = C(two.gain);
-    s.step.decay = C(W(1) - lr * decay);
-    s.step.step_size = C(-lr / math::expm1(W(step) * one.log));
-    s.step.root_factor = C(W(1) / math::sqrt(-math::expm1(W(step) * two.log)));
-    s.step.eps = C(eps);
-    return s;
-  }
-
-  // Field by field: Metal copies no structs out of constant memory.
-  BCU_DEVICE MadeStep<C> read(BCU_CONSTANT AdamWStep<C>& from) {
-    MadeStep<C> s;
-    s.good = 1;
-    s.step.grad_factor = from.grad_factor;
-    s.step.beta1 = from.beta1, s.step.gain1 = from.gain1;
-    s.step.beta2 = from.beta2, s.step.gain2 = from.gain2;
-    s.step.decay = from.decay, s.step.step_size = from.step_size;
-    s.step.root_factor = from.root_factor, s.step.eps = from.eps;
-    return s;
-  }
-
-  BCU_DEVICE MadeStep<C> get(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Source& p) {
-    if (!p.on_device) return read(p.known);
-    BCU_SHARED MadeStep<C>* made = (BCU_SHARED MadeStep<C>*)shared;
-    if (ctx.tid() == 0u) *made = make(p);
+    BCU_SHARED Made* all = (BCU_SHARED Made*)shared;
+    if (ctx.tid() == 0u) {
+      Rule rule;
+      int bad = make(rule, p, made.step);
+      if (bad >= 0) simt::raise(p.fault, p.row, -1, bad, 0, 0);
+      made.good = bad < 0 ? 1 : 0;
+      *all = made;
+    }
     simt::barrier(ctx);
-    return *made;
+    return *all;
   }
 };
 
-// Contiguous tensors, parameters and gradients of T.
-enum : int { kListTensors = 76 };
-template <class T>
-struct ListParams {
-  using C = simt::ComputeOf<T>;
-  StepSource<C> source;
-  BCU_GLOBAL const T* g[kListTensors];
-  BCU_GLOBAL T* p[kListTensors];
-  BCU_GLOBAL C* m[kListTensors];
-  BCU_GLOBAL C* v[kListTensors];
-  int64_t count[kListTensors];
-  uint32_t end[kListTensors];  // the block after the tensor's last
+// Chunks of contiguous tensors.
+template <int kLists, int kTensors>
+struct ListSpace {
+  BCU_GLOBAL void* data[kLists][kTensors];
+  int64_t count[kTensors];
+  uint32_t end[kTensors];  // the chunk after the tensor's last
   int32_t tensors;
   int32_t packs;  // all addresses are multiples of 16 bytes
-  int32_t chunk;  // elements of a block
+  int32_t chunk;  // elements
+};
+// The tensor of a chunk, and which of its elements that holds.
+struct ChunkPlace {
+  int64_t begin, end;
+  int32_t tensor;
+};
+template <class Space>
+BCU_DEVICE ChunkPlace place_of(BCU_CONSTANT Space& s, uint32_t chunk) {
+  int low = 0, high = s.tensors - 1;  // the first tensor whose end is beyond the chunk
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (s.end[middle] > chunk) high = middle;
+    if (s.end[middle] <= chunk) low = middle + 1;
+  }
+  ChunkPlace place;
+  place.tensor = low;
+  place.begin = int64_t(chunk - (low > 0 ? s.end[low - 1] : 0u)) * s.chunk;
+  place.end = place.begin + s.chunk < s.count[low] ? place.begin + s.chunk : s.count[low];
+  return place;
+}
+
+template <class T, class Rule>
+struct ListParams {
+  using C = simt::ComputeOf<T>;
+  enum : int { kLists = Rule::kGradient + Rule::kWritten, kTensors = 3344 / (8 * kLists + 12) };
+  typename StepOf<C, Rule>::Source source;
+  ListSpace<kLists, kTensors> list;
 };
 
-template <class T>
+template <class T, class Rule>
 struct ListStep {
-  using Params = ListParams<T>;
+  using Params = ListParams<T, Rule>;
   using C = simt::ComputeOf<T>;
   using S = simt::Stored<T>;
-  enum : int { kThreads = 256, kShared = StepOf<C>::kShared };
+  using Of = StepOf<C, Rule>;
+  using Step = typename Of::Step;
+  enum : int { kThreads = 256, kShared = Of::kShared, kGradient = Rule::kGradient, kWritten = Rule::kWritten };
   enum : int { kPack = simt::Pack<T>::kCount, kWide = simt::Pack<C>::kCount, kRound = kThreads * kPack };
 
-  BCU_DEVICE void pack(BCU_CONSTANT Params& p, BCU_THREAD const AdamWStep<C>& step, int tensor, int64_t at) {
-    simt::Pack<T> g = *(BCU_GLOBAL const simt::Pack<T>*)(p.g[tensor] + at);
-    simt::Pack<T> w = *(BCU_GLOBAL const simt::Pack<T>*)(p.p[tensor] + at);
+  // List k from element `at` of a tensor on: the gradients and parameters, and what is kept for these.
+  BCU_DEVICE BCU_GLOBAL T* plain(BCU_CONSTANT Params& p, int k, int tensor, int64_t at) {
+    return (BCU_GLOBAL T*)p.list.data[k][tensor] + at;
+  }
+  BCU_DEVICE BCU_GLOBAL C* kept(BCU_CONSTANT Params& p, int k, int tensor, int64_t at) {
+    return (BCU_GLOBAL C*)p.list.data[kGradient + k][tensor] + at;
+  }
+
+  BCU_DEVICE void pack(BCU_CONSTANT Params& p, BCU_THREAD const Step& step, int tensor, int64_t at) {
+    simt::Pack<T> g = *(BCU_GLOBAL const simt::Pack<T>*)plain(p, 0, tensor, at);
+    simt::Pack<T> w = *(BCU_GLOBAL const simt::Pack<T>*)plain(p, kGradient, tensor, at);
     BCU_UNROLL for (int i = 0; i < kPack; i += kWide) {
-      BCU_GLOBAL simt::Pack<C>* ms = (BCU_GLOBAL simt::Pack<C>*)(p.m[tensor] + at + i);
-      BCU_GLOBAL simt::Pack<C>* vs = (BCU_GLOBAL simt::Pack<C>*)(p.v[tensor] + at + i);
-      simt::Pack<C> m = *ms, v = *vs;
+      simt::Pack<C> wide[kWritten];  // the first is not used
+      BCU_UNROLL for (int k = 1; k < kWritten; ++k) wide[k] = *(BCU_GLOBAL simt::Pack<C>*)kept(p, k, tensor, at + i);
       BCU_UNROLL for (int j = 0; j < kWide; ++j) {
-        C value = S::load(w.v[i + j]);
-        adamw(step, S::load(g.v[i + j]), value, m.v[j], v.v[j]);
-        w.v[i + j] = S::store(value);
+        C x[kWritten];
+        x[0] = S::load(w.v[i + j]);
+        BCU_UNROLL for (int k = 1; k < kWritten; ++k) x[k] = wide[k].v[j];
+        Rule::f(step, S::load(g.v[i + j]), x);
+        w.v[i + j] = S::store(x[0]);
+        BCU_UNROLL for (int k = 1; k < kWritten; ++k) wide[k].v[j] = x[k];
       }
-      *ms = m, *vs = v;
+      BCU_UNROLL for (int k = 1; k < kWritten; ++k) * (BCU_GLOBAL simt::Pack<C>*)kept(p, k, tensor, at + i) = wide[k];
     }
-    *(BCU_GLOBAL simt::Pack<T>*)(p.p[tensor] + at) = w;
+    *(BCU_GLOBAL simt::Pack<T>*)plain(p, kGradient, tensor, at) = w;
   }
-  BCU_DEVICE void one(BCU_CONSTANT Params& p, BCU_THREAD const AdamWStep<C>& step, int tensor, int64_t at) {
-    C value = S::load(p.p[tensor][at]), m = p.m[tensor][at], v = p.v[tensor][at];
-    adamw(step, S::load(p.g[tensor][at]), value, m, v);
-    p.p[tensor][at] = S::store(value), p.m[tensor][at] = m, p.v[tensor][at] = v;
+  BCU_DEVICE void one(BCU_CONSTANT Params& p, BCU_THREAD const Step& step, int tensor, int64_t at) {
+    C x[kWritten];
+    x[0] = S::load(*plain(p, kGradient, tensor, at));
+    BCU_UNROLL for (int k = 1; k < kWritten; ++k) x[k] = *kept(p, k, tensor, at);
+    Rule::f(step, S::load(*plain(p, 0, tensor, at)), x);
+    *plain(p, kGradient, tensor, at) = S::store(x[0]);
+    BCU_UNROLL for (int k = 1; k < kWritten; ++k) * kept(p, k, tensor, at) = x[k];
   }
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
-    MadeStep<C> made = StepOf<C>::get(ctx, shared, p.source);
+    typename Of::Made made = Of::get(ctx, shared, p.source);
     if (!made.good) return;
-    uint32_t block = ctx.bid_x();
-    int low = 0, high = p.tensors - 1;  // the first tensor whose end is beyond the block
-    while (low < high) {
-      int middle = (low + high) / 2;
-      if (p.end[middle] > block) high = middle;
-      if (p.end[middle] <= block) low = middle + 1;
-    }
-    int64_t chunk = block - (low > 0 ? p.end[low - 1] : 0u), begin = chunk * p.chunk, end = begin + p.chunk;
-    end = end < p.count[low] ? end : p.count[low];
-    int64_t packed = p.packs ? begin + (end - begin) / kPack * kPack : begin;
-    for (int64_t at = begin + int64_t(ctx.tid()) * kPack; at < packed; at += kRound) pack(p, made.step, low, at);
-    for (int64_t at = packed + ctx.tid(); at < end; at += kThreads) one(p, made.step, low, at);
+    ChunkPlace here = place_of(p.list, ctx.bid_x());
+    int64_t packed = p.list.packs ? here.begin + (here.end - here.begin) / kPack * kPack : here.begin;
+    for (int64_t at = here.begin + int64_t(ctx.tid()) * kPack; at < packed; at += kRound)
+      pack(p, made.step, here.tensor, at);
+    for (int64_t at = packed + ctx.tid(); at < here.end; at += kThreads) one(p, made.step, here.tensor, at);
   }
 };
 
-// Any strides, one tensor.
-template <class C>
+// Any strides, one tensor of each list.
+template <class C, class Rule>
 struct StridedParams {
-  enum : int { kG, kP, kM, kV, kTensors };
-  StepSource<C> source;
-  simt::Space<4> space;
-  BCU_GLOBAL void* data[kTensors];
-  int32_t element[kTensors];
+  enum : int { kLists = Rule::kGradient + Rule::kWritten };
+  typename StepOf<C, Rule>::Source source;
+  simt::Space<kLists> space;
+  BCU_GLOBAL void* data[kLists];
+  int32_t element[kLists];
 };
 
-template <class C>
+template <class C, class Rule>
 struct StridedStep {
-  using Params = StridedParams<C>;
-  enum : int { kThreads = 256, kShared = StepOf<C>::kShared };
+  using Params = StridedParams<C, Rule>;
+  using Of = StepOf<C, Rule>;
+  enum : int { kThreads = 256, kShared = Of::kShared, kLists = Params::kLists, kGradient = Rule::kGradient };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
-    MadeStep<C> made = StepOf<C>::get(ctx, shared, p.source);
+    typename Of::Made made = Of::get(ctx, shared, p.source);
     if (!made.good) return;
     int64_t step = int64_t(ctx.gdim_x()) * ctx.bdim();
     for (int64_t i = int64_t(ctx.bid_x()) * ctx.bdim() + ctx.tid(); i < p.space.count; i += step) {
-      int64_t offset[Params::kTensors];
-      C x[Params::kTensors];
+      int64_t offset[kLists];
+      C x[kLists];
       simt::locate(p.space, i, offset);
-      BCU_UNROLL for (int k = 0; k < Params::kTensors; ++k) x[k] =
-          simt::load_element<C>(p.data[k], p.element[k], offset[k]);
-      adamw(made.step, x[Params::kG], x[Params::kP], x[Params::kM], x[Params::kV]);
-      BCU_UNROLL for (int k = Params::kP; k < Params::kTensors; ++k)
-          simt::store_element(p.data[k], p.element[k], offset[k], x[k]);
+      BCU_UNROLL for (int k = 0; k < kLists; ++k) x[k] = simt::load_element<C>(p.data[k], p.element[k], offset[k]);
+      Rule::f(made.step, x[0], x + kGradient);
+      BCU_UNROLL for (int k = kGradient; k < kLists; ++k) simt::store_element(p.data[k], p.element[k], offset[k], x[k]);
     }
   }
 };

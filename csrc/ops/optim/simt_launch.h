@@ -1,122 +1,279 @@
-// Launches optimizer steps on a GPU.
+// Launches optimizer steps and gradient clipping on a GPU.
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/optim/scalars.h"
 #include "ops/optim/simt.h"
+#include "ops/optim/simt_norm.h"
 #include "ops/optim/skus.h"
 #include "simt/space_launch.h"
 
 namespace baracuda::optim {
 
-template <class T>
-class AdamWLaunch {
-  using C = simt::ComputeOf<T>;
-  using W = typename StepSource<C>::W;
-  using List = ListStep<T>;
-  enum : int { kGrads, kParams, kExpAvgs, kExpAvgSqs };
+inline const TensorView& tensor_of(const Launch& launch, int list, int tensor) {
+  return launch.tensors[launch.first[list] + tensor];
+}
 
+// Collects contiguous tensors for one launch. Chunks are a few rounds of a block.
+template <int kLists, int kTensors>
+class ListBuilder {
  public:
-  explicit AdamWLaunch(const Launch& launch) : launch_(launch), list_() {
+  using Space = ListSpace<kLists, kTensors>;
+
+  ListBuilder(const Launch& launch, Space& list, int32_t round) : launch_(launch), list_(list) {
     int64_t total = 0;
-    for (int t = 0; t < launch_.count(kParams); ++t) total += view(kParams, t).numel();
-    list_.chunk = List::kRound * (total < kManyElements ? 2 : 8);
-    list_.packs = 1;
+    for (int t = 0; t < launch.count(0); ++t) total += tensor_of(launch, 0, t).numel();
+    list_.chunk = round * (total < kManyElements ? 2 : 8);
+    clear();
   }
 
-  Status run() {
-    if (Status s = read_scalars(); s != Status::Ok) return s;
-    for (int t = 0; t < launch_.count(kParams); ++t) {
-      const int64_t n = view(kParams, t).numel();
-      if (n == 0) continue;
-      const Status s = dense(t) ? add(t, n) : strided(t);
-      if (s != Status::Ok) return s;
+  int64_t chunks() const { return list_.tensors > 0 ? list_.end[list_.tensors - 1] : 0; }
+  void clear() { list_.tensors = 0, list_.packs = 1; }
+  bool dense(int t) const {
+    for (int list = 0; list < kLists; ++list)
+      if (!is_contiguous(tensor_of(launch_, list, t))) return false;
+    return true;
+  }
+  // Whether a tensor still fits.
+  bool takes(int t) const { return list_.tensors < kTensors && chunks() + chunks_of(t) <= simt::kMaxGridX; }
+  void add(int t) {
+    const int64_t before = chunks();
+    const int at = list_.tensors++;
+    for (int list = 0; list < kLists; ++list) {
+      list_.data[list][at] = tensor_of(launch_, list, t).data;
+      list_.packs &= reinterpret_cast<uintptr_t>(list_.data[list][at]) % 16 == 0;
     }
-    return flush();
+    list_.count[at] = tensor_of(launch_, 0, t).numel();
+    list_.end[at] = static_cast<uint32_t>(before + chunks_of(t));
   }
 
  private:
   static constexpr int64_t kManyElements = int64_t{1} << 23;  // fewer are cut finer, to occupy the device
+  int64_t chunks_of(int t) const { return (tensor_of(launch_, 0, t).numel() + list_.chunk - 1) / list_.chunk; }
 
-  const TensorView& view(int param, int tensor) const { return launch_.tensors[launch_.first[param] + tensor]; }
+  const Launch& launch_;
+  Space& list_;
+};
+
+// Calls dense() for runs of contiguous tensors that one launch takes and strided(t) for others.
+template <class Builder, class Dense, class Strided>
+Status over_lists(const Launch& launch, Builder& build, Dense&& dense, Strided&& strided) {
+  const auto flush = [&] {
+    if (build.chunks() == 0) return Status::Ok;
+    const Status s = dense();
+    build.clear();
+    return s;
+  };
+  for (int t = 0; t < launch.count(0); ++t) {
+    if (tensor_of(launch, 0, t).numel() == 0) continue;
+    if (!build.dense(t)) {
+      if (const Status s = strided(t); s != Status::Ok) return s;
+      continue;
+    }
+    if (!build.takes(t)) {
+      if (const Status s = flush(); s != Status::Ok) return s;
+    }
+    build.add(t);
+  }
+  return flush();
+}
+
+template <class T, class Rule>
+class RuleLaunch {
+  using C = simt::ComputeOf<T>;
+  using List = ListStep<T, Rule>;
+  using Params = ListParams<T, Rule>;
+  using Strided = StridedParams<C, Rule>;
+  using Source = typename StepOf<C, Rule>::Source;
+  using W = typename Source::W;
+
+ public:
+  explicit RuleLaunch(const Launch& launch) : launch_(launch), p_() {}
 
   // Scalars that are numbers are worked out here, as on the CPU; tensors by the kernels.
-  Status read_scalars() {
-    const bool maximize = attributes<AdamWAttrs>(launch_).maximize != 0;
-    StepSource<C>& source = list_.source;
-    for (int k = 0; k < kScalars; ++k) source.on_device |= launch_.scalars[k].data != nullptr;
+  Status read_scalars(int count, bool maximize = false, bool nesterov = false) {
+    Source& source = p_.source;
+    for (int k = 0; k < count; ++k) source.on_device |= launch_.scalars[k].data != nullptr;
     if (!source.on_device) {
-      const AdamWScalars scalars(launch_.scalars);
-      if (const int k = scalars.wrong(); k >= 0) {
-        if (launch_.failure) *launch_.failure = {-1, k, 0, 0};
-        return Status::InvalidProblem;
-      }
-      source.known = make_step<C>(scalars, maximize);
-      return Status::Ok;
+      const int wrong = make_step(launch_, Rule(), source.known);
+      if (wrong >= 0 && launch_.failure) *launch_.failure = {-1, wrong, 0, 0};
+      return wrong >= 0 ? Status::InvalidProblem : Status::Ok;
     }
-    for (int k = 0; k < kScalars; ++k) source.scalar[k] = simt::number_of(launch_.scalars[k]);
+    on_device(count);
+    source.maximize = maximize, source.nesterov = nesterov;
+    return Status::Ok;
+  }
+  void read_betas() {
     for (int k = 0; k < 2; ++k) {
-      const Scalar& beta = launch_.scalars[kBeta1 + k];
+      const Scalar& beta = launch_.scalars[1 + k];
       if (beta.data) continue;
       const double b = beta.as_f64();
-      source.beta[k] = {static_cast<W>(b), static_cast<W>(1 - b), static_cast<W>(std::log(b))};
+      p_.source.beta[k] = {static_cast<W>(b), static_cast<W>(1 - b), static_cast<W>(std::log(b))};
     }
-    source.fault = simt::fault_of(launch_), source.row = launch_.row, source.maximize = maximize;
-    return Status::Ok;
+  }
+  // The scalars are worked out on the device, `last` after those of the call.
+  void on_device(int count, const TensorView* last = nullptr) {
+    Source& source = p_.source;
+    source.on_device = 1;
+    for (int k = 0; k < count; ++k) source.scalar[k] = simt::number_of(launch_.scalars[k]);
+    if (last)
+      source.scalar[count].data = last->data, source.scalar[count].element = static_cast<int32_t>(last->element);
+    source.fault = simt::fault_of(launch_), source.row = launch_.row;
   }
 
-  bool dense(int t) const {
-    for (int param : {kGrads, kParams, kExpAvgs, kExpAvgSqs})
-      if (!is_contiguous(view(param, t))) return false;
-    return true;
+  Status run() {
+    ListBuilder<Params::kLists, Params::kTensors> build(launch_, p_.list, List::kRound);
+    return over_lists(
+        launch_, build, [&] { return simt::submit<List>(launch_, {build.chunks()}, List::kThreads, p_); },
+        [&](int t) { return strided(t); });
   }
 
-  Status add(int t, int64_t n) {
-    const int64_t blocks = (n + list_.chunk - 1) / list_.chunk;
-    const int64_t used = list_.tensors > 0 ? list_.end[list_.tensors - 1] : 0;
-    if (list_.tensors == kListTensors || used + blocks > simt::kMaxGridX)
-      if (Status s = flush(); s != Status::Ok) return s;
-    const int at = list_.tensors++;
-    list_.g[at] = static_cast<const T*>(view(kGrads, t).data), list_.p[at] = static_cast<T*>(view(kParams, t).data);
-    list_.m[at] = static_cast<C*>(view(kExpAvgs, t).data), list_.v[at] = static_cast<C*>(view(kExpAvgSqs, t).data);
-    list_.count[at] = n;
-    list_.end[at] = static_cast<uint32_t>((at > 0 ? list_.end[at - 1] : 0) + blocks);
-    for (int param : {kGrads, kParams, kExpAvgs, kExpAvgSqs})
-      list_.packs &= reinterpret_cast<uintptr_t>(view(param, t).data) % 16 == 0;
-    return Status::Ok;
-  }
-
-  Status flush() {
-    if (list_.tensors == 0) return Status::Ok;
-    const Status s = simt::submit<List>(launch_, {list_.end[list_.tensors - 1]}, List::kThreads, list_);
-    list_.tensors = 0, list_.packs = 1;
-    return s;
-  }
-
+ private:
   Status strided(int t) {
-    const IterationSpace space = space_of(view(kParams, t));
-    StridedParams<C> p{};
-    p.source = list_.source;
-    std::array<Operand, StridedParams<C>::kTensors> all;
-    for (int param : {kGrads, kParams, kExpAvgs, kExpAvgSqs}) {
-      all[param] = operand(view(param, t), space);
-      p.data[param] = all[param].data, p.element[param] = static_cast<int32_t>(all[param].element);
+    const IterationSpace space = space_of(tensor_of(launch_, 0, t));
+    Strided p{};
+    p.source = p_.source;
+    std::array<Operand, Strided::kLists> all;
+    for (int list = 0; list < Strided::kLists; ++list) {
+      all[list] = operand(tensor_of(launch_, list, t), space);
+      p.data[list] = all[list].data, p.element[list] = static_cast<int32_t>(all[list].element);
     }
     p.space = simt::space_of_rows(space, all, 1);
-    return simt::submit<StridedStep<C>>(launch_, {simt::blocks_for(p.space.count, 4 * 256)}, 256, p);
+    return simt::submit<StridedStep<C, Rule>>(launch_, {simt::blocks_for(p.space.count, 4 * 256)}, 256, p);
   }
 
   const Launch& launch_;
-  ListParams<T> list_;
+  Params p_;
+};
+
+template <class Rule>
+Status run_adam(const Launch& launch) {
+  return simt::with_float(launch.element, [&](auto t) {
+    RuleLaunch<decltype(t), Rule> call(launch);
+    call.read_betas();
+    const Status status = call.read_scalars(7, attributes<AdamAttrs>(launch).maximize != 0);
+    return status == Status::Ok ? call.run() : status;
+  });
+}
+
+template <class Rule>
+Status run_sgd(const Launch& launch) {
+  const SgdAttrs attrs = attributes<SgdAttrs>(launch);
+  return simt::with_float(launch.element, [&](auto t) {
+    RuleLaunch<decltype(t), Rule> call(launch);
+    const Status status = call.read_scalars(6, attrs.maximize != 0, attrs.nesterov != 0);
+    return status == Status::Ok ? call.run() : status;
+  });
+}
+
+template <class T>
+class NormLaunch {
+  using C = simt::ComputeOf<T>;
+  using Params = ListNormParams<T>;
+
+ public:
+  explicit NormLaunch(const Launch& launch) : launch_(launch), attrs_(attributes<NormAttrs>(launch)), p_() {
+    const bool most = attrs_.p > std::numeric_limits<double>::max();
+    p_.parts.terms = most ? kLargest : attrs_.p == 1 ? kMagnitudes : attrs_.p == 2 ? kSquares : kPowers;
+    p_.parts.p = static_cast<C>(attrs_.p);
+    p_.parts.part = static_cast<simt::LongSum<C>*>(launch.workspace);
+  }
+
+  Status run() {
+    ListBuilder<1, Params::kTensors> build(launch_, p_.list, ListNorm<T>::kRound);
+    const Status status = over_lists(
+        launch_, build,
+        [&] {
+          p_.chunks = static_cast<uint32_t>(build.chunks());
+          return fill<ListNorm<T>>(build.chunks(), p_);
+        },
+        [&](int t) { return strided(t); });
+    return status == Status::Ok ? total() : status;
+  }
+
+ private:
+  // Launches a block for each part; parts that no launch has filled yet are set.
+  template <class Body>
+  Status fill(int64_t blocks, typename Body::Params& p) {
+    const int64_t used = std::min(blocks, kNormParts);
+    p.parts.filled = filled_;
+    filled_ = std::max(filled_, static_cast<int32_t>(used));
+    return simt::submit<Body>(launch_, {used}, Body::kThreads, p);
+  }
+
+  Status strided(int t) {
+    const TensorView& x = tensor_of(launch_, 0, t);
+    const IterationSpace space = space_of(x);
+    const std::array<Operand, 1> all = {operand(x, space)};
+    StridedNormParams<C> p{};
+    p.parts = p_.parts;
+    p.data = x.data, p.element = static_cast<int32_t>(x.element);
+    p.space = simt::space_of_rows(space, all, 1);
+    return fill<StridedNorm<C>>((p.space.count + 1023) / 1024, p);
+  }
+
+  Status total() {
+    const TensorView& out = launch_[1];
+    NormTotalParams<C> p{};
+    p.parts = p_.parts;
+    p.parts.filled = filled_;
+    p.out = out.data, p.element = static_cast<int32_t>(out.element);
+    p.fault = attrs_.error_if_nonfinite ? simt::fault_of(launch_) : nullptr;
+    p.row = launch_.row, p.tensor = launch_.first[1];
+    return simt::submit<NormTotal<C>>(launch_, {1}, NormTotal<C>::kThreads, p);
+  }
+
+  const Launch& launch_;
+  NormAttrs attrs_;
+  Params p_;
+  int32_t filled_ = 0;
 };
 
 }  // namespace baracuda::optim
 
 namespace baracuda {
 
-template <>
-struct SimtKernel<optim::AdamW> {
+template <bool kDecoupled>
+struct SimtKernel<optim::Adam<kDecoupled>> {
   static Status run(const Launch& launch) {
-    return simt::with_float(launch.element, [&](auto t) { return optim::AdamWLaunch<decltype(t)>(launch).run(); });
+    return attributes<optim::AdamAttrs>(launch).amsgrad ? optim::run_adam<optim::AdamRule<kDecoupled, true>>(launch)
+                                                        : optim::run_adam<optim::AdamRule<kDecoupled, false>>(launch);
+  }
+};
+
+template <>
+struct SimtKernel<optim::Sgd> {
+  static Status run(const Launch& launch) {
+    return launch[2].present() ? optim::run_sgd<optim::SgdRule<true>>(launch)
+                               : optim::run_sgd<optim::SgdRule<false>>(launch);
+  }
+};
+
+template <>
+struct SimtKernel<optim::TotalNorm> {
+  static Status run(const Launch& launch) {
+    return simt::with_float(launch.element, [&](auto t) { return optim::NormLaunch<decltype(t)>(launch).run(); });
+  }
+};
+
+template <>
+struct SimtKernel<optim::ClipWithNorm> {
+  static Status run(const Launch& launch) {
+    return simt::with_float(launch.element, [&](auto t) {
+      optim::RuleLaunch<decltype(t), optim::ScaleRule> call(launch);
+      call.on_device(1, &launch[1]);
+      return call.run();
+    });
+  }
+};
+
+template <>
+struct SimtKernel<optim::ClipValue> {
+  static Status run(const Launch& launch) {
+    return simt::with_float(launch.element, [&](auto t) {
+      optim::RuleLaunch<decltype(t), optim::BoundRule> call(launch);
+      const Status status = call.read_scalars(1);
+      return status == Status::Ok ? call.run() : status;
+    });
   }
 };
 

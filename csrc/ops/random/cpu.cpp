@@ -1,76 +1,14 @@
 // Random fills on the CPU: Philox blocks in groups that vectorise, written in logical order to any layout.
-#include <cstring>
-
 #include "backends/cpu/family.h"
 #include "backends/cpu/parallel.h"
 #include "core/runs.h"
+#include "ops/random/kernels.h"
 #include "ops/random/math.h"
-#include "ops/random/skus.h"
 #include "ops/random/targets.h"
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
+#include "ops/random/words.h"
 
 namespace baracuda::random {
 namespace {
-
-constexpr int kBlocks = 64;      // Philox blocks made together
-constexpr int64_t kTile = 1024;  // elements; whole groups, so that bits do not depend on the layout
-constexpr int64_t kTilesPerChunk = 32;
-
-template <class T>
-constexpr int kPerBlock = sizeof(T) == 8 ? 2 : 4;
-
-struct WordGroup {
-  uint64_t w[4][kBlocks];  // a word is the lower half of its lane
-  uint32_t at(int word, int block) const { return static_cast<uint32_t>(w[word][block]); }
-};
-
-// Vectors of 64-bit lanes, because 32 x 32 -> 64 bits is one instruction for those, and none that GCC finds by itself.
-#if defined(__AVX512F__)
-constexpr int kLanes = 8;
-#elif defined(__AVX2__)
-constexpr int kLanes = 4;
-#else
-constexpr int kLanes = 2;
-#endif
-typedef uint64_t Lanes __attribute__((vector_size(8 * kLanes)));
-
-// The product of the lower halves.
-inline Lanes multiply_low(Lanes a, Lanes b) {
-#if defined(__AVX512F__)
-  // The unmasked intrinsic trips -Wmaybe-uninitialized in GCC 12; with a full mask it is the same instruction.
-  return reinterpret_cast<Lanes>(
-      _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
-#elif defined(__AVX2__)
-  return reinterpret_cast<Lanes>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
-#elif defined(__SSE2__)
-  return reinterpret_cast<Lanes>(_mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
-#else
-  return (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu);
-#endif
-}
-
-// block_of() for kBlocks counters. Upper halves hold leftovers all the way, which no product reads.
-void make_words(uint64_t seed, uint64_t counter, WordGroup& out) {
-  Lanes count;
-  for (int k = 0; k < kLanes; ++k) count[k] = counter + static_cast<uint64_t>(k);
-  const Lanes none = count ^ count;
-  for (int j = 0; j < kBlocks; j += kLanes, count += kLanes) {
-    Lanes x = count, y = count >> 32, z = none, w = none;
-    uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
-      const Lanes p0 = multiply_low(x, none + uint64_t{kPhiloxM0}), p1 = multiply_low(z, none + uint64_t{kPhiloxM1});
-      x = (p1 >> 32) ^ y ^ key0, y = p1;
-      z = (p0 >> 32) ^ w ^ key1, w = p0;
-      key0 += kPhiloxW0, key1 += kPhiloxW1;
-    }
-    std::memcpy(&out.w[0][j], &x, sizeof x), std::memcpy(&out.w[1][j], &y, sizeof y);
-    std::memcpy(&out.w[2][j], &z, sizeof z), std::memcpy(&out.w[3][j], &w, sizeof w);
-  }
-}
 
 void draw_group(const Interval<float>& to, const WordGroup& g, float (*out)[kBlocks]) {
   for (int k = 0; k < 4; ++k) {

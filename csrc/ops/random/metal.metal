@@ -1,3 +1,5 @@
 #include "ops/random/simt.h"
+#include "ops/random/simt_discrete.h"
+#include "ops/random/simt_multinomial.h"
 #include "simt/metal_kernels.h"
 #include "ops/random/metal.def"

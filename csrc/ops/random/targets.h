@@ -58,6 +58,18 @@ inline Status wrong_scalar(const Launch& launch, int position) {
   return Status::InvalidProblem;
 }
 
+// The integers that an element holds exactly, for those that hold not all of i64.
+inline bool holds(Element e, int64_t low, int64_t last) {
+  if (is_float(e)) {
+    const int64_t most = int64_t{1} << (e == Element::F64 ? 53 : e == Element::F32 ? 24 : e == Element::F16 ? 11 : 8);
+    return low >= -most && last <= most;
+  }
+  if (e == Element::Bool) return low >= 0 && last <= 1;
+  const int bits = info(e).bits;
+  if (kUnsigned.has(e)) return low >= 0 && (bits == 64 || last < int64_t{1} << bits);
+  return bits == 64 || (low >= -(int64_t{1} << (bits - 1)) && last < int64_t{1} << (bits - 1));
+}
+
 template <class T>
 Status interval_of(const Launch& launch, double low, double high, Interval<T>& to) {
   const T span = static_cast<T>(high - low);

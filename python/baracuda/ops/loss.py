@@ -1,15 +1,16 @@
-"""Losses: cross_entropy with class indices. Kernels in csrc/ops/loss, reference in loss_ref.py."""
+"""Losses of classes: cross_entropy and nll_loss. Kernels in csrc/ops/loss, reference in loss_ref.py."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Any
 
-from baracuda.dims import Shape
+from baracuda.dims import Shape, Size
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, composite, function
-from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.ops.pointwise_loss import check_legacy
+from baracuda.spec import Descriptor, Param, Signature, descriptor, output, scalar, tensor
 
 
 class Reduction(Enum):
@@ -23,51 +24,79 @@ class Reduction(Enum):
 _ENUMS = {"reduction": Reduction}
 
 
-class _CrossEntropy(Descriptor):
-    """Fields and checks that forward, backward and fused share."""
+class _Classes(Descriptor):
+    """Fields and checks that the losses of classes share."""
 
     __slots__ = ()
-    logits_shape: Shape
     element: Element
     target_element: Element
     reduction: Reduction
     ignore_index: int
 
+    def scores(self) -> tuple[str, Shape]:
+        """The field that holds the shape of what has a number for every class, and that shape."""
+        name = "logits_shape" if hasattr(self, "logits_shape") else "input_shape"
+        return name, getattr(self, name)
+
     def validate(self) -> None:
-        if not self.logits_shape:
-            raise self.wrong("logits_shape", self.logits_shape, "(classes,), (N, classes) or (N, classes, ...)")
-        object.__setattr__(self, "ignore_index", int(self.ignore_index))
+        name, shape = self.scores()
+        if not shape:
+            raise self.wrong(name, shape, "(classes,), (N, classes) or (N, classes, ...)")
+        if self.target_element.is_float and self.op != "cross_entropy":
+            raise self.wrong("target_element", str(self.target_element), "class indices: i64 or i32")
+        if self.target_element.is_float and self.ignore_index >= 0:
+            raise self.wrong("ignore_index", self.ignore_index, "a negative one: probabilities are never ignored")
 
     def aux_element(self) -> Element:
         return self.target_element
 
+    def row_shape(self) -> Shape:
+        """Shape of one loss for each row: the logits' without the class dimension."""
+        _, shape = self.scores()
+        return (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
+
+    def classes(self) -> Size:
+        """How many classes there are."""
+        _, shape = self.scores()
+        return shape[1] if len(shape) > 1 else shape[0]
+
     def target_shape(self) -> Shape:
-        """Shape of the targets: the logits' without the class dimension."""
-        return (*self.logits_shape[:1], *self.logits_shape[2:]) if len(self.logits_shape) > 1 else ()
+        """Shape of the targets: one class for each row, or a number for every class."""
+        return self.scores()[1] if self.target_element.is_float else self.row_shape()
 
     def loss_shape(self) -> Shape:
         """Shape of the loss."""
-        return self.target_shape() if self.reduction is Reduction.NONE else ()
+        return self.row_shape() if self.reduction is Reduction.NONE else ()
+
+    def weight(self) -> Param:
+        """What each class weighs."""
+        present = getattr(self, "weighted", False)
+        return tensor("weight", (self.classes(),), self.element, present=present)
 
     def attributes(self) -> tuple[int, ...]:
         return (list(Reduction).index(self.reduction), self.ignore_index)
 
 
 @descriptor(family="loss", op="cross_entropy", enums=_ENUMS)
-class CrossEntropyDescriptor(_CrossEntropy):
+class CrossEntropyDescriptor(_Classes):
     """loss = lse - logits[target], lse = log(sum(exp(logits))) over the classes; reduced over the targets.
 
     Targets equal to `ignore_index` count for nothing; a mean over no targets is NaN. Every target is checked before the
-    first write: one outside the classes is an IndexOutOfRangeError. With the scalar `label_smoothing` s (0 unless
-    given) the loss is (1 - s) of this plus s times lse - mean(logits).
+    first write: one outside the classes is an IndexOutOfRangeError. With weights w of the classes a loss counts
+    w[target] times, in the divisor of a mean too. With the scalar `label_smoothing` 0 <= s <= 1 (0 unless given) the
+    loss is (1 - s) of this plus s times mean(w (lse - logits)).
+
+    With a float `target_element` targets are probabilities q of all classes: loss = sum(w q (lse - logits)), with
+    smoothing (1 - s) q + s / classes in the place of q; a mean divides by the number of rows.
 
     Args:
         logits_shape: (classes,), (N, classes) or (N, classes, ...).
-        element: f16, bf16, f32 or f64, of logits and loss; lse is f32, f64 for f64.
-        target_element: i64 or i32.
+        element: f16, bf16, f32 or f64, of logits, weights and loss; lse is f32, f64 for f64.
+        target_element: i64 or i32; `element` for probabilities, of the logits' shape.
         reduction: "none", "mean" or "sum".
-        ignore_index: Target that is left out.
+        ignore_index: Target that is left out; negative for probabilities.
         save: Whether lse is an output.
+        weighted: Whether classes have weights.
     """
 
     logits_shape: Shape
@@ -76,35 +105,39 @@ class CrossEntropyDescriptor(_CrossEntropy):
     reduction: Reduction = Reduction.MEAN
     ignore_index: int = -100
     save: bool = True
+    weighted: bool = False
 
     def signature(self) -> Signature:
         return Signature(
             tensor("logits", self.logits_shape, self.element),
             tensor("target", self.target_shape(), self.target_element),
+            self.weight(),
             output("loss", self.loss_shape(), self.element),
-            output("lse", self.target_shape(), self.element.statistic, present=self.save),
+            output("lse", self.row_shape(), self.element.statistic, present=self.save),
             scalar("label_smoothing", default=0.0),
         )
 
     def backward(self) -> CrossEntropyBackwardDescriptor:
         """The gradient's descriptor."""
         return CrossEntropyBackwardDescriptor(
-            self.logits_shape, self.element, self.target_element, self.reduction, self.ignore_index
+            self.logits_shape, self.element, self.target_element, self.reduction, self.ignore_index, self.weighted
         )
 
 
 @descriptor(family="loss", op="cross_entropy", direction="backward", enums=_ENUMS)
-class CrossEntropyBackwardDescriptor(_CrossEntropy):
+class CrossEntropyBackwardDescriptor(_Classes):
     """dlogits = dloss (exp(logits - lse) - onehot(target)), divided by the counted targets for a mean; 0 where ignored.
 
-    dlogits may be the same view as logits.
+    Weights of classes, smoothing and probabilities as in CrossEntropyDescriptor; these targets have no gradient.
+    dlogits may be the same view as logits where targets are indices.
 
     Args:
         logits_shape: As in CrossEntropyDescriptor.
         element: f16, bf16, f32 or f64.
-        target_element: i64 or i32.
+        target_element: i64 or i32; `element` for probabilities.
         reduction: "none", "mean" or "sum".
-        ignore_index: Target that is left out.
+        ignore_index: Target that is left out; negative for probabilities.
+        weighted: Whether classes have weights.
     """
 
     logits_shape: Shape
@@ -112,20 +145,22 @@ class CrossEntropyBackwardDescriptor(_CrossEntropy):
     target_element: Element = Element.I64
     reduction: Reduction = Reduction.MEAN
     ignore_index: int = -100
+    weighted: bool = False
 
     def signature(self) -> Signature:
         return Signature(
             tensor("dloss", self.loss_shape(), self.element),
             tensor("logits", self.logits_shape, self.element),
             tensor("target", self.target_shape(), self.target_element),
-            tensor("lse", self.target_shape(), self.element.statistic),
+            self.weight(),
+            tensor("lse", self.row_shape(), self.element.statistic),
             output("dlogits", self.logits_shape, self.element),
             scalar("label_smoothing", default=0.0),
         )
 
 
 @descriptor(family="loss", op="cross_entropy_fused", enums=_ENUMS)
-class CrossEntropyFusedDescriptor(_CrossEntropy):
+class CrossEntropyFusedDescriptor(_Classes):
     """The loss of CrossEntropyDescriptor and, with one exp per logit, its gradient for dloss = 1.
 
     dlogits may be the same view as logits.
@@ -151,9 +186,77 @@ class CrossEntropyFusedDescriptor(_CrossEntropy):
             tensor("logits", self.logits_shape, self.element),
             tensor("target", self.target_shape(), self.target_element),
             output("loss", self.loss_shape(), self.element),
-            output("lse", self.target_shape(), self.element.statistic, present=self.save),
+            output("lse", self.row_shape(), self.element.statistic, present=self.save),
             output("dlogits", self.logits_shape, self.element),
             scalar("label_smoothing", default=0.0),
+        )
+
+
+@descriptor(family="loss", op="nll_loss", enums=_ENUMS)
+class NllLossDescriptor(_Classes):
+    """loss = -weight[target] input[target], the input being logarithms of probabilities; reduced over the targets.
+
+    Targets equal to `ignore_index` count for nothing; a mean divides by what the counted targets weigh and over none is
+    NaN. Every target is checked before the first write: one outside the classes is an IndexOutOfRangeError.
+
+    Args:
+        input_shape: (classes,), (N, classes) or (N, classes, ...).
+        element: f16, bf16, f32 or f64.
+        target_element: i64 or i32.
+        reduction: "none", "mean" or "sum".
+        ignore_index: Target that is left out.
+        weighted: Whether classes have weights.
+    """
+
+    input_shape: Shape
+    element: Element = Element.F32
+    target_element: Element = Element.I64
+    reduction: Reduction = Reduction.MEAN
+    ignore_index: int = -100
+    weighted: bool = False
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("input", self.input_shape, self.element),
+            tensor("target", self.row_shape(), self.target_element),
+            self.weight(),
+            output("loss", self.loss_shape(), self.element),
+        )
+
+    def backward(self) -> NllLossBackwardDescriptor:
+        """The gradient's descriptor."""
+        return NllLossBackwardDescriptor(
+            self.input_shape, self.element, self.target_element, self.reduction, self.ignore_index, self.weighted
+        )
+
+
+@descriptor(family="loss", op="nll_loss", direction="backward", enums=_ENUMS)
+class NllLossBackwardDescriptor(_Classes):
+    """dinput[target] = -dloss weight[target], divided by what the counted targets weigh for a mean; 0 elsewhere.
+
+    Args:
+        input_shape: As in NllLossDescriptor.
+        element: f16, bf16, f32 or f64.
+        target_element: i64 or i32.
+        reduction: "none", "mean" or "sum".
+        ignore_index: Target that is left out.
+        weighted: Whether classes have weights.
+    """
+
+    input_shape: Shape
+    element: Element = Element.F32
+    target_element: Element = Element.I64
+    reduction: Reduction = Reduction.MEAN
+    ignore_index: int = -100
+    weighted: bool = False
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("dloss", self.loss_shape(), self.element),
+            tensor("input", self.input_shape, self.element),
+            tensor("target", self.row_shape(), self.target_element),
+            self.weight(),
+            output("dinput", self.input_shape, self.element),
         )
 
 
@@ -170,17 +273,24 @@ OPS = (
         NotDifferentiable("it returns its gradient"),
         "loss of cross_entropy with its gradient, in one pass",
     ),
+    Op("nll_loss", NllLossDescriptor, NllLossBackwardDescriptor, "loss = -input[target]"),
 )
 
 
-def _check(name: str, target: Arg, weight: Any, size_average: Any, reduce: Any) -> None:
-    if weight is not None:
-        raise InvalidProblemError(f"{name}: weight: got class weights, want None. There is no kernel for them yet.")
-    for field, value in (("size_average", size_average), ("reduce", reduce)):
-        if value is not None:
-            raise InvalidProblemError(f"{name}: {field}: got {value!r}, want None. Use reduction= instead.")
+def _indices(name: str, target: Arg) -> None:
     if target.element.is_float:
         raise InvalidProblemError(f"{name}: target: got element {target.element}, want class indices (i64 or i32).")
+
+
+def _of_scores(name: str, input: Arg, weight: Arg | None) -> bool:
+    """Whether there are weights, which must be of the input's element."""
+    if weight is not None and weight.element is not input.element:
+        raise InvalidProblemError(f"{name}: weight: got element {weight.element}, want the input's, {input.element}.")
+    return weight is not None
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    return {n: a for n, a in arguments.items() if a is not None}
 
 
 @function(tensors="input target weight", scalars="label_smoothing")
@@ -195,20 +305,35 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: Arg | float = 0.0,
 ) -> Recipe:
-    """Cross-entropy of logits with class indices, as torch.nn.functional.cross_entropy."""
-    _check("cross_entropy", target, weight, size_average, reduce)
+    """Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy."""
+    check_legacy("cross_entropy", size_average, reduce)
+    return _cross_entropy(call, input, target, weight, ignore_index, reduction, label_smoothing, save=False)
+
+
+def _cross_entropy(
+    call: Call,
+    input: Arg,
+    target: Arg,
+    weight: Arg | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: Arg | float,
+    save: bool,
+) -> Recipe:
+    weighted = _of_scores("cross_entropy", input, weight)
     desc = CrossEntropyDescriptor(
         input.shape,
         input.element,
         target.element,
         reduction,  # type: ignore[arg-type]
         ignore_index,
-        False,
+        save,
+        weighted,
     )
-    return call(desc, logits=input, target=target, label_smoothing=label_smoothing)
+    return call(desc, **_given(logits=input, target=target, weight=weight, label_smoothing=label_smoothing))
 
 
-@function(tensors="input target", scalars="label_smoothing")
+@function(tensors="input target weight", scalars="label_smoothing")
 def cross_entropy_forward(
     call: Call,
     input: Arg,
@@ -216,14 +341,13 @@ def cross_entropy_forward(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: Arg | float = 0.0,
+    weight: Arg | None = None,
 ) -> Recipe:
     """cross_entropy with what its gradient needs: (loss, lse)."""
-    _check("cross_entropy_forward", target, None, None, None)
-    desc = CrossEntropyDescriptor(input.shape, input.element, target.element, reduction, ignore_index)  # type: ignore[arg-type]
-    return call(desc, logits=input, target=target, label_smoothing=label_smoothing)
+    return _cross_entropy(call, input, target, weight, ignore_index, reduction, label_smoothing, save=True)
 
 
-@function(tensors="dloss input target lse", scalars="label_smoothing")
+@function(tensors="dloss input target lse weight", scalars="label_smoothing")
 def _cross_entropy_backward(
     call: Call,
     dloss: Arg,
@@ -233,10 +357,20 @@ def _cross_entropy_backward(
     ignore_index: int,
     reduction: str,
     label_smoothing: Arg | float,
+    weight: Arg | None = None,
 ) -> Recipe:
     """Gradient with respect to the logits."""
-    desc = CrossEntropyBackwardDescriptor(input.shape, input.element, target.element, reduction, ignore_index)  # type: ignore[arg-type]
-    return call(desc, dloss=dloss, logits=input, target=target, lse=lse, label_smoothing=label_smoothing)
+    weighted = _of_scores("cross_entropy_backward", input, weight)
+    desc = CrossEntropyBackwardDescriptor(
+        input.shape,
+        input.element,
+        target.element,
+        reduction,  # type: ignore[arg-type]
+        ignore_index,
+        weighted,
+    )
+    given = _given(dloss=dloss, logits=input, target=target, weight=weight, lse=lse, label_smoothing=label_smoothing)
+    return call(desc, **given)
 
 
 @composite
@@ -247,13 +381,14 @@ def cross_entropy_backward(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
+    weight: Any = None,
     *,
     lse: Any = None,
 ) -> Any:
     """Gradient of cross_entropy with respect to `input`; `lse` is recomputed when it is not given."""
     if lse is None:
-        _, lse = cross_entropy_forward(input, target, ignore_index, reduction, label_smoothing)
-    return _cross_entropy_backward(dloss, input, target, lse, ignore_index, reduction, label_smoothing)
+        _, lse = cross_entropy_forward(input, target, ignore_index, reduction, label_smoothing, weight)
+    return _cross_entropy_backward(dloss, input, target, lse, ignore_index, reduction, label_smoothing, weight)
 
 
 @function(tensors="input target", scalars="label_smoothing")
@@ -266,7 +401,7 @@ def cross_entropy_fused(
     label_smoothing: Arg | float = 0.0,
 ) -> Recipe:
     """(loss, dinput): cross_entropy with its gradient for dloss = 1, in one pass over the logits."""
-    _check("cross_entropy_fused", target, None, None, None)
+    _indices("cross_entropy_fused", target)
     desc = CrossEntropyFusedDescriptor(input.shape, input.element, target.element, reduction, ignore_index)  # type: ignore[arg-type]
     return call(desc, logits=input, target=target, label_smoothing=label_smoothing)
 
@@ -282,11 +417,60 @@ def _cross_entropy_vjp(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> tuple[Any, Any]:
-    if weight is not None or size_average is not None or reduce is not None:
-        cross_entropy(input, target, weight, size_average, ignore_index, reduce)  # raises, saying why
-    loss, lse = cross_entropy_forward(input, target, ignore_index, reduction, label_smoothing)
+    check_legacy("cross_entropy", size_average, reduce)
+    loss, lse = cross_entropy_forward(input, target, ignore_index, reduction, label_smoothing, weight)
 
     def pull(dloss: Any) -> Any:
-        return _cross_entropy_backward(dloss, input, target, lse, ignore_index, reduction, label_smoothing)
+        return _cross_entropy_backward(dloss, input, target, lse, ignore_index, reduction, label_smoothing, weight)
 
     return loss, pull
+
+
+@function(tensors="input target weight")
+def nll_loss(
+    call: Call,
+    input: Arg,
+    target: Arg,
+    weight: Arg | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Recipe:
+    """Negative log-likelihood of class indices, as torch.nn.functional.nll_loss."""
+    check_legacy("nll_loss", size_average, reduce)
+    _indices("nll_loss", target)
+    weighted = _of_scores("nll_loss", input, weight)
+    desc = NllLossDescriptor(input.shape, input.element, target.element, reduction, ignore_index, weighted)  # type: ignore[arg-type]
+    return call(desc, **_given(input=input, target=target, weight=weight))
+
+
+@function(tensors="dloss input target weight")
+def nll_loss_backward(
+    call: Call,
+    dloss: Arg,
+    input: Arg,
+    target: Arg,
+    weight: Arg | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Recipe:
+    """Gradient of nll_loss with respect to `input`, of which only the shape matters."""
+    _indices("nll_loss_backward", target)
+    weighted = _of_scores("nll_loss_backward", input, weight)
+    desc = NllLossBackwardDescriptor(input.shape, input.element, target.element, reduction, ignore_index, weighted)  # type: ignore[arg-type]
+    return call(desc, **_given(dloss=dloss, input=input, target=target, weight=weight))
+
+
+@nll_loss.vjp
+def _nll_loss_vjp(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> tuple[Any, Any]:
+    loss = nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction)
+    return loss, lambda dloss: nll_loss_backward(dloss, input, target, weight, ignore_index, reduction)

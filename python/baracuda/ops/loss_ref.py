@@ -1,4 +1,4 @@
-"""Float64 reference of the losses, with sums in extended precision."""
+"""Float64 reference of the losses of classes, with sums in extended precision."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from baracuda.ops.loss import (
     CrossEntropyBackwardDescriptor,
     CrossEntropyDescriptor,
     CrossEntropyFusedDescriptor,
+    NllLossBackwardDescriptor,
+    NllLossDescriptor,
     Reduction,
 )
 from baracuda.reference import Array, Case, Expected
@@ -24,16 +26,21 @@ SMOOTHING = 0.1
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
-    """Ranks 1 to 8, each reduction, ignored and only ignored targets, smoothing, many classes, NaN and infinities."""
+    """Ranks 1 to 8, each reduction, weights, probabilities, ignored targets, smoothing, many classes, NaN, infinities."""
     for i, shape in enumerate(SHAPES):
         for reduction in Reduction if np.prod(shape) < 10000 else (Reduction.MEAN,):
             yield _case(op, direction, element, shape, reduction, i, rng)
+            if op == "cross_entropy_fused" or np.prod(shape) > 10000:
+                continue
+            yield _case(op, direction, element, shape, reduction, i, rng, weighted=True)
+            if op == "cross_entropy":
+                yield _case(op, direction, element, shape, reduction, i, rng, weighted=i % 2 == 0, indices=False)
     nothing = _case(op, direction, element, (4, 6), Reduction.MEAN, 1, rng)
     nothing.tensors["target"][:] = nothing.descriptor.ignore_index  # type: ignore[attr-defined]
     nothing.note, nothing.exact_gradient = "no counted target", False
     yield nothing
     special = _case(op, direction, element, (5, 70), Reduction.NONE, 0, rng)
-    x = special.tensors["logits"]
+    x = special.tensors["input" if op == "nll_loss" else "logits"]
     x[0, 3], x[1, 5], x[2, :], x[3, ::2], x[4] = np.nan, np.inf, -np.inf, -np.inf, np.linspace(-80, 80, 70)
     special.tensors["target"][:] = [1, 2, 3, 5, 60]
     special.note, special.exact_gradient = "special values", False
@@ -57,64 +64,93 @@ def _case(
     reduction: Reduction,
     variant: int,
     rng: np.random.Generator,
+    weighted: bool = False,
+    indices: bool = True,
 ) -> Case:
-    cls: Any = CrossEntropyFusedDescriptor if op == "cross_entropy_fused" else CrossEntropyDescriptor
-    ignore = -100 if variant % 2 else 0
-    index = Element.I32 if variant % 3 == 1 else Element.I64
-    desc = cls(shape, element, index, reduction, ignore, variant % 3 != 2)
-    scalars = {"label_smoothing": SMOOTHING} if variant % 2 else {}
+    ignore = -100 if variant % 2 or not indices else 0
+    index = element if not indices else Element.I32 if variant % 3 == 1 else Element.I64
     classes = shape[1] if len(shape) > 1 else shape[0]
-    target = rng.integers(0, classes, desc.target_shape())
+    save = variant % 3 != 2
+    desc: Any
+    if op == "nll_loss":
+        desc = NllLossDescriptor(shape, element, index, reduction, ignore, weighted)
+    elif op == "cross_entropy_fused":
+        desc = CrossEntropyFusedDescriptor(shape, element, index, reduction, ignore, save)
+    else:
+        desc = CrossEntropyDescriptor(shape, element, index, reduction, ignore, save, weighted)
+    target = rng.integers(0, classes, desc.row_shape()) if indices else rng.uniform(0, 1, shape)
     if target.ndim == 0:  # counted, whatever is ignored
         target = np.asarray(3)
-    if ignore < 0 and target.size > 2:
+    if indices and ignore < 0 and target.size > 2:
         target.reshape(-1)[::3] = ignore
-    tensors = {"logits": rng.normal(0, 3, shape), "target": target}
+    scores = "input" if op == "nll_loss" else "logits"
+    tensors = {scores: rng.normal(0, 3, shape), "target": target}
+    if weighted:
+        tensors["weight"] = rng.uniform(0.2, 2, classes)
+    scalars = {"label_smoothing": SMOOTHING} if variant % 2 and op != "nll_loss" else {}
     if direction == "forward":
         return Case(desc, tensors, scalars)
-    back = CrossEntropyBackwardDescriptor(shape, element, index, reduction, ignore)
-    tensors["lse"] = _lse(tensors["logits"])
+    if op == "cross_entropy":
+        tensors["lse"] = _lse(tensors["logits"])
     tensors["dloss"] = rng.normal(1, 0.2, desc.loss_shape())
-    return Case(back, tensors, scalars)
+    return Case(desc.backward(), tensors, scalars)
 
 
 def reference(case: Case) -> dict[str, Expected]:
     """Outputs in float64."""
     desc: Any = case.descriptor
     t = case.tensors
-    x = np.moveaxis(np.asarray(t["logits"], np.longdouble), 1 if t["logits"].ndim > 1 else 0, -1)
+    scores = t["input"] if desc.op == "nll_loss" else t["logits"]
+    axis = 1 if scores.ndim > 1 else 0
+    x = np.moveaxis(np.asarray(scores, np.longdouble), axis, -1)
     s = np.longdouble(case.scalars.get("label_smoothing", 0.0))
-    counted = t["target"] != desc.ignore_index
-    hot = np.zeros(x.shape, np.longdouble)
-    at: Array = np.where(counted, t["target"], 0)[..., None]
-    np.put_along_axis(hot, at, 1, axis=-1)
+    w = np.asarray(t.get("weight", np.ones(x.shape[-1])), np.longdouble)
+    # What each class of each row counts for, the target's own part apart, and what a row adds to a mean's divisor.
+    if desc.target_element.is_float:
+        hot = np.zeros(x.shape, np.longdouble)
+        rest = (np.moveaxis(np.asarray(t["target"], np.longdouble), axis, -1) * (1 - s) + s / x.shape[-1]) * w
+        counted, by = np.ones(x.shape[:-1], bool), np.ones(x.shape[:-1], np.longdouble)
+    else:
+        counted = t["target"] != desc.ignore_index
+        at: Array = np.where(counted, t["target"], 0)[..., None]
+        hot = np.zeros(x.shape, np.longdouble)
+        np.put_along_axis(hot, at, 1, axis=-1)
+        hot, rest = hot * w * (1 - s), np.broadcast_to(w * s / x.shape[-1], x.shape)
+        by = np.asarray(np.where(counted, w[at[..., 0]], 0)) if x.size else np.zeros(counted.shape, np.longdouble)
     out: dict[str, Expected] = {}
     with np.errstate(all="ignore"):
+        share = by.sum() if desc.reduction is Reduction.MEAN else np.longdouble(1)
+        if desc.op == "nll_loss":
+            return _likelihood(desc, t, x, hot, counted, share, axis)
         if not isinstance(desc, CrossEntropyBackwardDescriptor):
-            out |= _losses(desc, x, at, counted, s)
+            out |= _losses(desc, x, hot, rest, counted, share)
         if not isinstance(desc, CrossEntropyDescriptor):
-            out["dlogits"] = _gradient(desc, t, x, hot, counted, s)
+            out["dlogits"] = _gradient(desc, t, x, hot, rest, counted, share)
     return out
 
 
-def _losses(desc: Any, x: Array, at: Array, counted: Array, s: Any) -> dict[str, Expected]:
+def _where(some: Array, values: Array) -> Array:
+    """Products that are 0 where one factor is, however large the other: kernels do not multiply there."""
+    return np.asarray(np.where(some != 0, some * values, 0))
+
+
+def _losses(desc: Any, x: Array, hot: Array, rest: Array, counted: Array, share: Any) -> dict[str, Expected]:
     top = np.max(x, axis=-1, keepdims=True)
     log_sum = np.log(np.sum(np.exp(x - top), axis=-1))
-    to_target = (top - np.take_along_axis(x, at, -1))[..., 0]
-    below = np.mean(top - x, axis=-1) if s else np.zeros(x.shape[:-1], np.longdouble)
-    each = (1 - s) * (log_sum + to_target) + s * (log_sum + below)
-    size = log_sum + np.abs(to_target) + s * below + 1
+    below = top - x
+    spread = rest * below if np.any(rest) else np.zeros_like(rest)
+    each = np.sum(hot + rest, axis=-1) * log_sum + np.sum(_where(hot, below) + spread, axis=-1)
+    size = np.sum(hot + rest, axis=-1) * (np.abs(log_sum) + 1) + np.sum(np.abs(_where(hot, below) + spread), axis=-1)
     each = np.asarray(np.where(counted, each, 0))
     size = np.asarray(np.where(counted, size, 0))
     n = max(x.shape[-1], 1) * max(each.size, 1)
     lse = Expected(_f64(top[..., 0] + log_sum), _f64(np.abs(top[..., 0]) + log_sum + 1), x.shape[-1])
     if desc.reduction is Reduction.NONE:
         return {"loss": Expected(_f64(each), _f64(size), x.shape[-1]), "lse": lse}
-    by = np.longdouble(np.count_nonzero(counted)) if desc.reduction is Reduction.MEAN else np.longdouble(1)
-    return {"loss": Expected(_f64(each.sum() / by), _f64(size.sum() / by), n), "lse": lse}
+    return {"loss": Expected(_f64(each.sum() / share), _f64(size.sum() / share), n), "lse": lse}
 
 
-def _gradient(desc: Any, t: dict[str, Any], x: Array, hot: Array, counted: Array, s: Any) -> Expected:
+def _gradient(desc: Any, t: dict[str, Any], x: Array, hot: Array, rest: Array, counted: Array, share: Any) -> Expected:
     classes = x.shape[-1]
     if "lse" in t:
         lse = np.asarray(t["lse"], np.longdouble)[..., None]
@@ -122,13 +158,11 @@ def _gradient(desc: Any, t: dict[str, Any], x: Array, hot: Array, counted: Array
     else:
         top = np.max(x, axis=-1, keepdims=True)
         lse, dloss = np.log(np.sum(np.exp(x - top), axis=-1, keepdims=True)) + top, np.ones((), np.longdouble)
-    if desc.reduction is Reduction.MEAN:
-        dloss = np.asarray(dloss / np.longdouble(np.count_nonzero(counted)))
-    weight = np.broadcast_to(dloss, counted.shape)[..., None]
-    p = np.exp(x - lse)
-    value = weight * (p - (1 - s) * hot - s / classes)
+    weight = np.broadcast_to(np.asarray(dloss / share), counted.shape)[..., None]
+    p = np.exp(x - lse) * np.sum(hot + rest, axis=-1, keepdims=True)
+    value = weight * (p - hot - rest)
     # x - lse is rounded, so exp has a relative error that grows with both.
-    size = np.abs(weight) * (p * (1 + np.abs(x - lse) + np.abs(lse)) + hot + s / classes)
+    size = np.abs(weight) * (p * (1 + np.abs(x - lse) + np.abs(lse)) + hot + rest)
     keep = counted[..., None]
     axis = 1 if x.ndim > 1 else 0
     return Expected(
@@ -138,13 +172,29 @@ def _gradient(desc: Any, t: dict[str, Any], x: Array, hot: Array, counted: Array
     )
 
 
+def _likelihood(
+    desc: Any, t: dict[str, Any], x: Array, hot: Array, counted: Array, share: Any, axis: int
+) -> dict[str, Expected]:
+    if isinstance(desc, NllLossBackwardDescriptor):
+        dloss = np.broadcast_to(np.asarray(np.asarray(t["dloss"], np.longdouble) / share), counted.shape)[..., None]
+        value = np.where(counted[..., None] & (hot != 0), -dloss * hot, 0)
+        return {"dinput": Expected(_f64(np.moveaxis(value, -1, axis)))}
+    each = np.where(counted, -np.sum(_where(hot, x), axis=-1), 0)
+    if desc.reduction is Reduction.NONE:
+        return {"loss": Expected(_f64(each))}
+    return {"loss": Expected(_f64(each.sum() / share), _f64(np.abs(each).sum() / share), max(each.size, 1))}
+
+
 def _f64(x: Any) -> Array:
     return np.asarray(x, np.float64)
 
 
 def forward_of(case: Case) -> Case:
     """The forward case of a backward one."""
-    d = case.descriptor
-    assert isinstance(d, CrossEntropyBackwardDescriptor)
-    desc = CrossEntropyDescriptor(d.logits_shape, Element.F64, d.target_element, d.reduction, d.ignore_index)
-    return Case(desc, {k: case.tensors[k] for k in ("logits", "target")}, case.scalars)
+    d: Any = case.descriptor
+    index = Element.F64 if d.target_element.is_float else d.target_element
+    if isinstance(d, NllLossBackwardDescriptor):
+        desc: Any = NllLossDescriptor(d.input_shape, Element.F64, index, d.reduction, d.ignore_index, d.weighted)
+    else:
+        desc = CrossEntropyDescriptor(d.logits_shape, Element.F64, index, d.reduction, d.ignore_index, True, d.weighted)
+    return Case(desc, {k: v for k, v in case.tensors.items() if k not in ("dloss", "lse")}, case.scalars)

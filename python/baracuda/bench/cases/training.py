@@ -1,4 +1,4 @@
-"""What only training needs: AdamW, and the gradient of an embedding."""
+"""What only training needs: optimizer steps, gradient clipping, and the gradient of an embedding."""
 
 from __future__ import annotations
 
@@ -30,6 +30,30 @@ def _adamw(count: int, numel: int) -> Sides:
     return Sides.calls(ours, peer, made, lambda: params)
 
 
+def _sgd(count: int, numel: int) -> Sides:
+    params, grads = ([noise(numel, seed=i + k) for i in range(count)] for k in range(2))
+    momentum = [torch.zeros(numel) for _ in range(count)]
+    made = bc.plan(bc.SGDDescriptor(tuple((numel,) for _ in range(count)), "f32"))
+    ours = bind(made, grads=grads, params=params, momentum_buffers=momentum, lr=1e-3, momentum=0.9, step=2)
+    leaves = [p.clone().requires_grad_() for p in params]
+    for leaf, grad in zip(leaves, grads, strict=True):
+        leaf.grad = grad
+    optimizer = torch.optim.SGD(leaves, lr=1e-3, momentum=0.9, fused=True)
+
+    def peer() -> list[torch.Tensor]:
+        optimizer.step()
+        return [leaf.detach() for leaf in leaves]
+
+    return Sides.calls(ours, peer, made, lambda: params)
+
+
+def _total_norm(count: int, numel: int) -> Sides:
+    grads = [noise(numel, seed=i) for i in range(count)]
+    made, norm = bc.plan(bc.TotalNormDescriptor(tuple((numel,) for _ in range(count)), "f32")), space()
+    return Sides.calls(bind(made, tensors=grads, total_norm=norm), lambda: torch.nn.utils.get_total_norm(grads), made,
+                       lambda: [norm])  # fmt: skip
+
+
 def _embedding_backward(element: str, rows: int, columns: int, tokens: int, *, index_add: bool) -> Sides:
     ids = torch.randint(0, rows, (tokens,), generator=torch.Generator().manual_seed(0))
     dy, dweight = noise(tokens, columns, element=element), space(rows, columns, element=element)
@@ -46,7 +70,7 @@ def _embedding_backward(element: str, rows: int, columns: int, tokens: int, *, i
 
 
 def cases(quick: bool) -> list[Case]:
-    """AdamW over 10M parameters; embedding gradients for a table of 32000 x 4096."""
+    """AdamW, SGD and the norm of gradients over 10M parameters; embedding gradients for a table of 32000 x 4096."""
     out = []
     total, count = (10_000, 10) if quick else (10_000_000, 1000)
     for name, parts, required, goal in (("AdamW, 1 tensor", 1, 0.95, 1.0), ("AdamW, many tensors", count, 4, 5)):
@@ -54,6 +78,12 @@ def cases(quick: bool) -> list[Case]:
         out.append(Case(name, "optim", "f32", shape, "torch.optim.AdamW(fused=True).step()",
                         partial(_adamw, parts, total // parts), bytes=28 * total, flops=16 * total, ceiling="memory",
                         required=required, goal=goal))  # fmt: skip
+    shape = f"{count} x {total // count}"
+    out.append(Case("SGD with momentum, many tensors", "optim", "f32", shape, "torch.optim.SGD(fused=True).step()",
+                    partial(_sgd, count, total // count), bytes=20 * total, flops=4 * total, ceiling="memory"))  # fmt: skip
+    out.append(Case("norm of gradients, many tensors", "optim", "f32", shape, "torch.nn.utils.get_total_norm",
+                    partial(_total_norm, count, total // count), bytes=4 * total, flops=2 * total,
+                    ceiling="memory"))  # fmt: skip
     rows, columns, tokens = (100, 64, 32) if quick else (32000, 4096, 2048)
     for e in ("f32", "bf16"):
         moved, flops = 3 * tokens * columns * SIZE[e], tokens * columns

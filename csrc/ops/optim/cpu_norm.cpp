@@ -1,0 +1,107 @@
+// The norm of all elements of a list of tensors, on the CPU.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "backends/cpu/family.h"
+#include "backends/cpu/lanes.h"
+#include "baracuda/math/math.h"
+#include "core/compute.h"
+#include "ops/optim/list.h"
+#include "ops/optim/skus.h"
+
+namespace baracuda {
+
+template <>
+struct CpuKernel<optim::TotalNorm> {
+  static Status run(const Launch& launch);
+};
+
+namespace optim {
+namespace {
+
+// The terms of a norm and how they are added up.
+enum class Terms { Largest, Magnitudes, Squares, Powers };
+
+Terms terms_of(double p) {
+  return std::isinf(p) ? Terms::Largest : p == 1 ? Terms::Magnitudes : p == 2 ? Terms::Squares : Terms::Powers;
+}
+
+// The larger; NaN stays.
+template <class C>
+C larger(C a, C b) {
+  return b > a || b != b ? b : a;
+}
+
+template <class C>
+C tile_total(Terms terms, C p, const C* x, int64_t n) {
+  if (terms == Terms::Squares) return lane_sum<C>(n, [](auto v) { return v * v; }, x);
+  C term[kTile];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) term[i] = math::fabs(x[i]);
+  if (terms == Terms::Largest) return lane_extreme<true, true>(term, n);
+  if (terms == Terms::Powers) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) term[i] = math::pow(term[i], p);
+  }
+  return lane_sum<C>(n, [](auto v) { return v; }, term);
+}
+
+template <class C>
+C part_total(const ListIndex& index, const TensorView* tensors, Terms terms, C p, int64_t begin, int64_t end) {
+  CompensatedSum<C> sum;
+  C most = 0;
+  index.pieces(begin, end, [&](int tensor, int64_t from, int64_t to) {
+    Stretch<C> x(tensors[tensor]);
+    for (; from < to; from += kTile) {
+      const int64_t n = to - from < kTile ? to - from : kTile;
+      const C total = tile_total(terms, p, x.get(from, n), n);
+      if (terms == Terms::Largest)
+        most = larger(most, total);
+      else
+        sum.add(total);
+    }
+  });
+  return terms == Terms::Largest ? most : sum.value();
+}
+
+template <class C>
+Status total_norm(const Launch& launch) {
+  const NormAttrs attrs = attributes<NormAttrs>(launch);
+  const Terms terms = terms_of(attrs.p);
+  const TensorView *tensors = launch.tensors + launch.first[0], &out = launch[1];
+  const ListIndex index(tensors, launch.count(0));
+  // Parts of whole chunks, so that they depend on sizes alone.
+  const int64_t chunks = (index.total() + kChunk - 1) / kChunk;
+  const int64_t per = (chunks + kNormParts - 1) / kNormParts * kChunk;
+  const int64_t parts = per > 0 ? (index.total() + per - 1) / per : 0;
+  C part[kNormParts];
+  parallel_for(parts, 1, [&](int64_t first, int64_t last) {
+    for (int64_t k = first; k < last; ++k)
+      part[k] =
+          part_total(index, tensors, terms, static_cast<C>(attrs.p), k * per, std::min(index.total(), (k + 1) * per));
+  });
+  CompensatedSum<C> sum;
+  C norm = 0;
+  for (int64_t k = 0; k < parts; ++k) sum.add(part[k]), norm = larger(norm, part[k]);
+  if (terms != Terms::Largest) norm = sum.value();
+  if (terms == Terms::Squares) norm = std::sqrt(norm);
+  if (terms == Terms::Powers) norm = math::pow(norm, static_cast<C>(1 / attrs.p));
+  if (attrs.error_if_nonfinite && !std::isfinite(norm)) {
+    const double found = norm;
+    if (launch.failure)
+      *launch.failure = {launch.first[1], -1, std::bit_cast<int64_t>(found), static_cast<int64_t>(ValueRange::Finite)};
+    return Status::ValueOutOfRange;
+  }
+  store<C>(out.element, out.data, 1, &norm, 1);
+  return Status::Ok;
+}
+
+}  // namespace
+}  // namespace optim
+
+Status CpuKernel<optim::TotalNorm>::run(const Launch& launch) {
+  return with_float_type(launch.element, [&](auto c) { return optim::total_norm<decltype(c)>(launch); });
+}
+
+}  // namespace baracuda

@@ -1,0 +1,147 @@
+"""Dropout by Philox4x32-10; the mask is made again in the backward pass. Kernels in csrc/ops/random, reference in dropout_ref.py.
+
+Element i, counted in logical row-major order, is dropped where word i % 4 of block i // 4 of (seed, offset) is below
+ceil(f32(p) 2**32): the same mask for every element type, layout, thread count and backend.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from baracuda import _core
+from baracuda.device import Place, name_of
+from baracuda.dims import Shape
+from baracuda.elements import Element
+from baracuda.generator import default_generator
+from baracuda.op import Op, composite, run_new
+from baracuda.plan import Plan, plan
+from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+
+
+@descriptor(family="random", op="dropout")
+class DropoutDescriptor(Descriptor):
+    """y = x / (1 - p) where an element is kept, 0 where it is dropped, which it is with probability p.
+
+    A dropped element is 0 whatever x holds, NaN too. p = 1 drops all. y may be the same view as x. The scalars are p in
+    [0, 1], seed and offset; the same three give the gradient its mask.
+
+    Args:
+        shape: Shape of x and y, rank 0-8.
+        element: f16, bf16, f32 or f64.
+    """
+
+    shape: Shape
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("x", self.shape, self.element),
+            output("y", self.shape, self.element),
+            scalar("p", default=0.5),
+            scalar("seed", "unsigned"),
+            scalar("offset", "unsigned", 0),
+        )
+
+    def backward(self) -> DropoutBackwardDescriptor:
+        """The gradient's descriptor."""
+        return DropoutBackwardDescriptor(self.shape, self.element)
+
+
+@descriptor(family="random", op="dropout", direction="backward")
+class DropoutBackwardDescriptor(Descriptor):
+    """Dx = dy / (1 - p) where an element was kept, else 0; from the same p, seed and offset. dx may be the view dy.
+
+    Args:
+        shape: Shape of dy and dx.
+        element: f16, bf16, f32 or f64.
+    """
+
+    shape: Shape
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("dy", self.shape, self.element),
+            output("dx", self.shape, self.element),
+            scalar("p", default=0.5),
+            scalar("seed", "unsigned"),
+            scalar("offset", "unsigned", 0),
+        )
+
+
+OPS = (
+    Op(
+        "dropout",
+        DropoutDescriptor,
+        DropoutBackwardDescriptor,
+        "y = x / (1 - p) where an element is kept, 0 where it is dropped, with probability p",
+    ),
+)
+
+
+@lru_cache(maxsize=256)
+def _plan(desc: Descriptor, place: Place) -> Plan:
+    return plan(desc, name_of(place))
+
+
+def _drop(input: Any, p: Any, inplace: bool, seed: int, offset: int) -> Any:
+    shape, code, _, *place = _core.describe(input)
+    made = _plan(DropoutDescriptor(shape, Element(code)), (place[0], place[1]))
+    if inplace:
+        made.run(input, input, p, seed, offset)
+        return input
+    return run_new(made, input, None, x=input, p=p, seed=seed, offset=offset)
+
+
+def _blocks(input: Any) -> int:
+    shape: tuple[int, ...] = _core.describe(input)[0]
+    return -(-prod(shape) // 4)
+
+
+@composite
+def dropout(input: Any, p: Any = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None) -> Any:
+    """Drops elements with probability `p` and divides the others by 1 - p, as torch.nn.functional.dropout.
+
+    Not torch's stream: the same generator state gives another mask than torch, but the same on every backend and
+    layout.
+
+    Args:
+        input: An array of floats.
+        p: Probability that an element becomes 0; a number.
+        training: Without it `input` is returned as it is.
+        inplace: Whether `input` itself is changed and returned.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    if not training:
+        return input
+    return _drop(input, p, inplace, *(generator or default_generator).take(_blocks(input)))
+
+
+@composite
+def dropout_backward(dy: Any, p: Any, seed: int, offset: int) -> Any:
+    """Gradient of dropout with respect to its input, from what its generator gave: the mask is made again.
+
+    Args:
+        dy: Gradient of the result.
+        p: As in dropout.
+        seed: The generator's seed.
+        offset: The generator's offset before dropout took its blocks.
+    """
+    shape, code, _, *place = _core.describe(dy)
+    made = _plan(DropoutBackwardDescriptor(shape, Element(code)), (place[0], place[1]))
+    return run_new(made, dy, None, dy=dy, p=p, seed=seed, offset=offset)
+
+
+def _dropout_vjp(
+    input: Any, p: Any = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None
+) -> tuple[Any, Any]:
+    if not training:
+        return input, lambda dy: dy
+    seed, offset = (generator or default_generator).take(_blocks(input))
+    return _drop(input, p, inplace, seed, offset), lambda dy: dropout_backward(dy, p, seed, offset)
+
+
+_marks: Any = dropout
+_marks.vjp_rule = _dropout_vjp
