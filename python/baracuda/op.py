@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable
@@ -148,8 +149,12 @@ class Call:
             elif isinstance(value, Arg):
                 sources.append((_FROM_ARGUMENT, value.index, None, value.dims))
             elif value is None:
-                default = next(s.default for s in signature.scalars if s.name == name)
-                sources.append((_FROM_CONSTANT, 0, default, None))
+                scalar = next((s for s in signature.scalars if s.name == name), None)
+                if scalar is None:  # an option such as a dimension that is None has asked for it
+                    raise InvalidProblemError(
+                        f"{name}: got None, want a tensor for these options. Pass one, or change them."
+                    )
+                sources.append((_FROM_CONSTANT, 0, scalar.default, None))
             else:
                 sources.append((_FROM_CONSTANT, 0, value, None))
         names = returns or tuple(places)
@@ -291,6 +296,17 @@ class Function(_core.Function):
         self.vjp_rule = rule
 
 
+# What options with these annotations take.
+_INT, _FLOAT = (int, np.integer), (int, float, np.integer, np.floating)
+_NUMBERS: dict[Any, tuple[str, tuple[type, ...]]] = {
+    "int": ("an int", _INT),
+    "float": ("a number", _FLOAT),
+    "int | None": ("an int or None", (*_INT, type(None))),
+    "float | None": ("a number or None", (*_FLOAT, type(None))),
+    "float | str | None": ("a number, a name or None", (*_FLOAT, str, type(None))),
+}
+
+
 class _Miss:
     """Called by the engine for calls of a new shape: asks the rule for a Recipe."""
 
@@ -304,6 +320,11 @@ class _Miss:
             p.name for p in inspect.signature(rule).parameters.values() if p.annotation in ("Arg | None", Arg | None)
         }
         self.flags = {p.name for p in inspect.signature(rule).parameters.values() if isinstance(p.default, bool)}
+        self.numbers = {
+            p.name: _NUMBERS[p.annotation]
+            for p in inspect.signature(rule).parameters.values()
+            if p.annotation in _NUMBERS and p.name not in self.flags
+        }
 
     def _check_plain(self, name: str, value: Any) -> None:
         if (name in self.plain and value is None) or (name in self.single and isinstance(value, (list, tuple))):
@@ -316,6 +337,13 @@ class _Miss:
         # Arrays have no truth value, or one that nobody meant.
         if name in self.flags and not isinstance(value, (int, np.bool_)):
             raise InvalidProblemError(f"{name}: got {type(value).__name__}, want a bool. Pass True or False.")
+
+    def _check_number(self, name: str, value: Any) -> None:
+        want, types = self.numbers.get(name, ("", (object,)))
+        if not isinstance(value, types):
+            raise InvalidProblemError(
+                f"{name}: got {type(value).__name__}, want {want}. Pass a number, not a tensor or text."
+            )
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         try:
@@ -335,6 +363,8 @@ class _Miss:
             if kind in (_TENSOR, _SCALAR):
                 self._check_plain(name, value)
             self._check_flag(name, value)
+            if kind == _ATTRIBUTE:
+                self._check_number(name, value)
             if kind != _ATTRIBUTE and value is not None:
                 if isinstance(value, (int, float)):
                     element = (
@@ -444,6 +474,34 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def composite(fn: F) -> F:
     """Makes a plain Python function one of bc.functional, for calls that a single Recipe cannot describe."""
-    marks: Any = fn
+    signature = inspect.signature(fn)
+
+    @functools.wraps(fn)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except (AttributeError, TypeError, ValueError, RuntimeError) as error:
+            if not isinstance(error, BaracudaError):
+                _refuse_types(fn.__name__, signature, args, kwargs)
+            raise
+
+    marks: Any = called
     marks.is_functional, marks.defined_in = True, fn.__module__
-    return fn
+    return marks  # type: ignore[no-any-return]
+
+
+def _refuse_types(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Names the argument of a function that failed because it is of a type that nothing can be done with."""
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:  # says what is missing or too much
+        return
+    for key, value in given.items():
+        p = signature.parameters[key]
+        want, types = _NUMBERS.get(p.annotation, ("", (object,)))
+        if isinstance(p.default, bool):
+            want, types = "a bool", (int, np.bool_)
+        elif p.annotation == "Any" and p.default is p.empty and (value is None or isinstance(value, str)):
+            want, types = "a tensor", ()
+        if not isinstance(value, types):
+            raise InvalidProblemError(f"{name}: {key}: got {type(value).__name__}, want {want}. Pass one.")

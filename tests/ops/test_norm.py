@@ -100,5 +100,7 @@ def test_group_norm_refuses_what_does_not_fit() -> None:
     x = np.ones((2, 6, 3), np.float32)
     with pytest.raises(bc.InvalidProblemError, match="divisor"):
         F.group_norm(x, 4)
+    with pytest.raises(bc.InvalidProblemError, match="num_groups: got ndarray, want an int"):
+        F.group_norm(x, np.empty(0, np.int64))
     with pytest.raises(bc.InvalidProblemError, match="weight"):
         F.group_norm(x, 2, np.ones(3, np.float32))

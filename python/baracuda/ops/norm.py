@@ -412,8 +412,8 @@ def _groups(input: Any, num_groups: int, *channelwise: Any) -> tuple[tuple[int, 
             f"group_norm: num_groups: got {num_groups} for an input of shape {shape}, want (N, C, ...) and a divisor of C."
         )
     for given in channelwise:
-        if given is not None and tuple(given.shape) != shape[1:2]:
-            raise InvalidProblemError(f"group_norm: weight: got shape {tuple(given.shape)}, want {shape[1:2]}.")
+        if given is not None and (found := tuple(given.shape)) != shape[1:2]:
+            raise InvalidProblemError(f"group_norm: weight or bias: got shape {found}, want {shape[1:2]}.")
     members = shape[1] // num_groups
     return (shape[0], num_groups, members * math.prod(shape[2:])), (1, shape[1], *(1 for _ in shape[2:]))
 

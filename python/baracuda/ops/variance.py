@@ -316,8 +316,8 @@ def _power(p: float | str | None) -> float:
     try:
         if not isinstance(p, str):
             return float(p)
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        pass  # an array or tensor, a number without end
+    except OverflowError:
+        pass
     raise InvalidProblemError(f'norm: p: got {p!r}, want a number, "inf" as float("inf"), or "fro".')
 
 
