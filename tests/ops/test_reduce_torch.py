@@ -82,7 +82,7 @@ def test_floats(dtype: torch.dtype, dim: Any) -> None:
 @pytest.mark.parametrize("p", ["nuc", [], torch.zeros(0), np.array([1.0, 2.0]), 10**400])
 def test_norms_want_a_number(p: Any) -> None:
     for call in (lambda: F.norm(np.ones(3), p), lambda: F.norm_backward(np.ones(()), np.ones(3), np.ones(()), p)):
-        with pytest.raises(bc.InvalidProblemError, match=r"norm(\(\))?: p: got"):
+        with pytest.raises(bc.InvalidProblemError, match=r": p: got"):
             call()
 
 
