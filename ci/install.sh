@@ -5,3 +5,4 @@ wheel=$(ls "${1:-$dist}"/baracuda-*.whl)
 # The same version as one that is already there would be kept.
 pip install -q --force-reinstall --no-deps "$wheel"
 pip install -q "$wheel[test,lint,wheel]"
+pip install -q "nvidia-cuda-cuobjdump>=13" || echo "without cuobjdump, the registers of CUDA kernels are not checked" >&2

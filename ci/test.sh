@@ -9,6 +9,7 @@ must "build tools" pip install -q "build>=1.2"
 must "sdist, and the wheel from it (some minutes the first time)" bash ci/build.sh "$dist"
 must "install with test dependencies" bash ci/install.sh "$dist"
 step "build report" python ci/build_report.py build/from-sdist
+step "registers of the CUDA kernels" python ci/spills.py
 step "lint" bash ci/check.sh
 step "tests" pytest -n 2 --dist loadfile -q --durations=25
 step "GPU kernels on the emulator" bash ci/emulator.sh
