@@ -37,7 +37,7 @@ struct StepSource {
 };
 
 template <class W>
-BCU_DEVICE bool is_size(W v) {
+BCU_DEVICE bool is_finite_size(W v) {
   return v >= W(0) && v - v == W(0);
 }
 
@@ -82,11 +82,11 @@ BCU_DEVICE int make(BCU_THREAD const AdamRule<kDecoupled, kAmsgrad>&, BCU_CONSTA
   s.step_size = C(-lr / math::expm1(W(step) * one.log));
   s.root_factor = C(W(1) / math::sqrt(-math::expm1(W(step) * two.log)));
   s.eps = C(eps);
-  if (!is_size(lr)) return 0;
+  if (!is_finite_size(lr)) return 0;
   if (!(one.value >= W(0) && one.value < W(1))) return 1;
   if (!(two.value >= W(0) && two.value < W(1))) return 2;
   if (!(eps >= W(0))) return 3;
-  if (!is_size(decay)) return 4;
+  if (!is_finite_size(decay)) return 4;
   if (step < 1) return 5;
   return math::fabs(grad_scale) > W(0) ? -1 : 6;
 }
@@ -110,10 +110,10 @@ BCU_DEVICE int make(BCU_THREAD const SgdRule<kMomentum>&, BCU_CONSTANT Source& p
   s.weight_decay = C(decay), s.momentum = C(momentum), s.gain = C(W(1) - dampening), s.lr = C(lr);
   s.first = step == 1 ? 1 : 0, s.nesterov = p.nesterov;
   bool still = momentum == W(0), plain = dampening == W(0);
-  if (!is_size(lr)) return 0;
-  if (kMomentum ? !is_size(momentum) || (p.nesterov && still) : !still) return 1;
+  if (!is_finite_size(lr)) return 0;
+  if (kMomentum ? !is_finite_size(momentum) || (p.nesterov && still) : !still) return 1;
   if (!(dampening - dampening == W(0)) || (p.nesterov && !plain)) return 2;
-  if (!is_size(decay)) return 3;
+  if (!is_finite_size(decay)) return 3;
   if (step < 1) return 4;
   return math::fabs(grad_scale) > W(0) ? -1 : 5;
 }
