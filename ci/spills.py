@@ -103,7 +103,8 @@ def main() -> int:
         print(f"{module} has no kernel whose name matches {options.k!r}")
         return 1
     bad = [k for k in kernels if k.stack > k.allowed()]
-    print(*table(kernels if options.k else bad), sep="\n")
+    if shown := kernels if options.k else bad:
+        print(*table(shown), sep="\n")
     archs = ", ".join(sorted({k.arch for k in kernels}))
     most = max(k.registers for k in kernels)
     print(f"{len(kernels)} kernels on {archs}, at most {most} registers, {len(bad)} use more stack than they may")

@@ -218,7 +218,8 @@ struct ListStep {
   using S = simt::Stored<T>;
   using Of = StepOf<C, Rule>;
   using Step = typename Of::Step;
-  enum : int { kThreads = 256, kShared = Of::kShared, kGradient = Rule::kGradient, kWritten = Rule::kWritten };
+  enum : int { kThreads = 256, kBlocks = 1, kShared = Of::kShared };
+  enum : int { kGradient = Rule::kGradient, kWritten = Rule::kWritten };
   enum : int { kPack = simt::Pack<T>::kCount, kWide = simt::Pack<C>::kCount, kRound = kThreads * kPack };
 
   // List k from element `at` of a tensor on: the gradients and parameters, and what is kept for these.
@@ -281,7 +282,8 @@ template <class C, class Rule>
 struct StridedStep {
   using Params = StridedParams<C, Rule>;
   using Of = StepOf<C, Rule>;
-  enum : int { kThreads = 256, kShared = Of::kShared, kLists = Params::kLists, kGradient = Rule::kGradient };
+  enum : int { kThreads = 256, kBlocks = 1, kShared = Of::kShared };
+  enum : int { kLists = Params::kLists, kGradient = Rule::kGradient };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
     typename Of::Made made = Of::get(ctx, shared, p.source);
