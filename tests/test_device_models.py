@@ -170,3 +170,15 @@ def test_kernels_find_indices_out_of_range(place: str, bad: int) -> None:
         with pytest.raises(bc.IndexOutOfRangeError, match="got index"):
             Device(place).check()
             pytest.fail(f"{name} found nothing")
+
+
+@pytest.mark.parametrize("base", [10000.0, 1234567.89, np.float32(2.5), np.int64((1 << 24) + 1)], ids=str)
+def test_angles_of_far_positions(place: str, base: Any) -> None:
+    """Where a float's angle would be off by 1e-3; NumPy numbers are tensors of the device."""
+    rows, pairs = 30011, 3
+    given = bc.asarray(np.asarray(base), device=place) if isinstance(base, np.generic) else base
+    made = {name: bc.zeros((rows, pairs), device=place) for name in ("cos", "sin")}
+    bc.plan(bc.RopeTableDescriptor((rows, pairs)), place).run(**made, base=given)
+    angle = np.arange(rows)[:, None] * float(base) ** (-np.arange(pairs) / pairs)
+    for name, function in (("cos", np.cos), ("sin", np.sin)):
+        np.testing.assert_allclose(host(made[name]), function(angle), rtol=0, atol=2**-23)

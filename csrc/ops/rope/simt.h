@@ -133,32 +133,4 @@ struct RotatePacks {
   }
 };
 
-#if BCU_HAS_F64
-struct TableParams {
-  BCU_GLOBAL void* cos;
-  BCU_GLOBAL void* sin;
-  int64_t rows, pairs;
-  int64_t cos_row, cos_column, sin_row, sin_column;
-  simt::Number base;
-  int32_t cos_element, sin_element;
-};
-
-// Angles in f64: a float's would be off by more than 1e-3 at position 30000.
-struct MakeTable {
-  using Params = TableParams;
-  enum : int { kThreads = 256, kShared = 0 };
-
-  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
-    int64_t step = int64_t(ctx.gdim_x()) * ctx.bdim(), count = p.rows * p.pairs;
-    double base = simt::number<double>(p.base);
-    for (int64_t i = int64_t(ctx.bid_x()) * ctx.bdim() + ctx.tid(); i < count; i += step) {
-      int64_t row = i / p.pairs, column = i - row * p.pairs;
-      double angle = double(row) * math::pow(base, -double(column) / double(p.pairs));
-      simt::store_element(p.cos, p.cos_element, row * p.cos_row + column * p.cos_column, math::cos(angle));
-      simt::store_element(p.sin, p.sin_element, row * p.sin_row + column * p.sin_column, math::sin(angle));
-    }
-  }
-};
-#endif
-
 }  // namespace baracuda::rope

@@ -2,6 +2,7 @@
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/rope/simt.h"
+#include "ops/rope/simt_table.h"
 #include "ops/rope/skus.h"
 #include "simt/space_launch.h"
 
@@ -111,7 +112,6 @@ class RotateLaunch {
   RotateParams p_{};
 };
 
-#if BCU_HAS_F64
 inline Status make_table(const Launch& launch) {
   const TensorView &cos = launch[0], &sin = launch[1];
   TableParams p{};
@@ -120,10 +120,11 @@ inline Status make_table(const Launch& launch) {
   p.cos_row = cos.strides[0], p.cos_column = cos.strides[1];
   p.sin_row = sin.strides[0], p.sin_column = sin.strides[1];
   p.base = simt::number_of(launch.scalars[0]);
+  const double base = math::bit_cast<double>(p.base.real);
+  if (!p.base.data) p.base_rest = static_cast<float>(base - static_cast<double>(p.base.f));
   p.cos_element = static_cast<int32_t>(cos.element), p.sin_element = static_cast<int32_t>(sin.element);
   return simt::submit<MakeTable>(launch, {simt::blocks_for(p.rows * p.pairs, 256)}, 256, p);
 }
-#endif
 
 }  // namespace baracuda::rope
 
@@ -134,11 +135,9 @@ struct SimtKernel<rope::Rotate<kSign>> {
   static Status run(const Launch& launch) { return rope::RotateLaunch(launch, kSign).run(); }
 };
 
-#if BCU_HAS_F64
 template <>
 struct SimtKernel<rope::Table> {
   static Status run(const Launch& launch) { return rope::make_table(launch); }
 };
-#endif
 
 }  // namespace baracuda

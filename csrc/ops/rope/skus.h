@@ -15,10 +15,10 @@ struct Table {};
 inline constexpr auto kRotations =
     table(row<Rotate<1>>("rope").name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(1).in_place(),
           row<Rotate<-1>>("rope").backward().name("rows").takes(kFloats).attrs_of<RopeAttrs>().sum(1).in_place());
-// Angles need f64, which Metal does not have.
+// Angles in f64, or, on Metal, which has none, in pairs of floats.
 inline constexpr auto kTables = table(row<Table>("rope_table").name("double").takes(kFloats).sum(1));
 
-inline constexpr auto kTable = join(everywhere(kRotations), kTables, on_cuda(kTables));
+inline constexpr auto kTable = join(everywhere(kRotations), everywhere(kTables));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::rope

@@ -158,7 +158,8 @@ class RopeBackwardDescriptor(_Rope):
 class RopeTableDescriptor(Descriptor):
     """cos[p, i] = cos(p * base^(-2i / rotary_dim)), sin likewise: the tables of the usual, unscaled rotary embedding.
 
-    Angles and functions are computed in f64 for every element. The scalar `base` (theta) is 10000 by default.
+    Angles and functions are computed in f64 for every element, on Metal in pairs of f32 (angles to 2^-46 of themselves).
+    The scalar `base` (theta) is 10000 by default.
 
     Args:
         table_shape: [positions, rotary_dim / 2].
