@@ -10,6 +10,12 @@ ANY_WARPS = (
     "static_cast<int32_t>((wanted + 31) / 32 * 32)",
 )  # fmt: skip
 
+# Of three loops over rows in the text, the one for classes.
+LOSS_ROWS = """\
+C smooth = simt::number<C>(p.smoothing);
+    for (int64_t base = team.first; base < p.s.rows; base += team.step) {
+      int64_t row = base + team.index, """
+
 FAULTS = [
     Fault(
         "the last element is left out", "gated", "swiglu", "forward",
@@ -212,7 +218,8 @@ FAULTS = [
     ),
     Fault(
         "a tensor's last elements", "optim", "adamw", "forward",
-        "ops/optim/simt.h", "end = end < p.count[low] ? end : p.count[low];", "", "OUT OF BOUNDS|error is",
+        "ops/optim/simt.h", "place.end = place.begin + s.chunk < s.count[low] ? place.begin + s.chunk : s.count[low];",
+        "place.end = place.begin + s.chunk;", "OUT OF BOUNDS|error is",
     ),
     Fault(
         "no room for a ninth dimension", "optim", "adamw", "forward",
@@ -273,20 +280,20 @@ FAULTS = [
     ),
     Fault(
         "a mean over no target is zero", "loss", "cross_entropy", "forward",
-        "ops/loss/simt.h", "*p.counted = count;", "*p.counted = count > 0 ? count : 1;", "error is",
+        "ops/loss/simt.h", "p.totals[0] = total;", "p.totals[0] = total > C(0) ? total : C(1);", "error is",
     ),
     Fault(
         "a mean over no target is zero", "loss", "cross_entropy_fused", "forward",
-        "ops/loss/simt.h", "*p.counted = count;", "*p.counted = count > 0 ? count : 1;", "error is",
+        "ops/loss/simt.h", "p.totals[0] = total;", "p.totals[0] = total > C(0) ? total : C(1);", "error is",
     ),
     Fault(
         "a gradient without a target is 0 / 0", "loss", "cross_entropy", "backward",
-        "ops/loss/simt.h", "C d = target >= 0 ? math::exp(v[j] - g.shift) * g.scale - g.spread : C(0);",
-        "C d = (math::exp(v[j] - g.shift) * g.scale - g.spread) * (target >= 0 ? C(1) : C(0));", "error is",
+        "ops/loss/simt.h", "C d = target >= 0 ? math::exp(v[j] - g.shift) * g.scale - spread[j] : C(0);",
+        "C d = (math::exp(v[j] - g.shift) * g.scale - spread[j]) * (target >= 0 ? C(1) : C(0));", "error is",
     ),
     Fault(
         "ignored targets count", "loss", "cross_entropy", "backward",
-        "ops/loss/simt.h", "count += target_of(p, row) >= 0 ? 1 : 0;", "count += 1;", "error is",
+        "ops/loss/simt.h", "count += t >= 0 ? 1 : 0;", "count += 1;", "error is",
     ),
     Fault(
         "sums of halves of a block", "softmax", "softmax", "forward",
@@ -326,12 +333,12 @@ TEXT_FAULTS = [
     ),
     Fault(
         "classes end at 2048", "loss", "cross_entropy", "forward",
-        TEXT, "length = row < p.s.rows ? p.s.length : 0, live",
-        "length = row < p.s.rows ? (p.s.length < 2048 ? p.s.length : 2048) : 0, live", "error is", backend="metal",
+        TEXT, LOSS_ROWS + "length = row < p.s.rows ? p.s.length : 0,",
+        LOSS_ROWS + "length = row < p.s.rows ? (p.s.length < 2048 ? p.s.length : 2048) : 0,", "error is", backend="metal",
     ),
     Fault(
         "a mean over no target is zero", "loss", "cross_entropy", "forward",
-        TEXT, "*p.counted = count;", "*p.counted = count > 0 ? count : 1;", "error is", backend="metal",
+        TEXT, "p.totals[0] = total;", "p.totals[0] = total > C(0) ? total : C(1);", "error is", backend="metal",
     ),
     Fault(
         "halves of one distance", "reduce", "argmax", "forward",
