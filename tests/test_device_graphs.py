@@ -44,7 +44,7 @@ def found_cases(row: Mapping[str, Any]) -> Iterator[tuple[Plan, Case, Case]]:
         both = [make(row["op"], row["direction"], element, np.random.default_rng([SEED, i])) for i in range(2)]
         for case, other in zip(*both, strict=True):
             empty = any(0 in shape for p in case.descriptor.signature().present for shape in p.shapes)
-            if empty or case.descriptor != other.descriptor or count_elements(case) > 5000:
+            if empty or case.descriptor != other.descriptor or count_elements(case) > 16384:
                 continue
             _, judged = judge(case.descriptor, Request.of(case.descriptor, PLACE, preference, None, 0))
             if next((c.row for c in judged if c.support), None) == row["index"]:
