@@ -34,6 +34,10 @@ list(GET BARACUDA_CUDA_ARCHITECTURES 0 oldest)
 list(TRANSFORM BARACUDA_CUDA_ARCHITECTURES PREPEND sm_ OUTPUT_VARIABLE cards)
 list(JOIN cards "," cards)
 target_compile_options(baracuda_cuda PRIVATE "--generate-code=arch=compute_${oldest},code=[compute_${oldest},${cards}]")
+# A third of the file, and three quarters of it in the wheel; the driver unpacks a kernel when it is first launched.
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+  target_compile_options(baracuda_cuda PRIVATE --compress-mode=size)
+endif()
 # 186: functions for any number ask whether an unsigned one is negative.
 target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-Werror,-fvisibility=hidden --Werror=all-warnings)
 # What launchers use of the engine; a function that neither has is an error here, not when the module is opened.
