@@ -298,13 +298,20 @@ class Function(_core.Function):
 
 # What options with these annotations take.
 _INT, _FLOAT = (int, np.integer), (int, float, np.integer, np.floating)
+_NO_TENSOR = ". Pass a number, not a tensor or text."
+_BOOL = ("a bool. Pass True or False.", (int, np.bool_))
 _NUMBERS: dict[Any, tuple[str, tuple[type, ...]]] = {
-    "int": ("an int", _INT),
-    "float": ("a number", _FLOAT),
-    "int | None": ("an int or None", (*_INT, type(None))),
-    "float | None": ("a number or None", (*_FLOAT, type(None))),
-    "float | str | None": ("a number, a name or None", (*_FLOAT, str, type(None))),
+    "int": ("an int" + _NO_TENSOR, _INT),
+    "float": ("a number" + _NO_TENSOR, _FLOAT),
+    "int | None": ("an int or None" + _NO_TENSOR, (*_INT, type(None))),
+    "float | None": ("a number or None" + _NO_TENSOR, (*_FLOAT, type(None))),
+    "float | str | None": ("a number, a name or None" + _NO_TENSOR, (*_FLOAT, str, type(None))),
 }
+
+
+def _option(p: inspect.Parameter) -> tuple[str, tuple[type, ...]] | None:
+    """What an option takes, in words and as types; None: what it is annotated with is not known here."""
+    return _BOOL if isinstance(p.default, bool) else _NUMBERS.get(p.annotation)
 
 
 class _Miss:
@@ -313,18 +320,12 @@ class _Miss:
     def __init__(self, rule: Rule, params: tuple[tuple[str, int, bool, bool, Any], ...]) -> None:
         self.rule = rule
         self.params = params
+        given = inspect.signature(rule).parameters.values()
         # A parameter annotated as Arg alone takes a tensor or a number: rules need not look for None or lists there. What
         # may be None besides takes no list either.
-        self.plain = {p.name for p in inspect.signature(rule).parameters.values() if p.annotation in ("Arg", Arg)}
-        self.single = self.plain | {
-            p.name for p in inspect.signature(rule).parameters.values() if p.annotation in ("Arg | None", Arg | None)
-        }
-        self.flags = {p.name for p in inspect.signature(rule).parameters.values() if isinstance(p.default, bool)}
-        self.numbers = {
-            p.name: _NUMBERS[p.annotation]
-            for p in inspect.signature(rule).parameters.values()
-            if p.annotation in _NUMBERS and p.name not in self.flags
-        }
+        self.plain = {p.name for p in given if p.annotation in ("Arg", Arg)}
+        self.single = self.plain | {p.name for p in given if p.annotation in ("Arg | None", Arg | None)}
+        self.wanted = {p.name: found for p in given if (found := _option(p))}
 
     def _check_plain(self, name: str, value: Any) -> None:
         if (name in self.plain and value is None) or (name in self.single and isinstance(value, (list, tuple))):
@@ -333,17 +334,11 @@ class _Miss:
                 "Wrap numbers and lists with np.asarray()."
             )
 
-    def _check_flag(self, name: str, value: Any) -> None:
+    def _check_option(self, name: str, value: Any) -> None:
         # Arrays have no truth value, or one that nobody meant.
-        if name in self.flags and not isinstance(value, (int, np.bool_)):
-            raise InvalidProblemError(f"{name}: got {type(value).__name__}, want a bool. Pass True or False.")
-
-    def _check_number(self, name: str, value: Any) -> None:
-        want, types = self.numbers.get(name, ("", (object,)))
+        want, types = self.wanted.get(name, ("", (object,)))
         if not isinstance(value, types):
-            raise InvalidProblemError(
-                f"{name}: got {type(value).__name__}, want {want}. Pass a number, not a tensor or text."
-            )
+            raise InvalidProblemError(f"{name}: got {type(value).__name__}, want {want}")
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         try:
@@ -362,9 +357,8 @@ class _Miss:
             arg = None
             if kind in (_TENSOR, _SCALAR):
                 self._check_plain(name, value)
-            self._check_flag(name, value)
             if kind == _ATTRIBUTE:
-                self._check_number(name, value)
+                self._check_option(name, value)
             if kind != _ATTRIBUTE and value is not None:
                 if isinstance(value, (int, float)):
                     element = (
@@ -498,10 +492,8 @@ def _refuse_types(name: str, signature: inspect.Signature, args: tuple[Any, ...]
         return
     for key, value in given.items():
         p = signature.parameters[key]
-        want, types = _NUMBERS.get(p.annotation, ("", (object,)))
-        if isinstance(p.default, bool):
-            want, types = "a bool", (int, np.bool_)
-        elif p.annotation == "Any" and p.default is p.empty and (value is None or isinstance(value, str)):
-            want, types = "a tensor", ()
+        want, types = _option(p) or ("", (object,))
+        if p.annotation == "Any" and p.default is p.empty and (value is None or isinstance(value, str)):
+            want, types = "a tensor. Pass one.", ()
         if not isinstance(value, types):
-            raise InvalidProblemError(f"{name}: {key}: got {type(value).__name__}, want {want}. Pass one.")
+            raise InvalidProblemError(f"{name}: {key}: got {type(value).__name__}, want {want}")
