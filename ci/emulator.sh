@@ -6,5 +6,5 @@ if [[ -z ${VIRTUAL_ENV:-} && -x $venv/bin/python ]]; then make_venv; fi
 
 must "emulated modules" python tests/harness/emulator/build.py race
 step "tests on the emulator" python tests/harness/emulator/build.py race \
-  python -m pytest -n 2 -q --durations=10 tests/test_device*.py "$@"
+  python -m pytest -n 2 -q --durations=40 tests/test_device*.py "$@"
 finish

@@ -16,6 +16,6 @@ pytestmark = pytest.mark.skipif(bool(emulator.unable()), reason=emulator.unable(
 
 def test_the_module_is_one_metal_device() -> None:
     code = "import json; from baracuda import _core; print(json.dumps(_core.backend_state('metal')))"
-    env = os.environ | emulator.environment("plain")
+    env = os.environ | emulator.environment("race")
     state = json.loads(subprocess.check_output([sys.executable, "-c", code], text=True, env=env))
     assert state["present"], state
