@@ -16,6 +16,7 @@ from baracuda.device import name_of
 from baracuda.dims import Size, largest
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
+from baracuda.options import refuse_option, refuse_types, wanted
 from baracuda.plan import plan as select_plan
 
 if TYPE_CHECKING:
@@ -167,8 +168,6 @@ def _maker(
     like: Any, shape: tuple[Size, ...], element: Element, device: str
 ) -> tuple[Any, tuple[Any, ...], tuple[str, ...] | None]:
     """Callable, arguments and keyword names that make a result of the same kind as `like`."""
-    import numpy as np
-
     if isinstance(like, (np.ndarray, np.generic)):
         return np.empty, (shape, element.numpy), None
     if _is_torch(like):
@@ -190,8 +189,6 @@ def _is_torch(like: Any) -> bool:
 
 def _foreign_converter(like: Any) -> Callable[[Any], Any] | None:
     """For results that have to be handed to another framework through DLPack."""
-    import numpy as np
-
     from baracuda.tensor import Tensor
 
     root = type(like).__module__.partition(".")[0]
@@ -268,17 +265,20 @@ class Function(_core.Function):
         self.vjp_rule = rule
         return rule
 
-    def pulled_by(self, backward: Function, results: str = "result") -> None:
+    def pulled_by(
+        self, backward: Function, results: str = "result", fit: Callable[[Any, dict[str, Any]], Any] | None = None
+    ) -> None:
         """Makes `backward` the gradient that bc.vjp uses: it is given what its parameters name.
 
-        These are the arguments of this function, its results, and their gradients: `dy`, or of several `d` and the name.
+        These are the arguments of this function, its results, and their gradients: "d" and the result's name, or `dy`.
 
         Args:
             backward: The gradient's function.
             results: Names of the results, separated by spaces.
+            fit: Is given the gradient and what is known by name, where the gradient is not of its argument's shape yet.
         """
         names, wanted = results.split(), tuple(backward.__signature__.parameters)
-        gradients = ["d" + name for name in names] if len(names) > 1 else ["dy"]
+        gradients = ["dy"] if results == "result" else ["d" + name for name in names]
         own = self.__signature__
 
         def rule(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
@@ -289,29 +289,12 @@ class Function(_core.Function):
 
             def pull(dy: Any) -> Any:
                 given = known | dict(zip(gradients, dy if len(names) > 1 else (dy,), strict=True))
-                return backward(**{name: given[name] for name in wanted})
+                found = backward(**{name: given[name] for name in wanted})
+                return fit(found, known) if fit else found
 
             return y, pull
 
         self.vjp_rule = rule
-
-
-# What options with these annotations take.
-_INT, _FLOAT = (int, np.integer), (int, float, np.integer, np.floating)
-_NO_TENSOR = ". Pass a number, not a tensor or text."
-_BOOL = ("a bool. Pass True or False.", (int, np.bool_))
-_NUMBERS: dict[Any, tuple[str, tuple[type, ...]]] = {
-    "int": ("an int" + _NO_TENSOR, _INT),
-    "float": ("a number" + _NO_TENSOR, _FLOAT),
-    "int | None": ("an int or None" + _NO_TENSOR, (*_INT, type(None))),
-    "float | None": ("a number or None" + _NO_TENSOR, (*_FLOAT, type(None))),
-    "float | str | None": ("a number, a name or None" + _NO_TENSOR, (*_FLOAT, str, type(None))),
-}
-
-
-def _option(p: inspect.Parameter) -> tuple[str, tuple[type, ...]] | None:
-    """What an option takes, in words and as types; None: what it is annotated with is not known here."""
-    return _BOOL if isinstance(p.default, bool) else _NUMBERS.get(p.annotation)
 
 
 class _Miss:
@@ -325,7 +308,7 @@ class _Miss:
         # may be None besides takes no list either.
         self.plain = {p.name for p in given if p.annotation in ("Arg", Arg)}
         self.single = self.plain | {p.name for p in given if p.annotation in ("Arg | None", Arg | None)}
-        self.wanted = {p.name: found for p in given if (found := _option(p))}
+        self.wanted = {p.name: found for p in given if (found := wanted(p))}
 
     def _check_plain(self, name: str, value: Any) -> None:
         if (name in self.plain and value is None) or (name in self.single and isinstance(value, (list, tuple))):
@@ -333,12 +316,6 @@ class _Miss:
                 f"{name}: got {'a ' if value is not None else ''}{type(value).__name__}, want a tensor. "
                 "Wrap numbers and lists with np.asarray()."
             )
-
-    def _check_option(self, name: str, value: Any) -> None:
-        # Arrays have no truth value, or one that nobody meant.
-        want, types = self.wanted.get(name, ("", (object,)))
-        if not isinstance(value, types):
-            raise InvalidProblemError(f"{name}: got {type(value).__name__}, want {want}")
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         try:
@@ -358,7 +335,7 @@ class _Miss:
             if kind in (_TENSOR, _SCALAR):
                 self._check_plain(name, value)
             if kind == _ATTRIBUTE:
-                self._check_option(name, value)
+                refuse_option(name, value, self.wanted.get(name))
             if kind != _ATTRIBUTE and value is not None:
                 if isinstance(value, (int, float)):
                     element = (
@@ -476,24 +453,9 @@ def composite(fn: F) -> F:
             return fn(*args, **kwargs)
         except (AttributeError, TypeError, ValueError, RuntimeError) as error:
             if not isinstance(error, BaracudaError):
-                _refuse_types(fn.__name__, signature, args, kwargs)
+                refuse_types(fn.__name__, signature, args, kwargs)
             raise
 
     marks: Any = called
     marks.is_functional, marks.defined_in = True, fn.__module__
     return marks  # type: ignore[no-any-return]
-
-
-def _refuse_types(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Names the argument of a function that failed because it is of a type that nothing can be done with."""
-    try:
-        given = signature.bind(*args, **kwargs).arguments
-    except TypeError:  # says what is missing or too much
-        return
-    for key, value in given.items():
-        p = signature.parameters[key]
-        want, types = _option(p) or ("", (object,))
-        if p.annotation == "Any" and p.default is p.empty and (value is None or isinstance(value, str)):
-            want, types = "a tensor. Pass one.", ()
-        if not isinstance(value, types):
-            raise InvalidProblemError(f"{name}: {key}: got {type(value).__name__}, want {want}")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
-from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import NotDifferentiable, Op, composite, run_new
@@ -30,15 +29,12 @@ class TotalNormDescriptor(ListDescriptor):
         error_if_nonfinite: Whether a norm that is not finite is an error.
     """
 
-    shapes: tuple[Shape, ...]
-    element: Element = Element.F32
     p: float = 2.0
     error_if_nonfinite: bool = False
     unbounded = frozenset({"p"})
 
     def validate(self) -> None:
-        if not self.shapes:
-            raise self.wrong("shapes", self.shapes, "at least one shape")
+        self.check_list()
         if not self.p > 0:
             raise self.wrong("p", self.p, "p > 0")
 
@@ -63,8 +59,6 @@ class ClipGradsWithNormDescriptor(ListDescriptor):
         norm_element: f32 or f64; what get_total_norm gives for `element` by default.
     """
 
-    shapes: tuple[Shape, ...]
-    element: Element = Element.F32
     norm_element: Element | None = None
 
     def signature(self) -> Signature:
@@ -85,9 +79,6 @@ class ClipGradValueDescriptor(ListDescriptor):
         shapes: Shape of each gradient.
         element: f16, bf16, f32 or f64.
     """
-
-    shapes: tuple[Shape, ...]
-    element: Element = Element.F32
 
     def signature(self) -> Signature:
         return Signature(tensors("grads", self.shapes, self.element, INOUT), scalar("clip_value"))

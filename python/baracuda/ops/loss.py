@@ -117,14 +117,8 @@ class CrossEntropyDescriptor(_Classes):
             scalar("label_smoothing", default=0.0),
         )
 
-    def backward(self) -> CrossEntropyBackwardDescriptor:
-        """The gradient's descriptor."""
-        return CrossEntropyBackwardDescriptor(
-            self.logits_shape, self.element, self.target_element, self.reduction, self.ignore_index, self.weighted
-        )
 
-
-@descriptor(family="loss", op="cross_entropy", direction="backward", enums=_ENUMS)
+@descriptor(gradient_of=CrossEntropyDescriptor)
 class CrossEntropyBackwardDescriptor(_Classes):
     """dlogits = dloss (exp(logits - lse) - onehot(target)), divided by the counted targets for a mean; 0 where ignored.
 
@@ -223,14 +217,8 @@ class NllLossDescriptor(_Classes):
             output("loss", self.loss_shape(), self.element),
         )
 
-    def backward(self) -> NllLossBackwardDescriptor:
-        """The gradient's descriptor."""
-        return NllLossBackwardDescriptor(
-            self.input_shape, self.element, self.target_element, self.reduction, self.ignore_index, self.weighted
-        )
 
-
-@descriptor(family="loss", op="nll_loss", direction="backward", enums=_ENUMS)
+@descriptor(gradient_of=NllLossDescriptor)
 class NllLossBackwardDescriptor(_Classes):
     """dinput[target] = -dloss weight[target], divided by what the counted targets weigh for a mean; 0 elsewhere.
 

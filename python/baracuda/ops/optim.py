@@ -15,27 +15,33 @@ from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import NotDifferentiable, Op, composite
 from baracuda.plan import Plan, plan
-from baracuda.spec import INOUT, Descriptor, Signature, descriptor, scalar, tensors
+from baracuda.spec import INOUT, Descriptor, Signature, descriptor, frame, scalar, tensors
 
 
+@frame
 class ListDescriptor(Descriptor):
     """Fields and checks that all ops over lists share."""
 
     __slots__ = ()
     shapes: tuple[Shape, ...]
-    element: Element
+    element: Element = Element.F32
 
-    def validate(self) -> None:
+    def check_list(self) -> None:
+        """Raises where there is no tensor."""
         if not self.shapes:
             raise self.wrong("shapes", self.shapes, "at least one shape")
 
+    def validate(self) -> None:
+        self.check_list()
 
+
+@frame
 class _Adam(ListDescriptor):
-    """The signature of adam and adamw."""
+    """The fields and the signature of adam and adamw."""
 
     __slots__ = ()
-    maximize: bool
-    amsgrad: bool
+    maximize: bool = False
+    amsgrad: bool = False
 
     def signature(self) -> Signature:
         e, s = self.element, self.element.statistic
@@ -78,11 +84,6 @@ class AdamWDescriptor(_Adam):
         amsgrad: Whether the largest second moments so far are kept, in a further list.
     """
 
-    shapes: tuple[Shape, ...]
-    element: Element = Element.F32
-    maximize: bool = False
-    amsgrad: bool = False
-
 
 @descriptor(family="optim", op="adam")
 class AdamDescriptor(_Adam):
@@ -97,11 +98,6 @@ class AdamDescriptor(_Adam):
         maximize: Ascend instead of descend.
         amsgrad: Whether the largest second moments so far are kept, in a further list.
     """
-
-    shapes: tuple[Shape, ...]
-    element: Element = Element.F32
-    maximize: bool = False
-    amsgrad: bool = False
 
 
 @descriptor(family="optim", op="sgd")
@@ -125,15 +121,12 @@ class SGDDescriptor(ListDescriptor):
         maximize: Ascend instead of descend.
     """
 
-    shapes: tuple[Shape, ...]
-    element: Element = Element.F32
     has_momentum: bool = True
     nesterov: bool = False
     maximize: bool = False
 
     def validate(self) -> None:
-        if not self.shapes:
-            raise self.wrong("shapes", self.shapes, "at least one shape")
+        self.check_list()
         if self.nesterov and not self.has_momentum:
             raise self.wrong("nesterov", True, "False without momentum buffers")
 

@@ -11,10 +11,10 @@ from typing import Any
 from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Function, Op, Recipe, function
+from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.ops.binary import _sum_to
 from baracuda.promotion import broadcast, result_element
-from baracuda.spec import Descriptor, Param, ScalarParam, Signature, descriptor, output, scalar, tensor
+from baracuda.spec import Kinded, Param, ScalarParam, Signature, descriptor, frame, output, scalar, tensor
 
 KINDS = {
     "mse_loss": "loss = (input - target)^2",
@@ -38,25 +38,22 @@ class LossReduction(Enum):
     BATCHMEAN = "batchmean"
 
 
-_ENUMS = {"reduction": LossReduction}
-
-
-class _Pointwise(Descriptor):
+@frame
+class _Pointwise(Kinded):
     """Fields and checks that forward and backward share."""
 
     __slots__ = ()
-    kind: str
     input_shape: Shape
     target_shape: Shape
-    element: Element
-    reduction: LossReduction
-    weight_shape: Shape | None
-    pos_weight_shape: Shape | None
-    log_target: bool
-    input_element: Element | None
-    target_element: Element | None
-    weight_element: Element | None
-    pos_weight_element: Element | None
+    element: Element = Element.F32
+    reduction: LossReduction = LossReduction.MEAN
+    weight_shape: Shape | None = None
+    pos_weight_shape: Shape | None = None
+    log_target: bool = False
+    input_element: Element | None = None
+    target_element: Element | None = None
+    weight_element: Element | None = None
+    pos_weight_element: Element | None = None
 
     def validate(self) -> None:
         full = self.full_shape()
@@ -101,7 +98,7 @@ class _Pointwise(Descriptor):
         return list(LossReduction).index(self.reduction), int(self.log_target)
 
 
-@descriptor(family="loss", kinds=KINDS, enums=_ENUMS)
+@descriptor(family="loss", kinds=KINDS, enums={"reduction": LossReduction})
 class PointwiseLossDescriptor(_Pointwise):
     """loss = f(input, target), element by element, with broadcasting, reduced over all elements.
 
@@ -127,33 +124,12 @@ class PointwiseLossDescriptor(_Pointwise):
         pos_weight_element: Element of the positive weight where it differs.
     """
 
-    kind: str
-    input_shape: Shape
-    target_shape: Shape
-    element: Element = Element.F32
-    reduction: LossReduction = LossReduction.MEAN
-    weight_shape: Shape | None = None
-    pos_weight_shape: Shape | None = None
-    log_target: bool = False
-    input_element: Element | None = None
-    target_element: Element | None = None
-    weight_element: Element | None = None
-    pos_weight_element: Element | None = None
-
     def signature(self) -> Signature:
         tensors, numbers = self.operands()
         return Signature(*tensors, output("loss", self.loss_shape(), self.element), *numbers)
 
-    def backward(self) -> PointwiseLossBackwardDescriptor:
-        """The gradient's descriptor."""
-        return PointwiseLossBackwardDescriptor(
-            self.kind, self.input_shape, self.target_shape, self.element, self.reduction, self.weight_shape,
-            self.pos_weight_shape, self.log_target, self.input_element, self.target_element, self.weight_element,
-            self.pos_weight_element,
-        )  # fmt: skip
 
-
-@descriptor(family="loss", direction="backward", kinds=KINDS, enums=_ENUMS)
+@descriptor(gradient_of=PointwiseLossDescriptor)
 class PointwiseLossBackwardDescriptor(_Pointwise):
     """dinput = dloss times the loss's derivative, divided as the mean is, in the shape that input and target broadcast to.
 
@@ -174,19 +150,6 @@ class PointwiseLossBackwardDescriptor(_Pointwise):
         weight_element: Element of the weight where it differs.
         pos_weight_element: Element of the positive weight where it differs.
     """
-
-    kind: str
-    input_shape: Shape
-    target_shape: Shape
-    element: Element = Element.F32
-    reduction: LossReduction = LossReduction.MEAN
-    weight_shape: Shape | None = None
-    pos_weight_shape: Shape | None = None
-    log_target: bool = False
-    input_element: Element | None = None
-    target_element: Element | None = None
-    weight_element: Element | None = None
-    pos_weight_element: Element | None = None
 
     def signature(self) -> Signature:
         tensors, numbers = self.operands()
@@ -247,8 +210,9 @@ def _backward(
     return call(desc, dloss=dloss, **given, **numbers)
 
 
-def _pull_with(backward: Function, input: Any, *rest: Any) -> Any:
-    return lambda dloss: _sum_to(backward(dloss, input, *rest), input)
+def _as_input(gradient: Any, given: dict[str, Any]) -> Any:
+    """The gradient, summed to the shape of the input."""
+    return _sum_to(gradient, given["input"])
 
 
 @function(tensors="input target weight")
@@ -273,12 +237,7 @@ def mse_loss_backward(call: Call, dloss: Arg, input: Arg, target: Arg, reduction
     return _backward(call, "mse_loss", dloss, {"input": input, "target": target}, {}, reduction=reduction)
 
 
-@mse_loss.vjp
-def _mse_loss_vjp(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
-) -> tuple[Any, Any]:
-    loss = mse_loss(input, target, size_average, reduce, reduction, weight)
-    return loss, _pull_with(mse_loss_backward, input, target, reduction)
+mse_loss.pulled_by(mse_loss_backward, "loss", _as_input)
 
 
 @function(tensors="input target weight")
@@ -303,12 +262,7 @@ def l1_loss_backward(call: Call, dloss: Arg, input: Arg, target: Arg, reduction:
     return _backward(call, "l1_loss", dloss, {"input": input, "target": target}, {}, reduction=reduction)
 
 
-@l1_loss.vjp
-def _l1_loss_vjp(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
-) -> tuple[Any, Any]:
-    loss = l1_loss(input, target, size_average, reduce, reduction, weight)
-    return loss, _pull_with(l1_loss_backward, input, target, reduction)
+l1_loss.pulled_by(l1_loss_backward, "loss", _as_input)
 
 
 @function(tensors="input target", scalars="beta")
@@ -335,12 +289,7 @@ def smooth_l1_loss_backward(
     return _backward(call, "smooth_l1_loss", dloss, tensors, {"beta": beta}, reduction=reduction)
 
 
-@smooth_l1_loss.vjp
-def _smooth_l1_loss_vjp(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: Any = 1.0
-) -> tuple[Any, Any]:
-    loss = smooth_l1_loss(input, target, size_average, reduce, reduction, beta)
-    return loss, _pull_with(smooth_l1_loss_backward, input, target, reduction, beta)
+smooth_l1_loss.pulled_by(smooth_l1_loss_backward, "loss", _as_input)
 
 
 @function(tensors="input target weight", scalars="delta")
@@ -366,12 +315,7 @@ def huber_loss_backward(
     return _backward(call, "huber_loss", dloss, tensors, {"delta": delta}, reduction=reduction)
 
 
-@huber_loss.vjp
-def _huber_loss_vjp(
-    input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0, weight: Any = None
-) -> tuple[Any, Any]:
-    loss = huber_loss(input, target, reduction, delta, weight)
-    return loss, _pull_with(huber_loss_backward, input, target, reduction, delta)
+huber_loss.pulled_by(huber_loss_backward, "loss", _as_input)
 
 
 @function(tensors="input target weight")
@@ -399,12 +343,7 @@ def binary_cross_entropy_backward(
     return _backward(call, "binary_cross_entropy", dloss, tensors, {}, reduction=reduction)
 
 
-@binary_cross_entropy.vjp
-def _binary_cross_entropy_vjp(
-    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> tuple[Any, Any]:
-    loss = binary_cross_entropy(input, target, weight, size_average, reduce, reduction)
-    return loss, _pull_with(binary_cross_entropy_backward, input, target, weight, reduction)
+binary_cross_entropy.pulled_by(binary_cross_entropy_backward, "loss", _as_input)
 
 
 @function(tensors="input target weight pos_weight")
@@ -439,19 +378,7 @@ def binary_cross_entropy_with_logits_backward(
     return _backward(call, "binary_cross_entropy_with_logits", dloss, tensors, {}, reduction=reduction)
 
 
-@binary_cross_entropy_with_logits.vjp
-def _binary_cross_entropy_with_logits_vjp(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    pos_weight: Any = None,
-) -> tuple[Any, Any]:
-    loss = binary_cross_entropy_with_logits(input, target, weight, size_average, reduce, reduction, pos_weight)
-    back = binary_cross_entropy_with_logits_backward
-    return loss, _pull_with(back, input, target, weight, reduction, pos_weight)
+binary_cross_entropy_with_logits.pulled_by(binary_cross_entropy_with_logits_backward, "loss", _as_input)
 
 
 @function(tensors="input target")
@@ -479,14 +406,4 @@ def kl_div_backward(
     return _backward(call, "kl_div", dloss, tensors, {}, reduction=reduction, log_target=log_target)
 
 
-@kl_div.vjp
-def _kl_div_vjp(
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    log_target: bool = False,
-) -> tuple[Any, Any]:
-    loss = kl_div(input, target, size_average, reduce, reduction, log_target)
-    return loss, _pull_with(kl_div_backward, input, target, reduction, log_target)
+kl_div.pulled_by(kl_div_backward, "loss", _as_input)
