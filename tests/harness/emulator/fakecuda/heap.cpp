@@ -19,6 +19,20 @@ constexpr size_t kKeptFreed = 1024, kKeptBytes = size_t{4} << 40;
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
+// Guarded by the runtime's mutex, as all of it.
+std::vector<Allocation*> opened;
+int several = 0;
+
+// Nobody can touch any longer what the Opened of this number does not name.
+void close_unwanted(uint64_t number) {
+  std::erase_if(opened, [number](Allocation* a) {
+    if (number && a->wanted == number) return false;
+    mprotect(a->first_page(), a->pages, PROT_NONE);
+    a->open = false;
+    return true;
+  });
+}
+
 }  // namespace
 
 size_t Allocation::tail() const { return round_up(bytes, kAlignment); }
@@ -98,12 +112,27 @@ std::string Heap::describe(const void* p) const {
   return "";
 }
 
-Opened::Opened(std::span<Allocation* const> allocations) : allocations_(allocations.begin(), allocations.end()) {
-  for (Allocation* a : allocations_) mprotect(a->first_page(), a->pages, PROT_READ | PROT_WRITE);
+Opened::Several::Several() { ++several; }
+
+Opened::Several::~Several() {
+  if (--several == 0) close_unwanted(0);
+}
+
+Opened::Opened(std::span<Allocation* const> allocations) {
+  static uint64_t count = 0;
+  ++count;
+  for (Allocation* a : allocations) a->wanted = count;
+  close_unwanted(count);
+  for (Allocation* a : allocations) {
+    if (a->open) continue;
+    mprotect(a->first_page(), a->pages, PROT_READ | PROT_WRITE);
+    a->open = true;
+    opened.push_back(a);
+  }
 }
 
 Opened::~Opened() {
-  for (Allocation* a : allocations_) mprotect(a->first_page(), a->pages, PROT_NONE);
+  if (several == 0) close_unwanted(0);
 }
 
 bool Opened::gone(std::span<Allocation* const> allocations) {

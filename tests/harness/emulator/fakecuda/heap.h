@@ -17,6 +17,8 @@ struct Allocation {
   size_t bytes = 0, pages = 0;  // mapped bytes; a guard page follows them
   int device = 0;
   bool freed = false;  // what a graph still names
+  bool open = false;
+  uint64_t wanted = 0, bound = 0;  // the last Opened, and the last launch, that named it
   Region region;
   char* first_page() const { return data + tail() - pages; }
   size_t tail() const;  // bytes from `data` to the guard page
@@ -45,18 +47,24 @@ class Heap {
   size_t limit_ = kDeviceMemory;
 };
 
-// Makes memory accessible for as long as it lives.
+// Makes memory accessible for as long as it lives; where one follows another within Several, what both name stays so.
 class Opened {
  public:
+  // Of launches one after another: a list's 600 launches would each open and close all tensors of the list.
+  class Several {
+   public:
+    Several();
+    ~Several();
+    Several(const Several&) = delete;
+    Several& operator=(const Several&) = delete;
+  };
+
   explicit Opened(std::span<Allocation* const> allocations);
   ~Opened();
   // Says so where memory was freed since the work that needs it was given: a graph may be launched at any time.
   static bool gone(std::span<Allocation* const> allocations);
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;
-
- private:
-  std::vector<Allocation*> allocations_;
 };
 
 }  // namespace baracuda::emulator

@@ -53,8 +53,8 @@ class Pending {
   Problem bind(const void* p, std::string name) {
     Allocation* a = p ? Runtime::get().heap.find(p) : nullptr;
     if (!a) return {};
-    for (const Allocation* known : allocations_)
-      if (known == a) return {};
+    if (a->bound == number_) return {};
+    a->bound = number_;
     if (a->device != current_device())
       return {cudaErrorIllegalAddress, name_of(kernel_) + ": " + name + " is on device " + std::to_string(a->device) +
                                            ", the launch on " + std::to_string(current_device())};
@@ -63,6 +63,8 @@ class Pending {
     return {};
   }
 
+  static inline uint64_t count_ = 0;
+  uint64_t number_ = ++count_;
   const Kernel& kernel_;
   Blocks grid_;
   uint32_t threads_;

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "emulator/fakecuda/heap.h"
+
 namespace baracuda::emulator {
 namespace {
 
@@ -67,6 +69,7 @@ Problem Queue::run(uint64_t operation) {
 }
 
 Problem Queue::run_all(const std::vector<uint64_t>& operations) {
+  Opened::Several together;
   for (uint64_t o : operations)
     if (Problem p = run(o); p.error) return p;
   return {};
