@@ -2,7 +2,7 @@
 // rounding errors beside them; where the axis is not the dense one, columns go side by side.
 #include "backends/cpu/family.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/rows.h"
+#include "backends/cpu/row_writer.h"
 #include "ops/scan/flip.h"
 #include "ops/scan/skus.h"
 
@@ -52,20 +52,7 @@ void run_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
   C value[kTile], error[kTile], tile[kTile];
   std::fill_n(value, n, C(kProduct ? 1 : 0));
   std::fill_n(error, n, C(0));
-  const bool single = x.element == Element::F32 && y.element == Element::F32 && x.inner.dense() && y.inner.dense();
   for (int64_t r = 0, rows = x.rows(); r < rows; ++r) {
-    if constexpr (std::is_same_v<C, double> && !kExact) {
-      if (single) {
-        const float* v = reinterpret_cast<const float*>(x.row(r)) + first;
-        float* out = reinterpret_cast<float*>(y.row(r)) + first;
-#pragma GCC ivdep
-        for (int64_t j = 0; j < n; ++j) {
-          value[j] = kProduct ? value[j] * static_cast<double>(v[j]) : value[j] + static_cast<double>(v[j]);
-          out[j] = static_cast<float>(value[j]);
-        }
-        continue;
-      }
-    }
     const C* v = read(x, x.row(r), first, n, tile);
     char* to = y.row(r);
     C* out = target(y, to, first, tile);
@@ -79,6 +66,30 @@ void run_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
   }
 }
 
+// The same for dense rows of f32 and halves: floats in, floats out, doubles in between.
+template <bool kProduct>
+void run_float_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
+  double value[kTile];
+  float buffer[kTile];
+  std::fill_n(value, n, kProduct ? 1.0 : 0.0);
+  const RowWriter<float> writer(y, x.data == y.data);
+  for (int64_t r = 0, rows = x.rows(); r < rows; ++r) {
+    const char* from = x.row(r);
+    writer.put(
+        y.row(r), first, n,
+        [&](int64_t begin, int64_t count, float* out) {
+          const float* v = read(x, from, first + begin, count, buffer);
+          double* total = value + begin;
+#pragma GCC ivdep
+          for (int64_t j = 0; j < count; ++j) {
+            total[j] = kProduct ? total[j] * static_cast<double>(v[j]) : total[j] + static_cast<double>(v[j]);
+            out[j] = static_cast<float>(total[j]);
+          }
+        },
+        Ahead(x, r + 1, rows, first));
+  }
+}
+
 template <bool kProduct, bool kExact, class C>
 void run(const TensorView& from, const TensorView& to, int64_t axis) {
   const uint32_t mask = from.rank == 0 ? 0 : 1u << axis;
@@ -88,9 +99,15 @@ void run(const TensorView& from, const TensorView& to, int64_t axis) {
   if (!side_by_side(x)) return run_lines<kProduct, kExact, C>(x, y);
   const RowMap xt = across(x), yt = across(y);
   const int64_t tiles = (rows + kTile - 1) / kTile;
+  const bool floats = is_float(x.element) && x.element != Element::F64 && xt.inner.dense() && yt.inner.dense();
   parallel_for(tiles, row_grain(std::min(rows, kTile) * length), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t)
-      run_columns<kProduct, kExact, C>(xt, yt, t * kTile, std::min(kTile, rows - t * kTile));
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t * kTile, n = std::min(kTile, rows - first);
+      if (floats)
+        run_float_columns<kProduct>(xt, yt, first, n);
+      else
+        run_columns<kProduct, kExact, C>(xt, yt, first, n);
+    }
   });
 }
 
