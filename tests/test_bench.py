@@ -95,6 +95,15 @@ def test_sides_that_disagree_are_found() -> None:
     assert "differ" in disagreement(other, "f32") and "differ" in disagreement(unknown, "f32")
 
 
+def test_both_sides_of_every_case_agree() -> None:
+    pytest.importorskip("torch")
+    from baracuda.bench.cases import all_cases
+    from baracuda.bench.measure import disagreement
+
+    wrong = {c.key: text for c in all_cases(True) if (text := disagreement(c.build(), c.element))}
+    assert not wrong, wrong
+
+
 def test_list_and_empty_filter() -> None:
     pytest.importorskip("torch")
     listed = bench("--list", "--filter", "call")
