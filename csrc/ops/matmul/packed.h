@@ -10,7 +10,7 @@ namespace baracuda::matmul {
 namespace {
 
 inline constexpr int64_t kPackWork = 32 * 1024;   // elements that are worth a thread's while
-inline constexpr int64_t kLeastWork = 64 * 1024;  // the same in multiply-adds
+inline constexpr int64_t kLeastWork = 64 * 1024;  // the same in multiply-adds of one unit
 inline constexpr int64_t kPieces = 12;            // pieces wanted for each thread
 inline constexpr int64_t kPieceRows = 256;        // rows of A that stay in the L2 cache, kSumBlock deep
 inline constexpr int64_t kLeastRows = 32;         // rows of a piece that is cut further along B's columns
@@ -91,6 +91,8 @@ class Packed {
     int64_t a_first;  // panels of A before this one are read where they lie
   };
 
+  // Dot products of pairs and quads are so fast that 64 x 64 x 64 takes one thread less time than it takes two to meet.
+  static constexpr int64_t least_work() { return P::kPerUnit > 1 ? 4 * kLeastWork : kLeastWork; }
   static constexpr int64_t unit_bytes() { return static_cast<int64_t>(sizeof(Unit)) / P::kPerUnit; }
   Unit* a_panels(int64_t product) const { return reinterpret_cast<Unit*>(workspace_ + product * blocks_.a_bytes); }
   Unit* b_panels(int64_t product) const {
@@ -130,13 +132,13 @@ class Packed {
     auto pieces = [&] { return products_ * ceil_div(x.row_panels, down) * ceil_div(x.col_panels, across); };
     // The share of a thread may depend on how many there are: the bits of a tile do not.
     const int64_t wanted = kPieces * num_threads();
-    while (pieces() < wanted && down * across / 2 * tile_work >= kLeastWork) {
+    while (pieces() < wanted && down * across / 2 * tile_work >= least_work()) {
       // Rows of A come from far away and are best read by one thread; B's panels are in the caches.
       int64_t& longer = down * kRows > kLeastRows || across == 1 ? down : across;
       longer = (longer + 1) / 2;
     }
     const int64_t row_runs = ceil_div(x.row_panels, down), col_runs = ceil_div(x.col_panels, across);
-    const int64_t grain = std::max<int64_t>(1, kLeastWork / (down * across * tile_work));
+    const int64_t grain = std::max<int64_t>(1, least_work() / (down * across * tile_work));
     parallel_for(pieces(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         const int64_t row = p / col_runs % row_runs * down, col = p % col_runs * across;
