@@ -98,6 +98,7 @@ def stub_text(modules: list[ModuleType]) -> str:
                 if p.kind is p.KEYWORD_ONLY and not starred:
                     parts.append("*")
                     starred = True
+                starred = starred or p.kind is p.VAR_POSITIONAL
                 prefix = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
                 parts.append(
                     f"{prefix}{p.name}: Any" + ("" if p.default is p.empty else f" = {default_text(p.default)}")
@@ -117,7 +118,7 @@ def skus_text(modules: list[ModuleType]) -> str:
         "[guarantees](guarantees.md); elements, layouts and flags are what selection itself reads.",
         "",
     ]
-    for module in modules:
+    for module in (m for m in modules if m.OPS):
         lines += [f"## {module.__name__.rpartition('.')[2]}", ""]
         for op in module.OPS:
             lines += [f"### `{op.name}`", "", op.summary, "", capabilities(op.name).to_markdown(state=False), ""]

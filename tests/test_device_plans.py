@@ -59,6 +59,20 @@ def cuda_ops(wanted: Any) -> list[tuple[str, str]]:
 
 @on_devices
 @pytest.mark.parametrize("place", PLACES)
+def test_functions_of_several_plans(place: str) -> None:
+    a, b, c = (np.arange(n * m, dtype=np.float32).reshape(n, m) % 5 for n, m in ((3, 4), (4, 5), (5, 3)))
+    here = [bc.asarray(x, device=place) for x in (a, b, c)]
+    y, pull = bc.vjp(F.einsum, "ij,jk,ki->ik", *here)
+    _, pull_on_cpu = bc.vjp(F.einsum, "ij,jk,ki->ik", a, b, c)
+    assert y.device == place and np.array_equal(host(y), np.einsum("ij,jk,ki->ik", a, b, c))
+    for got, want in zip(pull(y), pull_on_cpu(host(y)), strict=True):
+        assert got.device == place and np.array_equal(host(got), want)
+    with pytest.raises(bc.BaracudaError, match="cpu"):
+        F.einsum("ij,jk", here[0], b)
+
+
+@on_devices
+@pytest.mark.parametrize("place", PLACES)
 def test_a_plan_runs_on_its_device(place: str) -> None:
     r = Ready(place)
     assert r.plan.device == place

@@ -222,13 +222,20 @@ def test_errors_name_the_functions_own_parameters() -> None:
 
 def test_recipes_that_reach_outside_are_refused() -> None:
     made = bc.plan(bc.GatedActivationDescriptor("swiglu", (3, 8)))
-    good = (made, ((0, 0, None, None), (2, 0, None, None)), ((np.empty, ((3, 4), np.float32), None, -1),), (0,))
+    good = (
+        made,
+        ((0, 0, None, None, None), (2, 0, None, None, None)),
+        ((np.empty, ((3, 4), np.float32), None, -1),),
+        (0,),
+    )
     for change in (
-        {1: ((0, 7, None, None), (2, 0, None, None))},
-        {1: ((0, -1, None, None), (2, 0, None, None))},
-        {1: ((0, 0, None, None), (2, 5, None, None))},
-        {1: ((0, 0, None, None),)},
-        {1: ((0, 0, None, (0,) * 9), (2, 0, None, None))},
+        {1: ((0, 7, None, None, None), (2, 0, None, None, None))},
+        {1: ((0, -1, None, None, None), (2, 0, None, None, None))},
+        {1: ((0, 0, None, None, None), (2, 5, None, None, None))},
+        {1: ((0, 0, None, None, None),)},
+        {1: ((0, 0, None, (0,) * 9, None), (2, 0, None, None, None))},
+        {1: ((0, 0, None, (0, 1), (3,)), (2, 0, None, None, None))},
+        {1: ((0, 0, None, (0, 1), 3), (2, 0, None, None, None))},
         {3: (4,)},
         {3: ("x",)},
     ):
@@ -236,8 +243,10 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         broken = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None),))
         with pytest.raises((ValueError, TypeError)):
             broken(X)
-    right = _core.Function(lambda values: (good, None), (("x", 0, False, False, None),))
-    assert right(X).tobytes() == F.swiglu(X).tobytes()
+    more = (good[0], ((0, 0, None, (0, 1), (4, 8)), good[1][1]), *good[2:])  # than there is: what there is
+    for recipe in (good, more):
+        right = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None),))
+        assert right(X).tobytes() == F.swiglu(X).tobytes()
 
 
 SAMPLES: dict[str, Callable[[], tuple[tuple[Any, ...], Callable[..., Any]]]] = {

@@ -33,8 +33,12 @@ void apply_dims(const Source& s, TensorView& view) {
   TensorView out = view;
   out.rank = s.n_dims;
   for (int i = 0; i < s.n_dims; ++i) {
+    const bool one = s.dims[i] < 0 || view.shape[s.dims[i]] == 1;
     out.shape[i] = s.dims[i] < 0 ? 1 : view.shape[s.dims[i]];
     out.strides[i] = s.dims[i] < 0 ? 0 : view.strides[s.dims[i]];
+    if (!s.fitted || (!one && s.sizes[i] > out.shape[i])) continue;
+    if (one && s.sizes[i] != 1) out.strides[i] = 0;
+    out.shape[i] = s.sizes[i];
   }
   view = out;
 }
@@ -150,20 +154,23 @@ std::shared_ptr<Entry> parse_entry(PyObject* t, int n_params) {
   e->plan = plan;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sources); ++i) {
     int from, index;
-    PyObject *constant, *dims;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(sources, i), "iiOO", &from, &index, &constant, &dims)) return nullptr;
-    Source s{static_cast<Source::From>(from), index, constant, -1, {}};
+    PyObject *constant, *dims, *sizes;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(sources, i), "iiOOO", &from, &index, &constant, &dims, &sizes))
+      return nullptr;
+    Source s{static_cast<Source::From>(from), index, constant, -1, {}, sizes != Py_None, {}};
     Py_INCREF(constant);
     e->sources.push_back(s);
     if (dims == Py_None) continue;
     Source& last = e->sources.back();
-    if (!PyTuple_Check(dims) || PyTuple_GET_SIZE(dims) > kMaxRank) {
-      PyErr_SetString(PyExc_ValueError, "a view has at most 8 dimensions");
+    const bool sized = !last.fitted || (PyTuple_Check(sizes) && PyTuple_Size(sizes) == PyTuple_Size(dims));
+    if (!PyTuple_Check(dims) || PyTuple_GET_SIZE(dims) > kMaxRank || !sized) {
+      PyErr_SetString(PyExc_ValueError, "a view has at most 8 dimensions, and a size for each where it has some");
       return nullptr;
     }
     last.n_dims = static_cast<int32_t>(PyTuple_GET_SIZE(dims));
     for (int d = 0; d < last.n_dims && d < kMaxRank; ++d)
       last.dims[d] = static_cast<int8_t>(PyLong_AsLong(PyTuple_GET_ITEM(dims, d)));
+    for (int d = 0; last.fitted && d < last.n_dims; ++d) last.sizes[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, d));
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(allocations); ++i) {
     Allocation a{};

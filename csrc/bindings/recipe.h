@@ -39,6 +39,8 @@ struct Source {
   PyObject* constant = nullptr;
   int32_t n_dims = -1;  // >= 0: the plan sees dimensions `dims` of the tensor, -1 for an inserted one
   int8_t dims[kMaxRank] = {};
+  bool fitted = false;  // the plan sees `sizes`: the first elements of a dimension, or one of size 1 broadcast
+  int64_t sizes[kMaxRank] = {};
 };
 
 struct Allocation {

@@ -2,12 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from baracuda.errors import InvalidProblemError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import inspect
+
+VjpRule: TypeAlias = Callable[..., tuple[Any, Callable[..., Any]]]
+
+
+class Pullable:
+    """A function of bc.functional that may have a gradient."""
+
+    __signature__: inspect.Signature
+    vjp_rule: VjpRule | None
+
+    def vjp(self, rule: VjpRule) -> VjpRule:
+        """Decorator: the rule (*args) -> (y, pull) that bc.vjp uses."""
+        self.vjp_rule = rule
+        return rule
+
+    def pulled_by(
+        self, backward: Pullable, results: str = "result", fit: Callable[[Any, dict[str, Any]], Any] | None = None
+    ) -> None:
+        """Makes `backward` the gradient that bc.vjp uses: it is given what its parameters name.
+
+        These are the arguments of this function, its results, and their gradients: "d" and the result's name, or `dy`.
+
+        Args:
+            backward: The gradient's function.
+            results: Names of the results, separated by spaces.
+            fit: Is given the gradient and what is known by name, where the gradient is not of its argument's shape yet.
+        """
+        names, wanted = results.split(), tuple(backward.__signature__.parameters)
+        gradients = ["dy"] if results == "result" else ["d" + name for name in names]
+        own, called = self.__signature__, cast(Any, self)
+
+        def rule(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
+            y = called(*args, **kwargs)
+            call = own.bind(*args, **kwargs)
+            call.apply_defaults()
+            known = call.arguments | dict(zip(names, y if len(names) > 1 else (y,), strict=True))
+
+            def pull(dy: Any) -> Any:
+                given = known | dict(zip(gradients, dy if len(names) > 1 else (dy,), strict=True))
+                found = cast(Any, backward)(**{name: given[name] for name in wanted})
+                return fit(found, known) if fit else found
+
+            return y, pull
+
+        self.vjp_rule = rule
 
 
 def vjp(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:

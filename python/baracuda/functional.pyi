@@ -186,6 +186,22 @@ def dropout(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False
     r"""Drops elements with probability `p` and divides the others by 1 - p, as torch.nn.functional.dropout."""
 def dropout_backward(dy: Any, p: Any, seed: Any, offset: Any) -> Any:
     r"""Gradient of dropout with respect to its input, from what its generator gave: the mask is made again."""
+def chain_matmul(*matrices: Any, out: Any = None) -> Any:
+    r"""The product of matrices in the order that takes the fewest multiplications, as torch.chain_matmul."""
+def chain_matmul_backward(dy: Any, *matrices: Any) -> Any:
+    r"""Gradients of chain_matmul with respect to its matrices."""
+def einsum(equation: Any, *operands: Any) -> Any:
+    r"""Sums of products of the operands' elements, with the dimensions named by letters, as torch.einsum."""
+def einsum_backward(dy: Any, equation: Any, *operands: Any) -> Any:
+    r"""Gradients of einsum with respect to its operands."""
+def inner(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""Products summed over the last dimension of both, as torch.inner; a 0-d tensor is a factor."""
+def inner_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients (dinput, dother) of inner."""
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
+    r"""Products of `a` and `b` summed over the last dimensions of a and the first of b, or over listed ones, as torch's."""
+def tensordot_backward(dy: Any, a: Any, b: Any, dims: Any = 2) -> Any:
+    r"""Gradients (da, db) of tensordot."""
 def embedding(input: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0, scale_grad_by_freq: Any = False, sparse: Any = False) -> Any:
     r"""Rows of `weight` at the indices `input`, as torch.nn.functional.embedding."""
 def embedding_backward(dy: Any, input: Any, num_weights: Any, padding_idx: Any = None) -> Any:
@@ -308,6 +324,8 @@ def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     r"""The product of two matrices, as torch.mm."""
 def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
     r"""Matrix times vector, as torch.mv."""
+def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""Sum of the products of two vectors, as torch.vdot: the same as dot for real numbers."""
 def add_rms_norm(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     r"""(rms_norm(input + residual), input + residual) in one pass; the sum is rounded to the element first."""
 def add_rms_norm_backward(dy: Any, dsum: Any, sum: Any, normalized_shape: Any, weight: Any, rstd: Any) -> Any:
@@ -374,6 +392,16 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
     r"""Squares up to `beta`, then magnitudes, as torch.nn.functional.smooth_l1_loss."""
 def smooth_l1_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean', beta: Any = 1.0) -> Any:
     r"""Gradient of smooth_l1_loss with respect to `input`, in the shape that input and target broadcast to."""
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+    r"""Gives beta * input + alpha * outer(vec1, vec2), as torch.addr, for one element; `input` broadcasts."""
+def ger(input: Any, vec2: Any, *, out: Any = None) -> Any:
+    r"""The same as outer, as torch.ger."""
+def kron(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""Kronecker's product: every element of `input` times all of `other`, as torch.kron; elements are promoted."""
+def kron_backward(dy: Any, input: Any, other: Any) -> Any:
+    r"""Gradients (dinput, dother) of kron."""
+def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
+    r"""The matrix of all products of an element of `input` and one of `vec2`, as torch.outer; elements are promoted."""
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
     r"""Normal numbers, with the arguments of torch.normal(mean, std, size); mean and std are numbers."""
 def normal_(input: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import numpy as np
-
 from baracuda import _core
+from baracuda.autograd import Pullable
 from baracuda.device import name_of
-from baracuda.dims import Size, largest
+from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
 from baracuda.options import refuse_option, refuse_types, wanted
 from baracuda.plan import plan as select_plan
+from baracuda.results import foreign_converter, maker
 
 if TYPE_CHECKING:
     from baracuda.spec import Descriptor
@@ -51,7 +50,7 @@ class Op:
 class Arg:
     """An argument of a functional call, as its rule sees it: shape and element, but no data.
 
-    `permute` and `insert` give the plan a view of it; nothing is copied.
+    `permute`, `insert` and `fit` give the plan a view of it; nothing is copied.
     """
 
     index: int
@@ -61,6 +60,7 @@ class Arg:
     element: Element = Element.F32
     is_tensor: bool = True
     dims: tuple[int, ...] | None = None
+    fitted: bool = False
 
     @property
     def rank(self) -> int:
@@ -77,11 +77,20 @@ class Arg:
         dims = self.dims or tuple(range(self.rank))
         return self._view((*dims[:axis], -1, *dims[axis:]), (*self.shape[:axis], 1, *self.shape[axis:]))
 
-    def _view(self, dims: tuple[int, ...], shape: tuple[int, ...]) -> Arg:
-        return Arg(self.index, self.name, self.value, shape, self.element, self.is_tensor, dims)
+    def fit(self, shape: tuple[int, ...]) -> Arg:
+        """Of another shape of the same rank: the first elements of each dimension, or one of size 1 broadcast."""
+        return self._view(self.dims or tuple(range(self.rank)), shape, True)
+
+    def source(self) -> Source:
+        """Where the plan's argument comes from."""
+        return (_FROM_ARGUMENT, self.index, None, self.dims, self.shape if self.fitted else None)
+
+    def _view(self, dims: tuple[int, ...], shape: tuple[int, ...], fitted: bool = False) -> Arg:
+        again = self.fitted or fitted
+        return Arg(self.index, self.name, self.value, shape, self.element, self.is_tensor, dims, again)
 
 
-Source: TypeAlias = tuple[int, int, Any, tuple[int, ...] | None]
+Source: TypeAlias = tuple[int, int, Any, tuple[int, ...] | None, tuple[int, ...] | None]
 _FROM_ARGUMENT, _FROM_CONSTANT, _ALLOCATED = 0, 1, 2
 
 
@@ -97,6 +106,19 @@ class Recipe:
     def packed(self) -> tuple[Any, ...]:
         """What the engine keeps."""
         return (self.plan, self.sources, self.allocations, self.returns)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What a rule returns for calls that take several plans: another function, and what it is called with."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    out: Arg | None = None
+
+    def run(self) -> Any:
+        """Calls it."""
+        return self.fn(*self.args) if self.out is None else self.fn(*self.args, out=self.out.value)
 
 
 class Call:
@@ -144,74 +166,34 @@ class Call:
                 shape, dims = (views or {}).get(name, (tuple(map(largest, outputs[name].shape)), None))
                 takes_out = self.out is not None and [name] == list(returns or outputs)
                 places[name] = len(allocations)
-                maker = _maker(like, shape, outputs[name].element, name_of(place))
-                allocations.append((*maker, self.out.index if takes_out and self.out is not None else -1))
-                sources.append((_ALLOCATED, places[name], None, dims))
+                made = maker(like, shape, outputs[name].element, name_of(place))
+                allocations.append((*made, self.out.index if takes_out and self.out is not None else -1))
+                sources.append((_ALLOCATED, places[name], None, dims, None))
             elif isinstance(value, Arg):
-                sources.append((_FROM_ARGUMENT, value.index, None, value.dims))
+                sources.append(value.source())
             elif value is None:
                 scalar = next((s for s in signature.scalars if s.name == name), None)
                 if scalar is None:  # an option such as a dimension that is None has asked for it
                     raise InvalidProblemError(
                         f"{name}: got None, want a tensor for these options. Pass one, or change them."
                     )
-                sources.append((_FROM_CONSTANT, 0, scalar.default, None))
+                sources.append((_FROM_CONSTANT, 0, scalar.default, None, None))
             else:
-                sources.append((_FROM_CONSTANT, 0, value, None))
+                sources.append((_FROM_CONSTANT, 0, value, None, None))
         names = returns or tuple(places)
         if self.out is not None and len(names) != 1:
             raise InvalidProblemError(f"out: got a tensor, want None: {desc.op} returns {len(names)} results.")
         return Recipe(plan, tuple(sources), tuple(allocations), tuple(places[n] for n in names))
 
 
-def _maker(
-    like: Any, shape: tuple[Size, ...], element: Element, device: str
-) -> tuple[Any, tuple[Any, ...], tuple[str, ...] | None]:
-    """Callable, arguments and keyword names that make a result of the same kind as `like`."""
-    if isinstance(like, (np.ndarray, np.generic)):
-        return np.empty, (shape, element.numpy), None
-    if _is_torch(like):
-        import torch
-
-        name = {"bool": "bool", "bf16": "bfloat16"}.get(str(element)) or element.numpy.name
-        if device != "cpu":
-            return torch.empty, (shape, getattr(torch, name), like.device), ("dtype", "device")
-        return torch.empty, (shape, getattr(torch, name)), ("dtype",)
-    from baracuda.tensor import empty
-
-    return (empty, (shape, element), None) if device == "cpu" else (empty, (shape, element, device), ("device",))
-
-
-def _is_torch(like: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(like, torch.Tensor)
-
-
-def _foreign_converter(like: Any) -> Callable[[Any], Any] | None:
-    """For results that have to be handed to another framework through DLPack."""
-    from baracuda.tensor import Tensor
-
-    root = type(like).__module__.partition(".")[0]
-    if isinstance(like, (np.ndarray, np.generic, Tensor)) or _is_torch(like):
-        return None
-    if root in ("jax", "jaxlib"):
-        import jax
-
-        return jax.dlpack.from_dlpack
-    converter = getattr(inspect.getmodule(type(like)), "from_dlpack", None)
-    return converter if callable(converter) else None
-
-
 _TENSOR, _SCALAR, _ATTRIBUTE, _OUT = 0, 1, 2, 3
-Rule: TypeAlias = Callable[..., Recipe]
-VjpRule: TypeAlias = Callable[..., tuple[Any, Callable[..., Any]]]
+Rule: TypeAlias = Callable[..., Recipe | Elsewhere]
 
 
-class Function(_core.Function):
+class Function(_core.Function, Pullable):
     """A function of bc.functional. A call of a shape seen before runs without a Python frame."""
 
     __name__: str
-    vjp_rule: VjpRule | None
 
     def __new__(
         cls, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]
@@ -260,41 +242,11 @@ class Function(_core.Function):
     def __repr__(self) -> str:
         return f"<baracuda function {self.__name__}{self.__signature__}>"
 
-    def vjp(self, rule: VjpRule) -> VjpRule:
-        """Decorator: the rule (*args) -> (y, pull) that bc.vjp uses."""
-        self.vjp_rule = rule
-        return rule
 
-    def pulled_by(
-        self, backward: Function, results: str = "result", fit: Callable[[Any, dict[str, Any]], Any] | None = None
-    ) -> None:
-        """Makes `backward` the gradient that bc.vjp uses: it is given what its parameters name.
-
-        These are the arguments of this function, its results, and their gradients: "d" and the result's name, or `dy`.
-
-        Args:
-            backward: The gradient's function.
-            results: Names of the results, separated by spaces.
-            fit: Is given the gradient and what is known by name, where the gradient is not of its argument's shape yet.
-        """
-        names, wanted = results.split(), tuple(backward.__signature__.parameters)
-        gradients = ["dy"] if results == "result" else ["d" + name for name in names]
-        own = self.__signature__
-
-        def rule(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
-            y = self(*args, **kwargs)
-            call = own.bind(*args, **kwargs)
-            call.apply_defaults()
-            known = call.arguments | dict(zip(names, y if len(names) > 1 else (y,), strict=True))
-
-            def pull(dy: Any) -> Any:
-                given = known | dict(zip(gradients, dy if len(names) > 1 else (dy,), strict=True))
-                found = backward(**{name: given[name] for name in wanted})
-                return fit(found, known) if fit else found
-
-            return y, pull
-
-        self.vjp_rule = rule
+def name_failure(name: str, error: BaracudaError) -> None:
+    """Puts the function's name in front of an error that lacks it: descriptors know nothing of functions."""
+    if not str(error).startswith((f"{name}(", f"{name}:")):
+        error.args = (f"{name}(): {error}",)
 
 
 class _Miss:
@@ -321,9 +273,7 @@ class _Miss:
         try:
             return self._answer(values)
         except BaracudaError as error:
-            name = self.rule.__name__
-            if not str(error).startswith((f"{name}(", f"{name}:")):  # descriptors know nothing of functions
-                error.args = (f"{name}(): {error}",)
+            name_failure(self.rule.__name__, error)
             raise
 
     def _answer(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
@@ -360,7 +310,9 @@ class _Miss:
             passed[name] = value if kind == _ATTRIBUTE else arg
         call = Call(tuple(args), out)
         recipe = self.rule(call, **passed)
-        convert = _foreign_converter(call.like())
+        if isinstance(recipe, Elsewhere):
+            return None, recipe.run()
+        convert = foreign_converter(call.like())
         if convert is None:
             return recipe.packed(), None
         return None, _run_foreign(recipe, values, convert)
@@ -376,12 +328,15 @@ def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any
         for make, args, _, out in recipe.allocations
     ]
     call = []
-    for where, index, constant, dims in recipe.sources:
+    for where, index, constant, dims, fit in recipe.sources:
         value = values[index] if where == _FROM_ARGUMENT else results[index] if where == _ALLOCATED else constant
         if dims is not None:
             address, shape, element, strides, read_only, keep, *place = _core.borrow(value)
             sizes = tuple(1 if d < 0 else shape[d] for d in dims)
             steps = tuple(0 if d < 0 else strides[d] for d in dims)
+            if fit is not None:
+                steps = tuple(0 if n == 1 and m != 1 else s for n, m, s in zip(sizes, fit, steps, strict=True))
+                sizes = fit
             value = Tensor(address, element, sizes, steps, keep, -1, read_only, False, *place)
         call.append(value)
     workspace = None
@@ -407,9 +362,9 @@ def run_new(made: Any, like: Any, out: Any = None, **given: Any) -> Any:
     from baracuda.tensor import empty
 
     result = made.signature.outputs[0]
-    convert = _foreign_converter(like) if out is None else None
+    convert = foreign_converter(like) if out is None else None
     if out is None and convert is None:
-        make, args, names = _maker(like, tuple(map(largest, result.shape)), result.element, made.device)
+        make, args, names = maker(like, tuple(map(largest, result.shape)), result.element, made.device)
         split = len(args) - len(names or ())
         out = make(*args[:split], **dict(zip(names or (), args[split:], strict=True)))
     elif out is None:

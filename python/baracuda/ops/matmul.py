@@ -219,6 +219,13 @@ def dot(call: Call, input: Arg, tensor: Arg, *, out: Arg | None = None) -> Recip
     return _product(call, input, tensor)
 
 
+@function(tensors="input other")
+def vdot(call: Call, input: Arg, other: Arg, *, out: Arg | None = None) -> Recipe:
+    """Sum of the products of two vectors, as torch.vdot: the same as dot for real numbers."""
+    _check("vdot", {"input": (input, 1), "other": (other, 1)})
+    return _product(call, input, other)
+
+
 @function(tensors="input mat1 mat2", scalars="beta alpha")
 def addmm(
     call: Call, input: Arg, mat1: Arg, mat2: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
@@ -294,27 +301,27 @@ def _matrix_views(dy: Arg, input: Arg, other: Arg) -> tuple[Arg, Arg, Arg]:
     return dy, input, other
 
 
-def _gradient(call: Call, a: Arg, b: Arg, like: Arg, vector: int | None) -> Recipe:
+def _gradient(call: Call, a: Arg, b: Arg, like: Arg, vector: int | None, alpha: Any = 1) -> Recipe:
     """The product summed to the batch of `like`; `vector` is the dimension that the result does not have."""
     desc = MatmulDescriptor(a.shape, b.shape, a.element, batch_shape=like.shape[:-2])
     views: _Views | None = None
     if vector is not None:
         views = {"out": ((like.shape[1 - vector],), (-1, 0) if vector == 0 else (0, -1))}
-    return call(desc, views=views, a=a, b=b)
+    return call(desc, views=views, a=a, b=b, alpha=alpha)
 
 
-@function(tensors="dy input other")
-def _input_gradient(call: Call, dy: Arg, input: Arg, other: Arg) -> Recipe:
+@function(tensors="dy input other", scalars="alpha")
+def _input_gradient(call: Call, dy: Arg, input: Arg, other: Arg, alpha: Any = 1) -> Recipe:
     vector = 0 if input.rank == 1 else None
     dy, input, other = _matrix_views(dy, input, other)
-    return _gradient(call, dy, _transposed(other), input, vector)
+    return _gradient(call, dy, _transposed(other), input, vector, alpha)
 
 
-@function(tensors="dy input other")
-def _other_gradient(call: Call, dy: Arg, input: Arg, other: Arg) -> Recipe:
+@function(tensors="dy input other", scalars="alpha")
+def _other_gradient(call: Call, dy: Arg, input: Arg, other: Arg, alpha: Any = 1) -> Recipe:
     vector = 1 if other.rank == 1 else None
     dy, input, other = _matrix_views(dy, input, other)
-    return _gradient(call, _transposed(input), dy, other, vector)
+    return _gradient(call, _transposed(input), dy, other, vector, alpha)
 
 
 @function(tensors="dy input weight")
@@ -334,6 +341,11 @@ def _linear_weight_gradient(call: Call, dy: Arg, input: Arg, weight: Arg) -> Rec
 def matmul_backward(dy: Any, input: Any, other: Any) -> tuple[Any, Any]:
     """Gradients (dinput, dother) of matmul, summed over the dimensions that it broadcast."""
     return _input_gradient(dy, input, other), _other_gradient(dy, input, other)
+
+
+def scaled_gradients(dy: Any, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
+    """Those of alpha * input @ other."""
+    return _input_gradient(dy, input, other, alpha), _other_gradient(dy, input, other, alpha)
 
 
 @composite
@@ -367,8 +379,26 @@ def _product_rule(forward: Any) -> None:
         return forward(input, other), lambda dy: matmul_backward(dy, input, other)
 
 
-for _forward in (mm, bmm, mv, dot):
+for _forward in (mm, bmm, mv, dot, vdot):
     _product_rule(_forward)
+
+
+def _addend_rule(forward: Any) -> None:
+    @forward.vjp  # type: ignore[untyped-decorator]
+    def rule(input: Any, left: Any, right: Any, *, beta: float = 1, alpha: float = 1) -> tuple[Any, Any]:
+        from baracuda import functional as F
+
+        def pull(dy: Any) -> tuple[Any, Any, Any]:
+            dinput = F.sum_to(dy, tuple(input.shape))
+            if beta != 1:
+                dinput = F.mul(dinput, beta)
+            return dinput, *scaled_gradients(dy, left, right, alpha)
+
+        return forward(input, left, right, beta=beta, alpha=alpha), pull
+
+
+for _forward in (addmm, baddbmm, addbmm, addmv):
+    _addend_rule(_forward)
 
 
 @matmul.vjp

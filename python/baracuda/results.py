@@ -1,0 +1,53 @@
+"""Results of functions: memory of the kind that the arguments are of."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from baracuda.dims import Size
+    from baracuda.elements import Element
+
+
+def maker(
+    like: Any, shape: tuple[Size, ...], element: Element, device: str
+) -> tuple[Any, tuple[Any, ...], tuple[str, ...] | None]:
+    """Callable, arguments and keyword names that make a result of the same kind as `like`."""
+    if isinstance(like, (np.ndarray, np.generic)):
+        return np.empty, (shape, element.numpy), None
+    if is_torch(like):
+        import torch
+
+        name = {"bool": "bool", "bf16": "bfloat16"}.get(str(element)) or element.numpy.name
+        if device != "cpu":
+            return torch.empty, (shape, getattr(torch, name), like.device), ("dtype", "device")
+        return torch.empty, (shape, getattr(torch, name)), ("dtype",)
+    from baracuda.tensor import empty
+
+    return (empty, (shape, element), None) if device == "cpu" else (empty, (shape, element, device), ("device",))
+
+
+def is_torch(like: Any) -> bool:
+    """Whether it is a tensor of torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(like, torch.Tensor)
+
+
+def foreign_converter(like: Any) -> Callable[[Any], Any] | None:
+    """For results that have to be handed to another framework through DLPack."""
+    from baracuda.tensor import Tensor
+
+    root = type(like).__module__.partition(".")[0]
+    if isinstance(like, (np.ndarray, np.generic, Tensor)) or is_torch(like):
+        return None
+    if root in ("jax", "jaxlib"):
+        import jax
+
+        return jax.dlpack.from_dlpack
+    converter = getattr(inspect.getmodule(type(like)), "from_dlpack", None)
+    return converter if callable(converter) else None
