@@ -6,6 +6,10 @@ def diag(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
     r"""The matrix that has the vector `input` as a diagonal, or a diagonal of the matrix `input`, as torch.diag."""
 def diag_backward(dy: Any, shape: Any, diagonal: Any = 0) -> Any:
     r"""Gradient of diag with respect to an input of `shape`."""
+def diag_embed(input: Any, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+    r"""Matrices that have the last dimension of `input` as a diagonal and are 0 elsewhere, as torch.diag_embed."""
+def diag_embed_backward(dy: Any, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+    r"""Gradient of diag_embed: the diagonals of dy."""
 def flip(input: Any, dims: Any, *, out: Any = None) -> Any:
     r"""`input` with the order of elements turned round along `dims`, as torch.flip."""
 def roll(input: Any, shifts: Any, dims: Any = ..., *, out: Any = None) -> Any:
@@ -164,9 +168,11 @@ def clip_grads_with_norm_(grads: Any, max_norm: Any, total_norm: Any) -> Any:
     r"""Scales gradients in place by min(1, max_norm / (total_norm + 1e-6)), as torch.nn.utils.clip_grads_with_norm_."""
 def get_total_norm(tensors: Any, norm_type: Any = 2.0, error_if_nonfinite: Any = False) -> Any:
     r"""The norm of all elements of one array or a list of them together, as torch.nn.utils.get_total_norm."""
+def argwhere(input: Any) -> Any:
+    r"""The same as nonzero, as torch.argwhere."""
 def masked_select(input: Any, mask: Any) -> Any:
-    r"""Elements of `input` where `mask` holds, in logical order, as torch.masked_select, for a mask of its shape."""
-def nonzero(input: Any) -> Any:
+    r"""Elements of `input` where `mask` holds, in logical order, as torch.masked_select; the two broadcast."""
+def nonzero(input: Any, *, as_tuple: Any = False) -> Any:
     r"""Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero."""
 def one_hot(tensor: Any, num_classes: Any = -1) -> Any:
     r"""A row of zeros with a one at each index of `tensor`, as torch.nn.functional.one_hot: i64."""
@@ -266,10 +272,14 @@ def take(input: Any, index: Any, *, out: Any = None) -> Any:
     r"""Elements of `input`, taken as one row, at `index`, as torch.take: negative indices count from the end."""
 def take_along_dim(input: Any, indices: Any, dim: Any = None, *, out: Any = None) -> Any:
     r"""Elements of `input` along `dim` at `indices`, as torch.take_along_dim: negative ones count from the end."""
+def take_along_dim_backward(dy: Any, input: Any, indices: Any, dim: Any = None) -> Any:
+    r"""Gradient of take_along_dim with respect to `input`."""
 def take_backward(dy: Any, index: Any, shape: Any) -> Any:
     r"""Gradient of take with respect to an input of `shape`."""
 def cat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The tensors one after the other along `dim`, as torch.cat: of the element that holds all of theirs."""
+def concat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
+    r"""The same as cat, as torch.concat."""
 def stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The tensors side by side along a new dimension, as torch.stack: of the element that holds all of theirs."""
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
@@ -280,14 +290,18 @@ def eye(n: Any, m: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
     r"""Ones on the diagonal of an (n, m) matrix of zeros, as torch.eye."""
 def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> Any:
     r"""A new array filled with one number, as torch.full."""
-def full_like(input: Any, fill_value: Any) -> Any:
-    r"""A tensor of the shape and element of `input`, filled with one value, as torch.full_like."""
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Any:
+    r"""A tensor of the shape of `input`, and of its element or of `dtype`, filled with one value, as torch.full_like."""
 def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, out: Any = None) -> Any:
-    r"""`steps` evenly spaced numbers from start to end, both included, as torch.linspace; floats only."""
-def ones_like(input: Any) -> Any:
-    r"""Ones of the shape and element of `input`, as torch.ones_like."""
-def zeros_like(input: Any) -> Any:
-    r"""Zeros of the shape and element of `input`, as torch.zeros_like."""
+    r"""`steps` evenly spaced numbers from start to end, both included, as torch.linspace."""
+def ones(*size: Any, dtype: Any = None, out: Any = None) -> Any:
+    r"""A new array of ones, as torch.ones."""
+def ones_like(input: Any, *, dtype: Any = None) -> Any:
+    r"""Ones of the shape of `input`, and of its element or of `dtype`, as torch.ones_like."""
+def zeros(*size: Any, dtype: Any = None, out: Any = None) -> Any:
+    r"""A new array of zeros, as torch.zeros."""
+def zeros_like(input: Any, *, dtype: Any = None) -> Any:
+    r"""Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
 def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
     r"""Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy."""
 def cross_entropy_backward(dloss: Any, input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None, *, lse: Any = None) -> Any:
@@ -360,8 +374,8 @@ def repeat(input: Any, repeats: Any, *, out: Any = None) -> Any:
     r"""`input` repeated as a whole along each dimension, as torch.Tensor.repeat: at least one number per dimension."""
 def repeat_backward(dy: Any, shape: Any, repeats: Any, each: Any = False) -> Any:
     r"""Gradient of repeat with respect to an input of `shape`; with `each` that of repeat_interleave."""
-def repeat_interleave(input: Any, repeats: Any, dim: Any = None) -> Any:
-    r"""Every element of `input` repeated along `dim`, as torch.repeat_interleave with one number for all of them."""
+def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+    r"""Every element of `input` repeated along `dim`, as torch.repeat_interleave."""
 def tile(input: Any, dims: Any, *, out: Any = None) -> Any:
     r"""`input` repeated as a whole along its last dimensions, as torch.tile."""
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
@@ -478,7 +492,7 @@ def index_copy(input: Any, dim: Any, index: Any, source: Any, *, out: Any = None
     r"""`input` with slices of `source` written to `index` along `dim`, as torch.index_copy; the last of equal ones stays."""
 def index_fill(input: Any, dim: Any, index: Any, value: Any) -> Any:
     r"""`input` with `value` at the slices `index` along `dim`, as torch.index_fill: negative ones count from the end."""
-def scatter(input: Any, dim: Any, index: Any, src: Any, *, out: Any = None) -> Any:
+def scatter(input: Any, dim: Any, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None, out: Any = None) -> Any:
     r"""`input` with elements of `src`, or one number, written to `index` along `dim`, as torch.scatter."""
 def scatter_add(input: Any, dim: Any, index: Any, src: Any, *, out: Any = None) -> Any:
     r"""`input` with elements of `src` added at `index` along `dim`, as torch.scatter_add."""

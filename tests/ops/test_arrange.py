@@ -41,6 +41,17 @@ CALLS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     ("tile", F.tile, torch.tile, (X, (2, 3))),
     ("tile short", F.tile, torch.tile, (V, (2, 3))),
     ("interleave", F.repeat_interleave, torch.repeat_interleave, (X, 3, 1)),
+    ("roll all", F.roll, torch.roll, (X, -7)),
+    ("roll all of a view", F.roll, torch.roll, (X.transpose(0, 2), 5)),
+    ("interleave all", F.repeat_interleave, torch.repeat_interleave, (X, 2)),
+    ("interleave by tensor", F.repeat_interleave, torch.repeat_interleave, (X, torch.tensor([2, 0, 3]), 1)),
+    ("interleave ends empty", F.repeat_interleave, torch.repeat_interleave, (X, torch.tensor([0, 2, 0]).int(), -2)),
+    ("interleave to nothing", F.repeat_interleave, torch.repeat_interleave, (X, torch.tensor([0, 0, 0]), 1)),
+    ("interleave all by tensor", F.repeat_interleave, torch.repeat_interleave, (X, torch.arange(24) % 3)),
+    ("interleave by one", F.repeat_interleave, torch.repeat_interleave, (X, torch.tensor([3]), 0)),
+    ("diag_embed", F.diag_embed, torch.diag_embed, (X,)),
+    ("diag_embed above", F.diag_embed, torch.diag_embed, (X, 2, 0, 2)),
+    ("diag_embed below", F.diag_embed, torch.diag_embed, (X, -1, 3, 1)),
     ("interleave row", F.repeat_interleave, torch.repeat_interleave, (V, 2)),
 ]
 
@@ -116,7 +127,19 @@ def test_lists_are_promoted() -> None:
         (lambda: F.pad(X, (-3, -2)), "low"),
         (lambda: F.pad(V, (1, 1), "reflect"), "pad"),
         (lambda: F.repeat(X, (2, 2)), "repeats"),
-        (lambda: F.repeat_interleave(X, 2), "dim"),
+        (lambda: F.repeat_interleave(X, torch.tensor([1, 2]), 1), "repeats"),
+        (lambda: F.repeat_interleave(X, torch.tensor([1, -2, 3]), 1), "repeats"),
+        (lambda: F.repeat_interleave(X, torch.ones(3), 1), "repeats"),
+        (lambda: F.repeat_interleave(X, -1, 1), "repeats"),
+        (lambda: F.repeat_interleave(X, 2, 3), "dim"),
+        (lambda: F.repeat_interleave(X, 2, 0, output_size=5), "output_size"),
+        (lambda: F.repeat_interleave(X, torch.tensor([1, 2, 3]), 1, output_size=5), "output_size"),
+        (lambda: F.roll(X, (1, 2)), "shifts"),
+        (lambda: F.diag_embed(X, 0, 1, 1), "dim2"),
+        (lambda: F.diag_embed(X[0, 0, 0]), "input"),
+        (lambda: F.diag_embed_backward(X), "dy"),
+        (lambda: F.linspace(0, 1, 3, dtype="bool"), "dtype"),
+        (lambda: F.linspace(0, 300, 3, dtype="u8"), "value"),
         (lambda: F.slice_scatter(V, V, 0, 1), "src"),
         (lambda: F.arange(0, 5, -1), "step"),
         (lambda: F.arange(0, 5, 0.5, dtype="i64"), "step"),
@@ -149,6 +172,29 @@ def test_slices() -> None:
     assert x.sum() == 6
 
 
+def test_repeats_alone_give_positions() -> None:
+    for repeats in ([1, 0, 3], [0, 0], [2, 0], []):
+        given = torch.tensor(repeats, dtype=torch.int64)
+        assert torch.equal(F.repeat_interleave(given), torch.repeat_interleave(given))
+    got = F.repeat_interleave(np.arange(6.0).reshape(2, 3), np.array([2, 1, 0]), 1, output_size=3)
+    assert isinstance(got, np.ndarray) and got.tolist() == [[0, 0, 1], [3, 3, 4]]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "int8", "int16"])
+def test_whole_numbers_between_two(dtype: str) -> None:
+    for first, last in ((0, 10), (10, 0), (3, 3), (0, 100), (5, 119), (0.5, 9.7), (0, 3), (0, 7), (1, 127)):
+        for steps in (0, 1, 2, 4, 5, 7, 13, 31, 101):
+            want = torch.linspace(first, last, steps, dtype=getattr(torch, dtype))
+            got = F.linspace(first, last, steps, dtype=dtype)
+            assert got.dtype.name == dtype and np.array_equal(got, want.numpy()), (first, last, steps)
+    out = torch.empty(5, dtype=torch.int32)
+    assert (
+        F.linspace(-5, 10, 5, out=out) is out and out.tolist() == torch.linspace(-5, 10, 5, dtype=torch.int32).tolist()
+    )
+    wide = F.linspace(-(2**62), 2**62, 5, dtype="i64")
+    assert np.array_equal(wide, torch.linspace(-(2**62), 2**62, 5, dtype=torch.int64).numpy())
+
+
 def test_new_arrays() -> None:
     for args in ((5,), (2, 9), (2, 9, 3), (9, 2, -2), (0.5, 3.0, 0.4), (3, 3), (1, 2, 0.3)):
         got, want = F.arange(*args), torch.arange(*args)
@@ -160,6 +206,16 @@ def test_new_arrays() -> None:
     for value in (True, 3, 2.5):
         got, want = F.full((2, 3), value), torch.full((2, 3), value)
         assert got.dtype.name == str(want.dtype).removeprefix("torch.") and (got == want.numpy()).all()
+    assert (F.full((2,), 2.5, dtype="i64") == 2).all() and F.full((2,), torch.tensor(2.0)).dtype == np.float32
+    assert F.zeros(2, 3).shape == F.ones((2, 3)).shape == (2, 3) and F.ones(2, dtype="i8").dtype == np.int8
+    assert F.zeros(()).shape == () and F.zeros(2, 3).sum() == 0 and F.ones(2, 3).sum() == 6
+    like = F.ones_like(X, dtype=torch.int64)
+    assert (
+        torch.equal(like, torch.ones_like(X, dtype=torch.int64)) and F.full_like(V, 3, dtype="u8").dtype == torch.uint8
+    )
+    assert torch.equal(F.concat([V, V]), torch.concat([V, V])) and bc.vjp(F.concat, [V, V])[1](torch.cat([V, V]))[
+        1
+    ].equal(V)
     out = torch.empty(4, dtype=torch.float16)
     assert F.arange(4, out=out) is out and out.tolist() == [0, 1, 2, 3]
 

@@ -32,6 +32,18 @@ CALLS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Any, ...], 
     ("masked_fill", F.masked_fill, torch.masked_fill, (X, MASK, 2.5), {}),
     ("masked_fill wide", F.masked_fill, torch.masked_fill, (X[0], MASK, -1), {}),
     ("masked_select", F.masked_select, torch.masked_select, (X, MASK), {}),
+    ("masked_select wide mask", F.masked_select, torch.masked_select, (X[0], MASK), {}),
+    ("masked_select wide input", F.masked_select, torch.masked_select, (X, MASK[0, :1]), {}),
+    ("masked_select 0-d", F.masked_select, torch.masked_select, (X, torch.tensor(True)), {}),
+    ("take_along_dim broadcast", F.take_along_dim, torch.take_along_dim, (X, INDEX[:1, :, :1], 1), {}),
+    ("take_along_dim wide", F.take_along_dim, torch.take_along_dim, (X[:1], INDEX, 1), {}),
+    ("take_along_dim row", F.take_along_dim, torch.take_along_dim, (X, INDEX), {}),
+    ("gather 0-d", F.gather, torch.gather, (X[0, 0, 0], 0, torch.tensor([0, 0])), {}),
+    ("gather one", F.gather, torch.gather, (X[0, 0], 0, torch.tensor(2)), {}),
+    ("scatter 0-d", F.scatter, torch.scatter, (X[0, 0, 0], 0, torch.tensor([0]), X[0, 0, :1]), {}),
+    ("scatter one", F.scatter, torch.scatter, (X[0, 0], 0, torch.tensor(2), X[0, 1, 0]), {}),
+    ("scatter_add 0-d", F.scatter_add, torch.scatter_add, (X[0, 0, 0], 0, torch.tensor([0, 0]), X[0, 0, :2]), {}),
+    ("index_copy 0-d", F.index_copy, torch.index_copy, (X[0, 0, 0], 0, torch.tensor([0]), X[0, 0, :1]), {}),
     ("scatter", F.scatter, torch.scatter, (X, 1, UNIQUE, SRC[:, :3]), {}),
     ("scatter number", F.scatter, torch.scatter, (X, 1, INDEX, 2.5), {}),
     ("scatter_add", F.scatter_add, torch.scatter_add, (X, 1, INDEX, SRC), {}),
@@ -40,7 +52,7 @@ CALLS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Any, ...], 
     ("index_fill", F.index_fill, T.index_fill, (X, 2, ROWS - 4, 1.5), {}),
     *(
         (f"scatter_reduce {how} {own}", F.scatter_reduce, torch.scatter_reduce, (X, 1, INDEX, SRC, how), {"include_self": own})
-        for how in ("sum", "mean", "amax", "amin")
+        for how in ("sum", "mean", "amax", "amin", "prod")
         for own in (True, False)
     ),
 ]  # fmt: skip
@@ -85,8 +97,59 @@ def test_prod_is_torchs() -> None:
         args: tuple[Any, ...] = (X, 1, INDEX, SRC, "prod")
         want = torch.scatter_reduce(*args, include_self=own)
         torch.testing.assert_close(F.scatter_reduce(*args, include_self=own), want, rtol=1e-14, atol=0)
-    with pytest.raises(bc.InvalidProblemError, match="prod"):
-        bc.vjp(F.scatter_reduce, *args)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("how", ["prod", "amax", "mean"])
+def test_gradients_of_folds_with_zeros_and_parts(how: str, own: bool) -> None:
+    """torch's rule for products: no zero, one and several among what a place gets; src larger than index."""
+    x = torch.tensor([2.0, 0, 3, 5, 0, 4], dtype=torch.float64).requires_grad_()
+    src = torch.tensor([3.0, 0, 2, 0, 0, 5, 7, 0, 2, 9], dtype=torch.float64).requires_grad_()
+    index = torch.tensor([0, 0, 1, 2, 2, 3, 3, 4, 4])
+    want = torch.scatter_reduce(x, 0, index, src[:9], how, include_self=own)  # its gradient wants equal shapes
+    dy = torch.arange(1.0, 7, dtype=torch.float64)
+    wanted = torch.autograd.grad(want, (x, src), dy)
+    y, pull = bc.vjp(F.scatter_reduce, x.detach(), 0, index, src.detach(), how, include_self=own)
+    assert torch.equal(y, want.detach())
+    for got, w in zip(pull(dy), wanted, strict=True):
+        torch.testing.assert_close(got, w, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("name", ["scatter", "scatter_add"])
+def test_sources_larger_than_the_index(name: str) -> None:
+    index, src = UNIQUE[:3, :2, :5], SRC.clone().requires_grad_()
+    x = X.clone().requires_grad_()
+    want = getattr(torch, name)(x, 1, index, src[:3, :2, :5])
+    y, pull = bc.vjp(getattr(F, name), X, 1, index, SRC)
+    assert torch.equal(y, want.detach()) and torch.equal(y, getattr(torch, name)(X, 1, index, SRC))
+    for got, wanted in zip(pull(X), torch.autograd.grad(want, (x, src), X), strict=True):
+        assert torch.equal(got, wanted)
+
+
+def test_scatter_takes_torchs_other_forms() -> None:
+    assert torch.equal(F.scatter(X, 1, INDEX, value=2.5), torch.scatter(X, 1, INDEX, value=2.5))
+    for how, name in (("add", "sum"), ("multiply", "prod")):
+        want = torch.scatter_reduce(X, 1, INDEX, SRC, name)
+        y, pull = bc.vjp(F.scatter, X, 1, INDEX, SRC, reduce=how)
+        assert torch.equal(y, F.scatter_reduce(X, 1, INDEX, SRC, name))
+        torch.testing.assert_close(y, want)
+        assert len(pull(y)) == 2
+    y, pull = bc.vjp(F.scatter, X, 1, INDEX, value=1.0)
+    assert torch.equal(pull(X), torch.scatter(X, 1, INDEX, 0.0))
+
+
+@pytest.mark.parametrize("kind", ["numpy", "own", "jax"])
+def test_views_that_are_cut_and_broadcast_for_other_kinds(kind: str) -> None:
+    jax = pytest.importorskip("jax")
+    to = {"numpy": np.asarray, "own": bc.asarray, "jax": lambda a: jax.numpy.asarray(a)}[kind]
+    x, src, index = X.float().numpy(), SRC.float().numpy(), INDEX.numpy()
+    i = index.astype(np.int32)[:3, :2, :5]
+    want = torch.scatter(X.float(), 1, INDEX[:3, :2, :5], SRC.float()).numpy()
+    got = F.scatter(to(x), 1, to(i), to(src))
+    assert isinstance(got, type(to(x))) and np.array_equal(np.asarray(got), want)
+    if kind != "jax":  # which has no i64
+        got = F.take_along_dim(to(x), to(index[:1, :, :1]), 1)
+        assert np.array_equal(np.asarray(got), np.take_along_axis(x, index[:1, :, :1], 1))
 
 
 def test_integer_means_are_rounded_down() -> None:
@@ -119,7 +182,9 @@ def test_nonzero_and_one_hot() -> None:
         torch.tensor(1.0),
         torch.tensor(0),
     ):
-        assert torch.equal(F.nonzero(x), torch.nonzero(x))
+        assert torch.equal(F.nonzero(x), torch.nonzero(x)) and torch.equal(F.argwhere(x), torch.argwhere(x))
+        for got, want in zip(F.nonzero(x, as_tuple=True), torch.nonzero(x, as_tuple=True), strict=True):
+            assert torch.equal(got, want)
     for index, n in ((ROWS, 5), (ROWS, -1), (ROWS[:0], 3), (ROWS.reshape(2, 2), 4), (torch.tensor(1), 3)):
         assert torch.equal(F.one_hot(index, n), torch.nn.functional.one_hot(index, n))
     large = (np.arange(300_000) % 3 == 0).reshape(300, 1000)
@@ -177,7 +242,13 @@ def test_negative_indices_wrap_only_where_torch_wraps() -> None:
         (lambda: F.index_add(X, 1, ROWS, SRC), "source"),
         (lambda: F.masked_fill(X, X, 1), "mask"),
         (lambda: F.masked_fill(torch.zeros(3, dtype=torch.uint8), torch.ones(3, dtype=torch.bool), 300), "value"),
-        (lambda: F.masked_select(X, MASK[0]), "mask"),
+        (lambda: F.masked_select(X, MASK[:, :2]), "mask"),
+        (lambda: F.masked_select(X, INDEX), "mask"),
+        (lambda: F.take_along_dim(X, INDEX[:, :, :5], 1), "indices"),
+        (lambda: F.scatter(X, 1, INDEX), "src"),
+        (lambda: F.scatter(X, 1, INDEX, SRC, value=1), "src"),
+        (lambda: F.scatter(X, 1, INDEX, 2.0, reduce="add"), "reduce"),
+        (lambda: F.scatter(X, 1, INDEX, SRC, reduce="mean"), "reduce"),
         (lambda: F.one_hot(ROWS.int(), 5), "tensor"),
         (lambda: F.one_hot(ROWS[:0]), "num_classes"),
     ],

@@ -5,12 +5,16 @@ All are copies and fills of parts: exact, of any element, from any strides to an
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
 from typing import Any
 
+from baracuda.compose import Composer, Value, composed
 from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.op import Arg, Call, Elsewhere, Op, Recipe, function
+from baracuda.ops.layout import CopyDescriptor
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 
 
@@ -249,15 +253,17 @@ def _flip_vjp(input: Any, dims: Any) -> tuple[Any, Any]:
 
 
 @function(tensors="input")
-def roll(call: Call, input: Arg, shifts: Any, dims: Any = (), *, out: Arg | None = None) -> Recipe:
+def roll(call: Call, input: Arg, shifts: Any, dims: Any = (), *, out: Arg | None = None) -> Recipe | Elsewhere:
     """`input` shifted along `dims`, what leaves one end coming in at the other, as torch.roll.
 
-    Without `dims` the tensor is taken as one row, which here must be of rank 0 or 1; reshape others before.
+    Without `dims` the tensor is taken as one row.
     """
     given, axes = _axes(shifts), _axes(dims)
     if not axes:
-        if input.rank > 1 or len(given) != 1:
-            raise InvalidProblemError(f"roll: dims: got none for rank {input.rank}, want one per shift. Reshape first.")
+        if len(given) != 1:
+            raise InvalidProblemError(f"roll: dims: got none for {len(given)} shifts, want one per shift.")
+        if input.rank > 1:
+            return Elsewhere(_rolled_row, (input.value, given[0]), call.out)
         axes = (0,) * input.rank
         given = given[: input.rank]
     if len(axes) != len(given):
@@ -267,6 +273,13 @@ def roll(call: Call, input: Arg, shifts: Any, dims: Any = (), *, out: Arg | None
         at = check_axis(axis, input.rank, "roll: dims")
         total[at] = (total[at] + int(shift)) % max(input.shape[at], 1)
     return call(RollDescriptor(input.shape, tuple(total), input.element), x=input)
+
+
+@composed(tensors="input")
+def _rolled_row(c: Composer, input: Value, shift: int, *, out: Any = None) -> Value:
+    row = c.reshape(input, (prod(input.shape),))
+    total = (int(shift) % max(row.shape[0], 1),)
+    return c.reshape(c(RollDescriptor(row.shape, total, row.element), x=row), input.shape)
 
 
 @roll.vjp
@@ -312,6 +325,50 @@ def diag_backward(call: Call, dy: Arg, shape: Any, diagonal: int = 0) -> Recipe:
 def _diag_vjp(input: Any, diagonal: int = 0) -> tuple[Any, Any]:
     shape = tuple(input.shape)
     return diag(input, diagonal), lambda dy: diag_backward(dy, shape, diagonal)
+
+
+def _embedded(rank: int, offset: int, dim1: int, dim2: int) -> tuple[int, int, int]:
+    """The two dimensions of the matrices, and how far their diagonal is from the main one."""
+    rows, columns = (check_axis(d, rank + 1, "diag_embed: dims") for d in (dim1, dim2))
+    if rows == columns:
+        raise InvalidProblemError(f"diag_embed: dim2: got {dim2}, want another dimension than dim1 {dim1}.")
+    return rows, columns, abs(offset)
+
+
+def _matrix_diagonal(x: Value, offset: int, rows: int, columns: int) -> Value:
+    """A view of a diagonal of matrices, as the last dimension."""
+    size = x.shape[rows] - abs(offset)
+    at = x.strides[columns] * offset if offset > 0 else -x.strides[rows] * offset
+    rest = [d for d in range(x.rank) if d not in (rows, columns)]
+    step = x.strides[rows] + x.strides[columns]
+    shape, strides = (*(x.shape[d] for d in rest), size), (*(x.strides[d] for d in rest), step)
+    return replace(x, shape=shape, strides=strides, offset=x.offset + (at if size > 0 else 0))
+
+
+@composed(tensors="input")
+def diag_embed(c: Composer, input: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
+    """Matrices that have the last dimension of `input` as a diagonal and are 0 elsewhere, as torch.diag_embed."""
+    if not 1 <= input.rank <= 7:
+        raise InvalidProblemError(f"diag_embed: input: got rank {input.rank}, want 1-7.")
+    rows, columns, far = _embedded(input.rank, offset, dim1, dim2)
+    shape = list(input.shape[:-1])
+    for d in sorted((rows, columns)):
+        shape.insert(d, input.shape[-1] + far)
+    y = c.zeros(tuple(shape), input.element)
+    c(CopyDescriptor(input.shape, input.element), x=input, y=_matrix_diagonal(y, offset, rows, columns))
+    return y
+
+
+@composed(tensors="dy")
+def diag_embed_backward(c: Composer, dy: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
+    """Gradient of diag_embed: the diagonals of dy."""
+    rows, columns, far = _embedded(dy.rank - 1, offset, dim1, dim2)
+    if dy.shape[rows] != dy.shape[columns] or dy.shape[rows] < far:
+        raise InvalidProblemError(f"diag_embed_backward: dy: got shape {dy.shape}, want that of the result.")
+    return _matrix_diagonal(dy, offset, rows, columns)
+
+
+diag_embed.pulled_by(diag_embed_backward)
 
 
 @function(tensors="input src")

@@ -14,11 +14,12 @@ import numpy as np
 
 from baracuda import _core
 from baracuda.device import Place, name_of
-from baracuda.dims import Shape, Size, shape_text
+from baracuda.dims import Shape, Size
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import NotDifferentiable, Op, composite, run_new
 from baracuda.plan import Plan, plan
+from baracuda.promotion import broadcast
 from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
 
 
@@ -128,14 +129,30 @@ def _number(place: Place) -> Any:
 
 
 @composite
-def nonzero(input: Any) -> Any:
+def argwhere(input: Any) -> Any:
+    """The same as nonzero, as torch.argwhere.
+
+    Args:
+        input: A tensor.
+    """
+    return nonzero(input)
+
+
+@composite
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero.
 
     On a device this waits for the count. Plans of a fixed capacity do not: see NonzeroDescriptor.
 
     Args:
         input: A tensor.
+        as_tuple: Whether to give one array for each dimension instead of one of rows.
     """
+    if as_tuple:
+        from baracuda.ops.layout import copy
+
+        rows = nonzero(input if _core.describe(input)[0] else input.reshape(1))
+        return tuple(copy(rows[:, d]) for d in range(rows.shape[1]))
     shape, code, _, *where = _core.describe(input)
     place, element = (where[0], where[1]), Element(code)
     total = _counted(_plan(NonzeroDescriptor(shape, 0, element), place), place, input)
@@ -145,38 +162,55 @@ def nonzero(input: Any) -> Any:
 
 @composite
 def masked_select(input: Any, mask: Any) -> Any:
-    """Elements of `input` where `mask` holds, in logical order, as torch.masked_select, for a mask of its shape.
+    """Elements of `input` where `mask` holds, in logical order, as torch.masked_select; the two broadcast.
 
     On a device this waits for the count. Plans of a fixed capacity do not: see MaskedSelectDescriptor.
 
     Args:
         input: A tensor.
-        mask: Bools of the same shape; broadcast them, or the input, as views before.
+        mask: Bools of a shape that broadcasts with the input's.
 
     Raises:
-        InvalidProblemError: If the mask is not bool, or of another shape.
+        InvalidProblemError: If the mask is not bool, or of a shape that does not broadcast.
     """
     shape, code, _, *where = _core.describe(input)
     mask_shape, mask_code, *_ = _core.describe(mask)
-    if Element(mask_code) is not Element.BOOL or tuple(mask_shape) != tuple(shape):
+    if Element(mask_code) is not Element.BOOL:
         raise InvalidProblemError(
-            f"masked_select: mask: got {Element(mask_code)} of shape {shape_text(mask_shape)}, want bool of shape "
-            f"{shape_text(shape)}."
+            f"masked_select: mask: got {Element(mask_code)}, want bool. Compare it with something."
         )
+    if tuple(mask_shape) != tuple(shape):
+        full = tuple(int(n) for n in broadcast(shape, mask_shape, "masked_select: mask"))  # type: ignore[arg-type]
+        return _masked_select(_expanded(input, full), _expanded(mask, full), full, code, where, input)
+    return _masked_select(input, mask, shape, code, where, input)
+
+
+def _expanded(value: Any, shape: Shape) -> Any:
+    """A view that is broadcast to a shape."""
+    from baracuda.tensor import Tensor
+
+    address, found, element, strides, read_only, keep, *place = _core.borrow(value)
+    lead = len(shape) - len(found)
+    steps = (*(0,) * lead, *(0 if n == 1 else s for n, s in zip(found, strides, strict=True)))
+    return Tensor(address, element, shape, steps, keep, -1, read_only, False, *place)
+
+
+def _masked_select(input: Any, mask: Any, shape: Shape, code: int, where: Any, like: Any) -> Any:
     place, element = (where[0], where[1]), Element(code)
     total = _counted(_plan(MaskedSelectDescriptor(shape, 0, element), place), place, mask, input)
     made = _plan(MaskedSelectDescriptor(shape, total, element), place)
-    return run_new(made, input, mask=mask, x=input, count=_number(place))
+    return run_new(made, like, mask=mask, x=input, count=_number(place))
 
 
 def _masked_select_vjp(input: Any, mask: Any) -> tuple[Any, Any]:
-    from baracuda.ops.layout import zeros_like
+    from baracuda.functional import logical_or, sum_to, where, zeros_like
     from baracuda.ops.scatter import scatter
 
     def pull(dy: Any) -> Any:
-        zeros = zeros_like(input).reshape(-1)
-        flat = nonzero(mask.reshape(-1))
-        return scatter(zeros, 0, flat.reshape(-1), dy).reshape(*input.shape)
+        zeros = where(mask, zeros_like(input), zeros_like(input))  # in the shape that both broadcast to
+        whole = logical_or(mask, zeros_like(zeros, dtype="bool"))
+        found = scatter(zeros.reshape(-1), 0, nonzero(whole.reshape(-1)).reshape(-1), dy)
+        return sum_to(found.reshape(tuple(zeros.shape)), tuple(input.shape))
 
     return masked_select(input, mask), pull
 

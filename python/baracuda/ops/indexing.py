@@ -6,12 +6,14 @@ Gradients add up, in twice the precision and in the order of positions, what eac
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
+from baracuda.compose import Composer, Value, composed
 from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.op import Arg, Call, Elsewhere, Op, Recipe, function
 from baracuda.spec import Descriptor, Signature, descriptor, frame, output, tensor
 
 
@@ -215,15 +217,34 @@ def check_index(name: str, index: Arg, *elements: Element) -> None:
 def gather(call: Call, input: Arg, dim: int, index: Arg, *, out: Arg | None = None) -> Recipe:
     """Elements of `input` along `dim` at `index`, element by element, as torch.gather."""
     check_index("gather", index)
-    desc = GatherDescriptor(input.shape, index.shape, dim, input.element, index.element)
-    return call(desc, x=input, index=index)
+    x, i, views = same_rank(input, index)
+    desc = GatherDescriptor(x.shape, i.shape, dim, input.element, index.element)
+    return call(desc, x=x, index=i, views=views and {"y": views})
+
+
+View = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def same_rank(input: Arg, index: Arg) -> tuple[Arg, Arg, View | None]:
+    """0-d tensors count as vectors of one element beside vectors, as in torch; how a result of index's shape is seen then."""
+    if (input.rank, index.rank) == (0, 1):
+        return input.insert(0), index, None
+    if (input.rank, index.rank) == (1, 0):
+        return input, index.insert(0), ((), (-1,))
+    return input, index, None
 
 
 @function(tensors="dy index")
 def gather_backward(call: Call, dy: Arg, index: Arg, shape: Any, dim: int, wrap: bool = False) -> Recipe:
     """Gradient of gather with respect to an input of `shape`; with `wrap` that of take_along_dim."""
-    desc = GatherBackwardDescriptor(tuple(shape), index.shape, dim, dy.element, index.element, wrap)
-    return call(desc, dy=dy, index=index)
+    sizes = tuple(shape)
+    views: dict[str, View] | None = None
+    if (len(sizes), index.rank) == (0, 1):
+        views, sizes = {"dx": ((), (-1,))}, (1,)
+    elif (len(sizes), index.rank) == (1, 0):
+        dy, index = dy.insert(0), index.insert(0)
+    desc = GatherBackwardDescriptor(sizes, index.shape, dim, dy.element, index.element, wrap)
+    return call(desc, dy=dy, index=index, views=views)
 
 
 @gather.vjp
@@ -233,35 +254,81 @@ def _gather_vjp(input: Any, dim: int, index: Any) -> tuple[Any, Any]:
 
 
 @function(tensors="input indices")
-def take_along_dim(call: Call, input: Arg, indices: Arg, dim: int | None = None, *, out: Arg | None = None) -> Recipe:
+def take_along_dim(
+    call: Call, input: Arg, indices: Arg, dim: int | None = None, *, out: Arg | None = None
+) -> Recipe | Elsewhere:
     """Elements of `input` along `dim` at `indices`, as torch.take_along_dim: negative ones count from the end.
 
-    Where torch broadcasts, this wants shapes that agree beside `dim`: give broadcast views. Without `dim` it is take.
+    Beside `dim` the two broadcast. Without it both are taken as one row.
     """
     check_index("take_along_dim", indices, Element.I64)
     if dim is None:
+        if indices.rank != 1:
+            return Elsewhere(_taken_row, (input.value, indices.value), call.out)
         desc: Descriptor = TakeDescriptor(input.shape, indices.shape, input.element, indices.element)
         return call(desc, x=input, index=indices)
+    shape, index_shape, axis = _side_by_side(input, indices, dim)
+    desc = GatherDescriptor(shape, index_shape, axis, input.element, indices.element, wrap=True)
+    return call(desc, x=input.fit(shape), index=indices.fit(index_shape))
+
+
+def _side_by_side(input: Arg, indices: Arg, dim: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Both shapes, broadcast beside an axis, and the axis."""
     axis = check_axis(dim, input.rank, "take_along_dim: dim")
     if input.rank != indices.rank:
         raise InvalidProblemError(f"take_along_dim: indices: got rank {indices.rank}, want {input.rank}.")
-    if any(m != n for d, (m, n) in enumerate(zip(input.shape, indices.shape, strict=True)) if d != axis):
-        raise InvalidProblemError(
-            f"take_along_dim: indices: got shape {indices.shape} for {input.shape}, want equal sizes beside dimension "
-            f"{axis}. Broadcast both first."
-        )
-    desc = GatherDescriptor(input.shape, indices.shape, axis, input.element, indices.element, wrap=True)
-    return call(desc, x=input, index=indices)
+    both = []
+    for d, (m, n) in enumerate(zip(input.shape, indices.shape, strict=True)):
+        if d != axis and m != n and 1 not in (m, n):
+            got = f"shape {indices.shape} for {input.shape}"
+            raise InvalidProblemError(
+                f"take_along_dim: indices: got {got}, want sizes that are equal beside dimension {axis}, or 1."
+            )
+        both.append(n if m == 1 else m)
+    shape, index_shape = (tuple(x.shape[d] if d == axis else n for d, n in enumerate(both)) for x in (input, indices))
+    return shape, index_shape, axis
 
 
-@take_along_dim.vjp
-def _take_along_dim_vjp(input: Any, indices: Any, dim: int | None = None) -> tuple[Any, Any]:
-    shape = tuple(input.shape)
+@composed(tensors="input indices")
+def _taken_row(c: Composer, input: Value, indices: Value, *, out: Any = None) -> Value:
+    index = c.reshape(indices, (prod(indices.shape),))
+    made: Value = c(TakeDescriptor(input.shape, index.shape, input.element, index.element), x=input, index=index)
+    return made
 
-    def pull(dy: Any) -> Any:
-        return take_backward(dy, indices, shape) if dim is None else gather_backward(dy, indices, shape, dim, True)
 
-    return take_along_dim(input, indices, dim), pull
+@function(tensors="dy input indices")
+def take_along_dim_backward(
+    call: Call, dy: Arg, input: Arg, indices: Arg, dim: int | None = None
+) -> Recipe | Elsewhere:
+    """Gradient of take_along_dim with respect to `input`."""
+    if dim is None:
+        return Elsewhere(_row_backward, (dy.value, indices.value, input.shape))
+    shape, index_shape, axis = _side_by_side(input, indices, dim)
+    if shape != input.shape:
+        return Elsewhere(_broadcast_backward, (dy.value, indices.value, input.shape, shape, axis))
+    desc = GatherBackwardDescriptor(shape, index_shape, axis, dy.element, indices.element, True)
+    return call(desc, dy=dy, index=indices.fit(index_shape))
+
+
+@composed(tensors="dy indices")
+def _row_backward(c: Composer, dy: Value, indices: Value, shape: Any) -> Value:
+    index = c.reshape(indices, dy.shape)
+    made: Value = c(TakeBackwardDescriptor(tuple(shape), index.shape, dy.element, index.element), dy=dy, index=index)
+    return made
+
+
+@composed(tensors="dy indices")
+def _broadcast_backward(c: Composer, dy: Value, indices: Value, small: Any, shape: Any, axis: int) -> Value:
+    """Summed over the dimensions along which the input was broadcast."""
+    from baracuda.ops.reduce import SumToDescriptor
+
+    desc = GatherBackwardDescriptor(tuple(shape), dy.shape, axis, dy.element, indices.element, True)
+    full = c(desc, dy=dy, index=indices.expand(dy.shape))
+    made: Value = c(SumToDescriptor(tuple(shape), tuple(small), dy.element), x=full)
+    return made
+
+
+take_along_dim.pulled_by(take_along_dim_backward)
 
 
 @function(tensors="input index")

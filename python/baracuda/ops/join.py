@@ -169,6 +169,21 @@ cat.vjp_rule = _cat_vjp  # type: ignore[attr-defined]
 
 
 @composite
+def concat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+    """The same as cat, as torch.concat.
+
+    Args:
+        tensors: A list of tensors that differ in the size of `dim` at most.
+        dim: Where they are joined.
+        out: A tensor to write the result to.
+    """
+    return cat(tensors, dim, out=out)
+
+
+concat.vjp_rule = _cat_vjp  # type: ignore[attr-defined]
+
+
+@composite
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     """The tensors side by side along a new dimension, as torch.stack: of the element that holds all of theirs.
 

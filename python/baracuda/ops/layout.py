@@ -139,22 +139,26 @@ def _copy_vjp(input: Any) -> tuple[Any, Any]:
     return copy(input), lambda dy: dy
 
 
+def _of(input: Arg, dtype: Any) -> Element:
+    return input.element if dtype is None else Element.coerce(dtype, "dtype")
+
+
 @function(tensors="input", scalars="fill_value")
-def full_like(call: Call, input: Arg, fill_value: Any) -> Recipe:
-    """A tensor of the shape and element of `input`, filled with one value, as torch.full_like."""
-    return call(FillDescriptor(input.shape, input.element), value=fill_value)
+def full_like(call: Call, input: Arg, fill_value: Any, *, dtype: Any = None) -> Recipe:
+    """A tensor of the shape of `input`, and of its element or of `dtype`, filled with one value, as torch.full_like."""
+    return call(FillDescriptor(input.shape, _of(input, dtype)), value=fill_value)
 
 
 @function(tensors="input")
-def zeros_like(call: Call, input: Arg) -> Recipe:
-    """Zeros of the shape and element of `input`, as torch.zeros_like."""
-    return call(FillDescriptor(input.shape, input.element), value=0)
+def zeros_like(call: Call, input: Arg, *, dtype: Any = None) -> Recipe:
+    """Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
+    return call(FillDescriptor(input.shape, _of(input, dtype)), value=0)
 
 
 @function(tensors="input")
-def ones_like(call: Call, input: Arg) -> Recipe:
-    """Ones of the shape and element of `input`, as torch.ones_like."""
-    return call(FillDescriptor(input.shape, input.element), value=1)
+def ones_like(call: Call, input: Arg, *, dtype: Any = None) -> Recipe:
+    """Ones of the shape of `input`, and of its element or of `dtype`, as torch.ones_like."""
+    return call(FillDescriptor(input.shape, _of(input, dtype)), value=1)
 
 
 @lru_cache(maxsize=256)
@@ -194,7 +198,41 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> A
         dtype: Element of the result.
         out: Array to fill instead of making a NumPy array; of any framework and device.
     """
-    return _made(FillDescriptor, _shape(size), _element(dtype, out, fill_value), out, fill_value)
+    from baracuda.ops.indexing import masked_number
+
+    if dtype is None and out is None and getattr(fill_value, "shape", None) == ():
+        dtype = Element(_core.describe(fill_value)[1])
+    element = _element(dtype, out, fill_value)
+    return _made(FillDescriptor, _shape(size), element, out, masked_number(fill_value, element))
+
+
+@composite
+def zeros(*size: Any, dtype: Any = None, out: Any = None) -> Any:
+    """A new array of zeros, as torch.zeros.
+
+    Args:
+        *size: Its shape, as numbers or a list of them.
+        dtype: Element of the result; f32 by default.
+        out: Array to fill instead of making a NumPy array; of any framework and device.
+    """
+    return _filled(size, 0, dtype, out)
+
+
+@composite
+def ones(*size: Any, dtype: Any = None, out: Any = None) -> Any:
+    """A new array of ones, as torch.ones.
+
+    Args:
+        *size: Its shape, as numbers or a list of them.
+        dtype: Element of the result; f32 by default.
+        out: Array to fill instead of making a NumPy array; of any framework and device.
+    """
+    return _filled(size, 1, dtype, out)
+
+
+def _filled(size: tuple[Any, ...], value: int, dtype: Any, out: Any) -> Any:
+    shape = size[0] if len(size) == 1 and isinstance(size[0], (list, tuple)) else size
+    return full(shape, value, dtype=Element.F32 if dtype is None and out is None else dtype, out=out)
 
 
 def _shape(size: Any) -> tuple[int, ...]:
@@ -264,7 +302,9 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out
 
 @composite
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = None) -> Any:
-    """`steps` evenly spaced numbers from start to end, both included, as torch.linspace; floats only.
+    """`steps` evenly spaced numbers from start to end, both included, as torch.linspace.
+
+    For integers both are cut to whole numbers, and what lies between is computed in f64 and cut.
 
     Args:
         start: The first number.
@@ -274,8 +314,20 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = 
         out: Array to fill instead of making a NumPy array; of any framework and device.
     """
     element = Element.F32 if dtype is None and out is None else _element(dtype, out)
-    return _made(
-        lambda shape, e: LinspaceDescriptor(shape[0], e), _shape(_count(steps, "steps")), element, out, start, end
+    shape = _shape(_count(steps, "steps"))
+    if element.is_float:
+        return _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, element, out, start, end)
+    from baracuda.ops.cast import cast
+    from baracuda.ops.indexing import masked_number
+    from baracuda.tensor import empty
+
+    if element is Element.BOOL:
+        raise InvalidProblemError("linspace: dtype: got bool, want an integer or a float.")
+    place = _core.describe(out)[3:] if out is not None else (0, 0)
+    fine = np.empty(shape) if out is None else empty(shape, Element.F64, device=name_of((place[0], place[1])))
+    ends = (masked_number(start, element), masked_number(end, element))
+    return cast(
+        _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, Element.F64, fine, *ends), element, out=out
     )
 
 

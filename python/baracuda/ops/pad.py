@@ -6,12 +6,15 @@ Both are copies and fills of parts: exact, from any strides to any strides. Grad
 from __future__ import annotations
 
 from enum import Enum
+from math import prod
 from typing import Any
 
+from baracuda import _core
+from baracuda.compose import Composer, Value, composed
 from baracuda.dims import Dim, Shape, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.ops.layout import number_kind
 from baracuda.spec import Descriptor, ScalarParam, Signature, descriptor, output, scalar, tensor
 
@@ -287,26 +290,115 @@ def _tile_vjp(input: Any, dims: Any) -> tuple[Any, Any]:
     return tile(input, dims), lambda dy: repeat_backward(dy, shape, _tiled(len(shape), dims))
 
 
-def _each(shape: Shape, repeats: Any, dim: int | None) -> tuple[int, ...]:
-    if isinstance(repeats, bool) or not hasattr(repeats, "__index__"):
-        raise InvalidProblemError(f"repeat_interleave: repeats: got {repeats!r}, want one int for all elements.")
-    if dim is None and len(shape) != 1:
-        raise InvalidProblemError("repeat_interleave: dim: got None, want a dimension. Reshape to one dimension first.")
-    axis = check_axis(0 if dim is None else dim, len(shape), "repeat_interleave: dim")
-    return tuple(int(repeats) if i == axis else 1 for i in range(max(len(shape), 1)))
+def _axis(shape: Shape, dim: int) -> int:
+    return check_axis(dim, max(len(shape), 1), "repeat_interleave: dim")
+
+
+def _times(shape: Shape, count: int, axis: int) -> tuple[int, ...]:
+    return tuple(count if i == axis else 1 for i in range(max(len(shape), 1)))
 
 
 @function(tensors="input")
-def repeat_interleave(call: Call, input: Arg, repeats: int, dim: int | None = None) -> Recipe:
-    """Every element of `input` repeated along `dim`, as torch.repeat_interleave with one number for all of them.
+def _interleave(call: Call, input: Arg, count: int, dim: int) -> Recipe:
+    x = input if input.rank else input.insert(0)
+    return call(RepeatDescriptor(x.shape, _times(x.shape, count, _axis(x.shape, dim)), True, x.element), x=x)
 
-    Without `dim` the input must be a vector: reshape others before.
+
+@composed(tensors="input")
+def _row(c: Composer, input: Value) -> Value:
+    """All elements in a row."""
+    return c.reshape(input, (prod(input.shape),))
+
+
+def _count(repeats: Any, output_size: int | None, size: int) -> int | None:
+    """How often every element is repeated; None where a tensor says it for each."""
+    if hasattr(repeats, "__index__") and not isinstance(repeats, bool) and not hasattr(repeats, "__dlpack__"):
+        count = int(repeats)
+    elif not hasattr(repeats, "__dlpack__") or Element(_core.describe(repeats)[1]) not in (Element.I64, Element.I32):
+        raise InvalidProblemError(f"repeat_interleave: repeats: got {repeats!r}, want an int, or i64 or i32 ones.")
+    elif prod(shape := tuple(_core.describe(repeats)[0])) == 1 and len(shape) <= 1:
+        count = int(repeats.reshape(()).item())
+    elif len(shape) != 1 or shape[0] != size:
+        raise InvalidProblemError(f"repeat_interleave: repeats: got shape {shape}, want () or ({size},).")
+    else:
+        return None
+    if count < 0:
+        raise InvalidProblemError(f"repeat_interleave: repeats: got {count}, want at least 0.")
+    if output_size not in (None, count * size):
+        got = f"repeat_interleave: output_size: got {output_size}"
+        raise InvalidProblemError(f"{got}, want {count * size}, the sum of repeats.")
+    return count
+
+
+def _positions(repeats: Any, output_size: int | None) -> Any:
+    """Index k as often as repeats[k] says, in order: that many elements start before each place."""
+    from baracuda import functional as F
+
+    counts = F.cast(repeats, "i64")
+    ends = F.cumsum(counts, 0)
+    size = len(counts)
+    total = int(ends[size - 1 :].reshape(()).item()) if size else 0
+    if size and int(F.amin(counts).item()) < 0:
+        raise InvalidProblemError("repeat_interleave: repeats: got a negative number, want at least 0.")
+    if output_size not in (None, total):
+        got = f"repeat_interleave: output_size: got {output_size}"
+        raise InvalidProblemError(f"{got}, want {total}, the sum of repeats.")
+    if not total:
+        return F.zeros_like(counts[:0])
+    marks = F.pad(F.zeros_like(counts[:0]), (0, total + 1))
+    marks = F.scatter_add(marks, 0, F.sub(ends, counts), F.ones_like(counts))
+    return F.sub(F.cumsum(marks[:total], 0), 1)
+
+
+@composite
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Any:
+    """Every element of `input` repeated along `dim`, as torch.repeat_interleave.
+
+    With a tensor as `repeats` this waits for a device: its sum is the size of the result.
+
+    Args:
+        input: A tensor. Alone it is taken as repeats: the result is index k as often as element k says.
+        repeats: How often: an int, or a vector of i64 or i32 with a number for each element along `dim`.
+        dim: A dimension; without one the input is taken as one row.
+        output_size: The sum of repeats, if known; checked.
     """
-    return call(RepeatDescriptor(input.shape, _each(input.shape, repeats, dim), True, input.element), x=input)
+    if repeats is None:
+        return _positions(input, output_size)
+    from baracuda.ops.indexing import index_select
+
+    if dim is None:
+        input, dim = _row(input), 0
+    shape = tuple(_core.describe(input)[0])
+    axis = _axis(shape, dim)
+    count = _count(repeats, output_size, shape[axis] if shape else 1)
+    if count is None:
+        return index_select(input, axis, _positions(repeats, output_size))
+    return _interleave(input, count, axis)
 
 
-@repeat_interleave.vjp
-def _repeat_interleave_vjp(input: Any, repeats: int, dim: int | None = None) -> tuple[Any, Any]:
-    shape = tuple(input.shape)
-    times = _each(shape, repeats, dim)
-    return repeat_interleave(input, repeats, dim), lambda dy: repeat_backward(dy, shape, times, True)
+def _repeat_interleave_vjp(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> tuple[Any, Any]:
+    from baracuda.ops.indexing import index_select_backward
+
+    y = repeat_interleave(input, repeats, dim, output_size=output_size)
+    if repeats is None:
+        raise InvalidProblemError("vjp: repeat_interleave of repeats alone gives positions, which have no gradient.")
+    shape = tuple(_core.describe(input)[0])
+    seen = (prod(shape),) if dim is None else shape
+    axis = _axis(seen, 0 if dim is None else dim)
+
+    def pull(dy: Any) -> Any:
+        count = _count(repeats, None, seen[axis] if seen else 1)
+        if count is None:
+            found = index_select_backward(dy, _positions(repeats, None), seen, axis)
+        else:
+            found = repeat_backward(dy, seen or (1,), _times(seen, count, axis), True)
+        return found.reshape(shape)
+
+    return y, pull
+
+
+repeat_interleave.vjp_rule = _repeat_interleave_vjp  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, function
-from baracuda.ops.indexing import Indexed, check_index, masked_number
+from baracuda.ops.indexing import Indexed, check_index, masked_number, same_rank
 from baracuda.ops.layout import number_kind
 from baracuda.spec import Param, ScalarParam, Signature, descriptor, output, scalar, tensor
 
@@ -200,38 +200,102 @@ def _same_element(name: str, input: Arg, source: Arg) -> None:
         raise InvalidProblemError(f"{name}: src: got {source.element}, want {input.element}. Cast it first.")
 
 
-def _part_of(name: str, index: Arg, source: Arg) -> None:
-    if index.shape != source.shape:
-        raise InvalidProblemError(
-            f"{name}: src: got shape {source.shape}, want {index.shape}, as index. Give the part that is used as a view."
-        )
+def _part_of(name: str, index: Arg, source: Arg) -> Arg:
+    """The part of the source that is used: as large as the index."""
+    if index.rank != source.rank or any(n > m for n, m in zip(index.shape, source.shape, strict=True)):
+        got = f"shape {source.shape}"
+        raise InvalidProblemError(f"{name}: src: got {got}, want at least {index.shape} everywhere, as index has.")
+    return source if index.shape == source.shape else source.fit(index.shape)
+
+
+_FOLDS = {"add": "sum", "multiply": "prod"}
 
 
 @function(tensors="input index src")
-def scatter(call: Call, input: Arg, dim: int, index: Arg, src: Arg, *, out: Arg | None = None) -> Recipe:
+def scatter(
+    call: Call,
+    input: Arg,
+    dim: int,
+    index: Arg,
+    src: Arg | None = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+    out: Arg | None = None,
+) -> Recipe:
     """`input` with elements of `src`, or one number, written to `index` along `dim`, as torch.scatter.
 
-    Unlike torch, which leaves that open, the last of several positions that name one element stays. A number must be a
-    whole one for integers.
+    Unlike torch, which leaves that open, the last of several positions that name one element stays. A number, which may
+    also be given as `value`, must be a whole one for integers. With `reduce`, "add" or "multiply", elements of `src` are
+    folded with those of `input` instead.
     """
+    if (src is None) == (value is None):
+        raise InvalidProblemError("scatter: src: want either a tensor or a number there, or a number as value.")
+    if reduce is not None:
+        if reduce not in _FOLDS or src is None or not src.is_tensor:
+            got = f"{reduce!r}" if src is not None and src.is_tensor else "a number to fold"
+            raise InvalidProblemError(f"scatter: reduce: got {got}, want 'add' or 'multiply', and a tensor as src.")
+        return _reduce(call, "scatter", input, dim, index, src, _FOLDS[reduce], True)
     check_index("scatter", index)
+    input, index, _ = same_rank(input, index)
+    views: Any = {"y": ((), (-1,))} if input.dims == (-1,) else None
+    if src is None:
+        desc = ScatterDescriptor(input.shape, index.shape, dim, input.element, index.element, False)
+        return call(desc, x=input, index=index, value=value, views=views)
     desc = ScatterDescriptor(input.shape, index.shape, dim, input.element, index.element, src.is_tensor)
     if not src.is_tensor:
-        return call(desc, x=input, index=index, value=src)
+        return call(desc, x=input, index=index, value=src, views=views)
     _same_element("scatter", input, src)
-    _part_of("scatter", index, src)
-    return call(desc, x=input, index=index, source=src)
+    return call(desc, x=input, index=index, source=_beside(index, src, "scatter"), views=views)
+
+
+def _beside(index: Arg, src: Arg, name: str) -> Arg:
+    """The source with the rank of the index, and the part of it that is used."""
+    if (src.rank, index.rank) == (0, 1):
+        src = src.insert(0)
+    return _part_of(name, index, src)
+
+
+def _used(src: Any, index: Any) -> Any:
+    """The part of src that index names, of the index's shape."""
+    shape = tuple(index.shape)
+    if tuple(src.shape) == shape:
+        return src
+    return src.reshape(shape) if len(src.shape) != len(shape) else src[tuple(slice(0, n) for n in shape)]
+
+
+def _gathered(dy: Any, dim: int, index: Any, src: Any) -> Any:
+    """What elements of src became."""
+    from baracuda.ops.indexing import gather
+
+    return _behind(gather(dy, dim, index), src)
+
+
+def _behind(found: Any, src: Any) -> Any:
+    """A gradient of the used part of src with zeros behind it."""
+    from baracuda.ops.pad import pad
+
+    if tuple(found.shape) == tuple(src.shape):
+        return found
+    if len(found.shape) != len(src.shape):
+        return found.reshape(tuple(src.shape))
+    behind = [m - n for m, n in zip(src.shape, found.shape, strict=True)]
+    return pad(found, [p for n in reversed(behind) for p in (0, n)])
 
 
 @scatter.vjp
-def _scatter_vjp(input: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any]:
-    from baracuda.ops.indexing import gather
+def _scatter_vjp(
+    input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> tuple[Any, Any]:
+    if reduce is not None:
+        scatter(input, dim, index, src, value=value, reduce=reduce)  # refuses what is not to be folded
+        return scatter_reduce.vjp_rule(input, dim, index, src, _FOLDS[reduce])  # type: ignore[misc]
 
     def pull(dy: Any) -> Any:
         dx = scatter(dy, dim, index, 0)
-        return dx if isinstance(src, (int, float)) else (dx, gather(dy, dim, index))
+        return dx if src is None or isinstance(src, (int, float)) else (dx, _gathered(dy, dim, index, src))
 
-    return scatter(input, dim, index, src), pull
+    return scatter(input, dim, index, src, value=value), pull
 
 
 @function(tensors="input index src")
@@ -243,17 +307,16 @@ def scatter_add(call: Call, input: Arg, dim: int, index: Arg, src: Arg, *, out: 
 def _reduce(call: Call, name: str, input: Arg, dim: int, index: Arg, src: Arg, mode: str, include_self: bool) -> Recipe:
     check_index(name, index)
     _same_element(name, input, src)
-    _part_of(name, index, src)
+    input, index, _ = same_rank(input, index)
+    views: Any = {"y": ((), (-1,))} if input.dims == (-1,) else None
     kind: Any = mode
     desc = ScatterReduceDescriptor(input.shape, index.shape, dim, input.element, index.element, kind, include_self)
-    return call(desc, x=input, index=index, source=src)
+    return call(desc, x=input, index=index, source=_beside(index, src, name), views=views)
 
 
 @scatter_add.vjp
 def _scatter_add_vjp(input: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any]:
-    from baracuda.ops.indexing import gather
-
-    return scatter_add(input, dim, index, src), lambda dy: (dy, gather(dy, dim, index))
+    return scatter_add(input, dim, index, src), lambda dy: (dy, _gathered(dy, dim, index, src))
 
 
 @function(tensors="input index src")
@@ -276,33 +339,70 @@ def scatter_reduce(
 def _scatter_reduce_vjp(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> tuple[Any, Any]:
-    from baracuda.functional import eq
     from baracuda.ops.binary import div
-    from baracuda.ops.cast import cast
     from baracuda.ops.indexing import gather
     from baracuda.ops.layout import ones_like, zeros_like
     from baracuda.ops.ternary import where
 
-    if reduce == "prod":
-        raise InvalidProblemError("vjp: scatter_reduce has no gradient for reduce='prod'. Use sums of logarithms.")
     y = scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
 
     def pull(dy: Any) -> tuple[Any, Any]:
+        from baracuda.functional import eq
+
+        used = _used(src, index)
         # Elements of x that count neither as themselves nor as untouched ones.
         keep = ones_like(input) if include_self else scatter(ones_like(input), dim, index, 0)
-        if reduce in ("amax", "amin"):
-            own, theirs = eq(input, y), eq(src, gather(y, dim, index))
-            shares_x = where(own, keep, 0.0)
-            shares_source = cast(theirs, src.dtype)
-            share = div(dy, scatter_add(shares_x, dim, index, shares_source))
-            return where(eq(shares_x, 0.0), 0.0, share), where(theirs, gather(share, dim, index), 0.0)
-        if reduce == "mean":
-            counts = scatter_add(keep, dim, index, ones_like(src))
-            dy = div(dy, where(eq(counts, 0.0), 1.0, counts))
-        dsource = gather(dy, dim, index)
-        return where(eq(keep, 0.0), zeros_like(dy), dy), dsource
+        if reduce == "prod":
+            dx, dsource = _prod_gradients(dy, input, dim, index, used, y, include_self)
+        elif reduce in ("amax", "amin"):
+            return _extremum_gradients(dy, input, dim, index, src, used, y, keep)
+        else:
+            if reduce == "mean":
+                counts = scatter_add(keep, dim, index, ones_like(used))
+                dy = div(dy, where(eq(counts, 0.0), 1.0, counts))
+            dx, dsource = dy, gather(dy, dim, index)
+        return where(eq(keep, 0.0), zeros_like(dx), dx), _behind(dsource, src)
 
     return y, pull
+
+
+def _extremum_gradients(
+    dy: Any, input: Any, dim: int, index: Any, src: Any, used: Any, y: Any, keep: Any
+) -> tuple[Any, Any]:
+    """All elements that are the result share its gradient."""
+    from baracuda.functional import eq
+    from baracuda.ops.binary import div
+    from baracuda.ops.cast import cast
+    from baracuda.ops.indexing import gather
+    from baracuda.ops.ternary import where
+
+    own, theirs = eq(input, y), eq(used, gather(y, dim, index))
+    shares_x = where(own, keep, 0.0)
+    share = div(dy, scatter_add(shares_x, dim, index, cast(theirs, src.dtype)))
+    dsource = where(theirs, gather(share, dim, index), 0.0)
+    return where(eq(shares_x, 0.0), 0.0, share), _behind(dsource, src)
+
+
+def _prod_gradients(dy: Any, input: Any, dim: int, index: Any, src: Any, y: Any, include_self: bool) -> tuple[Any, Any]:
+    """Torch's rule: dy times the product of the others, for the only zero among src computed without it."""
+    from baracuda.functional import eq, logical_and, mul
+    from baracuda.ops.binary import div
+    from baracuda.ops.cast import cast
+    from baracuda.ops.indexing import gather
+    from baracuda.ops.layout import zeros_like
+    from baracuda.ops.ternary import where
+
+    def product(x: Any, source: Any) -> Any:
+        return scatter_reduce(x, dim, index, source, "prod", include_self=include_self)
+
+    x = where(eq(input, 0.0), 1.0, input)
+    dx = div(mul(dy, product(x, src)), x)
+    zero = eq(src, 0.0)
+    zeros = scatter_add(zeros_like(input), dim, index, cast(zero, src.dtype))
+    only = logical_and(zero, eq(gather(zeros, dim, index), 1.0))
+    without = product(input, where(only, 1.0, src))
+    others = div(gather(mul(dy, y), dim, index), where(zero, 1.0, src))
+    return dx, where(only, gather(mul(dy, without), dim, index), others)
 
 
 @function(tensors="input index source")
@@ -310,6 +410,10 @@ def index_copy(call: Call, input: Arg, dim: int, index: Arg, source: Arg, *, out
     """`input` with slices of `source` written to `index` along `dim`, as torch.index_copy; the last of equal ones stays."""
     check_index("index_copy", index, Element.I64)
     _same_element("index_copy", input, source)
+    if (input.rank, source.rank) == (0, 1):
+        source = source.permute()
+    elif (input.rank, source.rank) == (1, 0):
+        source = source.insert(0)
     desc = IndexCopyDescriptor(input.shape, index.shape, dim, input.element, index.element)
     _check_slices("index_copy", source, desc)
     return call(desc, x=input, index=index, source=source)
@@ -325,7 +429,7 @@ def _index_copy_vjp(input: Any, dim: int, index: Any, source: Any) -> tuple[Any,
     from baracuda.ops.indexing import index_select
 
     def pull(dy: Any) -> tuple[Any, Any]:
-        return index_fill(dy, dim, index, 0), index_select(dy, dim, index)
+        return index_fill(dy, dim, index, 0), index_select(dy, dim, index).reshape(tuple(source.shape))
 
     return index_copy(input, dim, index, source), pull
 
