@@ -52,8 +52,14 @@ class Value:
         return replace(self, shape=shape, strides=tuple(0 if a < 0 else self.strides[a] for a in axes))
 
     def expand(self, shape: Shape) -> Value:
-        """Broadcast to a shape."""
+        """Broadcast to a shape.
+
+        Raises:
+            InvalidProblemError: Where it does not: nothing outside of the memory is ever seen.
+        """
         lead = len(shape) - self.rank
+        if lead < 0 or any(n not in (1, m) for n, m in zip(self.shape, shape[lead:], strict=True)):
+            raise InvalidProblemError(f"got shape {self.shape}, want one that broadcasts to {shape}.")
         steps = (0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True))
         return replace(self, shape=shape, strides=(*(0,) * lead, *steps))
 
@@ -214,10 +220,13 @@ def _stream(like: Any) -> Any:
     return sys.modules["torch"].cuda.current_stream(like.device) if is_torch(like) else None
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(name: str, value: Any) -> Any:
     """An option as part of a key; 1, 1.0 and True are three."""
     if isinstance(value, (list, tuple)):
-        return (type(value), tuple(map(_frozen, value)))
+        return (type(value), tuple(_frozen(name, v) for v in value))
+    if hasattr(value, "__dlpack__") or type(value).__hash__ is None:
+        got = type(value).__name__
+        raise InvalidProblemError(f"{name}: got {got}, want a number, text, or a list of them, not a tensor.")
     return (type(value), value)
 
 
@@ -267,7 +276,8 @@ class Composed(Pullable):
         try:
             return self._run(call.arguments)
         except BaracudaError as error:
-            name_failure(self.__name__, error)
+            if not self.__name__.startswith("_"):  # a part of another function
+                name_failure(self.__name__, error)
             raise
 
     def _run(self, given: dict[str, Any]) -> Any:
@@ -292,7 +302,7 @@ class Composed(Pullable):
             raise InvalidProblemError(f"{self.tensors[0]}: got none, want at least one tensor.")
         specs = tuple((b[1], b[3], b[2]) for b in borrowed)
         place = (borrowed[0][6], borrowed[0][7])
-        kept = _Options(options, tuple((k, _frozen(v)) for k, v in options.items()))
+        kept = _Options(options, tuple((k, _frozen(k, v)) for k, v in options.items()))
         result = self.program(specs, tuple(layout), place, kept).run(borrowed, like)
         return result if given.get("out") is None else _written(result, given["out"])
 

@@ -98,6 +98,9 @@ EQUATIONS = [
     ("abcdefgh,abcdefgh->abcdefg", (2,) * 8, (2,) * 8),
     ("abcdefgh,hgfedcba", (2,) * 8, (2,) * 8),
     ("i,i", (7,), (7,)),
+    ("abc,bd->dac", (3, 4, 5), (4, 6)),
+    ("abc,cd->bda", (3, 4, 5), (5, 6)),
+    ("abij,bajk->ibka", (2, 3, 4, 5), (3, 2, 5, 6)),
     ("ij,ij->j", (30, 4), (30, 4)),
     ("ij,jk,kl,lm->im", (2, 9), (9, 3), (3, 8), (8, 2)),
 ]
@@ -245,6 +248,12 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.tensordot(X, V, 2), "dims: got 2, want 0 to 1"),
     (lambda: F.tensordot(X, V, ([0], [0])), "got sizes 2 in dimension 0 of a and 4"),
     (lambda: F.tensordot(X, X, ([0, 0], [0, 0])), "every dimension once"),
+    (lambda: F.tensordot(X, X, np.array([[0], [0]])), "dims: got ndarray, want a number"),
+    (lambda: F.take_along_dim_backward(torch.ones(9, **T64), V, torch.tensor([0, 1])), "dy: got shape (9,), want (2,)"),
+    (
+        lambda: F.take_along_dim_backward(torch.ones(9, 3, **T64), V[None, :3], torch.zeros(2, 2).long(), 1),
+        "(9, 3)",
+    ),
     (lambda: F.inner(X, V[:3]), "same size of the last dimension"),
     (lambda: F.outer(X, V), "input of shape (2, 3, 4), want 1 dimension"),
     (lambda: F.addr(X[0], V[:3], V.float()), "vec2: f32, want one element"),

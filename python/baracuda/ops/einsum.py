@@ -157,7 +157,6 @@ def tensordot(c: Composer, a: Value, b: Value, dims: Any = 2, out: Any = None) -
     """Products of `a` and `b` summed over the last dimensions of a and the first of b, or over listed ones, as torch's.
 
     Args:
-        c: The steps.
         a: Left operand.
         b: Right operand.
         dims: How many dimensions are summed, or (dimensions of a, dimensions of b).

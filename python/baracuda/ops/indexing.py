@@ -312,6 +312,8 @@ def take_along_dim_backward(
 
 @composed(tensors="dy indices")
 def _row_backward(c: Composer, dy: Value, indices: Value, shape: Any) -> Value:
+    if dy.shape != (prod(indices.shape),):
+        raise InvalidProblemError(f"dy: got shape {dy.shape}, want {(prod(indices.shape),)}, as the result.")
     index = c.reshape(indices, dy.shape)
     made: Value = c(TakeBackwardDescriptor(tuple(shape), index.shape, dy.element, index.element), dy=dy, index=index)
     return made
