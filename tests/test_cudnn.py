@@ -92,6 +92,11 @@ def test_refusals_say_why() -> None:
     refused(AttentionDescriptor(odd, odd, odd, element="f16"), "multiples of 8")
     refused(AttentionDescriptor(SHAPE, SHAPE, odd, element="f16"), "multiples of 8")
     refused(replace(PLAIN, mask_shape=(40, 40)), "no mask")
+    for fields, want in (({"window_left": 8}, "no window"), ({"window_right": 8}, "no window"),
+                         ({"softcap": 5.0}, "caps scores"), ({"alibi_shape": (4,)}, "no ALiBi")):  # fmt: skip
+        refused(replace(PLAIN, **fields), want)
+        refused(replace(PLAIN, **fields).backward(), want)
+        assert bc.plan(replace(PLAIN, **fields), "cuda").sku.variant == "simt"
     refused(replace(PLAIN, q_shape=(1, 4, Dim("n", max=40), 16)), "known when the plan is selected")
     refused(replace(PLAIN, q_shape=(1, 4, 1, 16)), "more than 16 query rows")
     refused(replace(PLAIN, q_shape=(0, 4, 40, 16), k_shape=(0, 4, 40, 16), v_shape=(0, 4, 40, 16)), "not empty")

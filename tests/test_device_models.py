@@ -81,6 +81,19 @@ def test_attention_of_wide_heads_and_many_keys(
         assert np.allclose(got[name], value, rtol=1e-5, atol=2e-5), name
 
 
+def test_attention_of_wide_heads_in_a_window(place: str, rng: np.random.Generator) -> None:
+    """Blocks of keys before all windows are NaN and never read, as what is behind kv_len."""
+    shapes = {"q": (1, 2, 70, 72), "k": (1, 1, 300, 72), "v": (1, 1, 300, 130), "dout": (1, 2, 70, 130)}
+    tensors = {name: rng.normal(size=s).astype(np.float32) for name, s in shapes.items()}
+    kv_len = 290
+    for name in "kv":
+        tensors[name][:, :, :128] = tensors[name][:, :, kv_len:] = np.nan
+    desc = bc.AttentionDescriptor(shapes["q"], shapes["k"], shapes["v"], window_left=30, window_right=2, softcap=2.0)
+    got, want = attend(place, desc, tensors, kv_len), attend("cpu", desc, tensors, kv_len)
+    for name, value in want.items():
+        assert np.isfinite(value).all() and np.allclose(got[name], value, rtol=1e-5, atol=2e-5), name
+
+
 def transposed(x: Array, place: str) -> bc.Tensor:
     """The same values, stored with the last two dimensions exchanged."""
     axes = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)

@@ -189,6 +189,120 @@ def test_functional_is_torchs(dtype: str, queries: int, keys: int, how: str) -> 
         torch.testing.assert_close(got, ref, atol=64 * eps, rtol=64 * eps)
 
 
+WINDOWS: dict[str, dict[str, Any]] = {
+    "left": {"window": (3, -1)},
+    "both": {"window": (2, 1)},
+    "right": {"window": (-1, 0), "causal_alignment": "bottom_right"},
+    "causal": {"window": (4, 4), "is_causal": True, "causal_alignment": "bottom_right"},
+    "softcap": {"softcap": 0.7},
+    "alibi": {"alibi": (4,)},
+    "alibi of the batch": {"alibi": (2, 4), "is_causal": True},
+    "all": {"window": (6, 2), "softcap": 1.5, "alibi": (4,), "causal_alignment": "bottom_right", "mask": True},
+}
+
+
+def by_formula(torch: Any, q: Any, k: Any, v: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """out and lse, written down with matrices of scores."""
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    s = q @ k.mT * q.shape[-1] ** -0.5
+    if cap := options.get("softcap"):
+        s = cap * torch.tanh(s / cap)
+    own = torch.arange(q.shape[2])[:, None]
+    if options.get("causal_alignment") == "bottom_right":
+        own = own + k.shape[2] - q.shape[2]
+    distance = torch.arange(k.shape[2]) - own
+    if (slopes := options.get("alibi_slopes")) is not None:
+        s = s - slopes[..., None, None] * distance.abs()
+    if (mask := options.get("attn_mask")) is not None:
+        s = s + mask
+    left, right = options.get("window", (-1, -1))
+    right = 0 if options.get("is_causal") else right
+    if left >= 0:
+        s = s.masked_fill(distance < -left, -torch.inf)
+    if right >= 0:
+        s = s.masked_fill(distance > right, -torch.inf)
+    lse = torch.logsumexp(s, -1)
+    p = torch.where(torch.isneginf(s), 0.0, torch.exp(s - lse[..., None].clamp_min(-1e300)))
+    return p @ v, lse
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize(("queries", "keys"), [(40, 90), (21, 9), (1, 40)])
+@pytest.mark.parametrize("how", list(WINDOWS))
+def test_windows_caps_and_alibi(dtype: str, queries: int, keys: int, how: str) -> None:
+    """Against matrices of scores and torch's autograd in f64; a query without any key gives zeros and no gradient."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(11)
+    kind, options = getattr(torch, dtype), dict(WINDOWS[how])
+    q, k, v = (torch.randn(2, h, s, 16, dtype=torch.float64).to(kind) for h, s in ((4, queries), (2, keys), (2, keys)))
+    if "alibi" in options:
+        slopes = torch.rand(*options.pop("alibi"), dtype=torch.float64)
+        options["alibi_slopes"] = slopes if dtype == "float64" else slopes.float()
+    if options.pop("mask", False):
+        options["attn_mask"] = torch.randn(queries, keys, dtype=torch.float64).to(kind)
+    exact = {n: o.double() if isinstance(o, torch.Tensor) else o for n, o in options.items()}
+    leaves = [x.to(torch.float64, copy=True).requires_grad_() for x in (q, k, v)]
+    want, want_lse = by_formula(torch, *leaves, exact)
+    dout = torch.randn_like(want).to(kind)
+    options["enable_gqa"] = True
+    out, lse = F.scaled_dot_product_attention_forward(q, k, v, **options)
+    same, pull = bc.vjp(F.scaled_dot_product_attention, q, k, v, **options)
+    assert torch.equal(out, same)
+    # Both sides round; the plan's own promise is tested elsewhere.
+    eps = torch.finfo(kind).eps
+    torch.testing.assert_close(out.double(), want.detach(), atol=16 * eps, rtol=16 * eps)
+    torch.testing.assert_close(lse.double(), want_lse.detach(), atol=16 * eps, rtol=16 * eps)
+    for got, ref in zip(pull(dout), torch.autograd.grad(want, leaves, dout.double()), strict=True):
+        torch.testing.assert_close(got.double(), ref, atol=64 * eps, rtol=64 * eps)
+
+
+@pytest.mark.parametrize("queries", [1, 3, 90])
+def test_nan_outside_the_window_stays_there(queries: int, rng: np.random.Generator) -> None:
+    q, k, v = normal(rng, 1, 4, queries, 8), normal(rng, 1, 2, 300, 8), normal(rng, 1, 2, 300, 8)
+    options: dict[str, Any] = {"window_left": 20, "window_right": 2, "softcap": 5.0}
+    clean, lse = attend(q, k, v, **options)
+    first = 300 - queries - 20  # of the first query
+    for at in (slice(None, first), slice(300 - queries + 3, None)):  # before, and after it
+        bad_k, bad_v = k.copy(), v.copy()
+        bad_k[:, :, at], bad_v[:, :, at] = np.nan, np.inf
+        got = attend(q, bad_k, bad_v, **options)
+        np.testing.assert_array_equal(got[0][:, :, 0], clean[:, :, 0])
+        np.testing.assert_array_equal(got[1][:, :, 0], lse[:, :, 0])
+    k[:, :, first], v[:, :, first] = np.nan, np.nan  # the first query's first key
+    got = attend(q, k, v, **options)
+    assert np.isnan(got[0][:, :, 0]).all()
+    np.testing.assert_array_equal(got[0][:, :, 1:], clean[:, :, 1:])
+
+
+def test_a_window_follows_kv_len(rng: np.random.Generator) -> None:
+    """Decoding with a window, one plan for all lengths: what lies before it is not read."""
+    k, v, q = normal(rng, 1, 2, 700, 8), normal(rng, 1, 2, 700, 8), normal(rng, 1, 4, 2, 8)
+    desc = bc.AttentionDescriptor(q.shape, k.shape, v.shape, causal=True, window_left=99)
+    plan = bc.plan(desc)
+    out, lse = np.empty_like(q), np.empty((1, 4, 2), np.float32)
+    for kv_len in (1, 2, 99, 101, 256, 357, 600, 700):
+        bad_k, bad_v = k.copy(), v.copy()
+        for x in (bad_k, bad_v):
+            x[:, :, : max(kv_len - 101, 0)] = x[:, :, kv_len:] = np.nan
+        workspace = bc.empty(plan.workspace_size, "u8")
+        plan.run(q=q, k=bad_k, v=bad_v, out=out, lse=lse, kv_len=kv_len, workspace=workspace)
+        within_bound(Case(desc, {"q": q, "k": k, "v": v}, {"kv_len": kv_len}), {"out": out, "lse": lse})
+
+
+def test_queries_whose_window_is_empty(rng: np.random.Generator) -> None:
+    """More queries than keys: the window of the first ones lies before all keys, that of the last ones after them."""
+    for queries, alignment, empty in ((50, "bottom_right", slice(0, 38)), (50, "top_left", slice(13, 50))):
+        q, k, v = normal(rng, 1, 2, queries, 8), normal(rng, 1, 1, 10, 8), normal(rng, 1, 1, 10, 8)
+        options: dict[str, Any] = {"window_left": 3, "window_right": 2, "causal_alignment": alignment}
+        out, lse = attend(q, k, v, **options)
+        assert not out[:, :, empty].any() and np.isneginf(lse[:, :, empty]).all()
+        assert np.isfinite(np.delete(lse, np.arange(queries)[empty], 2)).all()
+        how = {"enable_gqa": True, "window": (3, 2), "causal_alignment": alignment}
+        _, pull = bc.vjp(F.scaled_dot_product_attention, q, k, v, **how)
+        gradients = pull(np.ones_like(out))
+        assert not gradients[0][:, :, empty].any() and all(np.isfinite(g).all() for g in gradients)
+
+
 def test_functional_takes_rank_2_and_3(rng: np.random.Generator) -> None:
     q, k, v = normal(rng, 3, 5, 8), normal(rng, 3, 6, 8), normal(rng, 3, 6, 4)
     full = F.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None], is_causal=True)[:, 0]
@@ -207,6 +321,14 @@ def test_functional_takes_rank_2_and_3(rng: np.random.Generator) -> None:
         ({"attn_mask": np.ones((4, 4), np.int32)}, 2, bc.InvalidProblemError),
         ({}, 4, bc.UnsupportedError),
         ({"enable_gqa": True}, 3, bc.InvalidProblemError),
+        ({"window": 3}, 2, bc.InvalidProblemError),
+        ({"window": (1, 2, 3)}, 2, bc.InvalidProblemError),
+        ({"window": (1.5, 2)}, 2, bc.InvalidProblemError),
+        ({"softcap": "30"}, 2, bc.InvalidProblemError),
+        ({"softcap": float("nan")}, 2, bc.InvalidProblemError),
+        ({"alibi_slopes": np.ones(2)}, 2, bc.InvalidProblemError),
+        ({"alibi_slopes": np.ones(4, np.float32)}, 2, bc.InvalidProblemError),
+        ({"causal_alignment": "right"}, 2, bc.InvalidProblemError),
     ],
 )
 def test_functional_refuses(options: dict[str, Any], heads: int, error: type[Exception]) -> None:
@@ -226,6 +348,13 @@ def test_functional_refuses(options: dict[str, Any], heads: int, error: type[Exc
         ((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), {"mask_shape": (4, 3)}, "mask_shape"),
         ((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), {"causal": 2}, "causal"),
         ((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), {"causal_alignment": "left"}, "causal_alignment"),
+        ((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), {"window_left": -2}, "window_left"),
+        ((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), {"window_right": 2.0}, "window_right"),
+        ((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), {"softcap": -1.0}, "softcap"),
+        ((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), {"softcap": 1e31}, "softcap"),
+        ((2, 2, 4, 8), (2, 2, 4, 8), (2, 2, 4, 8), {"alibi_shape": (1,)}, "alibi_shape"),
+        ((2, 2, 4, 8), (2, 2, 4, 8), (2, 2, 4, 8), {"alibi_shape": (1, 2)}, "alibi_shape"),
+        ((2, 2, 4, 8), (2, 2, 4, 8), (2, 2, 4, 8), {"alibi_shape": ()}, "alibi_shape"),
     ],
 )
 def test_descriptor_names_the_wrong_field(q: Any, k: Any, v: Any, options: dict[str, Any], field: str) -> None:

@@ -17,6 +17,7 @@ Status forward(const Launch& launch) {
                                Rows4(launch[kV]),
                                Rows4(launch[kOut]),
                                Mask(launch[kMask]),
+                               Alibi(launch[kAlibi]),
                                launch[kLse].present() ? &launch[kLse] : nullptr,
                                static_cast<char*>(launch.workspace)};
   is_decode(sizes.rows, sizes.q_len) ? forward_decode<C>(problem) : forward_blocked<C>(problem);
@@ -45,6 +46,14 @@ struct CpuKernel<attention::Backward> {
 template <>
 struct CpuKernel<attention::CacheAppend> {
   static Status run(const Launch& launch) { return attention::cache_append(launch); }
+};
+
+template <>
+struct CpuKernel<attention::Merge> {
+  static Status run(const Launch& launch) {
+    attention::merge(launch);
+    return Status::Ok;
+  }
 };
 
 }  // namespace baracuda

@@ -8,6 +8,7 @@ struct ForwardProblem {
   Sizes sizes;
   Rows4 q, k, v, out;
   Mask mask;
+  Alibi alibi;
   const TensorView* lse;  // null: not wanted
   char* workspace;
 };
@@ -28,6 +29,7 @@ extern template Status backward<float>(const Launch&);
 extern template Status backward<double>(const Launch&);
 
 Status cache_append(const Launch& launch);
+void merge(const Launch& launch);
 
 inline char* lse_at(const TensorView& lse, int64_t b, int64_t h, int64_t s) {
   return lse.as<char>() + (b * lse.strides[0] + h * lse.strides[1] + s * lse.strides[2]) * size_of(lse.element);

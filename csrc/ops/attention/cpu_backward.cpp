@@ -13,6 +13,7 @@ struct BackwardProblem {
   Sizes sizes;
   Rows4 dout, q, k, v, out, dq, dk, dv;
   Mask mask;
+  Alibi alibi;
   const TensorView& lse;
   char* workspace;
 };
@@ -67,7 +68,7 @@ void load_rows(const Task<C>& t, int64_t first, int64_t n) {
   std::fill(m.query_rows + n * wide_d, m.query_rows + kBackRows * wide_d, C(0));
   std::fill(m.gradient_rows + n * wide_dv, m.gradient_rows + kBackRows * wide_dv, C(0));
   for (int64_t j = 0; j < kBackRows; ++j) {
-    m.lse[j] = C(INFINITY), m.delta[j] = C(0), m.limits[j] = C(0);
+    m.lse[j] = C(INFINITY), m.delta[j] = C(0), m.starts[j] = C(0), m.limits[j] = C(0);
     if (j >= n) continue;
     const int64_t r = first + j;
     C *query = m.query_rows + j * wide_d, *gradient = m.gradient_rows + j * wide_dv;
@@ -92,9 +93,27 @@ void add_mask(const Task<C>& t, int64_t first, int64_t n, int64_t first_key, int
   }
 }
 
-// scores -> P, dscores: dP -> dS, for keys [0, keys) of which a row uses those below its limit.
+// Softcap and ALiBi; slopes: what the softcap's gradient is multiplied by.
 template <class C>
-void softmax_gradient(const BackwardScratch<C>& m, int64_t keys, int64_t unlimited) {
+void shape_block(const Task<C>& t, int64_t first, int64_t n, int64_t key, int64_t keys) {
+  const Sizes& s = t.sizes;
+  const Alibi& alibi = t.problem.alibi;
+  C slopes[kBackRows] = {}, own[kBackRows] = {};
+  Bias<C> bias{static_cast<C>(s.softcap)};
+  if (alibi.data != nullptr) {
+    for (int64_t j = 0; j < n; ++j) {
+      slopes[j] = alibi.template slope<C>(t.b, s.head(t.kv_head, first + j));
+      own[j] = static_cast<C>(s.position(first + j) + s.diagonal - key);
+    }
+    bias.slopes = slopes, bias.own = own;
+  }
+  shape_scores<C>(bias, keys, kBackRows, kBackRows, t.scratch.scores, t.scratch.slopes);
+}
+
+// scores -> P, dscores: dP -> dS, for keys [0, keys) of which a row uses those from its start to below its limit; all
+// rows use [started, unlimited).
+template <class C>
+void softmax_gradient(const BackwardScratch<C>& m, int64_t keys, int64_t started, int64_t unlimited, bool capped) {
   for (int64_t k = 0; k < keys; ++k) {
     C *p = m.scores + k * kBackRows, *ds = m.dscores + k * kBackRows;
 #pragma GCC ivdep
@@ -102,10 +121,15 @@ void softmax_gradient(const BackwardScratch<C>& m, int64_t keys, int64_t unlimit
       p[j] = math::exp(p[j] - m.lse[j]);
       ds[j] = p[j] * (ds[j] - m.delta[j]);
     }
-    if (k < unlimited) continue;
+    if (capped) {
+      const C* slopes = m.slopes + k * kBackRows;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < kBackRows; ++j) ds[j] *= slopes[j];
+    }
+    if (k >= started && k < unlimited) continue;
 #pragma GCC ivdep
     for (int64_t j = 0; j < kBackRows; ++j) {
-      const bool used = static_cast<C>(k) < m.limits[j];
+      const bool used = static_cast<C>(k) < m.limits[j] && static_cast<C>(k) >= m.starts[j];
       p[j] = used ? p[j] : C(0);
       ds[j] = used ? ds[j] : C(0);
     }
@@ -120,17 +144,19 @@ void step(const Task<C>& t, int64_t first, int64_t n, int64_t key, int64_t keys)
   const BackwardScratch<C>& m = t.scratch;
   const Block<C> k = fetch(p.k, p.k.at(t.b, t.kv_head, key), keys, s.d, m.keys, true);
   const Block<C> v = fetch(p.v, p.v.at(t.b, t.kv_head, key), keys, s.dv, m.values, true);
-  int64_t lowest = keys;
+  int64_t lowest = keys, started = 0;
   for (int64_t j = 0; j < n; ++j) {
+    const int64_t start = std::clamp<int64_t>(s.start(s.position(first + j)) - key, 0, keys);
     const int64_t limit = std::clamp<int64_t>(s.limit(s.position(first + j)) - key, 0, keys);
-    m.limits[j] = static_cast<C>(limit);
-    lowest = std::min(lowest, limit);
+    m.starts[j] = static_cast<C>(start), m.limits[j] = static_cast<C>(limit);
+    lowest = std::min(lowest, limit), started = std::max(started, start);
   }
   const int64_t columns = std::min(kBackRows, round_up(n, kPanel)), wide_d = t.wide_d(), wide_dv = t.wide_dv();
   product<C, Left::ByRow, false>(keys, columns, s.d, k.data, k.ld, m.queries, kBackRows, m.scores, kBackRows);
   product<C, Left::ByRow, false>(keys, columns, s.dv, v.data, v.ld, m.gradients, kBackRows, m.dscores, kBackRows);
+  if (s.softcap != 0 || p.alibi.data != nullptr) shape_block(t, first, n, key, keys);
   if (p.mask.data != nullptr) add_mask(t, first, n, key, keys);
-  softmax_gradient(m, keys, lowest);
+  softmax_gradient(m, keys, started, lowest, s.softcap != 0);
   product<C, Left::ByColumn, true>(s.d, columns, keys, k.data, k.ld, m.dscores, kBackRows, m.dqueries, kBackRows);
   product<C, Left::ByRow, true>(keys, wide_dv, n, m.scores, kBackRows, m.gradient_rows, wide_dv, t.dv + key * wide_dv,
                                 wide_dv);
@@ -148,7 +174,8 @@ void run_rows(const Task<C>& t, int64_t first, int64_t n) {
   std::fill(m.scores, m.scores + kKeys * kBackRows, C(0));
   std::fill(m.dscores, m.dscores + kKeys * kBackRows, C(0));
   const int64_t last_key = s.limit(s.position(first + n - 1));
-  for (int64_t key = 0; key < last_key; key += kKeys) step(t, first, n, key, std::min(kKeys, last_key - key));
+  for (int64_t key = s.start(s.position(first)) / kKeys * kKeys; key < last_key; key += kKeys)
+    step(t, first, n, key, std::min(kKeys, last_key - key));
   transpose(m.dqueries, kBackRows, s.d, kBackRows, m.lines, s.d);
   for (int64_t j = 0; j < n; ++j) {
     C* line = m.lines + j * s.d;
@@ -226,6 +253,7 @@ Status backward(const Launch& launch) {
                                 Rows4(launch[kDk]),
                                 Rows4(launch[kDv]),
                                 Mask(launch[kMask]),
+                                Alibi(launch[kAlibi]),
                                 launch[kLse],
                                 static_cast<char*>(launch.workspace)};
   run_all<C>(problem);

@@ -118,18 +118,38 @@ struct Chunk {
   int64_t b, kv_head, first_key;
   DecodeScratch<C> scratch;
 
-  // Keys of this chunk that query row r may use.
+  // Keys of this chunk that query row r may use: [start, limit).
+  int64_t start(int64_t r) const {
+    const Sizes& s = problem.sizes;
+    return std::clamp<int64_t>(s.start(s.position(r)) - first_key, 0, kDecodeKeys);
+  }
   int64_t limit(int64_t r) const {
     const Sizes& s = problem.sizes;
     return std::clamp<int64_t>(s.limit(s.position(r)) - first_key, 0, kDecodeKeys);
   }
+  // Where its blocks of keys begin.
+  int64_t first_block() const { return start(0) / kKeys * kKeys; }
 };
+
+// Softcap and ALiBi of one row's keys, which are side by side here.
+template <class C>
+void shape_row(const Chunk<C>& t, int64_t r, int64_t keys) {
+  const Sizes& s = t.problem.sizes;
+  C* scores = t.scratch.scores + r * kDecodeKeys;
+  const int64_t first = t.first_block();
+  shape_scores<C>({static_cast<C>(s.softcap)}, 1, keys - first, 0, scores + first, nullptr);
+  if (t.problem.alibi.data == nullptr) return;
+  const C slope = t.problem.alibi.template slope<C>(t.b, s.head(t.kv_head, r));
+  const C own = static_cast<C>(s.position(r) + s.diagonal - t.first_key);
+#pragma GCC ivdep
+  for (int64_t k = first; k < keys; ++k) scores[k] -= slope * std::abs(own - static_cast<C>(k));
+}
 
 template <class C>
 void chunk_scores(const Chunk<C>& t, int64_t keys) {
   const Sizes& s = t.problem.sizes;
   const DecodeScratch<C>& m = t.scratch;
-  for (int64_t key = 0; key < keys; key += kKeys) {
+  for (int64_t key = t.first_block(); key < keys; key += kKeys) {
     const int64_t n = std::min(kKeys, keys - key);
     const Block<C> k = fetch(t.problem.k, t.problem.k.at(t.b, t.kv_head, t.first_key + key), n, s.d, m.block, true);
     int64_t r = 0;
@@ -139,6 +159,8 @@ void chunk_scores(const Chunk<C>& t, int64_t keys) {
     for (; r + 2 <= s.rows; r += 2) dot_scores<C, 2>(m.queries + r * s.d, s.d, k, n, m.scores + r * kDecodeKeys + key);
     for (; r < s.rows; ++r) dot_scores<C, 1>(m.queries + r * s.d, s.d, k, n, m.scores + r * kDecodeKeys + key);
   }
+  if (s.softcap != 0 || t.problem.alibi.data != nullptr)
+    for (int64_t r = 0; r < s.rows; ++r) shape_row(t, r, keys);
   if (t.problem.mask.data == nullptr) return;
   for (int64_t r = 0; r < s.rows; ++r) {
     t.problem.mask.read(t.b, s.head(t.kv_head, r), s.position(r), t.first_key, keys, m.line);
@@ -146,18 +168,26 @@ void chunk_scores(const Chunk<C>& t, int64_t keys) {
   }
 }
 
-// kRows rows that all may use the first `shared` of the block's keys, then what each may use beyond them.
+// kRows rows with the block's keys [begin, end) that all may use, then what each may use before and beyond them.
 template <class C, int kRows>
 void rows_values(const Chunk<C>& t, int64_t r, int64_t key, int64_t n, const Block<C>& v, C* result) {
   const int64_t dv = t.problem.sizes.dv;
   const C* p = t.scratch.scores + r * kDecodeKeys + key;
-  int64_t shared = n;
-  for (int i = 0; i < kRows; ++i) shared = std::min(shared, std::max<int64_t>(t.limit(r + i) - key, 0));
-  add_values<C, kRows>(p, shared, v.data, v.ld, result + r * dv, dv);
+  int64_t begin = 0, end = n;
   for (int i = 0; i < kRows; ++i) {
-    const int64_t more = std::min(n, t.limit(r + i) - key) - shared;
-    if (more > 0)
-      add_values<C, 1>(p + i * kDecodeKeys + shared, more, v.data + shared * v.ld, v.ld, result + (r + i) * dv, dv);
+    begin = std::max(begin, std::min(t.start(r + i) - key, n));
+    end = std::min(end, std::max<int64_t>(t.limit(r + i) - key, 0));
+  }
+  end = std::max(begin, end);
+  add_values<C, kRows>(p + begin, end - begin, v.data + begin * v.ld, v.ld, result + r * dv, dv);
+  for (int i = 0; i < kRows; ++i) {
+    const int64_t first = std::max<int64_t>(t.start(r + i) - key, 0), last = std::min(n, t.limit(r + i) - key);
+    const auto add = [&](int64_t from, int64_t to) {
+      if (from < to)
+        add_values<C, 1>(p + i * kDecodeKeys + from, to - from, v.data + from * v.ld, v.ld, result + (r + i) * dv, dv);
+    };
+    add(first, std::min(begin, last));
+    add(std::max(first, end), last);
   }
 }
 
@@ -165,7 +195,7 @@ template <class C>
 void chunk_values(const Chunk<C>& t, int64_t keys, C* result) {
   const Sizes& s = t.problem.sizes;
   std::fill(result, result + s.rows * s.dv, C(0));
-  for (int64_t key = 0; key < keys; key += kKeys) {
+  for (int64_t key = t.first_block(); key < keys; key += kKeys) {
     const int64_t n = std::min(kKeys, keys - key);
     const Block<C> v =
         fetch(t.problem.v, t.problem.v.at(t.b, t.kv_head, t.first_key + key), n, s.dv, t.scratch.block, true);
@@ -187,8 +217,11 @@ void run_chunk(const Chunk<C>& t, int64_t keys, const Partial<C>& partial) {
     for (int64_t i = 0; i < s.d; ++i) line[i] *= static_cast<C>(s.scale);
   }
   chunk_scores(t, keys);
-  for (int64_t r = 0; r < s.rows; ++r)
-    chunk_softmax(m.scores + r * kDecodeKeys, t.limit(r), partial.highest + r, partial.total + r);
+  for (int64_t r = 0; r < s.rows; ++r) {
+    C* scores = m.scores + r * kDecodeKeys;
+    std::fill(scores, scores + t.start(r), -C(INFINITY));
+    chunk_softmax(scores, t.limit(r), partial.highest + r, partial.total + r);
+  }
   chunk_values(t, keys, partial.result);
 }
 
@@ -224,14 +257,15 @@ template <class C>
 void forward_decode(const ForwardProblem& problem) {
   const Sizes& s = problem.sizes;
   const int64_t used = s.rows > 0 ? s.limit(s.q_len - 1) : 0;
-  const int64_t chunks = blocks_of(used, kDecodeKeys), heads = s.batch * s.kv_heads;
+  const int64_t first_chunk = s.start(0) / kDecodeKeys;
+  const int64_t chunks = blocks_of(used, kDecodeKeys) - first_chunk, heads = s.batch * s.kv_heads;
   const int64_t thread_bytes = forward_thread_bytes<C>(s.d, s.dv, s.rows), size = partial_size(s.rows, s.dv);
   C* partials = reinterpret_cast<C*>(problem.workspace + max_threads() * thread_bytes);
   parallel_for(heads * chunks, grain_for(s.rows * kDecodeKeys * (s.d + s.dv)), [&](int64_t begin, int64_t end) {
     Carver memory(problem.workspace + thread_index() * thread_bytes);
     const DecodeScratch<C> scratch(memory, s.rows, s.d, s.dv);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t head = i / chunks, first_key = i % chunks * kDecodeKeys;
+      const int64_t head = i / chunks, first_key = (first_chunk + i % chunks) * kDecodeKeys;
       run_chunk(Chunk<C>{problem, head / s.kv_heads, head % s.kv_heads, first_key, scratch},
                 std::min(kDecodeKeys, used - first_key), Partial<C>(partials + i * size, s.rows));
     }

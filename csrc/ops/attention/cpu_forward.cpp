@@ -18,6 +18,7 @@ struct Task {
   int64_t panels() const { return blocks_of(rows, kPanel); }
   int64_t panel_rows(int64_t panel) const { return std::min(kPanel, rows - panel * kPanel); }
   int64_t row(int64_t panel, int64_t lane) const { return first_row + panel * kPanel + lane; }
+  int64_t start(int64_t r) const { return sizes.start(sizes.position(r)); }
   int64_t limit(int64_t r) const { return sizes.limit(sizes.position(r)); }
 };
 
@@ -51,10 +52,34 @@ void add_mask(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys) 
   }
 }
 
+// Softcap and ALiBi.
+template <class C>
+void shape_panel(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys) {
+  const Sizes& s = t.sizes;
+  const Alibi& alibi = t.problem.alibi;
+  C slopes[kPanel] = {}, own[kPanel] = {};
+  Bias<C> bias{static_cast<C>(s.softcap)};
+  if (alibi.data != nullptr) {
+    for (int64_t j = 0; j < t.panel_rows(panel); ++j) {
+      const int64_t r = t.row(panel, j);
+      slopes[j] = alibi.template slope<C>(t.b, s.head(t.kv_head, r));
+      own[j] = static_cast<C>(s.position(r) + s.diagonal - first_key);
+    }
+    bias.slopes = slopes, bias.own = own;
+  }
+  shape_scores<C>(bias, keys, kPanel, kPanel, t.scratch.scores, nullptr);
+}
+
 // Scores become exp(score - highest so far); the sum and the result so far are brought to the new highest score.
 // False when no row's highest score has changed, so that the result needs no rescaling.
 template <class C>
-bool softmax_step(C* scores, int64_t keys, int64_t unlimited, const C* limits, C* highest, C* total, C* change) {
+bool softmax_step(C* scores, int64_t keys, int64_t unlimited, const C* limits, int64_t started, const C* starts,
+                  C* highest, C* total, C* change) {
+  for (int64_t k = 0; k < started; ++k) {
+    C* row = scores + k * kPanel;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < kPanel; ++j) row[j] = static_cast<C>(k) >= starts[j] ? row[j] : -C(INFINITY);
+  }
   for (int64_t k = unlimited; k < keys; ++k) {
     C* row = scores + k * kPanel;
 #pragma GCC ivdep
@@ -95,30 +120,37 @@ void panel_step(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys
                 const Block<C>& v) {
   const Sizes& s = t.sizes;
   const ForwardScratch<C>& m = t.scratch;
-  alignas(64) C limits[kPanel] = {};
-  int64_t lowest = keys, most = 0;
+  alignas(64) C limits[kPanel] = {}, starts[kPanel] = {};
+  int64_t lowest = keys, most = 0, started = 0;  // a row's keys begin at `started` at the latest
+  bool used = false;
   for (int64_t j = 0; j < t.panel_rows(panel); ++j) {
     const int64_t limit = std::clamp<int64_t>(t.limit(t.row(panel, j)) - first_key, 0, keys);
-    limits[j] = static_cast<C>(limit);
-    lowest = std::min(lowest, limit), most = std::max(most, limit);
+    const int64_t start = std::clamp<int64_t>(t.start(t.row(panel, j)) - first_key, 0, keys);
+    limits[j] = static_cast<C>(limit), starts[j] = static_cast<C>(start);
+    lowest = std::min(lowest, limit), most = std::max(most, limit), started = std::max(started, start);
+    used |= start < limit;
   }
-  if (most == 0) return;
-  if (t.panel_rows(panel) < kPanel && !s.causal) std::fill(limits, limits + kPanel, static_cast<C>(keys));
+  if (!used) return;
+  if (t.panel_rows(panel) < kPanel && s.right < 0) std::fill(limits, limits + kPanel, static_cast<C>(keys));
   C* result = m.result + panel * s.dv * kPanel;
   product<C, Left::ByRow, false>(most, kPanel, s.d, k.data, k.ld, m.queries + panel * s.d * kPanel, kPanel, m.scores,
                                  kPanel);
+  if (s.softcap != 0 || t.problem.alibi.data != nullptr) shape_panel(t, panel, first_key, most);
   if (t.problem.mask.data != nullptr) add_mask(t, panel, first_key, most);
-  const bool changed =
-      softmax_step(m.scores, most, lowest, limits, m.highest + panel * kPanel, m.total + panel * kPanel, m.change);
+  const bool changed = softmax_step(m.scores, most, lowest, limits, started, starts, m.highest + panel * kPanel,
+                                    m.total + panel * kPanel, m.change);
   if (changed) {
     for (int64_t i = 0; i < s.dv; ++i)
       for (int64_t j = 0; j < kPanel; ++j) result[i * kPanel + j] *= m.change[j];
   }
-  if (lowest == most) {
+  if (started > 0) {
+    product<C, Left::ByColumn, true, Ends::Both>(s.dv, kPanel, 0, v.data, v.ld, m.scores, kPanel, result, kPanel,
+                                                 {most, limits, starts});
+  } else if (lowest == most) {
     product<C, Left::ByColumn, true>(s.dv, kPanel, most, v.data, v.ld, m.scores, kPanel, result, kPanel);
   } else {
-    product<C, Left::ByColumn, true, true>(s.dv, kPanel, lowest, v.data, v.ld, m.scores, kPanel, result, kPanel,
-                                           {most, limits});
+    product<C, Left::ByColumn, true, Ends::Upper>(s.dv, kPanel, lowest, v.data, v.ld, m.scores, kPanel, result, kPanel,
+                                                  {most, limits});
   }
 }
 
@@ -155,7 +187,7 @@ void run_task(const Task<C>& t) {
   std::fill(m.total, m.total + kPanels * kPanel, C(0));
   std::fill(m.result, m.result + kPanels * s.dv * kPanel, C(0));
   const int64_t last_key = t.limit(t.first_row + t.rows - 1);
-  for (int64_t key = 0; key < last_key; key += kKeys) {
+  for (int64_t key = t.start(t.first_row) / kKeys * kKeys; key < last_key; key += kKeys) {
     const int64_t keys = std::min(kKeys, last_key - key);
     const Block<C> k = fetch(t.problem.k, t.problem.k.at(t.b, t.kv_head, key), keys, s.d, m.keys, true);
     const Block<C> v = fetch(t.problem.v, t.problem.v.at(t.b, t.kv_head, key), keys, s.dv, m.values, true);

@@ -28,6 +28,11 @@ inline Reason by_cudnn(const Problem& p, int q_arg) {
   for (const ParamMeta* t : {q, k, v})
     if (t->shape[0] * t->shape[1] * t->shape[2] * t->shape[3] >= kMostCudnnElements)
       return {"q_shape", "tensors of fewer than 2^31 elements"};
+  if (q[4].rank >= 0) return {"alibi_shape", "no ALiBi", "the portable row takes slopes"};
+  if (p.attrs[2] >= 0 || (p.attrs[0] == 0 && p.attrs[3] >= 0))
+    return {p.attrs[2] >= 0 ? "window_left" : "window_right", "no window",
+            "the portable row leaves out blocks of keys"};
+  if (p.attrs[4] != 0) return {"softcap", "0.0", "the portable row caps scores"};
   const bool causal = p.attrs[0] != 0, bottom_right = causal && p.attrs[1] == 0;
   if (bottom_right && q_len > k_len)
     return {"causal_alignment", "top_left, or no more queries than keys",

@@ -43,17 +43,19 @@ template <class C>
 // How the left factor lies in memory: element (row, k) at a[row * lda + k], or at a[k * lda + row].
 enum class Left { ByRow, ByColumn };
 
-// Keys [first, last) of which lane i uses only those below at[i]; the others are not touched at all, so that a NaN
-// behind the causal diagonal stays there.
+// Keys [first, last) of which lane i uses only those below at[i] and, with two ends, from start[i] on; the others are
+// not touched at all, so that a NaN behind the causal diagonal stays there.
+enum class Ends { None, Upper, Both };
 template <class C>
 struct Limits {
   int64_t last = 0;
   const C* at = nullptr;
+  const C* start = nullptr;
 };
 
 // c[row][0 .. 2 lanes) (+)= sum over k of a(row, k) * b[k][0 .. 2 lanes) for kRows rows. The sum starts at zero, so
 // that what is added to c in many calls is a sum of sums, which loses less.
-template <class C, int kRows, Left kLeft, bool kAdd, bool kLimited>
+template <class C, int kRows, Left kLeft, bool kAdd, Ends kEnds>
 [[gnu::always_inline]] inline void product_tile(int64_t depth, const C* a, int64_t lda, const C* b, int64_t ldb, C* c,
                                                 int64_t ldc, const Limits<C>& limits) {
   constexpr int kStep = kLanes<C>;
@@ -68,11 +70,15 @@ template <class C, int kRows, Left kLeft, bool kAdd, bool kLimited>
       sum[r][1] += x * b1;
     }
   }
-  if constexpr (kLimited) {
+  if constexpr (kEnds != Ends::None) {
     const Vector<C> limit0 = load_lanes(limits.at), limit1 = load_lanes(limits.at + kStep);
     for (int64_t k = depth; k < limits.last; ++k) {
       const Vector<C> b0 = load_lanes(b + k * ldb), b1 = load_lanes(b + k * ldb + kStep);
-      const auto use0 = limit0 > static_cast<C>(k), use1 = limit1 > static_cast<C>(k);
+      auto use0 = limit0 > static_cast<C>(k), use1 = limit1 > static_cast<C>(k);
+      if constexpr (kEnds == Ends::Both) {
+        use0 &= load_lanes(limits.start) <= static_cast<C>(k);
+        use1 &= load_lanes(limits.start + kStep) <= static_cast<C>(k);
+      }
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         const C x = factor(r, k);
@@ -90,15 +96,16 @@ template <class C, int kRows, Left kLeft, bool kAdd, bool kLimited>
 }
 
 // c[rows][columns] (+)= a[rows][depth] * b[depth][columns]; columns is a multiple of two vectors.
-template <class C, Left kLeft, bool kAdd, bool kLimited = false>
+template <class C, Left kLeft, bool kAdd, Ends kEnds = Ends::None>
 void product(int64_t rows, int64_t columns, int64_t depth, const C* a, int64_t lda, const C* b, int64_t ldb, C* c,
              int64_t ldc, Limits<C> limits = {}) {
   const int64_t row_step = kLeft == Left::ByRow ? lda : 1;
   for (int64_t n = 0; n < columns; n += 2 * kLanes<C>) {
-    const Limits<C> here = kLimited ? Limits<C>{limits.last, limits.at + n} : limits;
+    Limits<C> here = limits;
+    if constexpr (kEnds != Ends::None) here.at += n;
+    if constexpr (kEnds == Ends::Both) here.start += n;
     const auto tile = [&]<int kRows>(int64_t r) {
-      product_tile<C, kRows, kLeft, kAdd, kLimited>(depth, a + r * row_step, lda, b + n, ldb, c + r * ldc + n, ldc,
-                                                    here);
+      product_tile<C, kRows, kLeft, kAdd, kEnds>(depth, a + r * row_step, lda, b + n, ldb, c + r * ldc + n, ldc, here);
     };
     int64_t r = 0;
     for (; r + kTileRows <= rows; r += kTileRows) tile.template operator()<kTileRows>(r);

@@ -1,5 +1,7 @@
+#include "ops/attention/merge.h"
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
 #include "simt/copy_rows.h"
+#include "simt/map.h"
 #include "simt/metal_kernels.h"
 #include "ops/attention/metal.def"

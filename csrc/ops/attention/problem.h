@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include "baracuda/math/math.h"
 #include "core/convert.h"
 #include "core/launch.h"
 #include "ops/attention/scratch.h"
@@ -52,16 +53,39 @@ struct Mask {
   }
 };
 
+// Slopes by which the scores of heads fall with the distance.
+struct Alibi {
+  const char* data = nullptr;  // null: none
+  Element element = Element::F32;
+  int64_t batch = 0, head = 0;  // in elements
+
+  explicit Alibi(const TensorView& t) {
+    if (!t.present()) return;
+    data = t.as<const char>(), element = t.element;
+    batch = t.rank == 2 ? t.strides[0] : 0, head = t.strides[t.rank - 1];
+  }
+  template <class C>
+  C slope(int64_t b, int64_t h) const {
+    C value;
+    load<C>(element, data + (b * batch + h * head) * size_of(element), 1, &value, 1);
+    return value;
+  }
+};
+
 struct Sizes {
   int64_t batch, heads, kv_heads, group, q_len, k_len, d, dv;
-  int64_t kv_len;  // keys that hold data
-  int64_t rows;    // query rows per kv head
-  bool causal;
-  int64_t diagonal;  // a causal query at position i uses keys up to i + diagonal
-  double scale;
+  int64_t kv_len;       // keys that hold data
+  int64_t rows;         // query rows per kv head
+  int64_t left, right;  // keys before and after its own that a query uses, -1: all
+  int64_t diagonal;     // the own key of the query at position i is i + diagonal
+  double scale, softcap;
 
+  // The first key that a query uses, and where its keys end.
+  int64_t start(int64_t position) const {
+    return left >= 0 ? std::clamp<int64_t>(position + diagonal - left, 0, kv_len) : 0;
+  }
   int64_t limit(int64_t position) const {
-    return causal ? std::clamp<int64_t>(position + diagonal + 1, 0, kv_len) : kv_len;
+    return right >= 0 ? std::clamp<int64_t>(position + diagonal + right + 1, 0, kv_len) : kv_len;
   }
   // Query row r of a kv head: positions outside, the heads of the group inside, so that rows side by side use the same
   // keys.
@@ -87,7 +111,8 @@ inline Status sizes_of(const Launch& launch, int q_arg, Sizes* out) {
     *launch.failure = {q_arg + 1, 0, s.kv_len, s.k_len + 1};
     return Status::IndexOutOfRange;
   }
-  s.causal = attrs.causal != 0;
+  const Window window(attrs, s.q_len, s.k_len);
+  s.left = window.left, s.right = window.right, s.softcap = attrs.softcap;
   s.diagonal = attrs.causal_alignment == 0 ? s.kv_len - s.q_len : 0;
   return Status::Ok;
 }
@@ -111,6 +136,35 @@ Block<C> fetch(const Rows4& t, const char* first, int64_t rows, int64_t columns,
     for (int64_t r = 0; r < rows; ++r) load_row(first + r * t.row, t.column, copy + r * columns, columns);
   }
   return {copy, columns};
+}
+
+// Softcap, then ALiBi, for queries that lie side by side.
+template <class C>
+struct Bias {
+  C cap = 0;                  // 0: not capped
+  const C* slopes = nullptr;  // null: no ALiBi
+  const C* own = nullptr;     // the queries' own keys, counted from the first key
+};
+// scores[key][query], `stride` from a key to the next; slopes (may be null): those of the softcap.
+template <class C>
+void shape_scores(const Bias<C>& bias, int64_t keys, int64_t columns, int64_t stride, C* scores, C* slopes) {
+  if (bias.cap != C(0)) {
+    for (int64_t k = 0; k < keys; ++k) {
+      C* s = scores + k * stride;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < columns; ++j) {
+        const C t = math::tanh(s[j] / bias.cap);
+        s[j] = bias.cap * t;
+        if (slopes != nullptr) slopes[k * stride + j] = C(1) - t * t;
+      }
+    }
+  }
+  if (bias.slopes == nullptr) return;
+  for (int64_t k = 0; k < keys; ++k) {
+    C* s = scores + k * stride;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < columns; ++j) s[j] -= bias.slopes[j] * std::abs(bias.own[j] - static_cast<C>(k));
+  }
 }
 
 // Work of a parallel chunk below which starting threads does not pay, in multiply-adds.

@@ -11,10 +11,10 @@ namespace baracuda::attention {
 
 // Tensor parameters of the two directions, in signature order.
 namespace forward_args {
-enum : int { kQ, kK, kV, kMask, kOut, kLse };
+enum : int { kQ, kK, kV, kMask, kAlibi, kOut, kLse };
 }
 namespace backward_args {
-enum : int { kDout, kQ, kK, kV, kMask, kOut, kLse, kDq, kDk, kDv };
+enum : int { kDout, kQ, kK, kV, kMask, kAlibi, kOut, kLse, kDq, kDk, kDv };
 }
 
 inline constexpr int64_t kPanel = 32;        // query rows that are computed side by side
@@ -91,9 +91,9 @@ struct BackwardScratch {
   C *queries, *gradients;         // [d][kBackRows], [dv][kBackRows]
   C *query_rows, *gradient_rows;  // [kBackRows][wide(d)], [kBackRows][wide(dv)]
   C* dqueries;                    // [d][kBackRows]
-  C *scores, *dscores;            // [kKeys][kBackRows]
+  C *scores, *dscores, *slopes;   // [kKeys][kBackRows]; slopes of capped scores
   C *keys, *values, *lines;
-  C *lse, *delta, *limits;
+  C *lse, *delta, *starts, *limits;
   BackwardScratch(Carver& from, int64_t d, int64_t dv) {
     queries = from.take<C>(d * kBackRows);
     gradients = from.take<C>(dv * kBackRows);
@@ -102,11 +102,13 @@ struct BackwardScratch {
     dqueries = from.take<C>(d * kBackRows);
     scores = from.take<C>(kKeys * kBackRows);
     dscores = from.take<C>(kKeys * kBackRows);
+    slopes = from.take<C>(kKeys * kBackRows);
     keys = from.take<C>(kKeys * d);
     values = from.take<C>(kKeys * dv);
     lines = from.take<C>(kBackRows * std::max({d, dv, kKeys}));
     lse = from.take<C>(kBackRows);
     delta = from.take<C>(kBackRows);
+    starts = from.take<C>(kBackRows);
     limits = from.take<C>(kBackRows);
   }
 };

@@ -26,20 +26,24 @@ struct SimtProblem {
   int64_t lse_stride[3];
   BCU_GLOBAL const void* mask;  // null: none
   int64_t mask_stride[4];
+  BCU_GLOBAL const void* alibi;  // slopes of the heads, as lse; null: none
+  int64_t alibi_stride[2];
+  int64_t softcap;  // the bits of a number of the compute type
   simt::Number scale, kv_len;
   BCU_GLOBAL void* scratch;  // partial results of splits, or delta of the backward
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;
   simt::Divider group;  // query heads per kv head
   int32_t batch, kv_heads, q_len, k_len;
-  int32_t dim, dim_v;  // of queries and keys, and of values
-  int32_t rows;        // query rows per kv head
-  int32_t causal, top_left, mask_element, k_tensor;
+  int32_t dim, dim_v;   // of queries and keys, and of values
+  int32_t rows;         // query rows per kv head
+  int32_t left, right;  // keys before and after its own that a query uses, -1: all
+  int32_t capped, top_left, mask_element, k_tensor;
   int32_t tiles, chunks;  // of rows (or of keys), of columns
   int32_t splits, split_keys;
 };
 
-// Which keys rows may use: those below a limit.
+// Which keys rows may use: those from a start to below a limit.
 struct Keys {
   int32_t valid, diagonal;
 
@@ -51,11 +55,16 @@ struct Keys {
     k.diagonal = p.top_left ? 0 : k.valid - p.q_len;
     return k;
   }
-  // For query row r of a kv head.
+  // The own key of query row r of a kv head: there may be none of that number.
+  BCU_DEVICE int32_t own(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
+    return int32_t(simt::quotient(p.group, uint32_t(r))) + k.diagonal;
+  }
+  BCU_DEVICE int32_t inside(BCU_THREAD const Keys& k, int32_t n) { return n < 0 ? 0 : n < k.valid ? n : k.valid; }
+  BCU_DEVICE int32_t start(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
+    return p.left < 0 ? 0 : inside(k, own(p, k, r) - p.left);
+  }
   BCU_DEVICE int32_t limit(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
-    if (!p.causal) return k.valid;
-    int32_t last = int32_t(simt::quotient(p.group, uint32_t(r))) + k.diagonal + 1;
-    return last < 0 ? 0 : last < k.valid ? last : k.valid;
+    return p.right < 0 ? k.valid : inside(k, own(p, k, r) + p.right + 1);
   }
 };
 
@@ -112,6 +121,13 @@ struct Head {
     uint32_t position = simt::quotient(p.group, uint32_t(r));
     int64_t head = int64_t(h.kv_head) * p.group.divisor + (uint32_t(r) - position * p.group.divisor);
     return h.batch * p.lse_stride[0] + head * p.lse_stride[1] + position * p.lse_stride[2];
+  }
+  // How much a score falls per key between it and the query's own.
+  template <class C>
+  BCU_DEVICE C alibi(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, int32_t r) {
+    uint32_t position = simt::quotient(p.group, uint32_t(r));
+    int64_t head = int64_t(h.kv_head) * p.group.divisor + (uint32_t(r) - position * p.group.divisor);
+    return ((BCU_GLOBAL const C*)p.alibi)[h.batch * p.alibi_stride[0] + head * p.alibi_stride[1]];
   }
   // What a mask adds to a score; a boolean one keeps the keys where it is true.
   template <class C>
@@ -207,11 +223,11 @@ struct Blocks {
   BCU_DEVICE int spread(int c, int tx) { return c / 4 * 64 + tx * 4 + c % 4; }
 
   // sum[o][c] += over lines n of w[n][o] z[n][column c]: w in shared memory with `kO` outputs per thread. If `limited`,
-  // lines at limits[o] and beyond do not reach output o, whatever they hold.
+  // lines do not reach outputs for which their weight is negative, whatever they hold.
   template <int kO>
   BCU_DEVICE void combine(BCU_THREAD const simt::Context& ctx, BCU_SHARED C* shared, BCU_CONSTANT SimtProblem& p,
                           BCU_CONSTANT Tensor4& t, Lines z, int32_t column, int32_t columns, C factor, bool limited,
-                          BCU_THREAD const int32_t* limits, BCU_THREAD C* sum) {
+                          BCU_THREAD C* sum) {
     BCU_SHARED const C* w = weights(shared);
     int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
     for (int32_t n0 = 0; n0 < z.count; n0 += kSlice) {
@@ -236,7 +252,7 @@ struct Blocks {
               a[o] * b[c];
         } else {
           BCU_UNROLL for (int o = 0; o < kO; ++o) BCU_UNROLL for (int c = 0; c < kC; ++c) sum[o * kC + c] +=
-              n0 + n < limits[o] ? a[o] * b[c] : C(0);
+              a[o] < C(0) ? C(0) : a[o] * b[c];
         }
       }
     }
@@ -253,6 +269,14 @@ struct Blocks {
     BCU_SHARED C* w = weights(shared);
     BCU_UNROLL for (int i = 0; i < kR; ++i) BCU_UNROLL for (int j = 0; j < kK; ++j)
         w[(ty * kR + i) * (kKeys + 4) + tx * kK + j] = values[i * kK + j];
+  }
+
+  // ALiBi of a row's scores from key `key` on.
+  BCU_DEVICE void fall(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
+                       int32_t row, int32_t key, BCU_THREAD C* scores) {
+    C slope = Head::alibi<C>(p, head, row);
+    int32_t place = Keys::own(p, keys, row) - key;
+    BCU_UNROLL for (int j = 0; j < kK; ++j) scores[j] -= slope * C(place < j ? j - place : place - j);
   }
 
   // Lines first + ty * kO + o of an output.

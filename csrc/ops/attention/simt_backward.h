@@ -50,23 +50,35 @@ struct Gradients {
     B::dots(ctx, shared, p, p.dout, lines_of(p, head, p.dout, true, first, rows), p.v,
             lines_of(p, head, p.v, false, key, n), p.dim_v, C(1), slopes);
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
-      int32_t row = first + ty * kR + i, limit = 0;
-      C lse = C(0), delta = C(0);
+      C delta = C(0);
+      if (ty * kR + i < rows) delta = ((BCU_GLOBAL const C*)p.scratch)[head_index * p.rows + first + ty * kR + i];
+      BCU_UNROLL for (int j = 0; j < kK; ++j) slopes[i * kK + j] -= delta;
+    }
+    if (p.capped) {
+      C cap = simt::from_bits<C>(p.softcap);
+      BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) {
+        C t = math::tanh(weights[x] / cap);
+        weights[x] = cap * t, slopes[x] *= C(1) - t * t;
+      }
+    }
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      int32_t row = first + ty * kR + i, start = 0, limit = 0;
+      C lse = C(0);
       if (ty * kR + i < rows) {
-        limit = Keys::limit(p, keys, row);
+        start = Keys::start(p, keys, row), limit = Keys::limit(p, keys, row);
         limit = limit < key + n ? limit : key + n;
         lse = ((BCU_GLOBAL const C*)p.lse)[Head::lse(p, head, row)];
         lse = lse == -math::infinity<C>() ? -lse : lse;  // an empty row: every P becomes 0
-        delta = ((BCU_GLOBAL const C*)p.scratch)[head_index * p.rows + row];
+        if (p.alibi) B::fall(p, head, keys, row, key + tx * kK, weights + i * kK);
       }
       BCU_UNROLL for (int j = 0; j < kK; ++j) {
         int32_t k = key + tx * kK + j;
-        bool used = k < limit;
+        bool used = k >= start && k < limit;
         C s = weights[i * kK + j];
         if (p.mask && used) s += Head::mask<C>(p, head, row, k);
         C weight = math::exp(s - lse);
         weights[i * kK + j] = used ? weight : C(0);
-        slopes[i * kK + j] = used ? weight * (slopes[i * kK + j] - delta) : C(0);
+        slopes[i * kK + j] = used ? weight * slopes[i * kK + j] : C(0);
       }
     }
   }
@@ -89,18 +101,17 @@ struct QueryGradient {
     int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks)) * B::kRows;
     int32_t rows = p.rows - first < B::kRows ? p.rows - first : int32_t(B::kRows);
     Keys keys = Keys::of(p);
-    int32_t last = Keys::limit(p, keys, first + rows - 1), none[kR];
+    int32_t last = Keys::limit(p, keys, first + rows - 1);
     C scale = scale_of<C>(p), result[B::kRowResults];
-    BCU_UNROLL for (int i = 0; i < kR; ++i) none[i] = 0;
     BCU_UNROLL for (int x = 0; x < B::kRowResults; ++x) result[x] = C(0);
-    for (int32_t key = 0; key < last; key += B::kKeys) {
+    for (int32_t key = Keys::start(p, keys, first) / B::kKeys * B::kKeys; key < last; key += B::kKeys) {
       int32_t n = last - key < B::kKeys ? last - key : int32_t(B::kKeys);
       C weights[B::kPairs], slopes[B::kPairs];
       Gradients<T, kR, kK, kC>::tile(ctx, shared, p, head, head_index, keys, first, rows, key, n, scale, weights,
                                      slopes);
       B::keep_by_key(shared, ty, tx, slopes);
       B::template combine<kR>(ctx, shared, p, p.k, lines_of(p, head, p.k, false, key, n), column, p.dim, C(1), false,
-                              none, result);
+                              result);
     }
     BCU_UNROLL for (int x = 0; x < B::kRowResults; ++x) result[x] *= scale;
     B::template store<kR>(p, p.dq, lines_of(p, head, p.dq, true, first, rows), tid, column, p.dim, result);
@@ -116,9 +127,16 @@ struct KeyGradients {
 
   // The first row that uses a key, down to a whole tile.
   BCU_DEVICE int32_t first_row(BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys, int32_t key) {
-    if (!p.causal || key - keys.diagonal <= 0) return 0;
-    int64_t row = int64_t(key - keys.diagonal) * p.group.divisor;
+    int64_t position = int64_t(key) - keys.diagonal - p.right;
+    if (p.right < 0 || position <= 0) return 0;
+    int64_t row = position * p.group.divisor;
     return row >= p.rows ? p.rows : int32_t(row) / B::kRows * B::kRows;
+  }
+  // Where the rows end that use a key.
+  BCU_DEVICE int32_t last_row(BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys, int32_t key) {
+    if (p.left < 0) return p.rows;
+    int64_t row = (int64_t(key) - keys.diagonal + p.left + 1) * p.group.divisor;
+    return row <= 0 ? 0 : row >= p.rows ? p.rows : int32_t(row);
   }
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& p) {
@@ -130,21 +148,21 @@ struct KeyGradients {
     int32_t column = int32_t(rest % p.chunks) * B::kColumns, key = int32_t(rest / p.chunks) * B::kKeys;
     int32_t n = p.k_len - key < B::kKeys ? p.k_len - key : int32_t(B::kKeys);
     Keys keys = Keys::of(p);
-    int32_t valid = keys.valid - key < n ? keys.valid - key : n, none[kK];
+    int32_t valid = keys.valid - key < n ? keys.valid - key : n;
     C scale = scale_of<C>(p), dk[B::kKeyResults], dv[B::kKeyResults];
-    BCU_UNROLL for (int j = 0; j < kK; ++j) none[j] = 0;
     BCU_UNROLL for (int x = 0; x < B::kKeyResults; ++x) dk[x] = dv[x] = C(0);
-    for (int32_t row = valid > 0 ? first_row(p, keys, key) : p.rows; row < p.rows; row += B::kRows) {
+    int32_t end = valid > 0 ? last_row(p, keys, key + valid - 1) : 0;
+    for (int32_t row = first_row(p, keys, key); row < end; row += B::kRows) {
       int32_t rows = p.rows - row < B::kRows ? p.rows - row : int32_t(B::kRows);
       C weights[B::kPairs], slopes[B::kPairs];
       Gradients<T, kR, kK, kC>::tile(ctx, shared, p, head, head_index, keys, row, rows, key, valid, scale, weights,
                                      slopes);
       B::keep_by_row(shared, ty, tx, weights);
       B::template combine<kK>(ctx, shared, p, p.dout, lines_of(p, head, p.dout, true, row, rows), column, p.dim_v, C(1),
-                              false, none, dv);
+                              false, dv);
       B::keep_by_row(shared, ty, tx, slopes);
       B::template combine<kK>(ctx, shared, p, p.q, lines_of(p, head, p.q, true, row, rows), column, p.dim, scale, false,
-                              none, dk);
+                              dk);
     }
     B::template store<kK>(p, p.dk, lines_of(p, head, p.dk, false, key, n), tid, column, p.dim, dk);
     B::template store<kK>(p, p.dv, lines_of(p, head, p.dv, false, key, n), tid, column, p.dim_v, dv);

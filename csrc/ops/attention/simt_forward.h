@@ -30,18 +30,18 @@ struct ForwardTile {
 
   // What a thread knows of its rows.
   struct Rows {
-    int32_t limit[kR];
     C highest[kR], total[kR];
   };
 
   // Scores become exp(score - highest so far); sums and results so far are brought to the new highest score.
-  BCU_DEVICE void softmax(BCU_THREAD const simt::Context& ctx, BCU_THREAD Rows& rows, int32_t key, BCU_THREAD C* scores,
-                          BCU_THREAD C* result) {
+  BCU_DEVICE void softmax(BCU_THREAD const simt::Context& ctx, BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys,
+                          BCU_THREAD Rows& rows, int32_t row, int32_t key, BCU_THREAD C* scores, BCU_THREAD C* result) {
     C none = -math::infinity<C>();
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      int32_t inside = Keys::limit(p, keys, row + i) - key;
       C top = rows.highest[i], sum = C(0);
       BCU_UNROLL for (int j = 0; j < kK; ++j) {
-        C s = key + j < rows.limit[i] ? scores[i * kK + j] : none;
+        C s = j < inside ? scores[i * kK + j] : none;
         scores[i * kK + j] = s;
         top = s > top ? s : top;
       }
@@ -60,10 +60,44 @@ struct ForwardTile {
     }
   }
 
-  BCU_DEVICE void add_mask(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Rows& rows,
+  // Softcap and ALiBi.
+  BCU_DEVICE void shape(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys, int32_t row,
+                        int32_t key, BCU_THREAD C* scores) {
+    if (p.capped) {
+      C cap = simt::from_bits<C>(p.softcap);
+      BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) scores[x] = cap * math::tanh(scores[x] / cap);
+    }
+    if (!p.alibi) return;
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      if (row + i < p.rows) B::fall(p, head, keys, row + i, key, scores + i * kK);
+    }
+  }
+  // What lies before a window becomes `outside`.
+  BCU_DEVICE void begin_window(BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys, int32_t row, int32_t key, C outside,
+                               BCU_THREAD C* values) {
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      int32_t start = Keys::start(p, keys, row + i) - key;
+      BCU_UNROLL for (int j = 0; j < kK; ++j) values[i * kK + j] = j < start ? outside : values[i * kK + j];
+    }
+  }
+
+  // Weights of keys that a row may not use become -1.
+  BCU_DEVICE void mark(BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys, int32_t row, int32_t key,
+                       BCU_THREAD C* weights) {
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      int32_t inside = Keys::limit(p, keys, row + i) - key;
+      BCU_UNROLL for (int j = 0; j < kK; ++j) weights[i * kK + j] = j < inside ? weights[i * kK + j] : C(-1);
+    }
+    if (p.left >= 0) begin_window(p, keys, row, key, C(-1), weights);
+  }
+
+  BCU_DEVICE void add_mask(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
                            int32_t row, int32_t key, BCU_THREAD C* scores) {
-    BCU_UNROLL for (int i = 0; i < kR; ++i) for (int j = 0; j < kK; ++j) if (key + j < rows.limit[i])
-        scores[i * kK + j] += Head::mask<C>(p, head, row + i, key + j);
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      int32_t inside = row + i < p.rows ? Keys::limit(p, keys, row + i) - key : 0;
+      for (int j = 0; j < kK; ++j)
+        if (j < inside) scores[i * kK + j] += Head::mask<C>(p, head, row + i, key + j);
+    }
   }
 
   BCU_DEVICE void finish(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, Lines lines, int tid, int32_t column,
@@ -110,23 +144,26 @@ struct ForwardTile {
     C scale = scale_of<C>(p), result[B::kRowResults];
     Rows rows;
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
-      int32_t n = ty * kR + i;
-      rows.limit[i] = n < count ? Keys::limit(p, keys, first + n) : 0;
       rows.highest[i] = -math::infinity<C>(), rows.total[i] = C(0);
       BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] = C(0);
     }
     Lines queries = lines_of(p, head, p.q, true, first, count);
+    int32_t skipped = Keys::start(p, keys, first) / B::kKeys * B::kKeys;
+    begin = begin < skipped ? skipped : begin;
     for (int32_t key = begin; key < end; key += B::kKeys) {
-      int32_t n = end - key < B::kKeys ? end - key : int32_t(B::kKeys), own = key + tx * kK, limits[kR];
+      int32_t n = end - key < B::kKeys ? end - key : int32_t(B::kKeys), own = key + tx * kK, row = first + ty * kR;
       C scores[B::kPairs];
       BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) scores[x] = C(0);
       B::dots(ctx, shared, p, p.q, queries, p.k, lines_of(p, head, p.k, false, key, n), p.dim, scale, scores);
-      if (p.mask) add_mask(p, head, rows, first + ty * kR, own, scores);
-      softmax(ctx, rows, own, scores, result);
+      if (p.capped || p.alibi) shape(p, head, keys, row, own, scores);
+      if (p.mask) add_mask(p, head, keys, row, own, scores);
+      if (p.left >= 0) begin_window(p, keys, row, own, -math::infinity<C>(), scores);
+      softmax(ctx, p, keys, rows, row, own, scores, result);
+      bool limited = lowest < key + n || (p.left >= 0 && Keys::start(p, keys, first + count - 1) > key);
+      if (limited) mark(p, keys, row, own, scores);
       B::keep_by_key(shared, ty, tx, scores);
-      BCU_UNROLL for (int i = 0; i < kR; ++i) limits[i] = rows.limit[i] - key;
       B::template combine<kR>(ctx, shared, p, p.v, lines_of(p, head, p.v, false, key, n), column, p.dim_v, C(1),
-                              lowest < key + n, limits, result);
+                              limited, result);
     }
     Lines out = lines_of(p, head, p.out, true, first, count);
     if (p.splits > 1) {

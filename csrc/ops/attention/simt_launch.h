@@ -1,12 +1,16 @@
 // Launches attention and its key-value cache on a GPU.
 #pragma once
+#include <bit>
 #include <cmath>
 
 #include "backends/simt/family.h"
+#include "ops/attention/merge.h"
+#include "ops/attention/merge_call.h"
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
 #include "ops/attention/skus.h"
 #include "simt/copy_rows_launch.h"
+#include "simt/map_launch.h"
 
 namespace baracuda::attention {
 
@@ -21,7 +25,7 @@ class SimtCall {
   SimtCall(const Launch& launch, int q_arg) : launch_(launch) {
     const TensorView &q = launch[q_arg], &k = launch[q_arg + 1], &v = launch[q_arg + 2];
     p.q = tensor4(q), p.k = tensor4(k), p.v = tensor4(v);
-    read_mask(launch[q_arg + 3]);
+    read_mask(launch[q_arg + 3]), read_alibi(launch[q_arg + 4]);
     p.scale = simt::number_of(launch.scalars[0]), p.kv_len = simt::number_of(launch.scalars[1]);
     p.scratch = launch.workspace;
     p.fault = simt::fault_of(launch), p.row = launch.row, p.k_tensor = q_arg + 1;
@@ -34,7 +38,11 @@ class SimtCall {
     p.dim = int32_t(q.shape[3]), p.dim_v = int32_t(v.shape[3]);
     p.rows = int32_t(group * q.shape[2]);
     const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
-    p.causal = attrs.causal != 0, p.top_left = attrs.causal_alignment != 0;
+    const Window window(attrs, q.shape[2], k.shape[2]);
+    p.left = int32_t(window.left), p.right = int32_t(window.right), p.top_left = attrs.causal_alignment != 0;
+    p.capped = attrs.softcap != 0;
+    p.softcap = launch.element == Element::F64 ? std::bit_cast<int64_t>(attrs.softcap)
+                                               : int64_t{std::bit_cast<uint32_t>(float(attrs.softcap))};
     p.splits = 1;
   }
 
@@ -73,6 +81,13 @@ class SimtCall {
     if (!mask.present()) return;
     p.mask = mask.data, p.mask_element = static_cast<int32_t>(mask.element);
     for (int i = 0; i < mask.rank; ++i) p.mask_stride[4 - mask.rank + i] = mask.shape[i] == 1 ? 0 : mask.strides[i];
+  }
+
+  void read_alibi(const TensorView& alibi) {
+    if (!alibi.present()) return;
+    p.alibi = alibi.data;
+    p.alibi_stride[0] = alibi.rank == 2 && alibi.shape[0] > 1 ? alibi.strides[0] : 0;
+    p.alibi_stride[1] = alibi.shape[alibi.rank - 1] > 1 ? alibi.strides[alibi.rank - 1] : 0;
   }
 
   const Launch& launch_;
@@ -188,6 +203,18 @@ inline Status simt_append(const Launch& launch) {
   return copy.rows.numel() == 0 || copy.columns == 0 ? Status::Ok : copy.run(launch);
 }
 
+inline Status simt_merge(const Launch& launch) {
+  using namespace merge_args;
+  const IterationSpace elements = space_of(launch[kOut]), rows = space_of(launch[kLse]);
+  const simt::Input in[] = {operand(launch[kOutA], elements), operand(launch[kOutB], elements),
+                            along_rows(launch[kLseA]), along_rows(launch[kLseB])};
+  const Operand out[] = {operand(launch[kOut], elements)};
+  if (const Status status = simt::map_floats<MergedOut>(launch, elements, in, out); status != Status::Ok) return status;
+  const simt::Input lse_in[] = {operand(launch[kLseA], rows), operand(launch[kLseB], rows)};
+  const Operand lse_out[] = {operand(launch[kLse], rows)};
+  return simt::map_floats<MergedLse>(launch, rows, lse_in, lse_out);
+}
+
 }  // namespace baracuda::attention
 
 namespace baracuda {
@@ -201,6 +228,10 @@ struct SimtKernel<attention::Attend<kDirection>> {
 template <>
 struct SimtKernel<attention::CacheAppend> {
   static Status run(const Launch& launch) { return attention::simt_append(launch); }
+};
+template <>
+struct SimtKernel<attention::Merge> {
+  static Status run(const Launch& launch) { return attention::simt_merge(launch); }
 };
 
 }  // namespace baracuda

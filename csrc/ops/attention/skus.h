@@ -1,20 +1,35 @@
 // The SKU table of attention and its key-value cache.
 #pragma once
+#include <algorithm>
+
 #include "core/row.h"
 #include "ops/attention/cudnn_rule.h"
 #include "ops/attention/scratch.h"
 
 namespace baracuda::attention {
 
-// causal: keys after the query are not used. alignment: where the causal diagonal ends, 0 = at the last query and the
-// last valid key (bottom right), 1 = it starts at the first query and the first key (top left).
-BCU_ATTRS(AttentionAttrs, (i64, causal), (i64, causal_alignment))
+// causal: keys after the query's own are not used. alignment: where the diagonal of own keys ends, 0 = at the last
+// query and the last valid key (bottom right), 1 = it starts at the first query and the first key (top left). window:
+// keys before and after the own one, -1 = all. softcap: 0 = none.
+BCU_ATTRS(AttentionAttrs, (i64, causal), (i64, causal_alignment), (i64, window_left), (i64, window_right),
+          (f64, softcap))
+
+// The window in effect; -1 where it has no end that any of the keys lies behind.
+struct Window {
+  int64_t left, right;
+  Window(const AttentionAttrs& attrs, int64_t q_len, int64_t k_len) {
+    const int64_t all = std::max(q_len, k_len);
+    left = attrs.window_left < all ? attrs.window_left : -1;
+    right = attrs.causal != 0 ? 0 : attrs.window_right < all ? attrs.window_right : -1;
+  }
+};
 
 template <Direction kDirection>
 struct Attend {};
 using Forward = Attend<Direction::Forward>;
 using Backward = Attend<Direction::Backward>;
 struct CacheAppend {};
+struct Merge {};
 // By cuDNN; kOrdered: sums of the backward in a fixed order.
 struct CudnnForward {};
 template <bool kOrdered>
@@ -74,8 +89,10 @@ inline constexpr auto kCudnn =
 
 inline constexpr auto kAppend = table(row<CacheAppend>("kv_cache_append").name("copy").takes(kFloats).exact());
 
+inline constexpr auto kMerge = table(row<Merge>("attention_merge").name("tiled").takes(kFloats).sum(2).in_place());
+
 inline constexpr auto kTable = join(table(forward_row(forward_workspace), backward_row(backward_workspace)),
-                                    everywhere(kAppend), on_cuda(kSimt), on_metal(kSimt), kCudnn);
+                                    everywhere(kAppend), everywhere(kMerge), on_cuda(kSimt), on_metal(kSimt), kCudnn);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::attention

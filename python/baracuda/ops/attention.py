@@ -8,9 +8,9 @@ from typing import Any
 
 from baracuda.dims import Dim, Shape, largest, shape_text
 from baracuda.elements import Element
-from baracuda.errors import UnsupportedError
+from baracuda.errors import InvalidProblemError, UnsupportedError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
-from baracuda.spec import Descriptor, ScalarParam, Signature, descriptor, inout, output, scalar, tensor
+from baracuda.spec import Descriptor, Param, ScalarParam, Signature, descriptor, frame, inout, output, scalar, tensor
 
 
 class CausalAlignment(Enum):
@@ -24,6 +24,7 @@ class CausalAlignment(Enum):
     TOP_LEFT = "top_left"
 
 
+@frame
 class _Attention(Descriptor):
     """Fields and checks that forward and backward share."""
 
@@ -31,11 +32,15 @@ class _Attention(Descriptor):
     q_shape: Shape
     k_shape: Shape
     v_shape: Shape
-    causal: bool
-    causal_alignment: CausalAlignment
-    mask_shape: Shape | None
-    mask_element: Element
-    element: Element
+    causal: bool = False
+    causal_alignment: CausalAlignment = CausalAlignment.BOTTOM_RIGHT
+    mask_shape: Shape | None = None
+    mask_element: Element = Element.BOOL
+    element: Element = Element.F32
+    window_left: int = -1
+    window_right: int = -1
+    softcap: float = 0.0
+    alibi_shape: Shape | None = None
 
     def validate(self) -> None:
         for field in ("q_shape", "k_shape", "v_shape"):
@@ -52,10 +57,16 @@ class _Attention(Descriptor):
         heads, kv_heads = largest(q[1]), largest(k[1])
         if q[1] != k[1] and (isinstance(q[1], Dim) or isinstance(k[1], Dim) or kv_heads == 0 or heads % kv_heads):
             raise self.wrong("k_shape", k, f"a number of heads that divides the {q[1]} heads of q_shape")
-        if not isinstance(self.causal, bool):
-            raise self.wrong("causal", self.causal, "a bool")
         if self.mask_shape is not None:
             self._check_mask(self.mask_shape)
+        for field in ("window_left", "window_right"):
+            if getattr(self, field) < -1:
+                raise self.wrong(field, getattr(self, field), "a number of keys, or -1 for no end on that side")
+        if self.softcap and not 1e-30 <= self.softcap <= 1e30:
+            raise self.wrong("softcap", self.softcap, "0.0 for none, or a number from 1e-30 to 1e30")
+        alibi = self.alibi_shape
+        if alibi is not None and (not 1 <= len(alibi) <= 2 or alibi != (q[0], q[1])[-len(alibi) :]):
+            raise self.wrong("alibi_shape", alibi, f"({q[1]},) or ({q[0]}, {q[1]}): slopes of heads")
 
     def _check_mask(self, mask: Shape) -> None:
         full = (self.q_shape[0], self.q_shape[1], self.q_shape[2], self.k_shape[2])
@@ -78,13 +89,25 @@ class _Attention(Descriptor):
         """Element of the saved logarithm of the sum of exponentials."""
         return Element.F64 if self.element is Element.F64 else Element.F32
 
+    def inputs(self) -> tuple[Param, ...]:
+        """What forward and backward read alike."""
+        alibi, e = self.alibi_shape, self.element
+        return (
+            tensor("q", self.q_shape, e),
+            tensor("k", self.k_shape, e),
+            tensor("v", self.v_shape, e),
+            tensor("mask", self.mask_shape or (), self.mask_element, present=self.mask_shape is not None),
+            tensor("alibi", alibi or (), self.lse_element, present=alibi is not None),
+        )
+
     def scalars(self) -> tuple[ScalarParam, ScalarParam]:
         """The numbers given to `run`."""
         d = largest(self.q_shape[3])
         return scalar("scale", "float", 1 / sqrt(d) if d else 1.0), scalar("kv_len", "int", -1)
 
-    def attributes(self) -> tuple[int, ...]:
-        return int(self.causal), int(self.causal_alignment is CausalAlignment.TOP_LEFT)
+    def attributes(self) -> tuple[int | float, ...]:
+        top_left = self.causal_alignment is CausalAlignment.TOP_LEFT
+        return int(self.causal), int(top_left), self.window_left, self.window_right, self.softcap
 
 
 _FLOATS = (Element.F16, Element.BF16, Element.F32, Element.F64)
@@ -94,9 +117,12 @@ _FLOATS = (Element.F16, Element.BF16, Element.F32, Element.F64)
 class AttentionDescriptor(_Attention):
     """out = softmax(scale * q @ k^T + mask) @ v, lse = logsumexp(scale * q @ k^T + mask), without a matrix of scores.
 
-    Query head h uses kv head h // (H / Hkv). A query that may use no key gives zeros and lse = -inf. A NaN in a key or
-    value that a query may not use (beyond `kv_len`, after the causal diagonal) does not reach it (rows named "cudnn" keep
-    that for `kv_len` only); one that a mask takes out does, as in torch. Packed layouts are views: any strides.
+    Scores may be capped (`softcap`), fall with the distance (`alibi_shape`) and be limited to a window of keys around
+    the query's own; whole blocks of keys outside are not computed. The own key of query i is i + kv_len - Sq (bottom
+    right, as in flash-attention) or i (top left). Query head h uses kv head h // (H / Hkv). A query that may use no key
+    gives zeros and lse = -inf. A NaN in a key or value that a query may not use (beyond `kv_len`, after the causal
+    diagonal, outside the window) does not reach it (rows named "cudnn" keep that for `kv_len` only); one that a mask
+    takes out does, as in torch. Packed layouts are views: any strides.
 
     Scalars: `scale` (1/sqrt(D) by default) and `kv_len`, how many of the Sk keys are valid (-1: all); the others are
     not read. One plan serves every `kv_len`. Halves and f32 accumulate in f32, f64 in f64; lse is f32, or f64 for f64.
@@ -116,58 +142,34 @@ class AttentionDescriptor(_Attention):
         causal_alignment: Which key is its own; see CausalAlignment.
         mask_shape: Shape of a mask that broadcasts to [B, H, Sq, Sk]; None for no mask.
         mask_element: bool (True keeps a key) or a float element (added to the scores).
-        save_lse: Whether lse is written; the backward needs it.
         element: f16, bf16, f32 or f64.
+        window_left: How many keys before its own a query uses, -1 for all. Its own key is as `causal_alignment` says.
+        window_right: How many keys after its own a query uses, -1 for all; with `causal` none.
+        softcap: c > 0 makes scores c * tanh(score / c), after the scale and before alibi and mask; 0.0: as they are.
+        alibi_shape: (H,) or (B, H) for slopes of the heads, of lse's element: a key n places from a query's own gets
+            -slope * n added to its score. None for none.
+        save_lse: Whether lse is written; the backward needs it.
     """
 
-    q_shape: Shape
-    k_shape: Shape
-    v_shape: Shape
-    causal: bool = False
-    causal_alignment: CausalAlignment = CausalAlignment.BOTTOM_RIGHT
-    mask_shape: Shape | None = None
-    mask_element: Element = Element.BOOL
     save_lse: bool = True
-    element: Element = Element.F32
 
     def signature(self) -> Signature:
-        e = self.element
         return Signature(
-            tensor("q", self.q_shape, e),
-            tensor("k", self.k_shape, e),
-            tensor("v", self.v_shape, e),
-            tensor("mask", self.mask_shape or (), self.mask_element, present=self.mask_shape is not None),
-            output("out", self.out_shape, e),
+            *self.inputs(),
+            output("out", self.out_shape, self.element),
             output("lse", self.q_shape[:3], self.lse_element, present=self.save_lse),
             *self.scalars(),
         )
 
-    def backward(self) -> AttentionBackwardDescriptor:
-        """The gradient's descriptor."""
-        return AttentionBackwardDescriptor(
-            self.q_shape,
-            self.k_shape,
-            self.v_shape,
-            self.causal,
-            self.causal_alignment,
-            self.mask_shape,
-            self.mask_element,
-            self.element,
-        )
 
-
-@descriptor(
-    family="attention",
-    direction="backward",
-    op="scaled_dot_product_attention",
-    enums={"causal_alignment": CausalAlignment},
-)
+@descriptor(gradient_of=AttentionDescriptor)
 class AttentionBackwardDescriptor(_Attention):
     """Gradients of attention with respect to q, k and v, from out and lse of the forward.
 
     With P = exp(scores - lse), dP = dout @ v^T and dS = P * (dP - rowsum(dout * out)): dv = P^T @ dout,
     dk = scale * dS^T @ q, dq = scale * dS @ k; the heads of a group are summed into their kv head. P is computed block
-    by block, never as a whole. Keys beyond `kv_len` get zeros. The mask has no gradient here. Sums have a fixed order:
+    by block, never as a whole; with a softcap dS is also multiplied by its slope 1 - tanh^2. Keys beyond `kv_len` get
+    zeros. The mask and alibi's slopes have no gradient here. Sums have a fixed order:
     deterministic, and the bits depend on neither batch nor threads.
 
     Args:
@@ -179,25 +181,17 @@ class AttentionBackwardDescriptor(_Attention):
         mask_shape: As in the forward.
         mask_element: As in the forward.
         element: f16, bf16, f32 or f64.
+        window_left: As in the forward.
+        window_right: As in the forward.
+        softcap: As in the forward.
+        alibi_shape: As in the forward.
     """
-
-    q_shape: Shape
-    k_shape: Shape
-    v_shape: Shape
-    causal: bool = False
-    causal_alignment: CausalAlignment = CausalAlignment.BOTTOM_RIGHT
-    mask_shape: Shape | None = None
-    mask_element: Element = Element.BOOL
-    element: Element = Element.F32
 
     def signature(self) -> Signature:
         e = self.element
         return Signature(
             tensor("dout", self.out_shape, e),
-            tensor("q", self.q_shape, e),
-            tensor("k", self.k_shape, e),
-            tensor("v", self.v_shape, e),
-            tensor("mask", self.mask_shape or (), self.mask_element, present=self.mask_shape is not None),
+            *self.inputs(),
             tensor("out", self.out_shape, e),
             tensor("lse", self.q_shape[:3], self.lse_element),
             output("dq", self.q_shape, e),
@@ -276,10 +270,29 @@ def _heads(x: Arg) -> Arg:
     return x
 
 
+def _scores(
+    window: tuple[int, int], softcap: float, alibi: Arg | None, alignment: str, element: Element
+) -> dict[str, Any]:
+    """The fields of what torch's function has no parameters for."""
+    name = "scaled_dot_product_attention"
+    if not isinstance(window, (tuple, list)) or len(window) != 2:
+        raise InvalidProblemError(f"{name}: window: got {window!r}, want (left, right): two ints, -1 for no end.")
+    want = Element.F64 if element is Element.F64 else Element.F32
+    if alibi is not None and alibi.element is not want:
+        raise InvalidProblemError(f"{name}: alibi_slopes: got {alibi.element}, want {want} for {element}. Cast it.")
+    return {
+        "window_left": window[0],
+        "window_right": window[1],
+        "softcap": softcap,
+        "alibi_shape": None if alibi is None else alibi.shape,
+        "causal_alignment": alignment,
+    }
+
+
 def _problem(
     q: Arg, k: Arg, v: Arg, mask: Arg | None, dropout_p: float, is_causal: bool, enable_gqa: bool
 ) -> dict[str, Any]:
-    """The fields that forward and backward descriptors share, with torch's rules."""
+    """The other fields that forward and backward descriptors share, with torch's rules."""
     name = "scaled_dot_product_attention"
     if dropout_p:
         raise UnsupportedError(
@@ -299,7 +312,6 @@ def _problem(
         "k_shape": k.shape,
         "v_shape": v.shape,
         "causal": bool(is_causal),
-        "causal_alignment": CausalAlignment.TOP_LEFT,
         "mask_shape": shape,
         "mask_element": element,
         "element": q.element,
@@ -316,18 +328,22 @@ def _attend(
     is_causal: bool,
     scale: Arg | None,
     enable_gqa: bool,
+    window: tuple[int, int],
+    softcap: float,
+    alibi: Arg | None,
+    alignment: str,
     save: bool,
 ) -> Recipe:
     q, k, v = _heads(query), _heads(key), _heads(value)
     problem = _problem(q, k, v, mask, dropout_p, is_causal, enable_gqa)
-    desc = AttentionDescriptor(**problem, save_lse=save)
+    desc = AttentionDescriptor(**problem, **_scores(window, softcap, alibi, alignment, q.element), save_lse=save)
     out = (*query.shape[:-1], value.shape[-1])
     dims = q.dims or (0, 1, 2, 3)
     views = {"out": (out, dims), "lse": (out[:-1], dims[:3])} if query.rank < 4 else None
-    return call(desc, views=views, q=q, k=k, v=v, mask=mask, scale=scale)
+    return call(desc, views=views, q=q, k=k, v=v, mask=mask, alibi=alibi, scale=scale)
 
 
-@function(tensors="query key value attn_mask", scalars="scale")
+@function(tensors="query key value attn_mask alibi_slopes", scalars="scale")
 def scaled_dot_product_attention(
     call: Call,
     query: Arg,
@@ -338,8 +354,15 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: Arg | None = None,
     enable_gqa: bool = False,
+    *,
+    window: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: Arg | None = None,
+    causal_alignment: str = "top_left",
 ) -> Recipe:
     """softmax(scale * query @ key^T + mask) @ value, as torch.nn.functional.scaled_dot_product_attention.
+
+    What torch's has no parameters for is in keywords, with the meaning that it has in flash-attention.
 
     Args:
         query: [..., H, Sq, D], rank 2 to 4.
@@ -347,17 +370,24 @@ def scaled_dot_product_attention(
         value: [..., Hkv, Sk, Dv].
         attn_mask: Boolean (True keeps a key) or additive; broadcasts to [B, H, Sq, Sk].
         dropout_p: Only 0.0.
-        is_causal: Query i uses keys 0 to i (torch's top-left alignment).
+        is_causal: Query i uses no key after its own, which is key i (torch's top-left alignment).
         scale: 1/sqrt(D) by default.
         enable_gqa: Allows fewer kv heads than query heads.
+        window: (left, right): how many keys before and after its own a query uses; -1 for all of a side.
+        softcap: c > 0: scores become c * tanh(score / c), before ALiBi and the mask.
+        alibi_slopes: (H,) or (B, H), f32 (f64 for f64): scores fall by slope * |distance| from the query's own key.
+        causal_alignment: "bottom_right": query i's own key is i + Sk - Sq, as in flash-attention.
 
     Returns:
         [..., H, Sq, Dv]. A query that may use no key gives zeros.
     """
-    return _attend(call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, save=False)
+    return _attend(
+        call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window, softcap, alibi_slopes,
+        causal_alignment, save=False,
+    )  # fmt: skip
 
 
-@function(tensors="query key value attn_mask", scalars="scale")
+@function(tensors="query key value attn_mask alibi_slopes", scalars="scale")
 def scaled_dot_product_attention_forward(
     call: Call,
     query: Arg,
@@ -368,12 +398,20 @@ def scaled_dot_product_attention_forward(
     is_causal: bool = False,
     scale: Arg | None = None,
     enable_gqa: bool = False,
+    *,
+    window: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: Arg | None = None,
+    causal_alignment: str = "top_left",
 ) -> Recipe:
     """scaled_dot_product_attention that returns (out, lse), for the backward."""
-    return _attend(call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, save=True)
+    return _attend(
+        call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window, softcap, alibi_slopes,
+        causal_alignment, save=True,
+    )  # fmt: skip
 
 
-@function(tensors="dout query key value out_saved lse attn_mask", scalars="scale")
+@function(tensors="dout query key value out_saved lse attn_mask alibi_slopes", scalars="scale")
 def scaled_dot_product_attention_backward(
     call: Call,
     dout: Arg,
@@ -387,10 +425,16 @@ def scaled_dot_product_attention_backward(
     is_causal: bool = False,
     scale: Arg | None = None,
     enable_gqa: bool = False,
+    *,
+    window: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: Arg | None = None,
+    causal_alignment: str = "top_left",
 ) -> Recipe:
     """Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned."""
     q, k, v, dy, y = _heads(query), _heads(key), _heads(value), _heads(dout), _heads(out_saved)
     problem = _problem(q, k, v, attn_mask, dropout_p, is_causal, enable_gqa)
+    problem |= _scores(window, softcap, alibi_slopes, causal_alignment, q.element)
     desc = AttentionBackwardDescriptor(**problem)
     saved = lse
     while saved.rank < 3:
@@ -398,12 +442,22 @@ def scaled_dot_product_attention_backward(
     views = {
         "d" + n: (a.shape, v4.dims) for n, a, v4 in (("q", query, q), ("k", key, k), ("v", value, v)) if v4.dims
     } or None
-    return call(desc, views=views, dout=dy, q=q, k=k, v=v, mask=attn_mask, out=y, lse=saved, scale=scale)
+    given: dict[str, Any] = {
+        "dout": dy,
+        "q": q,
+        "k": k,
+        "v": v,
+        "mask": attn_mask,
+        "alibi": alibi_slopes,
+        "out": y,
+        "lse": saved,
+    }
+    return call(desc, views=views, **given, scale=scale)
 
 
 @scaled_dot_product_attention.vjp
-def _attention_vjp(query: Any, key: Any, value: Any, attn_mask: Any = None, **options: Any) -> tuple[Any, Any]:
-    out, lse = scaled_dot_product_attention_forward(query, key, value, attn_mask, **options)
-    return out, lambda dout: scaled_dot_product_attention_backward(
-        dout, query, key, value, out, lse, attn_mask, **options
-    )
+def _attention_vjp(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    call = scaled_dot_product_attention.__signature__.bind(*args, **kwargs)
+    call.apply_defaults()
+    out, lse = scaled_dot_product_attention_forward(**call.arguments)
+    return out, lambda dout: scaled_dot_product_attention_backward(dout=dout, out_saved=out, lse=lse, **call.arguments)

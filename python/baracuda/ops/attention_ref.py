@@ -12,8 +12,10 @@ a relative error of P_j, so
     dS_j = P_j (dP_j - delta):        |d dS_j| <= e_j = P_j (sqrt(Dv) + a_j) (sum |dout v_j| + sum |dout out|)
     dq = scale sum_j dS_j k_j:        |ddq| <= scale sum_j e_j |k_j| + sqrt(K) scale sum_j P_j (...) |k_j|
 
-and dk, dv alike with sums over the queries. A `sum` bound multiplies the magnitude by sqrt(K), so the parts without it
-are divided by that.
+and dk, dv alike with sums over the queries. A softcap c of a score s gives c t, t = tanh(s / c): its roundings add at
+most 4 |c t| to a_j, which the slope 1 - t^2 does not raise; dS has that slope as a factor, whose own error is
+2 |t| ((1 - t^2) a_j / c + 4). ALiBi adds three roundings of what it takes from a score. A `sum` bound multiplies the
+magnitude by sqrt(K), so the parts without it are divided by that.
 """
 
 from __future__ import annotations
@@ -55,11 +57,16 @@ _SMALL: tuple[tuple[int, int, int, int, int, int, int, bool, dict[str, Any]], ..
     (0, 2, 1, 4, 4, 4, 4, False, {}),
     (1, 2, 1, 0, 4, 4, 4, True, {}),
     (1, 2, 1, 4, 0, 4, 4, False, {}),
+    (2, 2, 1, 40, 150, 8, 8, True, {"window": (10, -1), "softcap": 1.5, "alibi": (2, 2)}),
+    (1, 4, 2, 30, 80, 8, 12, False, {"window": (25, 3), "align": CausalAlignment.TOP_LEFT, "alibi": (4,)}),
+    (1, 2, 1, 40, 24, 8, 8, False, {"window": (-1, 2), "softcap": 2.0, "mask": (40, 24), "mask_element": Element.F32}),
+    (2, 4, 2, 2, 600, 8, 8, True, {"window": (300, -1), "alibi": (4,), "softcap": 3.0, "kv_len": 590}),
+    (1, 2, 2, 3, 300, 8, 4, False, {"window": (0, 0), "align": CausalAlignment.TOP_LEFT}),
 )
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
-    """Grouped heads, both diagonals, masks, kv_len, decoding, block edges, empty sizes, large scores."""
+    """Grouped heads, both diagonals, masks, kv_len, decoding, block edges, empty sizes, large scores, windows, caps, ALiBi."""
     if op == "kv_cache_append":
         yield from _append_cases(element, rng)
         return
@@ -81,7 +88,11 @@ def _case(
     rng: np.random.Generator,
 ) -> Case:
     align, mask_element = options.get("align", CausalAlignment.BOTTOM_RIGHT), options.get("mask_element", Element.BOOL)
-    forward = AttentionDescriptor(q, k, v, causal, align, options.get("mask"), mask_element, element=element)
+    left, right = options.get("window", (-1, -1))
+    forward = AttentionDescriptor(
+        q, k, v, causal, align, options.get("mask"), mask_element, element, left, right, options.get("softcap", 0.0),
+        options.get("alibi"),
+    )  # fmt: skip
     size = options.get("size", 1.0)
     tensors = {n: to_reference(round_to(rng.normal(0, size, s), element)) for n, s in (("q", q), ("k", k), ("v", v))}
     if forward.mask_shape is not None:
@@ -89,6 +100,8 @@ def _case(
         tensors["mask"] = (
             mask > -0.5 if forward.mask_element is Element.BOOL else to_reference(round_to(mask, forward.mask_element))
         )
+    if forward.alibi_shape is not None:
+        tensors["alibi"] = to_reference(round_to(rng.uniform(0.01, 0.5, options["alibi"]), forward.lse_element))
     scalars: dict[str, float | int] = {n: options[n] for n in ("scale", "kv_len") if n in options}
     case = Case(forward, tensors, scalars)
     if direction == "forward":
@@ -134,17 +147,33 @@ class _Parts:
         self.k, self.v = (np.repeat(x[:, :, : self.kv_len], self.group, 1) for x in (k, v))
         scores = self.scale * (self.q @ self.k.swapaxes(2, 3))
         self.condition = 2 + np.sqrt(dim) * abs(self.scale) * (np.abs(self.q) @ np.abs(self.k).swapaxes(2, 3))
+        self.slopes = np.ones_like(scores)
+        self.bend = np.zeros_like(scores)  # of the slopes, per unit of the scores' conditioning
+        if d.softcap:
+            bent = np.tanh(scores / d.softcap)
+            scores, self.slopes = d.softcap * bent, 1 - bent * bent
+            self.bend = 2 * np.abs(bent) * (self.slopes * self.condition / d.softcap + 4)
+            self.condition = self.condition + 4 * np.abs(scores)
+        own = np.arange(float(s_q))[:, None] + (
+            self.kv_len - s_q if d.causal_alignment is CausalAlignment.BOTTOM_RIGHT else 0
+        )
+        distance = np.arange(self.kv_len) - own
+        if d.alibi_shape is not None:
+            fall = np.broadcast_to(np.asarray(case.tensors["alibi"], np.float64), self.q.shape[:2])[
+                ..., None, None
+            ] * np.abs(distance)
+            scores, self.condition = scores - fall, self.condition + 3 * np.abs(fall)
         if d.mask_shape is not None:
             mask = np.asarray(t["mask"])
             mask = np.where(mask, 0.0, -np.inf) if d.mask_element is Element.BOOL else mask
             mask = np.broadcast_to(mask, (*self.q.shape[:3], s_k))[..., : self.kv_len]
             scores = scores + mask
             self.condition = self.condition + np.where(np.isinf(mask), 0, np.abs(mask))
-        if d.causal:
-            last = np.arange(float(s_q))[:, None] + (
-                self.kv_len - s_q if d.causal_alignment is CausalAlignment.BOTTOM_RIGHT else 0
-            )
-            scores = np.where(np.arange(self.kv_len) <= last, scores, -np.inf)
+        right = 0 if d.causal else d.window_right
+        if right >= 0:
+            scores = np.where(distance <= right, scores, -np.inf)
+        if d.window_left >= 0:
+            scores = np.where(distance >= -d.window_left, scores, -np.inf)
         if lse is None:
             top = np.max(scores, -1, initial=-np.inf)
             base = np.where(np.isinf(top), 0, top)
@@ -174,8 +203,8 @@ def _attention_backward(case: Case) -> dict[str, Expected]:
     parts = _Parts(case, t["lse"])
     p, q, k, v, group = parts.p, parts.q, parts.k, parts.v, parts.group
     size = np.abs(dout) @ np.abs(v).swapaxes(2, 3) + (np.abs(dout) * np.abs(out)).sum(-1, keepdims=True)
-    ds = p * (dout @ v.swapaxes(2, 3) - (dout * out).sum(-1, keepdims=True))
-    error = p * size * (np.sqrt(max(v.shape[3], 1)) + parts.condition)
+    ds = p * (dout @ v.swapaxes(2, 3) - (dout * out).sum(-1, keepdims=True)) * parts.slopes
+    error = p * size * ((np.sqrt(max(v.shape[3], 1)) + parts.condition) * parts.slopes + parts.bend)
     keys, rows, scale = max(parts.kv_len, 1), max(q.shape[2] * group, 1), abs(parts.scale)
 
     def per_kv_head(x: Array, like: Array) -> Array:
@@ -226,6 +255,7 @@ def forward_of(case: Case) -> Case:
     d = case.descriptor
     assert isinstance(d, AttentionBackwardDescriptor)
     desc = AttentionDescriptor(
-        d.q_shape, d.k_shape, d.v_shape, d.causal, d.causal_alignment, d.mask_shape, d.mask_element, element=Element.F64
-    )
+        d.q_shape, d.k_shape, d.v_shape, d.causal, d.causal_alignment, d.mask_shape, d.mask_element, Element.F64,
+        d.window_left, d.window_right, d.softcap, d.alibi_shape,
+    )  # fmt: skip
     return Case(desc, {n: v for n, v in case.tensors.items() if n not in ("dout", "out", "lse")}, case.scalars)

@@ -77,6 +77,33 @@ def _attention(element: str, queries: int, keys: int, *, causal: bool) -> Sides:
     )
 
 
+def _window(element: str, n: int) -> Sides:
+    q, k, v = _heads(element, n, n, 8, 2, 64)
+    y, left, at = torch.zeros_like(q), n // 8, torch.arange(n)
+    shapes = (tuple(q.shape), tuple(k.shape), tuple(v.shape))
+    made = plan(bc.AttentionDescriptor(*shapes, True, window_left=left, save_lse=False, element=element))
+    mask = there((at[:, None] >= at) & (at[:, None] - at <= left))
+    return Sides.calls(
+        bind(made, q=q, k=k, v=v, out=y),
+        lambda: F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True),
+        made,
+        lambda: [y],
+    )
+
+
+def _merge(element: str, rows: int) -> Sides:
+    a, b = (noise(rows, 64, element=element, seed=seed) for seed in (1, 2))
+    la, lb = (wide(rows).copy_(noise(rows, seed=seed)) for seed in (3, 4))
+    y, lse = torch.zeros_like(a), wide(rows)
+    made = plan(bc.AttentionMergeDescriptor((rows, 64), element))
+
+    def peer() -> torch.Tensor:
+        total = torch.logaddexp(la, lb)
+        return (a * (la - total).exp()[:, None] + b * (lb - total).exp()[:, None]).to(a.dtype)
+
+    return Sides.calls(bind(made, out_a=a, lse_a=la, out_b=b, lse_b=lb, out=y, lse=lse), peer, made, lambda: [y])
+
+
 def _attention_backward(element: str, n: int) -> Sides:
     q, k, v = _heads(element, n, n, 8, 2, 64)
     y, dy, lse = torch.zeros_like(q), noise(*q.shape, element=element, seed=3), wide(1, 8, n)
@@ -137,6 +164,12 @@ def cases(quick: bool) -> list[Case]:
         add("attention causal forward", "attention", e, (8, n, 64), partial(_attention, e, n, n, causal=True),
             "scaled_dot_product_attention(enable_gqa)", bytes=qkv + 8 * n * 64 * size, flops=4 * pairs, ceiling=e,
             required=1.3 if half else 1.0, goal=3 if half else 1.5)  # fmt: skip
+        add("attention in a window", "attention", e, (8, n, 64), partial(_window, e, n),
+            "scaled_dot_product_attention(attn_mask)", bytes=qkv + 8 * n * 64 * size, flops=pairs, ceiling=e,
+            required=3.0)  # fmt: skip
+        rows = 64 if quick else 8 * 2048
+        add("attention_merge", "attention", e, (rows, 64), partial(_merge, e, rows), "logaddexp, exp and products",
+            bytes=3 * rows * (64 * size + 4), flops=3 * rows * 64, ceiling="memory", required=1.3)  # fmt: skip
         add("attention causal backward", "attention", e, (8, n, 64), partial(_attention_backward, e, n),
             "autograd of scaled_dot_product_attention", bytes=2 * qkv + 2 * 8 * n * 64 * size, flops=10 * pairs,
             ceiling=e, required=0.8, goal=1.5 if half else 1.2)  # fmt: skip
