@@ -163,6 +163,7 @@ def calls(place: str) -> dict[str, Callable[[int], object]]:
     weight, rows = at(np.ones((10, 4), np.float32)), at(np.ones((3, 4), np.float32))
     x, table = at(np.ones((2, 3, 8), np.float32)), at(np.ones((10, 4), np.float32))
     q, k = at(np.ones((1, 1, 3, 4), np.float32)), at(np.ones((1, 1, 9, 4), np.float32))
+    lines = at(np.ones((9, 1, 4), np.float32))
     cache, new = at(np.ones((2, 1, 11, 4), np.float32)), at(np.ones((2, 1, 2, 4), np.float32))
     attention = bc.plan(bc.AttentionDescriptor(q.shape, k.shape, k.shape, save_lse=False), place)
     append = bc.plan(bc.KvCacheAppendDescriptor(cache.shape, new.shape, (2,)), place)
@@ -172,6 +173,8 @@ def calls(place: str) -> dict[str, Callable[[int], object]]:
         "rope position": lambda bad: F.rope(x, table, table, at(bad)),
         "rope positions": lambda bad: F.rope(x, table, table, positions=at([[0, 1, 2], [3, bad, 5]])),
         "attention": lambda bad: attention.run(q, k, k, at(np.ones((1, 1, 3, 4), np.float32)), kv_len=at(bad)),
+        "packed queries": lambda bad: F.varlen_attn(lines, lines, lines, at([0, bad, 9]), at([0, 4, 9]), 9, 9),
+        "packed keys": lambda bad: F.varlen_attn(lines, lines, lines, at([0, 4, 9]), at([0, bad, 9]), 9, 9),
         "append": lambda bad: append.run(new, at([0, bad]), cache),
     }
 

@@ -28,6 +28,12 @@ def scaled_dot_product_attention_forward(query: Any, key: Any, value: Any, attn_
     r"""scaled_dot_product_attention that returns (out, lse), for the backward."""
 def attention_merge(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
     r"""(out, lse) of attention over the keys of two partial results, of scaled_dot_product_attention_forward for example."""
+def varlen_attn(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
+    r"""Attention of packed sequences, as torch.nn.attention.varlen.varlen_attn and flash_attn_varlen_func."""
+def varlen_attn_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
+    r"""Gradients (dquery, dkey, dvalue) of varlen_attn, from what varlen_attn_forward returned."""
+def varlen_attn_forward(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
+    r"""varlen_attn that returns (out, lse), for the backward; lse is [H, total queries]."""
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""y = a + alpha b, as torch.add, with broadcasting and torch's type promotion."""
 def arctan2(input: Any, other: Any, *, out: Any = None) -> Any:

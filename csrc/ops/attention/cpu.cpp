@@ -44,6 +44,16 @@ struct CpuKernel<attention::Backward> {
 };
 
 template <>
+struct CpuKernel<attention::AttendPacked<Direction::Forward>> {
+  static Status run(const Launch& launch) { return attention::packed_forward(launch); }
+};
+
+template <>
+struct CpuKernel<attention::AttendPacked<Direction::Backward>> {
+  static Status run(const Launch& launch) { return attention::packed_backward(launch); }
+};
+
+template <>
 struct CpuKernel<attention::CacheAppend> {
   static Status run(const Launch& launch) { return attention::cache_append(launch); }
 };

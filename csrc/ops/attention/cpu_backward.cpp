@@ -9,15 +9,6 @@
 namespace baracuda::attention {
 namespace {
 
-struct BackwardProblem {
-  Sizes sizes;
-  Rows4 dout, q, k, v, out, dq, dk, dv;
-  Mask mask;
-  Alibi alibi;
-  const TensorView& lse;
-  char* workspace;
-};
-
 template <class C>
 struct Task {
   const BackwardProblem& problem;
@@ -205,8 +196,10 @@ void sum_partials(const BackwardProblem& p, int64_t b, int64_t kv_head, C* parti
   }
 }
 
+}  // namespace
+
 template <class C>
-void run_all(const BackwardProblem& p) {
+void backward_blocked(const BackwardProblem& p) {
   const Sizes& s = p.sizes;
   const int64_t heads = s.batch * s.kv_heads, splits = backward_splits(s.rows);
   const int64_t split_rows = round_up(blocks_of(std::max<int64_t>(s.rows, 1), splits), kBackRows);
@@ -235,8 +228,6 @@ void run_all(const BackwardProblem& p) {
   });
 }
 
-}  // namespace
-
 template <class C>
 Status backward(const Launch& launch) {
   using namespace backward_args;
@@ -256,10 +247,12 @@ Status backward(const Launch& launch) {
                                 Alibi(launch[kAlibi]),
                                 launch[kLse],
                                 static_cast<char*>(launch.workspace)};
-  run_all<C>(problem);
+  backward_blocked<C>(problem);
   return Status::Ok;
 }
 
+template void backward_blocked<float>(const BackwardProblem&);
+template void backward_blocked<double>(const BackwardProblem&);
 template Status backward<float>(const Launch&);
 template Status backward<double>(const Launch&);
 

@@ -93,26 +93,36 @@ struct Sizes {
   int64_t head(int64_t kv_head, int64_t r) const { return kv_head * group + r % group; }
 };
 
-// Scalars are (scale, kv_len): scale NaN stands for 1 / sqrt(d), kv_len -1 for all keys.
-inline Status sizes_of(const Launch& launch, int q_arg, Sizes* out) {
-  const TensorView &q = launch[q_arg], &k = launch[q_arg + 1], &v = launch[q_arg + 2];
-  const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
+// False: the heads do not fit. Scale NaN stands for 1 / sqrt(d).
+template <class Attrs>
+bool set_sizes(const TensorView& q, const TensorView& k, const TensorView& v, const Attrs& attrs, double scale,
+               Sizes* out) {
   Sizes& s = *out;
   s.batch = q.shape[0], s.heads = q.shape[1], s.kv_heads = k.shape[1], s.q_len = q.shape[2], s.k_len = k.shape[2];
   s.d = q.shape[3], s.dv = v.shape[3];
-  if (s.kv_heads == 0 ? s.heads != 0 : s.heads % s.kv_heads != 0) return Status::InvalidProblem;
+  if (s.kv_heads == 0 ? s.heads != 0 : s.heads % s.kv_heads != 0) return false;
   s.group = s.kv_heads == 0 ? 1 : std::max<int64_t>(s.heads / s.kv_heads, 1);
   s.rows = s.heads == 0 ? 0 : s.group * s.q_len;
-  s.scale = launch.scalars[0].as_f64();
-  if (std::isnan(s.scale)) s.scale = s.d > 0 ? 1.0 / std::sqrt(static_cast<double>(s.d)) : 1.0;
+  s.scale = !std::isnan(scale) ? scale : s.d > 0 ? 1.0 / std::sqrt(static_cast<double>(s.d)) : 1.0;
+  const Window window(attrs, s.q_len, s.k_len);
+  s.left = window.left, s.right = window.right, s.softcap = attrs.softcap;
+  s.kv_len = s.k_len;
+  s.diagonal = attrs.causal_alignment == 0 ? s.kv_len - s.q_len : 0;
+  return true;
+}
+
+// Scalars are (scale, kv_len): kv_len -1 stands for all keys.
+inline Status sizes_of(const Launch& launch, int q_arg, Sizes* out) {
+  const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
+  Sizes& s = *out;
+  if (!set_sizes(launch[q_arg], launch[q_arg + 1], launch[q_arg + 2], attrs, launch.scalars[0].as_f64(), out))
+    return Status::InvalidProblem;
   s.kv_len = launch.scalars[1].as_i64();
   if (s.kv_len == -1) s.kv_len = s.k_len;
   if (s.kv_len < 0 || s.kv_len > s.k_len) {
     *launch.failure = {q_arg + 1, 0, s.kv_len, s.k_len + 1};
     return Status::IndexOutOfRange;
   }
-  const Window window(attrs, s.q_len, s.k_len);
-  s.left = window.left, s.right = window.right, s.softcap = attrs.softcap;
   s.diagonal = attrs.causal_alignment == 0 ? s.kv_len - s.q_len : 0;
   return Status::Ok;
 }

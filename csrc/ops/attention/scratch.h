@@ -13,6 +13,13 @@ namespace baracuda::attention {
 namespace forward_args {
 enum : int { kQ, kK, kV, kMask, kAlibi, kOut, kLse };
 }
+// Packed sequences: q, k and v stand where they do above.
+namespace packed_args {
+enum : int { kQ, kK, kV, kCuQ, kCuK, kAlibi, kOut, kLse };
+}
+namespace packed_backward_args {
+enum : int { kDout, kQ, kK, kV, kCuQ, kCuK, kAlibi, kOut, kLse, kDq, kDk, kDv };
+}
 namespace backward_args {
 enum : int { kDout, kQ, kK, kV, kMask, kAlibi, kOut, kLse, kDq, kDk, kDv };
 }
@@ -132,41 +139,69 @@ inline int64_t gradient_partial_size(int64_t keys, int64_t d, int64_t dv) {
   return round_up(keys * (round_up(d, kPanel) + round_up(dv, kPanel)), 16);
 }
 
-template <class C>
-int64_t forward_bytes(const Problem& p) {
-  const int64_t *q = p.params[forward_args::kQ].shape, *k = p.params[forward_args::kK].shape;
-  const int64_t dv = p.params[forward_args::kV].shape[3], group = k[1] > 0 ? q[1] / k[1] : 0;
-  const int64_t rows = std::min(group * q[2], std::max(kDecodeRows, group));
-  const int64_t partials = q[0] * k[1] * blocks_of(k[2], kDecodeKeys) * partial_size(rows, dv);
-  return max_threads() * forward_thread_bytes<C>(q[3], dv, rows) + partials * static_cast<int64_t>(sizeof(C));
+// What the sizes of a problem say: of the tensors, or of packed sequences at most.
+struct Extent {
+  int64_t batch, heads, kv_heads, q_len, k_len, d, dv;
+  int64_t group() const { return kv_heads > 0 ? heads / kv_heads : 0; }
+  int64_t rows() const { return group() * q_len; }
+};
+inline Extent extent_of(const Problem& p, int q_arg) {
+  const int64_t *q = p.params[q_arg].shape, *k = p.params[q_arg + 1].shape;
+  return {q[0], q[1], k[1], q[2], k[2], q[3], p.params[q_arg + 2].shape[3]};
+}
+// [total, heads, dim]; the CPU takes one sequence after the other.
+inline Extent packed_extent(const Problem& p, int q_arg, bool one) {
+  const int64_t *q = p.params[q_arg].shape, *k = p.params[q_arg + 1].shape, *cu = p.params[q_arg + 3].shape;
+  return {one ? 1 : cu[0] - 1, q[1], k[1], p.attrs[5], p.attrs[6], q[2], p.params[q_arg + 2].shape[2]};
 }
 
 template <class C>
-int64_t backward_bytes(const Problem& p) {
-  const int64_t *q = p.params[backward_args::kQ].shape, *k = p.params[backward_args::kK].shape;
-  const int64_t dv = p.params[backward_args::kV].shape[3], group = k[1] > 0 ? q[1] / k[1] : 0;
-  const int64_t partials = q[0] * k[1] * backward_splits(group * q[2]) * gradient_partial_size(k[2], q[3], dv);
-  return max_threads() * backward_thread_bytes<C>(q[3], dv) + partials * static_cast<int64_t>(sizeof(C));
+int64_t forward_bytes(const Extent& e) {
+  const int64_t rows = std::min(e.rows(), std::max(kDecodeRows, e.group()));
+  const int64_t partials = e.batch * e.kv_heads * blocks_of(e.k_len, kDecodeKeys) * partial_size(rows, e.dv);
+  return max_threads() * forward_thread_bytes<C>(e.d, e.dv, rows) + partials * static_cast<int64_t>(sizeof(C));
+}
+template <class C>
+int64_t backward_bytes(const Extent& e) {
+  const int64_t size = gradient_partial_size(e.k_len, e.d, e.dv);
+  const int64_t partials = e.batch * e.kv_heads * backward_splits(e.rows()) * size;
+  return max_threads() * backward_thread_bytes<C>(e.d, e.dv) + partials * static_cast<int64_t>(sizeof(C));
+}
+inline int64_t forward_bytes_of(Element e, const Extent& x) {
+  return e == Element::F64 ? forward_bytes<double>(x) : forward_bytes<float>(x);
+}
+inline int64_t backward_bytes_of(Element e, const Extent& x) {
+  return e == Element::F64 ? backward_bytes<double>(x) : backward_bytes<float>(x);
 }
 
 inline int64_t forward_workspace(const Problem& p) {
-  return p.element == Element::F64 ? forward_bytes<double>(p) : forward_bytes<float>(p);
+  return forward_bytes_of(p.element, extent_of(p, forward_args::kQ));
 }
 inline int64_t backward_workspace(const Problem& p) {
-  return p.element == Element::F64 ? backward_bytes<double>(p) : backward_bytes<float>(p);
+  return backward_bytes_of(p.element, extent_of(p, backward_args::kQ));
+}
+inline int64_t packed_forward_workspace(const Problem& p) {
+  return forward_bytes_of(p.element, packed_extent(p, forward_args::kQ, true));
+}
+inline int64_t packed_backward_workspace(const Problem& p) {
+  return backward_bytes_of(p.element, packed_extent(p, backward_args::kQ, true));
 }
 
 // GPUs: partial results of a decode's splits (highest score, sum and result of every query row); a number per query
 // row for the backward.
+inline int64_t simt_backward_bytes(Element element, const Extent& e) {
+  return e.batch * e.heads * e.q_len * (element == Element::F64 ? 8 : 4);
+}
 inline int64_t simt_forward_workspace(const Problem& p) {
-  const int64_t *q = p.params[forward_args::kQ].shape, *k = p.params[forward_args::kK].shape;
-  const int64_t dv = p.params[forward_args::kV].shape[3], group = k[1] > 0 ? q[1] / k[1] : 0;
-  const int64_t rows = std::min(group * q[2], std::max(kDecodeRows, group)), splits = blocks_of(k[2], kDecodeKeys);
-  return splits > 1 ? q[0] * k[1] * splits * rows * (dv + 2) * (p.element == Element::F64 ? 8 : 4) : 0;
+  const Extent e = extent_of(p, forward_args::kQ);
+  const int64_t rows = std::min(e.rows(), std::max(kDecodeRows, e.group())), splits = blocks_of(e.k_len, kDecodeKeys);
+  return splits > 1 ? e.batch * e.kv_heads * splits * rows * (e.dv + 2) * (p.element == Element::F64 ? 8 : 4) : 0;
 }
 inline int64_t simt_backward_workspace(const Problem& p) {
-  const int64_t* q = p.params[backward_args::kQ].shape;
-  return q[0] * q[1] * q[2] * (p.element == Element::F64 ? 8 : 4);
+  return simt_backward_bytes(p.element, extent_of(p, backward_args::kQ));
+}
+inline int64_t simt_packed_backward_workspace(const Problem& p) {
+  return simt_backward_bytes(p.element, packed_extent(p, backward_args::kQ, false));
 }
 
 }  // namespace baracuda::attention

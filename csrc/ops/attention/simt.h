@@ -30,42 +30,22 @@ struct SimtProblem {
   int64_t alibi_stride[2];
   int64_t softcap;  // the bits of a number of the compute type
   simt::Number scale, kv_len;
+  BCU_GLOBAL const void* cu_q;  // packed sequences: where they begin, and the last one's end
+  BCU_GLOBAL const void* cu_k;
+  int64_t cu_q_stride, cu_k_stride;
+  int64_t total_q, total_k;
   BCU_GLOBAL void* scratch;  // partial results of splits, or delta of the backward
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;
-  simt::Divider group;  // query heads per kv head
-  int32_t batch, kv_heads, q_len, k_len;
-  int32_t dim, dim_v;   // of queries and keys, and of values
-  int32_t rows;         // query rows per kv head
-  int32_t left, right;  // keys before and after its own that a query uses, -1: all
+  simt::Divider group;                    // query heads per kv head
+  int32_t batch, kv_heads, q_len, k_len;  // of packed sequences the largest lengths
+  int32_t cu_element, cu_q_tensor;        // cu_k is the next tensor
+  int32_t dim, dim_v;                     // of queries and keys, and of values
+  int32_t rows;                           // query rows per kv head
+  int32_t left, right;                    // keys before and after its own that a query uses, -1: all
   int32_t capped, top_left, mask_element, k_tensor;
   int32_t tiles, chunks;  // of rows (or of keys), of columns
   int32_t splits, split_keys;
-};
-
-// Which keys rows may use: those from a start to below a limit.
-struct Keys {
-  int32_t valid, diagonal;
-
-  BCU_DEVICE Keys of(BCU_CONSTANT SimtProblem& p) {
-    int64_t n = simt::number<int64_t>(p.kv_len);
-    if (n < -1 || n > p.k_len) simt::raise(p.fault, p.row, p.k_tensor, 0, n, int64_t(p.k_len) + 1);
-    Keys k;
-    k.valid = n < 0 || n > p.k_len ? p.k_len : int32_t(n);
-    k.diagonal = p.top_left ? 0 : k.valid - p.q_len;
-    return k;
-  }
-  // The own key of query row r of a kv head: there may be none of that number.
-  BCU_DEVICE int32_t own(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
-    return int32_t(simt::quotient(p.group, uint32_t(r))) + k.diagonal;
-  }
-  BCU_DEVICE int32_t inside(BCU_THREAD const Keys& k, int32_t n) { return n < 0 ? 0 : n < k.valid ? n : k.valid; }
-  BCU_DEVICE int32_t start(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
-    return p.left < 0 ? 0 : inside(k, own(p, k, r) - p.left);
-  }
-  BCU_DEVICE int32_t limit(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
-    return p.right < 0 ? k.valid : inside(k, own(p, k, r) + p.right + 1);
-  }
 };
 
 template <class C>
@@ -95,21 +75,24 @@ struct Group<4> {
   }
 };
 
-// One kv head of a batch entry.
+// One kv head of a batch entry, or of a sequence of packed ones.
 struct Head {
   int32_t batch, kv_head;
+  int32_t rows, q_len, k_len;  // query rows, queries and keys
+  int32_t q_start, k_start;    // lines before the sequence
 
   BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) {
     Head h;
     h.batch = int32_t(index / p.kv_heads);
     h.kv_head = int32_t(index - int64_t(h.batch) * p.kv_heads);
+    h.rows = p.rows, h.q_len = p.q_len, h.k_len = p.k_len, h.q_start = h.k_start = 0;
     return h;
   }
   // Where its lines begin, in a tensor that has the query's heads (`queries`) or the keys'.
   BCU_DEVICE int64_t base(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t,
                           bool queries) {
     int64_t head = queries ? int64_t(h.kv_head) * p.group.divisor : int64_t(h.kv_head);
-    return h.batch * t.batch + head * t.head;
+    return h.batch * t.batch + head * t.head + int64_t(queries ? h.q_start : h.k_start) * t.line;
   }
   // Line n from there: a key, or a query row.
   BCU_DEVICE int64_t line(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, bool queries, int32_t n) {
@@ -120,7 +103,7 @@ struct Head {
   BCU_DEVICE int64_t lse(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, int32_t r) {
     uint32_t position = simt::quotient(p.group, uint32_t(r));
     int64_t head = int64_t(h.kv_head) * p.group.divisor + (uint32_t(r) - position * p.group.divisor);
-    return h.batch * p.lse_stride[0] + head * p.lse_stride[1] + position * p.lse_stride[2];
+    return h.batch * p.lse_stride[0] + head * p.lse_stride[1] + (int64_t(position) + h.q_start) * p.lse_stride[2];
   }
   // How much a score falls per key between it and the query's own.
   template <class C>
@@ -139,6 +122,66 @@ struct Head {
     C value = simt::load_element<C>(p.mask, p.mask_element, at);
     if (p.mask_element != simt::kBool) return value;
     return value != C(0) ? C(0) : -math::infinity<C>();
+  }
+};
+
+template <bool kPacked>
+struct Place {
+  BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) { return Head::of(p, index); }
+};
+// Sequences lie one behind the other. One that is not where it should be is empty, and a fault.
+template <>
+struct Place<true> {
+  // Where a sequence begins; its length, or -1.
+  BCU_DEVICE int32_t length(BCU_CONSTANT SimtProblem& p, BCU_GLOBAL const void* cu, int64_t stride, int32_t tensor,
+                            int32_t at, int64_t total, int32_t most, BCU_THREAD int32_t& start) {
+    int64_t begin = simt::load_element<int64_t>(cu, p.cu_element, at * stride);
+    int64_t end = simt::load_element<int64_t>(cu, p.cu_element, (at + 1) * stride);
+    int64_t limit = begin + most < total ? begin + most : total;
+    start = 0;
+    if (begin < 0 || begin > total || (at == 0 && begin != 0)) {
+      simt::raise(p.fault, p.row, tensor, at, begin, at == 0 ? 1 : total + 1);
+    } else if (end < begin || end > limit || (at + 1 == p.batch && end != total)) {
+      simt::raise(p.fault, p.row, tensor, at + 1, end, limit + 1);
+    } else {
+      start = int32_t(begin);
+      return int32_t(end - begin);
+    }
+    return -1;
+  }
+  BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) {
+    Head h = Head::of(p, index);
+    int32_t q = length(p, p.cu_q, p.cu_q_stride, p.cu_q_tensor, h.batch, p.total_q, p.q_len, h.q_start);
+    int32_t k = length(p, p.cu_k, p.cu_k_stride, p.cu_q_tensor + 1, h.batch, p.total_k, p.k_len, h.k_start);
+    bool good = q >= 0 && k >= 0;
+    h.q_len = good ? q : 0, h.k_len = good ? k : 0;
+    h.rows = h.q_len * int32_t(p.group.divisor);
+    return h;
+  }
+};
+
+// Which keys rows may use: those from a start to below a limit.
+struct Keys {
+  int32_t valid, diagonal;
+
+  BCU_DEVICE Keys of(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h) {
+    int64_t n = simt::number<int64_t>(p.kv_len);
+    if (n < -1 || n > h.k_len) simt::raise(p.fault, p.row, p.k_tensor, 0, n, int64_t(h.k_len) + 1);
+    Keys k;
+    k.valid = n < 0 || n > h.k_len ? h.k_len : int32_t(n);
+    k.diagonal = p.top_left ? 0 : k.valid - h.q_len;
+    return k;
+  }
+  // The own key of query row r of a kv head: there may be none of that number.
+  BCU_DEVICE int32_t own(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
+    return int32_t(simt::quotient(p.group, uint32_t(r))) + k.diagonal;
+  }
+  BCU_DEVICE int32_t inside(BCU_THREAD const Keys& k, int32_t n) { return n < 0 ? 0 : n < k.valid ? n : k.valid; }
+  BCU_DEVICE int32_t start(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
+    return p.left < 0 ? 0 : inside(k, own(p, k, r) - p.left);
+  }
+  BCU_DEVICE int32_t limit(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& k, int32_t r) {
+    return p.right < 0 ? k.valid : inside(k, own(p, k, r) + p.right + 1);
   }
 };
 

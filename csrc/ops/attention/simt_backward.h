@@ -8,8 +8,8 @@
 namespace baracuda::attention {
 
 // A warp per query row.
-template <class T>
-struct RowDeltas {
+template <class T, bool kPacked>
+struct DeltasOfRows {
   using Params = SimtProblem;
   using C = simt::ComputeOf<T>;
   using S = simt::Stored<T>;
@@ -19,8 +19,9 @@ struct RowDeltas {
     int64_t count = int64_t(p.batch) * p.kv_heads * p.rows, step = int64_t(ctx.gdim_x()) * ctx.warps();
     for (int64_t at = int64_t(ctx.bid_x()) * ctx.warps() + ctx.warp(); at < count; at += step) {
       int64_t head_index = at / p.rows;
-      Head head = Head::of(p, head_index);
+      Head head = Place<kPacked>::of(p, head_index);
       int32_t row = int32_t(at - head_index * p.rows);
+      if (kPacked && row >= head.rows) continue;
       BCU_GLOBAL const T* x =
           (BCU_GLOBAL const T*)p.dout.data + Head::base(p, head, p.dout, true) + Head::line(p, p.dout, true, row);
       BCU_GLOBAL const T* y =
@@ -33,6 +34,11 @@ struct RowDeltas {
     }
   }
 };
+
+template <class T>
+using RowDeltas = DeltasOfRows<T, false>;
+template <class T>
+using PackedRowDeltas = DeltasOfRows<T, true>;
 
 // P and dS of a tile, a thread's share.
 template <class T, int kR, int kK, int kC>
@@ -84,8 +90,8 @@ struct Gradients {
   }
 };
 
-template <class T, int kR, int kK, int kC>
-struct QueryGradient {
+template <class T, int kR, int kK, int kC, bool kPacked>
+struct QueryGradientTiles {
   using Params = SimtProblem;
   using B = Blocks<T, kR, kK, kC>;
   using C = simt::ComputeOf<T>;
@@ -96,11 +102,12 @@ struct QueryGradient {
     int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
     int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
     int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Head::of(p, head_index);
+    Head head = Place<kPacked>::of(p, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns;
     int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks)) * B::kRows;
-    int32_t rows = p.rows - first < B::kRows ? p.rows - first : int32_t(B::kRows);
-    Keys keys = Keys::of(p);
+    if (kPacked && first >= head.rows) return;
+    int32_t rows = head.rows - first < B::kRows ? head.rows - first : int32_t(B::kRows);
+    Keys keys = Keys::of(p, head);
     int32_t last = Keys::limit(p, keys, first + rows - 1);
     C scale = scale_of<C>(p), result[B::kRowResults];
     BCU_UNROLL for (int x = 0; x < B::kRowResults; ++x) result[x] = C(0);
@@ -118,25 +125,27 @@ struct QueryGradient {
   }
 };
 
-template <class T, int kR, int kK, int kC>
-struct KeyGradients {
+template <class T, int kR, int kK, int kC, bool kPacked>
+struct KeyGradientTiles {
   using Params = SimtProblem;
   using B = Blocks<T, kR, kK, kC>;
   using C = simt::ComputeOf<T>;
   enum : int { kThreads = 256, kShared = B::kShared };
 
   // The first row that uses a key, down to a whole tile.
-  BCU_DEVICE int32_t first_row(BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys, int32_t key) {
+  BCU_DEVICE int32_t first_row(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
+                               int32_t key) {
     int64_t position = int64_t(key) - keys.diagonal - p.right;
     if (p.right < 0 || position <= 0) return 0;
     int64_t row = position * p.group.divisor;
-    return row >= p.rows ? p.rows : int32_t(row) / B::kRows * B::kRows;
+    return row >= head.rows ? head.rows : int32_t(row) / B::kRows * B::kRows;
   }
   // Where the rows end that use a key.
-  BCU_DEVICE int32_t last_row(BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys, int32_t key) {
-    if (p.left < 0) return p.rows;
+  BCU_DEVICE int32_t last_row(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
+                              int32_t key) {
+    if (p.left < 0) return head.rows;
     int64_t row = (int64_t(key) - keys.diagonal + p.left + 1) * p.group.divisor;
-    return row <= 0 ? 0 : row >= p.rows ? p.rows : int32_t(row);
+    return row <= 0 ? 0 : row >= head.rows ? head.rows : int32_t(row);
   }
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& p) {
@@ -144,16 +153,17 @@ struct KeyGradients {
     int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
     int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
     int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Head::of(p, head_index);
+    Head head = Place<kPacked>::of(p, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns, key = int32_t(rest / p.chunks) * B::kKeys;
-    int32_t n = p.k_len - key < B::kKeys ? p.k_len - key : int32_t(B::kKeys);
-    Keys keys = Keys::of(p);
+    if (kPacked && key >= head.k_len) return;
+    int32_t n = head.k_len - key < B::kKeys ? head.k_len - key : int32_t(B::kKeys);
+    Keys keys = Keys::of(p, head);
     int32_t valid = keys.valid - key < n ? keys.valid - key : n;
     C scale = scale_of<C>(p), dk[B::kKeyResults], dv[B::kKeyResults];
     BCU_UNROLL for (int x = 0; x < B::kKeyResults; ++x) dk[x] = dv[x] = C(0);
-    int32_t end = valid > 0 ? last_row(p, keys, key + valid - 1) : 0;
-    for (int32_t row = first_row(p, keys, key); row < end; row += B::kRows) {
-      int32_t rows = p.rows - row < B::kRows ? p.rows - row : int32_t(B::kRows);
+    int32_t end = valid > 0 ? last_row(p, head, keys, key + valid - 1) : 0;
+    for (int32_t row = first_row(p, head, keys, key); row < end; row += B::kRows) {
+      int32_t rows = head.rows - row < B::kRows ? head.rows - row : int32_t(B::kRows);
       C weights[B::kPairs], slopes[B::kPairs];
       Gradients<T, kR, kK, kC>::tile(ctx, shared, p, head, head_index, keys, row, rows, key, valid, scale, weights,
                                      slopes);
@@ -168,5 +178,14 @@ struct KeyGradients {
     B::template store<kK>(p, p.dv, lines_of(p, head, p.dv, false, key, n), tid, column, p.dim_v, dv);
   }
 };
+
+template <class T, int kR, int kK, int kC>
+using QueryGradient = QueryGradientTiles<T, kR, kK, kC, false>;
+template <class T, int kR, int kK, int kC>
+using PackedQueryGradient = QueryGradientTiles<T, kR, kK, kC, true>;
+template <class T, int kR, int kK, int kC>
+using KeyGradients = KeyGradientTiles<T, kR, kK, kC, false>;
+template <class T, int kR, int kK, int kC>
+using PackedKeyGradients = KeyGradientTiles<T, kR, kK, kC, true>;
 
 }  // namespace baracuda::attention

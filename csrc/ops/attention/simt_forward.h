@@ -21,8 +21,8 @@ struct Partial {
   }
 };
 
-template <class T, int kR, int kK, int kC>
-struct ForwardTile {
+template <class T, int kR, int kK, int kC, bool kPacked>
+struct ForwardTiles {
   using Params = SimtProblem;
   using B = Blocks<T, kR, kK, kC>;
   using C = simt::ComputeOf<T>;
@@ -69,7 +69,7 @@ struct ForwardTile {
     }
     if (!p.alibi) return;
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
-      if (row + i < p.rows) B::fall(p, head, keys, row + i, key, scores + i * kK);
+      if (row + i < head.rows) B::fall(p, head, keys, row + i, key, scores + i * kK);
     }
   }
   // What lies before a window becomes `outside`.
@@ -94,7 +94,7 @@ struct ForwardTile {
   BCU_DEVICE void add_mask(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
                            int32_t row, int32_t key, BCU_THREAD C* scores) {
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
-      int32_t inside = row + i < p.rows ? Keys::limit(p, keys, row + i) - key : 0;
+      int32_t inside = row + i < head.rows ? Keys::limit(p, keys, row + i) - key : 0;
       for (int j = 0; j < kK; ++j)
         if (j < inside) scores[i * kK + j] += Head::mask<C>(p, head, row + i, key + j);
     }
@@ -133,11 +133,12 @@ struct ForwardTile {
     // Heads side by side, the last rows first: with a causal mask they take longest.
     int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
     int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Head::of(p, head_index);
+    Head head = Place<kPacked>::of(p, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns, split = int32_t(rest / p.chunks % p.splits);
     int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks / p.splits)) * B::kRows;
-    int32_t count = p.rows - first < B::kRows ? p.rows - first : int32_t(B::kRows);
-    Keys keys = Keys::of(p);
+    if (kPacked && first >= head.rows) return;
+    int32_t count = head.rows - first < B::kRows ? head.rows - first : int32_t(B::kRows);
+    Keys keys = Keys::of(p, head);
     int32_t lowest = Keys::limit(p, keys, first), last = Keys::limit(p, keys, first + count - 1);
     int32_t begin = p.splits > 1 ? split * p.split_keys : 0;
     int32_t end = p.splits > 1 && begin + p.split_keys < last ? begin + p.split_keys : last;
@@ -173,6 +174,11 @@ struct ForwardTile {
     }
   }
 };
+
+template <class T, int kR, int kK, int kC>
+using ForwardTile = ForwardTiles<T, kR, kK, kC, false>;
+template <class T, int kR, int kK, int kC>
+using PackedForwardTile = ForwardTiles<T, kR, kK, kC, true>;
 
 // Partial results in the order of their keys: sum_s exp(highest_s - highest) * part_s. A block per query row.
 template <class T>

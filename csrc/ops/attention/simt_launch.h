@@ -19,6 +19,11 @@ inline Tensor4 tensor4(const TensorView& t) {
   return {t.data, stride(0), stride(1), stride(2), stride(3)};
 }
 
+// Of [total, heads, dim].
+inline Tensor4 packed_tensor(const TensorView& t) {
+  return {t.data, 0, t.shape[1] > 1 ? t.strides[1] : 0, t.strides[0], t.shape[2] > 1 ? t.strides[2] : 0};
+}
+
 class SimtCall {
  public:
   // `q_arg`: where q, k, v and mask stand in the signature. Scalars are (scale, kv_len).
@@ -26,29 +31,34 @@ class SimtCall {
     const TensorView &q = launch[q_arg], &k = launch[q_arg + 1], &v = launch[q_arg + 2];
     p.q = tensor4(q), p.k = tensor4(k), p.v = tensor4(v);
     read_mask(launch[q_arg + 3]), read_alibi(launch[q_arg + 4]);
-    p.scale = simt::number_of(launch.scalars[0]), p.kv_len = simt::number_of(launch.scalars[1]);
-    p.scratch = launch.workspace;
-    p.fault = simt::fault_of(launch), p.row = launch.row, p.k_tensor = q_arg + 1;
-    const int64_t heads = q.shape[1], kv_heads = k.shape[1], group = kv_heads > 0 ? heads / kv_heads : 0;
-    fits_ = std::max({q.shape[0], heads, group * q.shape[2], k.shape[2], q.shape[3], v.shape[3]}) < kMostLines &&
-            (kv_heads > 0 ? heads % kv_heads == 0 : heads == 0);
-    p.group = simt::divider(std::max<int64_t>(group, 1));
-    p.batch = int32_t(q.shape[0]), p.kv_heads = int32_t(kv_heads);
-    p.q_len = int32_t(q.shape[2]), p.k_len = int32_t(k.shape[2]);
-    p.dim = int32_t(q.shape[3]), p.dim_v = int32_t(v.shape[3]);
-    p.rows = int32_t(group * q.shape[2]);
-    const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
-    const Window window(attrs, q.shape[2], k.shape[2]);
-    p.left = int32_t(window.left), p.right = int32_t(window.right), p.top_left = attrs.causal_alignment != 0;
-    p.capped = attrs.softcap != 0;
-    p.softcap = launch.element == Element::F64 ? std::bit_cast<int64_t>(attrs.softcap)
-                                               : int64_t{std::bit_cast<uint32_t>(float(attrs.softcap))};
-    p.splits = 1;
+    set_sizes({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]});
+    set_scores(attributes<AttentionAttrs>(launch), q_arg);
+    p.kv_len = simt::number_of(launch.scalars[1]);
+  }
+  // Packed sequences; q_arg: where q, k, v and the places of the sequences stand. The scalar is scale.
+  struct Packed {
+    int q_arg;
+  };
+  SimtCall(const Launch& launch, Packed packed) : launch_(launch) {
+    const int at = packed.q_arg;
+    const TensorView &q = launch[at], &k = launch[at + 1], &v = launch[at + 2];
+    const TensorView &cu_q = launch[at + 3], &cu_k = launch[at + 4];
+    const PackedAttrs attrs = attributes<PackedAttrs>(launch);
+    p.q = packed_tensor(q), p.k = packed_tensor(k), p.v = packed_tensor(v);
+    p.cu_q = cu_q.data, p.cu_k = cu_k.data, p.cu_q_stride = cu_q.strides[0], p.cu_k_stride = cu_k.strides[0];
+    p.cu_element = static_cast<int32_t>(cu_q.element), p.cu_q_tensor = at + 3;
+    p.total_q = q.shape[0], p.total_k = k.shape[0];
+    read_alibi(launch[at + 5]);
+    set_sizes({cu_q.shape[0] - 1, q.shape[1], k.shape[1], attrs.max_q, attrs.max_k, q.shape[2], v.shape[2]});
+    fits_ = fits_ && std::max(q.shape[0], k.shape[0]) < kMostLines;
+    set_scores(attrs, at);
+    p.kv_len.whole = -1;
   }
 
   // What is known of the problem before it runs.
   Status check() const {
     if (!fits_) return Status::InvalidProblem;
+    if (p.cu_q) return Status::Ok;
     const Scalar& kv_len = launch_.scalars[1];
     if (kv_len.data) return Status::Ok;
     const int64_t n = kv_len.as_i64();
@@ -60,7 +70,7 @@ class SimtCall {
   void set_lse(const TensorView& lse) {
     if (!lse.present()) return;
     p.lse = lse.data;
-    for (int i = 0; i < 3; ++i) p.lse_stride[i] = lse.strides[i];
+    for (int i = 0; i < lse.rank; ++i) p.lse_stride[3 - lse.rank + i] = lse.strides[i];
   }
 
   // A block per head, chunk of columns, split and tile.
@@ -76,6 +86,26 @@ class SimtCall {
 
  private:
   static constexpr int64_t kMostLines = int64_t{1} << 30;
+
+  void set_sizes(const Extent& e) {
+    p.scratch = launch_.workspace, p.fault = simt::fault_of(launch_), p.row = launch_.row;
+    fits_ = std::max({e.batch, e.heads, e.rows(), e.k_len, e.d, e.dv}) < kMostLines &&
+            (e.kv_heads > 0 ? e.heads % e.kv_heads == 0 : e.heads == 0);
+    p.group = simt::divider(std::max<int64_t>(e.group(), 1));
+    p.batch = int32_t(e.batch), p.kv_heads = int32_t(e.kv_heads), p.q_len = int32_t(e.q_len),
+    p.k_len = int32_t(e.k_len);
+    p.dim = int32_t(e.d), p.dim_v = int32_t(e.dv), p.rows = int32_t(e.rows());
+    p.splits = 1;
+  }
+  template <class Attrs>
+  void set_scores(const Attrs& attrs, int q_arg) {
+    p.scale = simt::number_of(launch_.scalars[0]), p.k_tensor = q_arg + 1;
+    const Window window(attrs, p.q_len, p.k_len);
+    p.left = int32_t(window.left), p.right = int32_t(window.right), p.top_left = attrs.causal_alignment != 0;
+    p.capped = attrs.softcap != 0;
+    p.softcap = launch_.element == Element::F64 ? std::bit_cast<int64_t>(attrs.softcap)
+                                                : int64_t{std::bit_cast<uint32_t>(float(attrs.softcap))};
+  }
 
   void read_mask(const TensorView& mask) {
     if (!mask.present()) return;
@@ -176,6 +206,42 @@ Status simt_attention(const L& launch, Attend<Direction::Backward>) {
   return simt::with_float(launch.element, [&](auto t) { return backward_as<decltype(t)>(launch, call); });
 }
 
+template <class L>
+Status simt_attention(const L& launch, AttendPacked<Direction::Forward>) {
+  using namespace packed_args;
+  SimtCall call(launch, SimtCall::Packed{kQ});
+  if (const Status status = call.check(); status != Status::Ok) return status;
+  if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
+  call.p.out = packed_tensor(launch[kOut]);
+  call.set_lse(launch[kLse]);
+  return simt::with_float(launch.element, [&](auto t) {
+    return submit_rows<typename Tiles<decltype(t)>::template Wide<PackedForwardTile>>(call, call.p.dim_v);
+  });
+}
+
+template <class T>
+Status packed_backward_as(const Launch& launch, SimtCall& call) {
+  SimtProblem& p = call.p;
+  const int64_t rows = int64_t(p.batch) * p.kv_heads * p.rows;
+  Status status = simt::submit<PackedRowDeltas<T>>(launch, {simt::blocks_for(rows, 8)}, 256, p);
+  if (status == Status::Ok) status = submit_rows<typename Tiles<T>::template Wide<PackedQueryGradient>>(call, p.dim);
+  if (status != Status::Ok) return status;
+  return submit_keys<typename Tiles<T>::template Narrow<PackedKeyGradients>>(call, std::max(p.dim, p.dim_v));
+}
+
+template <class L>
+Status simt_attention(const L& launch, AttendPacked<Direction::Backward>) {
+  using namespace packed_backward_args;
+  SimtCall call(launch, SimtCall::Packed{kQ});
+  if (const Status status = call.check(); status != Status::Ok) return status;
+  if (call.p.batch == 0 || call.p.kv_heads == 0) return Status::Ok;
+  call.p.dout = packed_tensor(launch[kDout]), call.p.out = packed_tensor(launch[kOut]);
+  call.p.dq = packed_tensor(launch[kDq]), call.p.dk = packed_tensor(launch[kDk]),
+  call.p.dv = packed_tensor(launch[kDv]);
+  call.set_lse(launch[kLse]);
+  return simt::with_float(launch.element, [&](auto t) { return packed_backward_as<decltype(t)>(launch, call); });
+}
+
 inline Status simt_append(const Launch& launch) {
   enum : int { kNew, kPositions, kCache };
   const TensorView &x = launch[kNew], &positions = launch[kPositions], &cache = launch[kCache];
@@ -224,6 +290,14 @@ inline constexpr int kSimtSlice<attention::Attend<kDirection>> = kDirection == D
 template <Direction kDirection>
 struct SimtKernel<attention::Attend<kDirection>> {
   static Status run(const Launch& launch) { return attention::simt_attention(launch, attention::Attend<kDirection>{}); }
+};
+template <Direction kDirection>
+inline constexpr int kSimtSlice<attention::AttendPacked<kDirection>> = kDirection == Direction::Forward ? 0 : 1;
+template <Direction kDirection>
+struct SimtKernel<attention::AttendPacked<kDirection>> {
+  static Status run(const Launch& launch) {
+    return attention::simt_attention(launch, attention::AttendPacked<kDirection>{});
+  }
 };
 template <>
 struct SimtKernel<attention::CacheAppend> {

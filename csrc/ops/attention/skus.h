@@ -14,10 +14,15 @@ namespace baracuda::attention {
 BCU_ATTRS(AttentionAttrs, (i64, causal), (i64, causal_alignment), (i64, window_left), (i64, window_right),
           (f64, softcap))
 
+// Of packed sequences; most: the largest lengths.
+BCU_ATTRS(PackedAttrs, (i64, causal), (i64, causal_alignment), (i64, window_left), (i64, window_right), (f64, softcap),
+          (i64, max_q), (i64, max_k))
+
 // The window in effect; -1 where it has no end that any of the keys lies behind.
 struct Window {
   int64_t left, right;
-  Window(const AttentionAttrs& attrs, int64_t q_len, int64_t k_len) {
+  template <class Attrs>
+  Window(const Attrs& attrs, int64_t q_len, int64_t k_len) {
     const int64_t all = std::max(q_len, k_len);
     left = attrs.window_left < all ? attrs.window_left : -1;
     right = attrs.causal != 0 ? 0 : attrs.window_right < all ? attrs.window_right : -1;
@@ -28,6 +33,8 @@ template <Direction kDirection>
 struct Attend {};
 using Forward = Attend<Direction::Forward>;
 using Backward = Attend<Direction::Backward>;
+template <Direction kDirection>
+struct AttendPacked {};
 struct CacheAppend {};
 struct Merge {};
 // By cuDNN; kOrdered: sums of the backward in a fixed order.
@@ -53,6 +60,26 @@ constexpr auto backward_row(WorkspaceRule workspace) {
       .scratch(workspace);
 }
 inline constexpr auto kSimt = table(forward_row(simt_forward_workspace), backward_row(simt_backward_workspace));
+
+constexpr auto packed_forward_row() {
+  return row<AttendPacked<Direction::Forward>>("varlen_attn")
+      .name("blocked")
+      .takes(kFloats)
+      .attrs_of<PackedAttrs>()
+      .sum(2);
+}
+constexpr auto packed_backward_row(WorkspaceRule workspace) {
+  return row<AttendPacked<Direction::Backward>>("varlen_attn")
+      .backward()
+      .name("blocked")
+      .takes(kFloats)
+      .attrs_of<PackedAttrs>()
+      .sum(2)
+      .scratch(workspace);
+}
+inline constexpr auto kPacked =
+    table(packed_forward_row().scratch(packed_forward_workspace), packed_backward_row(packed_backward_workspace));
+inline constexpr auto kSimtPacked = table(packed_forward_row(), packed_backward_row(simt_packed_backward_workspace));
 
 // cuDNN rounds exp(score - highest) to the stored element before the product with v (in the backward also its slope,
 // and the gradients of each head of a group): half an ulp of every term, in units of the accumulator's eps.
@@ -92,7 +119,8 @@ inline constexpr auto kAppend = table(row<CacheAppend>("kv_cache_append").name("
 inline constexpr auto kMerge = table(row<Merge>("attention_merge").name("tiled").takes(kFloats).sum(2).in_place());
 
 inline constexpr auto kTable = join(table(forward_row(forward_workspace), backward_row(backward_workspace)),
-                                    everywhere(kAppend), everywhere(kMerge), on_cuda(kSimt), on_metal(kSimt), kCudnn);
+                                    everywhere(kAppend), everywhere(kMerge), on_cuda(kSimt), on_metal(kSimt), kCudnn,
+                                    kPacked, on_cuda(kSimtPacked), on_metal(kSimtPacked));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::attention

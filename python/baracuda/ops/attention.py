@@ -24,6 +24,24 @@ class CausalAlignment(Enum):
     TOP_LEFT = "top_left"
 
 
+def check_scores(desc: Any) -> None:
+    """The fields of windows and softcaps."""
+    for field in ("window_left", "window_right"):
+        if getattr(desc, field) < -1:
+            raise desc.wrong(field, getattr(desc, field), "a number of keys, or -1 for no end on that side")
+    if desc.softcap and not 1e-30 <= desc.softcap <= 1e30:
+        raise desc.wrong("softcap", desc.softcap, "0.0 for none, or a number from 1e-30 to 1e30")
+
+
+def check_options(name: str, field: str, window: object, alibi: Arg | None, element: Element) -> None:
+    """What a function is given as a window and as slopes."""
+    if not isinstance(window, (tuple, list)) or len(window) != 2:
+        raise InvalidProblemError(f"{name}: {field}: got {window!r}, want (left, right): two ints, -1 for no end.")
+    want = Element.F64 if element is Element.F64 else Element.F32
+    if alibi is not None and alibi.element is not want:
+        raise InvalidProblemError(f"{name}: alibi_slopes: got {alibi.element}, want {want} for {element}. Cast it.")
+
+
 @frame
 class _Attention(Descriptor):
     """Fields and checks that forward and backward share."""
@@ -59,11 +77,7 @@ class _Attention(Descriptor):
             raise self.wrong("k_shape", k, f"a number of heads that divides the {q[1]} heads of q_shape")
         if self.mask_shape is not None:
             self._check_mask(self.mask_shape)
-        for field in ("window_left", "window_right"):
-            if getattr(self, field) < -1:
-                raise self.wrong(field, getattr(self, field), "a number of keys, or -1 for no end on that side")
-        if self.softcap and not 1e-30 <= self.softcap <= 1e30:
-            raise self.wrong("softcap", self.softcap, "0.0 for none, or a number from 1e-30 to 1e30")
+        check_scores(self)
         alibi = self.alibi_shape
         if alibi is not None and (not 1 <= len(alibi) <= 2 or alibi != (q[0], q[1])[-len(alibi) :]):
             raise self.wrong("alibi_shape", alibi, f"({q[1]},) or ({q[0]}, {q[1]}): slopes of heads")
@@ -274,12 +288,7 @@ def _scores(
     window: tuple[int, int], softcap: float, alibi: Arg | None, alignment: str, element: Element
 ) -> dict[str, Any]:
     """The fields of what torch's function has no parameters for."""
-    name = "scaled_dot_product_attention"
-    if not isinstance(window, (tuple, list)) or len(window) != 2:
-        raise InvalidProblemError(f"{name}: window: got {window!r}, want (left, right): two ints, -1 for no end.")
-    want = Element.F64 if element is Element.F64 else Element.F32
-    if alibi is not None and alibi.element is not want:
-        raise InvalidProblemError(f"{name}: alibi_slopes: got {alibi.element}, want {want} for {element}. Cast it.")
+    check_options("scaled_dot_product_attention", "window", window, alibi, element)
     return {
         "window_left": window[0],
         "window_right": window[1],

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -91,6 +92,22 @@ def _window(element: str, n: int) -> Sides:
     )
 
 
+def _packed(element: str, lengths: tuple[int, ...]) -> Sides:
+    total = sum(lengths)
+    q, k, v = (noise(total, heads, 64, element=element, seed=seed) for heads, seed in ((8, 1), (2, 2), (2, 3)))
+    y, places = torch.zeros_like(q), torch.tensor([0, *lengths]).cumsum(0)
+    cu, most = there(places.to(torch.int32)), max(lengths)
+    shapes = (tuple(q.shape), tuple(k.shape), tuple(v.shape), tuple(cu.shape), most, most)
+    made = plan(bc.VarlenAttentionDescriptor(*shapes, causal=True, save_lse=False, element=element))
+    parts = [[x[a:b].transpose(0, 1) for x in (q, k, v)] for a, b in pairwise(places.tolist())]
+
+    def peer() -> torch.Tensor:
+        each = (F.scaled_dot_product_attention(*part, is_causal=True, enable_gqa=True) for part in parts)
+        return torch.cat([y.transpose(0, 1) for y in each])
+
+    return Sides.calls(bind(made, q=q, k=k, v=v, cu_seq_q=cu, cu_seq_k=cu, out=y), peer, made, lambda: [y])
+
+
 def _merge(element: str, rows: int) -> Sides:
     a, b = (noise(rows, 64, element=element, seed=seed) for seed in (1, 2))
     la, lb = (wide(rows).copy_(noise(rows, seed=seed)) for seed in (3, 4))
@@ -167,6 +184,11 @@ def cases(quick: bool) -> list[Case]:
         add("attention in a window", "attention", e, (8, n, 64), partial(_window, e, n),
             "scaled_dot_product_attention(attn_mask)", bytes=qkv + 8 * n * 64 * size, flops=pairs, ceiling=e,
             required=3.0)  # fmt: skip
+        lengths = (20, 5, 40) if quick else (800, 100, 3, 400, 900, 250)
+        total, used = sum(lengths), 4 * sum(x * x for x in lengths) * 64
+        add("attention of packed sequences", "attention", e, (total, 8, 64), partial(_packed, e, lengths),
+            "scaled_dot_product_attention of each and cat", bytes=20 * total * 64 * size, flops=4 * used, ceiling=e,
+            required=1.0)  # fmt: skip
         rows = 64 if quick else 8 * 2048
         add("attention_merge", "attention", e, (rows, 64), partial(_merge, e, rows), "logaddexp, exp and products",
             bytes=3 * rows * (64 * size + 4), flops=3 * rows * 64, ceiling="memory", required=1.3)  # fmt: skip
