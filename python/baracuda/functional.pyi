@@ -290,6 +290,14 @@ def concat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The same as cat, as torch.concat."""
 def stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The tensors side by side along a new dimension, as torch.stack: of the element that holds all of theirs."""
+def group_norm(input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05) -> Any:
+    r"""(input - mean) / sqrt(var + eps) * weight + bias over groups of channels, as torch's group_norm."""
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05, weight_offset: Any = 0.0) -> Any:
+    r"""(input - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions, as torch."""
+def layer_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any, mean: Any, rstd: Any, bias: Any = False, weight_offset: Any = 0.0) -> Any:
+    r"""(dx, dweight, dbias) without those that do not exist; `bias` says whether dbias is wanted."""
+def layer_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05, weight_offset: Any = 0.0) -> Any:
+    r"""layer_norm with what its gradient needs: (y, mean, rstd)."""
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
     r"""start, start + step, ... below end (above it for a negative step), as torch.arange."""
 def copy(input: Any, *, out: Any = None) -> Any:
@@ -349,24 +357,23 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""Sum of the products of two vectors, as torch.vdot: the same as dot for real numbers."""
 def add_rms_norm(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+def add_rms_norm(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""(rms_norm(input + residual), input + residual) in one pass; the sum is rounded to the element first."""
-def add_rms_norm_backward(dy: Any, dsum: Any, sum: Any, normalized_shape: Any, weight: Any, rstd: Any) -> Any:
+def add_rms_norm_backward(dy: Any, dsum: Any, sum: Any, normalized_shape: Any, weight: Any, rstd: Any, weight_offset: Any = 0.0) -> Any:
     r"""(dx, dweight), or dx alone without a weight; dx is the gradient of input and of residual. dsum may be None."""
-def add_rms_norm_forward(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+def add_rms_norm_forward(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""add_rms_norm with what its gradient needs: (y, sum, rstd)."""
-def group_norm(input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05) -> Any:
-    r"""(input - mean) / sqrt(var + eps) * weight + bias over groups of channels, as torch's group_norm."""
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05) -> Any:
-    r"""(input - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions, as torch."""
-def layer_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any, mean: Any, rstd: Any, bias: Any = False) -> Any:
-    r"""(dx, dweight, dbias) without those that do not exist; `bias` says whether dbias is wanted."""
-def layer_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05) -> Any:
-    r"""layer_norm with what its gradient needs: (y, mean, rstd)."""
-def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""`input / sqrt(mean(input^2) + eps) * weight` over the trailing dimensions, as torch.nn.functional.rms_norm."""
-def rms_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, *, rstd: Any = None) -> Any:
+def rms_norm_add(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
+    r"""`residual + rms_norm(input)` in one pass, rounded once."""
+def rms_norm_add_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any, rstd: Any, weight_offset: Any = 0.0) -> Any:
+    r"""(dx, dweight), or dx alone without a weight; the gradient of residual is dy."""
+def rms_norm_add_forward(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
+    r"""rms_norm_add with what its gradient needs: (y, rstd)."""
+def rms_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0, *, rstd: Any = None) -> Any:
     r"""Gradients (dx, dweight) of rms_norm, or dx alone without a weight; `rstd` is recomputed when it is not given."""
-def rms_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+def rms_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""rms_norm with what its gradient needs: (y, rstd)."""
 def adam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any = None, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False, amsgrad: Any = False) -> Any:
     r"""One Adam step in place, over one array or a list of them; see AdamDescriptor for the formula."""

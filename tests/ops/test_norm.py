@@ -8,7 +8,12 @@ import torch
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.norm import AddRmsNormDescriptor, RmsNormBackwardDescriptor, RmsNormDescriptor
+from baracuda.ops.norm import (
+    AddRmsNormDescriptor,
+    RmsNormAddDescriptor,
+    RmsNormBackwardDescriptor,
+    RmsNormDescriptor,
+)
 
 RNG = np.random.default_rng(3)
 
@@ -104,3 +109,64 @@ def test_group_norm_refuses_what_does_not_fit() -> None:
         F.group_norm(x, np.empty(0, np.int64))
     with pytest.raises(bc.InvalidProblemError, match="weight"):
         F.group_norm(x, 2, np.ones(3, np.float32))
+
+
+def _gemma(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.rms_norm(x, x.shape[-1:], None, 1e-6) * (1 + weight)
+
+
+@pytest.mark.parametrize("columns", [33, 5000])
+def test_weight_offset_and_residual_behind_as_torch(columns: int) -> None:
+    made = torch.Generator().manual_seed(2)
+    shapes = ((3, 4, columns), (3, 4, columns), (columns,))
+    leaves = [torch.randn(s, dtype=torch.float64, generator=made).requires_grad_() for s in shapes]
+    x, residual, weight = (v.detach() for v in leaves)
+    dy = torch.randn(x.shape, dtype=torch.float64, generator=made)
+    want = leaves[1] + _gemma(leaves[0], leaves[2])
+    want.backward(dy)
+    y, pull = bc.vjp(F.rms_norm_add, x, residual, (columns,), weight, 1e-6, 1.0)
+    assert torch.allclose(y, want, rtol=1e-12, atol=1e-12)
+    for got, leaf in zip(pull(dy), leaves, strict=True):
+        assert torch.allclose(got, leaf.grad, rtol=1e-9, atol=1e-10)
+    dx, dweight = bc.vjp(F.rms_norm, x, (columns,), weight, 1e-6, 1.0)[1](dy)
+    assert torch.allclose(dx, leaves[0].grad, atol=1e-10) and torch.allclose(dweight, leaves[2].grad, atol=1e-10)
+    both = F.add_rms_norm(x, residual, (columns,), weight, 1e-6, 1.0)[0]
+    assert torch.allclose(both, _gemma(x + residual, weight), atol=1e-12)
+    layer = F.layer_norm(x, (columns,), weight, weight, 1e-6, weight_offset=1.0)
+    assert torch.allclose(layer, torch.nn.functional.layer_norm(x, (columns,), 1 + weight, weight, 1e-6), atol=1e-11)
+
+
+def test_offset_is_added_before_weights_are_rounded_to_halves() -> None:
+    x, weight = np.full((1, 4), 2.0, np.float16), np.full(4, 2.0**-12, np.float16)
+    y, rstd = F.rms_norm_forward(x, (4,), weight, 1e-6, 1.0)
+    assert np.array_equal(y, np.float16((x * rstd) * (np.float32(1) + weight.astype(np.float32))))
+
+
+@pytest.mark.parametrize("into", ["x", "residual"])
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+def test_result_of_rms_norm_add_may_be_an_input(into: str, element: str) -> None:
+    dtype = bc.Element.coerce(element, "element").numpy
+    x, residual = (RNG.normal(size=(2, 6, 90)).astype(dtype) for _ in range(2))
+    weight = RNG.normal(size=90).astype(dtype)
+    want = F.rms_norm_add(x, residual, (90,), weight, 1e-5)
+    plan = bc.plan(RmsNormAddDescriptor(x.shape, (90,), element, save=False))
+    plan.run(x=x, residual=residual, weight=weight, y=x if into == "x" else residual, eps=1e-5)
+    assert np.array_equal(x if into == "x" else residual, want)
+
+
+def test_offset_without_a_weight_is_refused() -> None:
+    x = np.zeros((3, 4), np.float32)
+    with pytest.raises(bc.InvalidProblemError, match="weight_offset: got 1.0, want 0 without a weight"):
+        F.rms_norm(x, (4,), weight_offset=1.0)
+    with pytest.raises(bc.InvalidProblemError, match="weight_offset: got nan, want a finite number"):
+        RmsNormDescriptor((3, 4), (4,), weight_offset=float("nan"))
+    with pytest.raises(bc.InvalidProblemError, match="weight_offset: got ndarray, want a number"):
+        F.rms_norm_add(x, x, (4,), x[0], 1e-5, x)
+    with pytest.raises(bc.InvalidProblemError, match="residual"):
+        F.rms_norm_add(x, np.zeros((2, 4), np.float32), (4,))
+
+
+def test_gradient_of_a_norm_without_weight_wants_no_dweight() -> None:
+    desc = RmsNormAddDescriptor((3, 4), (4,), "f16", weight=False).backward()
+    assert [p.name for p in desc.signature().outputs] == ["dx"]
+    assert RmsNormDescriptor((3, 4), (4,), weight_offset=1.0).backward().weight_offset == 1.0

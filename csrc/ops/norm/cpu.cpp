@@ -9,7 +9,9 @@ namespace baracuda::norm {
 namespace {
 
 struct ForwardMaps {
+  // A residual is added before the norm if the call has a sum, else behind it.
   RowMap x{}, residual{}, weight{}, bias{}, y{}, sum{}, mean{}, rstd{};
+  double weight_offset = 0;
 };
 
 template <class C>
@@ -64,16 +66,18 @@ void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
   const bool whole = length <= kRowTile<C>;
   const C *w = nullptr, *b = nullptr;
   auto parameters = [&](int64_t at, int64_t n) {
-    if (m.weight.present()) w = read(m.weight, m.weight.data, at, n, weight);
+    if (m.weight.present()) w = read_weight(m.weight, static_cast<C>(m.weight_offset), at, n, weight);
     if (m.bias.present()) b = read(m.bias, m.bias.data, at, n, bias);
   };
   if (whole) parameters(0, length);
   // What is normalised: x, or for add_rms_norm the sum as it was stored.
   const RowMap& source = m.sum.present() ? m.sum : m.x;
-  const RowWriter<C> writer(m.y, m.y.data == m.x.data);
+  const bool before = m.sum.present(), behind = m.residual.present() && !before;
+  const RowWriter<C> writer(m.y, m.y.data == m.x.data || (behind && m.y.data == m.residual.data));
   for (int64_t r = begin; r < end; ++r) {
-    if (m.sum.present()) add_row<C>(m.x, m.residual, m.sum, r, in, out);
+    if (before) add_row<C>(m.x, m.residual, m.sum, r, in, out);
     const char* from = source.row(r);
+    const char* more = behind ? m.residual.row(r) : nullptr;
     char* to = m.y.row(r);
     const C* v = whole ? read(source, from, 0, length, in) : nullptr;
     auto tile = [&](int64_t at, int64_t n) { return whole ? v : read(source, from, at, n, in); };
@@ -81,6 +85,7 @@ void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
     for (int64_t at = 0; at < length; at += kRowTile<C>) {
       const int64_t n = std::min(kRowTile<C>, length - at);
       if (!whole) parameters(at, n);
+      if (behind) b = read(m.residual, more, at, n, bias);
       const C* values = tile(at, n);
       writer.put(
           to, at, n,
@@ -102,8 +107,9 @@ void forward(const ForwardMaps& m, double eps) {
 }
 
 template <bool kCenter>
-Status forward_any(const Launch& launch, const ForwardMaps& m) {
+Status forward_any(const Launch& launch, ForwardMaps m) {
   const double eps = launch.scalars[0].as_f64();
+  m.weight_offset = attributes<NormAttrs>(launch).weight_offset;
   launch.element == Element::F64 ? forward<kCenter, double>(m, eps) : forward<kCenter, float>(m, eps);
   return Status::Ok;
 }
@@ -135,6 +141,19 @@ struct CpuKernel<norm::AddRmsNorm> {
                               .y = row_map(launch[3], k.row),
                               .sum = row_map(launch[4], k.row),
                               .rstd = k.statistic(launch[5])};
+    return norm::forward_any<false>(launch, m);
+  }
+};
+
+template <>
+struct CpuKernel<norm::RmsNormAdd> {
+  static Status run(const Launch& launch) {
+    const norm::Masks k(launch, 0);
+    const norm::ForwardMaps m{.x = row_map(launch[0], k.row),
+                              .residual = row_map(launch[1], k.row),
+                              .weight = row_map(launch[2], k.all),
+                              .y = row_map(launch[3], k.row),
+                              .rstd = k.statistic(launch[4])};
     return norm::forward_any<false>(launch, m);
   }
 };

@@ -11,6 +11,7 @@ namespace {
 
 struct BackwardMaps {
   RowMap dy{}, dsum{}, x{}, weight{}, mean{}, rstd{}, dx{}, dweight{}, dbias{};
+  double weight_offset = 0;
 };
 
 // Sums of a block of rows and of the blocks, for one gradient of one strip.
@@ -89,7 +90,8 @@ void backward_rows(const BackwardMaps& m, int64_t begin, int64_t end, Partial<C>
   const int64_t length = m.x.length();
   const bool whole = length <= kRowTile<C>;
   const C *d = nullptr, *v = nullptr, *w = nullptr, *add = nullptr;
-  if (m.weight.present() && whole) w = read(m.weight, m.weight.data, 0, length, weight);
+  const C offset = static_cast<C>(m.weight_offset);
+  if (m.weight.present() && whole) w = read_weight(m.weight, offset, 0, length, weight);
   const RowWriter<C> writer(m.dx, m.dx.data == m.dy.data || m.dx.data == m.x.data);
   for (int64_t r = begin; r < end; ++r) {
     const char *from_d = m.dy.row(r), *from_x = m.x.row(r), *from_add = m.dsum.present() ? m.dsum.row(r) : nullptr;
@@ -97,7 +99,7 @@ void backward_rows(const BackwardMaps& m, int64_t begin, int64_t end, Partial<C>
     auto fetch = [&](int64_t at, int64_t n) {
       d = read(m.dy, from_d, at, n, grad);
       v = read(m.x, from_x, at, n, in);
-      if (m.weight.present() && !whole) w = read(m.weight, m.weight.data, at, n, weight);
+      if (m.weight.present() && !whole) w = read_weight(m.weight, offset, at, n, weight);
     };
     const Row<C> row{kCenter ? get<C>(m.mean, r) : C(0), get<C>(m.rstd, r)};
     Sums<C> sums;
@@ -169,7 +171,8 @@ void backward(const BackwardMaps& m, void* workspace) {
 }
 
 template <bool kCenter>
-Status backward_any(const Launch& launch, const BackwardMaps& m) {
+Status backward_any(const Launch& launch, BackwardMaps m) {
+  m.weight_offset = attributes<NormAttrs>(launch).weight_offset;
   launch.element == Element::F64 ? backward<kCenter, double>(m, launch.workspace)
                                  : backward<kCenter, float>(m, launch.workspace);
   return Status::Ok;

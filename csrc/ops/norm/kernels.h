@@ -15,6 +15,16 @@ struct Masks {
   RowMap statistic(const TensorView& t) const { return row_map(t, 0); }
 };
 
+// Weights with their offset; where they lie if there is none.
+template <class C>
+const C* read_weight(const RowMap& m, C offset, int64_t at, int64_t n, C* buffer) {
+  const C* w = read(m, m.data, at, n, buffer);
+  if (offset == 0) return w;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) buffer[i] = w[i] + offset;
+  return buffer;
+}
+
 // sum = x + residual, rounded to the stored element.
 template <class C>
 void add_row(const RowMap& x, const RowMap& residual, const RowMap& sum, int64_t r, C* a, C* b) {

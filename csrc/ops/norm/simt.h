@@ -6,12 +6,14 @@
 
 namespace baracuda::norm {
 
-enum : int { kX, kResidual, kWeight, kBias, kY, kSum, kMean, kRstd, kForwardTensors };
+// kResidual is added before the norm, and the sum stored; kBehind is added to the result.
+enum : int { kX, kResidual, kWeight, kBias, kY, kSum, kMean, kRstd, kBehind, kForwardTensors };
 
 struct ForwardParams {
   simt::RowSpace<kForwardTensors> s;
   simt::Number eps;
-  int64_t per_length;  // bits of 1 / length
+  int64_t per_length;     // bits of 1 / length
+  int64_t weight_offset;  // bits of what is added to weights
 };
 
 // The sum of a layer that adds, as it is stored.
@@ -38,16 +40,21 @@ BCU_DEVICE typename Rows::C pack_squares(BCU_CONSTANT ForwardParams& p, int64_t 
 }
 
 template <class Rows>
-BCU_DEVICE void put_scaled(BCU_CONSTANT ForwardParams& p, int64_t y, int64_t i, BCU_THREAD typename Rows::C* v,
-                           typename Rows::C mean, typename Rows::C rstd) {
+BCU_DEVICE void put_scaled(BCU_CONSTANT ForwardParams& p, int64_t y, int64_t behind, int64_t i,
+                           BCU_THREAD typename Rows::C* v, typename Rows::C mean, typename Rows::C rstd) {
   typename Rows::C t[Rows::kPack];
   BCU_UNROLL for (int j = 0; j < Rows::kPack; ++j) v[j] = (v[j] - mean) * rstd;
   if (p.s.data[kWeight]) {
     Rows::load(p.s, kWeight, 0, i, typename Rows::C(0), t);
-    BCU_UNROLL for (int j = 0; j < Rows::kPack; ++j) v[j] *= t[j];
+    typename Rows::C offset = simt::from_bits<typename Rows::C>(p.weight_offset);
+    BCU_UNROLL for (int j = 0; j < Rows::kPack; ++j) v[j] *= t[j] + offset;
   }
   if (p.s.data[kBias]) {
     Rows::load(p.s, kBias, 0, i, typename Rows::C(0), t);
+    BCU_UNROLL for (int j = 0; j < Rows::kPack; ++j) v[j] += t[j];
+  }
+  if (p.s.data[kBehind]) {
+    Rows::load(p.s, kBehind, behind, i, typename Rows::C(0), t);
     BCU_UNROLL for (int j = 0; j < Rows::kPack; ++j) v[j] += t[j];
   }
   Rows::store(p.s, kY, y, i, v);
@@ -98,9 +105,10 @@ struct ForwardCached {
       C rstd = rstd_of(p, simt::team_reduce<simt::Add>(ctx, team, squares, C(0), shared));
       if (row < p.s.rows && team.rank == 0u) put_statistics(p, row, mean, rstd);
       int64_t y = length ? simt::row_offset(p.s, kY, row) : 0;
+      int64_t behind = length && p.s.data[kBehind] ? simt::row_offset(p.s, kBehind, row) : 0;
       BCU_UNROLL for (int q = 0; q < kPacks; ++q) {
         uint32_t i = (uint32_t(q) * team.size + team.rank) * kPack;
-        if (i < length) put_scaled<Rows>(p, y, i, v[q], mean, rstd);
+        if (i < length) put_scaled<Rows>(p, y, behind, i, v[q], mean, rstd);
       }
     }
   }
@@ -144,9 +152,10 @@ struct ForwardLooped {
       C rstd = rstd_of(p, simt::team_reduce<simt::Add>(ctx, team, simt::value_of(squares), C(0), shared));
       if (row < p.s.rows && team.rank == 0u) put_statistics(p, row, mean, rstd);
       int64_t y = length ? simt::row_offset(p.s, kY, row) : 0;
+      int64_t behind = length && p.s.data[kBehind] ? simt::row_offset(p.s, kBehind, row) : 0;
       for (int64_t i = begin; i < length; i += step) {
         Rows::load(p.s, source, at, i, C(0), v);
-        put_scaled<Rows>(p, y, i, v, mean, rstd);
+        put_scaled<Rows>(p, y, behind, i, v, mean, rstd);
       }
     }
   }

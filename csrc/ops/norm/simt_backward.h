@@ -14,7 +14,8 @@ struct BackwardParams {
   simt::RowSpace<kBackwardTensors> s;
   BCU_GLOBAL C* dweight;  // [strip][position]; null: not wanted
   BCU_GLOBAL C* dbias;
-  int64_t per_length;  // bits of 1 / length
+  int64_t per_length;     // bits of 1 / length
+  int64_t weight_offset;  // bits of what is added to weights
 };
 
 template <class C>
@@ -41,7 +42,8 @@ struct BackwardRow {
     C w[kPack];
     if (p.s.data[kScale]) {
       Rows::load(p.s, kScale, 0, i, C(0), w);
-      BCU_UNROLL for (int j = 0; j < kPack; ++j) g[j] *= w[j];
+      C offset = simt::from_bits<C>(p.weight_offset);
+      BCU_UNROLL for (int j = 0; j < kPack; ++j) g[j] *= w[j] + offset;
     }
     BCU_UNROLL for (int j = 0; j < kPack; ++j) w[j] = g[j] * (x[j] - t.mean);
     g_x = simt::pack_sum<kPack>(w);
@@ -57,7 +59,8 @@ struct BackwardRow {
     C w[kPack];
     if (p.s.data[kScale]) {
       Rows::load(p.s, kScale, 0, i, C(0), w);
-      BCU_UNROLL for (int j = 0; j < kPack; ++j) dy[j] *= w[j];
+      C offset = simt::from_bits<C>(p.weight_offset);
+      BCU_UNROLL for (int j = 0; j < kPack; ++j) dy[j] *= w[j] + offset;
     }
     BCU_UNROLL for (int j = 0; j < kPack; ++j) dy[j] = (dy[j] - t.g_mean) * t.rstd - (x[j] - t.mean) * t.slope;
     if (p.s.data[kGradSum]) {

@@ -27,21 +27,33 @@ struct Layout {
   }
 };
 
-// The bits of 1 / length as bodies read them; a division there would cost registers.
+// The bits of a number as bodies read them.
+template <class C>
+int64_t bits_of(C value) {
+  if constexpr (sizeof(C) == 4) return math::bit_cast<uint32_t>(value);
+  return math::bit_cast<int64_t>(static_cast<double>(value));
+}
+// 1 / length; a division in the body would cost registers.
 template <class C>
 int64_t share_of(int64_t length) {
-  const C share = static_cast<C>(1.0 / static_cast<double>(length));
-  if constexpr (sizeof(C) == 4) return math::bit_cast<uint32_t>(share);
-  return math::bit_cast<int64_t>(static_cast<double>(share));
+  return bits_of(static_cast<C>(1.0 / static_cast<double>(length)));
+}
+// Without an offset -0, which changes no weight, not even 0's sign.
+template <class C>
+int64_t offset_of(const Launch& launch) {
+  const double offset = attributes<NormAttrs>(launch).weight_offset;
+  return bits_of(static_cast<C>(offset == 0 ? -0.0 : offset));
 }
 
 template <bool kCenter>
 Status forward(const Launch& launch, const Layout& layout, const Operand (&tensors)[kForwardTensors]) {
-  ForwardParams p{simt::row_space(layout.space, layout.inner, tensors), simt::number_of(launch.scalars[0]), 0};
-  constexpr uint32_t kRowwise = 1u << kX | 1u << kResidual | 1u << kWeight | 1u << kBias | 1u << kY | 1u << kSum;
+  ForwardParams p{simt::row_space(layout.space, layout.inner, tensors), simt::number_of(launch.scalars[0]), 0, 0};
+  constexpr uint32_t kRowwise =
+      1u << kX | 1u << kResidual | 1u << kWeight | 1u << kBias | 1u << kY | 1u << kSum | 1u << kBehind;
   return simt::with_float(launch.element, [&](auto t) {
     using T = decltype(t);
     p.per_length = share_of<simt::ComputeOf<T>>(p.s.length);
+    p.weight_offset = offset_of<simt::ComputeOf<T>>(launch);
     if constexpr (sizeof(T) < 8) {  // f64 has no packed kernels: few call it
       using Cached = ForwardCached<simt::PackedRows<T>, kCenter>;
       using Packed = ForwardLooped<simt::PackedRows<T>, kCenter>;
@@ -86,6 +98,7 @@ class BackwardLaunch {
       : launch_(launch), layout_(layout), g_(g), p_{} {
     p_.s = simt::row_space(layout.space, layout.inner, g.tensors);
     p_.per_length = share_of<C>(p_.s.length);
+    p_.weight_offset = offset_of<C>(launch);
     strips_ = simt_strips(p_.s.rows, p_.s.length);
     C* next = static_cast<C*>(launch.workspace);
     if (g.dweight) p_.dweight = next, next += strips_ * p_.s.length;
@@ -156,6 +169,8 @@ inline constexpr int kSimtSlice<norm::RmsNorm> = 0;
 template <>
 inline constexpr int kSimtSlice<norm::AddRmsNorm> = 0;
 template <>
+inline constexpr int kSimtSlice<norm::RmsNormAdd> = 0;
+template <>
 inline constexpr int kSimtSlice<norm::LayerNorm> = 0;
 template <>
 inline constexpr int kSimtSlice<norm::Backward<norm::RmsNorm>> = 1;
@@ -169,8 +184,8 @@ struct SimtKernel<norm::RmsNorm> {
   template <class L>
   static Status run(const L& launch) {
     const norm::Layout l(launch, 0);
-    const Operand tensors[] = {l.of(launch[0]),       {}, l.of(launch[1]), {}, l.of(launch[2]), {}, {},
-                               l.statistic(launch[3])};
+    const Operand tensors[] = {l.of(launch[0]),        {}, l.of(launch[1]), {}, l.of(launch[2]), {}, {},
+                               l.statistic(launch[3]), {}};
     return norm::forward<false>(launch, l, tensors);
   }
 };
@@ -180,9 +195,26 @@ struct SimtKernel<norm::AddRmsNorm> {
   template <class L>
   static Status run(const L& launch) {
     const norm::Layout l(launch, 0);
+    const Operand tensors[] = {l.of(launch[0]),
+                               l.of(launch[1]),
+                               l.of(launch[2]),
+                               {},
+                               l.of(launch[3]),
+                               l.of(launch[4]),
+                               {},
+                               l.statistic(launch[5]),
+                               {}};
+    return norm::forward<false>(launch, l, tensors);
+  }
+};
+
+template <>
+struct SimtKernel<norm::RmsNormAdd> {
+  template <class L>
+  static Status run(const L& launch) {
+    const norm::Layout l(launch, 0);
     const Operand tensors[] = {
-        l.of(launch[0]),       l.of(launch[1]), l.of(launch[2]), {}, l.of(launch[3]), l.of(launch[4]), {},
-        l.statistic(launch[5])};
+        l.of(launch[0]), {}, l.of(launch[2]), {}, l.of(launch[3]), {}, {}, l.statistic(launch[4]), l.of(launch[1])};
     return norm::forward<false>(launch, l, tensors);
   }
 };
@@ -192,8 +224,9 @@ struct SimtKernel<norm::LayerNorm> {
   template <class L>
   static Status run(const L& launch) {
     const norm::Layout l(launch, 0);
-    const Operand tensors[] = {l.of(launch[0]), {}, l.of(launch[1]),        l.of(launch[2]),
-                               l.of(launch[3]), {}, l.statistic(launch[4]), l.statistic(launch[5])};
+    const Operand tensors[] = {
+        l.of(launch[0]),        {}, l.of(launch[1]), l.of(launch[2]), l.of(launch[3]), {}, l.statistic(launch[4]),
+        l.statistic(launch[5]), {}};
     return norm::forward<true>(launch, l, tensors);
   }
 };

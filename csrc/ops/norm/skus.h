@@ -5,11 +5,12 @@
 
 namespace baracuda::norm {
 
-// dims: how many trailing dimensions are normalised together.
-BCU_ATTRS(NormAttrs, (i64, dims))
+// dims: how many trailing dimensions are normalised together. weight_offset: added to every weight.
+BCU_ATTRS(NormAttrs, (i64, dims), (f64, weight_offset))
 
 struct RmsNorm {};
 struct AddRmsNorm {};
+struct RmsNormAdd {};
 struct LayerNorm {};
 template <class Op>
 struct Backward {};
@@ -74,12 +75,16 @@ constexpr auto backward(const char* op, WorkspaceRule scratch) {
 // Signatures, optional tensors in brackets; scalar eps in the forward direction. mean and rstd are f32, f64 for f64.
 //   rms_norm      (x, [weight], y, [rstd])                     backward (dy, x, [weight], rstd, dx, [dweight])
 //   add_rms_norm  (x, residual, [weight], y, sum, [rstd])      backward (dy, [dsum], sum, [weight], rstd, dx,
-//   [dweight]) layer_norm    (x, [weight], [bias], y, [mean], [rstd])
+//   [dweight])
+//   rms_norm_add  (x, residual, [weight], y, [rstd])       backward as rms_norm's: that of residual is dy
+//   layer_norm    (x, [weight], [bias], y, [mean], [rstd])
 //                               backward (dy, x, [weight], mean, rstd, dx, [dweight], [dbias])
 template <bool kSimt>
 constexpr auto local() {
-  return table(forward<RmsNorm>("rms_norm"), forward<AddRmsNorm>("add_rms_norm"), forward<LayerNorm>("layer_norm"),
+  return table(forward<RmsNorm>("rms_norm"), forward<AddRmsNorm>("add_rms_norm"), forward<RmsNormAdd>("rms_norm_add"),
+               forward<LayerNorm>("layer_norm"),
                backward<RmsNorm>("rms_norm", kSimt ? &simt_partials<1, 1> : &gradient_partials<1, 1>),
+               backward<RmsNorm>("rms_norm_add", kSimt ? &simt_partials<1, 1> : &gradient_partials<1, 1>),
                backward<AddRmsNorm>("add_rms_norm", kSimt ? &simt_partials<2, 1> : &gradient_partials<2, 1>),
                backward<LayerNorm>("layer_norm", kSimt ? &simt_partials<1, 2> : &gradient_partials<1, 2>));
 }

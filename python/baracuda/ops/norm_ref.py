@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from baracuda.elements import Element
+from baracuda.ops.layer_norm import LayerNormBackwardDescriptor, LayerNormDescriptor
 from baracuda.ops.norm import (
     AddRmsNormBackwardDescriptor,
     AddRmsNormDescriptor,
-    LayerNormBackwardDescriptor,
-    LayerNormDescriptor,
+    RmsNormAddBackwardDescriptor,
+    RmsNormAddDescriptor,
     RmsNormBackwardDescriptor,
     RmsNormDescriptor,
 )
@@ -27,18 +28,25 @@ SHAPES: list[tuple[tuple[int, ...], int]] = [
 FORWARD: dict[str, Any] = {
     "rms_norm": RmsNormDescriptor,
     "add_rms_norm": AddRmsNormDescriptor,
+    "rms_norm_add": RmsNormAddDescriptor,
     "layer_norm": LayerNormDescriptor,
 }
 BACKWARD: dict[str, Any] = {
     "rms_norm": RmsNormBackwardDescriptor,
     "add_rms_norm": AddRmsNormBackwardDescriptor,
+    "rms_norm_add": RmsNormAddBackwardDescriptor,
     "layer_norm": LayerNormBackwardDescriptor,
 }
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
-    """One to three normalised dimensions, with and without each optional tensor, NaN and infinities."""
+    """One to three normalised dimensions, with and without each optional tensor, NaN and infinities.
+
+    Some weights have an offset. rms_norm_add, whose gradient runs rms_norm's kernels, has fewer shapes.
+    """
     for i, (shape, dims) in enumerate(SHAPES):
+        if op == "rms_norm_add" and i % 2 == 0 and 0 not in shape:
+            continue
         yield _case(op, direction, element, shape, dims, i, rng)
     for i in range(2):
         yield _case(op, direction, element, (5, 33), 1, i, rng)
@@ -53,13 +61,14 @@ def _case(
     op: str, direction: str, element: Element, shape: tuple[int, ...], dims: int, variant: int, rng: np.random.Generator
 ) -> Case:
     ends, odd = shape[len(shape) - dims :], bool(variant % 2)
+    offset = float(variant % 4 == 3)
     if direction == "forward":
         bias = (variant % 3 != 0,) if op == "layer_norm" else ()
-        desc = FORWARD[op](shape, ends, element, odd, *bias, variant % 3 != 1)
+        desc = FORWARD[op](shape, ends, element, odd, *bias, variant % 3 != 1, offset)
         tensors = {p.name: rng.normal(0.3, 1, p.shape) for p in desc.signature().inputs}
         return Case(desc, tensors, {"eps": EPS})
-    last = (variant % 3 != 0,) if op != "rms_norm" else ()
-    desc = BACKWARD[op](shape, ends, element, odd, odd or variant % 4 == 0, *last)
+    last = (variant % 3 != 0,) if op in ("add_rms_norm", "layer_norm") else ()
+    desc = BACKWARD[op](shape, ends, element, odd, odd or variant % 4 == 0, *last, weight_offset=offset)
     tensors = {p.name: rng.normal(0.3, 1, p.shape) for p in desc.signature().inputs}
     x = tensors["sum" if op == "add_rms_norm" else "x"]
     axes = tuple(range(len(shape) - dims, len(shape)))
@@ -88,10 +97,14 @@ def _length(desc: Any) -> int:
     return max(int(np.prod(desc.normalized_shape, dtype=np.int64)), 1)
 
 
+def _weight(desc: Any, t: dict[str, Array]) -> Array:
+    return np.asarray(t["weight"] + desc.weight_offset if "weight" in t else np.ones((), np.longdouble))
+
+
 def _forward(case: Case, desc: Any, t: dict[str, Array], axes: tuple[int, ...]) -> Found:
     out: Found = {}
     x, n = t["x"], _length(desc)
-    if "residual" in t:
+    if "sum" in {p.name for p in desc.signature().outputs}:
         total = x + t["residual"]
         out["sum"] = (total, np.abs(total), 1)
         # What is normalised is the sum as it was stored.
@@ -101,7 +114,9 @@ def _forward(case: Case, desc: Any, t: dict[str, Array], axes: tuple[int, ...]) 
     size = np.abs(x).mean(axes, keepdims=True) if centred else mean
     rstd = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + np.longdouble(case.scalars["eps"]))
     scaled, error = (x - mean) * rstd, (np.abs(x - mean) + size) * rstd
-    weight, bias = t.get("weight", np.ones((), np.longdouble)), t.get("bias", np.zeros((), np.longdouble))
+    weight, bias = _weight(desc, t), t.get("bias", np.zeros((), np.longdouble))
+    if isinstance(desc, RmsNormAddDescriptor):
+        bias = t["residual"]
     out["y"] = (scaled * weight + bias, error * np.abs(weight) + np.abs(bias), n)
     # A mean that is off by a rounding moves the variance by its square only.
     out["rstd"] = (rstd, rstd * (1 + size * size * rstd * rstd * 2.0**-20), n)
@@ -117,7 +132,7 @@ def _backward(desc: Any, t: dict[str, Array], axes: tuple[int, ...]) -> Found:
     centred = isinstance(desc, LayerNormBackwardDescriptor)
     mean = t["mean"] if centred else np.zeros((), np.longdouble)
     xhat, xsize = (x - mean) * rstd, (np.abs(x) + np.abs(mean)) * rstd
-    g = dy * t.get("weight", np.ones((), np.longdouble))
+    g = dy * _weight(desc, t)
     dx = g - xhat * (g * xhat).mean(axes, keepdims=True)
     size = np.abs(g) + xsize * (np.abs(g) * xsize).mean(axes, keepdims=True)
     if centred:
@@ -132,15 +147,16 @@ def _backward(desc: Any, t: dict[str, Array], axes: tuple[int, ...]) -> Found:
 
 
 def forward_of(case: Case) -> Case:
-    """The forward case of a backward one; add_rms_norm with a residual of zeros."""
+    """The forward case of a backward one, residuals being zeros."""
     d: Any = case.descriptor
     op = d.op_name
     x = case.tensors["sum"] if op == "add_rms_norm" else case.tensors["x"]
     weight = "weight" in case.tensors or d.dweight
-    tensors = {"x": x, **({"residual": np.zeros_like(x)} if op == "add_rms_norm" else {})}
+    tensors = {"x": x, **({} if op in ("rms_norm", "layer_norm") else {"residual": np.zeros_like(x)})}
     if weight:
         tensors["weight"] = case.tensors.get("weight", np.ones(d.normalized_shape))
     bias = (d.dbias,) if op == "layer_norm" else ()
     if bias == (True,):
         tensors["bias"] = np.zeros(d.normalized_shape)
-    return Case(FORWARD[op](d.input_shape, d.normalized_shape, Element.F64, weight, *bias), tensors, {"eps": EPS})
+    desc = FORWARD[op](d.input_shape, d.normalized_shape, Element.F64, weight, *bias, weight_offset=d.weight_offset)
+    return Case(desc, tensors, {"eps": EPS})

@@ -23,6 +23,11 @@ def _norm_forward(kind: str, element: str, rows: int, columns: int) -> Sides:
         made = plan(bc.RmsNormDescriptor((rows, columns), (columns,), element))
         ours = bind(made, x=x, weight=w, y=y, rstd=wide(rows, 1), eps=1e-5)
         return Sides.calls(ours, lambda: F.rms_norm(x, (columns,), w, 1e-5), made, lambda: [y])
+    if kind == "rms_norm_add":
+        residual = noise(rows, columns, element=element)
+        made = plan(bc.RmsNormAddDescriptor((rows, columns), (columns,), element))
+        ours = bind(made, x=x, residual=residual, weight=w, y=y, rstd=wide(rows, 1), eps=1e-5)
+        return Sides.calls(ours, lambda: residual + F.rms_norm(x, (columns,), w, 1e-5), made, lambda: [y])
     made = plan(bc.LayerNormDescriptor((rows, columns), (columns,), element))
     ours = bind(made, x=x, weight=w, bias=b, y=y, mean=wide(rows, 1), rstd=wide(rows, 1), eps=1e-5)
     return Sides.calls(ours, lambda: F.layer_norm(x, (columns,), w, b, 1e-5), made, lambda: [y])
@@ -126,6 +131,8 @@ def cases(quick: bool) -> list[Case]:
             6 if half else 1.8, 10 if half else 2.5)  # fmt: skip
         add("rms_norm backward", "norm", e, partial(_rms_norm_backward, e, *shape), "autograd of F.rms_norm", 3 * n,
             9 * n, 6 if half else 4, 10 if half else 5)  # fmt: skip
+        add("rms_norm_add forward", "norm", e, partial(_norm_forward, "rms_norm_add", e, *shape),
+            "residual + F.rms_norm", 3 * n, 5 * n, None, None)  # fmt: skip
         add("layer_norm forward", "norm", e, partial(_norm_forward, "layer_norm", e, *shape), "F.layer_norm", 2 * n,
             7 * n, 1.0, 2 if half else 1.5)  # fmt: skip
         add("softmax last axis", "softmax", e, partial(_softmax, -1, e, *shape), "softmax out=", 2 * n, 5 * n,
