@@ -126,4 +126,18 @@ class FoldLaunch {
   const void* divisor_at_;  // of the compute type
 };
 
+// The sums of strips, [strip][position], added up in order.
+template <class C>
+Status fold_strips(const Launch& launch, const C* partial, int64_t strips, int64_t length, const TensorView& gradient,
+                   void* workspace) {
+  const IterationSpace space = space_of(gradient);
+  const Operand all[] = {Operand{}, operand(gradient, space)};
+  auto s = row_space(space, 0, all);
+  s.data[0] = const_cast<C*>(partial);
+  for (int64_t d = 0, stride = 1; d < s.outer_rank; stride *= s.outer_shape[d++]) s.outer_stride[0][d] = stride;
+  s.length = s.inner_shape[0] = strips;
+  s.inner_rank = 1, s.inner_stride[0][0] = length;
+  return FoldLaunch<SumFold>(launch, s, workspace).template values<C>();
+}
+
 }  // namespace baracuda::simt

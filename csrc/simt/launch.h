@@ -79,6 +79,13 @@ Status with_float(Element e, Function&& f) {
   }
 }
 
+// The 8 bytes of a number that from_bits<C> reads.
+template <class C>
+int64_t bits_of(C value) {
+  if constexpr (sizeof(C) == 4) return math::bit_cast<uint32_t>(value);
+  return math::bit_cast<int64_t>(static_cast<double>(value));
+}
+
 }  // namespace baracuda::simt
 
 #if defined(__CUDACC__)

@@ -485,6 +485,14 @@ def trace(input: Any) -> Any:
     r"""Sum of the diagonal of a matrix, as torch.trace; integers give i64."""
 def trace_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of trace with respect to `input`, of which only the shape matters."""
+def qk_norm_rope(q: Any, k: Any, q_weight: Any, k_weight: Any, cos: Any, sin: Any, eps: Any = None, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
+    r"""(q, k) with each head normalised and rotated: rms_norm_rope of both, which may have different numbers of heads."""
+def rms_norm_rope(input: Any, weight: Any, cos: Any, sin: Any, eps: Any = None, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
+    r"""rope(rms_norm(input, weight), cos, sin) over the last dimension of [..., S, D], in one pass and rounded once."""
+def rms_norm_rope_backward(dy: Any, input: Any, weight: Any, cos: Any, sin: Any, rstd: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
+    r"""Gradients (dx, dweight) of rms_norm_rope, or dx alone without a weight."""
+def rms_norm_rope_forward(input: Any, weight: Any, cos: Any, sin: Any, eps: Any = None, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
+    r"""rms_norm_rope with what its gradient needs: (y, rstd)."""
 def rope(input: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:
     r"""Rotary position embedding of [..., S, D] with tables [positions, rotary_dim / 2]."""
 def rope_backward(dy: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:

@@ -2,8 +2,8 @@
 //   dx = rstd (g - mean(g) - xhat mean(g xhat)) with g = dy weight and xhat = (x - mean) rstd; rms norms have no mean
 //   terms. dweight = sum over rows of dy xhat, dbias of dy: per strip of rows in the workspace, then over the strips,
 //   in order.
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/row_writer.h"
+#include "backends/cpu/strip_sums.h"
 #include "ops/norm/kernels.h"
 
 namespace baracuda::norm {
@@ -12,18 +12,6 @@ namespace {
 struct BackwardMaps {
   RowMap dy{}, dsum{}, x{}, weight{}, mean{}, rstd{}, dx{}, dweight{}, dbias{};
   double weight_offset = 0;
-};
-
-// Sums of a block of rows and of the blocks, for one gradient of one strip.
-template <class C>
-struct Partial {
-  C *block = nullptr, *total = nullptr;
-  bool present() const { return block != nullptr; }
-  void flush(int64_t n) {
-    if (!present()) return;
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) total[i] += block[i], block[i] = 0;
-  }
 };
 
 template <class C>
@@ -85,7 +73,6 @@ void spread_tile(const C* d, const C* v, const C* w, const C* add, Row<C> row, C
 
 template <bool kCenter, class C>
 void backward_rows(const BackwardMaps& m, int64_t begin, int64_t end, Partial<C> dweight, Partial<C> dbias) {
-  constexpr int64_t kFlush = 64;
   C grad[kRowTile<C>], in[kRowTile<C>], weight[kRowTile<C>], more[kRowTile<C>];
   const int64_t length = m.x.length();
   const bool whole = length <= kRowTile<C>;
@@ -122,27 +109,8 @@ void backward_rows(const BackwardMaps& m, int64_t begin, int64_t end, Partial<C>
           },
           Ahead(m.dy, r + 1, end, at), Ahead(m.x, r + 1, end, at));
     }
-    if ((r - begin) % kFlush == kFlush - 1 || r == end - 1) dweight.flush(length), dbias.flush(length);
+    if ((r - begin) % kStripBlock == kStripBlock - 1 || r == end - 1) dweight.flush(length), dbias.flush(length);
   }
-}
-
-// The strips' totals added up in order.
-template <class C>
-void finish(const RowMap& gradient, const C* totals, int64_t step, int64_t strips, int64_t length) {
-  parallel_for(length, kRowTile<C>, [&](int64_t begin, int64_t end) {
-    C out[kRowTile<C>];
-    for (int64_t at = begin; at < end; at += kRowTile<C>) {
-      const int64_t n = std::min(kRowTile<C>, end - at);
-      C* sum = target(gradient, gradient.data, at, out);
-      for (int64_t i = 0; i < n; ++i) sum[i] = 0;
-      for (int64_t s = 0; s < strips; ++s) {
-        const C* p = totals + s * step + at;
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) sum[i] += p[i];
-      }
-      write(gradient, gradient.data, at, n, sum);
-    }
-  });
 }
 
 template <bool kCenter, class C>
@@ -166,8 +134,8 @@ void backward(const BackwardMaps& m, void* workspace) {
       backward_rows<kCenter, C>(m, std::min(rows, s * per), std::min(rows, (s + 1) * per), dweight, dbias);
     }
   });
-  if (m.dweight.present()) finish(m.dweight, partial + length, step, strips, length);
-  if (m.dbias.present()) finish(m.dbias, partial + step - length, step, strips, length);
+  if (m.dweight.present()) finish_strips(m.dweight, partial + length, step, strips, length);
+  if (m.dbias.present()) finish_strips(m.dbias, partial + step - length, step, strips, length);
 }
 
 template <bool kCenter>

@@ -27,22 +27,16 @@ struct Layout {
   }
 };
 
-// The bits of a number as bodies read them.
-template <class C>
-int64_t bits_of(C value) {
-  if constexpr (sizeof(C) == 4) return math::bit_cast<uint32_t>(value);
-  return math::bit_cast<int64_t>(static_cast<double>(value));
-}
 // 1 / length; a division in the body would cost registers.
 template <class C>
 int64_t share_of(int64_t length) {
-  return bits_of(static_cast<C>(1.0 / static_cast<double>(length)));
+  return simt::bits_of(static_cast<C>(1.0 / static_cast<double>(length)));
 }
 // Without an offset -0, which changes no weight, not even 0's sign.
 template <class C>
 int64_t offset_of(const Launch& launch) {
   const double offset = attributes<NormAttrs>(launch).weight_offset;
-  return bits_of(static_cast<C>(offset == 0 ? -0.0 : offset));
+  return simt::bits_of(static_cast<C>(offset == 0 ? -0.0 : offset));
 }
 
 template <bool kCenter>
@@ -74,20 +68,6 @@ struct Gradients {
   const TensorView *dweight = nullptr, *dbias = nullptr;  // null: not wanted
 };
 
-// The strips' sums, added up in order.
-template <class C>
-Status finish(const Launch& launch, const C* partial, int64_t strips, int64_t length, const TensorView& gradient,
-              void* workspace) {
-  const IterationSpace space = space_of(gradient);
-  const Operand all[] = {Operand{}, operand(gradient, space)};
-  auto s = simt::row_space(space, 0, all);
-  s.data[0] = const_cast<C*>(partial);
-  for (int64_t d = 0, stride = 1; d < s.outer_rank; stride *= s.outer_shape[d++]) s.outer_stride[0][d] = stride;
-  s.length = s.inner_shape[0] = strips;
-  s.inner_rank = 1, s.inner_stride[0][0] = length;
-  return simt::FoldLaunch<simt::SumFold>(launch, s, workspace).template values<C>();
-}
-
 template <class T, bool kCenter>
 class BackwardLaunch {
   using C = simt::ComputeOf<T>;
@@ -109,8 +89,9 @@ class BackwardLaunch {
   Status run() {
     Status status = rows();
     if (status == Status::Ok && g_.dweight)
-      status = finish<C>(launch_, p_.dweight, strips_, p_.s.length, *g_.dweight, rest_);
-    if (status == Status::Ok && g_.dbias) status = finish<C>(launch_, p_.dbias, strips_, p_.s.length, *g_.dbias, rest_);
+      status = simt::fold_strips<C>(launch_, p_.dweight, strips_, p_.s.length, *g_.dweight, rest_);
+    if (status == Status::Ok && g_.dbias)
+      status = simt::fold_strips<C>(launch_, p_.dbias, strips_, p_.s.length, *g_.dbias, rest_);
     return status;
   }
 

@@ -1,6 +1,7 @@
 // The SKU table of the norms over trailing dimensions.
 #pragma once
 #include "core/row.h"
+#include "core/strips.h"
 #include "simt/fold_workspace.h"
 
 namespace baracuda::norm {
@@ -15,18 +16,6 @@ struct LayerNorm {};
 template <class Op>
 struct Backward {};
 
-// The rows are cut into strips that each sum their share of the weight's gradient; the cut depends on the row count
-// alone.
-inline constexpr int64_t kMaxStrips = 32;
-inline constexpr int64_t kStripRows = 16;
-constexpr int64_t strips_of(int64_t rows) {
-  int64_t n = (rows + kStripRows - 1) / kStripRows;
-  return n > kMaxStrips ? kMaxStrips : n;
-}
-// Two running sums (of a block of rows, and of the blocks) per strip, normalised element and gradient.
-constexpr int64_t partial_bytes(int64_t rows, int64_t length, int64_t gradients, Element element) {
-  return strips_of(rows) * 2 * length * gradients * (element == Element::F64 ? 8 : 4);
-}
 template <int kX, int kGradients>
 int64_t gradient_partials(const Problem& p) {
   const ParamMeta& x = p.params[kX];

@@ -26,12 +26,13 @@ struct RotateParams {
 };
 
 // A row's position; -1, and a fault, where it is outside of the tables.
-BCU_DEVICE int64_t position_of(BCU_CONSTANT RotateParams& p, BCU_THREAD const int64_t* offset) {
-  int64_t at = offset[RotateParams::kAt];
+template <class P>
+BCU_DEVICE int64_t position_of(BCU_CONSTANT P& p, BCU_THREAD const int64_t* offset) {
+  int64_t at = offset[P::kAt];
   at = p.positions ? simt::load_element<int64_t>(p.positions, p.positions_element, at)
                    : simt::number<int64_t>(p.start) + at;
   if (uint64_t(at) < uint64_t(p.limit)) return at;
-  simt::raise(p.fault, p.row, p.tensor, offset[RotateParams::kNumber], at, p.limit);
+  simt::raise(p.fault, p.row, p.tensor, offset[P::kNumber], at, p.limit);
   return -1;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/rope/simt.h"
+#include "ops/rope/simt_norm_launch.h"
 #include "ops/rope/simt_table.h"
 #include "ops/rope/skus.h"
 #include "simt/space_launch.h"
@@ -40,7 +41,9 @@ class RotateLaunch {
 
   Status run() {
     if (rows_.numel() == 0 || d_ == 0) return Status::Ok;
-    if (Status status = check_start(); status != Status::Ok) return status;
+    const int64_t seq = rows_.shape[rows_.rank - 1];
+    const Status status = check_start(launch_, p_.limit, seq, kCos, launch_[kPositions]);
+    if (status != Status::Ok) return status;
     return simt::with_float(launch_.element, [&](auto t) {
       using T = decltype(t);
       using C = simt::ComputeOf<T>;
@@ -54,33 +57,9 @@ class RotateLaunch {
   }
 
  private:
-  // x, y, positions and, for a fault, the number of a position.
   void fill_tensors() {
-    const TensorView& positions = launch_[kPositions];
-    const int seq = rows_.rank - 1;
-    Operand at, number;
-    number.strides[seq] = rows_.shape[seq] == 1 ? 0 : 1;
-    at = number;
-    if (positions.present()) {
-      auto stride = [&](int d) { return positions.shape[d] == 1 ? 0 : positions.strides[d]; };
-      at.strides[seq] = stride(positions.rank - 1);
-      if (positions.rank == 2) {
-        at.strides[0] = stride(0);
-        number.strides[0] = rows_.shape[0] == 1 ? 0 : rows_.shape[seq];
-      }
-    }
-    tensors_ = {simt::leading_operand(launch_[kX]), simt::leading_operand(launch_[kOut]), at, number};
-  }
-
-  // A position that is known now is refused before anything is launched.
-  Status check_start() const {
-    const Scalar& start = launch_.scalars[0];
-    if (p_.positions || start.data) return Status::Ok;
-    const int64_t first = start.as_i64(), seq = rows_.shape[rows_.rank - 1];
-    if (first >= 0 && first <= p_.limit - seq) return Status::Ok;
-    const int64_t bad = first < 0 || first >= p_.limit ? 0 : p_.limit - first;
-    if (launch_.failure) *launch_.failure = {kCos, bad, first + bad, p_.limit};
-    return Status::IndexOutOfRange;
+    const SequencePlaces places(rows_, launch_[kPositions]);
+    tensors_ = {simt::leading_operand(launch_[kX]), simt::leading_operand(launch_[kOut]), places.at, places.number};
   }
 
   bool packable(int64_t size, int64_t table_size) const {

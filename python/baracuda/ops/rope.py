@@ -9,7 +9,7 @@ from baracuda.dims import Dim, Shape, Size, check_shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
-from baracuda.spec import Descriptor, Param, Signature, descriptor, output, scalar, tensor
+from baracuda.spec import Descriptor, Param, Signature, descriptor, frame, output, scalar, tensor
 
 
 class RopeLayout(Enum):
@@ -22,18 +22,19 @@ class RopeLayout(Enum):
 _FLOATS = (Element.F16, Element.BF16, Element.F32, Element.F64)
 
 
-class _Rope(Descriptor):
-    """Fields and checks that forward and backward share."""
+@frame
+class Rotary(Descriptor):
+    """Fields and checks of everything that rotates rows by their positions."""
 
     __slots__ = ()
     input_shape: Shape
     table_rows: Size
-    rotary_dim: int | None
-    layout: RopeLayout
-    positions_shape: Shape | None
-    positions_element: Element
-    table_element: Element | None
-    element: Element
+    rotary_dim: int | None = None
+    layout: RopeLayout = RopeLayout.HALF
+    positions_shape: Shape | None = None
+    positions_element: Element = Element.I64
+    table_element: Element | None = None
+    element: Element = Element.F32
 
     def validate(self) -> None:
         shape = self.input_shape
@@ -68,12 +69,12 @@ class _Rope(Descriptor):
             tensor("positions", positions or (), self.positions_element, present=positions is not None),
         )
 
-    def attributes(self) -> tuple[int, ...]:
+    def attributes(self) -> tuple[int | float, ...]:
         return int(self.layout is RopeLayout.INTERLEAVED), int(self.rotary_dim or 0)
 
 
 @descriptor(family="rope", op="rope", enums={"layout": RopeLayout})
-class RopeDescriptor(_Rope):
+class RopeDescriptor(Rotary):
     """Pairs (a, b) of x become (a cos - b sin, b cos + a sin), with the table row of their position.
 
     Row s of the sequence uses table row `position` + s, or positions[s], or positions[batch, s]; a position outside the
@@ -90,15 +91,6 @@ class RopeDescriptor(_Rope):
         element: f16, bf16, f32 or f64.
     """
 
-    input_shape: Shape
-    table_rows: Size
-    rotary_dim: int | None = None
-    layout: RopeLayout = RopeLayout.HALF
-    positions_shape: Shape | None = None
-    positions_element: Element = Element.I64
-    table_element: Element | None = None
-    element: Element = Element.F32
-
     def signature(self) -> Signature:
         return Signature(
             tensor("x", self.input_shape, self.element),
@@ -107,22 +99,9 @@ class RopeDescriptor(_Rope):
             scalar("position", "int", 0),
         )
 
-    def backward(self) -> RopeBackwardDescriptor:
-        """The gradient's descriptor."""
-        return RopeBackwardDescriptor(
-            self.input_shape,
-            self.table_rows,
-            self.rotary_dim,
-            self.layout,
-            self.positions_shape,
-            self.positions_element,
-            self.table_element,
-            self.element,
-        )
 
-
-@descriptor(family="rope", direction="backward", op="rope", enums={"layout": RopeLayout})
-class RopeBackwardDescriptor(_Rope):
+@descriptor(gradient_of=RopeDescriptor)
+class RopeBackwardDescriptor(Rotary):
     """dx is dy rotated back: pairs become (a cos + b sin, b cos - a sin). dx may be dy.
 
     Args:
@@ -135,15 +114,6 @@ class RopeBackwardDescriptor(_Rope):
         table_element: Element of cos and sin.
         element: f16, bf16, f32 or f64.
     """
-
-    input_shape: Shape
-    table_rows: Size
-    rotary_dim: int | None = None
-    layout: RopeLayout = RopeLayout.HALF
-    positions_shape: Shape | None = None
-    positions_element: Element = Element.I64
-    table_element: Element | None = None
-    element: Element = Element.F32
 
     def signature(self) -> Signature:
         return Signature(
@@ -192,6 +162,24 @@ OPS = (
 )
 
 
+def rotary_fields(x: Arg, cos: Arg, positions: Arg | None, rotary_dim: int | None, interleaved: bool) -> dict[str, Any]:
+    """Fields of a descriptor that rotates x."""
+    if cos.rank != 2:
+        raise InvalidProblemError(
+            f"cos: got shape {cos.shape}, want (positions, rotary_dim / 2). Make it with bc.RopeTableDescriptor."
+        )
+    return {
+        "input_shape": x.shape,
+        "table_rows": cos.shape[0],
+        "rotary_dim": 2 * cos.shape[-1] if rotary_dim is None else rotary_dim,
+        "layout": RopeLayout.INTERLEAVED if interleaved else RopeLayout.HALF,
+        "positions_shape": None if positions is None else positions.shape,
+        "positions_element": Element.I64 if positions is None else positions.element,
+        "table_element": cos.element,
+        "element": x.element,
+    }
+
+
 def _rotate(
     cls: Any,
     call: Call,
@@ -203,14 +191,7 @@ def _rotate(
     rotary_dim: int | None,
     interleaved: bool,
 ) -> Recipe:
-    layout = RopeLayout.INTERLEAVED if interleaved else RopeLayout.HALF
-    shape, element = (None, Element.I64) if positions is None else (positions.shape, positions.element)
-    if cos.rank != 2:
-        raise InvalidProblemError(
-            f"cos: got shape {cos.shape}, want (positions, rotary_dim / 2). Make it with bc.RopeTableDescriptor."
-        )
-    rotary = 2 * cos.shape[-1] if rotary_dim is None else rotary_dim
-    desc = cls(x.shape, cos.shape[0], rotary, layout, shape, element, cos.element, x.element)
+    desc = cls(**rotary_fields(x, cos, positions, rotary_dim, interleaved))
     given: dict[str, Any] = {"dy" if cls is RopeBackwardDescriptor else "x": x}
     return call(desc, cos=cos, sin=sin, positions=positions, position=position, **given)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from baracuda.dims import largest
 from baracuda.elements import Element
-from baracuda.ops.rope import RopeBackwardDescriptor, RopeDescriptor, RopeLayout, RopeTableDescriptor
+from baracuda.ops.rope import RopeBackwardDescriptor, RopeDescriptor, RopeLayout, RopeTableDescriptor, Rotary
 from baracuda.reference import Array, Case, Expected, epsilon
 
 _SHAPES: tuple[tuple[tuple[int, ...], int | None, str | None], ...] = (
@@ -86,6 +86,12 @@ def reference(case: Case) -> dict[str, Expected]:
     assert isinstance(d, (RopeDescriptor, RopeBackwardDescriptor))
     forward = isinstance(d, RopeDescriptor)
     x = np.asarray(case.tensors["x" if forward else "dy"], np.float64)
+    value, size = rotate(d, case, x, 1.0 if forward else -1.0)
+    return {"y" if forward else "dx": Expected(value, size, 2)}
+
+
+def rotate(d: Rotary, case: Case, x: Array, sign: float) -> tuple[Array, Array]:
+    """Rows of x turned by their positions, or back by them, with the terms' magnitudes (0 where nothing is rotated)."""
     if d.positions_shape is None:
         at = np.arange(x.shape[-2]) + int(case.scalars.get("position", 0))
     else:
@@ -98,11 +104,10 @@ def reference(case: Case) -> dict[str, Expected]:
     first = slice(0, rotary // 2) if half else slice(0, rotary, 2)
     second = slice(rotary // 2, rotary) if half else slice(1, rotary, 2)
     a, b = x[..., first], x[..., second]
-    sign = 1.0 if forward else -1.0
     value, size = x.copy(), np.zeros(x.shape)
     value[..., first], value[..., second] = a * cos - sign * b * sin, b * cos + sign * a * sin
     size[..., first], size[..., second] = np.abs(a * cos) + np.abs(b * sin), np.abs(b * cos) + np.abs(a * sin)
-    return {"y" if forward else "dx": Expected(value, size, 2)}
+    return value, size
 
 
 def _table(d: RopeTableDescriptor, base: float) -> dict[str, Expected]:
