@@ -24,6 +24,7 @@ struct Problems {
   CrossEntropyAttrs attrs;
   double smoothing = 0;
   int64_t rows = 0, classes = 0;
+  int64_t first = 0;       // the row that the first one of logits and dlogits is
   double counted = 0;      // weights of the targets that are not ignored, added up
   double mean_weight = 1;  // of all classes
   int target_place;
@@ -43,6 +44,8 @@ struct Problems {
   }
 
   Reduction reduction() const { return static_cast<Reduction>(attrs.reduction); }
+  char* logits_row(int64_t r) const { return logits.row(r - first); }
+  char* dlogits_row(int64_t r) const { return dlogits.row(r - first); }
   // The row's class; -1: it is ignored.
   int64_t counted_target(int64_t row) const {
     const int64_t t = get<int64_t>(target, row);
@@ -117,7 +120,7 @@ void reduce_losses(const Problems& p, const C* losses) {
 template <class C>
 void clear_row(const Problems& p, int64_t r) {
   C zeros[kRowTile<C>];
-  char* to = p.dlogits.row(r);
+  char* to = p.dlogits_row(r);
   for (int64_t at = 0; at < p.classes; at += kRowTile<C>) {
     const int64_t n = std::min(kRowTile<C>, p.classes - at);
     C* d = target(p.dlogits, to, at, zeros);

@@ -1,6 +1,7 @@
 // The SKU table of the losses.
 #pragma once
 #include "core/row.h"
+#include "ops/loss/linear.h"
 #include "ops/loss/math.h"
 #include "simt/fold_workspace.h"
 #include "simt/map_sum_workspace.h"
@@ -28,6 +29,8 @@ struct Probabilities {};  // cross_entropy with a probability for every class as
 struct ProbabilitiesBackward {};
 struct Nll {};
 struct NllBackward {};
+struct LinearCrossEntropy {};
+struct LinearCrossEntropyBackward {};
 
 // The class axis: dimension 1 of [N, C, ...], or the only one of [C].
 constexpr int class_axis(int rank) { return rank > 1 ? 1 : 0; }
@@ -38,9 +41,6 @@ inline constexpr int64_t kStrips = 32;
 inline constexpr int64_t kShortRow = 4096;
 inline constexpr int64_t kLongRow = int64_t{1} << 18;
 constexpr int64_t strips_of(int64_t rows) { return rows < kStrips ? rows : kStrips; }
-// Each part of the workspace starts on a cache line.
-constexpr int64_t whole_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 inline int64_t rows_of_logits(const ParamMeta& x) {
   int64_t rows = 1;
   for (int i = 0; i < x.rank; ++i) rows *= i == class_axis(x.rank) ? 1 : x.shape[i];
@@ -140,7 +140,22 @@ constexpr auto all_rows() {
   return local<kSimt>() + elementwise<kSimt>();
 }
 
-inline constexpr auto kTable = all_rows<false>() + on_cuda(all_rows<true>()) + on_metal(all_rows<true>());
+// linear_cross_entropy (input, target, weight, [bias], loss, [lse], [dinput], [dweight], [dbias]), scalars
+// label_smoothing
+//   and dloss, which the gradients are for
+//   backward           (dloss, input, target, weight, [bias], lse, dinput, dweight, [dbias])
+// Sums of products are the packed matmul's; those of rows over all chunks are added up in order.
+inline constexpr auto kLinear = table(of_classes<LinearCrossEntropy>("linear_cross_entropy", "chunks")
+                                          .sum(12)
+                                          .scratch(&linear_scratch<false>)
+                                          .not_batch_invariant(),
+                                      of_classes<LinearCrossEntropyBackward>("linear_cross_entropy", "chunks")
+                                          .backward()
+                                          .sum(12)
+                                          .scratch(&linear_scratch<true>)
+                                          .not_batch_invariant());
+
+inline constexpr auto kTable = all_rows<false>() + kLinear + on_cuda(all_rows<true>()) + on_metal(all_rows<true>());
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::loss

@@ -1,0 +1,55 @@
+// How linear_cross_entropy is cut: logits are made for some rows at a time, and never kept.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "core/row.h"
+#include "ops/matmul/blocking.h"
+
+namespace baracuda::loss {
+
+// Each part of the workspace starts on a cache line.
+constexpr int64_t whole_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// Logits of a chunk, unless that were less than so many rows.
+inline constexpr int64_t kChunkLogits = int64_t{1} << 23, kLeastChunkRows = 64;
+constexpr int64_t chunk_rows(int64_t rows, int64_t classes) {
+  return std::min(rows, std::max(kLeastChunkRows, kChunkLogits / std::max<int64_t>(1, classes)));
+}
+
+// The parts of the workspace, each a formula that grows with every size.
+struct LinearParts {
+  int64_t losses, logits, dweight, dbias, products;  // bytes
+  int64_t all() const { return losses + logits + dweight + dbias + products; }
+};
+struct LinearSizes {
+  int64_t rows, features, classes, bytes;  // bytes of the compute element
+  bool reduces, dweight, dbias;
+  bool halves;  // gradients of weights are summed beside their tensor
+};
+inline LinearParts linear_parts(const LinearSizes& s) {
+  LinearParts p{};
+  if (s.reduces) p.losses = whole_lines(s.rows * s.bytes);
+  const int64_t most = std::max(kChunkLogits, kLeastChunkRows * s.classes);
+  p.logits = whole_lines(std::min(s.rows * s.classes, most) * s.bytes);
+  if (s.dweight && s.halves) p.dweight = whole_lines(s.classes * s.features * s.bytes);
+  if (s.dbias) p.dbias = whole_lines(s.classes * s.bytes);
+  auto product = [&](int64_t m, int64_t n, int64_t k) {
+    return matmul::workspace_bytes(1, 1, m, n, k, s.bytes, s.bytes);
+  };
+  p.products = std::max({product(s.rows, s.classes, s.features), product(s.rows, s.features, s.classes),
+                         product(s.classes, s.features, s.rows)});
+  return p;
+}
+
+template <bool kBackward>
+int64_t linear_scratch(const Problem& p) {
+  const ParamMeta &input = p.params[kBackward], &weight = p.params[kBackward + 2];
+  const Elements halves = Element::F16 | Element::BF16;
+  const int64_t bytes = p.element == Element::F64 ? 8 : 4;
+  return linear_parts({input.shape[0], input.shape[1], weight.shape[0], bytes, !kBackward && p.attrs[0] != 0,
+                       p.params[p.n_params - 2].rank >= 0, p.params[p.n_params - 1].rank >= 0, halves.has(p.element)})
+      .all();
+}
+
+}  // namespace baracuda::loss
