@@ -156,7 +156,7 @@ def test_result_of_rms_norm_add_may_be_an_input(into: str, element: str) -> None
 
 def test_offset_without_a_weight_is_refused() -> None:
     x = np.zeros((3, 4), np.float32)
-    with pytest.raises(bc.InvalidProblemError, match="weight_offset: got 1.0, want 0 without a weight"):
+    with pytest.raises(bc.InvalidProblemError, match=r"weight_offset: got 1\.0, want 0 without a weight"):
         F.rms_norm(x, (4,), weight_offset=1.0)
     with pytest.raises(bc.InvalidProblemError, match="weight_offset: got nan, want a finite number"):
         RmsNormDescriptor((3, 4), (4,), weight_offset=float("nan"))

@@ -78,7 +78,13 @@ def test_in_place_gives_the_same_bits(element: str, rng: np.random.Generator) ->
     for to, source in ((y, x), (same, same)):
         forward.run(x=source, weight=weight, cos=cos, sin=sin, y=to, rstd=rstd, eps=1e-5)
     np.testing.assert_array_equal(same, y)
-    given = {"weight": weight, "cos": cos, "sin": sin, "rstd": rstd, "workspace": bc.empty(backward.workspace_size, "u8")}
+    given = {
+        "weight": weight,
+        "cos": cos,
+        "sin": sin,
+        "rstd": rstd,
+        "workspace": bc.empty(backward.workspace_size, "u8"),
+    }
     results = []
     for into in ("new", "dy", "x"):
         tensors = {"dy": dy.copy(order="K"), "x": x.copy(order="K")}
@@ -119,7 +125,7 @@ def test_wrong_calls_are_refused() -> None:
     with pytest.raises(bc.IndexOutOfRangeError, match="positions"):
         plan.run(x=x, weight=weight, cos=cos, sin=sin, positions=np.array([0, -1, 2]), y=y, eps=1e-5)
     assert (y == 7).all(), "positions are looked up before the first write"
-    with pytest.raises(bc.InvalidProblemError, match="weight_offset: got 1.0, want 0 without a weight"):
+    with pytest.raises(bc.InvalidProblemError, match=r"weight_offset: got 1\.0, want 0 without a weight"):
         F.rms_norm_rope(x, None, cos, sin, weight_offset=1.0)
     with pytest.raises(bc.InvalidProblemError, match="at most 2048"):
         bc.RmsNormRopeDescriptor((3, 2050), 4)

@@ -146,12 +146,12 @@ constexpr auto all_rows() {
 //   backward           (dloss, input, target, weight, [bias], lse, dinput, dweight, [dbias])
 // Sums of products are the packed matmul's; those of rows over all chunks are added up in order.
 inline constexpr auto kLinear = table(of_classes<LinearCrossEntropy>("linear_cross_entropy", "chunks")
-                                          .sum(12)
+                                          .sum(13)
                                           .scratch(&linear_scratch<false>)
                                           .not_batch_invariant(),
                                       of_classes<LinearCrossEntropyBackward>("linear_cross_entropy", "chunks")
                                           .backward()
-                                          .sum(12)
+                                          .sum(13)
                                           .scratch(&linear_scratch<true>)
                                           .not_batch_invariant());
 

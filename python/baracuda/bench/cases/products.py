@@ -153,6 +153,21 @@ def _rope(element: str, heads: int, length: int, dim: int) -> Sides:
     return Sides.calls(bind(made, x=x, cos=cos, sin=sin, y=y), peer, made, lambda: [y])
 
 
+def _norm_rope(element: str, heads: int, length: int, dim: int) -> Sides:
+    x, y = noise(1, heads, length, dim, element=element), space(1, heads, length, dim, element=element)
+    w = noise(dim, element=element)
+    angles = there(torch.outer(torch.arange(length), 10000.0 ** -(torch.arange(0, dim, 2) / dim)))
+    cos, sin = angles.cos(), angles.sin()
+    c, s = cos.to(x.dtype), sin.to(x.dtype)
+    made = plan(bc.RmsNormRopeDescriptor(tuple(x.shape), length, element=element, save=False))
+
+    def peer() -> torch.Tensor:
+        a, b = torch.nn.functional.rms_norm(x, (dim,), w, 1e-5).chunk(2, dim=-1)
+        return torch.cat((a * c - b * s, b * c + a * s), dim=-1)
+
+    return Sides.calls(bind(made, x=x, weight=w, cos=cos, sin=sin, y=y, eps=1e-5), peer, made, lambda: [y])
+
+
 def cases(quick: bool) -> list[Case]:
     """Matrix products, attention and rope of the speed table."""
     out: list[Case] = []
@@ -203,6 +218,9 @@ def cases(quick: bool) -> list[Case]:
         numel = heads * length * dim
         add("rope", "rope", e, (heads, length, dim), partial(_rope, e, heads, length, dim), "chunk, products and cat",
             bytes=2 * numel * size, flops=3 * numel, ceiling="memory", required=1 if half else 2, goal=4)  # fmt: skip
+        add("rms_norm_rope", "rope", e, (heads, length, dim), partial(_norm_rope, e, heads, length, dim),
+            "rms_norm, chunk, products and cat", bytes=2 * numel * size, flops=7 * numel, ceiling="memory",
+            required=None, goal=None)  # fmt: skip
     n = 96 if quick else 1024
     add("matmul of 8-bit integers", "matmul", "i8", (n, n, n), partial(_int_matmul, n), "_int_mm out=",
         bytes=6 * n * n, flops=2 * n**3, required=0.85, goal=1.0)  # fmt: skip

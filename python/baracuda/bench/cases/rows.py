@@ -78,6 +78,22 @@ def _cross_entropy(element: str, rows: int, columns: int) -> Sides:
     return Sides.calls(ours, peer, made, lambda: [loss, dlogits])
 
 
+def _linear_cross_entropy(element: str, rows: int, features: int, classes: int) -> Sides:
+    x, w = noise(rows, features, element=element), noise(classes, features, element=element)
+    target = there(torch.randint(0, classes, (rows,), generator=torch.Generator().manual_seed(1)))
+    loss, dx, dw = space(element=element), torch.zeros_like(x), torch.zeros_like(w)
+    desc = bc.LinearCrossEntropyDescriptor((rows, features), classes, element, save=False, gradients_wanted=True)
+    made = plan(desc)
+    ours = bind(made, input=x, target=target, weight=w, loss=loss, dinput=dx, dweight=dw)
+    leaves = [x.clone().requires_grad_(), w.clone().requires_grad_()]
+
+    def peer() -> list[torch.Tensor]:
+        value = F.cross_entropy(F.linear(*leaves), target)
+        return [value, *torch.autograd.grad(value, leaves)]
+
+    return Sides.calls(ours, peer, made, lambda: [loss, dx, dw])
+
+
 def _reduce(what: str, element: str, rows: int, columns: int) -> Sides:
     x = noise(rows, columns, element=element)
     if what == "argmax":
@@ -142,6 +158,10 @@ def cases(quick: bool) -> list[Case]:
         add("cross_entropy forward+backward", "loss", e, partial(_cross_entropy, e, *large),
             "F.cross_entropy and its autograd", 2 * m, 5 * m, 2.2 if half else 2, 4 if half else 3,
             sizes=large)  # fmt: skip
+        size = (64, 32, 500) if quick else (1024, 512, 32000)
+        add("linear_cross_entropy with gradients", "loss", e, partial(_linear_cross_entropy, e, *size),
+            "F.linear, F.cross_entropy and their autograd", 2 * (size[0] + size[2]) * size[1],
+            6 * size[0] * size[1] * size[2], None, None, ceiling=e, sizes=size)  # fmt: skip
         add("sum all", "reduce", e, partial(_reduce, "sum all", e, *shape), "sum out=", n, n, 1, 1, ceiling="read")
         add("sum axis 0", "reduce", e, partial(_reduce, "sum axis 0", e, *shape), "sum out=", n, n, 1.5, 3,
             ceiling="read")  # fmt: skip
