@@ -284,6 +284,10 @@ def take_along_dim_backward(dy: Any, input: Any, indices: Any, dim: Any = None) 
     r"""Gradient of take_along_dim with respect to `input`."""
 def take_backward(dy: Any, index: Any, shape: Any) -> Any:
     r"""Gradient of take with respect to an input of `shape`."""
+def pack_int4(input: Any, dtype: Any = 's4', *, out: Any = None) -> Any:
+    r"""`input` rounded to 4-bit integers, two to a byte along the last dimension: the first in the low half."""
+def unpack_int4(input: Any, packed: Any = 's4', dtype: Any = 'f32', size: Any = None, *, out: Any = None) -> Any:
+    r"""The 4-bit integers of bytes along the last dimension, as pack_int4 lays them."""
 def cat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The tensors one after the other along `dim`, as torch.cat: of the element that holds all of theirs."""
 def concat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:

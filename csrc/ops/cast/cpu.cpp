@@ -2,6 +2,7 @@
 #include "backends/cpu/family.h"
 #include "core/compute.h"
 #include "core/tile.h"
+#include "ops/cast/int4.h"
 #include "ops/cast/math.h"
 #include "ops/cast/skus.h"
 
@@ -39,6 +40,53 @@ Status convert(const Launch& launch, TileLoop<C> loop) {
   const Operand in[] = {codes(launch[0], space)}, out[] = {codes(launch[1], space)};
   run_tiles<C>(space, in, out, loop, &saturate);
   return Status::Ok;
+}
+
+template <class F, class C>
+void pack_loop(const C* const* in, C* const* out, int64_t n, const void*) {
+  const C *low = in[0], *high = in[1];
+  C* y = out[0];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = F::f(low[i], high[i]);
+}
+
+// Rows may end with the low half of a byte.
+template <class F, class C>
+void unpack_loop(const C* const* in, C* const* out, int64_t n, const void*) {
+  const C* x = in[0];
+  C *low = out[0], *high = out[1];
+  if (high) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      const Values<C, 2> v = F::f(x[i]);
+      low[i] = v.v[0], high[i] = v.v[1];
+    }
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) low[i] = F::f(x[i]).v[0];
+  }
+}
+
+template <class C>
+Status pack(const Launch& launch) {
+  const C zero = 0;
+  const bool is_signed = attributes<Int4Attrs>(launch).is_signed != 0;
+  return both_halves(launch[0], launch[1], [&](const Halves& h) {
+    const Operand in[] = {h.low, h.high.data ? h.high : constant(&zero, element_of<C>)}, out[] = {h.bytes};
+    run_tiles<C>(h.space, in, out, is_signed ? &pack_loop<PackInt4<true>, C> : &pack_loop<PackInt4<false>, C>, nullptr);
+    return Status::Ok;
+  });
+}
+
+template <class C>
+Status unpack(const Launch& launch) {
+  const bool is_signed = attributes<Int4Attrs>(launch).is_signed != 0;
+  return both_halves(launch[1], launch[0], [&](const Halves& h) {
+    const Operand in[] = {h.bytes}, out[] = {h.low, h.high};
+    run_tiles<C>(h.space, in, out, is_signed ? &unpack_loop<UnpackInt4<true>, C> : &unpack_loop<UnpackInt4<false>, C>,
+                 nullptr);
+    return Status::Ok;
+  });
 }
 
 }  // namespace
@@ -87,6 +135,20 @@ struct CpuKernel<cast::ToF8> {
       return cast::convert<C>(launch,
                               wide ? &cast::loop_with<cast::Encode<3>, C> : &cast::loop_with<cast::Encode<2>, C>);
     });
+  }
+};
+
+template <>
+struct CpuKernel<cast::PackInt4Row> {
+  static Status run(const Launch& launch) {
+    return with_compute_type(launch.element, [&](auto c) { return cast::pack<decltype(c)>(launch); });
+  }
+};
+
+template <>
+struct CpuKernel<cast::UnpackInt4Row> {
+  static Status run(const Launch& launch) {
+    return with_compute_type(launch.element, [&](auto c) { return cast::unpack<decltype(c)>(launch); });
   }
 };
 

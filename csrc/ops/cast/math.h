@@ -44,4 +44,44 @@ struct Recode {
   }
 };
 
+// 4-bit integers, two to a byte that a driver carries as a number: the nearest one, ties to even; beyond the range its
+// end; 0 for NaN.
+template <bool kSigned>
+struct Int4 {
+  enum : int { kLeast = kSigned ? -8 : 0, kMost = kSigned ? 7 : 15 };
+
+  BCU_FN int32_t encode(float v) {
+    v = v != v ? 0.0f : v < float(kLeast) ? float(kLeast) : v > float(kMost) ? float(kMost) : v;
+    return int32_t(math::rint(v)) & 15;
+  }
+#if BCU_HAS_F64
+  BCU_FN int32_t encode(double v) {
+    v = v != v ? 0.0 : v < double(kLeast) ? double(kLeast) : v > double(kMost) ? double(kMost) : v;
+    return int32_t(math::rint(v)) & 15;
+  }
+#endif
+  BCU_FN int32_t encode(int64_t v) {
+    return int32_t(v < int64_t(kLeast) ? int64_t(kLeast) : v > int64_t(kMost) ? int64_t(kMost) : v) & 15;
+  }
+  BCU_FN int32_t encode(uint64_t v) { return int32_t(v > uint64_t(kMost) ? uint64_t(kMost) : v); }
+  BCU_FN int32_t decode(int32_t code) { return kSigned ? (code ^ 8) - 8 : code; }
+};
+
+template <bool kSigned>
+struct PackInt4 {
+  template <class C>
+  BCU_FN C f(C low, C high) {
+    return C(Int4<kSigned>::encode(low) | Int4<kSigned>::encode(high) << 4);
+  }
+};
+
+template <bool kSigned>
+struct UnpackInt4 {
+  template <class C>
+  BCU_FN Values<C, 2> f(C byte) {
+    int32_t code = int32_t(byte);
+    return {C(Int4<kSigned>::decode(code & 15)), C(Int4<kSigned>::decode(code >> 4 & 15))};
+  }
+};
+
 }  // namespace baracuda::cast

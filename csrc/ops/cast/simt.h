@@ -19,5 +19,13 @@ template <int kFrom, int kTo>
 struct Stores<cast::Recode<kFrom, kTo>> {
   enum : int { kAny = 1 };
 };
+template <bool kSigned>
+struct Stores<cast::PackInt4<kSigned>> {
+  enum : int { kAny = 1 };
+};
+template <bool kSigned>
+struct Stores<cast::UnpackInt4<kSigned>> {
+  enum : int { kAny = 1 };
+};
 
 }  // namespace baracuda::simt

@@ -1,6 +1,7 @@
 // Launches element conversion on a GPU.
 #pragma once
 #include "backends/simt/family.h"
+#include "ops/cast/int4.h"
 #include "ops/cast/simt.h"
 #include "ops/cast/skus.h"
 #include "simt/map_launch.h"
@@ -46,6 +47,25 @@ Status encoded(const Launch& launch) {
   return simt::map_real<F>(launch, space, in, out);
 }
 
+template <bool kSigned>
+Status packed(const Launch& launch) {
+  Scalar zero;
+  if (!is_float(launch.element)) zero.kind = Scalar::Kind::Int, zero.i = 0;
+  return both_halves(launch[0], launch[1], [&](const Halves& h) {
+    const simt::Input in[] = {h.low, h.high.data ? simt::Input(h.high) : simt::Input(zero)};
+    const Operand out[] = {h.bytes};
+    return simt::map_real<PackInt4<kSigned>>(launch, h.space, in, out);
+  });
+}
+template <bool kSigned>
+Status unpacked(const Launch& launch) {
+  return both_halves(launch[1], launch[0], [&](const Halves& h) {
+    const simt::Input in[] = {h.bytes};
+    const Operand out[] = {h.low, h.high};
+    return simt::map_real<UnpackInt4<kSigned>>(launch, h.space, in, out);
+  });
+}
+
 }  // namespace baracuda::cast
 
 namespace baracuda {
@@ -82,6 +102,20 @@ struct SimtKernel<cast::ToF8> {
   static Status run(const Launch& launch) {
     const bool wide = launch[1].element == Element::F8E4M3;
     return wide ? cast::encoded<cast::Encode<3>>(launch) : cast::encoded<cast::Encode<2>>(launch);
+  }
+};
+
+template <>
+struct SimtKernel<cast::PackInt4Row> {
+  static Status run(const Launch& launch) {
+    return attributes<cast::Int4Attrs>(launch).is_signed ? cast::packed<true>(launch) : cast::packed<false>(launch);
+  }
+};
+
+template <>
+struct SimtKernel<cast::UnpackInt4Row> {
+  static Status run(const Launch& launch) {
+    return attributes<cast::Int4Attrs>(launch).is_signed ? cast::unpacked<true>(launch) : cast::unpacked<false>(launch);
   }
 };
 
