@@ -322,11 +322,6 @@ def zeros(*size: Any, dtype: Any = None, out: Any = None) -> Any:
     r"""A new array of zeros, as torch.zeros."""
 def zeros_like(input: Any, *, dtype: Any = None) -> Any:
     r"""Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
-    r"""`steps` evenly spaced numbers from start to end, both included, as torch.linspace; floats only."""
-def ones_like(input: Any) -> Any:
-    r"""Ones of the shape and element of `input`, as torch.ones_like."""
-def zeros_like(input: Any) -> Any:
-    r"""Zeros of the shape and element of `input`, as torch.zeros_like."""
 def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
     r"""cross_entropy(linear(input, weight, bias), target) without keeping the logits."""
 def linear_cross_entropy_backward(dloss: Any, input: Any, weight: Any, target: Any, lse: Any, bias: Any = None, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
@@ -373,7 +368,6 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
     r"""Matrix times vector, as torch.mv."""
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""Sum of the products of two vectors, as torch.vdot: the same as dot for real numbers."""
-def add_rms_norm(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
 def add_rms_norm(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""(rms_norm(input + residual), input + residual) in one pass; the sum is rounded to the element first."""
 def add_rms_norm_backward(dy: Any, dsum: Any, sum: Any, normalized_shape: Any, weight: Any, rstd: Any, weight_offset: Any = 0.0) -> Any:
