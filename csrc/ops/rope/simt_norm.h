@@ -95,13 +95,11 @@ struct NormRotateForward {
     squares = simt::warp_reduce<simt::Add>(ctx, squares);
     C rstd = C(1) / math::sqrt(squares * simt::from_bits<C>(p.per_column) + simt::number<C>(p.eps));
     if (p.rstd && ctx.lane() == 0u) ((BCU_GLOBAL C*)p.rstd)[offset[Params::kRstd]] = rstd;
-    for (int64_t unit = ctx.lane(); unit < p.columns - p.pairs; unit += 32) {
+    for (int64_t i = 2 * p.pairs + ctx.lane(); i < p.columns; i += 32)
+      Row::put(p, offset, i, Row::x(p, offset, i) * rstd * Row::weight(p, i));
+    for (int64_t unit = ctx.lane(); unit < p.pairs; unit += 32) {
       int64_t i = Row::first(p, unit);
       C a = Row::x(p, offset, i) * rstd * Row::weight(p, i);
-      if (unit >= p.pairs) {
-        Row::put(p, offset, i, a);
-        continue;
-      }
       int64_t j = Row::second(p, unit);
       C b = Row::x(p, offset, j) * rstd * Row::weight(p, j);
       C c = Row::cosine(p, at, unit), s = Row::sine(p, at, unit);
