@@ -201,7 +201,8 @@ class Descriptor:
                 return value if isinstance(value, kind) else kind(value)
             except (ValueError, TypeError):
                 raise self.wrong(name, value, "one of " + ", ".join(str(m.value) for m in kind)) from None
-        if value is None:
+        annotation = str(type(self).__dataclass_fields__[name].type)  # type: ignore[attr-defined]
+        if value is None and "None" in annotation:
             return None
         if name.endswith("shapes"):
             if not isinstance(value, (tuple, list)):
@@ -211,7 +212,7 @@ class Descriptor:
             return check_shape(value, f"{type(self).__name__}.{name}")
         if name.endswith("element"):
             return Element.coerce(value, f"{type(self).__name__}.{name}")
-        return self._coerce_plain(name, str(type(self).__dataclass_fields__[name].type), value)  # type: ignore[attr-defined]
+        return self._coerce_plain(name, annotation, value)
 
     def _coerce_plain(self, name: str, annotation: str, value: Any) -> Any:
         """Numbers of the annotated kind: a wrong one would reach the kernel as other bits."""
