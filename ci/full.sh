@@ -15,7 +15,7 @@ if [[ -z $(git status --porcelain) ]]; then
   mkdir -p "$record"
 fi
 step "lint" bash ci/check.sh
-step "tests in all layouts" pytest -n 2 --dist loadgroup -q --deselect tests/math/test_math.py::test_error_bound_exhaustive
+step "tests in all layouts" pytest -n 2 --dist loadfile --no-loadscope-reorder -q --deselect tests/math/test_math.py::test_error_bound_exhaustive
 step "functions at every f32 value" pytest -q tests/math/test_math.py -k exhaustive
 step "devices on the emulator" bash ci/emulator.sh -k "not guarantee"
 for backend in cuda metal; do

@@ -49,7 +49,7 @@ tests=(tests/test_guarantee.py)
 only="f32 and (swiglu or sum or softmax or rms_norm or matmul or rope or embedding or cross_entropy or adamw or add or cast)"
 parallel=()  # races need the cores; what is out of bounds is so on any
 if [[ $kind == address ]]; then
-  parallel=(-n 2 --dist loadgroup)
+  parallel=(-n 2 --dist loadfile)
   tests+=(tests/test_refusal.py tests/test_import_tensors.py tests/test_import_protocol.py tests/test_aliasing.py tests/test_run_path.py)
   only="($only) or not guarantee"
 fi

@@ -12,7 +12,8 @@ step "build report" python ci/build_report.py build/from-sdist
 step "registers of the CUDA kernels" python ci/spills.py
 step "lint" bash ci/check.sh
 step "GPU kernels on the emulator" bash ci/emulator.sh
-step "tests" pytest -n 2 --dist loadgroup -q --durations=40
+# A file stays in one process; in the order of their names, the slowest ones (tests/emulator) come first.
+step "tests" pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=40
 for level in v2 v3; do  # "f16" is in "bf16", too
   step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q -k "f32 or f16"
 done

@@ -24,7 +24,6 @@ from baracuda.reference import Case, reference_module, worst
 from baracuda.verify import execute, verify
 from conftest import SEED
 
-pytestmark = pytest.mark.xdist_group("cudnn")
 OP = "scaled_dot_product_attention"
 SHAPE = (1, 4, 40, 16)
 PLAIN = AttentionDescriptor(SHAPE, SHAPE, SHAPE, element="f16")

@@ -15,8 +15,6 @@ from baracuda import _core
 from baracuda.elements import Element
 from baracuda.spec import IN
 
-pytestmark = pytest.mark.xdist_group("refusal")  # the last test looks back at what the others reached
-
 OPS = pytest.mark.parametrize(("op", "direction"), directions())
 
 # Codes that no question on a machine with only a cpu can reach through the public API.

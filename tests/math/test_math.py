@@ -25,10 +25,7 @@ ELEMENTS = ("f32", "f64")
 TRIG = ("sin", "cos", "tan")
 COUNT = {"f32": 2**20, "f64": 2**17}
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++"),
-    pytest.mark.xdist_group("math"),  # one process builds the probes
-]
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
 @pytest.fixture(scope="session")

@@ -18,10 +18,7 @@ FLAGS = ["-std=c++20", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / '
 CASES = ("cover", "odd_arguments", "counts", "limit", "nested", "sums", "callers", "busy", "fork")
 LINUX = sys.platform.startswith("linux")
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++"),
-    pytest.mark.xdist_group("native"),  # one process builds the programs
-]
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
 def build(out: Path, main: str, *flags: str) -> Path:
