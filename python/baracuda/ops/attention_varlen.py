@@ -184,15 +184,23 @@ OPS = (
 
 
 def _fields(
-    query: Arg, key: Arg, value: Arg, cu_q: Arg, cu_k: Arg, alibi: Arg | None, window: tuple[int, int], **rest: Any
+    query: Arg,
+    key: Arg,
+    value: Arg,
+    cu_q: Arg,
+    cu_k: Arg,
+    alibi: Arg | None,
+    window: tuple[int, int],
+    *,
+    enable_gqa: bool,
+    **rest: Any,
 ) -> dict[str, Any]:
     """Fields of both descriptors."""
-    if query.rank == 3 and key.rank == 3 and query.shape[1] != key.shape[1] and not rest.pop("enable_gqa"):
+    if query.rank == 3 and key.rank == 3 and query.shape[1] != key.shape[1] and not enable_gqa:
         raise UnsupportedError(
             f"varlen_attn: got {query.shape[1]} query heads and {key.shape[1]} kv heads. "
             "Pass enable_gqa=True for grouped heads."
         )
-    rest.pop("enable_gqa", None)
     check_options("varlen_attn", "window_size", window, alibi, query.element)
     if cu_q.shape != cu_k.shape or cu_q.element is not cu_k.element:
         raise InvalidProblemError(
