@@ -4,6 +4,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
 #include "core/compute.h"
+#include "core/half.h"
 #include "ops/reduce/kernels.h"
 
 namespace baracuda::reduce {
@@ -33,30 +34,54 @@ struct Results {
   }
 };
 
-// Whether one of a lane set of values at p equals `wanted`.
+// Half `half` of two vectors of values that are read where they lie: of the compute type, or bf16, of which one half
+// has the even ones and the other the odd ones.
 template <class C>
-bool has_value(const C* p, C wanted) {
-  using L = Lanes<C>;
-  auto found = L::load(p) == wanted;
-#pragma GCC unroll 16
-  for (int k = 1; k < L::kVectors; ++k) found |= L::load(p + k * L::kWidth) == wanted;
-  uint64_t words[sizeof found / 8], any = 0;
-  std::memcpy(words, &found, sizeof found);
+typename Lanes<C>::Vec load_wide(const C* p, int half) {
+  return Lanes<C>::load(p + half * Lanes<C>::kWidth);
+}
+inline Lanes<float>::Vec load_wide(const uint16_t* p, int half) {
+  typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
+  Words pairs;
+  std::memcpy(&pairs, p, sizeof pairs);
+  return Lanes<float>::Vec(half == 0 ? pairs << 16 : pairs & 0xffff0000u);
+}
+template <class C>
+C wide(C x) {
+  return x;
+}
+inline float wide(uint16_t x) { return bf16_to_float(x); }
+
+// Whether a comparison holds in one of the lanes.
+template <class Mask>
+bool any_of(const Mask& mask) {
+  uint64_t words[sizeof mask / 8], any = 0;
+  std::memcpy(words, &mask, sizeof mask);
   for (uint64_t w : words) any |= w;
   return any != 0;
 }
 
+// Whether one of a lane set of values at p equals `wanted`.
+template <class C, class S>
+bool has_value(const S* p, C wanted) {
+  using L = Lanes<C>;
+  auto found = load_wide(p, 0) == wanted;
+#pragma GCC unroll 16
+  for (int k = 1; k < L::kVectors; ++k) found |= load_wide(p + k / 2 * 2 * L::kWidth, k % 2) == wanted;
+  return any_of(found);
+}
+
 // The first of n values that equals `wanted`; the first NaN where that is NaN. There is one.
-template <class C>
-int64_t place_of(const C* v, int64_t n, C wanted) {
+template <class C, class S>
+int64_t place_of(const S* v, int64_t n, C wanted) {
   constexpr int64_t kLanes = Lanes<C>::kLanes;
   int64_t j = 0;
   if (wanted != wanted) {
-    while (v[j] == v[j]) ++j;
+    while (wide(v[j]) == wide(v[j])) ++j;
     return j;
   }
   while (j + kLanes <= n && !has_value(v + j, wanted)) j += kLanes;
-  while (v[j] != wanted) ++j;
+  while (wide(v[j]) != wanted) ++j;
   return j;
 }
 
@@ -84,46 +109,54 @@ Found<C> search_row(const RowMap& x, const char* row, int64_t begin, int64_t end
 // Rows read at the same time, far apart: memory serves a few long streams a third faster than one.
 constexpr int kStreams = 4;
 
-// The extrema of n values at each of the places; NaN wins.
-template <bool kMax, class C>
-void extrema_of_streams(const C* const (&p)[kStreams], int64_t n, C (&top)[kStreams]) {
+// The extrema of n values at each of the places; NaN wins. Without kKeepNan a loop of half the operations: false where
+// it may have met a NaN, which a sum of values cannot hide.
+template <bool kMax, bool kKeepNan, class C, class S>
+bool extrema_of_streams(const S* const (&p)[kStreams], int64_t n, C (&top)[kStreams]) {
   using L = Lanes<C>;
-  using X = Extreme<kMax, true>;
+  using Vec = typename L::Vec;
+  using X = Extreme<kMax, kKeepNan>;
   constexpr int kAccs = 2, kStep = kAccs * L::kWidth;
   C lane[kStreams][kStep];
   for (auto& row : lane)
     for (C& v : row) v = X::template start<C>();
-  typename L::Vec acc[kStreams][kAccs];
+  Vec acc[kStreams][kAccs];
   std::memcpy(acc, lane, sizeof acc);
+  decltype(acc[0][0] != acc[0][0]) odd = {};
   int64_t i = 0;
   for (; i + kStep <= n; i += kStep) {
+    Vec mixed = {};
 #pragma GCC unroll 8
     for (int k = 0; k < kStreams * kAccs; ++k) {
-      const typename L::Vec x = L::load(p[k / kAccs] + i + (k % kAccs) * L::kWidth);
-      auto& best = acc[k / kAccs][k % kAccs];
+      const Vec x = load_wide(p[k / kAccs] + i, k % kAccs);
+      Vec& best = acc[k / kAccs][k % kAccs];
       best = X::takes(x, best) ? x : best;
+      if constexpr (!kKeepNan) mixed += x;
     }
+    odd |= mixed != mixed;
   }
   std::memcpy(lane, acc, sizeof lane);
   for (int s = 0; s < kStreams; ++s) {
     top[s] = lane_extreme<kMax, true>(lane[s], kStep);
-    for (int64_t j = i; j < n; ++j) top[s] = X::takes(p[s][j], top[s]) ? p[s][j] : top[s];
+    for (int64_t j = i; j < n; ++j) top[s] = Extreme<kMax, true>::takes(wide(p[s][j]), top[s]) ? wide(p[s][j]) : top[s];
   }
+  return !any_of(odd);
 }
 
-// Rows r, r + apart, r + 2 apart, ... of values that are read where they lie.
-template <bool kMax, class C>
+// Rows r, r + apart, r + 2 apart, ... of values that are stored as S.
+template <bool kMax, class C, class S>
 void search_streams(const RowMap& x, const Results& y, int64_t r, int64_t apart) {
   constexpr int64_t kBlock = Lanes<C>::kBlock;
   const int64_t length = x.length();
-  const C* row[kStreams];
+  const S* row[kStreams];
   Found<C> best[kStreams];
-  for (int s = 0; s < kStreams; ++s) row[s] = reinterpret_cast<const C*>(x.row(r + s * apart)), best[s] = {C(0), -1};
+  for (int s = 0; s < kStreams; ++s) row[s] = reinterpret_cast<const S*>(x.row(r + s * apart)), best[s] = {C(0), -1};
   for (int64_t at = 0; at < length; at += kBlock) {
-    const C* p[kStreams];
+    const S* p[kStreams];
     C top[kStreams];
     for (int s = 0; s < kStreams; ++s) p[s] = row[s] + at;
-    extrema_of_streams<kMax>(p, std::min(kBlock, length - at), top);
+    const int64_t n = std::min(kBlock, length - at);
+    if (!extrema_of_streams<kMax, false>(p, n, top)) extrema_of_streams<kMax, true>(p, n, top);
     for (int s = 0; s < kStreams; ++s)
       if (best[s].position < 0 || beats<kMax>(top[s], best[s].value)) best[s] = {top[s], at};
   }
@@ -132,6 +165,13 @@ void search_streams(const RowMap& x, const Results& y, int64_t r, int64_t apart)
     best[s].position += place_of(row[s] + at, std::min(kBlock, length - at), best[s].value);
     y.put_one(r + s * apart, best[s]);
   }
+}
+template <bool kMax, class C>
+void search_streams(const RowMap& x, const Results& y, int64_t r, int64_t apart) {
+  if constexpr (std::is_same_v<C, float>) {
+    if (x.element == Element::BF16) return search_streams<kMax, C, uint16_t>(x, y, r, apart);
+  }
+  search_streams<kMax, C, C>(x, y, r, apart);
 }
 
 // Rows of a chunk of which each stream has its quarter: what one stream reads should be long.
@@ -145,7 +185,8 @@ void search_rows(const RowMap& x, const Results& y, void* workspace) {
   const int64_t rows = x.rows(), length = x.length();
   const int64_t strips = strips_for(rows, length, 4096, rows * length), per = (length + strips - 1) / strips;
   auto* partial = static_cast<Found<C>*>(workspace);
-  const bool streams = strips == 1 && x.direct<C>() && length >= 256 && rows >= 8 * stream_rows(x);
+  const bool stored = x.direct<C>() || (std::is_same_v<C, float> && x.element == Element::BF16 && x.inner.dense());
+  const bool streams = strips == 1 && stored && length >= 256 && rows >= 8 * stream_rows(x);
   const int64_t grain = strips > 1 ? 1 : streams ? stream_rows(x) : row_grain(length);
   parallel_for(rows * strips, grain, [&](int64_t begin, int64_t end) {
     if (streams) {

@@ -104,6 +104,13 @@ void fold_columns(const Walk& w, const Terms<C>& terms, const char* base, int64_
     return static_cast<const C*>(to);
   };
   int64_t r = begin;
+  if constexpr (requires(const uint16_t* const(&rows)[8]) { columns.add8_bf16(rows); }) {
+    for (; w.in_element == Element::BF16 && stride == 1 && !terms.map && r + 8 <= end; r += 8) {
+      const uint16_t* rows[8];
+      for (int k = 0; k < 8; ++k) rows[k] = reinterpret_cast<const uint16_t*>(base + w.folded.offset(r + k) * size);
+      columns.add8_bf16(rows);
+    }
+  }
   for (; r + 4 <= end; r += 4)
     columns.add4(at(r, buffer[0]), at(r + 1, buffer[1]), at(r + 2, buffer[2]), at(r + 3, buffer[3]));
   for (; r < end; ++r) columns.add(at(r, buffer[0]));

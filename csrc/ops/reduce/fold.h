@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "backends/cpu/lanes.h"
+#include "core/half.h"
 #include "ops/reduce/skus.h"
 
 namespace baracuda::reduce {
@@ -102,6 +103,15 @@ struct SumColumns {
 #pragma GCC ivdep
     for (int64_t j = 0; j < n; ++j) low[j] += (a[j] + b[j]) + (c[j] + d[j]);
     if ((pending += 4) >= kRowsPerFlush) flush();
+  }
+  // Eight rows of bf16 values as they are stored.
+  void add8_bf16(const uint16_t* const (&r)[8])
+    requires std::is_same_v<C, float>
+  {
+    const auto pair = [&](int k, int64_t j) { return bf16_to_float(r[k][j]) + bf16_to_float(r[k + 1][j]); };
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) low[j] += (pair(0, j) + pair(2, j)) + (pair(4, j) + pair(6, j));
+    if ((pending += 8) >= kRowsPerFlush) flush();
   }
   void merge(const C* p) { add(p); }
   void flush() {
