@@ -135,6 +135,7 @@ FITS: dict[str, tuple[Fn, Fn, mpf, mpf, int, int]] = {
     "exp": (lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: r**2 / mp.exp(r), -HALF_LN2, HALF_LN2, 4, 9),
     "expm1": (lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: r**2 / mp.expm1(r), -HALF_LN2, HALF_LN2, 4, 10),
     "exp2": (lambda r: (2**r - 1) / r, lambda r: r / 2**r, mpf("-0.5005"), mpf("0.5005"), 5, 11),
+    "exp_weight": (lambda r: (2**r - 1) / r, lambda r: r / 2**r, mpf("-0.5005"), mpf("0.5005"), 4, 0),
     "log": (
         lambda f: (mp.log1p(f) - f + f * f / 2) / f**3,
         lambda f: f**3 / mp.log1p(f),

@@ -29,17 +29,17 @@ inline void stream_line(void* dst, const void* src) {
 #endif
 }
 
-// A row of any alignment: whole lines are streamed.
+// A row of any alignment: whole lines are streamed. (A copy of no bytes would still be a call.)
 inline void stream_bytes(char* dst, const char* src, int64_t n) {
   const int64_t head = -reinterpret_cast<intptr_t>(dst) & (kStreamLine - 1);
   if (head >= n) {
     std::memcpy(dst, src, n);
     return;
   }
-  std::memcpy(dst, src, head);
+  if (head > 0) std::memcpy(dst, src, head);
   int64_t i = head;
   for (; i + kStreamLine <= n; i += kStreamLine) stream_line(dst + i, src + i);
-  std::memcpy(dst + i, src + i, n - i);
+  if (i < n) std::memcpy(dst + i, src + i, n - i);
 }
 
 // Streamed stores are not ordered with others until this.

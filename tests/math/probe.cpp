@@ -25,6 +25,7 @@ UNARY(cos_near)
 UNARY(tan_near)
 #if BCU_HAS_F64  // without f64 only these differ
 UNARY(exp)
+UNARY(exp_weight)
 UNARY(exp2)
 UNARY(expm1)
 UNARY(log)

@@ -34,6 +34,7 @@ class RowWriter {
       : y_(y),
         direct_(y.direct<C>()),
         dense_(y.inner.dense()),
+        bf16_(std::is_same_v<C, float> && y.element == Element::BF16),
         store_(storer<C>(y.element)),
         size_(size_of(y.element)) {
     streams_ = dense_ && !in_place && y.rows() * y.length() * size_ >= kStreamBytes;
@@ -65,14 +66,20 @@ class RowWriter {
     if (!dense_) return write(y_, row, at, n, values);
     char* to = row + at * size_;
     if (direct_) return stream_bytes(to, reinterpret_cast<const char*>(values), n * size_);
-    if (!streams_) return store_(to, 1, values, n);
-    alignas(kStreamLine) char narrow[kStreamPiece];
-    store_(narrow, 1, values, n);
-    stream_bytes(to, narrow, n * size_);
+    if (!streams_) return narrow(values, to, n);
+    alignas(kStreamLine) char rounded[kStreamPiece];
+    narrow(values, rounded, n);
+    stream_bytes(to, rounded, n * size_);
+  }
+  void narrow(const C* values, char* to, int64_t n) const {
+    if constexpr (std::is_same_v<C, float>) {
+      if (bf16_) return float_to_bf16(values, reinterpret_cast<uint16_t*>(to), n);
+    }
+    store_(to, 1, values, n);
   }
 
   const RowMap& y_;
-  bool direct_, dense_, streams_;
+  bool direct_, dense_, bf16_, streams_;
   StoreFn<C> store_;
   int64_t size_;
 };

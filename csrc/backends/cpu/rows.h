@@ -8,6 +8,7 @@
 
 #include "backends/cpu/lanes.h"
 #include "core/convert.h"
+#include "core/half.h"
 #include "core/launch.h"
 
 namespace baracuda {
@@ -133,6 +134,38 @@ const C* read(const RowMap& m, const char* row, int64_t begin, int64_t n, C* buf
   });
   return buffer;
 }
+// read() for dense rows of which a few lines are read at a time: what it looks up is looked up once.
+template <class C>
+class RowReader {
+ public:
+  explicit RowReader(const RowMap& m)
+      : m_(m),
+        direct_(m.direct<C>()),
+        dense_(m.inner.dense()),
+        bf16_(std::is_same_v<C, float> && m.element == Element::BF16),
+        load_(loader<C>(m.element)),
+        size_(size_of(m.element)) {}
+  RowReader(const RowReader&) = delete;
+
+  const C* get(const char* row, int64_t begin, int64_t n, C* buffer) const {
+    if (direct_) return reinterpret_cast<const C*>(row) + begin;
+    if (!dense_) return read(m_, row, begin, n, buffer);
+    if constexpr (std::is_same_v<C, float>) {
+      if (bf16_) {
+        bf16_to_float(reinterpret_cast<const uint16_t*>(row) + begin, buffer, n);
+        return buffer;
+      }
+    }
+    load_(row + begin * size_, 1, buffer, n);
+    return buffer;
+  }
+
+ private:
+  const RowMap& m_;
+  bool direct_, dense_, bf16_;
+  LoadFn<C> load_;
+  int64_t size_;
+};
 // Where to compute a tile that write() is then given: the row itself, or `buffer`.
 template <class C>
 C* target(const RowMap& m, char* row, int64_t begin, C* buffer) {

@@ -41,7 +41,7 @@ void probabilities(const Problems& p, void* workspace) {
         const int64_t n = std::min(kRowTile<C>, p.classes - at);
         const C* v = read(p.logits, row, at, n, in);
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) e[i] = math::exp(v[i] - max);
+        for (int64_t i = 0; i < n; ++i) e[i] = math::exp_weight(v[i] - max);
         sum.add(lane_sum<C>(n, [](auto x) { return x; }, e));
         const C* q = shares(p, r, at, n, e, weights);
         whole.add(lane_sum<C>(n, [](auto x) { return x; }, q));

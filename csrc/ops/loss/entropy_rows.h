@@ -39,7 +39,7 @@ RowTerms<C> row_terms(const Problems& p, const char* row, int64_t target, C* kee
       below.add(lane_sum<C>(n, [max](auto x) { return max - x; }, v));
     C* to = keep ? keep + at : e;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) to[i] = math::exp(v[i] - max);
+    for (int64_t i = 0; i < n; ++i) to[i] = math::exp_weight(v[i] - max);
     sum.add(lane_sum<C>(n, [](auto x) { return x; }, to));
   }
   terms.sum = sum.value();

@@ -143,7 +143,7 @@ struct ExponentialRow {
       all.raise(lane_max(p, piece));
       const C shift = exp_shift(all.max);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < piece; ++i) e[i] = math::exp(p[i] - shift);
+      for (int64_t i = 0; i < piece; ++i) e[i] = math::exp_weight(p[i] - shift);
       all.sum += lane_sum<C>(piece, [](auto v) { return v; }, e);
     }
   }

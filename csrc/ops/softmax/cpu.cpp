@@ -17,7 +17,7 @@ constexpr int64_t kFetch = 256;
 template <class C>
 void exp_minus(const C* x, C max, C* e, int64_t n) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) e[i] = math::exp(x[i] - max);
+  for (int64_t i = 0; i < n; ++i) e[i] = math::exp_weight(x[i] - max);
 }
 
 template <bool kLog, class C>
@@ -69,13 +69,29 @@ int64_t forward_width(int64_t columns, int64_t length) {
 // Rows here are positions along the axis; [first, first + n) are the columns, n <= kWide. Two passes over memory.
 template <bool kLog, class C>
 void forward_columns(const RowMap& x, const RowMap& y, const RowWriter<C>& writer, int64_t first, int64_t n) {
-  C in[4][kWide];
+  using Columns = OnlineColumns<C, kWide>;
   const int64_t rows = x.rows();
-  const auto at = [&](int64_t r, int k) { return read(x, x.row(r), first, n, in[k]); };
-  OnlineColumns<C, kWide> columns(n);
+  Columns columns(n);
+  const RowReader<C> reader(x);
+  const auto add = [&]<int kRows>(int64_t r) {
+    alignas(64) C in[kRows][Columns::kPiece];
+    const char* from[kRows];
+    Ahead next[kRows];
+    for (int k = 0; k < kRows; ++k) from[k] = x.row(r + k), next[k] = Ahead(x, r + k + kRows, rows, first);
+    for (int64_t j = 0; j < n; j += Columns::kPiece) {
+      const int64_t count = std::min(Columns::kPiece, n - j);
+      const C* at[kRows];
+      for (int k = 0; k < kRows; ++k) {
+        at[k] = reader.get(from[k], first + j, count, in[k]);
+        next[k].fetch(j, count);
+      }
+      columns.template add_piece<kRows>(at, j, count);
+    }
+    columns.took(kRows);
+  };
   int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) columns.add4(at(r, 0), at(r + 1, 1), at(r + 2, 2), at(r + 3, 3));
-  for (; r < rows; ++r) columns.add(at(r, 0));
+  for (; r + 4 <= rows; r += 4) add.template operator()<4>(r);
+  for (; r < rows; ++r) add.template operator()<1>(r);
   columns.flush();
   C *max = columns.max, *sum = columns.sum;
 #pragma GCC ivdep
@@ -84,16 +100,17 @@ void forward_columns(const RowMap& x, const RowMap& y, const RowWriter<C>& write
     // A column of -inf, or with +inf, is NaN.
     if (!(math::fabs(max[j]) <= std::numeric_limits<C>::max())) sum[j] = math::quiet_nan<C>();
   }
+  alignas(64) C in[kWide];
   for (r = 0; r < rows; ++r) {
-    const C* v = at(r, 0);
+    const char* from = x.row(r);
     writer.put(
         y.row(r), first, n,
         [&](int64_t begin, int64_t count, C* out) {
-          const C *values = v + begin, *tops = max + begin, *scales = sum + begin;
+          const C *values = reader.get(from, first + begin, count, in), *tops = max + begin, *scales = sum + begin;
 #pragma GCC ivdep
           for (int64_t j = 0; j < count; ++j) {
             const C z = values[j] - tops[j];
-            out[j] = kLog ? z - scales[j] : math::exp(z) * scales[j];
+            out[j] = kLog ? z - scales[j] : math::exp_weight(z) * scales[j];
           }
         },
         Ahead(x, r + 1, rows, first));

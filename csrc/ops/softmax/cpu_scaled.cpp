@@ -56,7 +56,7 @@ struct Scaled {
       const int64_t n = std::min(kRowTile<C>, length - at);
       if (!whole) tile(r, at, n, v);
 #pragma GCC ivdep
-      for (int64_t j = 0; j < n; ++j) e[j] = math::exp(v[j] - max);
+      for (int64_t j = 0; j < n; ++j) e[j] = math::exp_weight(v[j] - max);
       total.add(lane_sum<C>(n, [](auto t) { return t; }, e));
     }
     const C factor = C(1) / total.value();
@@ -65,7 +65,7 @@ struct Scaled {
       if (!whole) tile(r, at, n, v);
       C* out = target(y, y.row(r), at, e);
 #pragma GCC ivdep
-      for (int64_t j = 0; j < n; ++j) out[j] = nothing ? C(0) : math::exp(v[j] - max) * factor;
+      for (int64_t j = 0; j < n; ++j) out[j] = nothing ? C(0) : math::exp_weight(v[j] - max) * factor;
       write(y, y.row(r), at, n, out);
     }
   }
