@@ -131,6 +131,7 @@ class Walk {
       if (plan_.operands[k].access == Access::Transposed)
         tile_[k] = reinterpret_cast<C*>(tiles_) + plan_.rows * plan_.columns * tile_at++;
     for (int64_t t = begin; t < end; ++t) {
+      if (plan_.rows > 1) look_ahead();
       one_tile();
       advance();
     }
@@ -162,6 +163,19 @@ class Walk {
     }
   }
 
+  // Where each operand's next tile starts, roughly at the end of a dimension.
+  void look_ahead() {
+    const int inner = plan_.rank - 1;
+    for (int k = 0; k < plan_.n_operands; ++k) next_[k] = at_[k] + plan_.step[inner] * plan_.operands[k].strides[inner];
+  }
+
+  // Fetches n elements that the next tile has where this one has those at `here`. The short runs of a tile's rows come
+  // too fast for the processor to see where they go.
+  void fetch_next(int k, const char* here, int64_t n) const {
+    const char* there = here + (next_[k] - at_[k]);
+    for (int64_t b = 0; b < n * plan_.operands[k].size; b += kLine) __builtin_prefetch(there + b, 0, 2);
+  }
+
   int64_t extent(int d) const { return std::min(plan_.step[d], plan_.shape[d] - position_[d]); }
 
   void one_tile() {
@@ -171,7 +185,6 @@ class Walk {
       for (int64_t r = 0; r < rows; ++r) turned_[r] = reinterpret_cast<Word*>(row_of(0, r));
       return transpose(1, rows, columns, plan_.operands[0].stream);
     }
-    if (plan_.rows > 1) fetch_rows(rows, columns);
     for (int k = job_.n_outputs; k < plan_.n_operands; ++k) {
       if (plan_.operands[k].access != Access::Transposed) continue;
       for (int64_t r = 0; r < rows; ++r) turned_[r] = reinterpret_cast<Word*>(tile_[k] + r * plan_.columns);
@@ -193,17 +206,6 @@ class Walk {
         job_.loop(in, out, columns, job_.params);
       for (int k = 0; k < job_.n_outputs; ++k)
         if (plan_.operands[k].access > Access::Discard) put(k, buffer(k), row_of(k, r), columns);
-    }
-  }
-
-  // The short runs of a tile's rows come too fast for the processor to see where they go: those that are read as they
-  // lie are on their way while other operands are turned.
-  void fetch_rows(int64_t rows, int64_t columns) const {
-    for (int k = job_.n_outputs; k < plan_.n_operands; ++k) {
-      const PlannedOperand& op = plan_.operands[k];
-      if (op.access != Access::Direct) continue;
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t b = 0; b < columns * op.size; b += kLine) __builtin_prefetch(row_of(k, r) + b);
     }
   }
 
@@ -237,7 +239,10 @@ class Walk {
     const PlannedOperand& op = plan_.operands[k];
     if (op.access == Access::Transposed) return tile_[k] + r * plan_.columns;
     const char* src = row_of(k, r);
-    if (op.access == Access::Direct) return reinterpret_cast<const C*>(src);
+    if (op.access == Access::Direct) {
+      if (plan_.rows > 1) fetch_next(k, src, n);
+      return reinterpret_cast<const C*>(src);
+    }
     // A broadcast operand comes back to the same memory, and its buffer still holds it.
     if (src == loaded_[k] && n <= loaded_n_[k]) return buffer(k);
     get(k, src, n);
@@ -298,20 +303,21 @@ class Walk {
            out.column == out.size;
   }
 
-  // The rows of this operand are its own runs: 16 columns at a time are read along them, and turned into the rows
-  // turned_[r].
+  // The rows of this operand are its own runs: a strip of columns at a time are read along them, and turned into the
+  // rows turned_[r].
   void transpose(int k, int64_t rows, int64_t columns, bool stream) {
     const PlannedOperand& op = plan_.operands[k];
     const int64_t along = plan_.rows > 1 ? plan_.row_offset[k][1] : op.size;
     const bool in_place = op.native && along == op.size;
     for (int64_t r = 0; stream && r < rows; ++r) stream = reinterpret_cast<uintptr_t>(turned_[r]) % kStreamLine == 0;
-    const Word* source[kStripRows];
-    for (int64_t c = 0; c < columns; c += kStripRows) {
-      const int height = static_cast<int>(std::min<int64_t>(kStripRows, columns - c));
+    const Word* source[kHeight];
+    for (int64_t c = 0; c < columns; c += kHeight) {
+      const int height = static_cast<int>(std::min<int64_t>(kHeight, columns - c));
       for (int i = 0; i < height; ++i) {
         const char* src = at_[k] + (op.irregular_columns ? plan_.column_offset[k][c + i] : (c + i) * op.column);
         C* strip = reinterpret_cast<C*>(strip_) + i * kMaxRows;
         if (!in_place) job_.load[k](src, along / op.size, strip, rows);
+        if (along == op.size) fetch_next(k, src, rows);
         source[i] = in_place ? reinterpret_cast<const Word*>(src) : reinterpret_cast<const Word*>(strip);
       }
       transpose_strip<Word>(source, height, rows, turned_, c, stream);
@@ -319,6 +325,7 @@ class Walk {
   }
 
   static constexpr int64_t kRunOfCalls = 16;
+  static constexpr int kHeight = kStripRows<sizeof(C)>;
 
   using Word = typename UnsignedOf<sizeof(C)>::type;
 
@@ -326,6 +333,7 @@ class Walk {
   const TilePlan& plan_;
   Word* turned_[kMaxRows];
   char* at_[kMaxOperands];
+  char* next_[kMaxOperands];  // where plan_.rows > 1
   int64_t position_[kMaxRank];
   const char* loaded_[kMaxOperands] = {};
   int64_t loaded_n_[kMaxOperands] = {};
@@ -333,7 +341,7 @@ class Walk {
   int64_t shift_ = 0;
   alignas(64) char buffers_[(kMaxOperands + 1) * kRowBytes];
   alignas(64) char tiles_[kTileBytes];
-  alignas(64) char strip_[kStripRows * kMaxRows * sizeof(C)];
+  alignas(64) char strip_[kHeight * kMaxRows * sizeof(C)];
   alignas(64) char staging_[kMaxTable * 8];
 };
 
