@@ -89,3 +89,57 @@ def test_a_function_that_answers_differently_is_not_used(monkeypatch: pytest.Mon
     assert native.native_functions() is None
     monkeypatch.setattr(native, "_QUESTIONS", ("_ZN2at6native11no_such_fnERKNS_6TensorE", *native._QUESTIONS[1:]))
     assert native.native_functions() is None
+
+
+RESULTS = """
+import sys
+import torch
+import baracuda._torch as native
+if sys.argv[1] == "python":
+    native.scalar_types.cache_clear()
+    native._EMPTY = ("no_such_function", native._EMPTY[1])
+import baracuda.functional as F
+assert bool(native.scalar_types()) == (sys.argv[1] == "native")
+x = torch.ones(3, 4)
+
+def plain(y, shape=(3, 4), dtype=torch.float32):
+    assert type(y) is torch.Tensor and y.is_leaf and not y.requires_grad and y.grad_fn is None
+    assert (y.shape, y.dtype, y.device.type) == (shape, dtype, "cpu") and y.is_contiguous()
+    return y
+
+for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.uint8, torch.int64, torch.bool):
+    plain(F.tile(x.to(dtype), (1, 2)), (3, 8), dtype)
+plain(F.cast(x, "f8e4m3"), dtype=torch.float8_e4m3fn)
+plain(F.sum(x), ())
+plain(F.exp(x[:0]), (0, 4))
+y = plain(F.exp(x))
+y.resize_(20).add_(1)  # torch's own memory
+kept = y.clone().requires_grad_()
+(kept * 2).sum().backward()
+torch.set_default_device("meta")
+plain(F.exp(x))
+torch.set_default_device("cpu")
+with torch.inference_mode():
+    assert F.exp(x).is_inference() and not y.is_inference()
+try:
+    F.repeat(x[:1, :1].expand(1, 1), (1 << 30, 1 << 27))
+except RuntimeError as e:
+    assert "memory" in str(e), e
+else:
+    raise AssertionError("an exabyte was had")
+"""
+
+
+@pytest.mark.parametrize("how", ["native", "python"])
+def test_results_are_plain_tensors_either_way(how: str) -> None:
+    done = subprocess.run([sys.executable, "-c", RESULTS, how], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_torch_whose_numbers_of_dtypes_differ_is_asked_through_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_SCALAR_TYPES", {"float32": 6, "float64": 5})
+    native.scalar_types.cache_clear()
+    try:
+        assert native.scalar_types() == {torch.float32: 6}
+    finally:
+        native.scalar_types.cache_clear()

@@ -90,6 +90,37 @@ bool normalise(FunctionObject* f, PyObject* const* args, Py_ssize_t nargs, PyObj
 
 bool is_number(PyObject* v) { return PyLong_Check(v) || PyFloat_Check(v); }
 
+bool refuse_argument(FunctionObject* f, const Refusal& why) {
+  raise_refusal(why, reinterpret_cast<PyObject*>(f));
+  return false;
+}
+
+// A list of tensors: its value is a copy from here on, since importing may run Python code.
+bool read_list(FunctionObject* f, int i, Arguments& a, Key& key) {
+  PyObject*& v = a.values[i];
+  if (!PyList_Check(v) && !PyTuple_Check(v)) {
+    key.usable = false;
+    return true;
+  }
+  PyObject* now = PySequence_Tuple(v);
+  if (!now) return false;
+  a.keep.add(now);
+  v = now;
+  key.put('L'), key.put(PyTuple_GET_SIZE(now));
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(now); ++k) {
+    Why why;
+    TensorView view;
+    const Imported done = import_tensor(PyTuple_GET_ITEM(now, k), view, a.keep, why);
+    if (done == Imported::Refused) {
+      why->field = std::string(PyUnicode_AsUTF8(f->params[i].name)) + "[" + std::to_string(k) + "]";
+      return refuse_argument(f, *why);
+    }
+    if (done != Imported::Yes) return false;
+    key_tensor(key, PyTuple_GET_ITEM(now, k), view);
+  }
+  return true;
+}
+
 // Imports the tensors and writes the key; false with an exception set when a tensor is refused.
 bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
   for (int i = 0; i < f->n_params; ++i) {
@@ -101,6 +132,10 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
     }
     PyObject* v = a.values[i];
     ParamKind kind = f->params[i].kind;
+    if (kind == ParamKind::List) {
+      if (!read_list(f, i, a, key)) return false;
+      continue;
+    }
     if (kind == ParamKind::Attribute || v == Py_None) {
       key_attribute(key, v, true);
       continue;
@@ -117,7 +152,7 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
     Imported done = import_tensor(v, a.views[i], a.keep, why);
     if (done == Imported::Refused) {
       why->field = PyUnicode_AsUTF8(f->params[i].name);
-      raise_refusal(*why, reinterpret_cast<PyObject*>(f));
+      return refuse_argument(f, *why);
     }
     if (done != Imported::Yes) return false;
     a.is_tensor[i] = true;
@@ -128,6 +163,11 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
 
 // --- entries from Python --------------------------------------------------------------------------------------------
 
+void pin_types(PyObject* pins, PyObject* list) {
+  for (Py_ssize_t k = 0; PyTuple_Check(list) && k < PyTuple_GET_SIZE(list); ++k)
+    PyList_Append(pins, reinterpret_cast<PyObject*>(Py_TYPE(PyTuple_GET_ITEM(list, k))));
+}
+
 // Keeps an entry under its key. What a full cache lets go of is destroyed after the lock: that may run Python code.
 void remember(FunctionObject* f, const Arguments& a, const Key& key, const std::shared_ptr<Entry>& entry) {
   PyObject* fresh = PyList_New(0);
@@ -135,6 +175,8 @@ void remember(FunctionObject* f, const Arguments& a, const Key& key, const std::
   for (int i = 0; i < f->n_params; ++i) {
     if (a.is_tensor[i])
       PyList_Append(fresh, reinterpret_cast<PyObject*>(Py_TYPE(a.values[i])));
+    else if (f->params[i].kind == ParamKind::List)
+      pin_types(fresh, a.values[i]);
     else if (f->params[i].kind == ParamKind::Attribute)
       pin(fresh, a.values[i]);
   }

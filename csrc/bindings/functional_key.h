@@ -9,7 +9,7 @@
 namespace baracuda::bindings {
 
 struct Key {
-  char bytes[1024];
+  char bytes[4096];  // a list of some 80 matrices
   size_t n = 0;
   bool usable = true;
 

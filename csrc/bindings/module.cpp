@@ -14,6 +14,7 @@
 #include "bindings/plan.h"
 #include "bindings/queue.h"
 #include "bindings/tensor.h"
+#include "bindings/torch_empty.h"
 #include "core/devices.h"
 #include "core/overlap.h"
 
@@ -346,7 +347,8 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   if (PyArray_ImportNumPyAPI() < 0 || !baracuda::bindings::import_setup() ||
       !baracuda::bindings::tensor_setup(m.ptr()) || !baracuda::bindings::device_setup(m.ptr()) ||
       !baracuda::bindings::queue_setup(m.ptr()) || !baracuda::bindings::plan_setup(m.ptr()) ||
-      !baracuda::bindings::bound_setup(m.ptr()) || !baracuda::bindings::functional_setup(m.ptr()))
+      !baracuda::bindings::bound_setup(m.ptr()) || !baracuda::bindings::functional_setup(m.ptr()) ||
+      !baracuda::bindings::torch_empty_setup(m.ptr()))
     throw py::error_already_set();
   m.attr("__version__") = BCU_VERSION;
   m.attr("set_error_factory") = py::reinterpret_steal<py::object>(PyCFunction_New(&error_factory_def, nullptr));

@@ -11,7 +11,7 @@ namespace baracuda::bindings {
 
 constexpr int kMaxParams = 16;
 
-enum class ParamKind : uint8_t { Tensor, Scalar, Attribute, Out };
+enum class ParamKind : uint8_t { Tensor, Scalar, Attribute, Out, List };
 
 struct FunctionParam {
   PyObject* name;  // interned

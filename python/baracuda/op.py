@@ -90,6 +90,19 @@ class Arg:
         return Arg(self.index, self.name, self.value, shape, self.element, self.is_tensor, dims, again)
 
 
+@dataclass(frozen=True, slots=True)
+class ListArg:
+    """A list of tensors, as a rule sees it."""
+
+    index: int
+    name: str
+    items: tuple[Arg, ...]
+
+    def source(self) -> Source:
+        """Where the plan's argument comes from."""
+        return (_FROM_ARGUMENT, self.index, None, None, None)
+
+
 Source: TypeAlias = tuple[int, int, Any, tuple[int, ...] | None, tuple[int, ...] | None]
 _FROM_ARGUMENT, _FROM_CONSTANT, _ALLOCATED = 0, 1, 2
 
@@ -150,7 +163,7 @@ class Call:
             returns: Names of the outputs that the function returns; all by default.
             views: For outputs whose function shape differs from the plan's by dimensions of size 1: name to (shape of the
                 result, dims of it that the plan sees, -1 for an inserted one).
-            **given: Plan arguments: an Arg, or a number.
+            **given: Plan arguments: an Arg, a ListArg, or a number.
         """
         like = self.like()
         place = _core.describe(like)[3:]
@@ -169,7 +182,7 @@ class Call:
                 made = maker(like, shape, outputs[name].element, name_of(place))
                 allocations.append((*made, self.out.index if takes_out and self.out is not None else -1))
                 sources.append((_ALLOCATED, places[name], None, dims, None))
-            elif isinstance(value, Arg):
+            elif isinstance(value, (Arg, ListArg)):
                 sources.append(value.source())
             elif value is None:
                 scalar = next((s for s in signature.scalars if s.name == name), None)
@@ -186,7 +199,7 @@ class Call:
         return Recipe(plan, tuple(sources), tuple(allocations), tuple(places[n] for n in names))
 
 
-_TENSOR, _SCALAR, _ATTRIBUTE, _OUT = 0, 1, 2, 3
+_TENSOR, _SCALAR, _ATTRIBUTE, _OUT, _LIST = 0, 1, 2, 3, 4
 Rule: TypeAlias = Callable[..., Recipe | Elsewhere]
 
 
@@ -195,21 +208,11 @@ class Function(_core.Function, Pullable):
 
     __name__: str
 
-    def __new__(
-        cls, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]
-    ) -> Function:
+    def __new__(cls, rule: Rule, signature: inspect.Signature, kinds: dict[str, int]) -> Function:
         """Makes the C++ side of the function; `rule` answers for shapes that it has not seen."""
         params = []
         for p in signature.parameters.values():
-            kind = (
-                _TENSOR
-                if p.name in tensors
-                else _SCALAR
-                if p.name in scalars
-                else _OUT
-                if p.name == "out"
-                else _ATTRIBUTE
-            )
+            kind = kinds.get(p.name, _ATTRIBUTE)
             has_default = p.default is not inspect.Parameter.empty
             params.append(
                 (
@@ -223,9 +226,7 @@ class Function(_core.Function, Pullable):
         made: Function = super().__new__(cls, _Miss(rule, tuple(params)), tuple(params))
         return made
 
-    def __init__(
-        self, rule: Rule, signature: inspect.Signature, tensors: tuple[str, ...], scalars: tuple[str, ...]
-    ) -> None:
+    def __init__(self, rule: Rule, signature: inspect.Signature, kinds: dict[str, int]) -> None:
         self.__name__ = self.__qualname__ = rule.__name__
         self._summary = rule.__doc__ or ""
         self.__module__ = "baracuda.functional"
@@ -284,6 +285,11 @@ class _Miss:
             arg = None
             if kind in (_TENSOR, _SCALAR):
                 self._check_plain(name, value)
+            if kind == _LIST:
+                items = _list_items(i, name, value)
+                args.extend(items)
+                passed[name] = ListArg(i, name, items)
+                continue
             if kind == _ATTRIBUTE:
                 refuse_option(name, value, self.wanted.get(name))
             if kind != _ATTRIBUTE and value is not None:
@@ -316,6 +322,13 @@ class _Miss:
         if convert is None:
             return recipe.packed(), None
         return None, _run_foreign(recipe, values, convert)
+
+
+def _list_items(index: int, name: str, value: Any) -> tuple[Arg, ...]:
+    if not isinstance(value, (list, tuple)) or not value:
+        raise InvalidProblemError(f"{name}: got {value!r}, want a list of at least one tensor.")
+    found = [_core.describe(v) for v in value]
+    return tuple(Arg(index, name, v, d[0], Element(d[1])) for v, d in zip(value, found, strict=True))
 
 
 def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any], Any]) -> Any:
@@ -375,22 +388,27 @@ def run_new(made: Any, like: Any, out: Any = None, **given: Any) -> Any:
     return out if convert is None else convert(out)
 
 
-def function(*, tensors: str, scalars: str = "") -> Callable[[Rule], Function]:
+def function(*, tensors: str = "", scalars: str = "", lists: str = "") -> Callable[[Rule], Function]:
     """Makes a rule a functional function.
 
     The rule's first parameter is the Call; the others are the public signature (torch's names, order and defaults).
-    Tensor and scalar parameters arrive as Arg (or None), all others as they were given and decide the plan.
+    Tensor and scalar parameters arrive as Arg (or None), lists of tensors as ListArg, all others as they were given and
+    decide the plan.
 
     Args:
         tensors: Names of parameters that are tensors, separated by spaces.
         scalars: Names of parameters that are numbers passed on to `run`.
+        lists: Names of parameters that are lists of at least one tensor.
     """
+    kinds = {"out": _OUT}
+    for names, kind in ((tensors, _TENSOR), (scalars, _SCALAR), (lists, _LIST)):
+        kinds |= dict.fromkeys(names.split(), kind)
 
     def make(rule: Rule) -> Function:
         full = inspect.signature(rule)
         plain = [p.replace(annotation=inspect.Parameter.empty) for p in list(full.parameters.values())[1:]]
         public = full.replace(parameters=plain, return_annotation=inspect.Signature.empty)
-        return Function(rule, public, tuple(tensors.split()), tuple(scalars.split()))
+        return Function(rule, public, kinds)
 
     return make
 

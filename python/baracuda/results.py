@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from baracuda import _core
+from baracuda._torch import scalar_types
+
 if TYPE_CHECKING:
     from baracuda.dims import Size
     from baracuda.elements import Element
@@ -24,9 +27,10 @@ def maker(
         import torch
 
         name = {"bool": "bool", "bf16": "bfloat16"}.get(str(element)) or element.numpy.name
-        if device != "cpu":
-            return torch.empty, (shape, getattr(torch, name), like.device), ("dtype", "device")
-        return torch.empty, (shape, getattr(torch, name)), ("dtype",)
+        dtype = getattr(torch, name)
+        if device == "cpu" and (number := scalar_types().get(dtype)) is not None:
+            return _core.torch_empty, (shape, number, dtype), None
+        return torch.empty, (shape, dtype, like.device), ("dtype", "device")
     from baracuda.tensor import empty
 
     return (empty, (shape, element), None) if device == "cpu" else (empty, (shape, element, device), ("device",))

@@ -237,3 +237,22 @@ def test_large_parts() -> None:
     np.testing.assert_array_equal(F.flip(x, (0, 1)), x[::-1, ::-1])
     np.testing.assert_array_equal(F.roll(x, (3, 5), (0, 1)), np.roll(x, (3, 5), (0, 1)))
     np.testing.assert_array_equal(F.tril(x), np.tril(x))
+
+
+def test_lists_are_remembered_by_the_shapes_of_their_tensors() -> None:
+    """A list may be changed between calls, and be longer than a key holds."""
+    parts = [V[:2], V[2:]]
+    before = F.cat._cache_size
+    assert torch.equal(F.cat(parts), V) and torch.equal(F.cat(tuple(parts)), V)
+    parts[0] = V[2:]
+    assert torch.equal(F.cat(parts), torch.cat(parts))
+    parts.append(V[:1].to(torch.int64))
+    assert torch.equal(F.cat(parts), torch.cat(parts))
+    assert F.cat._cache_size <= before + 3  # the mixed list is cast, and then put together
+    many = [V[i % 2 :] for i in range(500)]
+    assert torch.equal(F.cat(many), torch.cat(many)) and torch.equal(F.cat(many), torch.cat(many))
+    assert torch.equal(F.stack([V] * 300), torch.stack([V] * 300))
+    with pytest.raises(bc.BaracudaError, match=r"tensors\[1\].*NoneType"):
+        F.cat([V, None])
+    with pytest.raises(bc.BaracudaError, match=r"tensors: got .., want a list of at least one tensor"):
+        F.cat([])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import reduce
 from typing import Any
 
 from baracuda import _core
-from baracuda.device import Place, name_of
 from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Op, composite, run_new
-from baracuda.plan import Plan, plan
+from baracuda.op import Arg, Call, Elsewhere, ListArg, Op, Recipe, function
 from baracuda.promotion import promote
 from baracuda.spec import Descriptor, Signature, descriptor, output, tensors
 
@@ -93,34 +91,24 @@ OPS = (
 )
 
 
-@lru_cache(maxsize=256)
-def _cat_plan(shapes: tuple[Shape, ...], axis: int, element: Element, place: Place) -> Plan:
-    return plan(CatDescriptor(shapes, axis, element), name_of(place))
-
-
-@lru_cache(maxsize=256)
-def _stack_plan(shape: Shape, count: int, axis: int, element: Element, place: Place) -> Plan:
-    return plan(StackDescriptor(shape, count, axis, element), name_of(place))
-
-
-def _joined(name: str, tensors: Any) -> tuple[list[Any], list[Shape], Element, Place]:
-    """The tensors of a list in the element that holds all of them, their shapes, that element and where they are."""
+def _in_one(tensors: ListArg) -> tuple[Element, list[Any] | None]:
+    """The element that holds all of a list's, and the tensors in it where they have several."""
     from baracuda.ops.cast import cast
 
-    if not isinstance(tensors, (list, tuple)) or not tensors:
-        raise InvalidProblemError(f"{name}: tensors: got {tensors!r}, want a list of at least one tensor.")
-    values = list(tensors)
-    found = [_core.describe(v) for v in values]
-    elements = [Element(d[1]) for d in found]
-    element = elements[0]
-    for e in elements[1:]:
-        element = promote(element, e)
-    return (
-        [v if e is element else cast(v, element) for v, e in zip(values, elements, strict=True)],
-        [tuple(d[0]) for d in found],
-        element,
-        (found[0][3], found[0][4]),
-    )
+    elements = [t.element for t in tensors.items]
+    element = reduce(promote, elements)
+    if all(e is element for e in elements):
+        return element, None
+    return element, [t.value if t.element is element else cast(t.value, element) for t in tensors.items]
+
+
+def _cat(call: Call, tensors: ListArg, dim: int) -> Recipe | Elsewhere:
+    element, cast = _in_one(tensors)
+    kept = [i for i, t in enumerate(tensors.items) if t.shape != (0,)] or [0]
+    if cast is not None or len(kept) < len(tensors.items):
+        values = cast or [t.value for t in tensors.items]
+        return Elsewhere(cat, ([values[i] for i in kept], dim), call.out)
+    return call(CatDescriptor(tuple(t.shape for t in tensors.items), dim, element), tensors=tensors)
 
 
 def _copied(part: Any) -> Any:
@@ -129,8 +117,8 @@ def _copied(part: Any) -> Any:
     return copy(part)
 
 
-@composite
-def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+@function(lists="tensors")
+def cat(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe | Elsewhere:
     """The tensors one after the other along `dim`, as torch.cat: of the element that holds all of theirs.
 
     Empty tensors of shape (0,) are left out, whatever the shape of the others.
@@ -143,12 +131,10 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     Raises:
         InvalidProblemError: If there is no tensor, or shapes differ elsewhere.
     """
-    values, shapes, element, place = _joined("cat", tensors)
-    kept = [i for i, s in enumerate(shapes) if s != (0,)] or [0]
-    made = _cat_plan(tuple(shapes[i] for i in kept), dim, element, place)
-    return run_new(made, tensors[0], out, tensors=[values[i] for i in kept])
+    return _cat(call, tensors, dim)
 
 
+@cat.vjp
 def _cat_vjp(tensors: Any, dim: int = 0) -> tuple[Any, Any]:
     shapes = [tuple(_core.describe(t)[0]) for t in tensors]
 
@@ -165,11 +151,8 @@ def _cat_vjp(tensors: Any, dim: int = 0) -> tuple[Any, Any]:
     return cat(tensors, dim), pull
 
 
-cat.vjp_rule = _cat_vjp  # type: ignore[attr-defined]
-
-
-@composite
-def concat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+@function(lists="tensors")
+def concat(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe | Elsewhere:
     """The same as cat, as torch.concat.
 
     Args:
@@ -177,14 +160,14 @@ def concat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
         dim: Where they are joined.
         out: A tensor to write the result to.
     """
-    return cat(tensors, dim, out=out)
+    return _cat(call, tensors, dim)
 
 
-concat.vjp_rule = _cat_vjp  # type: ignore[attr-defined]
+concat.vjp(_cat_vjp)
 
 
-@composite
-def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+@function(lists="tensors")
+def stack(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe | Elsewhere:
     """The tensors side by side along a new dimension, as torch.stack: of the element that holds all of theirs.
 
     Args:
@@ -195,19 +178,19 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     Raises:
         InvalidProblemError: If there is no tensor, or their shapes differ.
     """
-    values, shapes, element, place = _joined("stack", tensors)
+    element, cast = _in_one(tensors)
+    shapes = [t.shape for t in tensors.items]
     if any(s != shapes[0] for s in shapes):
-        raise InvalidProblemError(f"stack: tensors: got shapes {', '.join(map(str, shapes))}, want equal ones.")
-    made = _stack_plan(shapes[0], len(values), dim, element, place)
-    return run_new(made, tensors[0], out, tensors=values)
+        raise InvalidProblemError(f"tensors: got shapes {', '.join(map(str, shapes))}, want equal ones.")
+    if cast is not None:
+        return Elsewhere(stack, (cast, dim), call.out)
+    return call(StackDescriptor(shapes[0], len(shapes), dim, element), tensors=tensors)
 
 
+@stack.vjp
 def _stack_vjp(tensors: Any, dim: int = 0) -> tuple[Any, Any]:
     def pull(dy: Any) -> tuple[Any, ...]:
         axis = check_axis(dim, len(_core.describe(dy)[0]), "stack: dim")
         return tuple(_copied(dy[(slice(None),) * axis + (i,)]) for i in range(len(tensors)))
 
     return stack(tensors, dim), pull
-
-
-stack.vjp_rule = _stack_vjp  # type: ignore[attr-defined]
