@@ -6,6 +6,11 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 namespace baracuda {
 
@@ -20,6 +25,8 @@ inline constexpr int kVectorBytes = 16;
 template <class C>
 struct Lanes {
   typedef C Vec __attribute__((vector_size(kVectorBytes)));
+  typedef std::conditional_t<sizeof(C) == 8, int64_t, int32_t> Index;
+  typedef Index Mask __attribute__((vector_size(kVectorBytes)));
   static constexpr int kWidth = kVectorBytes / sizeof(C);
   static constexpr int kVectors = 256 / kVectorBytes;
   static constexpr int kLanes = kWidth * kVectors;
@@ -31,29 +38,126 @@ struct Lanes {
     std::memcpy(&v, p, sizeof v);
     return v;
   }
+  // p[0] to p[n - 1], n < kWidth, and 0.
+  static Vec load_first(const C* p, int64_t n) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(C) == 4) return Vec(_mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << n) - 1), p));
+    if constexpr (sizeof(C) == 8) return Vec(_mm512_maskz_loadu_epi64(static_cast<__mmask8>((1u << n) - 1), p));
+#endif
+    Vec v = {};
+    for (int64_t i = 0; i < n; ++i) v[i] = p[i];
+    return v;
+  }
+  // Which lanes those are.
+  static Mask first(int64_t n) { return numbers(std::make_integer_sequence<Index, kWidth>()) < static_cast<Index>(n); }
+  // Lane j holds lane j + kBy, for as many as there are.
+  template <int kBy>
+  static Vec shift(Vec v) {
+    return shift<kBy>(v, std::make_integer_sequence<int, kWidth>());
+  }
+  // Of every 2 kBy lanes the first (or, with kUpper, the last) kBy ones: those of a, then those of b.
+  template <int kBy, bool kUpper>
+  static Vec halves(Vec a, Vec b) {
+    return halves<kBy, kUpper>(a, b, std::make_integer_sequence<int, kWidth>());
+  }
+
+ private:
+  template <Index... I>
+  static constexpr Mask numbers(std::integer_sequence<Index, I...>) {
+    return Mask{I...};
+  }
+  template <int kBy, int... I>
+  static Vec shift(Vec v, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, ((I + kBy) % kWidth)...);
+  }
+  template <int kBy, bool kUpper, int... I>
+  static Vec halves(Vec a, Vec b, std::integer_sequence<int, I...>) {
+    constexpr int kFrom = kUpper ? kBy : 0;
+    return __builtin_shufflevector(a, b,
+                                   (I / (2 * kBy) * (2 * kBy) + kFrom + (I / kBy % 2 ? kWidth + I % kBy : I % kBy))...);
+  }
 };
 
-template <class C>
-inline C fold_sum(C (&lane)[Lanes<C>::kLanes]) {
-  for (int w = Lanes<C>::kLanes / 2; w > 0; w /= 2)
-    for (int j = 0; j < w; ++j) lane[j] += lane[j + w];
-  return lane[0];
+// All lanes as one: each joined with the one half the number of lanes further, until one is left.
+template <class C, int kBy = Lanes<C>::kWidth / 2, class Join>
+inline C fold_vector(typename Lanes<C>::Vec v, const Join& join) {
+  v = join(v, Lanes<C>::template shift<kBy>(v));
+  if constexpr (kBy > 1)
+    return fold_vector<C, kBy / 2>(v, join);
+  else
+    return v[0];
+}
+// kWidth vectors at once, each folded as fold_vector does: lane r of the result is that of v[r].
+template <class C, int kBy = Lanes<C>::kWidth / 2, class Join>
+inline typename Lanes<C>::Vec fold_vectors(typename Lanes<C>::Vec (&v)[Lanes<C>::kWidth], const Join& join) {
+  using L = Lanes<C>;
+#pragma GCC unroll 16
+  for (int r = 0; r < kBy; ++r)
+    v[r] = join(L::template halves<kBy, false>(v[r], v[r + kBy]), L::template halves<kBy, true>(v[r], v[r + kBy]));
+  if constexpr (kBy > 1)
+    return fold_vectors<C, kBy / 2>(v, join);
+  else
+    return v[0];
+}
+// The first steps of fold_lanes, which are between vectors.
+template <class C, class Join>
+inline typename Lanes<C>::Vec join_vectors(typename Lanes<C>::Vec (&acc)[Lanes<C>::kVectors], const Join& join) {
+#pragma GCC unroll 16
+  for (int w = Lanes<C>::kVectors / 2; w > 0; w /= 2)
+#pragma GCC unroll 16
+    for (int k = 0; k < w; ++k) acc[k] = join(acc[k], acc[k + w]);
+  return acc[0];
+}
+template <class C, class Join>
+inline C fold_lanes(typename Lanes<C>::Vec (&acc)[Lanes<C>::kVectors], const Join& join) {
+  return fold_vector<C>(join_vectors<C>(acc, join), join);
 }
 
-// Sum of term(p[i], q[i], ...) for n values, best at most kBlock of them; term takes vectors and scalars alike.
-template <class C, class Term, class... P>
-inline C lane_sum(int64_t n, Term term, const P*... p) {
+struct Add {
+  template <class V>
+  V operator()(const V& a, const V& b) const {
+    return a + b;
+  }
+};
+template <class C>
+inline C fold_sum(typename Lanes<C>::Vec (&acc)[Lanes<C>::kVectors]) {
+  return fold_lanes<C>(acc, Add());
+}
+
+// Calls some(k, at, left) for each vector k that the last n < kLanes values reach: those at `at`, of which `left`
+// count.
+template <class C, class Some>
+inline void last_lanes(int64_t n, const Some& some) {
   using L = Lanes<C>;
+#pragma GCC unroll 16
+  for (int k = 0; k < L::kVectors; ++k)
+    if (n > k * L::kWidth) some(k, k * L::kWidth, n - k * L::kWidth);
+}
+
+// Sum of term(p[i], q[i], ...) for n values, best at most kBlock of them, up to the lanes of one vector, which Add
+// folds; term takes vectors.
+template <class C, class Term, class... P>
+inline typename Lanes<C>::Vec lane_sums(int64_t n, Term term, const P*... p) {
+  using L = Lanes<C>;
+  if (n < L::kWidth)  // what the rest would come to
+    return typename L::Vec{} + (L::first(n) ? typename L::Vec(term(L::load_first(p, n)...)) : typename L::Vec{});
   typename L::Vec acc[L::kVectors] = {};
   int64_t i = 0;
   for (; i + L::kLanes <= n; i += L::kLanes) {
 #pragma GCC unroll 16
     for (int k = 0; k < L::kVectors; ++k) acc[k] += term(L::load(p + i + k * L::kWidth)...);
   }
-  C lane[L::kLanes];
-  std::memcpy(lane, acc, sizeof lane);
-  for (int64_t j = 0; i + j < n; ++j) lane[j] += term(p[i + j]...);
-  return fold_sum(lane);
+  last_lanes<C>(n - i, [&](int k, int64_t at, int64_t left) __attribute__((always_inline)) {
+    if (left >= L::kWidth)
+      acc[k] += term(L::load(p + i + at)...);
+    else
+      acc[k] += L::first(left) ? typename L::Vec(term(L::load_first(p + i + at, left)...)) : typename L::Vec{};
+  });
+  return join_vectors<C>(acc, Add());
+}
+template <class C, class Term, class... P>
+inline C lane_sum(int64_t n, Term term, const P*... p) {
+  return fold_vector<C>(lane_sums<C>(n, term, p...), Add());
 }
 
 // A whole kBlock read as four streams, which memory serves faster than one.
@@ -66,9 +170,7 @@ inline C block_sum(const C* p, Term term) {
 #pragma GCC unroll 16
     for (int k = 0; k < L::kVectors; ++k) acc[k] += term(L::load(p + (k / kPer) * kSpan + i + (k % kPer) * L::kWidth));
   }
-  C lane[L::kLanes];
-  std::memcpy(lane, acc, sizeof lane);
-  return fold_sum(lane);
+  return fold_sum<C>(acc);
 }
 template <class C>
 inline C block_sum(const C* p) {
@@ -97,29 +199,47 @@ struct Extreme {
   }
 };
 
+template <bool kMax, bool kKeepNan>
+struct TakeExtreme {
+  template <class V>
+  V operator()(const V& m, const V& x) const {
+    return Extreme<kMax, kKeepNan>::takes(x, m) ? x : m;
+  }
+};
+
+// The extreme of n values, up to the lanes of one vector.
 template <bool kMax, bool kKeepNan, class C>
-inline C lane_extreme(const C* p, int64_t n) {
+inline typename Lanes<C>::Vec lane_extremes(const C* p, int64_t n) {
   using L = Lanes<C>;
   using X = Extreme<kMax, kKeepNan>;
-  C lane[L::kLanes];
-  for (C& v : lane) v = X::template start<C>();
-  int64_t i = 0;
-  if (n >= L::kLanes) {
-    typename L::Vec acc[L::kVectors];
-    std::memcpy(acc, lane, sizeof lane);
-    for (; i + L::kLanes <= n; i += L::kLanes) {
-#pragma GCC unroll 16
-      for (int k = 0; k < L::kVectors; ++k) {
-        typename L::Vec x = L::load(p + i + k * L::kWidth);
-        acc[k] = X::takes(x, acc[k]) ? x : acc[k];
-      }
-    }
-    std::memcpy(lane, acc, sizeof lane);
+  const typename L::Vec none = typename L::Vec{} + X::template start<C>();
+  if (n < L::kWidth) {
+    const typename L::Vec x = L::first(n) ? L::load_first(p, n) : none;
+    return X::takes(x, none) ? x : none;
   }
-  for (int64_t j = 0; i + j < n; ++j) lane[j] = X::takes(p[i + j], lane[j]) ? p[i + j] : lane[j];
-  for (int w = L::kLanes / 2; w > 0; w /= 2)
-    for (int j = 0; j < w; ++j) lane[j] = X::takes(lane[j + w], lane[j]) ? lane[j + w] : lane[j];
-  return lane[0];
+  typename L::Vec acc[L::kVectors];
+  for (auto& v : acc) v = none;
+  int64_t i = 0;
+  for (; i + L::kLanes <= n; i += L::kLanes) {
+#pragma GCC unroll 16
+    for (int k = 0; k < L::kVectors; ++k) {
+      typename L::Vec x = L::load(p + i + k * L::kWidth);
+      acc[k] = X::takes(x, acc[k]) ? x : acc[k];
+    }
+  }
+  last_lanes<C>(n - i, [&](int k, int64_t at, int64_t left) __attribute__((always_inline)) {
+    typename L::Vec x = none;
+    if (left >= L::kWidth)
+      x = L::load(p + i + at);
+    else
+      x = L::first(left) ? L::load_first(p + i + at, left) : none;
+    acc[k] = X::takes(x, acc[k]) ? x : acc[k];
+  });
+  return join_vectors<C>(acc, TakeExtreme<kMax, kKeepNan>());
+}
+template <bool kMax, bool kKeepNan, class C>
+inline C lane_extreme(const C* p, int64_t n) {
+  return fold_vector<C>(lane_extremes<kMax, kKeepNan>(p, n), TakeExtreme<kMax, kKeepNan>());
 }
 // A whole kBlock read as four streams, as block_sum does.
 template <bool kMax, bool kKeepNan, class C>
@@ -127,10 +247,8 @@ inline C block_extreme(const C* p) {
   using L = Lanes<C>;
   using X = Extreme<kMax, kKeepNan>;
   constexpr int kStreams = 4, kPer = L::kVectors / kStreams, kSpan = L::kBlock / kStreams;
-  C lane[L::kLanes];
-  for (C& v : lane) v = X::template start<C>();
   typename L::Vec acc[L::kVectors];
-  std::memcpy(acc, lane, sizeof acc);
+  for (auto& v : acc) v = typename L::Vec{} + X::template start<C>();
   for (int64_t i = 0; i < kSpan; i += kPer * L::kWidth) {
 #pragma GCC unroll 16
     for (int k = 0; k < L::kVectors; ++k) {
@@ -138,13 +256,7 @@ inline C block_extreme(const C* p) {
       acc[k] = X::takes(x, acc[k]) ? x : acc[k];
     }
   }
-  // The tree that lane_extreme folds lanes in, its first steps by vectors.
-  for (int w = L::kVectors / 2; w > 0; w /= 2)
-    for (int k = 0; k < w; ++k) acc[k] = X::takes(acc[k + w], acc[k]) ? acc[k + w] : acc[k];
-  std::memcpy(lane, acc, sizeof acc[0]);
-  for (int w = L::kWidth / 2; w > 0; w /= 2)
-    for (int j = 0; j < w; ++j) lane[j] = X::takes(lane[j + w], lane[j]) ? lane[j + w] : lane[j];
-  return lane[0];
+  return fold_lanes<C>(acc, TakeExtreme<kMax, kKeepNan>());
 }
 template <class C>
 inline C lane_max(const C* p, int64_t n) {

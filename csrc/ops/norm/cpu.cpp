@@ -3,6 +3,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/row_writer.h"
+#include "backends/cpu/short_rows.h"
 #include "ops/norm/kernels.h"
 
 namespace baracuda::norm {
@@ -99,11 +100,64 @@ void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
   }
 }
 
+// The statistics of `rows` rows, one behind the other.
+template <bool kCenter, class C>
+void short_statistics(const C* v, int rows, int64_t n, C eps, C* mean, C* rstd) {
+  using L = Lanes<C>;
+  typename L::Vec total = {};
+  const C share = static_cast<C>(n);
+  if constexpr (kCenter) {
+    total = fold_rows_of<C>(rows, [&](int k) { return lane_sums<C>(n, [](auto t) { return t; }, v + k * n); }, Add());
+    total /= share;
+  }
+  const auto squares = fold_rows_of<C>(
+      rows,
+      [&](int k) {
+        const C middle = total[k];
+        if constexpr (kCenter)
+          return lane_sums<C>(n, [middle](auto t) { return (t - middle) * (t - middle); }, v + k * n);
+        return lane_sums<C>(n, [](auto t) { return t * t; }, v + k * n);
+      },
+      Add());
+  for (int k = 0; k < L::kWidth; ++k) mean[k] = total[k], rstd[k] = C(1) / std::sqrt(squares[k] / share + eps);
+}
+
+template <bool kCenter, class C>
+void forward_short(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
+  using L = Lanes<C>;
+  using Rows = ShortRows<C>;
+  const bool before = m.sum.present(), behind = m.residual.present() && !before;
+  const Rows from(before ? m.sum : m.x), to(m.y, m.y.data == m.x.data || m.y.data == m.residual.data);
+  const Rows residual(m.residual);
+  typename Rows::Block in, more, out;
+  C weight[kShortRow], bias[kShortRow], mean[L::kWidth], rstd[L::kWidth];
+  const int64_t n = m.x.length();
+  const C *w = nullptr, *b = nullptr;
+  if (m.weight.present()) w = read_weight(m.weight, static_cast<C>(m.weight_offset), 0, n, weight);
+  if (m.bias.present()) b = read(m.bias, m.bias.data, 0, n, bias);
+  for (int64_t r = begin; r < end; r += L::kWidth) {
+    const int rows = static_cast<int>(std::min<int64_t>(L::kWidth, end - r));
+    for (int k = 0; before && k < rows; ++k) add_row<C>(m.x, m.residual, m.sum, r + k, in.values, out.values);
+    const C *v = from.read(r, rows, in), *added = behind ? residual.read(r, rows, more) : nullptr;
+    C* target = to.target(r, out);
+    short_statistics<kCenter>(v, rows, n, eps, mean, rstd);
+    for (int k = 0; k < rows; ++k)
+      scale_tile<kCenter>(v + k * n, w, added ? added + k * n : b, Statistics<C>{mean[k], rstd[k]}, target + k * n, n);
+    to.write(r, rows, target);
+    if (m.mean.present()) put_rows(m.mean, r, rows, mean);
+    if (m.rstd.present()) put_rows(m.rstd, r, rows, rstd);
+  }
+}
+
 template <bool kCenter, class C>
 void forward(const ForwardMaps& m, double eps) {
   if (m.x.rows() == 0) return;
-  parallel_for(m.x.rows(), row_grain(m.x.length()),
-               [&](int64_t begin, int64_t end) { forward_rows<kCenter>(m, static_cast<C>(eps), begin, end); });
+  const bool brief = is_short(m.x) && is_short(m.y) && (!m.sum.present() || is_short(m.sum)) &&
+                     (!m.residual.present() || is_short(m.residual));
+  parallel_for(m.x.rows(), row_grain(m.x.length()), [&](int64_t begin, int64_t end) {
+    brief ? forward_short<kCenter>(m, static_cast<C>(eps), begin, end)
+          : forward_rows<kCenter>(m, static_cast<C>(eps), begin, end);
+  });
 }
 
 template <bool kCenter>

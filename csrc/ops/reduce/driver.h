@@ -2,6 +2,7 @@
 // folded side by side; otherwise each output folds its own row. Reductions with few outputs are cut into strips.
 #pragma once
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/short_rows.h"
 #include "ops/reduce/fold.h"
 #include "ops/reduce/kernels.h"
 
@@ -55,6 +56,31 @@ void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t 
   flush();
 }
 
+template <class Fold>
+inline constexpr bool in_short_rows = requires { typename Fold::Row::Join; };
+
+// As many rows as a vector has lanes at once, see short_rows.h.
+template <class C, class Row>
+void fold_short_rows(const Walk& w, const Terms<C>& terms, int64_t begin, int64_t n, C* to) {
+  using L = Lanes<C>;
+  const bool direct = w.in_element == kElementOf<C> && !terms.map;
+  const bool adjacent = w.kept <= 1 && w.in_strides[0] == w.length;
+  C buffer[L::kWidth * kShortRow];
+  for (int64_t o = 0; o < n; o += L::kWidth) {
+    const int64_t rows = std::min<int64_t>(L::kWidth, n - o);
+    if (!direct) {
+      for (int64_t r = 0; r < (adjacent ? 1 : rows); ++r)
+        load<C>(w.in_element, w.from(begin + o + r), 1, buffer + r * w.length, adjacent ? rows * w.length : w.length);
+      if (terms.map) terms.map(buffer, rows * w.length, terms.p);
+    }
+    const auto lanes = [&](int r) {
+      return Row::lanes(direct ? reinterpret_cast<const C*>(w.from(begin + o + r)) : buffer + r * w.length, w.length);
+    };
+    const auto folded = fold_rows_of<C>(static_cast<int>(rows), lanes, typename Row::Join());
+    std::memcpy(to + o, &folded, rows * sizeof(C));
+  }
+}
+
 template <class C, class Fold, class State = typename Fold::State>
 void fold_rows(const Walk& w, const Terms<C>& terms, State* partial, const Sink<State>& sink) {
   const int64_t strips = strips_for(w.outputs, w.length, Lanes<C>::kBlock, w.outputs * w.length);
@@ -65,10 +91,18 @@ void fold_rows(const Walk& w, const Terms<C>& terms, State* partial, const Sink<
     return row.state();
   };
   if (strips == 1) {
+    const bool dense = w.folded.dense() && w.length <= kShortRow;
     parallel_for(w.outputs, row_grain(w.length), [&](int64_t begin, int64_t end) {
       State values[64];
       for (int64_t o = begin; o < end; o += 64) {
         const int64_t n = std::min<int64_t>(64, end - o);
+        if constexpr (in_short_rows<Fold>) {
+          if (dense) {
+            fold_short_rows<C, typename Fold::Row>(w, terms, o, n, values);
+            sink.put(w, o, n, values, sink.args);
+            continue;
+          }
+        }
         for (int64_t j = 0; j < n; ++j) values[j] = fold_one(o + j, 0, w.length);
         sink.put(w, o, n, values, sink.args);
       }
@@ -156,7 +190,8 @@ void fold(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<type
   const bool denser =
       last >= 0 && w.folded.rank > 0 && std::abs(w.in_strides[last]) < std::abs(w.folded.strides[w.folded.rank - 1]);
   auto* partial = static_cast<typename Fold::State*>(workspace);
-  if (last >= 0 && w.shape[last] >= 8 && (denser || w.length <= 16))
+  const bool brief = w.length <= 16 && !(in_short_rows<Fold> && w.folded.dense());
+  if (last >= 0 && w.shape[last] >= 8 && (denser || brief))
     fold_side_by_side<C, Fold>(w, terms, partial, sink);
   else
     fold_rows<C, Fold>(w, terms, partial, sink);

@@ -21,11 +21,7 @@ inline void sum_far_blocks(const C* p, int64_t apart, C (&sums)[4]) {
       for (int k = 0; k < L::kVectors; ++k) acc[b][k] += L::load(p + b * apart + i + k * L::kWidth);
     }
   }
-  for (int b = 0; b < 4; ++b) {
-    C lane[L::kLanes];
-    std::memcpy(lane, acc[b], sizeof lane);
-    sums[b] = fold_sum(lane);
-  }
+  for (int b = 0; b < 4; ++b) sums[b] = fold_sum<C>(acc[b]);
 }
 
 // The sum of 4 x kBf16Piece values as they are stored, from four places `apart` values apart. Each place has 32 lanes,
@@ -57,6 +53,12 @@ inline float sum_far_bf16(const uint16_t* p, int64_t apart) {
 template <class C>
 struct SumRow {
   CompensatedSum<C> total;
+
+  // Rows of one block: the lanes of a row, and what folds them.
+  using Join = Add;
+  static auto lanes(const C* p, int64_t n) {
+    return lane_sums<C>(n, [](auto v) { return v; }, p);
+  }
   // bf16 values as they are stored; returns how many of the n were added, the first ones.
   int64_t add_bf16(const uint16_t* p, int64_t n)
     requires std::is_same_v<C, float>
@@ -136,6 +138,9 @@ template <bool kMax, class C>
 struct ExtremeRow {
   using X = Extreme<kMax, true>;
   C best = X::template start<C>();
+
+  using Join = TakeExtreme<kMax, true>;
+  static auto lanes(const C* p, int64_t n) { return lane_extremes<kMax, true>(p, n); }
   void add(const C* p, int64_t n) {
     C v = lane_extreme<kMax, true>(p, n);
     best = X::takes(v, best) ? v : best;
@@ -184,25 +189,32 @@ struct ExtremeColumns {
 template <class C>
 struct ProductRow {
   C total = 1;
-  void add(const C* p, int64_t n) {
-    using L = Lanes<C>;
-    C lane[L::kLanes];
-    for (C& v : lane) v = 1;
-    int64_t i = 0;
-    if (n >= L::kLanes) {
-      typename L::Vec acc[L::kVectors];
-      std::memcpy(acc, lane, sizeof acc);
-      for (; i + L::kLanes <= n; i += L::kLanes) {
-#pragma GCC unroll 16
-        for (int k = 0; k < L::kVectors; ++k) acc[k] *= L::load(p + i + k * L::kWidth);
-      }
-      std::memcpy(lane, acc, sizeof lane);
+
+  struct Join {
+    template <class V>
+    V operator()(const V& a, const V& b) const {
+      return a * b;
     }
-    for (int64_t j = 0; i + j < n; ++j) lane[j] *= p[i + j];
-    for (int w = L::kLanes / 2; w > 0; w /= 2)
-      for (int j = 0; j < w; ++j) lane[j] *= lane[j + w];
-    total *= lane[0];
+  };
+  static auto lanes(const C* p, int64_t n) {
+    using L = Lanes<C>;
+    const typename L::Vec one = typename L::Vec{} + C(1);
+    typename L::Vec acc[L::kVectors];
+    for (auto& v : acc) v = one;
+    int64_t i = 0;
+    for (; i + L::kLanes <= n; i += L::kLanes) {
+#pragma GCC unroll 16
+      for (int k = 0; k < L::kVectors; ++k) acc[k] *= L::load(p + i + k * L::kWidth);
+    }
+    last_lanes<C>(n - i, [&](int k, int64_t at, int64_t left) __attribute__((always_inline)) {
+      if (left >= L::kWidth)
+        acc[k] *= L::load(p + i + at);
+      else
+        acc[k] *= L::first(left) ? L::load_first(p + i + at, left) : one;
+    });
+    return join_vectors<C>(acc, Join());
   }
+  void add(const C* p, int64_t n) { total *= fold_vector<C>(lanes(p, n), Join()); }
   void merge(const C* p, int64_t n) {
     for (int64_t i = 0; i < n; ++i) total *= p[i];
   }

@@ -5,6 +5,7 @@
 #include "backends/cpu/online.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/row_writer.h"
+#include "backends/cpu/short_rows.h"
 #include "baracuda/math/math.h"
 #include "ops/softmax/kernels.h"
 
@@ -56,6 +57,37 @@ void forward_row(const RowMap& x, int64_t r, int64_t end, const RowWriter<C>& wr
 #pragma GCC ivdep
       for (int64_t i = 0; i < count; ++i) out[i] = kLog ? (values[i] - max) - scale : powers[i] * scale;
     });
+  }
+}
+
+template <bool kLog, class C>
+void forward_short(const RowMap& x, const RowMap& y, int64_t begin, int64_t end) {
+  using L = Lanes<C>;
+  const ShortRows<C> from(x), to(y, x.data == y.data);
+  typename ShortRows<C>::Block in, powers, out;
+  const int64_t n = x.length();
+  for (int64_t r = begin; r < end; r += L::kWidth) {
+    const int rows = static_cast<int>(std::min<int64_t>(L::kWidth, end - r));
+    const C* v = from.read(r, rows, in);
+    C* target = to.target(r, out);
+    const auto max = fold_rows_of<C>(
+        rows, [&](int k) { return lane_extremes<true, false>(v + k * n, n); }, TakeExtreme<true, false>());
+    for (int k = 0; k < rows; ++k) {
+      const C top = max[k];
+#pragma GCC ivdep
+      for (int64_t i = k * n; i < (k + 1) * n; ++i) powers.values[i] = v[i] - top;
+    }
+    exp_minus(powers.values, C(0), powers.values, rows * n);  // one run, where rows may be shorter than a vector
+    const auto total = fold_rows_of<C>(
+        rows, [&](int k) { return lane_sums<C>(n, [](auto e) { return e; }, powers.values + k * n); }, Add());
+    for (int k = 0; k < rows; ++k) {
+      const C *values = v + k * n, *e = powers.values + k * n, top = max[k];
+      const C scale = kLog ? math::log(C(total[k])) : C(1) / total[k];
+      C* row = target + k * n;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) row[i] = kLog ? (values[i] - top) - scale : e[i] * scale;
+    }
+    to.write(r, rows, target);
   }
 }
 
@@ -155,6 +187,32 @@ void backward_row(const RowMap& dy, const RowMap& y, int64_t r, int64_t end, con
 }
 
 template <bool kLog, class C>
+void backward_short(const RowMap& dy, const RowMap& y, const RowMap& dx, int64_t begin, int64_t end) {
+  using L = Lanes<C>;
+  const ShortRows<C> grads(dy), saved(y), to(dx, dx.data == dy.data || dx.data == y.data);
+  typename ShortRows<C>::Block a, b, out;
+  const int64_t n = dy.length();
+  for (int64_t r = begin; r < end; r += L::kWidth) {
+    const int rows = static_cast<int>(std::min<int64_t>(L::kWidth, end - r));
+    const C *d = grads.read(r, rows, a), *v = saved.read(r, rows, b);
+    C* target = to.target(r, out);
+    const auto total = fold_rows_of<C>(
+        rows,
+        [&](int k) {
+          if constexpr (kLog) return lane_sums<C>(n, [](auto t) { return t; }, d + k * n);
+          return lane_sums<C>(n, [](auto t, auto u) { return t * u; }, d + k * n, v + k * n);
+        },
+        Add());
+    for (int k = 0; k < rows; ++k) {
+      const C sum = total[k];
+#pragma GCC ivdep
+      for (int64_t i = k * n; i < (k + 1) * n; ++i) target[i] = gradient<kLog>(d[i], v[i], sum);
+    }
+    to.write(r, rows, target);
+  }
+}
+
+template <bool kLog, class C>
 void backward_columns(const RowMap& dy, const RowMap& y, const RowMap& dx, int64_t first, int64_t n) {
   constexpr int64_t kFlush = 64;
   C grad[kColumns], saved[kColumns], low[kColumns], sum[kColumns];
@@ -177,12 +235,12 @@ void backward_columns(const RowMap& dy, const RowMap& y, const RowMap& dx, int64
   }
 }
 
-// Calls rows(begin, end) for all rows, or columns(first, n) for tiles of them.
+// Calls rows(begin, end) for all rows, or columns(first, n) for tiles of them. `as_rows`: rows, however short.
 template <class Rows, class Columns>
-void for_rows(const RowMap& m, int64_t width, Rows&& some_rows, Columns&& columns) {
+void for_rows(const RowMap& m, bool as_rows, int64_t width, Rows&& some_rows, Columns&& columns) {
   const int64_t rows = m.rows(), length = m.length();
   if (rows == 0 || length == 0) return;
-  if (side_by_side(m)) {
+  if (side_by_side(m) && !as_rows) {
     const int64_t tiles = (rows + width - 1) / width;
     parallel_for(tiles, row_grain(width * length), [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) columns(t * width, std::min(width, rows - t * width));
@@ -200,9 +258,11 @@ template <bool kLog, class C>
 void forward(const Launch& launch) {
   const uint32_t mask = axis_mask(launch, launch[0].rank);
   const RowMap x = row_map(launch[0], mask), y = row_map(launch[1], mask), xt = across(x), yt = across(y);
+  const bool brief = is_short(x) && is_short(y);
   for_rows(
-      x, forward_width(x.rows(), x.length()),
+      x, brief, forward_width(x.rows(), x.length()),
       [&](int64_t begin, int64_t end) {
+        if (brief) return forward_short<kLog, C>(x, y, begin, end);
         const RowWriter<C> writer(y, x.data == y.data);
         for (int64_t r = begin; r < end; ++r) forward_row<kLog, C>(x, r, end, writer, y.row(r));
       },
@@ -216,9 +276,11 @@ void backward(const Launch& launch) {
   const uint32_t mask = axis_mask(launch, launch[0].rank);
   const RowMap dy = row_map(launch[0], mask), y = row_map(launch[1], mask), dx = row_map(launch[2], mask);
   const RowMap dyt = across(dy), yt = across(y), dxt = across(dx);
+  const bool brief = is_short(dy) && is_short(y) && is_short(dx);
   for_rows(
-      dy, columns_for(dy.length()),
+      dy, brief, columns_for(dy.length()),
       [&](int64_t begin, int64_t end) {
+        if (brief) return backward_short<kLog, C>(dy, y, dx, begin, end);
         const RowWriter<C> writer(dx, dx.data == dy.data || dx.data == y.data);
         for (int64_t r = begin; r < end; ++r) backward_row<kLog, C>(dy, y, r, end, writer, dx.row(r));
       },
