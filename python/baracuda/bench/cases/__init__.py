@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from baracuda.bench.case import Case
 
-MODULES = ("gated", "call", "rows", "elementwise", "products", "indexing", "training", "draws", "llama")
+MODULES = ("gated", "call", "small", "rows", "elementwise", "products", "indexing", "training", "draws", "llama")
 
 
 def all_cases(quick: bool) -> list[Case]:
