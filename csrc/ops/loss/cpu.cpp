@@ -9,10 +9,15 @@ namespace {
 template <class C>
 void forward(const Problems& p, void* workspace) {
   C* losses = static_cast<C*>(workspace);
+  const bool brief = in_short_rows(p);
   parallel_for(p.rows, row_grain(p.classes), [&](int64_t begin, int64_t end) {
+    const auto put = [&](int64_t r, int64_t t, const RowTerms<C>& terms, const C*) {
+      put_loss(p, r, t, terms, losses);
+    };
+    if (brief) return short_rows<C>(p, begin, end, put);
     for (int64_t r = begin; r < end; ++r) {
       const int64_t t = p.counted_target(r);
-      put_loss(p, r, t, row_terms<C>(p, p.logits_row(r), t, nullptr), losses);
+      put(r, t, row_terms<C>(p, p.logits_row(r), t, nullptr), nullptr);
     }
   });
   reduce_losses(p, losses);
@@ -43,10 +48,19 @@ void fused(const Problems& p, Element element, void* workspace) {
   const bool scratch = kHalves.has(element) && p.classes > kRowTile<C> && p.classes <= kLongRow;
   const int64_t strips = std::max<int64_t>(1, strips_of(p.rows)), per = (p.rows + strips - 1) / strips;
   const C share = p.reduction() == Reduction::Mean ? C(1) / static_cast<C>(p.counted) : C(1);
+  const bool brief = in_short_rows(p);
+  const auto finish = [&](int64_t r, int64_t t, const RowTerms<C>& terms, const C* kept) {
+    put_loss(p, r, t, terms, losses);
+    put_gradient(p, r, t, terms, share, kept);
+  };
   parallel_for(strips, row_grain(p.classes * std::max<int64_t>(1, per)), [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       C* own = scratch ? reinterpret_cast<C*>(next + s * whole_lines(p.classes * sizeof(C))) : nullptr;
-      for (int64_t r = s * per; r < std::min(p.rows, (s + 1) * per); ++r) fused_row(p, r, share, losses, own);
+      const int64_t first = s * per, last = std::min(p.rows, (s + 1) * per);
+      if (brief)
+        short_rows<C>(p, first, last, finish);
+      else
+        for (int64_t r = first; r < last; ++r) fused_row(p, r, share, losses, own);
     }
   });
   reduce_losses(p, losses);

@@ -3,6 +3,7 @@
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
+#include "backends/cpu/short_rows.h"
 #include "baracuda/math/math.h"
 #include "ops/loss/problem.h"
 
@@ -10,7 +11,8 @@ namespace baracuda::loss {
 
 template <class C>
 struct RowTerms {
-  C max, sum;    // of the logits, of exp(x - max)
+  C max, sum;  // of the logits, of exp(x - max)
+  C log_sum;
   C to_target;   // max - x[target]
   C mean_below;  // mean(weight * (max - x)), with smoothing only
 };
@@ -28,7 +30,7 @@ RowTerms<C> row_terms(const Problems& p, const char* row, int64_t target, C* kee
     const C top = lane_max(v, n);
     max = top > max ? top : max;
   }
-  RowTerms<C> terms{max, 0, target < 0 ? C(0) : max - value_at<C>(p.logits, row, target), 0};
+  RowTerms<C> terms{max, 0, 0, target < 0 ? C(0) : max - value_at<C>(p.logits, row, target), 0};
   CompensatedSum<C> sum, below;
   for (int64_t at = 0; at < p.classes; at += kRowTile<C>) {
     const int64_t n = std::min(kRowTile<C>, p.classes - at);
@@ -43,27 +45,28 @@ RowTerms<C> row_terms(const Problems& p, const char* row, int64_t target, C* kee
     sum.add(lane_sum<C>(n, [](auto x) { return x; }, to));
   }
   terms.sum = sum.value();
+  terms.log_sum = math::log(terms.sum);
   if (p.smoothing != 0) terms.mean_below = below.value() / static_cast<C>(p.classes);
   return terms;
 }
 
 template <class C>
-C row_loss(const Problems& p, const RowTerms<C>& t, C log_sum, int64_t target) {
+C row_loss(const Problems& p, const RowTerms<C>& t, int64_t target) {
   const C own = p.weight_of<C>(target);
-  if (p.smoothing == 0) return own * (log_sum + t.to_target);
+  if (p.smoothing == 0) return own * (t.log_sum + t.to_target);
   const C s = static_cast<C>(p.smoothing);
-  return (C(1) - s) * own * (log_sum + t.to_target) + s * (static_cast<C>(p.mean_weight) * log_sum + t.mean_below);
+  return (C(1) - s) * own * (t.log_sum + t.to_target) + s * (static_cast<C>(p.mean_weight) * t.log_sum + t.mean_below);
 }
 
 // Stores a row's results: its loss (kept in `losses` when they are added up later) and its lse.
 template <class C>
 void put_loss(const Problems& p, int64_t r, int64_t target, const RowTerms<C>& t, C* losses) {
-  const C log_sum = math::log(t.sum), value = target < 0 ? C(0) : row_loss(p, t, log_sum, target);
+  const C value = target < 0 ? C(0) : row_loss(p, t, target);
   if (p.reduction() == Reduction::None)
     put(p.loss, r, value);
   else
     losses[r] = value;
-  if (p.lse.present()) put(p.lse, r, t.max + log_sum);
+  if (p.lse.present()) put(p.lse, r, t.max + t.log_sum);
 }
 
 // What a row's gradient is made of: probability(v[i]) * scale - spread * weight[i], and less at the target.
@@ -106,6 +109,49 @@ void gradient_row(const Problems& p, int64_t r, int64_t target_class, const C* k
   }
 }
 
+// `kept`: exp(x - max) of the row, or null.
+template <class C>
+void put_gradient(const Problems& p, int64_t r, int64_t target, const RowTerms<C>& t, C share, const C* kept) {
+  if (target < 0) return clear_row<C>(p, r);
+  const RowGradient<C> g = row_gradient(p, target, share, C(1) / t.sum);
+  kept ? gradient_row<true, C>(p, r, target, kept, C(0), g) : gradient_row<false, C>(p, r, target, nullptr, t.max, g);
+}
+
+// Without smoothing, rows of few classes are done as many at once as a vector has lanes.
+inline bool in_short_rows(const Problems& p) { return p.smoothing == 0 && is_short(p.logits); }
+
+// Calls row(r, target, terms, powers) for rows [begin, end), which are short; powers are exp(x - max).
+template <class C, class Row>
+void short_rows(const Problems& p, int64_t begin, int64_t end, const Row& row) {
+  using L = Lanes<C>;
+  const ShortRows<C> logits(p.logits);
+  typename ShortRows<C>::Block in, powers;
+  const int64_t n = p.classes;
+  for (int64_t r = begin; r < end; r += L::kWidth) {
+    const int rows = static_cast<int>(std::min<int64_t>(L::kWidth, end - r));
+    const C* v = logits.read(r - p.first, rows, in);
+    const auto max = fold_rows_of<C>(
+        rows, [&](int k) { return lane_extremes<true, false>(v + k * n, n); }, TakeExtreme<true, false>());
+    for (int k = 0; k < rows; ++k) {
+      const C top = max[k];
+#pragma GCC ivdep
+      for (int64_t i = k * n; i < (k + 1) * n; ++i) powers.values[i] = v[i] - top;
+    }
+#pragma GCC ivdep
+    for (int64_t i = 0; i < rows * n; ++i) powers.values[i] = math::exp_weight(powers.values[i]);
+    const auto sum = fold_rows_of<C>(
+        rows, [&](int k) { return lane_sums<C>(n, [](auto x) { return x; }, powers.values + k * n); }, Add());
+    C logs[L::kWidth];
+#pragma GCC ivdep
+    for (int k = 0; k < L::kWidth; ++k) logs[k] = math::log(C(sum[k]));
+    for (int k = 0; k < rows; ++k) {
+      const int64_t t = p.counted_target(r + k);
+      row(r + k, t, RowTerms<C>{max[k], sum[k], logs[k], t < 0 ? C(0) : max[k] - v[k * n + t], 0},
+          powers.values + k * n);
+    }
+  }
+}
+
 // Where a fused row's exponentials are kept: on the stack, in the output, in the strip's scratch, or nowhere.
 template <class C>
 void fused_row(const Problems& p, int64_t r, C share, C* losses, C* scratch) {
@@ -116,12 +162,7 @@ void fused_row(const Problems& p, int64_t r, C share, C* losses, C* scratch) {
   const int64_t t = p.counted_target(r);
   const RowTerms<C> terms = row_terms<C>(p, p.logits_row(r), t, keep);
   put_loss(p, r, t, terms, losses);
-  if (t < 0)
-    clear_row<C>(p, r);
-  else if (keep)
-    gradient_row<true, C>(p, r, t, keep, C(0), row_gradient(p, t, share, C(1) / terms.sum));
-  else
-    gradient_row<false, C>(p, r, t, nullptr, terms.max, row_gradient(p, t, share, C(1) / terms.sum));
+  put_gradient(p, r, t, terms, share, keep);
 }
 
 }  // namespace baracuda::loss
