@@ -100,10 +100,11 @@ template <class P>
 inline constexpr int kTileCols = kTileVectors * kLanes<P>;
 
 // Where the operands of a tile lie, in units and sums: rows of A and steps in K, steps of B, rows of the tile. `next`
-// is the A of the tile that is likely to follow, for prefetching.
+// is the A of the tile that is likely to follow, for prefetching; `excess` what every column's sums come out too large
+// by, for policies with an offset.
 struct TileSteps {
   int64_t a_row, a_step, b_step, tile_row;
-  const void* next;
+  const void *next, *excess;
 };
 inline constexpr int64_t kPrefetchSteps = 8;  // steps between prefetches, which are spread over a block
 inline constexpr int64_t kLine = 64;
@@ -139,6 +140,14 @@ template <class P, int NV, bool kPacked>
   for (int64_t begin = 0; begin < steps; begin += kBlock) {
     const int64_t count = steps - begin < kBlock ? steps - begin : kBlock;
     Vector<Sum> sums[kTileRows][NV] = {};
+    if constexpr (kHasOffset<P>) {
+#pragma GCC unroll 4
+      for (int j = 0; j < NV && begin == 0; ++j) {
+        const Vector<Sum> start = -static_cast<const Vector<Sum>*>(at.excess)[j];
+#pragma GCC unroll 8
+        for (int i = 0; i < kTileRows; ++i) sums[i][j] = start;
+      }
+    }
     for (int64_t s = 0; s < count;) {
       prefetch_turn<P, NV, kPacked>(s / kPrefetchSteps, tile, at);
       for (const int64_t stop = s + kPrefetchSteps < count ? s + kPrefetchSteps : count; s < stop; ++s) {

@@ -259,7 +259,7 @@ class Packed {
     const bool direct_a = direct_a_ && m == kRows;
     alignas(64) Sum local[kRows * kCols];
     Sum* to = local;
-    TileSteps at{1, kRows, width, width, nullptr};
+    TileSteps at{1, kRows, width, width, nullptr, excess(product) + j};
     const Unit* a = a_panels(product) + (row - x.a_first) * kRows * x.steps + step * kRows;
     const Unit* b = b_panels(product) + j * x.steps + step * width;
     if (direct_a) {
@@ -283,18 +283,11 @@ class Packed {
     } else {
       const auto kernel = direct_a || direct_b_ ? tile_kernel<P, false>(n) : tile_kernel<P, true>(n);
       kernel(a, b, steps, to, at, !first && to != local);
-      if constexpr (kHasOffset<P>) lower(to, at.tile_row, excess(product) + j, width);
     }
     if (onto_d_ && !whole) {
       add_tile(one, x.i + i, x.j + j, m, n, local, width, !first);
     } else if (!onto_d_ && last) {
       finish(one, x.i + i, x.j + j, m, n, to, width);
-    }
-  }
-
-  static void lower(Sum* tile, int64_t tile_row, const Sum* by, int64_t width) {
-    for (int64_t i = 0; i < kRows; ++i) {
-      for (int64_t j = 0; j < width; ++j) tile[i * tile_row + j] -= by[j];
     }
   }
 
