@@ -8,16 +8,22 @@
 
 namespace baracuda {
 
-// What is taken from values before exp: infinities stay, so that no NaN arises that no value was.
+// What is taken from values before exp: finite, so that no NaN arises that no value was.
 template <class C>
-inline C exp_shift(C max) {
-  return math::fabs(max) <= std::numeric_limits<C>::max() ? max : C(0);
+BCU_FN C exp_shift(C max) {
+  constexpr C kMost = std::numeric_limits<C>::max();
+  return max > kMost ? kMost : max < -kMost ? -kMost : max;
+}
+// e^(x - shift) for a shift that is exp_shift of a maximum; e^0 for an infinity.
+template <class C>
+BCU_FN C exp_below(C x, C shift) {
+  return math::exp_weight(math::at_most(x, shift) - shift);
 }
 
 // NaN is passed over by the maximum and gets into the sum. Sums of 256 rows are added to a second sum, so that rounding
 // errors of equal terms do not pile up. Few columns at a time, so that four rows of them stay in L1 from the search for
-// a larger value, which soon finds none, to the exponentials.
-template <class C, int64_t kWidth>
+// a larger value, which soon finds none, to the exponentials. +inf counts as such with kInfinite; else it makes NaN.
+template <class C, int64_t kWidth, bool kInfinite>
 struct OnlineColumns {
   static constexpr int64_t kPiece = 256 / sizeof(C);
   static constexpr int kRowsPerFlush = 256;
@@ -64,7 +70,7 @@ struct OnlineColumns {
   }
 
  private:
-  BCU_FN C term(C x, C from) { return math::exp_weight(x - from); }
+  BCU_FN C term(C x, C from) { return kInfinite ? exp_below(x, from) : math::exp_weight(x - from); }
 
   template <int kRows>
   void add_rows(const C* const (&rows)[kRows]) {
@@ -79,7 +85,7 @@ struct OnlineColumns {
   void raise(const C* top, int64_t first, int64_t count) {
 #pragma GCC ivdep
     for (int64_t j = first; j < first + count; ++j) {
-      const C m = top[j - first], shrink = max[j] < m ? math::exp_weight(max[j] - exp_shift(m)) : C(1);
+      const C m = top[j - first], shrink = max[j] < m ? exp_below(max[j], exp_shift(m)) : C(1);
       low[j] *= shrink, sum[j] *= shrink;
       max[j] = m, shift[j] = exp_shift(m);
     }

@@ -123,14 +123,14 @@ struct Exponentials {
 
   void raise(C top) {
     if (!(top > max)) return;
-    sum *= math::exp(max - exp_shift(top));
+    sum *= exp_below(max, exp_shift(top));
     max = top;
   }
   void merge(const Exponentials& other) {
     raise(other.max);
-    sum += other.max == max ? other.sum : other.sum * math::exp(other.max - exp_shift(max));
+    sum += other.max == max ? other.sum : other.sum * exp_below(other.max, exp_shift(max));
   }
-  C value() const { return exp_shift(max) + math::log(sum); }
+  C value() const { return max + math::log(sum); }
 };
 
 template <class C>
@@ -143,7 +143,7 @@ struct ExponentialRow {
       all.raise(lane_max(p, piece));
       const C shift = exp_shift(all.max);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < piece; ++i) e[i] = math::exp_weight(p[i] - shift);
+      for (int64_t i = 0; i < piece; ++i) e[i] = exp_below(p[i], shift);
       all.sum += lane_sum<C>(piece, [](auto v) { return v; }, e);
     }
   }
@@ -154,9 +154,9 @@ struct ExponentialRow {
 };
 
 template <class C>
-struct ExponentialColumns : OnlineColumns<C, 512> {
+struct ExponentialColumns : OnlineColumns<C, 512, true> {
   static constexpr int64_t kTile = 512;
-  using Base = OnlineColumns<C, kTile>;
+  using Base = OnlineColumns<C, kTile, true>;
   using Base::max, Base::sum, Base::n;
   Exponentials<C> out[kTile];
 

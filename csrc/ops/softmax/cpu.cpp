@@ -101,7 +101,7 @@ int64_t forward_width(int64_t columns, int64_t length) {
 // Rows here are positions along the axis; [first, first + n) are the columns, n <= kWide. Two passes over memory.
 template <bool kLog, class C>
 void forward_columns(const RowMap& x, const RowMap& y, const RowWriter<C>& writer, int64_t first, int64_t n) {
-  using Columns = OnlineColumns<C, kWide>;
+  using Columns = OnlineColumns<C, kWide, false>;
   const int64_t rows = x.rows();
   Columns columns(n);
   const RowReader<C> reader(x);
@@ -128,7 +128,7 @@ void forward_columns(const RowMap& x, const RowMap& y, const RowWriter<C>& write
   C *max = columns.max, *sum = columns.sum;
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) {
-    sum[j] = kLog ? math::log(sum[j]) : C(1) / sum[j];
+    sum[j] = math::log(sum[j]);
     // A column of -inf, or with +inf, is NaN.
     if (!(math::fabs(max[j]) <= std::numeric_limits<C>::max())) sum[j] = math::quiet_nan<C>();
   }
@@ -138,11 +138,11 @@ void forward_columns(const RowMap& x, const RowMap& y, const RowWriter<C>& write
     writer.put(
         y.row(r), first, n,
         [&](int64_t begin, int64_t count, C* out) {
-          const C *values = reader.get(from, first + begin, count, in), *tops = max + begin, *scales = sum + begin;
+          const C *values = reader.get(from, first + begin, count, in), *tops = max + begin, *logs = sum + begin;
 #pragma GCC ivdep
           for (int64_t j = 0; j < count; ++j) {
-            const C z = values[j] - tops[j];
-            out[j] = kLog ? z - scales[j] : math::exp_weight(z) * scales[j];
+            const C z = (values[j] - tops[j]) - logs[j];
+            out[j] = kLog ? z : math::exp_weight(z);
           }
         },
         Ahead(x, r + 1, rows, first));

@@ -130,11 +130,13 @@ BCU_FN float exp2(float x) { return detail::exp2_impl(x, -152.0f, 129.0f); }
 // ulp: 1.2 (f32) 1.2 (f64)
 BCU_FN float expm1(float x) { return detail::expm1_impl(x, -20.0f, 89.0f); }
 // e^x of a rounded difference, as in softmax, where the rounding alone costs |x| eps / 2: within 1.4 eps (1 + |x|), and
-// 0 where e^x is no normal number; x <= 88, infinite beyond. About half of exp's operations.
+// 0 where e^x is no normal number. Only for x <= 88, which saves a comparison: half of exp's operations.
 BCU_FN float exp_weight(float x) {
-  float scaled = at_most(x, 89.0f) * detail::Ln2<float>::log2e();
-  float shifted = scaled + detail::round_shift<float>(), r = scaled - (shifted - detail::round_shift<float>());
-  float power = detail::pow2<float>(detail::bits_apart(shifted, detail::round_shift<float>()));
+  using F = FloatTraits<float>;
+  // With the bias in it, the last bits of `shifted` are the exponent of 2^n.
+  const float shift = detail::round_shift<float>() + float(F::kBias);
+  float scaled = x * detail::Ln2<float>::log2e(), shifted = scaled + shift, r = scaled - (shifted - shift);
+  float power = bit_cast<float>(bit_cast<F::Uint>(shifted) << F::kMantissaBits);
   return x < detail::Ln2<float>::least() ? 0.0f : (1.0f + r * detail::exp_weight_poly(r)) * power;
 }
 #if BCU_HAS_F64
