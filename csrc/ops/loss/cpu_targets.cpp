@@ -84,17 +84,37 @@ void probabilities_gradient(const Problems& p) {
   });
 }
 
+// -weight[target] input[target] of n <= kTargets rows; ignored ones have 0.
+template <class C>
+void likelihoods(const Problems& p, int64_t begin, int64_t n, C* values) {
+  int64_t buffer[kTargets], at[kTargets];
+  C weights[kTargets];
+  const int64_t *t = p.targets(begin, n, buffer), ignored = p.attrs.ignore_index;
+  for (int64_t i = 0; i < n; ++i)
+    at[i] = t[i] == ignored ? 0 : p.logits.outer.offset(begin + i) + p.logits.inner.offset(t[i]);
+  pick(p.logits, at, n, values);
+  if (p.weight.present()) {
+    p.weights_at(t, n, at);
+    pick(p.weight, at, n, weights);
+    for (int64_t i = 0; i < n; ++i) values[i] *= weights[i];
+  }
+  for (int64_t i = 0; i < n; ++i) values[i] = t[i] == ignored ? C(0) : -values[i];
+}
+
 template <class C>
 void likelihood(const Problems& p, void* workspace) {
   C* losses = static_cast<C*>(workspace);
+  const RowMap each = across(p.loss);
   parallel_for(p.rows, kParallelGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t t = p.counted_target(r);
-      const C value = t < 0 ? C(0) : -p.weight_of<C>(t) * value_at<C>(p.logits, p.logits.row(r), t);
-      if (p.reduction() == Reduction::None)
-        put(p.loss, r, value);
+    C values[kTargets];
+    for (int64_t n; begin < end; begin += n) {
+      n = std::min(kTargets, end - begin);
+      C* to = p.reduction() == Reduction::None ? target(each, each.data, begin, values) : losses + begin;
+      if (p.classes > 0)
+        likelihoods(p, begin, n, to);
       else
-        losses[r] = value;
+        std::fill(to, to + n, C(0));
+      if (p.reduction() == Reduction::None) write(each, each.data, begin, n, to);
     }
   });
   reduce_losses(p, losses);

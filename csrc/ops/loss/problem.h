@@ -1,5 +1,6 @@
 // What the losses of classes read and write on the CPU, and what their targets count for.
 #pragma once
+#include "backends/cpu/move_row.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
 #include "core/compute.h"
@@ -17,6 +18,21 @@ template <class C>
 C value_at(const RowMap& m, const char* row, int64_t at) {
   C buffer;
   return *read(m, row, at, 1, &buffer);
+}
+
+inline constexpr int64_t kTargets = 256;  // read together
+
+// The elements at n <= kTargets offsets from the map's data. They may lie anywhere: reading them is all that is done
+// between one and the next, so that many are on their way at a time.
+template <class C>
+void pick(const RowMap& m, const int64_t* at, int64_t n, C* to) {
+  with_cell(size_of(m.element), [&](auto cell) {
+    using T = decltype(cell);
+    const T* from = reinterpret_cast<const T*>(m.data);
+    T picked[kTargets];
+    for (int64_t i = 0; i < n; ++i) picked[i] = from[at[i]];
+    load<C>(m.element, picked, 1, to, n);
+  });
 }
 
 struct Problems {
@@ -46,6 +62,15 @@ struct Problems {
   Reduction reduction() const { return static_cast<Reduction>(attrs.reduction); }
   char* logits_row(int64_t r) const { return logits.row(r - first); }
   char* dlogits_row(int64_t r) const { return dlogits.row(r - first); }
+  // Targets of n <= kTargets rows.
+  const int64_t* targets(int64_t begin, int64_t n, int64_t* buffer) const {
+    return read(across(target), target.data, begin, n, buffer);
+  }
+  // Where these classes' weights lie, for pick(); those of ignored targets are not to be used.
+  void weights_at(const int64_t* classes_of, int64_t n, int64_t* at) const {
+    const int64_t stride = weight.inner.rank ? weight.inner.strides[0] : 0;
+    for (int64_t i = 0; i < n; ++i) at[i] = classes_of[i] == attrs.ignore_index ? 0 : classes_of[i] * stride;
+  }
   // The row's class; -1: it is ignored.
   int64_t counted_target(int64_t row) const {
     const int64_t t = get<int64_t>(target, row);
@@ -84,25 +109,48 @@ struct Problems {
   }
 
  private:
+  // Only what smoothing spreads asks for all classes.
   void weigh_classes() {
-    if (!weight.present() || classes == 0) return;
-    double sum = 0;
-    for (int64_t c = 0; c < classes; ++c) sum += weight_of<double>(c);
+    if (!weight.present() || classes == 0 || smoothing == 0) return;
+    double sum = 0, weights[kTargets];
+    for (int64_t at = 0; at < classes; at += kTargets) {
+      const int64_t n = std::min(kTargets, classes - at);
+      const double* w = class_weights(at, n, weights);
+      for (int64_t i = 0; i < n; ++i) sum += w[i];
+    }
     mean_weight = sum / static_cast<double>(classes);
   }
 
   // Adds up what the targets count for; false, with the failure filled in, at the first bad one.
   bool check_targets(Failure* failure) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t t = counted_target(r);
-      if (t == -1 && get<int64_t>(target, r) == attrs.ignore_index) continue;
-      if (t < 0 || t >= classes) {
-        if (failure) *failure = {target_place, r, t, classes};
-        return false;
+    int64_t buffer[kTargets];
+    for (int64_t begin = 0; begin < rows; begin += kTargets) {
+      const int64_t n = std::min(kTargets, rows - begin), *t = targets(begin, n, buffer);
+      int64_t bad = 0, ignored = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const bool skipped = t[i] == attrs.ignore_index;
+        ignored += skipped;
+        bad += !skipped && static_cast<uint64_t>(t[i]) >= static_cast<uint64_t>(classes);
       }
-      counted += weight_of<double>(t);
+      if (bad > 0) return refuse(t, begin, failure);
+      counted += weight.present() && reduction() == Reduction::Mean && ignored < n ? weight_of_targets(t, n)
+                                                                                   : static_cast<double>(n - ignored);
     }
     return true;
+  }
+  bool refuse(const int64_t* t, int64_t begin, Failure* failure) const {
+    int64_t i = 0;
+    while (t[i] == attrs.ignore_index || (t[i] >= 0 && t[i] < classes)) ++i;
+    if (failure) *failure = {target_place, begin + i, t[i], classes};
+    return false;
+  }
+  double weight_of_targets(const int64_t* t, int64_t n) const {
+    int64_t at[kTargets];
+    double weights[kTargets];
+    weights_at(t, n, at);
+    pick(weight, at, n, weights);
+    for (int64_t i = 0; i < n; ++i) weights[i] = t[i] == attrs.ignore_index ? 0.0 : weights[i];
+    return lane_sum<double>(n, [](auto w) { return w; }, weights);
   }
 };
 

@@ -74,7 +74,9 @@ struct CountTargets {
     count = simt::block_reduce<simt::Add>(ctx, count, int64_t(0), (BCU_SHARED int64_t*)shared);
     C total = C(count);
     if (p.s.data[kWeight]) {
-      for (int64_t c = ctx.tid(); c < p.s.length; c += ctx.bdim()) simt::accumulate(classes, class_weight(p, c));
+      // Only what smoothing spreads asks for all classes.
+      int64_t asked = simt::number<C>(p.smoothing) != C(0) ? p.s.length : int64_t(0);
+      for (int64_t c = ctx.tid(); c < asked; c += ctx.bdim()) simt::accumulate(classes, class_weight(p, c));
       total = block_sum(ctx, shared, counted);
       C all = block_sum(ctx, shared, classes);
       if (ctx.tid() == 0u) p.totals[1] = all / C(p.s.length);
