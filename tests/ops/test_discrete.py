@@ -6,6 +6,7 @@ The bounds of chi-square statistics are mean + 4 standard deviations of their di
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,6 +177,15 @@ def test_samples_without_replacement() -> None:
     assert abs(chi_square(found, want)) < 4
     every = F.multinomial(np.ones(1000), 1000, generator=g)
     assert np.array_equal(np.sort(every), np.arange(1000))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_minus_zero_is_never_drawn(dtype: Any) -> None:
+    p = np.full(200, -0.0, dtype)
+    p[[3, 150]] = 1, 3
+    drawn = F.multinomial(p, 4000, replacement=True, generator=bc.Generator(5))
+    assert set(drawn.tolist()) == {3, 150} and 0.7 < (drawn == 150).mean() < 0.8
+    assert sorted(F.multinomial(p, 2, generator=bc.Generator(5)).tolist()) == [3, 150]
 
 
 def test_what_multinomial_cannot_draw() -> None:

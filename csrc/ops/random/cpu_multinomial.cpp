@@ -1,6 +1,7 @@
 // Samples of categories on the CPU. Probabilities become integers, which add up exactly; a sample is the category in
 // which a number below their sum falls. Without replacement, weights that are drawn are taken out.
 #include <bit>
+#include <cstring>
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
@@ -12,6 +13,48 @@ namespace baracuda::random {
 namespace {
 
 static_assert(kGroup == kGroupSize);
+
+typedef uint64_t Weights __attribute__((vector_size(64)));
+typedef int64_t Shifts __attribute__((vector_size(64)));
+typedef uint32_t Singles __attribute__((vector_size(32)));
+constexpr int64_t kWide = 8;
+static_assert(kGroup % kWide == 0);
+
+Weights bits_at(const float* v) {
+  Singles bits;
+  std::memcpy(&bits, v, sizeof bits);
+  return __builtin_convertvector(bits, Weights);
+}
+Weights bits_at(const double* v) {
+  Weights bits;
+  std::memcpy(&bits, v, sizeof bits);
+  return bits;
+}
+
+// weight_of() for kWide values; compilers find no vectors in a loop of it.
+template <class C>
+Weights weights_of(const C* v, int32_t most, int32_t bits) {
+  constexpr int kFraction = Parts<C>::kBits - 1;
+  constexpr uint64_t kImplied = uint64_t{1} << kFraction, kExponents = sizeof(C) == 8 ? 0x7ff : 0xff;
+  const Weights b = bits_at(v), e = b >> kFraction & kExponents, none{};
+  const Weights significand = (b & (kImplied - 1)) | (e == 0 ? none : none + kImplied);
+  const Shifts zero{}, up = reinterpret_cast<Shifts>(e == 0 ? none + 1 : e) + (bits - Parts<C>::kBits - most);
+  const Shifts down = up < 0 ? -up : zero;
+  const Weights left = reinterpret_cast<Weights>(up > 0 ? up : zero);
+  const Weights right = reinterpret_cast<Weights>(down > 63 ? zero + 63 : down);
+  return ((significand << left) + ((none + 1) << right >> 1)) >> right;
+}
+
+// The weights of n <= kGroup values.
+template <class C>
+void group_weights(const C* v, int64_t n, int32_t most, int32_t bits, uint64_t* to) {
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide) {
+    const Weights w = weights_of(v + i, most, bits);
+    std::memcpy(to + i, &w, sizeof w);
+  }
+  for (; i < n; ++i) to[i] = weight_of(v[i], most, bits);
+}
 
 // A row's probabilities as weights.
 struct RowState {
@@ -65,33 +108,53 @@ class Sampler {
     uint64_t weight;
   };
 
+  static constexpr int64_t kTile = kRowTile<C>;
+  static_assert(kTile % kGroup == 0);
+
   // Checks a row and adds up its groups; groups_ holds sums from the start of the row on. A row that holds something
   // else than weights has most = -1.
   void weigh(int64_t r) {
-    C in[kGroup];
-    C largest = 0;
-    bool good = true;
-    for (int64_t at = 0; at < p_.length(); at += kGroup) {
-      const int64_t n = std::min<int64_t>(kGroup, p_.length() - at);
-      const C* v = read(p_, p_.row(r), at, n, in);
-      for (int64_t i = 0; i < n; ++i) good &= is_weight(v[i]), largest = v[i] > largest ? v[i] : largest;
-    }
+    C in[kTile];
     RowState& row = rows_[r];
-    row = {0, good ? Parts<C>::exponent(largest) : -1};
-    if (!good) return;
-    for (int64_t g = 0; g < scratch_.groups; ++g) {
-      row.sum += group_sum(r, g);
-      group(r, g) = row.sum;
+    row = {0, largest_exponent(r, in)};
+    if (row.most < 0) return;
+    uint64_t* sums = groups_ + r * scratch_.groups;
+    for (int64_t at = 0; at < p_.length(); at += kTile) {
+      const int64_t n = std::min(kTile, p_.length() - at);
+      const C* v = read(p_, p_.row(r), at, n, in);
+      for (int64_t i = 0; i < n; i += kGroup)
+        *sums++ = row.sum += group_sum(v + i, std::min<int64_t>(kGroup, n - i), row.most);
     }
     if (!replacement_) std::fill_n(marks_ + r * scratch_.marks, scratch_.marks, uint8_t{0});
   }
 
-  uint64_t group_sum(int64_t r, int64_t g) {
-    C in[kGroup];
-    const int64_t n = std::min<int64_t>(kGroup, p_.length() - g * kGroup);
-    const C* v = read(p_, p_.row(r), g * kGroup, n, in);
+  // Numbers that are not negative are ordered as their bits are; those below -0 are the least once -0's bits are taken
+  // from all, and 1, as that makes -0 the largest.
+  int32_t largest_exponent(int64_t r, C* in) const {
+    using Bits = typename math::FloatTraits<C>::Uint;
+    constexpr Bits kSign = Bits(1) << (8 * sizeof(C) - 1);
+    Bits largest = 0, least = kSign;
+    for (int64_t at = 0; at < p_.length(); at += kTile) {
+      const int64_t n = std::min(kTile, p_.length() - at);
+      const C* v = read(p_, p_.row(r), at, n, in);
+      for (int64_t i = 0; i < n; ++i) {
+        const Bits b = math::bit_cast<Bits>(v[i]), size = b & ~kSign;
+        const Bits rank = b - kSign - 1;
+        least = rank < least ? rank : least;
+        largest = size > largest ? size : largest;
+      }
+    }
+    const C value = math::bit_cast<C>(largest);
+    return least >= kSign - 1 && is_weight(value) ? Parts<C>::exponent(value) : -1;
+  }
+
+  uint64_t group_sum(const C* v, int64_t n, int32_t most) const {
+    Weights sums{};
+    int64_t i = 0;
+    for (; i + kWide <= n; i += kWide) sums += weights_of(v + i, most, bits_);
     uint64_t sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += weight_of(v[i], rows_[r].most, bits_);
+    for (; i < n; ++i) sum += weight_of(v[i], most, bits_);
+    for (int k = 0; k < kWide; ++k) sum += sums[k];
     return sum;
   }
 
@@ -101,23 +164,26 @@ class Sampler {
   Found draw(int64_t r, int64_t index) {
     const RowState& row = rows_[r];
     uint64_t left = below(seed_, offset_, static_cast<uint64_t>(index), row.sum);
-    int64_t low = 0, high = scratch_.groups - 1;  // the first group that goes beyond
-    while (low < high) {
-      const int64_t middle = (low + high) / 2;
-      if (group(r, middle) > left)
-        high = middle;
-      else
-        low = middle + 1;
+    const uint64_t* sums = groups_ + r * scratch_.groups;
+    int64_t low = 0;  // the first group that goes beyond
+    for (int64_t range = scratch_.groups; range > 1;) {
+      const int64_t half = range / 2;
+      low += sums[low + half - 1] <= left ? half : 0;
+      range -= half;
     }
-    if (low > 0) left -= group(r, low - 1);
+    if (low > 0) left -= sums[low - 1];
     C in[kGroup];
+    uint64_t weights[kGroup];
     const int64_t n = std::min<int64_t>(kGroup, p_.length() - low * kGroup);
     const C* v = read(p_, p_.row(r), low * kGroup, n, in);
-    const uint8_t* drawn = replacement_ ? nullptr : marks_ + r * scratch_.marks + low * kGroup;
+    group_weights(v, n, row.most, bits_, weights);
+    if (!replacement_) {
+      const uint8_t* drawn = marks_ + r * scratch_.marks + low * kGroup;
+      for (int64_t i = 0; i < n; ++i) weights[i] = drawn[i] ? 0 : weights[i];
+    }
     for (int64_t i = 0; i < n; ++i) {
-      const uint64_t weight = drawn && drawn[i] ? 0 : weight_of(v[i], row.most, bits_);
-      if (left < weight) return {low * kGroup + i, weight};
-      left -= weight;
+      if (left < weights[i]) return {low * kGroup + i, weights[i]};
+      left -= weights[i];
     }
     return {0, 0};  // not reached: the group's sum is larger
   }

@@ -72,7 +72,9 @@ BCU_FN void make_shuffle(uint64_t seed, uint64_t offset, uint64_t n, BCU_THREAD 
   s.right = bits - bits / 2;
   s.left_mask = uint32_t((uint64_t(1) << (bits / 2)) - 1), s.right_mask = uint32_t((uint64_t(1) << s.right) - 1);
 }
-BCU_FN uint32_t mixed(uint32_t v, uint32_t key) {
+// T: a word, or on the CPU a vector of them.
+template <class T>
+BCU_FN T mixed(T v, uint32_t key) {
   v = (v ^ key) * 0x9E3779B1u;
   v = (v ^ v >> 16) * 0x85EBCA6Bu;
   v = (v ^ v >> 13) * 0xC2B2AE35u;
@@ -101,12 +103,12 @@ template <>
 struct Parts<float> {
   enum : int { kBits = 24 };
   BCU_FN int32_t exponent(float v) {
-    int32_t e = int32_t(math::bit_cast<uint32_t>(v) >> 23);
+    int32_t e = int32_t((math::bit_cast<uint32_t>(v) >> 23) & 0xffu);
     return e > 0 ? e : 1;
   }
   BCU_FN uint64_t significand(float v) {
     uint32_t b = math::bit_cast<uint32_t>(v);
-    return (b & 0x7fffffu) | (b >> 23 != 0u ? 0x800000u : 0u);
+    return (b & 0x7fffffu) | ((b >> 23 & 0xffu) != 0u ? 0x800000u : 0u);
   }
 };
 #if BCU_HAS_F64
@@ -114,12 +116,12 @@ template <>
 struct Parts<double> {
   enum : int { kBits = 53 };
   BCU_FN int32_t exponent(double v) {
-    int32_t e = int32_t(math::bit_cast<uint64_t>(v) >> 52);
+    int32_t e = int32_t((math::bit_cast<uint64_t>(v) >> 52) & 0x7ffu);
     return e > 0 ? e : 1;
   }
   BCU_FN uint64_t significand(double v) {
     uint64_t b = math::bit_cast<uint64_t>(v);
-    return (b & 0xfffffffffffffu) | (b >> 52 != 0u ? uint64_t(1) << 52 : uint64_t(0));
+    return (b & 0xfffffffffffffu) | ((b >> 52 & 0x7ffu) != 0u ? uint64_t(1) << 52 : uint64_t(0));
   }
 };
 #endif
@@ -129,19 +131,18 @@ BCU_FN int32_t weight_bits(int64_t n) {
   while (bits > 1 && (int64_t(1) << (62 - bits)) < n) --bits;
   return bits;
 }
-// `most`: the largest exponent among the values.
+// `most`: the largest exponent among the values. Without a branch, so that processors do several at a time: shifting by
+// 63 leaves nothing of a weight that is too small.
 template <class C>
 BCU_FN uint64_t weight_of(C v, int32_t most, int32_t bits) {
-  uint64_t m = Parts<C>::significand(v);
-  int32_t up = bits - Parts<C>::kBits - (most - Parts<C>::exponent(v));
-  if (up >= 0) return m << up;
-  if (up < -62) return 0;
-  return (m + (uint64_t(1) << (-up - 1))) >> -up;
+  int32_t up = bits - Parts<C>::kBits - (most - Parts<C>::exponent(v)), down = up < 0 ? -up : 0;
+  down = down > 63 ? 63 : down;
+  return ((Parts<C>::significand(v) << (up > 0 ? up : 0)) + ((uint64_t(1) << down) >> 1)) >> down;
 }
 template <class C>
 BCU_FN bool is_weight(C v) {
   return v >= C(0) && v - v == C(0);
 }
-enum : int { kGroup = 256 };  // weights that are added up together
+enum : int { kGroup = 64 };  // weights that are added up together
 
 }  // namespace baracuda::random

@@ -23,7 +23,7 @@ struct DropoutBackward {};
 struct Multinomial {};
 
 // Weights are added up in groups of so many.
-inline constexpr int64_t kGroupSize = 256;
+inline constexpr int64_t kGroupSize = 64;
 constexpr int64_t whole_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline int64_t categories_of(const ParamMeta& p) { return p.rank > 0 ? p.shape[p.rank - 1] : 1; }
 inline int64_t sample_rows(const ParamMeta& p) { return p.rank > 1 ? p.shape[0] : 1; }
