@@ -10,7 +10,7 @@ namespace {
 
 Status forward(const Launch& launch) {
   const TensorView &ids = launch[0], &weight = launch[1], &y = launch[2];
-  if (!for_each_id(launch, 0, weight.shape[0], [](int64_t, int64_t) {})) return Status::IndexOutOfRange;
+  if (!in_range(launch, 0, weight.shape[0])) return Status::IndexOutOfRange;
   const int64_t columns = weight.shape[1], size = size_of(weight.element);
   const MergedView id_view(ids);
   const Rows source(weight), target(y);

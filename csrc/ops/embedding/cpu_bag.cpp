@@ -3,6 +3,10 @@
 #include "ops/embedding/cpu_bag.h"
 #include "ops/embedding/cpu_rows.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 namespace baracuda::embedding {
 namespace {
 
@@ -27,14 +31,20 @@ class Bags {
   }
   // Offsets begin with 0, do not fall, and stay within the ids; the first that does not is the launch's failure.
   bool good(const Launch& launch, int param) const {
-    for (int64_t i = 0; i < given_; ++i) {
-      int64_t at[2] = {0, ids_};
-      load_span(offsets_, i, i + 1 < given_ ? 2 : 1, at);
-      int64_t limit = i == 0 ? 1 : ids_ + 1;
-      if (at[0] >= 0 && at[0] < limit && (at[1] < 0 || at[1] >= at[0])) continue;
-      if (at[0] >= 0 && at[0] < limit) limit = at[1] + 1;  // larger than the next one
-      if (launch.failure) *launch.failure = {param, i, at[0], limit};
-      return false;
+    int64_t at[kIds + 1];
+    for (int64_t begin = 0, n; begin < given_; begin += n) {
+      n = std::min(kIds, given_ - begin);
+      const int64_t known = std::min(n + 1, given_ - begin);
+      load_span(offsets_, begin, known, at);
+      if (known == n) at[n] = ids_;
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t limit = begin + i == 0 ? 1 : ids_ + 1;
+        const bool within = at[i] >= 0 && at[i] < limit;
+        if (within && (at[i + 1] < 0 || at[i + 1] >= at[i])) continue;
+        if (within) limit = at[i + 1] + 1;  // larger than the next one
+        if (launch.failure) *launch.failure = {param, begin + i, at[i], limit};
+        return false;
+      }
     }
     return true;
   }
@@ -48,10 +58,55 @@ class Bags {
 };
 
 bool check(const Launch& launch, int ids, int offsets, const Bags& bags, int64_t rows) {
-  return for_each_id(launch, ids, rows, [](int64_t, int64_t) {}) && bags.good(launch, offsets);
+  return in_range(launch, ids, rows) && bags.good(launch, offsets);
 }
 
-constexpr int64_t kFetchRows = 8, kFetchBytes = 1024;
+constexpr int64_t kFetchRows = 16, kFetchBytes = 1024;
+
+typedef double Wide __attribute__((vector_size(64)));
+typedef float Singles __attribute__((vector_size(32)));
+typedef uint16_t Halves __attribute__((vector_size(16)));
+typedef uint32_t Words __attribute__((vector_size(32)));
+constexpr int kWide = 8;
+constexpr int64_t kStrip = 128;  // columns whose sums fit into registers
+
+// Elements [at, at + kWide) of a row, f32 or bf16.
+template <Element kElement>
+Wide wide_at(const char* row, int64_t at) {
+  Singles v;
+  if constexpr (kElement == Element::BF16) {
+    Halves bits;
+    std::memcpy(&bits, row + 2 * at, sizeof bits);
+    const Words words = __builtin_convertvector(bits, Words) << 16;
+    std::memcpy(&v, &words, sizeof v);
+  } else {
+    std::memcpy(&v, row + 4 * at, sizeof v);
+  }
+#if defined(__AVX512F__)
+  // One instruction, of which GCC 12 makes four.
+  return reinterpret_cast<Wide>(_mm512_maskz_cvtps_pd(0xFF, reinterpret_cast<__m256>(v)));
+#else
+  return __builtin_convertvector(v, Wide);
+#endif
+}
+
+// Asks for a row, or as much of it as pays.
+inline void fetch_row(const char* from, int64_t bytes) {
+  for (int64_t b = 0; b < std::min(bytes, kFetchBytes); b += 64) __builtin_prefetch(from + b);
+}
+
+// Adds n rows to the sums of kStrip columns, in registers; `known` rows are at hand to be asked for.
+template <Element kElement>
+void add_strips(const char* const* rows, int64_t n, int64_t known, double* to) {
+  Wide sums[kStrip / kWide];
+  std::memcpy(sums, to, sizeof sums);
+  for (int64_t i = 0; i < n; ++i) {
+    if (i + kFetchRows < known) fetch_row(rows[i + kFetchRows], kStrip * (kElement == Element::F32 ? 4 : 2));
+#pragma GCC unroll 16
+    for (int k = 0; k < kStrip / kWide; ++k) sums[k] += wide_at<kElement>(rows[i], k * kWide);
+  }
+  std::memcpy(to, sums, sizeof sums);
+}
 
 // Columns of one bag's result. T is what rows are computed in.
 template <class T>
@@ -66,17 +121,23 @@ class BagFold {
         total_(launch[kBagIds].numel()),
         weight_(launch[kBagWeight]),
         y_(launch[kBagY]),
-        chosen_(attrs.mode == kBagMax ? launch[kBagChosen] : launch[kBagY]) {}
+        chosen_(attrs.mode == kBagMax ? launch[kBagChosen] : launch[kBagY]),
+        strips_(!scaled_ && weight_.stride == 1 && (element_ == Element::F32 || element_ == Element::BF16)) {}
 
   void run(int64_t bag, Bags::Range range, int64_t column, int64_t n) {
     if (attrs_.mode == kBagMax) return choose(bag, range, column, n);
-    sums_.start(n);
-    const int64_t kept = for_each(range, column, n, [&](int64_t id, T scale) { add(id, scale, column, n); });
-    const double* sum = sums_.result();
-    char* to = at(y_, bag, column, element_);
-    if (attrs_.mode != kBagMean || kept < 2) return store<double>(element_, to, y_.stride, sum, n);
-    for (int64_t j = 0; j < n; ++j) wide_[j] = sum[j] / static_cast<double>(kept);
-    store<double>(element_, to, y_.stride, wide_, n);
+    int64_t kept = 0, done = 0;
+    for (; strips_ && done + kStrip <= n; done += kStrip)
+      kept = element_ == Element::BF16 ? sum_strip<Element::BF16>(range, column + done, wide_ + done)
+                                       : sum_strip<Element::F32>(range, column + done, wide_ + done);
+    if (done < n) {
+      sums_.start(n - done);
+      kept = for_each(range, column + done, n - done,
+                      [&](int64_t id, T scale) { add(id, scale, column + done, n - done); });
+      std::copy_n(sums_.result(), n - done, wide_ + done);
+    }
+    for (int64_t j = 0; j < n && attrs_.mode == kBagMean && kept > 1; ++j) wide_[j] /= static_cast<double>(kept);
+    store<double>(element_, at(y_, bag, column, element_), y_.stride, wide_, n);
   }
 
  private:
@@ -85,11 +146,7 @@ class BagFold {
   }
 
   // Rows come from anywhere in memory: several are asked for before the first is needed, the next bag's, too.
-  void fetch(int64_t id, int64_t column, int64_t n) const {
-    const char* from = at(weight_, id, column, element_);
-    const int64_t bytes = weight_.stride == 1 ? std::min(n * size_of(element_), kFetchBytes) : 1;
-    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(from + b);
-  }
+  void fetch(const char* from, int64_t n) const { fetch_row(from, weight_.stride == 1 ? n * size_of(element_) : 1); }
 
   // Calls f(id, scale) for the ids that are not padding, which reads n columns of its row; returns how many these are.
   template <class F>
@@ -103,12 +160,35 @@ class BagFold {
       if (scaled_) load_span(scales_, i, count, scales);
       int64_t next = i == after_ ? std::min(kFetchRows, known) : 0;  // the first that nobody asked for yet
       for (int64_t k = 0; k < count; ++k) {
-        for (; next <= k + kFetchRows && next < known; ++next) fetch(ids[next], column, n);
+        for (; next <= k + kFetchRows && next < known; ++next) fetch(at(weight_, ids[next], column, element_), n);
         if (ids[k] == attrs_.padding_idx) continue;
         ++kept;
         f(ids[k], scaled_ ? scales[k] : T(1));
       }
       after_ = i + count;
+    }
+    return kept;
+  }
+
+  // kStrip columns; returns how many rows they have.
+  template <Element kElement>
+  int64_t sum_strip(Bags::Range range, int64_t column, double* to) {
+    const char* rows[kIds + kFetchRows];
+    int64_t ids[kIds + kFetchRows], kept = 0;
+    std::fill_n(to, kStrip, 0.0);
+    for (int64_t i = range.begin, count; i < range.end; i += count) {
+      count = std::min(kIds, range.end - i);
+      const int64_t known = std::min(count + kFetchRows, total_ - i);
+      load_span(ids_, i, known, ids);
+      int64_t n = 0, all = 0;
+      for (int64_t k = 0; k < known; ++k) {
+        rows[all] = at(weight_, ids[k], column, kElement);
+        all += ids[k] != attrs_.padding_idx;
+        n = k < count ? all : n;
+      }
+      for (int64_t k = 0; i != after_ && k < std::min(kFetchRows, all); ++k) fetch(rows[k], kStrip);
+      add_strips<kElement>(rows, n, all, to);
+      kept += n, after_ = i + count;
     }
     return kept;
   }
@@ -145,6 +225,7 @@ class BagFold {
   const int64_t total_;
   int64_t after_ = -1;  // the position behind the last one that was read
   const Rows weight_, y_, chosen_;
+  const bool strips_;
   BlockSum<T> sums_;
   alignas(64) T row_[kBlock];
   alignas(64) T best_[kBlock];

@@ -5,15 +5,13 @@
 #include <cstring>
 
 #include "backends/cpu/block_sum.h"
-#include "backends/cpu/parallel.h"
-#include "core/runs.h"
+#include "backends/cpu/in_range.h"
 #include "ops/embedding/skus.h"
 
 namespace baracuda::embedding {
 
 inline constexpr int64_t kWork = 32768;                     // elements that make a chunk worth handing out
 inline constexpr int64_t kBlock = BlockSum<float>::kBlock;  // columns summed together
-inline constexpr int64_t kIds = 256;                        // ids read together
 // Columns of a row that one thread sums; shorter stretches defeat the prefetcher.
 inline constexpr int64_t kWidth = 2048;
 

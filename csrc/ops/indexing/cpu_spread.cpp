@@ -1,10 +1,14 @@
 // Elements written by index: scatter, scatter_reduce, index_copy, index_add, index_fill and the gradients of what is
 // collected by index. A task is a part of the dimensions beside the axis, so that no two write to one place; it goes
 // along the axis in order.
+#include <utility>
+
 #include "backends/cpu/move_row.h"
+#include "backends/cpu/rows.h"
 #include "baracuda/math/math.h"
 #include "baracuda/math/pair.h"
 #include "core/compute.h"
+#include "core/tile.h"
 #include "ops/indexing/cpu.h"
 #include "ops/indexing/places.h"
 
@@ -85,6 +89,8 @@ struct Accumulators {
   W* sum;
   W* lost;          // of f64
   uint32_t* terms;  // null: not counted
+
+  Accumulators from(int64_t i) const { return {sum + i, lost ? lost + i : nullptr, terms ? terms + i : nullptr}; }
 };
 
 template <class W, int kFold, bool kLost>
@@ -129,27 +135,27 @@ W scaled(W v, W alpha) {
     return v * alpha;
 }
 
+// Folds n source elements along a step into their places.
 template <class W, int kFold, bool kLost>
-void fold(const Places& p, const TensorView& source, const Accumulators<W>& to, W alpha) {
-  walk(p, [&](const Step& s, const int64_t* at, int64_t n, const int64_t* ids) {
-    W v[kIds];
-    load<W>(source.element, source.as<char>() + at[kPlain] * size_of(source.element), s.stride[kPlain], v, n);
-    if (alpha != W(1))
-      for (int64_t i = 0; i < n; ++i) v[i] = scaled(v[i], alpha);
-    const int64_t step = s.stride[kIndexed];
-    if (s.stride[kIndices] == 0 && step == 1) {
-      W *sum = to.sum + at[kIndexed] + ids[0], *lost = kLost ? to.lost + at[kIndexed] + ids[0] : sum;
+void fold_run(const TensorView& source, const Accumulators<W>& to, W alpha, const Step& s, const int64_t* at, int64_t n,
+              const int64_t* ids) {
+  W v[kIds];
+  load<W>(source.element, source.as<char>() + at[kPlain] * size_of(source.element), s.stride[kPlain], v, n);
+  if (alpha != W(1))
+    for (int64_t i = 0; i < n; ++i) v[i] = scaled(v[i], alpha);
+  const int64_t step = s.stride[kIndexed];
+  if (s.stride[kIndices] == 0 && step == 1) {
+    W *sum = to.sum + at[kIndexed] + ids[0], *lost = kLost ? to.lost + at[kIndexed] + ids[0] : sum;
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) add<W, kFold, kLost>(sum[i], lost[kLost ? i : 0], v[i]);
-    } else {
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t place = at[kIndexed] + i * step + ids[s.stride[kIndices] == 0 ? 0 : i];
-        add<W, kFold, kLost>(to.sum[place], kLost ? to.lost[place] : to.sum[place], v[i]);
-      }
+    for (int64_t i = 0; i < n; ++i) add<W, kFold, kLost>(sum[i], lost[kLost ? i : 0], v[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t place = at[kIndexed] + i * step + ids[s.stride[kIndices] == 0 ? 0 : i];
+      add<W, kFold, kLost>(to.sum[place], kLost ? to.lost[place] : to.sum[place], v[i]);
     }
-    if (!to.terms) return;
-    for (int64_t i = 0; i < n; ++i) ++to.terms[at[kIndexed] + i * step + ids[s.stride[kIndices] == 0 ? 0 : i]];
-  });
+  }
+  if (!to.terms) return;
+  for (int64_t i = 0; i < n; ++i) ++to.terms[at[kIndexed] + i * step + ids[s.stride[kIndices] == 0 ? 0 : i]];
 }
 
 template <class W>
@@ -158,29 +164,24 @@ struct Reduction {
   bool include_self;
   W alpha;
 
-  void start(const TensorView* x, const Accumulators<W>& to, int64_t n) const {
-    const bool from_x = x && include_self;
-    const W first = identity<W>(mode);
-    parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
-      if (from_x) load_span(MergedView(*x), begin, end - begin, to.sum + begin);
-      for (int64_t i = begin; i < end && !from_x; ++i) to.sum[i] = first;
-      for (int64_t i = begin; i < end && to.lost; ++i) to.lost[i] = 0;
-      for (int64_t i = begin; i < end && to.terms; ++i) to.terms[i] = from_x ? 1 : 0;
-    });
+  // Readies n accumulators, whose sums hold x already where it counts.
+  void start(const Accumulators<W>& to, int64_t n, bool from_x) const {
+    if (!from_x) std::fill_n(to.sum, n, identity<W>(mode));
+    if (to.lost) std::fill_n(to.lost, n, W(0));
+    if (to.terms) std::fill_n(to.terms, n, from_x ? 1u : 0u);
   }
 
-  template <bool kLost>
-  void run(const Places& p, const TensorView& source, const Accumulators<W>& to) const {
-    switch (mode) {
-      case kProd:
-        return fold<W, kProd, kLost>(p, source, to, alpha);
-      case kMax:
-        return fold<W, kMax, kLost>(p, source, to, alpha);
-      case kMin:
-        return fold<W, kMin, kLost>(p, source, to, alpha);
-      default:
-        return fold<W, kSum, kLost>(p, source, to, alpha);
-    }
+  // Calls run.template operator()<kFold, kLost>().
+  template <class Run>
+  void with_fold(bool doubles, Run&& run) const {
+    constexpr bool kLost = std::is_floating_point_v<W>;
+    auto fold = [&](auto kind) {
+      doubles ? run.template operator()<kind(), kLost>() : run.template operator()<kind(), false>();
+    };
+    if (mode == kProd) return fold(std::integral_constant<int, kProd>());
+    if (mode == kMax) return fold(std::integral_constant<int, kMax>());
+    if (mode == kMin) return fold(std::integral_constant<int, kMin>());
+    fold(std::integral_constant<int, kSum>());
   }
 
   static W mean(W sum, uint32_t n) {
@@ -190,26 +191,58 @@ struct Reduction {
   }
 
   // Elements that nothing was written to keep what they are.
-  void finish(const TensorView* x, const TensorView& y, const Accumulators<W>& to, int64_t n) const {
-    parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
-      W self[kIds];
-      for (int64_t i = begin, count; i < end; i += count) {
-        count = std::min(kIds, end - i);
-        if (to.terms) {
-          if (x) load_span(MergedView(*x), i, count, self);
-          for (int64_t k = 0; k < count; ++k) {
-            const uint32_t terms = to.terms[i + k];
-            if (terms == 0)
-              to.sum[i + k] = self[k];
-            else if (mode == kMean)
-              to.sum[i + k] = mean(to.sum[i + k], terms);
-          }
-        }
-        store_span(MergedView(y), i, count, to.sum + i);
-      }
-    });
+  void settle(const Accumulators<W>& to, int64_t n, const W* self) const {
+    for (int64_t i = 0; i < n && to.terms; ++i) {
+      if (to.terms[i] == 0)
+        to.sum[i] = self[i];
+      else if (mode == kMean)
+        to.sum[i] = mean(to.sum[i], to.terms[i]);
+    }
   }
 };
+
+// Rows of y with places along them: their sums stay in the cache. Those without an index are x, or zeros.
+template <class W>
+void fold_rows(const Places& p, const Reduction<W>& r, const TensorView* x, const TensorView& source,
+               const TensorView& y) {
+  const TensorView rows_of_y = as_vector(y), rows_of_x = as_vector(x ? *x : y);
+  const RowMap to_rows = row_map(rows_of_y, 1u << (rows_of_y.rank - 1));
+  const RowMap from_rows = row_map(rows_of_x, 1u << (rows_of_x.rank - 1));
+  const int64_t length = to_rows.length(), covered = p.axis.size ? p.outer.count() : 0;
+  const bool doubles = y.element == Element::F64, counts = x && counts_terms(r.mode, r.include_self);
+  const double zeros[2] = {};
+  const IterationSpace space = space_of(y);
+  if (covered < to_rows.rows()) x ? copy_of(*x, y) : copy_tiles(space, constant(zeros, y.element), operand(y, space));
+  parallel_for(covered, row_grain(length + p.axis.size), [&](int64_t begin, int64_t end) {
+    W sums[kRowSums], lost[kRowSums], self[kRowSums];
+    uint32_t terms[kRowSums];
+    int64_t ids[kIds];
+    const Accumulators<W> to{sums, doubles ? lost : nullptr, counts ? terms : nullptr};
+    for (int64_t o = begin; o < end; ++o) {
+      int64_t at[kTensors] = {};
+      p.outer.offset(o, at);
+      const int64_t row = std::exchange(at[kIndexed], 0) / length;
+      const bool from_x = x && r.include_self;
+      W* copy = counts ? self : sums;  // of x
+      const W* own = counts || from_x ? read(from_rows, from_rows.row(row), 0, length, copy) : copy;
+      if (from_x && own != sums) std::copy_n(own, length, sums);
+      r.start(to, length, from_x);
+      r.with_fold(doubles, [&]<int kFold, bool kLost>() {
+        for (int64_t i = 0, n; i < p.axis.size; i += n) {
+          n = std::min(kIds, p.axis.size - i);
+          const int64_t from[kTensors] = {at[kPlain] + i * p.axis.stride[kPlain], 0,
+                                          at[kIndices] + i * p.axis.stride[kIndices]};
+          p.read(from[kIndices], p.axis.stride[kIndices], n, ids);
+          fold_run<W, kFold, kLost>(source, to, r.alpha, p.axis, from, n, ids);
+        }
+      });
+      r.settle(to, length, own);
+      char* out = to_rows.row(row);
+      if (W* direct = target(to_rows, out, 0, sums); direct != sums) std::copy_n(sums, length, direct);
+      write(to_rows, out, 0, length, sums);
+    }
+  });
+}
 
 // The accumulators as a tensor of y's shape.
 TensorView accumulated(const TensorView& y) {
@@ -225,15 +258,34 @@ Status fold_into(const Launch& launch, By by, const CollectAttrs& at, const Redu
                  const TensorView* x, const TensorView& source, const TensorView& y) {
   const Places p(by, at.axis, at.wrap != 0, source, accumulated(y), launch[index]);
   if (!in_range(launch, index, p.limit, p.wrap)) return Status::IndexOutOfRange;
+  if (sums_rows(by, at.axis, y.rank, y.rank > 0 ? y.shape[y.rank - 1] : 1)) {
+    fold_rows(p, r, x, source, y);
+    return Status::Ok;
+  }
   const int64_t n = y.numel();
-  const bool doubles = y.element == Element::F64;
+  const bool doubles = y.element == Element::F64, from_x = x && r.include_self;
   Accumulators<W> to{static_cast<W*>(launch.workspace), nullptr, nullptr};
   if (doubles) to.lost = to.sum + n;
   if (x && counts_terms(r.mode, r.include_self)) to.terms = reinterpret_cast<uint32_t*>(to.sum + (doubles ? 2 : 1) * n);
-  r.start(x, to, n);
+  parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
+    if (from_x) load_span(MergedView(*x), begin, end - begin, to.sum + begin);
+    r.start(to.from(begin), end - begin, from_x);
+  });
   if (source.numel() > 0)
-    doubles ? r.template run<std::is_floating_point_v<W>>(p, source, to) : r.template run<false>(p, source, to);
-  r.finish(x, y, to, n);
+    r.with_fold(doubles, [&]<int kFold, bool kLost>() {
+      walk(p, [&](const Step& s, const int64_t* offsets, int64_t count, const int64_t* ids) {
+        fold_run<W, kFold, kLost>(source, to, r.alpha, s, offsets, count, ids);
+      });
+    });
+  parallel_for(n, kParallelGrain, [&](int64_t begin, int64_t end) {
+    W self[kIds];
+    for (int64_t i = begin, count; i < end; i += count) {
+      count = std::min(kIds, end - i);
+      if (to.terms && x) load_span(MergedView(*x), i, count, self);
+      r.settle(to.from(i), count, self);
+      store_span(MergedView(y), i, count, to.sum + i);
+    }
+  });
   return Status::Ok;
 }
 

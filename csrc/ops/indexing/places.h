@@ -2,16 +2,13 @@
 // entered at an index, and the indices.
 #pragma once
 #include <algorithm>
-#include <atomic>
 
-#include "backends/cpu/parallel.h"
+#include "backends/cpu/in_range.h"
 #include "backends/cpu/rows.h"
-#include "core/runs.h"
 #include "ops/indexing/skus.h"
 
 namespace baracuda::indexing {
 
-inline constexpr int64_t kIds = 256;  // indices read together
 enum Tensor : int { kPlain, kIndexed, kIndices, kTensors };
 
 // One step of a walk, with what it moves each tensor by, in elements.
@@ -99,34 +96,5 @@ struct Places {
     }
   }
 };
-
-// Whether all indices are in range; the first that is not becomes the launch's failure.
-inline bool in_range(const Launch& launch, int param, int64_t limit, bool wrap) {
-  const TensorView& index = launch[param];
-  const MergedView view(index);
-  const int64_t lowest = wrap ? -limit : 0;
-  std::atomic<int64_t> first{INT64_MAX};
-  parallel_for(index.numel(), kParallelGrain, [&](int64_t begin, int64_t end) {
-    int64_t ids[kIds];
-    for (int64_t n; begin < end; begin += n) {
-      n = std::min(kIds, end - begin);
-      load_span(view, begin, n, ids);
-      bool bad = false;
-      for (int64_t i = 0; i < n; ++i) bad |= ids[i] < lowest || ids[i] >= limit;
-      if (!bad) continue;
-      int64_t i = 0;
-      while (ids[i] >= lowest && ids[i] < limit) ++i;
-      int64_t seen = first.load(std::memory_order_relaxed);
-      while (begin + i < seen && !first.compare_exchange_weak(seen, begin + i)) continue;
-      return;
-    }
-  });
-  const int64_t at = first.load();
-  if (at == INT64_MAX) return true;
-  int64_t value;
-  load_span(view, at, 1, &value);
-  if (launch.failure) *launch.failure = {param, at, value, limit};
-  return false;
-}
 
 }  // namespace baracuda::indexing

@@ -47,10 +47,25 @@ inline int64_t accumulator_bytes(Element e, bool counts) {
 }
 inline bool counts_terms(int64_t mode, bool include_self) { return mode == kMean || !include_self; }
 
-inline int64_t gradient_workspace(const Problem& p) { return numel_of(p, 2) * accumulator_bytes(p.element, false); }
-inline int64_t reduce_workspace(const Problem& p) {
+// Sums of a row of the last dimension are kept on the stack, where its elements alone are indexed.
+inline constexpr int64_t kRowSums = 4096;
+inline bool sums_rows(By by, int64_t axis, int rank, int64_t length) {
+  return by != By::Flat && axis == (rank > 0 ? rank - 1 : 0) && length <= kRowSums;
+}
+inline bool sums_rows(By by, const Problem& p, int param) {
+  if (!p.attrs || !p.params || p.n_params <= param) return false;
+  const ParamMeta& y = p.params[param];
+  return sums_rows(by, p.attrs[0], y.rank, y.rank > 0 ? y.shape[y.rank - 1] : 1);
+}
+
+template <By kBy, int kTarget>
+int64_t gradient_workspace(const Problem& p) {
+  return sums_rows(kBy, p, kTarget) ? 0 : numel_of(p, kTarget) * accumulator_bytes(p.element, false);
+}
+template <By kBy, int kTarget>
+int64_t reduce_workspace(const Problem& p) {
   const bool counts = !p.attrs || counts_terms(p.attrs[2], p.attrs[3] != 0);
-  return numel_of(p, 3) * accumulator_bytes(p.element, counts);
+  return sums_rows(kBy, p, kTarget) ? 0 : numel_of(p, kTarget) * accumulator_bytes(p.element, counts);
 }
 
 // Elements are counted in chunks before they are moved.
@@ -72,10 +87,10 @@ inline int64_t no_workspace(const Problem&) { return 0; }
 
 // One set of rules for each way of working.
 struct CpuRules {
-  template <By, int>
-  static constexpr WorkspaceRule kGradient = gradient_workspace;
-  template <By, int>
-  static constexpr WorkspaceRule kReduce = reduce_workspace;
+  template <By kBy, int kTarget>
+  static constexpr WorkspaceRule kGradient = gradient_workspace<kBy, kTarget>;
+  template <By kBy, int kTarget>
+  static constexpr WorkspaceRule kReduce = reduce_workspace<kBy, kTarget>;
   static constexpr WorkspaceRule kAssign = no_workspace, kCount = count_workspace;
   static constexpr ExtraCheck kFits = nullptr;
 };
