@@ -190,3 +190,36 @@ def test_what_multinomial_cannot_draw(place: str) -> None:
     F.multinomial(bc.asarray(p, device=place), 2, False)
     with pytest.raises(bc.ValueOutOfRangeError, match="at element 600, want a finite sum above 0"):
         Device(place).check()
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_linear_cross_entropy_of_several_chunks(
+    place: str, reduction: str, weighted: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("baracuda.ops.linear_cross_entropy._CHUNK", 64 * 33)
+    tensors = [rng.normal(0, 1, s).astype(np.float32) for s in ((150, 8), (33, 8), (33,))]
+    x, w, bias = tensors
+    target = rng.integers(0, 33, 150)
+    target[::4] = -100
+    weight = rng.uniform(0.5, 2, 33).astype(np.float32) if weighted else None
+    dloss = np.asarray(rng.normal(1, 0.2, (150,) if reduction == "none" else ()), np.float32)
+    options: dict[str, Any] = {"reduction": reduction, "label_smoothing": 0.1}
+
+    def results(where: str) -> list[Array]:
+        there = [None if v is None else bc.asarray(v, device=where) for v in (x, w, target, bias, weight, dloss)]
+        given = {"linear_bias": there[3], "weight": there[4], **options}
+        loss, lse = F.linear_cross_entropy_forward(*there[:3], **given)
+        found = [loss, lse, F.linear_cross_entropy(*there[:3], **given)]
+        found += F.linear_cross_entropy_backward(there[5], *there[:3], lse, **given)
+        if reduction != "none":
+            found += F.linear_cross_entropy_fused(*there[:3], **given, dloss=0.5)
+        return [host(v) for v in found]
+
+    for got, want in zip(results(place), results("cpu"), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    wrong = bc.asarray(np.where(target == 5, 33, target), device=place)
+    if (target == 5).any():
+        F.linear_cross_entropy(bc.asarray(x, device=place), bc.asarray(w, device=place), wrong)
+        with pytest.raises(bc.IndexOutOfRangeError):
+            Device(place).check()

@@ -322,14 +322,14 @@ def zeros(*size: Any, dtype: Any = None, out: Any = None) -> Any:
     r"""A new array of zeros, as torch.zeros."""
 def zeros_like(input: Any, *, dtype: Any = None) -> Any:
     r"""Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
-def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
-    r"""cross_entropy(linear(input, weight, bias), target) without keeping the logits."""
-def linear_cross_entropy_backward(dloss: Any, input: Any, weight: Any, target: Any, lse: Any, bias: Any = None, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
-    r"""Gradients (dinput, dweight), with a bias (dinput, dweight, dbias), from the lse of linear_cross_entropy_forward."""
-def linear_cross_entropy_forward(input: Any, weight: Any, target: Any, bias: Any = None, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
+def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:
+    r"""cross_entropy(linear(input, linear_weight, linear_bias), target) without keeping the logits, as torch's."""
+def linear_cross_entropy_backward(dloss: Any, input: Any, linear_weight: Any, target: Any, lse: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:
+    r"""Gradients (dinput, dlinear_weight) and, with a bias, dlinear_bias, from linear_cross_entropy_forward's lse."""
+def linear_cross_entropy_forward(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:
     r"""linear_cross_entropy with what its gradient needs: (loss, lse)."""
-def linear_cross_entropy_fused(input: Any, weight: Any, target: Any, bias: Any = None, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, dloss: Any = 1.0) -> Any:
-    r"""(loss, dinput, dweight) and with a bias dbias: the gradients, for `dloss`, in the pass that finds the loss."""
+def linear_cross_entropy_fused(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0, dloss: Any = 1.0) -> Any:
+    r"""(loss, dinput, dlinear_weight) and with a bias dlinear_bias: the gradients, for `dloss`, in the pass that finds the loss."""
 def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
     r"""Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy."""
 def cross_entropy_backward(dloss: Any, input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None, *, lse: Any = None) -> Any:

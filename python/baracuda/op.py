@@ -148,6 +148,11 @@ class Call:
                 return arg.value
         raise InvalidProblemError("got only numbers, want at least one tensor. Wrap one with np.asarray().")
 
+    @property
+    def device(self) -> str:
+        """Where the tensors lie."""
+        return name_of(_core.describe(self.like())[3:])
+
     def __call__(
         self,
         desc: Descriptor,
@@ -166,8 +171,7 @@ class Call:
             **given: Plan arguments: an Arg, a ListArg, or a number.
         """
         like = self.like()
-        place = _core.describe(like)[3:]
-        plan = select_plan(desc, name_of(place))
+        plan = select_plan(desc, self.device)
         signature = plan.signature
         outputs = {p.name: p for p in signature.outputs if p.name not in given}
         allocations: list[tuple[Any, tuple[Any, ...], tuple[str, ...] | None, int]] = []
@@ -179,7 +183,7 @@ class Call:
                 shape, dims = (views or {}).get(name, (tuple(map(largest, outputs[name].shape)), None))
                 takes_out = self.out is not None and [name] == list(returns or outputs)
                 places[name] = len(allocations)
-                made = maker(like, shape, outputs[name].element, name_of(place))
+                made = maker(like, shape, outputs[name].element, self.device)
                 allocations.append((*made, self.out.index if takes_out and self.out is not None else -1))
                 sources.append((_ALLOCATED, places[name], None, dims, None))
             elif isinstance(value, (Arg, ListArg)):

@@ -25,21 +25,24 @@ def layer(rows: int, features: int, classes: int, dtype: torch.dtype = torch.flo
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("bias", [True, False])
-def test_loss_and_gradients_as_torchs_two_steps(reduction: str, smoothing: float, bias: bool) -> None:
+@pytest.mark.parametrize("weighted", [True, False])
+def test_loss_and_gradients_as_torchs_two_steps(reduction: str, smoothing: float, bias: bool, weighted: bool) -> None:
     x, w, b, target = layer(37, 20, 130)
     leaves = [v.clone().requires_grad_() for v in ((x, w, b) if bias else (x, w))]
     logits = torch.nn.functional.linear(*leaves)
-    want = torch.nn.functional.cross_entropy(logits, target, reduction=reduction, label_smoothing=smoothing)
+    weight = torch.linspace(0.5, 3, 130, dtype=torch.float64) if weighted else None
+    want = torch.nn.functional.cross_entropy(logits, target, weight, reduction=reduction, label_smoothing=smoothing)
     dloss = torch.full_like(want, 0.5) if reduction != "none" else torch.linspace(-1, 1, 37, dtype=torch.float64)
     want.backward(dloss)
-    given = (x, w, target, b if bias else None, -100, reduction, smoothing)
-    loss, pull = bc.vjp(F.linear_cross_entropy, *given)
+    options: dict[str, Any] = {"linear_bias": b if bias else None, "weight": weight, "reduction": reduction}
+    options["label_smoothing"] = smoothing
+    loss, pull = bc.vjp(F.linear_cross_entropy, x, w, target, **options)
     torch.testing.assert_close(loss, want.detach(), rtol=1e-12, atol=1e-12)
     for got, leaf in zip(pull(dloss), leaves, strict=True):
         torch.testing.assert_close(got, leaf.grad, rtol=1e-10, atol=1e-12)
     if reduction == "none":
         return
-    once, *gradients = F.linear_cross_entropy_fused(*given, 0.5)
+    once, *gradients = F.linear_cross_entropy_fused(x, w, target, **options, dloss=0.5)
     torch.testing.assert_close(once, want.detach(), rtol=1e-12, atol=1e-12)
     for got, leaf in zip(gradients, leaves, strict=True):
         torch.testing.assert_close(got, leaf.grad, rtol=1e-10, atol=1e-12)
@@ -52,7 +55,7 @@ def test_halves_are_rounded_at_the_end_only(dtype: torch.dtype) -> None:
     leaves = [v.double().requires_grad_() for v in (x, w, b)]
     wide = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*leaves), target, reduction="sum")
     wide.backward()
-    loss, *gradients = F.linear_cross_entropy_fused(x, w, target, b, reduction="sum")
+    loss, *gradients = F.linear_cross_entropy_fused(x, w, target, linear_bias=b, reduction="sum")
     eps = torch.finfo(dtype).eps
     assert abs(loss.double() - wide) <= eps * wide
     for got, leaf in zip(gradients, leaves, strict=True):
@@ -68,8 +71,14 @@ def test_results_do_not_depend_on_threads() -> None:
         desc = bc.LinearCrossEntropyDescriptor((300, 24), 40000, bias=True, gradients_wanted=True)
         plan = bc.plan(desc, preference=bc.PlanPreference(threads=threads))
         out = {"loss": torch.empty(()), "lse": torch.empty(300)}
-        out |= {"dinput": torch.empty_like(x), "dweight": torch.empty_like(w), "dbias": torch.empty_like(b)}
-        plan.run(input=x, target=target, weight=w, bias=b, **out, workspace=bc.empty(plan.workspace_size, "u8"))
+        out |= {
+            "dinput": torch.empty_like(x),
+            "dlinear_weight": torch.empty_like(w),
+            "dlinear_bias": torch.empty_like(b),
+        }
+        plan.run(
+            input=x, target=target, linear_weight=w, linear_bias=b, **out, workspace=bc.empty(plan.workspace_size, "u8")
+        )
         found.append([v.numpy().tobytes() for v in out.values()])
     assert found[0] == found[1]
 
@@ -89,7 +98,7 @@ def test_one_plan_serves_all_numbers_of_rows() -> None:
     for rows in (0, 3, 400):
         x, w, _, target = layer(rows, 6, 50000, torch.float32)
         loss, dx, dw = torch.empty(()), torch.empty_like(x), torch.empty_like(w)
-        plan.run(input=x, target=target, weight=w, loss=loss, dinput=dx, dweight=dw, workspace=workspace)
+        plan.run(input=x, target=target, linear_weight=w, loss=loss, dinput=dx, dlinear_weight=dw, workspace=workspace)
         for got, want in zip((loss, dx, dw), F.linear_cross_entropy_fused(x, w, target), strict=True):
             torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
 
@@ -100,7 +109,13 @@ def test_strided_tensors_and_outputs() -> None:
     workspace = bc.empty(plan.workspace_size, "u8")
     loss, dx, dw = torch.empty(()), torch.empty(10, 42).T[::2], torch.full((33, 20), 7.0)
     plan.run(
-        input=x, target=target, weight=w.T.contiguous().T, loss=loss, dinput=dx, dweight=dw[:, ::2], workspace=workspace
+        input=x,
+        target=target,
+        linear_weight=w.T.contiguous().T,
+        loss=loss,
+        dinput=dx,
+        dlinear_weight=dw[:, ::2],
+        workspace=workspace,
     )
     for got, want in zip((loss, dx, dw[:, ::2]), F.linear_cross_entropy_fused(x, w, target), strict=True):
         torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6)
@@ -122,7 +137,9 @@ def test_wrong_calls_are_refused() -> None:
     with pytest.raises(bc.InvalidProblemError, match="want class indices"):
         F.linear_cross_entropy(x, w, x)
     with pytest.raises(bc.InvalidProblemError, match="bias"):
-        F.linear_cross_entropy(x, w, target, b[:3])
+        F.linear_cross_entropy(x, w, target, linear_bias=b[:3])
+    with pytest.raises(bc.InvalidProblemError, match="weight"):
+        F.linear_cross_entropy(x, w, target, weight=b[:3])
     with pytest.raises(bc.InvalidProblemError):
         F.linear_cross_entropy(x, w, target, label_smoothing=1.5)
     gpu = bc.LinearCrossEntropyDescriptor.plan_class.query(bc.LinearCrossEntropyDescriptor((6, 4), 5), device="cuda:0")

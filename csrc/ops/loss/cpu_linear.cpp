@@ -28,7 +28,8 @@ matmul::Matrix transposed(matmul::Matrix m) {
   return m;
 }
 
-// Where tensors stand in a signature; the target follows the input, weight and bias follow it; -1: nowhere.
+// Where tensors stand in a signature; after the input follow its target, the layer's weight and bias, and the classes'
+// weights; -1: nowhere.
 struct LinearPlaces {
   int input, loss, lse, dloss, gradients;
 };
@@ -160,7 +161,7 @@ class Linear {
 
 // The chunk's rows are its logits' only when a chunk has been made; sizes come from the other tensors.
 Problems problem_of(const Launch& launch, const LinearPlaces& at) {
-  Problems p(launch, {.input = at.input, .loss = at.loss, .lse = at.lse, .dloss = at.dloss});
+  Problems p(launch, {.input = at.input, .weight = at.input + 4, .loss = at.loss, .lse = at.lse, .dloss = at.dloss});
   p.classes = launch[at.input + 2].shape[0];
   return p;
 }
@@ -172,9 +173,9 @@ namespace baracuda {
 
 Status CpuKernel<loss::LinearCrossEntropy>::run(const Launch& launch) {
   using namespace loss;
-  constexpr LinearPlaces kAt{.input = 0, .loss = 4, .lse = 5, .dloss = -1, .gradients = 6};
+  constexpr LinearPlaces kAt{.input = 0, .loss = 5, .lse = 6, .dloss = -1, .gradients = 7};
   Problems p = problem_of(launch, kAt);
-  const bool wanted = launch[6].present() || launch[7].present() || launch[8].present();
+  const bool wanted = launch[7].present() || launch[8].present() || launch[9].present();
   const double dloss = launch.scalars[1].as_f64();
   return p.run(launch, [&](auto c) {
     using C = decltype(c);
@@ -191,7 +192,7 @@ Status CpuKernel<loss::LinearCrossEntropy>::run(const Launch& launch) {
 
 Status CpuKernel<loss::LinearCrossEntropyBackward>::run(const Launch& launch) {
   using namespace loss;
-  constexpr LinearPlaces kAt{.input = 1, .loss = -1, .lse = 5, .dloss = 0, .gradients = 6};
+  constexpr LinearPlaces kAt{.input = 1, .loss = -1, .lse = 6, .dloss = 0, .gradients = 7};
   Problems p = problem_of(launch, kAt);
   return p.run(launch, [&](auto c) {
     using C = decltype(c);

@@ -140,10 +140,10 @@ constexpr auto all_rows() {
   return local<kSimt>() + elementwise<kSimt>();
 }
 
-// linear_cross_entropy (input, target, weight, [bias], loss, [lse], [dinput], [dweight], [dbias]), scalars
-// label_smoothing
-//   and dloss, which the gradients are for
-//   backward           (dloss, input, target, weight, [bias], lse, dinput, dweight, [dbias])
+// linear_cross_entropy (input, target, linear_weight, [linear_bias], [weight], loss, [lse], [dinput], [dlinear_weight],
+//   [dlinear_bias]), scalars label_smoothing and dloss, which the gradients are for
+//   backward           (dloss, input, target, linear_weight, [linear_bias], [weight], lse, dinput, dlinear_weight,
+//   [dlinear_bias])
 // Sums of products are the packed matmul's; those of rows over all chunks are added up in order.
 inline constexpr auto kLinear = table(of_classes<LinearCrossEntropy>("linear_cross_entropy", "chunks")
                                           .sum(13)

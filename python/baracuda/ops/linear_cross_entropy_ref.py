@@ -65,14 +65,17 @@ def _case(
         "reduction": reduction,
         "ignore_index": ignore,
         "bias": variant % 4 > 1,
+        "weighted": variant % 3 > 0,
     }
     tensors: dict[str, Array] = {
         "input": rng.normal(0, 1, (rows, features)),
         "target": target,
-        "weight": rng.normal(0, 2 / np.sqrt(max(features, 1)), (classes, features)),
+        "linear_weight": rng.normal(0, 2 / np.sqrt(max(features, 1)), (classes, features)),
     }
     if fields["bias"]:
-        tensors["bias"] = rng.normal(0, 1, classes)
+        tensors["linear_bias"] = rng.normal(0, 1, classes)
+    if fields["weighted"]:
+        tensors["weight"] = rng.uniform(0.5, 2, classes)
     scalars: dict[str, float | int] = {"label_smoothing": SMOOTHING} if variant % 2 else {}
     if direction == "forward":
         wanted = reduction is not Reduction.NONE and variant % 4 != 0
@@ -85,7 +88,7 @@ def _case(
 
 def _logits(t: dict[str, Any]) -> tuple[Array, Array]:
     """With the sums of their terms' magnitudes."""
-    x, w, b = (np.asarray(t.get(name, 0.0), np.float64) for name in ("input", "weight", "bias"))
+    x, w, b = (np.asarray(t.get(name, 0.0), np.float64) for name in ("input", "linear_weight", "linear_bias"))
     with np.errstate(all="ignore"):
         return x @ w.T + b, np.abs(x) @ np.abs(w).T + np.abs(b)
 
@@ -107,15 +110,19 @@ def reference(case: Case) -> dict[str, Expected]:
     hot = np.zeros(x.shape)
     if x.size:
         np.put_along_axis(hot, np.where(counted, t["target"], 0)[:, None].astype(np.int64), 1.0, axis=1)
-    soft = hot * (1 - s) + s / max(classes, 1)
+    by_class = np.asarray(t.get("weight", np.ones(classes)), np.float64)
+    soft = (hot * (1 - s) + s / max(classes, 1)) * by_class
+    whole = soft.sum(1, keepdims=True)
+    of_target = (hot * by_class).sum(1)
     with np.errstate(all="ignore"):
-        share = counted.sum() if desc.reduction is Reduction.MEAN else np.float64(1)
+        share = of_target[counted].sum() if desc.reduction is Reduction.MEAN else np.float64(1)
         lse, off = _lse(x), np.max(terms, axis=1, initial=0)
         out: dict[str, Expected] = {}
         k = max(rows, classes, desc.input_shape[1], 1)
         if desc.direction == "forward":
             each = np.where(counted, np.sum(soft * (lse[:, None] - x), axis=1), 0)
-            size = np.where(counted, np.abs(lse) + 1 + 2 * off + np.sum(soft * np.abs(x), axis=1), 0)
+            size = whole[:, 0] * (np.abs(lse) + 1 + 2 * off) + np.sum(soft * np.abs(x), axis=1)
+            size = np.where(counted, size, 0)
             none = desc.reduction is Reduction.NONE
             out["loss"] = Expected(each if none else each.sum() / share, size if none else size.sum() / share, k)
             out["lse"] = Expected(lse, np.abs(lse) + 1 + 2 * off, k)
@@ -126,14 +133,16 @@ def reference(case: Case) -> dict[str, Expected]:
             lse, dloss = np.asarray(t["lse"], np.float64), np.asarray(t["dloss"], np.float64)
         by = np.broadcast_to(dloss / share, (rows,))[:, None]
         p = np.exp(x - lse[:, None])
-        d = np.where(counted[:, None], by * (p - soft), 0)
+        d = np.where(counted[:, None], by * (whole * p - soft), 0)
         # A logit's error is a relative one of its probability.
-        most = np.abs(by) * (p * (1 + np.abs(x - lse[:, None]) + np.abs(lse[:, None]) + terms + off[:, None]) + soft)
+        most = np.abs(by) * (
+            whole * p * (1 + np.abs(x - lse[:, None]) + np.abs(lse[:, None]) + terms + off[:, None]) + soft
+        )
         size = np.where(counted[:, None], most, 0)
-        inputs, weight = (np.asarray(t[name], np.float64) for name in ("input", "weight"))
+        inputs, weight = (np.asarray(t[name], np.float64) for name in ("input", "linear_weight"))
         out["dinput"] = Expected(d @ weight, size @ np.abs(weight), k)
-        out["dweight"] = Expected(d.T @ inputs, size.T @ np.abs(inputs), k)
-        out["dbias"] = Expected(d.sum(0), size.sum(0), k)
+        out["dlinear_weight"] = Expected(d.T @ inputs, size.T @ np.abs(inputs), k)
+        out["dlinear_bias"] = Expected(d.sum(0), size.sum(0), k)
     return out
 
 

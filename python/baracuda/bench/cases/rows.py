@@ -84,7 +84,7 @@ def _linear_cross_entropy(element: str, rows: int, features: int, classes: int) 
     loss, dx, dw = space(element=element), torch.zeros_like(x), torch.zeros_like(w)
     desc = bc.LinearCrossEntropyDescriptor((rows, features), classes, element, save=False, gradients_wanted=True)
     made = plan(desc)
-    ours = bind(made, input=x, target=target, weight=w, loss=loss, dinput=dx, dweight=dw)
+    ours = bind(made, input=x, target=target, linear_weight=w, loss=loss, dinput=dx, dlinear_weight=dw)
     leaves = [x.clone().requires_grad_(), w.clone().requires_grad_()]
 
     def peer() -> list[torch.Tensor]:
