@@ -223,3 +223,31 @@ def test_linear_cross_entropy_of_several_chunks(
         F.linear_cross_entropy(bc.asarray(x, device=place), bc.asarray(w, device=place), wrong)
         with pytest.raises(bc.IndexOutOfRangeError):
             Device(place).check()
+
+
+@pytest.mark.parametrize("how", ["prod", "mean", "amax", "amin"])
+def test_slices_are_folded_as_on_the_cpu(place: str, how: str, rng: np.random.Generator) -> None:
+    x, source = (rng.normal(0, 1, s).astype(np.float32) for s in ((5, 7, 3), (5, 4, 3)))
+    index = np.array([6, 0, 6, 2])
+    dy = rng.normal(0, 1, x.shape).astype(np.float32)
+
+    def results(where: str) -> list[Array]:
+        there = [bc.asarray(v, device=where) for v in (x, index, source, dy)]
+        y, pull = bc.vjp(F.index_reduce, there[0], 1, there[1], there[2], how, include_self=how != "mean")
+        return [host(v) for v in (y, *pull(there[3]))]
+
+    for got, want in zip(results(place), results("cpu"), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_masked_elements_are_scattered_as_on_the_cpu(place: str, rng: np.random.Generator) -> None:
+    x, source, dy = (rng.normal(0, 1, s).astype(np.float32) for s in ((5, 1, 30), (2, 300), (5, 4, 30)))
+    mask = rng.uniform(size=(4, 30)) > 0.4
+
+    def results(where: str) -> list[Array]:
+        there = [bc.asarray(v, device=where) for v in (x, mask, source, dy)]
+        y, pull = bc.vjp(F.masked_scatter, *there[:3])
+        return [host(v) for v in (y, *pull(there[3]))]
+
+    for got, want in zip(results(place), results("cpu"), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

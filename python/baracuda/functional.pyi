@@ -266,6 +266,12 @@ def swiglu(input: Any, dim: Any = -1) -> Any:
     r"""`value * silu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
 def swiglu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of swiglu with respect to `input`."""
+def index_reduce(input: Any, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True, out: Any = None) -> Any:
+    r"""`input` folded with slices of `source` at `index` along `dim`, as torch.index_reduce."""
+def masked_scatter(input: Any, mask: Any, source: Any, *, out: Any = None) -> Any:
+    r"""`input` with the elements of `source`, in order, where `mask` holds, as torch.masked_scatter."""
+def masked_scatter_backward(dy: Any, input: Any, mask: Any, source: Any) -> Any:
+    r"""Gradients (dinput, dsource) of masked_scatter; elements of the source that were not used have 0."""
 def gather(input: Any, dim: Any, index: Any, *, out: Any = None) -> Any:
     r"""Elements of `input` along `dim` at `index`, element by element, as torch.gather."""
 def gather_backward(dy: Any, index: Any, shape: Any, dim: Any, wrap: Any = False) -> Any:

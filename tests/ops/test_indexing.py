@@ -50,6 +50,14 @@ CALLS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Any, ...], 
     ("index_copy", F.index_copy, torch.index_copy, (X, 1, torch.tensor([4, 0, 2, 1]), SLICES), {}),
     ("index_add", F.index_add, torch.index_add, (X, 1, ROWS, SLICES), {"alpha": -0.5}),
     ("index_fill", F.index_fill, T.index_fill, (X, 2, ROWS - 4, 1.5), {}),
+    ("masked_scatter", F.masked_scatter, torch.masked_scatter, (X, MASK, SRC), {}),
+    ("masked_scatter wide", F.masked_scatter, torch.masked_scatter, (X[0], MASK, SRC), {}),
+    ("masked_scatter wide mask", F.masked_scatter, torch.masked_scatter, (X, MASK[0, :1], SRC.repeat(2, 1, 1)), {}),
+    *(
+        (f"index_reduce {how} {own}", F.index_reduce, torch.index_reduce, (X, 1, ROWS, SLICES, how), {"include_self": own})
+        for how in ("mean", "amax", "amin", "prod")
+        for own in (True, False)
+    ),
     *(
         (f"scatter_reduce {how} {own}", F.scatter_reduce, torch.scatter_reduce, (X, 1, INDEX, SRC, how), {"include_self": own})
         for how in ("sum", "mean", "amax", "amin", "prod")
@@ -58,6 +66,7 @@ CALLS: list[tuple[str, Callable[..., Any], Callable[..., Any], tuple[Any, ...], 
 ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize(("ours", "torchs", "args", "kwargs"), [c[1:] for c in CALLS], ids=[c[0] for c in CALLS])
 def test_results_and_gradients_are_torchs(
     ours: Callable[..., Any], torchs: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -90,6 +99,40 @@ def test_results_and_gradients_are_torchs(
         except RuntimeError:
             continue
         torch.testing.assert_close(ours(*typed, **kwargs), reference, msg=str(dtype))
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("dim", [0, -1])
+def test_index_reduce_along_other_dimensions(dim: int) -> None:
+    source = X.select(dim, 1).unsqueeze(dim).expand(*(4 if d == dim % 3 else n for d, n in enumerate(X.shape))) * 1.5
+    x, s = X.clone().requires_grad_(), source.clone().requires_grad_()
+    want = torch.index_reduce(x, dim, ROWS, s, "amax")
+    y, pull = bc.vjp(F.index_reduce, X, dim, ROWS.int(), source, "amax")
+    assert torch.equal(y, want.detach())
+    for got, wanted in zip(pull(X), torch.autograd.grad(want, (x, s), X), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-14, atol=0)
+
+
+def test_what_index_reduce_and_masked_scatter_refuse() -> None:
+    for call, match in (
+        (lambda: F.index_reduce(X, 1, ROWS, SLICES, "sum"), "reduce: got 'sum'"),
+        (lambda: F.index_reduce(X, 1, ROWS, SRC, "prod"), "source: got f64"),
+        (lambda: F.index_reduce(X, 1, INDEX, SLICES, "prod"), "ranks 3 and 3"),
+        (lambda: F.masked_scatter(X, INDEX, SRC), "mask: got i64"),
+        (lambda: F.masked_scatter(X, MASK, SRC.float()), "source: got f32, want f64"),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match=match):
+            call()
+    with pytest.raises(bc.IndexOutOfRangeError):
+        F.index_reduce(X, 1, ROWS + 3, SLICES, "prod")
+    with pytest.raises(bc.IndexOutOfRangeError):
+        F.masked_scatter(X, MASK, SRC[0, 0])
+    none = torch.zeros_like(MASK)
+    assert torch.equal(F.masked_scatter(X, none, X[:0]), X) and F.masked_scatter(X[:0], MASK[:0], SRC).shape == (
+        0,
+        5,
+        6,
+    )
 
 
 def test_prod_is_torchs() -> None:

@@ -181,15 +181,16 @@ def masked_select(input: Any, mask: Any) -> Any:
         )
     if tuple(mask_shape) != tuple(shape):
         full = tuple(int(n) for n in broadcast(shape, mask_shape, "masked_select: mask"))  # type: ignore[arg-type]
-        return _masked_select(_expanded(input, full), _expanded(mask, full), full, code, where, input)
+        return _masked_select(expanded(input, full), expanded(mask, full), full, code, where, input)
     return _masked_select(input, mask, shape, code, where, input)
 
 
-def _expanded(value: Any, shape: Shape) -> Any:
-    """A view that is broadcast to a shape."""
+def expanded(value: Any, shape: Shape, behind: int = 0) -> Any:
+    """A view that is broadcast to a shape, after so many dimensions of size 1 are put behind its own."""
     from baracuda.tensor import Tensor
 
     address, found, element, strides, read_only, keep, *place = _core.borrow(value)
+    found, strides = (*found, *(1,) * behind), (*strides, *(0,) * behind)
     lead = len(shape) - len(found)
     steps = (*(0,) * lead, *(0 if n == 1 else s for n, s in zip(found, strides, strict=True)))
     return Tensor(address, element, shape, steps, keep, -1, read_only, False, *place)

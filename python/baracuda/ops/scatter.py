@@ -235,7 +235,7 @@ def scatter(
         if reduce not in _FOLDS or src is None or not src.is_tensor:
             got = f"{reduce!r}" if src is not None and src.is_tensor else "a number to fold"
             raise InvalidProblemError(f"scatter: reduce: got {got}, want 'add' or 'multiply', and a tensor as src.")
-        return _reduce(call, "scatter", input, dim, index, src, _FOLDS[reduce], True)
+        return fold(call, "scatter", input, dim, index, src, _FOLDS[reduce], True)
     check_index("scatter", index)
     input, index, _ = same_rank(input, index)
     views: Any = {"y": ((), (-1,))} if input.dims == (-1,) else None
@@ -301,10 +301,11 @@ def _scatter_vjp(
 @function(tensors="input index src")
 def scatter_add(call: Call, input: Arg, dim: int, index: Arg, src: Arg, *, out: Arg | None = None) -> Recipe:
     """`input` with elements of `src` added at `index` along `dim`, as torch.scatter_add."""
-    return _reduce(call, "scatter_add", input, dim, index, src, "sum", True)
+    return fold(call, "scatter_add", input, dim, index, src, "sum", True)
 
 
-def _reduce(call: Call, name: str, input: Arg, dim: int, index: Arg, src: Arg, mode: str, include_self: bool) -> Recipe:
+def fold(call: Call, name: str, input: Arg, dim: int, index: Arg, src: Arg, mode: str, include_self: bool) -> Recipe:
+    """Elements of `src` folded into `input` at `index`."""
     check_index(name, index)
     _same_element(name, input, src)
     input, index, _ = same_rank(input, index)
@@ -332,7 +333,7 @@ def scatter_reduce(
     out: Arg | None = None,
 ) -> Recipe:
     """`input` folded with elements of `src` at `index` along `dim`, as torch.scatter_reduce: sum, prod, mean, amax, amin."""
-    return _reduce(call, "scatter_reduce", input, dim, index, src, reduce, include_self)
+    return fold(call, "scatter_reduce", input, dim, index, src, reduce, include_self)
 
 
 @scatter_reduce.vjp
