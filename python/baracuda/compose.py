@@ -264,6 +264,7 @@ class Composed(Pullable):
         plain = [p.replace(annotation=inspect.Parameter.empty) for p in self.parameters]
         self.__signature__ = full.replace(parameters=plain, return_annotation=inspect.Signature.empty)
         self.vjp_rule = None
+        self.spelling: Callable[[tuple[Any, ...]], tuple[Any, ...]] = tuple
         self.program = lru_cache(maxsize=512)(self._build)
 
     def __repr__(self) -> str:
@@ -271,14 +272,18 @@ class Composed(Pullable):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Carries out the steps; finds them first where a shape is new."""
-        call = self.__signature__.bind(*args, **kwargs)
-        call.apply_defaults()
         try:
+            call = self.__signature__.bind(*self.spelling(args), **kwargs)
+            call.apply_defaults()
             return self._run(call.arguments)
         except BaracudaError as error:
             if not self.__name__.startswith("_"):  # a part of another function
                 name_failure(self.__name__, error)
             raise
+
+    def spelled_by(self, spelling: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
+        """Has `spelling` turn positional arguments of other forms into those of the signature, before anything else."""
+        self.spelling = spelling
 
     def _run(self, given: dict[str, Any]) -> Any:
         borrowed: list[tuple[Any, ...]] = []

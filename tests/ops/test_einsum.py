@@ -322,3 +322,35 @@ def test_threads_share_steps() -> None:
     for t in threads:
         t.join()
     assert found == [True] * 6
+
+
+LISTS: list[tuple[Any, ...]] = [
+    ([0, 1], [1, 2], [0, 2]),
+    ([30, 2], [2, 1]),
+    ([..., 4], [4, 7], [7, ...]),
+    ([0, 0], [0, 1], []),
+]
+
+
+@pytest.mark.parametrize("lists", LISTS, ids=str)
+def test_labels_in_lists(lists: tuple[Any, ...], rng: np.random.Generator) -> None:
+    xs = [torch.from_numpy(rng.normal(size=(3, 3))).requires_grad_() for _ in range(2)]
+    args = [xs[0], lists[0], xs[1], *lists[1:]]
+    want = torch.einsum(*args)
+    y, pull = bc.vjp(F.einsum, *(a.detach() if isinstance(a, torch.Tensor) else a for a in args))
+    torch.testing.assert_close(y, want.detach())
+    dy = torch.ones_like(want)
+    for got, wanted in zip(pull(dy), torch.autograd.grad(want, xs, dy), strict=True):
+        torch.testing.assert_close(got, wanted)
+
+
+def test_wrong_labels_in_lists(rng: np.random.Generator) -> None:
+    x = rng.normal(size=(3, 3))
+    for args, match in (
+        ((x, [0, 52]), "got 52, want numbers from 0 to 51"),
+        ((x, [0, 1], x, [1, True]), "got True"),
+        ((x, [0, 1], x, x, x), "want a list of numbers after every operand"),
+        ((x, [0, 1], x), "got"),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match=match):
+            F.einsum(*args)

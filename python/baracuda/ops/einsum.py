@@ -83,7 +83,7 @@ def _check_sizes(equation: str, operands: Sequence[Labels], shapes: Sequence[Sha
 def _of_equation(equation: Any, operands: Sequence[Value]) -> Network:
     if not isinstance(equation, str):
         raise InvalidProblemError(
-            f"einsum: equation: got {type(equation).__name__}, want text such as 'ij,jk->ik'; lists of numbers are not taken."
+            f"einsum: equation: got {type(equation).__name__}, want text such as 'ij,jk->ik', or a list after every operand."
         )
     shapes = [x.shape for x in operands]
     return network(*_with_shapes(parse(equation, shapes), shapes))
@@ -91,6 +91,27 @@ def _of_equation(equation: Any, operands: Sequence[Value]) -> Network:
 
 def _with_shapes(parsed: tuple[Sequence[Labels], Labels], shapes: Sequence[Shape]) -> tuple[Any, ...]:
     return parsed[0], shapes, parsed[1]
+
+
+def _term(labels: Any) -> str:
+    """The letters of a list of labels: numbers from 0 to 51, and at most one ellipsis."""
+    letters = []
+    for n in labels:
+        if n is not Ellipsis and not (isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 52):
+            raise InvalidProblemError(f"einsum: labels: got {n!r}, want numbers from 0 to 51, or an ellipsis.")
+        letters.append("..." if n is Ellipsis else chr(ord("A") + n if n < 26 else ord("a") + n - 26))
+    return "".join(letters)
+
+
+def _spelled(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands that lists of labels follow, and a list for the result, as an equation and operands."""
+    if len(args) < 2 or isinstance(args[0], (str, list, tuple)) or not isinstance(args[1], (list, tuple)):
+        return args
+    terms, result = args[1::2], args[-1] if len(args) % 2 else None
+    if any(not isinstance(t, (list, tuple)) for t in (*terms, [] if result is None else result)):
+        raise InvalidProblemError("einsum: labels: got a tensor, want a list of numbers after every operand.")
+    equation = ",".join(map(_term, terms)) + ("" if result is None else "->" + _term(result))
+    return (equation, *args[: 2 * len(terms) : 2])
 
 
 @composed(tensors="operands")
@@ -101,8 +122,14 @@ def einsum(c: Composer, equation: str, *operands: Value) -> Value:
     diagonal, and "..." stands for dimensions that broadcast. Without "->" the result has the letters that occur once, in
     the alphabet's order. Two operands are one (batched) matrix product of permuted views, or a product element by element
     where nothing is summed; of more, those pairs come first that leave least behind. The result is contiguous.
+
+    Labels may be numbers from 0 to 51 in a list after each operand, the result's in a list at the end:
+    einsum(x, [0, 1], y, [1, 2], [0, 2]).
     """
     return Evaluation(c, _of_equation(equation, operands), operands).result()
+
+
+einsum.spelled_by(_spelled)
 
 
 @composed(tensors="dy operands")
@@ -112,8 +139,9 @@ def einsum_backward(c: Composer, dy: Value, equation: str, *operands: Value) -> 
 
 
 @einsum.vjp
-def _einsum_vjp(equation: str, *operands: Any) -> tuple[Any, Any]:
-    given = tuple(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
+def _einsum_vjp(*args: Any) -> tuple[Any, Any]:
+    equation, *operands = _spelled(args)
+    given = tuple(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else tuple(operands)
 
     def pull(dy: Any) -> Any:
         found = einsum_backward(dy, equation, *given)
