@@ -61,7 +61,9 @@ struct Results {
   }
 };
 
+// None from a function that only writes to its arguments.
 PyObject* take_results(const Entry& e, Results& r) {
+  if (e.returns.empty()) return Py_NewRef(Py_None);
   if (e.returns.size() == 1) {
     Py_INCREF(r.objects[e.returns[0]]);
     return r.objects[e.returns[0]];

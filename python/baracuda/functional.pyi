@@ -28,6 +28,12 @@ def scaled_dot_product_attention_forward(query: Any, key: Any, value: Any, attn_
     r"""scaled_dot_product_attention that returns (out, lse), for the backward."""
 def attention_merge(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
     r"""(out, lse) of attention over the keys of two partial results, of scaled_dot_product_attention_forward for example."""
+def paged_append_(key: Any, value: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, cu_seq: Any = None) -> Any:
+    r"""Writes new keys and values into the pages of a cache, in place, behind the kv_len[b] positions of each sequence."""
+def paged_attention(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None) -> Any:
+    r"""Attention of each sequence's last queries over the pages of a key-value cache, as flash_attn_with_kvcache."""
+def paged_attention_forward(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None) -> Any:
+    r"""paged_attention that returns (out, lse), for attention_merge; lse is [B, H, Sq]."""
 def varlen_attn(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
     r"""Attention of packed sequences, as torch.nn.attention.varlen.varlen_attn and flash_attn_varlen_func."""
 def varlen_attn_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:

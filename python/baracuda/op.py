@@ -364,7 +364,7 @@ def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any
     recipe.plan.run(*call, workspace=workspace)
     given = {id(values[out]) for *_, out in recipe.allocations if out >= 0}
     made = tuple(results[i] if id(results[i]) in given else convert(results[i]) for i in recipe.returns)
-    return made[0] if len(made) == 1 else made
+    return made[0] if len(made) == 1 else made or None
 
 
 def run_new(made: Any, like: Any, out: Any = None, **given: Any) -> Any:

@@ -1,26 +1,41 @@
-// Attention on the CPU: which kernel a call goes to.
+// Attention on the CPU: what of a call goes to the kernels.
 #include "ops/attention/cpu.h"
 #include "backends/cpu/family.h"
 
 namespace baracuda::attention {
 namespace {
 
-template <class C>
-Status forward(const Launch& launch) {
+Extent extent_of(const Sizes& s) { return {s.batch, s.heads, s.kv_heads, s.q_len, s.k_len, s.d, s.dv}; }
+
+// The sizes of a call that has been checked.
+Sizes checked_sizes(const Launch& launch, int q_arg) {
+  Sizes sizes;
+  sizes_of(launch, q_arg, &sizes);
+  return sizes;
+}
+
+Status dense_forward(const Launch& launch) {
   using namespace forward_args;
   Sizes sizes;
   if (const Status status = sizes_of(launch, kQ, &sizes); status != Status::Ok) return status;
-  if (sizes.batch == 0 || sizes.rows == 0) return Status::Ok;
-  const ForwardProblem problem{sizes,
-                               Rows4(launch[kQ]),
-                               Rows4(launch[kK]),
-                               Rows4(launch[kV]),
-                               Rows4(launch[kOut]),
-                               Mask(launch[kMask]),
-                               Alibi(launch[kAlibi]),
-                               launch[kLse].present() ? &launch[kLse] : nullptr,
-                               static_cast<char*>(launch.workspace)};
-  is_decode(sizes.rows, sizes.q_len) ? forward_decode<C>(problem) : forward_blocked<C>(problem);
+  const auto problem = [](const Launch& call, int64_t) {
+    return ForwardProblem{checked_sizes(call, kQ), Rows4(call[kQ]),   Rows4(call[kK]),     Rows4(call[kV]),
+                          Rows4(call[kOut]),       Mask(call[kMask]), Alibi(call[kAlibi]), Lse(call[kLse])};
+  };
+  forward(Problems<ForwardProblem>{launch, 1, problem, extent_of(sizes)});
+  return Status::Ok;
+}
+
+Status dense_backward(const Launch& launch) {
+  using namespace backward_args;
+  Sizes sizes;
+  if (const Status status = sizes_of(launch, kQ, &sizes); status != Status::Ok) return status;
+  const auto problem = [](const Launch& call, int64_t) {
+    return BackwardProblem{checked_sizes(call, kQ), Rows4(call[kDout]), Rows4(call[kQ]),     Rows4(call[kK]),
+                           Rows4(call[kV]),         Rows4(call[kOut]),  Rows4(call[kDq]),    Rows4(call[kDk]),
+                           Rows4(call[kDv]),        Mask(call[kMask]),  Alibi(call[kAlibi]), Lse(call[kLse])};
+  };
+  backward(Problems<BackwardProblem>{launch, 1, problem, extent_of(sizes)});
   return Status::Ok;
 }
 
@@ -31,16 +46,12 @@ namespace baracuda {
 
 template <>
 struct CpuKernel<attention::Forward> {
-  static Status run(const Launch& launch) {
-    return launch.element == Element::F64 ? attention::forward<double>(launch) : attention::forward<float>(launch);
-  }
+  static Status run(const Launch& launch) { return attention::dense_forward(launch); }
 };
 
 template <>
 struct CpuKernel<attention::Backward> {
-  static Status run(const Launch& launch) {
-    return launch.element == Element::F64 ? attention::backward<double>(launch) : attention::backward<float>(launch);
-  }
+  static Status run(const Launch& launch) { return attention::dense_backward(launch); }
 };
 
 template <>
@@ -51,6 +62,16 @@ struct CpuKernel<attention::AttendPacked<Direction::Forward>> {
 template <>
 struct CpuKernel<attention::AttendPacked<Direction::Backward>> {
   static Status run(const Launch& launch) { return attention::packed_backward(launch); }
+};
+
+template <>
+struct CpuKernel<attention::AttendPaged> {
+  static Status run(const Launch& launch) { return attention::paged_forward(launch); }
+};
+
+template <>
+struct CpuKernel<attention::PagedAppend> {
+  static Status run(const Launch& launch) { return attention::paged_append(launch); }
 };
 
 template <>

@@ -68,7 +68,7 @@ void load_rows(const Task<C>& t, int64_t first, int64_t n) {
     load_line(t, p.dout, r, s.dv, wide_dv, gradient);
     load_line(t, p.out, r, s.dv, s.dv, m.lines);
     m.delta[j] = dot(gradient, m.lines, s.dv);
-    load<C>(p.lse.element, lse_at(p.lse, t.b, s.head(t.kv_head, r), s.position(r)), 1, m.lse + j, 1);
+    load<C>(p.lse.element, p.lse.at(t.b, s.head(t.kv_head, r), s.position(r)), 1, m.lse + j, 1);
     if (m.lse[j] == -C(INFINITY)) m.lse[j] = C(INFINITY);  // an empty row: every P becomes 0
   }
   transpose(m.query_rows, wide_d, kBackRows, s.d, m.queries, kBackRows);
@@ -176,6 +176,10 @@ void run_rows(const Task<C>& t, int64_t first, int64_t n) {
   }
 }
 
+int64_t split_rows(const Sizes& s) {
+  return round_up(blocks_of(std::max<int64_t>(s.rows, 1), backward_splits(s.rows)), kBackRows);
+}
+
 // dk and dv of one kv head's keys [first, last): the sum of the splits' partials.
 template <class C>
 void sum_partials(const BackwardProblem& p, int64_t b, int64_t kv_head, C* partials, int64_t splits, int64_t size,
@@ -198,62 +202,47 @@ void sum_partials(const BackwardProblem& p, int64_t b, int64_t kv_head, C* parti
 
 }  // namespace
 
+Tasks gradient_tasks(const Sizes& s) {
+  return {s.batch * s.kv_heads * backward_splits(s.rows), split_rows(s) * s.kv_len * (s.d + s.dv)};
+}
+
 template <class C>
-void backward_blocked(const BackwardProblem& p) {
+void run_gradients(const BackwardProblem& p, int64_t first, int64_t last, C* partials, char* memory) {
   const Sizes& s = p.sizes;
-  const int64_t heads = s.batch * s.kv_heads, splits = backward_splits(s.rows);
-  const int64_t split_rows = round_up(blocks_of(std::max<int64_t>(s.rows, 1), splits), kBackRows);
-  const int64_t thread_bytes = backward_thread_bytes<C>(s.d, s.dv), size = gradient_partial_size(s.k_len, s.d, s.dv);
-  C* partials = reinterpret_cast<C*>(p.workspace + max_threads() * thread_bytes);
-  parallel_for(heads * splits, grain_for(split_rows * s.kv_len * (s.d + s.dv)), [&](int64_t begin, int64_t end) {
-    Carver memory(p.workspace + thread_index() * thread_bytes);
-    const BackwardScratch<C> scratch(memory, s.d, s.dv);
-    for (int64_t i = begin; i < end; ++i) {
-      // The last rows first: with a causal mask they take longest.
-      const int64_t head = i % heads, split = splits - 1 - i / heads;
-      C* dk = partials + (head * splits + split) * size;
-      std::fill(dk, dk + size, C(0));
-      const Task<C> task{p, s, head / s.kv_heads, head % s.kv_heads, scratch, dk, dk + s.k_len * round_up(s.d, kPanel)};
-      const int64_t last = std::min(s.rows, (split + 1) * split_rows);
-      for (int64_t r = split * split_rows; r < last; r += kBackRows) run_rows(task, r, std::min(kBackRows, last - r));
-    }
-  });
-  const int64_t blocks = blocks_of(s.k_len, kKeys);
-  parallel_for(heads * blocks, grain_for(kKeys * (s.d + s.dv) * splits), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t head = i / blocks, first = i % blocks * kKeys;
-      sum_partials(p, head / s.kv_heads, head % s.kv_heads, partials + head * splits * size, splits, size, first,
-                   std::min(first + kKeys, s.k_len));
-    }
-  });
+  Carver from(memory);
+  const BackwardScratch<C> scratch(from, s.d, s.dv);
+  const int64_t heads = s.batch * s.kv_heads, splits = backward_splits(s.rows), rows = split_rows(s);
+  const int64_t size = gradient_partial_size(s.k_len, s.d, s.dv);
+  for (int64_t i = first; i < last; ++i) {
+    // The last rows first: with a causal mask they take longest.
+    const int64_t head = i % heads, split = splits - 1 - i / heads;
+    C* dk = partials + (head * splits + split) * size;
+    std::fill(dk, dk + size, C(0));
+    const Task<C> task{p, s, head / s.kv_heads, head % s.kv_heads, scratch, dk, dk + s.k_len * round_up(s.d, kPanel)};
+    const int64_t end = std::min(s.rows, (split + 1) * rows);
+    for (int64_t r = split * rows; r < end; r += kBackRows) run_rows(task, r, std::min(kBackRows, end - r));
+  }
+}
+
+Tasks gradient_sum_tasks(const Sizes& s) {
+  return {s.batch * s.kv_heads * blocks_of(s.k_len, kKeys), kKeys * (s.d + s.dv) * backward_splits(s.rows)};
 }
 
 template <class C>
-Status backward(const Launch& launch) {
-  using namespace backward_args;
-  Sizes sizes;
-  if (const Status status = sizes_of(launch, kQ, &sizes); status != Status::Ok) return status;
-  if (sizes.batch == 0 || sizes.kv_heads == 0) return Status::Ok;
-  const BackwardProblem problem{sizes,
-                                Rows4(launch[kDout]),
-                                Rows4(launch[kQ]),
-                                Rows4(launch[kK]),
-                                Rows4(launch[kV]),
-                                Rows4(launch[kOut]),
-                                Rows4(launch[kDq]),
-                                Rows4(launch[kDk]),
-                                Rows4(launch[kDv]),
-                                Mask(launch[kMask]),
-                                Alibi(launch[kAlibi]),
-                                launch[kLse],
-                                static_cast<char*>(launch.workspace)};
-  backward_blocked<C>(problem);
-  return Status::Ok;
+void sum_gradients(const BackwardProblem& p, int64_t first, int64_t last, C* partials) {
+  const Sizes& s = p.sizes;
+  const int64_t blocks = blocks_of(s.k_len, kKeys), splits = backward_splits(s.rows);
+  const int64_t size = gradient_partial_size(s.k_len, s.d, s.dv);
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t head = i / blocks, key = i % blocks * kKeys;
+    sum_partials(p, head / s.kv_heads, head % s.kv_heads, partials + head * splits * size, splits, size, key,
+                 std::min(key + kKeys, s.k_len));
+  }
 }
 
-template void backward_blocked<float>(const BackwardProblem&);
-template void backward_blocked<double>(const BackwardProblem&);
-template Status backward<float>(const Launch&);
-template Status backward<double>(const Launch&);
+template void run_gradients<float>(const BackwardProblem&, int64_t, int64_t, float*, char*);
+template void run_gradients<double>(const BackwardProblem&, int64_t, int64_t, double*, char*);
+template void sum_gradients<float>(const BackwardProblem&, int64_t, int64_t, float*);
+template void sum_gradients<double>(const BackwardProblem&, int64_t, int64_t, double*);
 
 }  // namespace baracuda::attention

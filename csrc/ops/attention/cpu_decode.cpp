@@ -151,7 +151,7 @@ void chunk_scores(const Chunk<C>& t, int64_t keys) {
   const DecodeScratch<C>& m = t.scratch;
   for (int64_t key = t.first_block(); key < keys; key += kKeys) {
     const int64_t n = std::min(kKeys, keys - key);
-    const Block<C> k = fetch(t.problem.k, t.problem.k.at(t.b, t.kv_head, t.first_key + key), n, s.d, m.block, true);
+    const Block<C> k = fetch_keys(t.problem.pages, t.problem.k, t.b, t.kv_head, t.first_key + key, n, s.d, m.block);
     int64_t r = 0;
     if constexpr (kLanes<C> >= 4)
       for (; r + 4 <= s.rows; r += 4)
@@ -198,7 +198,7 @@ void chunk_values(const Chunk<C>& t, int64_t keys, C* result) {
   for (int64_t key = t.first_block(); key < keys; key += kKeys) {
     const int64_t n = std::min(kKeys, keys - key);
     const Block<C> v =
-        fetch(t.problem.v, t.problem.v.at(t.b, t.kv_head, t.first_key + key), n, s.dv, t.scratch.block, true);
+        fetch_keys(t.problem.pages, t.problem.v, t.b, t.kv_head, t.first_key + key, n, s.dv, t.scratch.block);
     int64_t r = 0;
     for (; r + 4 <= s.rows; r += 4) rows_values<C, 4>(t, r, key, n, v, result);
     for (; r + 2 <= s.rows; r += 2) rows_values<C, 2>(t, r, key, n, v, result);
@@ -227,17 +227,18 @@ void run_chunk(const Chunk<C>& t, int64_t keys, const Partial<C>& partial) {
 
 // Partial results in the order of their keys: sum_c exp(m_c - m) * part_c.
 template <class C>
-void merge(const ForwardProblem& problem, int64_t b, int64_t kv_head, int64_t r, C* partials, int64_t chunks,
-           int64_t size, C* line) {
+void merge(const ForwardProblem& problem, int64_t b, int64_t kv_head, int64_t r, const C* partials, int64_t chunks,
+           C* line) {
   const Sizes& s = problem.sizes;
+  const int64_t size = partial_size(s.rows, s.dv);
   C top = -C(INFINITY), total = 0;
   for (int64_t c = 0; c < chunks; ++c) {
-    const C other = Partial<C>(partials + c * size, s.rows).highest[r];
+    const C other = Partial<const C>(partials + c * size, s.rows).highest[r];
     top = other > top ? other : top;
   }
   std::fill(line, line + s.dv, C(0));
   for (int64_t c = 0; c < chunks && top != -C(INFINITY); ++c) {
-    const Partial<C> part(partials + c * size, s.rows);
+    const Partial<const C> part(partials + c * size, s.rows);
     const C weight = math::exp(part.highest[r] - top);
     const C* result = part.result + r * s.dv;
     total += weight * part.total[r];
@@ -248,40 +249,52 @@ void merge(const ForwardProblem& problem, int64_t b, int64_t kv_head, int64_t r,
     for (int64_t i = 0; i < s.dv; ++i) line[i] /= total;
   const int64_t head = s.head(kv_head, r), position = s.position(r);
   store<C>(problem.out.element, problem.out.at(b, head, position), problem.out.column, line, s.dv);
-  if (problem.lse != nullptr) store<C>(problem.lse->element, lse_at(*problem.lse, b, head, position), 1, &lse, 1);
+  if (problem.lse.data != nullptr) store<C>(problem.lse.element, problem.lse.at(b, head, position), 1, &lse, 1);
 }
 
 }  // namespace
 
-template <class C>
-void forward_decode(const ForwardProblem& problem) {
-  const Sizes& s = problem.sizes;
+int64_t decode_chunks(const Sizes& s) {
   const int64_t used = s.rows > 0 ? s.limit(s.q_len - 1) : 0;
-  const int64_t first_chunk = s.start(0) / kDecodeKeys;
-  const int64_t chunks = blocks_of(used, kDecodeKeys) - first_chunk, heads = s.batch * s.kv_heads;
-  const int64_t thread_bytes = forward_thread_bytes<C>(s.d, s.dv, s.rows), size = partial_size(s.rows, s.dv);
-  C* partials = reinterpret_cast<C*>(problem.workspace + max_threads() * thread_bytes);
-  parallel_for(heads * chunks, grain_for(s.rows * kDecodeKeys * (s.d + s.dv)), [&](int64_t begin, int64_t end) {
-    Carver memory(problem.workspace + thread_index() * thread_bytes);
-    const DecodeScratch<C> scratch(memory, s.rows, s.d, s.dv);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t head = i / chunks, first_key = (first_chunk + i % chunks) * kDecodeKeys;
-      run_chunk(Chunk<C>{problem, head / s.kv_heads, head % s.kv_heads, first_key, scratch},
-                std::min(kDecodeKeys, used - first_key), Partial<C>(partials + i * size, s.rows));
-    }
-  });
-  parallel_for(heads * s.rows, grain_for(chunks * s.dv * 4), [&](int64_t begin, int64_t end) {
-    Carver memory(problem.workspace + thread_index() * thread_bytes);
-    const DecodeScratch<C> scratch(memory, s.rows, s.d, s.dv);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t head = i / s.rows;
-      merge(problem, head / s.kv_heads, head % s.kv_heads, i % s.rows, partials + head * chunks * size, chunks, size,
-            scratch.line);
-    }
-  });
+  return std::max<int64_t>(blocks_of(used, kDecodeKeys) - s.start(0) / kDecodeKeys, 1);
 }
 
-template void forward_decode<float>(const ForwardProblem&);
-template void forward_decode<double>(const ForwardProblem&);
+Tasks decode_tasks(const Sizes& s) {
+  const int64_t chunks = decode_chunks(s), keys = chunks > 1 ? kDecodeKeys : s.kv_len;
+  return {s.batch * s.kv_heads * chunks, s.rows * keys * (s.d + s.dv)};
+}
+
+template <class C>
+void run_decode(const ForwardProblem& problem, int64_t first, int64_t last, C* partials, char* memory) {
+  const Sizes& s = problem.sizes;
+  Carver from(memory);
+  const DecodeScratch<C> scratch(from, s.rows, s.d, s.dv);
+  const int64_t used = s.limit(s.q_len - 1), chunks = decode_chunks(s), first_chunk = s.start(0) / kDecodeKeys;
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t head = i / chunks, b = head / s.kv_heads, kv_head = head % s.kv_heads;
+    const int64_t first_key = (first_chunk + i % chunks) * kDecodeKeys, keys = std::min(kDecodeKeys, used - first_key);
+    C* partial = chunks > 1 ? partials + i * partial_size(s.rows, s.dv) : scratch.partial;
+    if (keys > 0) run_chunk(Chunk<C>{problem, b, kv_head, first_key, scratch}, keys, Partial<C>(partial, s.rows));
+    for (int64_t r = 0; chunks == 1 && r < s.rows; ++r)
+      merge<C>(problem, b, kv_head, r, partial, keys > 0 ? 1 : 0, scratch.line);
+  }
+}
+
+template <class C>
+void merge_chunks(const ForwardProblem& problem, int64_t first, int64_t last, const C* partials, char* memory) {
+  const Sizes& s = problem.sizes;
+  Carver from(memory);
+  const DecodeScratch<C> scratch(from, s.rows, s.d, s.dv);
+  const int64_t chunks = decode_chunks(s), size = chunks * partial_size(s.rows, s.dv);
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t head = i / s.rows;
+    merge(problem, head / s.kv_heads, head % s.kv_heads, i % s.rows, partials + head * size, chunks, scratch.line);
+  }
+}
+
+template void run_decode<float>(const ForwardProblem&, int64_t, int64_t, float*, char*);
+template void run_decode<double>(const ForwardProblem&, int64_t, int64_t, double*, char*);
+template void merge_chunks<float>(const ForwardProblem&, int64_t, int64_t, const float*, char*);
+template void merge_chunks<double>(const ForwardProblem&, int64_t, int64_t, const double*, char*);
 
 }  // namespace baracuda::attention

@@ -7,6 +7,8 @@
 namespace baracuda::attention {
 namespace {
 
+constexpr int64_t kTaskRows = kPanels * kPanel;
+
 // Up to kPanels panels of one kv head.
 template <class C>
 struct Task {
@@ -172,8 +174,8 @@ void store_results(const Task<C>& t) {
     for (int64_t j = 0; j < t.panel_rows(panel); ++j) {
       const int64_t r = t.row(panel, j), head = s.head(t.kv_head, r), position = s.position(r);
       store_row(out.at(t.b, head, position), out.column, t.scratch.lines + j * s.dv, s.dv);
-      if (t.problem.lse != nullptr)
-        store<C>(t.problem.lse->element, lse_at(*t.problem.lse, t.b, head, position), 1, lse + j, 1);
+      if (t.problem.lse.data != nullptr)
+        store<C>(t.problem.lse.element, t.problem.lse.at(t.b, head, position), 1, lse + j, 1);
     }
   }
 }
@@ -189,8 +191,8 @@ void run_task(const Task<C>& t) {
   const int64_t last_key = t.limit(t.first_row + t.rows - 1);
   for (int64_t key = t.start(t.first_row) / kKeys * kKeys; key < last_key; key += kKeys) {
     const int64_t keys = std::min(kKeys, last_key - key);
-    const Block<C> k = fetch(t.problem.k, t.problem.k.at(t.b, t.kv_head, key), keys, s.d, m.keys, true);
-    const Block<C> v = fetch(t.problem.v, t.problem.v.at(t.b, t.kv_head, key), keys, s.dv, m.values, true);
+    const Block<C> k = fetch_keys(t.problem.pages, t.problem.k, t.b, t.kv_head, key, keys, s.d, m.keys);
+    const Block<C> v = fetch_keys(t.problem.pages, t.problem.v, t.b, t.kv_head, key, keys, s.dv, m.values);
     for (int64_t panel = 0; panel < t.panels(); ++panel) panel_step(t, panel, key, keys, k, v);
   }
   store_results(t);
@@ -198,26 +200,25 @@ void run_task(const Task<C>& t) {
 
 }  // namespace
 
-template <class C>
-void forward_blocked(const ForwardProblem& problem) {
-  const Sizes& s = problem.sizes;
-  constexpr int64_t kTaskRows = kPanels * kPanel;
-  const int64_t per_head = blocks_of(s.rows, kTaskRows), heads = s.batch * s.kv_heads;
-  const int64_t thread_bytes = forward_thread_bytes<C>(s.d, s.dv, 0);
-  const int64_t work = kTaskRows * s.kv_len * (s.d + s.dv);
-  parallel_for(per_head * heads, grain_for(work), [&](int64_t begin, int64_t end) {
-    Carver memory(problem.workspace + thread_index() * thread_bytes);
-    const ForwardScratch<C> scratch(memory, s.d, s.dv);
-    for (int64_t i = begin; i < end; ++i) {
-      // The last rows first: with a causal mask they take longest.
-      const int64_t first_row = (per_head - 1 - i / heads) * kTaskRows, head = i % heads;
-      run_task(Task<C>{problem, s, head / s.kv_heads, head % s.kv_heads, first_row,
-                       std::min(kTaskRows, s.rows - first_row), scratch});
-    }
-  });
+Tasks blocked_tasks(const Sizes& s) {
+  return {blocks_of(s.rows, kTaskRows) * s.batch * s.kv_heads, std::min(s.rows, kTaskRows) * s.kv_len * (s.d + s.dv)};
 }
 
-template void forward_blocked<float>(const ForwardProblem&);
-template void forward_blocked<double>(const ForwardProblem&);
+template <class C>
+void run_blocked(const ForwardProblem& problem, int64_t first, int64_t last, char* memory) {
+  const Sizes& s = problem.sizes;
+  Carver from(memory);
+  const ForwardScratch<C> scratch(from, s.d, s.dv);
+  const int64_t per_head = blocks_of(s.rows, kTaskRows), heads = s.batch * s.kv_heads;
+  for (int64_t i = first; i < last; ++i) {
+    // The last rows first: with a causal mask they take longest.
+    const int64_t first_row = (per_head - 1 - i / heads) * kTaskRows, head = i % heads;
+    run_task(Task<C>{problem, s, head / s.kv_heads, head % s.kv_heads, first_row,
+                     std::min(kTaskRows, s.rows - first_row), scratch});
+  }
+}
+
+template void run_blocked<float>(const ForwardProblem&, int64_t, int64_t, char*);
+template void run_blocked<double>(const ForwardProblem&, int64_t, int64_t, char*);
 
 }  // namespace baracuda::attention

@@ -1,4 +1,4 @@
-// Attention of packed sequences: one after the other, each by the kernels of a batch of one.
+// Attention of packed sequences: each is a problem of a batch of one.
 #include "ops/attention/cpu.h"
 
 namespace baracuda::attention {
@@ -23,10 +23,7 @@ TensorView lse_piece(const TensorView& t, int64_t begin, int64_t n) {
   return out;
 }
 
-int64_t place(const TensorView& cu, int64_t i) {
-  const int64_t at = i * cu.strides[0];
-  return cu.element == Element::I32 ? cu.as<const int32_t>()[at] : cu.as<const int64_t>()[at];
-}
+int64_t place(const TensorView& cu, int64_t i) { return read_whole(cu, i * cu.strides[0]); }
 
 // Sequences lie one behind the other, from the first line to the last, none longer than `most`.
 Status check_places(const Launch& launch, int arg, int64_t total, int64_t most) {
@@ -52,22 +49,51 @@ Sequence sequence(const Launch& launch, int cu_q, int64_t i) {
   return {q, place(launch[cu_q], i + 1) - q, k, place(launch[cu_q + 1], i + 1) - k};
 }
 
-Mask no_mask() {
-  TensorView none;
-  none.rank = -1;
-  return Mask(none);
-}
-
-// A batch entry's slopes for a batch of one.
-Alibi alibi_of(const TensorView& t, int64_t b) {
-  Alibi alibi(t);
-  if (alibi.data != nullptr) alibi.data += b * alibi.batch * size_of(alibi.element);
-  return alibi;
-}
-
 Status check(const Launch& launch, int q_arg, const PackedAttrs& attrs) {
   const Status status = check_places(launch, q_arg + 3, launch[q_arg].shape[0], attrs.max_q);
   return status == Status::Ok ? check_places(launch, q_arg + 4, launch[q_arg + 1].shape[0], attrs.max_k) : status;
+}
+
+// The largest sequence there may be.
+Extent largest(const Launch& launch, int q_arg, const PackedAttrs& attrs) {
+  const TensorView &q = launch[q_arg], &k = launch[q_arg + 1];
+  return {1, q.shape[1], k.shape[1], attrs.max_q, attrs.max_k, q.shape[2], launch[q_arg + 2].shape[2]};
+}
+
+ForwardProblem forward_problem(const Launch& launch, int64_t b) {
+  using namespace packed_args;
+  const Sequence at = sequence(launch, kCuQ, b);
+  const TensorView q = piece(launch[kQ], at.q, at.q_len), k = piece(launch[kK], at.k, at.k_len);
+  const TensorView v = piece(launch[kV], at.k, at.k_len);
+  const TensorView lse = launch[kLse].present() ? lse_piece(launch[kLse], at.q, at.q_len) : launch[kLse];
+  return {set_sizes(q, k, v, attributes<PackedAttrs>(launch), launch.scalars[0].as_f64()),
+          Rows4(q),
+          Rows4(k),
+          Rows4(v),
+          Rows4(piece(launch[kOut], at.q, at.q_len)),
+          Mask(),
+          Alibi(launch[kAlibi], b),
+          Lse(lse)};
+}
+
+BackwardProblem backward_problem(const Launch& launch, int64_t b) {
+  using namespace packed_backward_args;
+  const Sequence at = sequence(launch, kCuQ, b);
+  const auto queries = [&](int arg) { return piece(launch[arg], at.q, at.q_len); };
+  const auto keys = [&](int arg) { return piece(launch[arg], at.k, at.k_len); };
+  const TensorView q = queries(kQ), k = keys(kK), v = keys(kV);
+  return {set_sizes(q, k, v, attributes<PackedAttrs>(launch), launch.scalars[0].as_f64()),
+          Rows4(queries(kDout)),
+          Rows4(q),
+          Rows4(k),
+          Rows4(v),
+          Rows4(queries(kOut)),
+          Rows4(queries(kDq)),
+          Rows4(keys(kDk)),
+          Rows4(keys(kDv)),
+          Mask(),
+          Alibi(launch[kAlibi], b),
+          Lse(lse_piece(launch[kLse], at.q, at.q_len))};
 }
 
 }  // namespace
@@ -76,31 +102,8 @@ Status packed_forward(const Launch& launch) {
   using namespace packed_args;
   const PackedAttrs attrs = attributes<PackedAttrs>(launch);
   if (const Status status = check(launch, kQ, attrs); status != Status::Ok) return status;
-  for (int64_t b = 0; b + 1 < launch[kCuQ].shape[0]; ++b) {
-    const Sequence at = sequence(launch, kCuQ, b);
-    const TensorView q = piece(launch[kQ], at.q, at.q_len), k = piece(launch[kK], at.k, at.k_len);
-    const TensorView v = piece(launch[kV], at.k, at.k_len);
-    Sizes sizes;
-    if (!set_sizes(q, k, v, attrs, launch.scalars[0].as_f64(), &sizes)) return Status::InvalidProblem;
-    if (sizes.rows == 0) continue;
-    const bool save = launch[kLse].present();
-    const TensorView lse = save ? lse_piece(launch[kLse], at.q, at.q_len) : launch[kLse];
-    const ForwardProblem problem{sizes,
-                                 Rows4(q),
-                                 Rows4(k),
-                                 Rows4(v),
-                                 Rows4(piece(launch[kOut], at.q, at.q_len)),
-                                 no_mask(),
-                                 alibi_of(launch[kAlibi], b),
-                                 save ? &lse : nullptr,
-                                 static_cast<char*>(launch.workspace)};
-    const bool decode = is_decode(sizes.rows, sizes.q_len);
-    if (launch.element == Element::F64) {
-      decode ? forward_decode<double>(problem) : forward_blocked<double>(problem);
-    } else {
-      decode ? forward_decode<float>(problem) : forward_blocked<float>(problem);
-    }
-  }
+  const int64_t count = launch[kCuQ].shape[0] - 1;
+  forward(Problems<ForwardProblem>{launch, count, forward_problem, largest(launch, kQ, attrs)});
   return Status::Ok;
 }
 
@@ -108,30 +111,8 @@ Status packed_backward(const Launch& launch) {
   using namespace packed_backward_args;
   const PackedAttrs attrs = attributes<PackedAttrs>(launch);
   if (const Status status = check(launch, kQ, attrs); status != Status::Ok) return status;
-  for (int64_t b = 0; b + 1 < launch[kCuQ].shape[0]; ++b) {
-    const Sequence at = sequence(launch, kCuQ, b);
-    const auto queries = [&](int arg) { return piece(launch[arg], at.q, at.q_len); };
-    const auto keys = [&](int arg) { return piece(launch[arg], at.k, at.k_len); };
-    Sizes sizes;
-    if (!set_sizes(queries(kQ), keys(kK), keys(kV), attrs, launch.scalars[0].as_f64(), &sizes))
-      return Status::InvalidProblem;
-    if (sizes.kv_heads == 0) continue;
-    const TensorView lse = lse_piece(launch[kLse], at.q, at.q_len);
-    const BackwardProblem problem{sizes,
-                                  Rows4(queries(kDout)),
-                                  Rows4(queries(kQ)),
-                                  Rows4(keys(kK)),
-                                  Rows4(keys(kV)),
-                                  Rows4(queries(kOut)),
-                                  Rows4(queries(kDq)),
-                                  Rows4(keys(kDk)),
-                                  Rows4(keys(kDv)),
-                                  no_mask(),
-                                  alibi_of(launch[kAlibi], b),
-                                  lse,
-                                  static_cast<char*>(launch.workspace)};
-    launch.element == Element::F64 ? backward_blocked<double>(problem) : backward_blocked<float>(problem);
-  }
+  const int64_t count = launch[kCuQ].shape[0] - 1;
+  backward(Problems<BackwardProblem>{launch, count, backward_problem, largest(launch, kQ, attrs)});
   return Status::Ok;
 }
 

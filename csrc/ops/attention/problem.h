@@ -33,6 +33,7 @@ struct Mask {
   Element element = Element::Bool;
   int64_t strides[4] = {};  // bytes, the last one in elements
 
+  Mask() = default;
   explicit Mask(const TensorView& t) {
     if (!t.present()) return;
     data = t.as<const char>(), element = t.element;
@@ -64,12 +65,31 @@ struct Alibi {
     data = t.as<const char>(), element = t.element;
     batch = t.rank == 2 ? t.strides[0] : 0, head = t.strides[t.rank - 1];
   }
+  // A batch entry's slopes for a batch of one.
+  Alibi(const TensorView& t, int64_t b) : Alibi(t) {
+    if (data != nullptr) data += b * batch * size_of(element);
+  }
   template <class C>
   C slope(int64_t b, int64_t h) const {
     C value;
     load<C>(element, data + (b * batch + h * head) * size_of(element), 1, &value, 1);
     return value;
   }
+};
+
+// Where the logarithms of the sums of exponentials lie; null: not wanted.
+struct Lse {
+  char* data = nullptr;
+  Element element = Element::F32;
+  int64_t batch = 0, head = 0, row = 0;  // bytes
+
+  explicit Lse(const TensorView& t) {
+    if (!t.present()) return;
+    const int64_t size = size_of(t.element);
+    data = t.as<char>(), element = t.element;
+    batch = t.strides[0] * size, head = t.strides[1] * size, row = t.strides[2] * size;
+  }
+  char* at(int64_t b, int64_t h, int64_t s) const { return data + b * batch + h * head + s * row; }
 };
 
 struct Sizes {
@@ -80,6 +100,7 @@ struct Sizes {
   int64_t diagonal;     // the own key of the query at position i is i + diagonal
   double scale, softcap;
 
+  void set_keys(int64_t valid, bool bottom_right) { kv_len = valid, diagonal = bottom_right ? valid - q_len : 0; }
   // The first key that a query uses, and where its keys end.
   int64_t start(int64_t position) const {
     return left >= 0 ? std::clamp<int64_t>(position + diagonal - left, 0, kv_len) : 0;
@@ -93,37 +114,33 @@ struct Sizes {
   int64_t head(int64_t kv_head, int64_t r) const { return kv_head * group + r % group; }
 };
 
-// False: the heads do not fit. Scale NaN stands for 1 / sqrt(d).
+// Scale NaN stands for 1 / sqrt(d).
 template <class Attrs>
-bool set_sizes(const TensorView& q, const TensorView& k, const TensorView& v, const Attrs& attrs, double scale,
-               Sizes* out) {
-  Sizes& s = *out;
+Sizes set_sizes(const TensorView& q, const TensorView& k, const TensorView& v, const Attrs& attrs, double scale) {
+  Sizes s;
   s.batch = q.shape[0], s.heads = q.shape[1], s.kv_heads = k.shape[1], s.q_len = q.shape[2], s.k_len = k.shape[2];
   s.d = q.shape[3], s.dv = v.shape[3];
-  if (s.kv_heads == 0 ? s.heads != 0 : s.heads % s.kv_heads != 0) return false;
   s.group = s.kv_heads == 0 ? 1 : std::max<int64_t>(s.heads / s.kv_heads, 1);
   s.rows = s.heads == 0 ? 0 : s.group * s.q_len;
   s.scale = !std::isnan(scale) ? scale : s.d > 0 ? 1.0 / std::sqrt(static_cast<double>(s.d)) : 1.0;
   const Window window(attrs, s.q_len, s.k_len);
   s.left = window.left, s.right = window.right, s.softcap = attrs.softcap;
-  s.kv_len = s.k_len;
-  s.diagonal = attrs.causal_alignment == 0 ? s.kv_len - s.q_len : 0;
-  return true;
+  s.set_keys(s.k_len, attrs.causal_alignment == 0);
+  return s;
 }
 
 // Scalars are (scale, kv_len): kv_len -1 stands for all keys.
 inline Status sizes_of(const Launch& launch, int q_arg, Sizes* out) {
   const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
-  Sizes& s = *out;
-  if (!set_sizes(launch[q_arg], launch[q_arg + 1], launch[q_arg + 2], attrs, launch.scalars[0].as_f64(), out))
-    return Status::InvalidProblem;
-  s.kv_len = launch.scalars[1].as_i64();
-  if (s.kv_len == -1) s.kv_len = s.k_len;
-  if (s.kv_len < 0 || s.kv_len > s.k_len) {
-    *launch.failure = {q_arg + 1, 0, s.kv_len, s.k_len + 1};
+  const int64_t heads = launch[q_arg].shape[1], kv_heads = launch[q_arg + 1].shape[1];
+  if (kv_heads == 0 ? heads != 0 : heads % kv_heads != 0) return Status::InvalidProblem;
+  *out = set_sizes(launch[q_arg], launch[q_arg + 1], launch[q_arg + 2], attrs, launch.scalars[0].as_f64());
+  const int64_t given = launch.scalars[1].as_i64(), kv_len = given == -1 ? out->k_len : given;
+  if (kv_len < 0 || kv_len > out->k_len) {
+    *launch.failure = {q_arg + 1, 0, kv_len, out->k_len + 1};
     return Status::IndexOutOfRange;
   }
-  s.diagonal = attrs.causal_alignment == 0 ? s.kv_len - s.q_len : 0;
+  out->set_keys(kv_len, attrs.causal_alignment == 0);
   return Status::Ok;
 }
 
@@ -144,6 +161,56 @@ Block<C> fetch(const Rows4& t, const char* first, int64_t rows, int64_t columns,
     load_row(first, 1, copy, rows * columns);
   } else {
     for (int64_t r = 0; r < rows; ++r) load_row(first + r * t.row, t.column, copy + r * columns, columns);
+  }
+  return {copy, columns};
+}
+
+inline int64_t read_whole(const TensorView& t, int64_t offset) {
+  return t.element == Element::I32 ? int64_t{t.as<const int32_t>()[offset]} : t.as<const int64_t>()[offset];
+}
+
+// A sequence whose key n is line n % size of page table[n / size] of [pages, size, heads, dim].
+struct Pages {
+  const TensorView* table = nullptr;  // [sequences, pages of each]; null: keys lie one behind the other
+  int64_t sequence = 0, size = 0, count = 0;
+
+  int64_t page(int64_t n) const { return read_whole(*table, sequence * table->strides[0] + n * table->strides[1]); }
+};
+
+inline Status out_of_range(const Launch& launch, int arg, int64_t position, int64_t value, int64_t limit) {
+  *launch.failure = {arg, position, value, limit};
+  return Status::IndexOutOfRange;
+}
+
+// Whether entries [first, last) of a sequence's row of the table, which is argument `arg`, name one of `count` pages.
+inline Status check_pages(const Launch& launch, int arg, int64_t sequence, int64_t first, int64_t last, int64_t count) {
+  const Pages pages{&launch[arg], sequence};
+  for (int64_t n = first; n < last; ++n)
+    if (const int64_t page = pages.page(n); page < 0 || page >= count)
+      return out_of_range(launch, arg, sequence * launch[arg].shape[1] + n, page, count);
+  return Status::Ok;
+}
+
+// Keys [first, first + n) of a kv head.
+template <class C>
+Block<C> fetch_keys(const Pages& pages, const Rows4& t, int64_t b, int64_t head, int64_t first, int64_t n,
+                    int64_t columns, C* copy) {
+  if (pages.table == nullptr) return fetch(t, t.at(b, head, first), n, columns, copy, true);
+  const bool one_behind_the_other = t.batch == pages.size * t.row;
+  const LoadFn<C> load_row = loader<C>(t.element);
+  for (int64_t done = 0; done < n;) {
+    const int64_t entry = (first + done) / pages.size, line = (first + done) % pages.size, page = pages.page(entry);
+    // Pages before a window may be gone. Nothing uses what stands here for them.
+    const bool gone = page < 0 || page >= pages.count;
+    int64_t end = std::min(n, done + pages.size - line), next = 1;
+    while (one_behind_the_other && !gone && end < n && page + next < pages.count &&
+           pages.page(entry + next) == page + next)
+      end = std::min(n, end + pages.size), ++next;
+    if (!gone && end - done == n) return fetch(t, t.at(page, head, line), n, columns, copy, true);
+    for (int64_t r = 0; done < end; ++done, ++r) {
+      C* to = copy + done * columns;
+      gone ? std::fill(to, to + columns, C(0)) : load_row(t.at(page, head, line + r), t.column, to, columns);
+    }
   }
   return {copy, columns};
 }

@@ -13,9 +13,15 @@ namespace baracuda::attention {
 namespace forward_args {
 enum : int { kQ, kK, kV, kMask, kAlibi, kOut, kLse };
 }
-// Packed sequences: q, k and v stand where they do above.
+// Packed sequences, and pages: q, k and v stand where they do above.
 namespace packed_args {
 enum : int { kQ, kK, kV, kCuQ, kCuK, kAlibi, kOut, kLse };
+}
+namespace paged_args {
+enum : int { kQ, kK, kV, kPageTable, kKvLen, kAlibi, kOut, kLse };
+}
+namespace paged_append_args {
+enum : int { kKey, kValue, kPageTable, kKvLen, kCu, kKeyPages, kValuePages };
 }
 namespace packed_backward_args {
 enum : int { kDout, kQ, kK, kV, kCuQ, kCuK, kAlibi, kOut, kLse, kDq, kDk, kDv };
@@ -78,20 +84,21 @@ struct ForwardScratch {
   }
 };
 
+// One per kv head and chunk of keys: highest score, sum and unnormalised result of every query row.
+inline int64_t partial_size(int64_t rows, int64_t dv) { return round_up(rows * (dv + 2), 16); }
+
 // Per thread, for `rows` query rows of one kv head.
 template <class C>
 struct DecodeScratch {
-  C *queries, *scores, *block, *line;
+  C *queries, *scores, *block, *line, *partial;
   DecodeScratch(Carver& from, int64_t rows, int64_t d, int64_t dv) {
     queries = from.take<C>(rows * d);
     scores = from.take<C>(rows * kDecodeKeys);
     block = from.take<C>(kKeys * std::max(d, dv));
     line = from.take<C>(std::max(dv, kDecodeKeys));
+    partial = from.take<C>(partial_size(rows, dv));
   }
 };
-
-// One per kv head and chunk of keys: highest score, sum and unnormalised result of every query row.
-inline int64_t partial_size(int64_t rows, int64_t dv) { return round_up(rows * (dv + 2), 16); }
 
 template <class C>
 struct BackwardScratch {
@@ -144,47 +151,76 @@ struct Extent {
   int64_t batch, heads, kv_heads, q_len, k_len, d, dv;
   int64_t group() const { return kv_heads > 0 ? heads / kv_heads : 0; }
   int64_t rows() const { return group() * q_len; }
+  Extent one() const { return {1, heads, kv_heads, q_len, k_len, d, dv}; }
 };
+// Query rows per kv head that the decode path may get.
+inline int64_t decode_rows(const Extent& e) { return std::min(e.rows(), std::max(kDecodeRows, e.group())); }
+
 inline Extent extent_of(const Problem& p, int q_arg) {
   const int64_t *q = p.params[q_arg].shape, *k = p.params[q_arg + 1].shape;
   return {q[0], q[1], k[1], q[2], k[2], q[3], p.params[q_arg + 2].shape[3]};
 }
-// [total, heads, dim]; the CPU takes one sequence after the other.
-inline Extent packed_extent(const Problem& p, int q_arg, bool one) {
+// q, k and v [total, heads, dim].
+inline Extent packed_extent(const Problem& p, int q_arg) {
   const int64_t *q = p.params[q_arg].shape, *k = p.params[q_arg + 1].shape, *cu = p.params[q_arg + 3].shape;
-  return {one ? 1 : cu[0] - 1, q[1], k[1], p.attrs[5], p.attrs[6], q[2], p.params[q_arg + 2].shape[2]};
+  return {cu[0] - 1, q[1], k[1], p.attrs[5], p.attrs[6], q[2], p.params[q_arg + 2].shape[2]};
+}
+// q [batch, queries, heads, dim], k and v [pages, size, heads, dim], table [batch, pages].
+inline Extent paged_extent(const Problem& p) {
+  using namespace paged_args;
+  const int64_t *q = p.params[kQ].shape, *k = p.params[kK].shape, *table = p.params[kPageTable].shape;
+  return {q[0], q[2], k[2], q[1], table[1] * k[1], q[3], p.params[kV].shape[3]};
 }
 
+// The CPU's memory: scratch per thread, places of `problems` problems, partial results. chunks: of the keys of all
+// problems together.
+inline constexpr int64_t kPlaceBytes = 24;
 template <class C>
-int64_t forward_bytes(const Extent& e) {
-  const int64_t rows = std::min(e.rows(), std::max(kDecodeRows, e.group()));
-  const int64_t partials = e.batch * e.kv_heads * blocks_of(e.k_len, kDecodeKeys) * partial_size(rows, e.dv);
-  return max_threads() * forward_thread_bytes<C>(e.d, e.dv, rows) + partials * static_cast<int64_t>(sizeof(C));
+int64_t forward_bytes(const Extent& e, int64_t problems, int64_t chunks) {
+  const int64_t partials = e.kv_heads * chunks * partial_size(decode_rows(e), e.dv);
+  return max_threads() * forward_thread_bytes<C>(e.d, e.dv, decode_rows(e)) +
+         round_up((problems + 1) * kPlaceBytes, 64) + partials * static_cast<int64_t>(sizeof(C));
+}
+inline int64_t forward_bytes_of(Element e, const Extent& x, int64_t problems, int64_t chunks) {
+  return e == Element::F64 ? forward_bytes<double>(x, problems, chunks) : forward_bytes<float>(x, problems, chunks);
+}
+
+// Partial sums of the gradients: of the largest problem at least, of several where they fit.
+inline constexpr int64_t kGradientBytes = int64_t{64} << 20;
+template <class C>
+int64_t gradient_room(const Extent& e, int64_t problems) {
+  const int64_t size = gradient_partial_size(e.k_len, e.d, e.dv) * static_cast<int64_t>(sizeof(C));
+  const int64_t one = e.batch * e.kv_heads * backward_splits(e.rows()) * size;
+  return std::max(one, std::min(one * problems, kGradientBytes)) / static_cast<int64_t>(sizeof(C));
 }
 template <class C>
-int64_t backward_bytes(const Extent& e) {
-  const int64_t size = gradient_partial_size(e.k_len, e.d, e.dv);
-  const int64_t partials = e.batch * e.kv_heads * backward_splits(e.rows()) * size;
-  return max_threads() * backward_thread_bytes<C>(e.d, e.dv) + partials * static_cast<int64_t>(sizeof(C));
+int64_t backward_bytes(const Extent& e, int64_t problems) {
+  return max_threads() * backward_thread_bytes<C>(e.d, e.dv) + round_up((problems + 1) * kPlaceBytes, 64) +
+         gradient_room<C>(e, problems) * static_cast<int64_t>(sizeof(C));
 }
-inline int64_t forward_bytes_of(Element e, const Extent& x) {
-  return e == Element::F64 ? forward_bytes<double>(x) : forward_bytes<float>(x);
-}
-inline int64_t backward_bytes_of(Element e, const Extent& x) {
-  return e == Element::F64 ? backward_bytes<double>(x) : backward_bytes<float>(x);
+inline int64_t backward_bytes_of(Element e, const Extent& x, int64_t problems) {
+  return e == Element::F64 ? backward_bytes<double>(x, problems) : backward_bytes<float>(x, problems);
 }
 
 inline int64_t forward_workspace(const Problem& p) {
-  return forward_bytes_of(p.element, extent_of(p, forward_args::kQ));
+  const Extent e = extent_of(p, forward_args::kQ);
+  return forward_bytes_of(p.element, e, 1, e.batch * blocks_of(e.k_len, kDecodeKeys));
 }
 inline int64_t backward_workspace(const Problem& p) {
-  return backward_bytes_of(p.element, extent_of(p, backward_args::kQ));
+  return backward_bytes_of(p.element, extent_of(p, backward_args::kQ), 1);
 }
+// A problem per sequence; of k > 256 keys it has at most k / 128 chunks, of fewer it needs no partial results.
 inline int64_t packed_forward_workspace(const Problem& p) {
-  return forward_bytes_of(p.element, packed_extent(p, forward_args::kQ, true));
+  const Extent e = packed_extent(p, packed_args::kQ);
+  return forward_bytes_of(p.element, e, e.batch, blocks_of(2 * p.params[packed_args::kK].shape[0], kDecodeKeys));
 }
 inline int64_t packed_backward_workspace(const Problem& p) {
-  return backward_bytes_of(p.element, packed_extent(p, backward_args::kQ, true));
+  const Extent e = packed_extent(p, packed_backward_args::kQ);
+  return backward_bytes_of(p.element, e.one(), e.batch);
+}
+inline int64_t paged_forward_workspace(const Problem& p) {
+  const Extent e = paged_extent(p);
+  return forward_bytes_of(p.element, e, e.batch, e.batch * blocks_of(e.k_len, kDecodeKeys));
 }
 
 // GPUs: partial results of a decode's splits (highest score, sum and result of every query row); a number per query
@@ -192,16 +228,24 @@ inline int64_t packed_backward_workspace(const Problem& p) {
 inline int64_t simt_backward_bytes(Element element, const Extent& e) {
   return e.batch * e.heads * e.q_len * (element == Element::F64 ? 8 : 4);
 }
-inline int64_t simt_forward_workspace(const Problem& p) {
-  const Extent e = extent_of(p, forward_args::kQ);
-  const int64_t rows = std::min(e.rows(), std::max(kDecodeRows, e.group())), splits = blocks_of(e.k_len, kDecodeKeys);
-  return splits > 1 ? e.batch * e.kv_heads * splits * rows * (e.dv + 2) * (p.element == Element::F64 ? 8 : 4) : 0;
+inline int64_t simt_forward_bytes(Element element, const Extent& e) {
+  const int64_t splits = blocks_of(e.k_len, kDecodeKeys);
+  return splits > 1 ? e.batch * e.kv_heads * splits * decode_rows(e) * (e.dv + 2) * (element == Element::F64 ? 8 : 4)
+                    : 0;
 }
+inline int64_t simt_forward_workspace(const Problem& p) {
+  return simt_forward_bytes(p.element, extent_of(p, forward_args::kQ));
+}
+inline int64_t simt_packed_forward_workspace(const Problem& p) {
+  const Extent e = packed_extent(p, packed_args::kQ);
+  return is_decode(e.rows(), e.q_len) ? simt_forward_bytes(p.element, e) : 0;
+}
+inline int64_t simt_paged_forward_workspace(const Problem& p) { return simt_forward_bytes(p.element, paged_extent(p)); }
 inline int64_t simt_backward_workspace(const Problem& p) {
   return simt_backward_bytes(p.element, extent_of(p, backward_args::kQ));
 }
 inline int64_t simt_packed_backward_workspace(const Problem& p) {
-  return simt_backward_bytes(p.element, packed_extent(p, backward_args::kQ, false));
+  return simt_backward_bytes(p.element, packed_extent(p, packed_backward_args::kQ));
 }
 
 }  // namespace baracuda::attention

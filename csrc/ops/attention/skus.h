@@ -35,7 +35,9 @@ using Forward = Attend<Direction::Forward>;
 using Backward = Attend<Direction::Backward>;
 template <Direction kDirection>
 struct AttendPacked {};
+struct AttendPaged {};
 struct CacheAppend {};
+struct PagedAppend {};
 struct Merge {};
 // By cuDNN; kOrdered: sums of the backward in a fixed order.
 struct CudnnForward {};
@@ -79,7 +81,19 @@ constexpr auto packed_backward_row(WorkspaceRule workspace) {
 }
 inline constexpr auto kPacked =
     table(packed_forward_row().scratch(packed_forward_workspace), packed_backward_row(packed_backward_workspace));
-inline constexpr auto kSimtPacked = table(packed_forward_row(), packed_backward_row(simt_packed_backward_workspace));
+inline constexpr auto kSimtPacked = table(packed_forward_row().scratch(simt_packed_forward_workspace),
+                                          packed_backward_row(simt_packed_backward_workspace));
+
+constexpr auto paged_row(WorkspaceRule workspace) {
+  return row<AttendPaged>("paged_attention")
+      .name("blocked")
+      .takes(kFloats)
+      .attrs_of<AttentionAttrs>()
+      .sum(2)
+      .scratch(workspace);
+}
+inline constexpr auto kPaged = table(paged_row(paged_forward_workspace));
+inline constexpr auto kSimtPaged = table(paged_row(simt_paged_forward_workspace));
 
 // cuDNN rounds exp(score - highest) to the stored element before the product with v (in the backward also its slope,
 // and the gradients of each head of a group): half an ulp of every term, in units of the accumulator's eps.
@@ -116,11 +130,13 @@ inline constexpr auto kCudnn =
 
 inline constexpr auto kAppend = table(row<CacheAppend>("kv_cache_append").name("copy").takes(kFloats).exact());
 
+inline constexpr auto kPagedAppend = table(row<PagedAppend>("paged_append").name("copy").takes(kFloats).exact());
+
 inline constexpr auto kMerge = table(row<Merge>("attention_merge").name("tiled").takes(kFloats).sum(2).in_place());
 
 inline constexpr auto kTable = join(table(forward_row(forward_workspace), backward_row(backward_workspace)),
                                     everywhere(kAppend), everywhere(kMerge), on_cuda(kSimt), on_metal(kSimt), kCudnn,
-                                    kPacked, on_cuda(kSimtPacked), on_metal(kSimtPacked));
+                                    kPacked, on_cuda(kSimtPacked), on_metal(kSimtPacked), kPaged, kPagedAppend);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::attention

@@ -121,6 +121,47 @@ def _merge(element: str, rows: int) -> Sides:
     return Sides.calls(bind(made, out_a=a, lse_a=la, out_b=b, lse_b=lb, out=y, lse=lse), peer, made, lambda: [y])
 
 
+def _paged(element: str, lengths: list[int], size: int) -> Sides:
+    batch, most = len(lengths), -(-max(lengths) // size)
+    q = noise(batch, 1, 8, 64, element=element)
+    k, v = (noise(batch * most, size, 2, 64, element=element, seed=seed) for seed in (1, 2))
+    order = torch.randperm(batch * most, generator=torch.Generator().manual_seed(3))
+    table, kv_len = there(order.view(batch, most).int()), there(torch.tensor(lengths, dtype=torch.int32))
+    y, flat = torch.zeros_like(q), table.flatten()
+    mask = (torch.arange(most * size, device=q.device) < kv_len[:, None])[:, None, None]
+    shapes = (tuple(k.shape), tuple(v.shape), tuple(table.shape), tuple(q.shape))
+    made = plan(bc.PagedAttentionDescriptor(*shapes, element=element))
+    gathered = [space(*x.shape, element=element) for x in (k, v)]
+
+    def peer() -> torch.Tensor:
+        for pages, rows in zip((k, v), gathered, strict=True):
+            torch.index_select(pages, 0, flat, out=rows)
+        keys, values = (x.view(batch, most * size, 2, 64).transpose(1, 2) for x in gathered)
+        out = F.scaled_dot_product_attention(q.transpose(1, 2), keys, values, attn_mask=mask, enable_gqa=True)
+        return out.transpose(1, 2)
+
+    ours = bind(made, q=q, k_pages=k, v_pages=v, page_table=table, kv_len=kv_len, out=y)
+    return Sides.calls(ours, peer, made, lambda: [y])
+
+
+def _paged_append(element: str, lengths: list[int], size: int) -> Sides:
+    batch, most = len(lengths), -(-(max(lengths) + 1) // size)
+    k, v = (noise(batch, 1, 8, 128, element=element, seed=seed) for seed in (1, 2))
+    ours, theirs = ([space(batch * most, size, 8, 128, element=element) for _ in range(2)] for _ in range(2))
+    order = torch.randperm(batch * most, generator=torch.Generator().manual_seed(3)).view(batch, most)
+    kv_len = torch.tensor(lengths)
+    page, line = there(order.gather(1, (kv_len // size)[:, None])[:, 0]), there(kv_len % size)
+    made = plan(bc.PagedAppendDescriptor(*(tuple(x.shape) for x in (*ours, order, k, v)), element))
+
+    def peer() -> list[torch.Tensor]:
+        for pages, x in zip(theirs, (k, v), strict=True):
+            pages.index_put_((page, line), x[:, 0])
+        return theirs
+
+    places = {"page_table": there(order.int()), "kv_len": there(kv_len.int())}
+    return Sides.calls(bind(made, k=k, v=v, **places, k_pages=ours[0], v_pages=ours[1]), peer, made, lambda: ours)
+
+
 def _attention_backward(element: str, n: int) -> Sides:
     q, k, v = _heads(element, n, n, 8, 2, 64)
     y, dy, lse = torch.zeros_like(q), noise(*q.shape, element=element, seed=3), wide(1, 8, n)
@@ -214,6 +255,15 @@ def cases(quick: bool) -> list[Case]:
             "scaled_dot_product_attention(enable_gqa)", bytes=4 * n * 64 * size, flops=4 * 8 * n * 64,
             ceiling="read_l3",
             required=16 if half else 2.1, goal=25 if half else 2.5)  # fmt: skip
+        cached = [20, 1, 47] if quick else list(range(1100, 2048, 119))
+        keys = sum(cached) * 2 * 64
+        add("decode over a paged cache", "attention", e, (len(cached), 8, max(cached), 64),
+            partial(_paged, e, cached, 16), "index_select out=, scaled_dot_product_attention(attn_mask, enable_gqa)",
+            bytes=2 * keys * size, flops=4 * keys * 4, ceiling="memory", required=2.0)  # fmt: skip
+        cached = [20, 1, 47] if quick else list(range(100, 2100, 32))
+        add("append to a paged cache", "attention", e, (len(cached), 8, 128), partial(_paged_append, e, cached, 16),
+            "index_put_ of keys and of values", bytes=4 * len(cached) * 8 * 128 * size, ceiling="memory",
+            required=1.0)  # fmt: skip
         heads, length, dim = (4, 32, 64) if quick else (32, 2048, 128)
         numel = heads * length * dim
         add("rope", "rope", e, (heads, length, dim), partial(_rope, e, heads, length, dim), "chunk, products and cat",

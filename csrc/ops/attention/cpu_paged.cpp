@@ -1,0 +1,79 @@
+// Attention over a paged cache: each sequence is a problem of a batch of one, whose keys lie where its row of the page
+// table says.
+#include "ops/attention/cpu.h"
+
+namespace baracuda::attention {
+namespace {
+
+// [batch, queries, heads, dim] as [1, heads, queries, dim] of one sequence.
+TensorView piece(const TensorView& t, int64_t b) {
+  TensorView out = t;
+  out.data = t.as<char>() + b * t.strides[0] * size_of(t.element);
+  out.shape[0] = 1;
+  std::swap(out.shape[1], out.shape[2]), std::swap(out.strides[1], out.strides[2]);
+  return out;
+}
+TensorView lse_piece(const TensorView& t, int64_t b) {
+  TensorView out = t;
+  out.data = t.as<char>() + b * t.strides[0] * size_of(t.element);
+  return out;
+}
+// Pages as keys of a batch of one: as many as its table has room for.
+TensorView keys(const TensorView& pages, int64_t entries) {
+  TensorView out = pages;
+  out.shape[2] = entries * pages.shape[1], out.shape[1] = pages.shape[2];
+  out.strides[1] = pages.strides[2], out.strides[2] = pages.strides[pages.shape[1] == 1 ? 0 : 1];
+  return out;
+}
+
+ForwardProblem problem(const Launch& launch, int64_t b) {
+  using namespace paged_args;
+  const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
+  const TensorView &table = launch[kPageTable], &lens = launch[kKvLen];
+  const TensorView q = piece(launch[kQ], b), k = keys(launch[kK], table.shape[1]), v = keys(launch[kV], table.shape[1]);
+  Sizes sizes = set_sizes(q, k, v, attrs, launch.scalars[0].as_f64());
+  sizes.set_keys(read_whole(lens, b * lens.strides[0]), attrs.causal_alignment == 0);
+  const TensorView lse = launch[kLse].present() ? lse_piece(launch[kLse], b) : launch[kLse];
+  return {sizes,
+          Rows4(q),
+          Rows4(k),
+          Rows4(v),
+          Rows4(piece(launch[kOut], b)),
+          Mask(),
+          Alibi(launch[kAlibi], b),
+          Lse(lse),
+          Pages{&table, b, launch[kK].shape[1], launch[kK].shape[0]}};
+}
+
+// Lengths first, then the pages that some query uses a key of.
+Status check(const Launch& launch) {
+  using namespace paged_args;
+  const TensorView &lens = launch[kKvLen], &pages = launch[kK];
+  const int64_t batch = launch[kQ].shape[0], size = pages.shape[1], room = launch[kPageTable].shape[1] * size;
+  for (int64_t b = 0; b < batch; ++b)
+    if (const int64_t n = read_whole(lens, b * lens.strides[0]); n < 0 || n > room)
+      return out_of_range(launch, kKvLen, b, n, room + 1);
+  for (int64_t b = 0; b < batch; ++b) {
+    const Sizes s = problem(launch, b).sizes;
+    if (s.rows == 0) continue;
+    const int64_t first = s.start(0), last = s.limit(s.q_len - 1);
+    if (first >= last) continue;
+    const Status status = check_pages(launch, kPageTable, b, first / size, blocks_of(last, size), pages.shape[0]);
+    if (status != Status::Ok) return status;
+  }
+  return Status::Ok;
+}
+
+}  // namespace
+
+Status paged_forward(const Launch& launch) {
+  using namespace paged_args;
+  if (const Status status = check(launch); status != Status::Ok) return status;
+  const TensorView &q = launch[kQ], &k = launch[kK];
+  const int64_t keys = launch[kPageTable].shape[1] * k.shape[1];
+  const Extent largest{1, q.shape[2], k.shape[2], q.shape[1], keys, q.shape[3], launch[kV].shape[3]};
+  forward(Problems<ForwardProblem>{launch, q.shape[0], problem, largest});
+  return Status::Ok;
+}
+
+}  // namespace baracuda::attention
