@@ -123,3 +123,54 @@ def test_offsets_of_bags(backend: str, direction: str) -> None:
             with pytest.raises(bc.IndexOutOfRangeError) as caught:
                 bc.Device(made.device).check()
             assert (caught.value.refusals[0].field, caught.value.refusals[0].actual) == ("offsets", bad), offsets
+
+
+def paged(desc: Any, backend: str, **changed: Any) -> None:
+    """Runs a plan over a cache of 3 pages of 4 lines, of two sequences with 7 and 3 keys."""
+    made = plan(desc, backend)
+    args = {p.name: bc.zeros(p.shape, p.element, device=made.device) for p in made.signature.present}
+    given = {"page_table": [[2, 0, 9], [1, -1, -1]], "kv_len": [7, 3]} | changed
+    args |= {n: bc.asarray(np.array(v, np.int32), device=made.device) for n, v in given.items() if n in args}
+    if made.workspace_size:
+        args["workspace"] = bc.empty(made.workspace_size, "u8", device=made.device)
+    made.run(**args)
+    bc.Device(made.device).check()
+
+
+@pytest.mark.parametrize("queries", [1, 40])
+@pytest.mark.parametrize("backend", emulated.BACKENDS)
+def test_tables_of_pages(backend: str, queries: int) -> None:
+    if not emulated.module_of(backend):
+        pytest.skip("needs the emulator: python tests/harness/emulator/build.py race pytest FILE")
+    cache = ((3, 4, 2, 8), (3, 4, 2, 8), (2, 3))
+    desc = bc.PagedAttentionDescriptor(*cache, (2, queries, 4, 8))
+    window = bc.PagedAttentionDescriptor(*cache, (2, 1, 4, 8), window_left=1)
+    append = bc.PagedAppendDescriptor(*cache, (2, 1, 2, 8), (2, 1, 2, 8))
+    for each in (desc, window, append):
+        paged(each, backend)
+    paged(window, backend, page_table=[[-1, 0, 9], [1, -1, -1]])
+    for table, bad in (
+        ([[2, 3, 9], [1, -1, -1]], 3),
+        ([[2, -1, 9], [1, 0, 0]], -1),
+        ([[2, 1 << 30, 0], [1, 0, 0]], 1 << 30),
+    ):
+        for each in (desc, window, append):
+            with pytest.raises(bc.IndexOutOfRangeError, match=f"page_table.*{bad}"):
+                paged(each, backend, page_table=table)
+    for lengths, bad in (([13, 3], 13), ([7, -1], -1), ([7, 1 << 30], 1 << 30)):
+        for each in (desc, append):
+            with pytest.raises(bc.IndexOutOfRangeError, match=f"kv_len.*{bad}"):
+                paged(each, backend, kv_len=lengths)
+    with pytest.raises(bc.IndexOutOfRangeError, match=r"kv_len.*12"):
+        paged(append, backend, kv_len=[12, 3], page_table=[[2, 0, 1], [1, -1, -1]])
+
+
+@pytest.mark.parametrize("backend", emulated.BACKENDS)
+def test_places_of_packed_tokens(backend: str) -> None:
+    if not emulated.module_of(backend):
+        pytest.skip("needs the emulator: python tests/harness/emulator/build.py race pytest FILE")
+    desc = bc.PagedAppendDescriptor((3, 4, 2, 8), (3, 4, 2, 8), (2, 3), (4, 2, 8), (4, 2, 8))
+    paged(desc, backend, cu_seq=[0, 1, 4], kv_len=[7, 0])
+    for cu in ([1, 2, 4], [0, 3, 2], [0, 2, 5], [0, 2, 3], [0, -1, 4], [0, 9, 4], [-(1 << 30), 1, 4]):
+        with pytest.raises(bc.IndexOutOfRangeError, match="cu_seq"):
+            paged(desc, backend, cu_seq=cu, kv_len=[0, 0])

@@ -1,4 +1,5 @@
 #include "ops/attention/merge.h"
+#include "ops/attention/simt_append.h"
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
 #include "simt/copy_rows.h"

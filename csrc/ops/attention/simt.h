@@ -34,12 +34,17 @@ struct SimtProblem {
   BCU_GLOBAL const void* cu_k;
   int64_t cu_q_stride, cu_k_stride;
   int64_t total_q, total_k;
+  BCU_GLOBAL const void* table;  // a paged cache: its table, and how many keys each sequence has
+  BCU_GLOBAL const void* lens;
+  int64_t table_stride[2], lens_stride;
+  int64_t pages;
+  simt::Divider page_size;
   BCU_GLOBAL void* scratch;  // partial results of splits, or delta of the backward
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;
   simt::Divider group;                    // query heads per kv head
   int32_t batch, kv_heads, q_len, k_len;  // of packed sequences the largest lengths
-  int32_t cu_element, cu_q_tensor;        // cu_k is the next tensor
+  int32_t cu_element, cu_q_tensor;        // of cu or of the table; cu_k, or lens, is the next tensor
   int32_t dim, dim_v;                     // of queries and keys, and of values
   int32_t rows;                           // query rows per kv head
   int32_t left, right;                    // keys before and after its own that a query uses, -1: all
@@ -125,38 +130,101 @@ struct Head {
   }
 };
 
-template <bool kPacked>
+// A stretch of lines of a tensor.
+struct Lines {
+  int64_t base;
+  int32_t first, count, batch;
+  bool queries;
+};
+
+// How sequences lie: in a batch of one shape, one behind the other, or in pages.
+enum : int { kDense, kPacked, kPaged };
+template <int kLayout>
 struct Place {
   BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) { return Head::of(p, index); }
+  BCU_DEVICE int64_t base(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t,
+                          bool queries) {
+    return Head::base(p, h, t, queries);
+  }
+  BCU_DEVICE int64_t line(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, BCU_THREAD const Lines& l, int32_t n,
+                          BCU_SHARED const int32_t*) {
+    return Head::line(p, t, l.queries, l.first + n);
+  }
 };
 // Sequences lie one behind the other. One that is not where it should be is empty, and a fault.
 template <>
-struct Place<true> {
+struct Place<kPacked> {
+  BCU_DEVICE int64_t base(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t,
+                          bool queries) {
+    return Head::base(p, h, t, queries);
+  }
+  BCU_DEVICE int64_t line(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, BCU_THREAD const Lines& l, int32_t n,
+                          BCU_SHARED const int32_t*) {
+    return Head::line(p, t, l.queries, l.first + n);
+  }
   // Where a sequence begins; its length, or -1.
-  BCU_DEVICE int32_t length(BCU_CONSTANT SimtProblem& p, BCU_GLOBAL const void* cu, int64_t stride, int32_t tensor,
-                            int32_t at, int64_t total, int32_t most, BCU_THREAD int32_t& start) {
+  struct Stretch {
+    int32_t start, length;
+  };
+  BCU_DEVICE Stretch stretch(BCU_CONSTANT SimtProblem& p, BCU_GLOBAL const void* cu, int64_t stride, int32_t tensor,
+                             int32_t at, int64_t total, int32_t most) {
     int64_t begin = simt::load_element<int64_t>(cu, p.cu_element, at * stride);
     int64_t end = simt::load_element<int64_t>(cu, p.cu_element, (at + 1) * stride);
     int64_t limit = begin + most < total ? begin + most : total;
-    start = 0;
     if (begin < 0 || begin > total || (at == 0 && begin != 0)) {
       simt::raise(p.fault, p.row, tensor, at, begin, at == 0 ? 1 : total + 1);
     } else if (end < begin || end > limit || (at + 1 == p.batch && end != total)) {
       simt::raise(p.fault, p.row, tensor, at + 1, end, limit + 1);
     } else {
-      start = int32_t(begin);
-      return int32_t(end - begin);
+      return {int32_t(begin), int32_t(end - begin)};
     }
-    return -1;
+    return {0, -1};
   }
   BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) {
     Head h = Head::of(p, index);
-    int32_t q = length(p, p.cu_q, p.cu_q_stride, p.cu_q_tensor, h.batch, p.total_q, p.q_len, h.q_start);
-    int32_t k = length(p, p.cu_k, p.cu_k_stride, p.cu_q_tensor + 1, h.batch, p.total_k, p.k_len, h.k_start);
-    bool good = q >= 0 && k >= 0;
-    h.q_len = good ? q : 0, h.k_len = good ? k : 0;
+    Stretch q = stretch(p, p.cu_q, p.cu_q_stride, p.cu_q_tensor, h.batch, p.total_q, p.q_len);
+    Stretch k = stretch(p, p.cu_k, p.cu_k_stride, p.cu_q_tensor + 1, h.batch, p.total_k, p.k_len);
+    bool good = q.length >= 0 && k.length >= 0;
+    h.q_start = q.start, h.k_start = k.start;
+    h.q_len = good ? q.length : 0, h.k_len = good ? k.length : 0;
     h.rows = h.q_len * int32_t(p.group.divisor);
     return h;
+  }
+};
+// A key's line is in the page that the table names: a block looks its keys' places up, tile by tile. A page that is not
+// there is a fault, and the first one is read.
+template <>
+struct Place<kPaged> {
+  BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) {
+    Head h = Head::of(p, index);
+    int64_t n = simt::load_element<int64_t>(p.lens, p.cu_element, h.batch * p.lens_stride);
+    if (n < 0 || n > p.k_len) {
+      simt::raise(p.fault, p.row, p.cu_q_tensor + 1, h.batch, n, int64_t(p.k_len) + 1);
+      n = 0;
+    }
+    h.k_len = int32_t(n);
+    return h;
+  }
+  BCU_DEVICE int64_t base(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t,
+                          bool queries) {
+    return queries ? Head::base(p, h, t, true) : h.kv_head * t.head;
+  }
+  // Page and line of a key of the sequence.
+  BCU_DEVICE void find(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, int32_t key, BCU_SHARED int32_t* place) {
+    uint32_t slot = simt::quotient(p.page_size, uint32_t(key));
+    int64_t page =
+        simt::load_element<int64_t>(p.table, p.cu_element, h.batch * p.table_stride[0] + slot * p.table_stride[1]);
+    if (uint64_t(page) >= uint64_t(p.pages)) {
+      int64_t entries = int64_t(simt::quotient(p.page_size, uint32_t(p.k_len)));
+      simt::raise(p.fault, p.row, p.cu_q_tensor, h.batch * entries + slot, page, p.pages);
+      page = 0;
+    }
+    place[0] = int32_t(page), place[1] = key - int32_t(slot * p.page_size.divisor);
+  }
+  BCU_DEVICE int64_t line(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, BCU_THREAD const Lines& l, int32_t n,
+                          BCU_SHARED const int32_t* places) {
+    if (l.queries) return Head::line(p, t, true, l.first + n);
+    return places[2 * n] * t.batch + places[2 * n + 1] * t.line;
   }
 };
 
@@ -185,20 +253,16 @@ struct Keys {
   }
 };
 
-// A stretch of lines of a tensor.
-struct Lines {
-  int64_t base;
-  int32_t first, count;
-  bool queries;
-};
+template <int kLayout>
 BCU_DEVICE Lines lines_of(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t, bool queries,
                           int32_t first, int32_t count) {
   Lines l;
-  l.base = Head::base(p, h, t, queries), l.first = first, l.count = count, l.queries = queries;
+  l.base = Place<kLayout>::base(p, h, t, queries), l.first = first, l.count = count, l.batch = h.batch;
+  l.queries = queries;
   return l;
 }
 
-template <class T, int kR, int kK, int kC>
+template <class T, int kR, int kK, int kC, int kLayout>
 struct Blocks {
   using C = simt::ComputeOf<T>;
   using S = simt::Stored<T>;
@@ -217,23 +281,29 @@ struct Blocks {
     kOne = kSlice * kColumnPitch,
     kSlices = kTwo > kOne ? kTwo : kOne,
     kWeights = (kRows + 4) * kKeys > (kKeys + 4) * kRows ? (kRows + 4) * kKeys : (kKeys + 4) * kRows,
-    kShared = (kSlices + kWeights) * int(sizeof(C) / 4)
+    kPlaces = kLayout == kPaged ? 2 * kKeys : 0,
+    kShared = (kSlices + kWeights) * int(sizeof(C) / 4) + kPlaces
   };
 
   BCU_DEVICE BCU_SHARED C* weights(BCU_SHARED C* shared) { return shared + kSlices; }
+  // Of a tile's keys in pages: page and line of each.
+  BCU_DEVICE BCU_SHARED int32_t* places(BCU_SHARED C* shared) {
+    return (BCU_SHARED int32_t*)(shared + kSlices + kWeights);
+  }
 
   // Columns [column, column + 16) of 16 * kL lines, as [column][line]; zero beyond the last.
   template <int kL>
   BCU_DEVICE void stage(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, Lines lines, int tid, int32_t column,
-                        int32_t columns, C factor, BCU_SHARED C* slice) {
+                        int32_t columns, C factor, BCU_SHARED C* slice, BCU_SHARED const int32_t* places) {
     int32_t c = column + tid % kSlice;
     BCU_UNROLL for (int l = 0; l < kL; ++l) {
       int n = tid / kSlice + 16 * l;
       C value = C(0);
       if (n < lines.count && c < columns)
-        value = factor *
-                S::load(((BCU_GLOBAL const T*)
-                             t.data)[lines.base + c * t.column + Head::line(p, t, lines.queries, lines.first + n)]);
+        value =
+            factor *
+            S::load((
+                (BCU_GLOBAL const T*)t.data)[lines.base + c * t.column + Place<kLayout>::line(p, t, lines, n, places)]);
       slice[tid % kSlice * (16 * kL + 4) + n] = value;
     }
   }
@@ -247,8 +317,8 @@ struct Blocks {
     int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
     for (int32_t c0 = 0; c0 < columns; c0 += kSlice) {
       simt::barrier(ctx);
-      stage<kR>(p, xt, x, tid, c0, columns, factor, xs);
-      stage<kK>(p, yt, y, tid, c0, columns, C(1), ys);
+      stage<kR>(p, xt, x, tid, c0, columns, factor, xs, places(shared));
+      stage<kK>(p, yt, y, tid, c0, columns, C(1), ys, places(shared));
       simt::barrier(ctx);
       BCU_ROLLED for (int c = 0; c < kSlice; c += 4) {
         BCU_UNROLL for (int u = 0; u < 4; ++u) {
@@ -280,9 +350,8 @@ struct Blocks {
         C value = C(0);
         if (n0 + n < z.count && column + c < columns)
           value =
-              factor *
-              S::load(((BCU_GLOBAL const T*)
-                           t.data)[z.base + (column + c) * t.column + Head::line(p, t, z.queries, z.first + n0 + n)]);
+              factor * S::load(((BCU_GLOBAL const T*)t.data)[z.base + (column + c) * t.column +
+                                                             Place<kLayout>::line(p, t, z, n0 + n, places(shared))]);
         shared[n * kColumnPitch + c] = value;
       }
       simt::barrier(ctx);

@@ -8,7 +8,7 @@
 namespace baracuda::attention {
 
 // A warp per query row.
-template <class T, bool kPacked>
+template <class T, int kLayout>
 struct DeltasOfRows {
   using Params = SimtProblem;
   using C = simt::ComputeOf<T>;
@@ -19,9 +19,9 @@ struct DeltasOfRows {
     int64_t count = int64_t(p.batch) * p.kv_heads * p.rows, step = int64_t(ctx.gdim_x()) * ctx.warps();
     for (int64_t at = int64_t(ctx.bid_x()) * ctx.warps() + ctx.warp(); at < count; at += step) {
       int64_t head_index = at / p.rows;
-      Head head = Place<kPacked>::of(p, head_index);
+      Head head = Place<kLayout>::of(p, head_index);
       int32_t row = int32_t(at - head_index * p.rows);
-      if (kPacked && row >= head.rows) continue;
+      if (kLayout == kPacked && row >= head.rows) continue;
       BCU_GLOBAL const T* x =
           (BCU_GLOBAL const T*)p.dout.data + Head::base(p, head, p.dout, true) + Head::line(p, p.dout, true, row);
       BCU_GLOBAL const T* y =
@@ -36,14 +36,14 @@ struct DeltasOfRows {
 };
 
 template <class T>
-using RowDeltas = DeltasOfRows<T, false>;
+using RowDeltas = DeltasOfRows<T, kDense>;
 template <class T>
-using PackedRowDeltas = DeltasOfRows<T, true>;
+using PackedRowDeltas = DeltasOfRows<T, kPacked>;
 
 // P and dS of a tile, a thread's share.
-template <class T, int kR, int kK, int kC>
+template <class T, int kR, int kK, int kC, int kLayout>
 struct Gradients {
-  using B = Blocks<T, kR, kK, kC>;
+  using B = Blocks<T, kR, kK, kC, kLayout>;
   using C = simt::ComputeOf<T>;
 
   BCU_DEVICE void tile(BCU_THREAD const simt::Context& ctx, BCU_SHARED C* shared, BCU_CONSTANT SimtProblem& p,
@@ -51,10 +51,10 @@ struct Gradients {
                        int32_t rows, int32_t key, int32_t n, C scale, BCU_THREAD C* weights, BCU_THREAD C* slopes) {
     int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
     BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) weights[x] = slopes[x] = C(0);
-    B::dots(ctx, shared, p, p.q, lines_of(p, head, p.q, true, first, rows), p.k, lines_of(p, head, p.k, false, key, n),
-            p.dim, scale, weights);
-    B::dots(ctx, shared, p, p.dout, lines_of(p, head, p.dout, true, first, rows), p.v,
-            lines_of(p, head, p.v, false, key, n), p.dim_v, C(1), slopes);
+    B::dots(ctx, shared, p, p.q, lines_of<kLayout>(p, head, p.q, true, first, rows), p.k,
+            lines_of<kLayout>(p, head, p.k, false, key, n), p.dim, scale, weights);
+    B::dots(ctx, shared, p, p.dout, lines_of<kLayout>(p, head, p.dout, true, first, rows), p.v,
+            lines_of<kLayout>(p, head, p.v, false, key, n), p.dim_v, C(1), slopes);
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
       C delta = C(0);
       if (ty * kR + i < rows) delta = ((BCU_GLOBAL const C*)p.scratch)[head_index * p.rows + first + ty * kR + i];
@@ -90,10 +90,10 @@ struct Gradients {
   }
 };
 
-template <class T, int kR, int kK, int kC, bool kPacked>
+template <class T, int kR, int kK, int kC, int kLayout>
 struct QueryGradientTiles {
   using Params = SimtProblem;
-  using B = Blocks<T, kR, kK, kC>;
+  using B = Blocks<T, kR, kK, kC, kLayout>;
   using C = simt::ComputeOf<T>;
   enum : int { kThreads = 256, kShared = B::kShared };
 
@@ -102,10 +102,10 @@ struct QueryGradientTiles {
     int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
     int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
     int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Place<kPacked>::of(p, head_index);
+    Head head = Place<kLayout>::of(p, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns;
     int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks)) * B::kRows;
-    if (kPacked && first >= head.rows) return;
+    if (kLayout == kPacked && first >= head.rows) return;
     int32_t rows = head.rows - first < B::kRows ? head.rows - first : int32_t(B::kRows);
     Keys keys = Keys::of(p, head);
     int32_t last = Keys::limit(p, keys, first + rows - 1);
@@ -114,21 +114,21 @@ struct QueryGradientTiles {
     for (int32_t key = Keys::start(p, keys, first) / B::kKeys * B::kKeys; key < last; key += B::kKeys) {
       int32_t n = last - key < B::kKeys ? last - key : int32_t(B::kKeys);
       C weights[B::kPairs], slopes[B::kPairs];
-      Gradients<T, kR, kK, kC>::tile(ctx, shared, p, head, head_index, keys, first, rows, key, n, scale, weights,
-                                     slopes);
+      Gradients<T, kR, kK, kC, kLayout>::tile(ctx, shared, p, head, head_index, keys, first, rows, key, n, scale,
+                                              weights, slopes);
       B::keep_by_key(shared, ty, tx, slopes);
-      B::template combine<kR>(ctx, shared, p, p.k, lines_of(p, head, p.k, false, key, n), column, p.dim, C(1), false,
-                              result);
+      B::template combine<kR>(ctx, shared, p, p.k, lines_of<kLayout>(p, head, p.k, false, key, n), column, p.dim, C(1),
+                              false, result);
     }
     BCU_UNROLL for (int x = 0; x < B::kRowResults; ++x) result[x] *= scale;
-    B::template store<kR>(p, p.dq, lines_of(p, head, p.dq, true, first, rows), tid, column, p.dim, result);
+    B::template store<kR>(p, p.dq, lines_of<kLayout>(p, head, p.dq, true, first, rows), tid, column, p.dim, result);
   }
 };
 
-template <class T, int kR, int kK, int kC, bool kPacked>
+template <class T, int kR, int kK, int kC, int kLayout>
 struct KeyGradientTiles {
   using Params = SimtProblem;
-  using B = Blocks<T, kR, kK, kC>;
+  using B = Blocks<T, kR, kK, kC, kLayout>;
   using C = simt::ComputeOf<T>;
   enum : int { kThreads = 256, kShared = B::kShared };
 
@@ -153,9 +153,9 @@ struct KeyGradientTiles {
     int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
     int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
     int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Place<kPacked>::of(p, head_index);
+    Head head = Place<kLayout>::of(p, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns, key = int32_t(rest / p.chunks) * B::kKeys;
-    if (kPacked && key >= head.k_len) return;
+    if (kLayout == kPacked && key >= head.k_len) return;
     int32_t n = head.k_len - key < B::kKeys ? head.k_len - key : int32_t(B::kKeys);
     Keys keys = Keys::of(p, head);
     int32_t valid = keys.valid - key < n ? keys.valid - key : n;
@@ -165,27 +165,27 @@ struct KeyGradientTiles {
     for (int32_t row = first_row(p, head, keys, key); row < end; row += B::kRows) {
       int32_t rows = head.rows - row < B::kRows ? head.rows - row : int32_t(B::kRows);
       C weights[B::kPairs], slopes[B::kPairs];
-      Gradients<T, kR, kK, kC>::tile(ctx, shared, p, head, head_index, keys, row, rows, key, valid, scale, weights,
-                                     slopes);
+      Gradients<T, kR, kK, kC, kLayout>::tile(ctx, shared, p, head, head_index, keys, row, rows, key, valid, scale,
+                                              weights, slopes);
       B::keep_by_row(shared, ty, tx, weights);
-      B::template combine<kK>(ctx, shared, p, p.dout, lines_of(p, head, p.dout, true, row, rows), column, p.dim_v, C(1),
-                              false, dv);
+      B::template combine<kK>(ctx, shared, p, p.dout, lines_of<kLayout>(p, head, p.dout, true, row, rows), column,
+                              p.dim_v, C(1), false, dv);
       B::keep_by_row(shared, ty, tx, slopes);
-      B::template combine<kK>(ctx, shared, p, p.q, lines_of(p, head, p.q, true, row, rows), column, p.dim, scale, false,
-                              dk);
+      B::template combine<kK>(ctx, shared, p, p.q, lines_of<kLayout>(p, head, p.q, true, row, rows), column, p.dim,
+                              scale, false, dk);
     }
-    B::template store<kK>(p, p.dk, lines_of(p, head, p.dk, false, key, n), tid, column, p.dim, dk);
-    B::template store<kK>(p, p.dv, lines_of(p, head, p.dv, false, key, n), tid, column, p.dim_v, dv);
+    B::template store<kK>(p, p.dk, lines_of<kLayout>(p, head, p.dk, false, key, n), tid, column, p.dim, dk);
+    B::template store<kK>(p, p.dv, lines_of<kLayout>(p, head, p.dv, false, key, n), tid, column, p.dim_v, dv);
   }
 };
 
 template <class T, int kR, int kK, int kC>
-using QueryGradient = QueryGradientTiles<T, kR, kK, kC, false>;
+using QueryGradient = QueryGradientTiles<T, kR, kK, kC, kDense>;
 template <class T, int kR, int kK, int kC>
-using PackedQueryGradient = QueryGradientTiles<T, kR, kK, kC, true>;
+using PackedQueryGradient = QueryGradientTiles<T, kR, kK, kC, kPacked>;
 template <class T, int kR, int kK, int kC>
-using KeyGradients = KeyGradientTiles<T, kR, kK, kC, false>;
+using KeyGradients = KeyGradientTiles<T, kR, kK, kC, kDense>;
 template <class T, int kR, int kK, int kC>
-using PackedKeyGradients = KeyGradientTiles<T, kR, kK, kC, true>;
+using PackedKeyGradients = KeyGradientTiles<T, kR, kK, kC, kPacked>;
 
 }  // namespace baracuda::attention

@@ -21,10 +21,10 @@ struct Partial {
   }
 };
 
-template <class T, int kR, int kK, int kC, bool kPacked>
+template <class T, int kR, int kK, int kC, int kLayout>
 struct ForwardTiles {
   using Params = SimtProblem;
-  using B = Blocks<T, kR, kK, kC>;
+  using B = Blocks<T, kR, kK, kC, kLayout>;
   using C = simt::ComputeOf<T>;
   enum : int { kThreads = 256, kShared = B::kShared };
 
@@ -133,10 +133,10 @@ struct ForwardTiles {
     // Heads side by side, the last rows first: with a causal mask they take longest.
     int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
     int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Place<kPacked>::of(p, head_index);
+    Head head = Place<kLayout>::of(p, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns, split = int32_t(rest / p.chunks % p.splits);
     int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks / p.splits)) * B::kRows;
-    if (kPacked && first >= head.rows) return;
+    if (kLayout == kPacked && first >= head.rows) return;
     int32_t count = head.rows - first < B::kRows ? head.rows - first : int32_t(B::kRows);
     Keys keys = Keys::of(p, head);
     int32_t lowest = Keys::limit(p, keys, first), last = Keys::limit(p, keys, first + count - 1);
@@ -148,14 +148,17 @@ struct ForwardTiles {
       rows.highest[i] = -math::infinity<C>(), rows.total[i] = C(0);
       BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] = C(0);
     }
-    Lines queries = lines_of(p, head, p.q, true, first, count);
-    int32_t skipped = Keys::start(p, keys, first) / B::kKeys * B::kKeys;
+    Lines queries = lines_of<kLayout>(p, head, p.q, true, first, count);
+    // Pages before a window may be gone: they are not touched.
+    int32_t skipped = Keys::start(p, keys, first);
+    if (kLayout != kPaged) skipped = skipped / B::kKeys * B::kKeys;
     begin = begin < skipped ? skipped : begin;
     for (int32_t key = begin; key < end; key += B::kKeys) {
       int32_t n = end - key < B::kKeys ? end - key : int32_t(B::kKeys), own = key + tx * kK, row = first + ty * kR;
       C scores[B::kPairs];
       BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) scores[x] = C(0);
-      B::dots(ctx, shared, p, p.q, queries, p.k, lines_of(p, head, p.k, false, key, n), p.dim, scale, scores);
+      if (kLayout == kPaged && tid < n) Place<kPaged>::find(p, head, key + tid, B::places(shared) + 2 * tid);
+      B::dots(ctx, shared, p, p.q, queries, p.k, lines_of<kLayout>(p, head, p.k, false, key, n), p.dim, scale, scores);
       if (p.capped || p.alibi) shape(p, head, keys, row, own, scores);
       if (p.mask) add_mask(p, head, keys, row, own, scores);
       if (p.left >= 0) begin_window(p, keys, row, own, -math::infinity<C>(), scores);
@@ -163,10 +166,10 @@ struct ForwardTiles {
       bool limited = lowest < key + n || (p.left >= 0 && Keys::start(p, keys, first + count - 1) > key);
       if (limited) mark(p, keys, row, own, scores);
       B::keep_by_key(shared, ty, tx, scores);
-      B::template combine<kR>(ctx, shared, p, p.v, lines_of(p, head, p.v, false, key, n), column, p.dim_v, C(1),
-                              limited, result);
+      B::template combine<kR>(ctx, shared, p, p.v, lines_of<kLayout>(p, head, p.v, false, key, n), column, p.dim_v,
+                              C(1), limited, result);
     }
-    Lines out = lines_of(p, head, p.out, true, first, count);
+    Lines out = lines_of<kLayout>(p, head, p.out, true, first, count);
     if (p.splits > 1) {
       keep(p, head_index, split, out, tid, column, rows, result);
     } else {
@@ -176,12 +179,14 @@ struct ForwardTiles {
 };
 
 template <class T, int kR, int kK, int kC>
-using ForwardTile = ForwardTiles<T, kR, kK, kC, false>;
+using ForwardTile = ForwardTiles<T, kR, kK, kC, kDense>;
 template <class T, int kR, int kK, int kC>
-using PackedForwardTile = ForwardTiles<T, kR, kK, kC, true>;
+using PackedForwardTile = ForwardTiles<T, kR, kK, kC, kPacked>;
+template <class T, int kR, int kK, int kC>
+using PagedForwardTile = ForwardTiles<T, kR, kK, kC, kPaged>;
 
 // Partial results in the order of their keys: sum_s exp(highest_s - highest) * part_s. A block per query row.
-template <class T>
+template <class T, int kLayout>
 struct MergeSplits {
   using Params = SimtProblem;
   using C = simt::ComputeOf<T>;
@@ -190,7 +195,8 @@ struct MergeSplits {
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
     int64_t head_index = int64_t(ctx.bid_x()) / p.rows;
     int32_t row = int32_t(int64_t(ctx.bid_x()) - head_index * p.rows);
-    Head head = Head::of(p, head_index);
+    Head head = Place<kLayout>::of(p, head_index);
+    if (row >= head.rows) return;
     C none = -math::infinity<C>(), top = none, total = C(0);
     for (int32_t s = 0; s < p.splits; ++s) top = Higher::of(top, Partial<C>::at(p, head_index, s, row)[0]);
     C base = top == none ? C(0) : top;

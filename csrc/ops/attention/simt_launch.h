@@ -6,6 +6,7 @@
 #include "backends/simt/family.h"
 #include "ops/attention/merge.h"
 #include "ops/attention/merge_call.h"
+#include "ops/attention/simt_append.h"
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
 #include "ops/attention/skus.h"
@@ -22,6 +23,12 @@ inline Tensor4 tensor4(const TensorView& t) {
 // Of [total, heads, dim].
 inline Tensor4 packed_tensor(const TensorView& t) {
   return {t.data, 0, t.shape[1] > 1 ? t.strides[1] : 0, t.strides[0], t.shape[2] > 1 ? t.strides[2] : 0};
+}
+
+// Of [batch, lines, heads, dim], or of pages.
+inline Tensor4 heads_inside(const TensorView& t) {
+  const Tensor4 x = tensor4(t);
+  return {x.data, x.batch, x.line, x.head, x.column};
 }
 
 class SimtCall {
@@ -55,10 +62,30 @@ class SimtCall {
     p.kv_len.whole = -1;
   }
 
+  // Pages, the tensors being those of paged_args.
+  struct Paged {};
+  SimtCall(const Launch& launch, Paged) : launch_(launch) {
+    using namespace paged_args;
+    const TensorView &q = launch[kQ], &k = launch[kK], &v = launch[kV];
+    const TensorView &table = launch[kPageTable], &lens = launch[kKvLen];
+    p.q = heads_inside(q), p.k = heads_inside(k), p.v = heads_inside(v);
+    p.table = table.data, p.table_stride[0] = table.strides[0], p.table_stride[1] = table.strides[1];
+    p.lens = lens.data, p.lens_stride = lens.strides[0];
+    p.cu_element = static_cast<int32_t>(table.element), p.cu_q_tensor = kPageTable;
+    p.pages = k.shape[0], p.page_size = simt::divider(k.shape[1]);
+    read_alibi(launch[kAlibi]);
+    // Without a page there is room for no key.
+    const int64_t keys = p.pages > 0 ? table.shape[1] * k.shape[1] : 0;
+    set_sizes({q.shape[0], q.shape[2], k.shape[2], q.shape[1], keys, q.shape[3], v.shape[3]});
+    fits_ = fits_ && p.pages < kMostLines;
+    set_scores(attributes<AttentionAttrs>(launch), kQ);
+    p.kv_len.whole = -1;
+  }
+
   // What is known of the problem before it runs.
   Status check() const {
     if (!fits_) return Status::InvalidProblem;
-    if (p.cu_q) return Status::Ok;
+    if (p.cu_q || p.lens) return Status::Ok;
     const Scalar& kv_len = launch_.scalars[1];
     if (kv_len.data) return Status::Ok;
     const int64_t n = kv_len.as_i64();
@@ -131,7 +158,8 @@ struct Tiles {
   using Narrow = Body<T, 4, 4, 4>;
   template <template <class, int, int, int> class Body>
   using Wide = Body<T, 4, 4, 8>;
-  using Decode = ForwardTile<T, 1, 4, 8>;
+  template <template <class, int, int, int> class Body>
+  using Decode = Body<T, 1, 4, 8>;
 };
 #if BCU_HAS_F64
 template <>
@@ -140,7 +168,8 @@ struct Tiles<double> {
   using Narrow = Body<double, 2, 2, 4>;
   template <template <class, int, int, int> class Body>
   using Wide = Body<double, 2, 2, 4>;
-  using Decode = ForwardTile<double, 1, 2, 4>;
+  template <template <class, int, int, int> class Body>
+  using Decode = Body<double, 1, 2, 4>;
 };
 #endif
 
@@ -159,15 +188,29 @@ Status submit_keys(SimtCall& call, int64_t columns) {
   return call.submit<Body>(blocks_of(call.p.k_len, Body::B::kKeys), columns);
 }
 
-template <class T>
-Status forward_as(const Launch& launch, SimtCall& call) {
+// Few rows against many keys: in splits that are merged.
+template <class T, template <class, int, int, int> class Body, int kLayout>
+Status decode_as(const Launch& launch, SimtCall& call) {
   SimtProblem& p = call.p;
-  if (!is_decode(p.rows, p.q_len)) return submit_row_tiles<T, ForwardTile>(call, p.dim_v);
   p.splits = int32_t(std::max<int64_t>(1, blocks_of(p.k_len, kDecodeKeys)));
   p.split_keys = kDecodeKeys;
-  const Status status = submit_rows<typename Tiles<T>::Decode>(call, p.dim_v);
+  const Status status = submit_rows<typename Tiles<T>::template Decode<Body>>(call, p.dim_v);
   if (status != Status::Ok || p.splits == 1) return status;
-  return simt::submit<MergeSplits<T>>(launch, {int64_t(p.batch) * p.kv_heads * p.rows}, 128, p);
+  const int64_t rows = int64_t(p.batch) * p.kv_heads * p.rows;
+  return rows > simt::kMaxGridX ? Status::InvalidProblem
+                                : simt::submit<MergeSplits<T, kLayout>>(launch, {rows}, 128, p);
+}
+
+template <class T>
+Status forward_as(const Launch& launch, SimtCall& call) {
+  if (is_decode(call.p.rows, call.p.q_len)) return decode_as<T, ForwardTile, kDense>(launch, call);
+  return submit_row_tiles<T, ForwardTile>(call, call.p.dim_v);
+}
+// Of sequences that have their own lengths.
+template <class T, template <class, int, int, int> class Body, int kLayout>
+Status sequences_as(const Launch& launch, SimtCall& call) {
+  if (is_decode(call.p.rows, call.p.q_len)) return decode_as<T, Body, kLayout>(launch, call);
+  return submit_rows<typename Tiles<T>::template Wide<Body>>(call, call.p.dim_v);
 }
 
 // Templates, so that a slice of the family compiles one direction's kernels only.
@@ -214,9 +257,8 @@ Status simt_attention(const L& launch, AttendPacked<Direction::Forward>) {
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
   call.p.out = packed_tensor(launch[kOut]);
   call.set_lse(launch[kLse]);
-  return simt::with_float(launch.element, [&](auto t) {
-    return submit_rows<typename Tiles<decltype(t)>::template Wide<PackedForwardTile>>(call, call.p.dim_v);
-  });
+  return simt::with_float(launch.element,
+                          [&](auto t) { return sequences_as<decltype(t), PackedForwardTile, kPacked>(launch, call); });
 }
 
 template <class T>
@@ -240,6 +282,54 @@ Status simt_attention(const L& launch, AttendPacked<Direction::Backward>) {
   call.p.dv = packed_tensor(launch[kDv]);
   call.set_lse(launch[kLse]);
   return simt::with_float(launch.element, [&](auto t) { return packed_backward_as<decltype(t)>(launch, call); });
+}
+
+template <class L>
+Status simt_attention(const L& launch, AttendPaged) {
+  using namespace paged_args;
+  SimtCall call(launch, SimtCall::Paged{});
+  if (const Status status = call.check(); status != Status::Ok) return status;
+  if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
+  call.p.out = heads_inside(launch[kOut]);
+  call.set_lse(launch[kLse]);
+  return simt::with_float(launch.element,
+                          [&](auto t) { return sequences_as<decltype(t), PagedForwardTile, kPaged>(launch, call); });
+}
+
+template <class Unit>
+Status append_pages(const Launch& launch, const TensorView& x, const TensorView& pages) {
+  using namespace paged_append_args;
+  const TensorView &table = launch[kPageTable], &lens = launch[kKvLen], &cu = launch[kCu];
+  const bool packed = cu.present();
+  PagedAppendProblem p{};
+  const IterationSpace space = space_of(x);
+  Operand to{pages.data, pages.element, {}}, sequence{}, token{};
+  to.strides[x.rank - 2] = pages.shape[2] > 1 ? pages.strides[2] : 0;
+  to.strides[x.rank - 1] = pages.shape[3] > 1 ? pages.strides[3] : 0;
+  if (!packed) sequence.strides[0] = 1;
+  token.strides[packed ? 0 : 1] = 1;
+  p.space = simt::space_over<4>(space, {operand(x, space), to, sequence, token});
+  p.from = x.data, p.to = pages.data, p.table = table.data, p.lens = lens.data;
+  p.table_stride[0] = table.strides[0], p.table_stride[1] = table.strides[1], p.lens_stride = lens.strides[0];
+  if (packed) p.cu = cu.data, p.cu_stride = cu.strides[0];
+  p.to_page = pages.shape[0] > 1 ? pages.strides[0] : 0, p.to_line = pages.shape[1] > 1 ? pages.strides[1] : 0;
+  p.pages = pages.shape[0], p.page_size = pages.shape[1], p.entries = table.shape[1];
+  p.sequences = lens.shape[0], p.tokens = packed ? 0 : x.shape[1];
+  p.total = packed ? x.shape[0] : x.shape[0] * x.shape[1];
+  p.fault = simt::fault_of(launch), p.row = launch.row;
+  p.element = static_cast<int32_t>(table.element), p.table_tensor = kPageTable;
+  const int64_t blocks = simt::blocks_for(std::max(p.space.count, p.sequences + 1), 256);
+  return simt::submit<PagedAppendTokens<Unit>>(launch, {blocks}, 256, p);
+}
+
+inline Status simt_paged_append(const Launch& launch) {
+  using namespace paged_append_args;
+  const auto both = [&]<class Unit>(Unit) {
+    const Status status = append_pages<Unit>(launch, launch[kKey], launch[kKeyPages]);
+    return status == Status::Ok ? append_pages<Unit>(launch, launch[kValue], launch[kValuePages]) : status;
+  };
+  const int64_t size = size_of(launch.element);
+  return size == 2 ? both(uint16_t{}) : size == 4 ? both(uint32_t{}) : both(uint64_t{});
 }
 
 inline Status simt_append(const Launch& launch) {
@@ -298,6 +388,16 @@ struct SimtKernel<attention::AttendPacked<kDirection>> {
   static Status run(const Launch& launch) {
     return attention::simt_attention(launch, attention::AttendPacked<kDirection>{});
   }
+};
+template <>
+inline constexpr int kSimtSlice<attention::AttendPaged> = 1;
+template <>
+struct SimtKernel<attention::AttendPaged> {
+  static Status run(const Launch& launch) { return attention::simt_attention(launch, attention::AttendPaged{}); }
+};
+template <>
+struct SimtKernel<attention::PagedAppend> {
+  static Status run(const Launch& launch) { return attention::simt_paged_append(launch); }
 };
 template <>
 struct SimtKernel<attention::CacheAppend> {

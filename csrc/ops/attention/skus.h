@@ -79,7 +79,7 @@ constexpr auto packed_backward_row(WorkspaceRule workspace) {
       .sum(2)
       .scratch(workspace);
 }
-inline constexpr auto kPacked =
+inline constexpr auto kPackedTable =
     table(packed_forward_row().scratch(packed_forward_workspace), packed_backward_row(packed_backward_workspace));
 inline constexpr auto kSimtPacked = table(packed_forward_row().scratch(simt_packed_forward_workspace),
                                           packed_backward_row(simt_packed_backward_workspace));
@@ -92,7 +92,7 @@ constexpr auto paged_row(WorkspaceRule workspace) {
       .sum(2)
       .scratch(workspace);
 }
-inline constexpr auto kPaged = table(paged_row(paged_forward_workspace));
+inline constexpr auto kPagedTable = table(paged_row(paged_forward_workspace));
 inline constexpr auto kSimtPaged = table(paged_row(simt_paged_forward_workspace));
 
 // cuDNN rounds exp(score - highest) to the stored element before the product with v (in the backward also its slope,
@@ -134,9 +134,10 @@ inline constexpr auto kPagedAppend = table(row<PagedAppend>("paged_append").name
 
 inline constexpr auto kMerge = table(row<Merge>("attention_merge").name("tiled").takes(kFloats).sum(2).in_place());
 
-inline constexpr auto kTable = join(table(forward_row(forward_workspace), backward_row(backward_workspace)),
-                                    everywhere(kAppend), everywhere(kMerge), on_cuda(kSimt), on_metal(kSimt), kCudnn,
-                                    kPacked, on_cuda(kSimtPacked), on_metal(kSimtPacked), kPaged, kPagedAppend);
+inline constexpr auto kTable =
+    join(table(forward_row(forward_workspace), backward_row(backward_workspace)), everywhere(kAppend),
+         everywhere(kMerge), on_cuda(kSimt), on_metal(kSimt), kCudnn, kPackedTable, on_cuda(kSimtPacked),
+         on_metal(kSimtPacked), kPagedTable, on_cuda(kSimtPaged), on_metal(kSimtPaged), everywhere(kPagedAppend));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::attention

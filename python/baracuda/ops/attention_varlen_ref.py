@@ -19,6 +19,8 @@ _SMALL: tuple[tuple[int, int, int, int, tuple[int, ...], tuple[int, ...], dict[s
     (2, 2, 5, 3, (3, 20), (90, 20), {"index_element": Element.I64}),
     (2, 1, 8, 4, (40, 35), (40, 80), {"causal": True, "window_left": 12, "softcap": 2.0, "alibi_shape": (2, 2)}),
     (4, 2, 4, 4, (9, 2), (5, 300), {"window_left": 6, "window_right": 2, "causal_alignment": CausalAlignment.TOP_LEFT}),
+    (4, 2, 8, 4, (1, 1, 0, 1), (300, 5, 4, 700), {"causal": True, "window_left": 320, "alibi_shape": (4,)}),
+    (2, 1, 20, 36, (2, 1), (600, 257), {"causal": True, "index_element": Element.I64}),
     (1, 1, 4, 4, (0, 0), (0, 4), {}),
     (1, 1, 4, 4, (), (), {}),
 )

@@ -1,0 +1,90 @@
+// Appending to a paged cache on GPUs: a thread per number. Places are checked beside it, and what has a bad one is left
+// out.
+#pragma once
+#include "simt/space.h"
+
+namespace baracuda::attention {
+
+struct PagedAppendProblem {
+  // How a number's position among the new tokens moves: their own strides, those of a line of a page, and which
+  // sequence and token it is of; of packed tokens the number of the token.
+  enum : int { kFrom, kTo, kSequence, kToken, kTensors };
+  simt::Space<4> space;
+  BCU_GLOBAL const void* from;
+  BCU_GLOBAL void* to;
+  BCU_GLOBAL const void* table;
+  BCU_GLOBAL const void* lens;
+  BCU_GLOBAL const void* cu;  // packed tokens: where each sequence's begin, and the total; null: each has `tokens`
+  int64_t table_stride[2], lens_stride, cu_stride;
+  int64_t to_page, to_line;
+  int64_t pages, page_size, entries;  // entries of a sequence's row of the table
+  int64_t sequences, tokens, total;
+  BCU_GLOBAL simt::Fault* fault;
+  int64_t row;
+  int32_t element, table_tensor;  // of indices; lens and cu are the next tensors
+};
+
+template <class Unit>
+struct PagedAppendTokens {
+  using Params = PagedAppendProblem;
+  enum : int { kThreads = 256, kShared = 0 };
+
+  BCU_DEVICE int64_t place(BCU_CONSTANT Params& p, int64_t b) {
+    return p.cu ? simt::load_element<int64_t>(p.cu, p.element, b * p.cu_stride) : b * p.tokens;
+  }
+  BCU_DEVICE int64_t length(BCU_CONSTANT Params& p, int64_t b) {
+    return simt::load_element<int64_t>(p.lens, p.element, b * p.lens_stride);
+  }
+
+  BCU_DEVICE void check_place(BCU_CONSTANT Params& p, int64_t b) {
+    int64_t at = place(p, b), before = b > 0 ? place(p, b - 1) : 0, limit = b > 0 ? p.total : 0;
+    if (at < before || at > limit || (b == p.sequences && at != p.total))
+      simt::raise(p.fault, p.row, p.table_tensor + 2, b, at, limit + 1);
+  }
+  BCU_DEVICE void check_length(BCU_CONSTANT Params& p, int64_t b) {
+    int64_t begin = place(p, b), end = place(p, b + 1), n = length(p, b);
+    if (begin < 0 || end < begin || end > p.total) return;
+    int64_t limit = p.entries * p.page_size - (end - begin) + 1;
+    limit = limit < 0 ? 0 : limit;
+    if (uint64_t(n) >= uint64_t(limit)) simt::raise(p.fault, p.row, p.table_tensor + 1, b, n, limit);
+  }
+
+  // The last sequence that begins at or before a packed token.
+  BCU_DEVICE int64_t sequence(BCU_CONSTANT Params& p, int64_t token) {
+    int64_t low = 0, high = p.sequences;
+    while (high - low > 1) {
+      int64_t middle = (low + high) / 2;
+      if (place(p, middle) <= token)
+        low = middle;
+      else
+        high = middle;
+    }
+    return low;
+  }
+
+  BCU_DEVICE void copy(BCU_CONSTANT Params& p, int64_t i) {
+    int64_t offset[Params::kTensors];
+    simt::locate(p.space, i, offset);
+    int64_t b = offset[Params::kSequence], t = offset[Params::kToken];
+    if (p.cu) b = sequence(p, t), t -= place(p, b);
+    int64_t n = length(p, b), at = n + t;
+    if (n < 0 || t < 0 || at < 0 || at >= p.entries * p.page_size) return;
+    int64_t slot = at / p.page_size;
+    int64_t page = simt::load_element<int64_t>(p.table, p.element, b * p.table_stride[0] + slot * p.table_stride[1]);
+    if (uint64_t(page) >= uint64_t(p.pages)) {
+      simt::raise(p.fault, p.row, p.table_tensor, b * p.entries + slot, page, p.pages);
+      return;
+    }
+    int64_t to = page * p.to_page + (at - slot * p.page_size) * p.to_line + offset[Params::kTo];
+    ((BCU_GLOBAL Unit*)p.to)[to] = ((BCU_GLOBAL const Unit*)p.from)[offset[Params::kFrom]];
+  }
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+    int64_t step = int64_t(ctx.gdim_x()) * ctx.bdim(), first = int64_t(ctx.bid_x()) * ctx.bdim() + ctx.tid();
+    for (int64_t b = first; p.cu && b <= p.sequences; b += step) check_place(p, b);
+    for (int64_t b = first; b < p.sequences; b += step) check_length(p, b);
+    for (int64_t i = first; i < p.space.count; i += step) copy(p, i);
+  }
+};
+
+}  // namespace baracuda::attention
