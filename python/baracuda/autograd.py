@@ -25,29 +25,37 @@ class Pullable:
         return rule
 
     def pulled_by(
-        self, backward: Pullable, results: str = "result", fit: Callable[[Any, dict[str, Any]], Any] | None = None
+        self,
+        backward: Pullable,
+        results: str = "result",
+        fit: Callable[[Any, dict[str, Any]], Any] | None = None,
+        forward: Pullable | None = None,
     ) -> None:
         """Makes `backward` the gradient that bc.vjp uses: it is given what its parameters name.
 
-        These are the arguments of this function, its results, and their gradients: "d" and the result's name, or `dy`.
+        These are the arguments of this function, its results, and their gradients: "d" and the result's name (without
+        "_saved"), or `dy`.
 
         Args:
             backward: The gradient's function.
             results: Names of the results, separated by spaces.
             fit: Is given the gradient and what is known by name, where the gradient is not of its argument's shape yet.
+            forward: A function of the same arguments that yields more than this one's result, which comes first:
+                `results` names all of it, and only the first has a gradient.
         """
         names, wanted = results.split(), tuple(backward.__signature__.parameters)
-        gradients = ["dy"] if results == "result" else ["d" + name for name in names]
-        own, called = self.__signature__, cast(Any, self)
+        gradients = ["dy"] if results == "result" else ["d" + name.removesuffix("_saved") for name in names]
+        own, called, first = self.__signature__, cast(Any, forward or self), forward is not None
 
         def rule(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
-            y = called(*args, **kwargs)
+            made = called(*args, **kwargs)
             call = own.bind(*args, **kwargs)
             call.apply_defaults()
-            known = call.arguments | dict(zip(names, y if len(names) > 1 else (y,), strict=True))
+            known = call.arguments | dict(zip(names, made if len(names) > 1 else (made,), strict=True))
+            y = made[0] if first else made
 
             def pull(dy: Any) -> Any:
-                given = known | dict(zip(gradients, dy if len(names) > 1 else (dy,), strict=True))
+                given = known | dict(zip(gradients, (dy,) if first or len(names) == 1 else dy, strict=not first))
                 found = cast(Any, backward)(**{name: given[name] for name in wanted})
                 return fit(found, known) if fit else found
 

@@ -464,9 +464,6 @@ def scaled_dot_product_attention_backward(
     return call(desc, views=views, **given, scale=scale)
 
 
-@scaled_dot_product_attention.vjp
-def _attention_vjp(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    call = scaled_dot_product_attention.__signature__.bind(*args, **kwargs)
-    call.apply_defaults()
-    out, lse = scaled_dot_product_attention_forward(**call.arguments)
-    return out, lambda dout: scaled_dot_product_attention_backward(dout=dout, out_saved=out, lse=lse, **call.arguments)
+scaled_dot_product_attention.pulled_by(
+    scaled_dot_product_attention_backward, "out_saved lse", forward=scaled_dot_product_attention_forward
+)

@@ -328,9 +328,4 @@ def varlen_attn_backward(
     return call(VarlenAttentionBackwardDescriptor(**fields), **given, scale=scale)
 
 
-@varlen_attn.vjp
-def _varlen_vjp(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    call = varlen_attn.__signature__.bind(*args, **kwargs)
-    call.apply_defaults()
-    out, lse = varlen_attn_forward(**call.arguments)
-    return out, lambda dout: varlen_attn_backward(dout=dout, out_saved=out, lse=lse, **call.arguments)
+varlen_attn.pulled_by(varlen_attn_backward, "out_saved lse", forward=varlen_attn_forward)
