@@ -28,6 +28,8 @@ def scaled_dot_product_attention_forward(query: Any, key: Any, value: Any, attn_
     r"""scaled_dot_product_attention that returns (out, lse), for the backward."""
 def attention_merge(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
     r"""(out, lse) of attention over the keys of two partial results, of scaled_dot_product_attention_forward for example."""
+def attention_merge_backward(dout: Any, dlse: Any, out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
+    r"""Gradients (dout_a, dlse_a, dout_b, dlse_b) of attention_merge."""
 def paged_append_(key: Any, value: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, cu_seq: Any = None) -> Any:
     r"""Writes new keys and values into the pages of a cache, in place, behind the kv_len[b] positions of each sequence."""
 def paged_attention(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None) -> Any:

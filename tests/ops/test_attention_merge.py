@@ -96,5 +96,59 @@ def test_refusals() -> None:
             F.attention_merge(*args)
     with pytest.raises(bc.InvalidProblemError, match=r"AttentionMergeDescriptor\.shape"):
         bc.AttentionMergeDescriptor(())
-    with pytest.raises(bc.InvalidProblemError, match="has no gradient"):
-        bc.vjp(F.attention_merge, out, lse, out, lse)
+    for args, name in (
+        ((out[:, :3], lse, out, lse, out, lse), "dout"),
+        ((out, lse[:2], out, lse, out, lse), "dlse"),
+        ((out, lse, out, lse, out.astype(np.float64), lse), "out_b"),
+        ((out, lse, out, out, out, lse), "lse_a"),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match=f"attention_merge_backward: {name}: got"):
+            F.attention_merge_backward(*args)
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (2, 3, 40), (4, 1), (3, 2100), (2, 0)])
+def test_gradients_are_those_of_torch(shape: tuple[int, ...]) -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    leaves = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in (shape, shape[:-1]) * 2]
+    a, la, b, lb = leaves
+    lse = torch.logaddexp(la, lb)
+    out = (la - lse).exp()[..., None] * a + (lb - lse).exp()[..., None] * b
+    cotangents = [torch.randn(x.shape, dtype=torch.float64) for x in (out, lse)]
+    want = torch.autograd.grad([out, lse], leaves, cotangents)
+    got_out, pull = bc.vjp(F.attention_merge, *(x.detach() for x in leaves))
+    torch.testing.assert_close(got_out, (out.detach(), lse.detach()), atol=1e-14, rtol=1e-14)
+    for got, ref in zip(pull(cotangents), want, strict=True):
+        torch.testing.assert_close(got, ref, atol=1e-12, rtol=1e-12)
+
+
+def test_a_part_without_keys_has_no_gradient(rng: np.random.Generator) -> None:
+    a, nothing = rng.standard_normal((3, 5)), np.full((3, 5), np.nan)
+    la, none = rng.standard_normal(3), np.full(3, -np.inf)
+    dout, dlse = rng.standard_normal((3, 5)), rng.standard_normal(3)
+    for swap in (1, -1):
+        parts = [(a, la), (nothing, none)][::swap]
+        grads = F.attention_merge_backward(dout, dlse, *parts[0], *parts[1])
+        (da, dla), (db, dlb) = [grads[:2], grads[2:]][::swap]
+        np.testing.assert_array_equal(da, dout)
+        np.testing.assert_array_equal(dla, dlse)
+        assert not db.any() and not dlb.any()
+    for x in F.attention_merge_backward(dout, dlse, nothing, none, nothing, none):
+        assert not x.any()
+
+
+def test_gradients_of_parts_through_the_merge(rng: np.random.Generator) -> None:
+    """Attention over two halves, merged: the gradients of the merge make those of the whole for the values."""
+    q, k, v = parts(rng, np.float64)
+    halves = [(k[:, :, s], v[:, :, s]) for s in (slice(0, 20), slice(20, 50))]
+    dout = rng.standard_normal(q.shape)
+    done = [F.scaled_dot_product_attention_forward(q, *half, enable_gqa=True) for half in halves]
+    _, pull = bc.vjp(F.attention_merge, *done[0], *done[1])
+    grads = pull((dout, np.zeros(q.shape[:3])))
+    out, lse = F.scaled_dot_product_attention_forward(q, k, v, enable_gqa=True)
+    want = F.scaled_dot_product_attention_backward(dout, q, k, v, out, lse, enable_gqa=True)[2]
+    got = [
+        F.scaled_dot_product_attention_backward(d, q, *half, *part, enable_gqa=True)[2]
+        for d, half, part in zip(grads[::2], halves, done, strict=True)
+    ]
+    np.testing.assert_allclose(np.concatenate(got, 2), want, atol=1e-13)

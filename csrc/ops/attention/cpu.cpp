@@ -80,6 +80,14 @@ struct CpuKernel<attention::CacheAppend> {
 };
 
 template <>
+struct CpuKernel<attention::MergeBackward> {
+  static Status run(const Launch& launch) {
+    attention::merge_backward(launch);
+    return Status::Ok;
+  }
+};
+
+template <>
 struct CpuKernel<attention::Merge> {
   static Status run(const Launch& launch) {
     attention::merge(launch);

@@ -77,5 +77,6 @@ Status packed_forward(const Launch& launch);
 Status packed_backward(const Launch& launch);
 Status paged_forward(const Launch& launch);
 void merge(const Launch& launch);
+void merge_backward(const Launch& launch);
 
 }  // namespace baracuda::attention

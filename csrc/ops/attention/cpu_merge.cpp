@@ -26,6 +26,8 @@ struct RowWalk {
   }
 };
 
+char* row_of(const TensorView& t, const RowWalk& walk) { return t.as<char>() + walk.offset(t) * size_of(t.element); }
+
 template <class C>
 struct MergeBlock {
   C la[kMergeRows], lb[kMergeRows], wa[kMergeRows], wb[kMergeRows], lse[kMergeRows];
@@ -57,7 +59,65 @@ void add_row(const C* a, const C* b, C wa, C wb, bool use_a, bool use_b, C* to, 
   }
 }
 
-char* row_of(const TensorView& t, const RowWalk& walk) { return t.as<char>() + walk.offset(t) * size_of(t.element); }
+// Sums of dout (a - b) of a row, in lanes whose number does not depend on anything.
+template <class C>
+struct CrossSum {
+  static constexpr int64_t kWide = 16;
+  C lanes[kWide] = {};
+
+  // Columns of a row, in stretches of whole kWide but for the last.
+  void add(const C* dout, const C* a, const C* b, int64_t n) {
+    int64_t i = 0;
+    for (; i + kWide <= n; i += kWide)
+      for (int64_t j = 0; j < kWide; ++j) lanes[j] += dout[i + j] * (a[i + j] - b[i + j]);
+    for (int64_t j = 0; i + j < n; ++j) lanes[j] += dout[i + j] * (a[i + j] - b[i + j]);
+  }
+  C total() {
+    for (int64_t half = kWide / 2; half > 0; half /= 2)
+      for (int64_t j = 0; j < half; ++j) lanes[j] += lanes[j + half];
+    return lanes[0];
+  }
+};
+
+template <class C>
+void merge_gradients(const Launch& launch, int64_t begin, int64_t end) {
+  using namespace merge_backward_args;
+  const TensorView& dout = launch[kDout];
+  const int last = dout.rank - 1;
+  const int64_t columns = dout.shape[last], size = size_of(dout.element);
+  const LoadFn<C> load_row = loader<C>(dout.element);
+  const StoreFn<C> store_row = storer<C>(dout.element);
+  C dy[kMergeColumns], a[kMergeColumns], b[kMergeColumns];
+  RowWalk walk(launch[kDlse], begin);
+  const auto number = [&](int arg) { return reinterpret_cast<C*>(row_of(launch[arg], walk)); };
+  for (int64_t r = begin; r < end; ++r, walk.next()) {
+    const MergeSlopes<C> w = merge_slopes(*number(kLseA), *number(kLseB));
+    CrossSum<C> sum;
+    for (int64_t c = 0; c < columns; c += kMergeColumns) {
+      const int64_t n = std::min(kMergeColumns, columns - c);
+      const auto load_part = [&](int arg, C* to) {
+        const int64_t step = launch[arg].strides[last];
+        load_row(row_of(launch[arg], walk) + c * step * size, step, to, n);
+      };
+      // dy times a weight; nothing for a part over no keys.
+      const auto store_part = [&](int arg, bool use, C weight) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) a[i] = use ? dy[i] * weight : C(0);
+        const int64_t step = launch[arg].strides[last];
+        store_row(row_of(launch[arg], walk) + c * step * size, step, a, n);
+      };
+      load_part(kDout, dy);
+      if (w.use_a && w.use_b) {
+        load_part(kOutA, a), load_part(kOutB, b);
+        sum.add(dy, a, b, n);
+      }
+      store_part(kDoutA, w.use_a, w.a), store_part(kDoutB, w.use_b, w.b);
+    }
+    const C dlse = *number(kDlse), cross = w.use_a && w.use_b ? w.cross * sum.total() : C(0);
+    *number(kDlseA) = w.use_a ? dlse * w.a + cross : C(0);
+    *number(kDlseB) = w.use_b ? dlse * w.b - cross : C(0);
+  }
+}
 
 template <class C>
 void merge_rows(const Launch& launch, int64_t begin, int64_t end) {
@@ -100,6 +160,15 @@ void merge_rows(const Launch& launch, int64_t begin, int64_t end) {
 }
 
 }  // namespace
+
+void merge_backward(const Launch& launch) {
+  const TensorView &dout = launch[merge_backward_args::kDout], &dlse = launch[merge_backward_args::kDlse];
+  const int64_t rows = space_of(dlse).numel();
+  parallel_for(rows, grain_for(8 * (dout.shape[dout.rank - 1] + 16)), [&](int64_t begin, int64_t end) {
+    launch.element == Element::F64 ? merge_gradients<double>(launch, begin, end)
+                                   : merge_gradients<float>(launch, begin, end);
+  });
+}
 
 void merge(const Launch& launch) {
   const TensorView &out = launch[merge_args::kOut], &lse = launch[merge_args::kLse];

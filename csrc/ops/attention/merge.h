@@ -41,4 +41,19 @@ struct MergedLse {
   }
 };
 
+// What a row of the gradient needs: the weights of the parts that saw keys, and of what either part's lse gets of
+// dlse and of the sum over dout (out_a - out_b).
+template <class C>
+struct MergeSlopes {
+  bool use_a, use_b;
+  C a, b, cross;
+};
+template <class C>
+BCU_FN MergeSlopes<C> merge_slopes(C la, C lb) {
+  C none = -math::infinity<C>();
+  MergeWeights<C> w = merge_weights(la, lb);
+  bool use_a = la != none, use_b = lb != none;
+  return {use_a, use_b, use_a ? w.a : C(0), use_b ? w.b : C(0), use_a && use_b ? w.a * w.b : C(0)};
+}
+
 }  // namespace baracuda::attention

@@ -2,6 +2,7 @@
 #include "ops/attention/simt_append.h"
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
+#include "ops/attention/simt_merge.h"
 #include "simt/copy_rows.h"
 #include "simt/map.h"
 #include "simt/metal_kernels.h"

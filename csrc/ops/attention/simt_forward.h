@@ -190,7 +190,7 @@ template <class T, int kLayout>
 struct MergeSplits {
   using Params = SimtProblem;
   using C = simt::ComputeOf<T>;
-  enum : int { kThreads = 128, kShared = 0 };
+  enum : int { kThreads = 128, kShared = 0, kBlocks = 8 };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
     int64_t head_index = int64_t(ctx.bid_x()) / p.rows;

@@ -9,6 +9,7 @@
 #include "ops/attention/simt_append.h"
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
+#include "ops/attention/simt_merge.h"
 #include "ops/attention/skus.h"
 #include "simt/copy_rows_launch.h"
 #include "simt/map_launch.h"
@@ -371,6 +372,25 @@ inline Status simt_merge(const Launch& launch) {
   return simt::map_floats<MergedLse>(launch, rows, lse_in, lse_out);
 }
 
+inline Status simt_merge_backward(const Launch& launch) {
+  using namespace merge_backward_args;
+  using Params = MergeGradientProblem;
+  const IterationSpace rows = space_of(launch[kDlse]);
+  const int last = launch[kDout].rank - 1;
+  Params p{};
+  std::array<Operand, Params::kTensors> operands;
+  for (int k = 0; k < Params::kTensors; ++k) {
+    const TensorView& t = launch[k];
+    operands[k] = t.rank > last ? simt::leading_operand(t) : operand(t, rows);
+    p.data[k] = t.data, p.column[k] = t.rank > last ? simt::last_stride(t) : 0;
+  }
+  p.space = simt::space_over<Params::kTensors>(rows, operands);
+  p.columns = launch[kDout].shape[last];
+  const simt::Grid grid{simt::blocks_for(p.space.count, 8)};
+  return simt::with_float(launch.element,
+                          [&](auto t) { return simt::submit<MergeGradient<decltype(t)>>(launch, grid, 256, p); });
+}
+
 }  // namespace baracuda::attention
 
 namespace baracuda {
@@ -402,6 +422,12 @@ struct SimtKernel<attention::PagedAppend> {
 template <>
 struct SimtKernel<attention::CacheAppend> {
   static Status run(const Launch& launch) { return attention::simt_append(launch); }
+};
+template <>
+inline constexpr int kSimtSlice<attention::MergeBackward> = 1;
+template <>
+struct SimtKernel<attention::MergeBackward> {
+  static Status run(const Launch& launch) { return attention::simt_merge_backward(launch); }
 };
 template <>
 struct SimtKernel<attention::Merge> {

@@ -39,6 +39,7 @@ struct AttendPaged {};
 struct CacheAppend {};
 struct PagedAppend {};
 struct Merge {};
+struct MergeBackward {};
 // By cuDNN; kOrdered: sums of the backward in a fixed order.
 struct CudnnForward {};
 template <bool kOrdered>
@@ -132,7 +133,9 @@ inline constexpr auto kAppend = table(row<CacheAppend>("kv_cache_append").name("
 
 inline constexpr auto kPagedAppend = table(row<PagedAppend>("paged_append").name("copy").takes(kFloats).exact());
 
-inline constexpr auto kMerge = table(row<Merge>("attention_merge").name("tiled").takes(kFloats).sum(2).in_place());
+inline constexpr auto kMerge =
+    table(row<Merge>("attention_merge").name("tiled").takes(kFloats).sum(2).in_place(),
+          row<MergeBackward>("attention_merge").backward().name("rows").takes(kFloats).sum(2));
 
 inline constexpr auto kTable =
     join(table(forward_row(forward_workspace), backward_row(backward_workspace)), everywhere(kAppend),

@@ -121,6 +121,24 @@ def _merge(element: str, rows: int) -> Sides:
     return Sides.calls(bind(made, out_a=a, lse_a=la, out_b=b, lse_b=lb, out=y, lse=lse), peer, made, lambda: [y])
 
 
+def _merge_backward(element: str, rows: int) -> Sides:
+    a, b, dy = (noise(rows, 64, element=element, seed=seed) for seed in (1, 2, 3))
+    la, lb, dl = (wide(rows).copy_(noise(rows, seed=seed)) for seed in (4, 5, 6))
+    da, db, dla, dlb = torch.zeros_like(a), torch.zeros_like(b), wide(rows), wide(rows)
+    made = plan(bc.AttentionMergeBackwardDescriptor((rows, 64), element))
+    leaves = [x.detach().requires_grad_() for x in (a, la, b, lb)]
+    total = torch.logaddexp(leaves[1], leaves[3])
+    out = leaves[0] * (leaves[1] - total).exp()[:, None] + leaves[2] * (leaves[3] - total).exp()[:, None]
+    results = (out.to(a.dtype), total)
+
+    def peer() -> Any:
+        return torch.autograd.grad(results, leaves, (dy, dl), retain_graph=True)
+
+    given = {"dout": dy, "dlse": dl, "out_a": a, "lse_a": la, "out_b": b, "lse_b": lb}
+    ours = bind(made, **given, dout_a=da, dlse_a=dla, dout_b=db, dlse_b=dlb)
+    return Sides.calls(ours, peer, made, lambda: [da, dla, db, dlb])
+
+
 def _paged(element: str, lengths: list[int], size: int) -> Sides:
     batch, most = len(lengths), -(-max(lengths) // size)
     q = noise(batch, 1, 8, 64, element=element)
@@ -248,6 +266,9 @@ def cases(quick: bool) -> list[Case]:
         rows = 64 if quick else 8 * 2048
         add("attention_merge", "attention", e, (rows, 64), partial(_merge, e, rows), "logaddexp, exp and products",
             bytes=3 * rows * (64 * size + 4), flops=3 * rows * 64, ceiling="memory", required=2.0)  # fmt: skip
+        add("attention_merge backward", "attention", e, (rows, 64), partial(_merge_backward, e, rows),
+            "autograd of logaddexp, exp and products", bytes=rows * (5 * 64 * size + 20), flops=5 * rows * 64,
+            ceiling="memory", required=2.0)  # fmt: skip
         add("attention causal backward", "attention", e, (8, n, 64), partial(_attention_backward, e, n),
             "autograd of scaled_dot_product_attention", bytes=2 * qkv + 2 * 8 * n * 64 * size, flops=10 * pairs,
             ceiling=e, required=0.8, goal=1.5 if half else 1.2)  # fmt: skip
