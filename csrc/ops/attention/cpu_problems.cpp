@@ -8,6 +8,7 @@ namespace {
 struct Place {
   int64_t tasks, more_tasks, partials;
 };
+static_assert(sizeof(Place) == kPlaceBytes);
 
 // A stretch of problems, in the workspace: the threads' scratch, then places, then partial results.
 class Schedule {
