@@ -330,7 +330,8 @@ class _Miss:
 
 def _list_items(index: int, name: str, value: Any) -> tuple[Arg, ...]:
     if not isinstance(value, (list, tuple)) or not value:
-        raise InvalidProblemError(f"{name}: got {value!r}, want a list of at least one tensor.")
+        got = "an empty list" if isinstance(value, (list, tuple)) else f"an object of type {type(value).__name__}"
+        raise InvalidProblemError(f"{name}: got {got}, want a list of at least one tensor.")
     found = [_core.describe(v) for v in value]
     return tuple(Arg(index, name, v, d[0], Element(d[1])) for v, d in zip(value, found, strict=True))
 

@@ -254,5 +254,9 @@ def test_lists_are_remembered_by_the_shapes_of_their_tensors() -> None:
     assert torch.equal(F.stack([V] * 300), torch.stack([V] * 300))
     with pytest.raises(bc.BaracudaError, match=r"tensors\[1\].*NoneType"):
         F.cat([V, None])
-    with pytest.raises(bc.BaracudaError, match=r"tensors: got .., want a list of at least one tensor"):
+    with pytest.raises(bc.BaracudaError, match="tensors: got an empty list, want a list of at least one tensor"):
         F.cat([])
+    with pytest.raises(
+        bc.BaracudaError, match="tensors: got an object of type Tensor, want a list of at least one tensor"
+    ):
+        F.cat(V)

@@ -260,6 +260,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.kron(torch.ones((2,) * 5), torch.ones((2,) * 4)), "9 dimensions larger than 1"),
     (lambda: F.kron(2.0, V), "input: got a float, want a tensor"),
     (lambda: F.kron_backward(V, V, V), "dy: got shape (4,), want (16,)"),
+    (lambda: F.chain_matmul_backward(X[0], []), "matrices: got none, want at least one"),
     (lambda: F.chain_matmul(X[0], X[0]), "matrices[1]: got shape (3, 4), want a matrix of 4 rows"),
     (lambda: F.tensordot(X, X, ([0], [0]), out=V), "out"),
 ]

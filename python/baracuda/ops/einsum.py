@@ -224,6 +224,8 @@ def inner_backward(c: Composer, dy: Value, input: Value, other: Value) -> tuple[
 
 def _chain(matrices: Sequence[Value]) -> Network:
     """Products in the order that takes the fewest multiplications."""
+    if not matrices:
+        raise InvalidProblemError("chain_matmul: matrices: got none, want at least one.")
     for i, x in enumerate(matrices):
         if x.rank != 2 or (i and x.shape[0] != matrices[i - 1].shape[1]):
             want = "a matrix" + (f" of {matrices[i - 1].shape[-1]} rows" if i else "")
