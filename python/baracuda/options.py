@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,3 +48,16 @@ def refuse_types(name: str, signature: inspect.Signature, args: tuple[Any, ...],
         if p.annotation == "Any" and p.default is p.empty and (value is None or isinstance(value, str)):
             want = ("a tensor. Pass one.", ())
         refuse_option(f"{name}: {key}", value, want)
+
+
+def integers(name: str, value: Any) -> tuple[int, ...]:
+    """A list of integers as an option takes it."""
+    try:
+        return tuple(index(v) for v in value)
+    except TypeError:
+        got = (
+            repr(value)
+            if isinstance(value, (list, tuple, str, int, float))
+            else f"an object of type {type(value).__name__}"
+        )
+        raise InvalidProblemError(f"{name}: got {got}, want a list of integers.") from None

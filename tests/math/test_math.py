@@ -58,7 +58,7 @@ def levels_with(name: str, element: str) -> list[str]:
 def test_every_function_states_its_bound() -> None:
     assert sorted(BOUNDS) == FUNCTIONS
     # What activations are made from trades units for speed.
-    limit = {"silu": 4.0, "fast_sigmoid": 3.0, "gelu": 5.0, "asinh": 3.0, "acosh": 3.0, "atanh": 3.0, "erfinv": 3.4}
+    limit = {"silu": 4.0, "fast_sigmoid": 3.0, "gelu": 5.0, "asinh": 3.0, "acosh": 3.0, "atanh": 3.0, "erfinv": 3.5}
     limit |= dict.fromkeys(harness.POSITIVE, 6.0)
     assert all(0.5 <= bound.ulp <= limit.get(name, 2.0) for name, bounds in BOUNDS.items() for bound in bounds.values())
     assert {name for name, bounds in BOUNDS.items() for bound in bounds.values() if bound.square} == {"gelu"}
@@ -119,6 +119,8 @@ def test_error_bound_exhaustive(
     def chunk(start: int) -> None:
         x = np.arange(start, start + 2**20, dtype=np.uint64).astype(np.uint32).view(np.float32)
         x = x[x > 0] if name in harness.POSITIVE else x
+        if not x.size:
+            return
         if name not in nearly:
             check(probes, reference, name, "f32", x)
             return

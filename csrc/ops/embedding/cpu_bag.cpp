@@ -70,9 +70,9 @@ typedef uint32_t Words __attribute__((vector_size(32)));
 constexpr int kWide = 8;
 constexpr int64_t kStrip = 128;  // columns whose sums fit into registers
 
-// Elements [at, at + kWide) of a row, f32 or bf16.
+// Adds elements [at, at + kWide) of a row, f32 or bf16.
 template <Element kElement>
-Wide wide_at(const char* row, int64_t at) {
+void add_wide(const char* row, int64_t at, Wide& sum) {
   Singles v;
   if constexpr (kElement == Element::BF16) {
     Halves bits;
@@ -84,9 +84,9 @@ Wide wide_at(const char* row, int64_t at) {
   }
 #if defined(__AVX512F__)
   // One instruction, of which GCC 12 makes four.
-  return reinterpret_cast<Wide>(_mm512_maskz_cvtps_pd(0xFF, reinterpret_cast<__m256>(v)));
+  sum += reinterpret_cast<Wide>(_mm512_maskz_cvtps_pd(0xFF, reinterpret_cast<__m256>(v)));
 #else
-  return __builtin_convertvector(v, Wide);
+  sum += __builtin_convertvector(v, Wide);
 #endif
 }
 
@@ -103,7 +103,7 @@ void add_strips(const char* const* rows, int64_t n, int64_t known, double* to) {
   for (int64_t i = 0; i < n; ++i) {
     if (i + kFetchRows < known) fetch_row(rows[i + kFetchRows], kStrip * (kElement == Element::F32 ? 4 : 2));
 #pragma GCC unroll 16
-    for (int k = 0; k < kStrip / kWide; ++k) sums[k] += wide_at<kElement>(rows[i], k * kWide);
+    for (int k = 0; k < kStrip / kWide; ++k) add_wide<kElement>(rows[i], k * kWide, sums[k]);
   }
   std::memcpy(to, sums, sizeof sums);
 }

@@ -20,29 +20,28 @@ typedef uint32_t Singles __attribute__((vector_size(32)));
 constexpr int64_t kWide = 8;
 static_assert(kGroup % kWide == 0);
 
-Weights bits_at(const float* v) {
+// By reference: how such a vector is returned depends on the level.
+void read_bits(const float* v, Weights& to) {
   Singles bits;
   std::memcpy(&bits, v, sizeof bits);
-  return __builtin_convertvector(bits, Weights);
+  to = __builtin_convertvector(bits, Weights);
 }
-Weights bits_at(const double* v) {
-  Weights bits;
-  std::memcpy(&bits, v, sizeof bits);
-  return bits;
-}
+void read_bits(const double* v, Weights& to) { std::memcpy(&to, v, sizeof to); }
 
 // weight_of() for kWide values; compilers find no vectors in a loop of it.
 template <class C>
-Weights weights_of(const C* v, int32_t most, int32_t bits) {
+void read_weights(const C* v, int32_t most, int32_t bits, Weights& to) {
   constexpr int kFraction = Parts<C>::kBits - 1;
   constexpr uint64_t kImplied = uint64_t{1} << kFraction, kExponents = sizeof(C) == 8 ? 0x7ff : 0xff;
-  const Weights b = bits_at(v), e = b >> kFraction & kExponents, none{};
+  Weights b;
+  read_bits(v, b);
+  const Weights e = b >> kFraction & kExponents, none{};
   const Weights significand = (b & (kImplied - 1)) | (e == 0 ? none : none + kImplied);
   const Shifts zero{}, up = reinterpret_cast<Shifts>(e == 0 ? none + 1 : e) + (bits - Parts<C>::kBits - most);
   const Shifts down = up < 0 ? -up : zero;
   const Weights left = reinterpret_cast<Weights>(up > 0 ? up : zero);
   const Weights right = reinterpret_cast<Weights>(down > 63 ? zero + 63 : down);
-  return ((significand << left) + ((none + 1) << right >> 1)) >> right;
+  to = ((significand << left) + ((none + 1) << right >> 1)) >> right;
 }
 
 // The weights of n <= kGroup values.
@@ -50,7 +49,8 @@ template <class C>
 void group_weights(const C* v, int64_t n, int32_t most, int32_t bits, uint64_t* to) {
   int64_t i = 0;
   for (; i + kWide <= n; i += kWide) {
-    const Weights w = weights_of(v + i, most, bits);
+    Weights w;
+    read_weights(v + i, most, bits, w);
     std::memcpy(to + i, &w, sizeof w);
   }
   for (; i < n; ++i) to[i] = weight_of(v[i], most, bits);
@@ -151,7 +151,11 @@ class Sampler {
   uint64_t group_sum(const C* v, int64_t n, int32_t most) const {
     Weights sums{};
     int64_t i = 0;
-    for (; i + kWide <= n; i += kWide) sums += weights_of(v + i, most, bits_);
+    for (; i + kWide <= n; i += kWide) {
+      Weights w;
+      read_weights(v + i, most, bits_, w);
+      sums += w;
+    }
     uint64_t sum = 0;
     for (; i < n; ++i) sum += weight_of(v[i], most, bits_);
     for (int k = 0; k < kWide; ++k) sum += sums[k];

@@ -1,5 +1,5 @@
 // The vector math library: branch-free functions of float and double, at most 2 ulp over the full range (activations: 4
-// ulp, gelu more in its tail; inverse hyperbolic functions and erfinv: 3.4; those of gamma: 6 above zero), right at
+// ulp, gelu more in its tail; inverse hyperbolic functions and erfinv: 3.5; those of gamma: 6 above zero), right at
 // infinity, NaN, subnormal numbers and -0. The comment above each function is its promise, which tests/math keeps. It
 // is the largest error found, rounded up: for f32 over every value where the result is not trivial, with and without
 // FMA (cos: up to 2^30; pow, atan2, hypot: by sampling), for f64 over some 10^6 values. An ulp is the distance of

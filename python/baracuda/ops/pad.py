@@ -16,6 +16,7 @@ from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.ops.layout import number_kind
+from baracuda.options import integers
 from baracuda.spec import Descriptor, ScalarParam, Signature, descriptor, output, scalar, tensor
 
 
@@ -211,7 +212,7 @@ OPS = (
 
 def _pads(shape: Shape, pad: Any, mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The list as torch takes it, which starts with the last dimension, as what comes before and behind each axis."""
-    given = tuple(int(p) for p in pad)
+    given = integers("pad", pad)
     rank = len(shape)
     if len(given) % 2 or len(given) > 2 * rank:
         raise InvalidProblemError(f"pad: got {len(given)} numbers, want two for each of at most {rank} dimensions.")
