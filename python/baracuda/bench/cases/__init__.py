@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from baracuda.bench.case import Case
 
-MODULES = ("gated", "call", "small", "rows", "elementwise", "products", "indexing", "training", "draws", "llama")
+MODULES = (
+    "gated", "call", "small", "rows", "elementwise", "products", "attention", "indexing", "training", "draws", "llama",
+)  # fmt: skip
 
 
 def all_cases(quick: bool) -> list[Case]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 import torch
 
 import baracuda as bc
-from baracuda.bench.case import Case, Sides
+import baracuda.functional as functional
+from baracuda.bench.case import Case, Sides, Statement
 from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text, there
 
 
@@ -50,6 +52,44 @@ def _embedding_bag(element: str, rows: int, columns: int, bags: int, size: int) 
     )
 
 
+def _index_reduce(element: str, rows: int, columns: int, taken: int) -> Sides:
+    x, source = noise(rows, columns, element=element), noise(taken, columns, element=element, seed=1)
+    index = _indices(rows, taken)
+    y = space(rows, columns, element=element)
+
+    def ours() -> object:
+        return functional.index_reduce(x, 0, index, source, "amax", out=y)
+
+    theirs = torch.empty_like(x)
+
+    def peer() -> torch.Tensor:
+        return torch.index_reduce(x, 0, index, source, "amax", out=theirs)
+
+    def results() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        ours()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch calls it beta, once
+            return [y], [peer()]
+
+    return Sides(Statement.call(ours), Statement.call(peer), (), results)
+
+
+def _masked_scatter(element: str, rows: int, columns: int) -> Sides:
+    x, source = noise(rows, columns, element=element), noise(rows, columns, element=element, seed=1)
+    mask = noise(rows, columns, seed=2) > 0
+    y = space(rows, columns, element=element)
+
+    def ours() -> object:
+        return functional.masked_scatter(x, mask, source, out=y)
+
+    def results() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        ours()
+        return [y], [torch.masked_scatter(x, mask, source)]
+
+    peer = Statement.call(lambda: torch.masked_scatter(x, mask, source))
+    return Sides(Statement.call(ours), peer, (), results)
+
+
 def cases(quick: bool) -> list[Case]:
     """A quarter of 4096 x 4096 elements by index, 8192 rows of 1024, bags of 32 rows of 128."""
     out = []
@@ -70,4 +110,10 @@ def cases(quick: bool) -> list[Case]:
         out.append(Case("embedding_bag", "embedding", e, text((entries, length)) + f", {bags} bags of {size}",
                         "torch embedding_bag(mode='sum')", partial(_embedding_bag, e, entries, length, bags, size),
                         bytes=bags * (size + 1) * length * s, flops=bags * size * length, ceiling="memory"))  # fmt: skip
+        out.append(Case("index_reduce amax", "indexing", e, f"{text((rows, columns))}, {taken} rows",
+                        "torch index_reduce(out=)", partial(_index_reduce, e, rows, columns, taken),
+                        bytes=(2 * rows + taken) * columns * s, flops=taken * columns, ceiling="memory"))  # fmt: skip
+        out.append(Case("masked_scatter", "indexing", e, text((rows, columns)), "torch masked_scatter",
+                        partial(_masked_scatter, e, rows, columns), bytes=rows * columns * (3 * s + 1),
+                        ceiling="memory"))  # fmt: skip
     return out

@@ -117,12 +117,12 @@ def _reduce(what: str, element: str, rows: int, columns: int) -> Sides:
         y, z = space(rows, element=element), space(rows, element=element)
         ours = bind(made, x=x, y=y)
         return Sides.calls(ours, lambda: torch.var(x, 1, out=z), made, lambda: [y])
-    axes = None if what == "sum all" else (0,)
+    axes = {"sum all": None, "sum axis 0": (0,), "sum": (1,)}[what]
     made = plan(bc.ReduceDescriptor("sum", (rows, columns), axes, element=element))
-    shape = () if axes is None else (columns,)
+    shape = () if axes is None else (rows if axes == (1,) else columns,)
     y, z = space(*shape, element=element), space(*shape, element=element)
     ours = bind(made, x=x, y=y)
-    dim = (0, 1) if axes is None else (0,)
+    dim = axes or (0, 1)
     return Sides.calls(ours, lambda: torch.sum(x, dim, out=z), made, lambda: [y])
 
 
@@ -172,4 +172,12 @@ def cases(quick: bool) -> list[Case]:
         add("cumsum axis 0", "scan", e, partial(_reduce, "cumsum", e, *shape), "cumsum out=", 2 * n, n, 8, None)
         add("max with index, last axis", "reduce", e, partial(_reduce, "max", e, *shape), "max out=", n, n,
             4 if half else 2, None, ceiling="read")  # fmt: skip
+        short = (64, 32) if quick else (1 << 17, 32)  # rows of a vector or two
+        m = short[0] * short[1]
+        add("softmax of short rows", "softmax", e, partial(_softmax, -1, e, *short), "softmax out=", 2 * m, 5 * m,
+            None, None, sizes=short)  # fmt: skip
+        add("layer_norm of short rows", "norm", e, partial(_norm_forward, "layer_norm", e, *short), "F.layer_norm",
+            2 * m, 7 * m, None, None, sizes=short)  # fmt: skip
+        add("sum of short rows", "reduce", e, partial(_reduce, "sum", e, *short), "sum out=", m, m, None, None,
+            ceiling="read", sizes=short)  # fmt: skip
     return out
