@@ -129,6 +129,7 @@ def draw(data: dict[str, Any], path: Path) -> None:
         f"{machine['cpu']['model']}, {machine['threads']} threads, {data['date'][:10]}\n"
         "diamonds: goals, red strokes: required ratios, black lines: quartiles; pale bars: missed",
         fontsize=10,
+        y=1 - 0.12 / height,
     )
     figure.savefig(path)
     plt.close(figure)
