@@ -1,7 +1,8 @@
 // Rows so short that folding the lanes of each would cost more than its values: as many at once as a vector has lanes,
-// which are then folded together. Softmax of 32768 x 32 f32: 600 us row by row, 110 us like this.
+// which are then folded together. Softmax of 32768 x 32 f32: 600 us row by row, 250 us like this.
 #pragma once
 #include "backends/cpu/row_writer.h"
+#include "baracuda/math/exp.h"
 
 namespace baracuda {
 
@@ -81,6 +82,28 @@ inline typename Lanes<C>::Vec fold_rows_of(int rows, const Vector& vector, const
   typename Lanes<C>::Vec lanes[Lanes<C>::kWidth] = {};
   for (int r = 0; r < rows; ++r) lanes[r] = vector(r);
   return fold_vectors<C>(lanes, join);
+}
+
+// Of `rows` rows of n values, one behind the other: their maxima, and the sums of exp(x - max), which goes to `powers`.
+template <class C>
+struct RowWeights {
+  typename Lanes<C>::Vec max, sum;
+};
+template <class C>
+inline RowWeights<C> weigh_rows(const C* v, int rows, int64_t n, C* powers) {
+  const auto max = fold_rows_of<C>(
+      rows, [&](int k) { return lane_extremes<true, false>(v + k * n, n); }, TakeExtreme<true, false>());
+  for (int k = 0; k < rows; ++k) {
+    const C top = max[k];
+#pragma GCC ivdep
+    for (int64_t i = k * n; i < (k + 1) * n; ++i) powers[i] = v[i] - top;
+  }
+  // One run, where rows may be shorter than a vector.
+#pragma GCC ivdep
+  for (int64_t i = 0; i < rows * n; ++i) powers[i] = math::exp_weight(powers[i]);
+  const auto sum =
+      fold_rows_of<C>(rows, [&](int k) { return lane_sums<C>(n, [](auto e) { return e; }, powers + k * n); }, Add());
+  return {max, sum};
 }
 
 }  // namespace baracuda

@@ -130,17 +130,7 @@ void short_rows(const Problems& p, int64_t begin, int64_t end, const Row& row) {
   for (int64_t r = begin; r < end; r += L::kWidth) {
     const int rows = static_cast<int>(std::min<int64_t>(L::kWidth, end - r));
     const C* v = logits.read(r - p.first, rows, in);
-    const auto max = fold_rows_of<C>(
-        rows, [&](int k) { return lane_extremes<true, false>(v + k * n, n); }, TakeExtreme<true, false>());
-    for (int k = 0; k < rows; ++k) {
-      const C top = max[k];
-#pragma GCC ivdep
-      for (int64_t i = k * n; i < (k + 1) * n; ++i) powers.values[i] = v[i] - top;
-    }
-#pragma GCC ivdep
-    for (int64_t i = 0; i < rows * n; ++i) powers.values[i] = math::exp_weight(powers.values[i]);
-    const auto sum = fold_rows_of<C>(
-        rows, [&](int k) { return lane_sums<C>(n, [](auto x) { return x; }, powers.values + k * n); }, Add());
+    const auto [max, sum] = weigh_rows(v, rows, n, powers.values);
     C logs[L::kWidth];
 #pragma GCC ivdep
     for (int k = 0; k < L::kWidth; ++k) logs[k] = math::log(C(sum[k]));

@@ -70,16 +70,7 @@ void forward_short(const RowMap& x, const RowMap& y, int64_t begin, int64_t end)
     const int rows = static_cast<int>(std::min<int64_t>(L::kWidth, end - r));
     const C* v = from.read(r, rows, in);
     C* target = to.target(r, out);
-    const auto max = fold_rows_of<C>(
-        rows, [&](int k) { return lane_extremes<true, false>(v + k * n, n); }, TakeExtreme<true, false>());
-    for (int k = 0; k < rows; ++k) {
-      const C top = max[k];
-#pragma GCC ivdep
-      for (int64_t i = k * n; i < (k + 1) * n; ++i) powers.values[i] = v[i] - top;
-    }
-    exp_minus(powers.values, C(0), powers.values, rows * n);  // one run, where rows may be shorter than a vector
-    const auto total = fold_rows_of<C>(
-        rows, [&](int k) { return lane_sums<C>(n, [](auto e) { return e; }, powers.values + k * n); }, Add());
+    const auto [max, total] = weigh_rows(v, rows, n, powers.values);
     for (int k = 0; k < rows; ++k) {
       const C *values = v + k * n, *e = powers.values + k * n, top = max[k];
       const C scale = kLog ? math::log(C(total[k])) : C(1) / total[k];

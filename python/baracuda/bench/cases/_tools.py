@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 import baracuda as bc
+from baracuda.bench.case import Case, Sides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,3 +64,18 @@ def text(shape: Sequence[int]) -> str:
 def wide(*shape: int) -> torch.Tensor:
     """Memory for f32 statistics."""
     return there(torch.zeros(shape))
+
+
+Add: TypeAlias = Callable[..., None]
+
+
+def collector() -> tuple[list[Case], Add]:
+    """A list of cases, and what adds one to it; the rest of a case's fields are keywords."""
+    out: list[Case] = []
+
+    def add(
+        name: str, family: str, e: str, sizes: tuple[int, ...], build: Callable[[], Sides], peer: str, **rest: Any
+    ) -> None:
+        out.append(Case(name, family, e, text(sizes), f"torch {peer}", build, **rest))
+
+    return out, add

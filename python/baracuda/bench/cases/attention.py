@@ -4,17 +4,16 @@
 # mypy: disable-error-code="misc, arg-type"
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 import baracuda as bc
 from baracuda.bench.case import Case, Sides
-from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text, there, wide
+from baracuda.bench.cases._tools import SIZE, Add, bind, collector, noise, plan, space, there, wide
 
 
 def _heads(element: str, queries: int, keys: int, heads: int, kv_heads: int, dim: int) -> tuple[torch.Tensor, ...]:
@@ -184,9 +183,6 @@ def _norm_rope(element: str, heads: int, length: int, dim: int) -> Sides:
     return Sides.calls(bind(made, x=x, weight=w, cos=cos, sin=sin, y=y, eps=1e-5), peer, made, lambda: [y])
 
 
-Add: TypeAlias = Callable[..., None]
-
-
 def _dense_cases(add: Add, e: str, quick: bool) -> None:
     size, half, n = SIZE[e], e == "bf16", 64 if quick else 2048
     pairs, qkv = 8 * n * n / 2 * 64, (8 + 2 + 2) * n * 64 * size
@@ -246,12 +242,7 @@ def _rope_cases(add: Add, e: str, quick: bool) -> None:
 
 def cases(quick: bool) -> list[Case]:
     """Attention and rope of the speed table, and what else there is of them."""
-    out: list[Case] = []
-
-    def add(
-        name: str, family: str, e: str, sizes: tuple[int, ...], build: Callable[[], Sides], peer: str, **rest: Any
-    ) -> None:
-        out.append(Case(name, family, e, text(sizes), f"torch {peer}", build, **rest))
+    out, add = collector()
 
     for e in ("f32", "bf16"):
         for of in (_dense_cases, _partial_cases, _cache_cases, _rope_cases):

@@ -4,7 +4,6 @@
 # mypy: disable-error-code="misc, arg-type"
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch.nn.functional as F
 
 import baracuda as bc
 from baracuda.bench.case import Case, Sides
-from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text, there
+from baracuda.bench.cases._tools import SIZE, bind, collector, noise, plan, space, there
 
 _ROTATED = 4  # weights that the matrix-vector product goes through in turn, so that none stays in the cache
 
@@ -61,12 +60,7 @@ def _gemv(element: str, n: int) -> Sides:
 
 def cases(quick: bool) -> list[Case]:
     """Matrix products of the speed table."""
-    out: list[Case] = []
-
-    def add(
-        name: str, family: str, e: str, sizes: tuple[int, ...], build: Callable[[], Sides], peer: str, **rest: Any
-    ) -> None:
-        out.append(Case(name, family, e, text(sizes), f"torch {peer}", build, **rest))
+    out, add = collector()
 
     for e in ("f32", "bf16"):
         size, half = SIZE[e], e == "bf16"
