@@ -30,4 +30,6 @@ done
 step "AddressSanitizer" bash ci/sanitize.sh address
 step "ThreadSanitizer" bash ci/sanitize.sh thread
 step "wheel" bash ci/wheel.sh "$dist"
+# Other mutants at each commit; what survives is printed, for a test or for ci/equivalent_mutants.toml.
+step "200 mutants" python ci/mutate.py --seed "$(git rev-list --count HEAD)" --count 200
 finish

@@ -23,6 +23,34 @@ SEED = int(os.environ.get("BARACUDA_TEST_SEED", "20261121"))
 FULL = os.environ.get("BARACUDA_FULL", "") == "1"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("baracuda")
+    group.addoption("--families", default="", help="of the generated tests, only those of these families' ops (a,b)")
+    group.addoption("--light", type=int, default=0, help="so many of the generated tests, of f32, bf16 and i32 only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    families = set(filter(None, config.getoption("--families").split(",")))
+    ops = {row["op"] for row in rows() if row["family"] in families}
+    light = (Element.F32, Element.BF16, Element.I32)
+
+    def chosen(item: pytest.Item) -> bool:
+        callspec = getattr(item, "callspec", None)
+        params = callspec.params if callspec else {}
+        op = params.get("op", params.get("op_name"))
+        other = config.getoption("--light") and params.get("element", Element.F32) not in light
+        return not other and (not families or op is None or op in ops)
+
+    kept = [item for item in items if chosen(item)]
+    if most := config.getoption("--light"):
+        generated = [item for item in kept if hasattr(item, "callspec") and "op" in item.callspec.params]
+        spread = {generated[i * len(generated) // most] for i in range(most)} if len(generated) > most else {*generated}
+        kept = [item for item in kept if item in spread or item not in generated]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
 def pytest_report_header() -> str:
     return f"baracuda: seed {SEED} (BARACUDA_TEST_SEED), {'all layouts' if FULL else 'three layouts per case'} (BARACUDA_FULL)"
 

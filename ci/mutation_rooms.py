@@ -1,0 +1,162 @@
+"""The rooms that mutants are drawn from, and the tests that concern each: first those that know its ops best."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path, PurePath
+
+ROOT = Path(__file__).resolve().parents[1]
+GPU = re.compile(r"/(simt|cuda|cublaslt|cudnn|metal)[^/]*$|^csrc/(simt|backends/(cuda|simt))/")
+# Tests and references themselves, what measures, tables that the compiler evaluates, and what no machine of CI can run.
+LEFT_OUT = re.compile(
+    r"_ref\.py$|baracuda/(bench|metal)/|/(verify|testing|reference|_index|__main__|info|function_doc)\.py$|ops\.def$"
+    r"|backends/metal/|target_(cuda|metal)\.h|metal_|submit_(cuda|metal)|/mma\.h$|cudnn|libraries\.|cpu/probe\.cpp|portable\.h"
+)
+# Larger rooms are drawn from more often, but none is left out.
+SHARES = {"core": 40, "bindings": 40, "cpu backend": 16, "math": 12, "simt": 24, "cuda backend": 8, "python": 30}
+FAMILY_SHARE, GPU_SHARE, PYTHON_OPS_SHARE = 6, 3, 24
+
+# What every kernel, call and tensor passes through, generated for each op; and what is about the whole.
+BY_OP = [
+    "test_run_path", "test_refusal", "test_aliasing", "test_contract", "test_bad_requests", "test_threads", "test_short_rows",
+    "test_small_launches", "test_large_results", "test_differential", "test_empties", "test_lists",
+]  # fmt: skip
+WHOLE = [
+    "test_functional", "test_import", "test_import_tensors", "test_import_protocol", "test_failing", "test_spec", "test_capability",
+    "test_fork", "test_torch_flags", "test_libraries", "test_lifetimes", "test_fuzz", "test_docs",
+]  # fmt: skip
+GENERATED = ["test_guarantee", "test_backward"]
+LOOPS = ("unary", "binary", "cast", "layout", "reduce")
+
+
+@cache
+def families() -> list[str]:
+    text = (ROOT / "CMakeLists.txt").read_text()
+    found = re.search(r"set\(BARACUDA_FAMILIES\s+([\w\s]+?)\)", text)
+    assert found, "CMakeLists.txt lists the families as BARACUDA_FAMILIES"
+    return found[1].split()
+
+
+@cache
+def ops_by_family() -> dict[str, list[str]]:
+    """From the installed package's table, in a process of its own: this one must not open any module."""
+    code = "import json; from baracuda.sku import rows; print(json.dumps(sorted({(r['family'], r['op']) for r in rows()})))"
+    pairs = json.loads(subprocess.check_output([sys.executable, "-c", code], text=True))
+    return {f: [op for family, op in pairs if family == f] for f in families()}
+
+
+def room_of(file: str) -> str:
+    """The room of a source; empty where none is drawn from it."""
+    if LEFT_OUT.search(file):
+        return ""
+    parts = PurePath(file).parts
+    if file.startswith("csrc/ops/"):
+        return f"{parts[2]} (gpu)" if GPU.search(file) else parts[2]
+    if file.startswith("python/baracuda/ops/"):
+        return "python ops"
+    for prefix, room in {
+        "csrc/core/": "core", "csrc/bindings/": "bindings", "csrc/backends/cpu/": "cpu backend", "csrc/host/": "cpu backend",
+        "csrc/simt/": "simt", "csrc/backends/cuda/": "cuda backend", "csrc/backends/simt/": "simt", "csrc/backends/": "core",
+        "include/baracuda/math/": "math", "python/baracuda/": "python",
+    }.items():  # fmt: skip
+        if file.startswith(prefix):
+            return room
+    return ""
+
+
+def share_of(room: str) -> int:
+    if room in SHARES:
+        return SHARES[room]
+    return PYTHON_OPS_SHARE if room == "python ops" else GPU_SHARE if room.endswith("(gpu)") else FAMILY_SHARE
+
+
+@cache
+def _includes(file: str) -> frozenset[str]:
+    """All headers of ours that a source takes in."""
+    path = ROOT / file
+    if not path.exists():
+        return frozenset()
+    found: set[str] = set()
+    for name in re.findall(r'^\s*#include "([^"]+)"', path.read_text(), re.M):
+        at = f"csrc/{name}" if (ROOT / "csrc" / name).exists() else f"include/{name}"
+        found |= {at, *_includes(at)}
+    return frozenset(found)
+
+
+def users_of(header: str, pattern: str) -> list[str]:
+    """Families with a source that takes the header in."""
+    return [
+        f
+        for f in families()
+        if any(header in _includes(str(p.relative_to(ROOT))) for p in ROOT.glob(pattern.format(f)))
+    ]
+
+
+def _files(names: list[str]) -> list[str]:
+    return [f"tests/{n}.py" for n in names if (ROOT / f"tests/{n}.py").exists()]
+
+
+def _own_tests(family: str) -> list[str]:
+    """tests/ops/test_<stem>.py of the family's own modules."""
+    module = ROOT / "python/baracuda/ops"
+    index = (ROOT / "python/baracuda/_index.py").read_text()
+    ops = {op for op in ops_by_family()[family]}
+    stems = {m[2] for m in re.finditer(r'^    "(\w+)": "baracuda\.ops\.(\w+)",$', index, re.M) if m[1] in ops}
+    stems |= {
+        family,
+        *({"einsum"} if family == "matmul" else set()),
+        *({"linear_cross_entropy"} if family == "loss" else set()),
+    }
+    assert module.exists()
+    return [str(p.relative_to(ROOT)) for s in sorted(stems) for p in sorted((ROOT / "tests/ops").glob(f"test_{s}*.py"))]
+
+
+def _of_python_ops(stem: str) -> list[list[str]]:
+    stem = stem.removesuffix("_kinds")
+    index = (ROOT / "python/baracuda/_index.py").read_text()
+    names = {m[1] for m in re.finditer(r'^    "(\w+)": "baracuda\.ops\.(\w+)",$', index, re.M) if m[2] == stem}
+    of = f"--families={','.join(f for f in families() if names & set(ops_by_family()[f]))}"
+    own = [str(p.relative_to(ROOT)) for p in (ROOT / "tests/ops").glob(f"test_{stem}*.py")]
+    return [
+        [*own, *_files(["test_spec", "test_functional"]), *_files(GENERATED), of, "--light=40"],
+        [*_files([*GENERATED, *BY_OP, *WHOLE]), "tests/ops", "tests/conformance", of],
+    ]
+
+
+def _of_gpus(file: str) -> list[list[str]]:
+    room = room_of(file)
+    of = [room.removesuffix(" (gpu)")] if room.endswith("(gpu)") else users_of(file, "csrc/ops/{}/cuda*.cu")
+    device = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests").glob("test_device*.py"))]
+    guarantee = ["tests/test_device_guarantee.py", "-k", "cuda", f"--families={','.join(of)}"]
+    rounds = [[*guarantee, f"--light={n}"] for n in (6, 40) if of]
+    others = [d for d in device if d not in guarantee]
+    return [*rounds[:1], [*others, f"--families={','.join(of)}"], *rounds[1:]]
+
+
+def tests_of(file: str) -> list[list[str]]:
+    """What pytest is given, one list of arguments after the other until something fails."""
+    room = room_of(file)
+    if room == "python ops":
+        return _of_python_ops(PurePath(file).stem)
+    if room.endswith("(gpu)") or room in ("simt", "cuda backend"):
+        return _of_gpus(file)
+    if room in families():
+        return [
+            [*_files(GENERATED), f"--families={room}", "--light=30"],
+            [*_own_tests(room), *_files(GENERATED), f"--families={room}"],
+            [*_files([*BY_OP, *WHOLE]), "tests/conformance", f"--families={room}"],
+        ]
+    if room == "math":
+        of = f"--families={','.join(users_of(file, 'csrc/ops/{}/cpu*.cpp'))}"
+        return [[*_files(GENERATED), of, "--light=60"], ["tests/ops", *_files(GENERATED), of]]
+    own = [str(p.relative_to(ROOT)) for p in ROOT.glob(f"tests/test_{PurePath(file).stem}*.py")]
+    loops = [f"--families={','.join(LOOPS)}"] if room == "cpu backend" else []
+    return [
+        [*own, *_files(BY_OP), "tests/test_functional.py", *_files(GENERATED), *loops, "--light=150"],
+        [*_files([*WHOLE, *BY_OP, *GENERATED]), "tests/native", *loops, "--light=900"],
+        [*_files(GENERATED), "tests/ops", "tests/conformance"],
+    ]
