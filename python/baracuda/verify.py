@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from baracuda.reference import Array
 
 SENTINEL = 0xA5
+# What memory holds besides, to see whether bits depend on what nobody has written: zeros, ordinary numbers, NaN.
+FILLS = (0x00, 0x3F, 0xFF)
 
 
 @dataclass(slots=True)
@@ -39,20 +41,23 @@ class Buffer:
     view: Array
     raw: Array  # all bytes of the memory, one row of them per element
     written: Array  # bool: elements that belong to the view
+    fill: int = SENTINEL
 
     def stray_writes(self) -> int:
         """Elements outside the view that are not the pattern any more."""
-        changed = (self.raw != SENTINEL).any(axis=-1)
+        changed = (self.raw != self.fill).any(axis=-1)
         return int(np.count_nonzero(changed & ~self.written))
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
+    """With torch's strides, which count a size of 0 as 1; NumPy's are 0 then."""
     n = int(np.prod(shape, dtype=np.int64))
-    return (n + 34,), lambda base: base[17 : 17 + n].reshape(shape)
+    steps = [prod(max(1, s) for s in shape[d + 1 :]) for d in range(len(shape))]
+    return (n + 34,), lambda base: as_strided(base[17 : 17 + n], shape, [base.itemsize * s for s in steps])
 
 
 def _dense(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    """Contiguous, from where memory begins: aligned as an allocation is."""
+    """Contiguous, from where memory begins: aligned as an allocation is. With NumPy's strides."""
     return shape, lambda base: base[...]
 
 
@@ -108,14 +113,14 @@ LAYOUTS = {
 REPEATED = {"one_row": 0, "one_column": -1}
 
 
-def buffer(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str) -> Buffer:
+def buffer(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str, fill: int = SENTINEL) -> Buffer:
     """Pattern-filled memory with a view of the given shape and layout."""
     base_shape, take = LAYOUTS[layout](tuple(shape))
-    raw = np.full((*base_shape, dtype.itemsize), SENTINEL, np.uint8)
+    raw = np.full((*base_shape, dtype.itemsize), fill, np.uint8)
     base = np.ndarray(base_shape, dtype, raw)
     written = np.zeros(base_shape, bool)
     take(written)[...] = True
-    return Buffer(take(base), raw, written)
+    return Buffer(take(base), raw, written, fill)
 
 
 @dataclass(slots=True)
@@ -184,8 +189,13 @@ class Resident:
         self.buffer.raw.reshape(-1)[:] = self.base.to("cpu").numpy()
 
 
-def execute(case: Case, made: Plan, layout: str = "contiguous", output_layout: str | None = None) -> Outcome:
-    """Runs a plan on a case's inputs, arranged in memory as `layout` says, on the plan's device."""
+def execute(
+    case: Case, made: Plan, layout: str = "contiguous", output_layout: str | None = None, fill: int = SENTINEL
+) -> Outcome:
+    """Runs a plan on a case's inputs, arranged in memory as `layout` says, on the plan's device.
+
+    Whatever else there is, outputs and workspace above all, is filled with a byte.
+    """
     case = arranged(case, layout)
     buffers: dict[str, list[Buffer]] = {}
     residents: list[Resident] = []
@@ -201,7 +211,7 @@ def execute(case: Case, made: Plan, layout: str = "contiguous", output_layout: s
         where = layout if p.role == IN else output_layout or layout
         if where in REPEATED and not _repeats(p, case.descriptor.direction):
             where = "contiguous"
-        parts = [buffer(tuple(map(largest, shape)), p.element.numpy, where) for shape in p.shapes]
+        parts = [buffer(tuple(map(largest, shape)), p.element.numpy, where, fill) for shape in p.shapes]
         if p.role in (IN, INOUT):
             values = case.tensors[p.name] if p.variadic else [case.tensors[p.name]]
             for part, v in zip(parts, values, strict=True):
@@ -209,8 +219,8 @@ def execute(case: Case, made: Plan, layout: str = "contiguous", output_layout: s
         buffers[p.name] = parts
         call[p.name] = [given(b, p.element) for b in parts] if p.variadic else given(parts[0], p.element)
     if made.workspace_size:
-        raw = np.full((made.workspace_size + Plan.workspace_alignment, 1), SENTINEL, np.uint8)
-        scratch = Resident(Buffer(raw, raw, np.arange(len(raw)) < made.workspace_size), Element.U8, made.device)
+        raw = np.full((made.workspace_size + Plan.workspace_alignment, 1), fill, np.uint8)
+        scratch = Resident(Buffer(raw, raw, np.arange(len(raw)) < made.workspace_size, fill), Element.U8, made.device)
         call["workspace"] = scratch.base[: made.workspace_size]
         buffers["workspace"] = [scratch.buffer]
         residents.append(scratch)
@@ -348,7 +358,7 @@ def verify(
                 expected = expect(case)  # the same for all layouts that hold any values
             compare(asked, outcome, made, report, label, expected if asked is case else None)
             digests[name] = outcome.digest()
-        _check_bits(case, made, report, digests[layouts[0]], layouts[0], settings or {"another run": nullcontext})
+        _check_bits(case, made, report, digests[layouts[0]], layouts[0], settings or {})
     return report
 
 
@@ -365,6 +375,13 @@ def _check_bits(case: Case, made: Plan, report: Report, digest: str, layout: str
             same = execute(case, made, layout).digest() == digest
         if not same:
             report.problems.append(f"{case.descriptor}: {name} gave other bits")
+    # Other runs. Without a workspace only outputs could be read before they are written: one of the fills tells.
+    fills = FILLS if made.workspace_size else (FILLS[report.cases % len(FILLS)],)
+    for fill in fills if promise.deterministic else ():
+        if execute(case, made, layout, fill=fill).digest() != digest:
+            same = execute(case, made, layout).digest() == digest
+            what = f"memory full of {fill:#04x}, which nobody wrote," if same else "another run"
+            report.problems.append(f"{case.descriptor}: {what} gave other bits")
     if promise.thread_invariant and made.device == "cpu":
         single = plan(case.descriptor, preference=PlanPreference(sku=made.sku.variant, threads=1))
         if execute(case, single, layout).digest() != digest:

@@ -117,7 +117,7 @@ def test_what_index_reduce_and_masked_scatter_refuse() -> None:
     for call, match in (
         (lambda: F.index_reduce(X, 1, ROWS, SLICES, "sum"), "reduce: got 'sum'"),
         (lambda: F.index_reduce(X, 1, ROWS, SRC, "prod"), "source: got f64"),
-        (lambda: F.index_reduce(X, 1, INDEX, SLICES, "prod"), "ranks 3 and 3"),
+        (lambda: F.index_reduce(X, 1, INDEX, SLICES, "prod"), "index: got rank 3"),
         (lambda: F.masked_scatter(X, INDEX, SRC), "mask: got i64"),
         (lambda: F.masked_scatter(X, MASK, SRC.float()), "source: got f32, want f64"),
     ):
@@ -339,3 +339,45 @@ def test_capacities() -> None:
         want = np.zeros(6, np.int64)
         want[:4] = [1, 2, 4, 5]
         assert count == 4 and (y[:, 0] == want[:capacity]).all()
+
+
+BY_INDEX: dict[str, Callable[[Any, T, T, T], Any]] = {
+    "index_select": lambda lib, x, i, _: lib.index_select(x, 0, i),
+    "take": lambda lib, x, i, _: lib.take(x, i),
+    "gather": lambda lib, x, i, _: lib.gather(x, 0, i),
+    "take_along_dim": lambda lib, x, i, _: lib.take_along_dim(x, i),
+    "index_fill": lambda lib, x, i, _: lib.index_fill(x, 0, i, 9.0),
+    "index_add": lambda lib, x, i, source: lib.index_add(x, 0, i, source),
+    "index_copy": lambda lib, x, i, source: lib.index_copy(x, 0, i, source),
+    "scatter": lambda lib, x, i, source: lib.scatter(x, 0, i, source),
+    "scatter_number": lambda lib, x, i, _: lib.scatter(x, 0, i, 9.0),
+    "scatter_add": lambda lib, x, i, source: lib.scatter_add(x, 0, i, source),
+    **{
+        f"{name}_{mode}": lambda lib, x, i, source, name=name, mode=mode: getattr(lib, name)(x, 0, i, source, mode)
+        for name in ("index_reduce", "scatter_reduce")
+        for mode in ("prod", "amax", "mean")
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("name", BY_INDEX)
+def test_rank_0_with_any_number_of_indices(name: str) -> None:
+    """What torch gives, or a refusal where torch has one: a tensor of rank 0 has one element, however many indices."""
+    call = BY_INDEX[name]
+    wrong = []
+    for count in (None, 0, 1, 2, 5):
+        index = torch.zeros(() if count is None else (count,), dtype=torch.int64)
+        for source in (torch.tensor(7.0), torch.arange(7.0, 7.0 + index.numel()).reshape(index.shape)):
+            for x in (torch.tensor(3.0), torch.tensor([3.0])):
+                found: list[Any] = []
+                for lib in (torch, F):
+                    try:
+                        found.append(call(lib, x, index, source).tolist())
+                    except (RuntimeError, IndexError):  # torch's; ours are the same or bc.InvalidProblemError
+                        found.append("refused")
+                    except bc.InvalidProblemError:
+                        found.append("refused")
+                if found[0] != found[1]:
+                    wrong.append(f"x {tuple(x.shape)}, {count} indices, source {tuple(source.shape)}: {found}")
+    assert not wrong, "\n".join(wrong)

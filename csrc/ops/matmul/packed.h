@@ -279,7 +279,7 @@ class Packed {
       to = sums(product) + (col * x.row_panels + row) * kRows * kCols;
     }
     if (g_.k == 0) {
-      std::fill(local, local + kRows * kCols, Sum(0));
+      std::fill(to, to + kRows * kCols, Sum(0));
     } else {
       const auto kernel = direct_a || direct_b_ ? tile_kernel<P, false>(n) : tile_kernel<P, true>(n);
       kernel(a, b, steps, to, at, !first && to != local);

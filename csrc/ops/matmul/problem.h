@@ -141,7 +141,8 @@ inline bool read_views(const TensorView& a, const TensorView& b, const TensorVie
     if (view->present()) *to = matrix(*view, g);
   }
   split_batch(g, a, b, out);
-  if (g.parts == 0) g.k = 0, g.part_rank = 0, g.parts = 1;
+  // Sums of nothing have one part, of no products: nothing may be left for a second one to be added to.
+  if (g.parts == 0 || g.k == 0) g.k = 0, g.part_rank = 0, g.parts = 1;
   merge_rows(g);
   merge_parts(g);
   const int64_t unit = size_of(out.element);

@@ -118,7 +118,8 @@ def _attention(case: Case) -> dict[str, Expected]:
     d = case.descriptor
     assert isinstance(d, PagedAttentionDescriptor)
     shapes: dict[str, Any] = {"out": d.out_shape, "lse": d.lse_shape}
-    found = [attention_ref.reference(_sequence(case, b)) for b in range(len(case.tensors["kv_len"]))]
+    sequences = range(len(case.tensors["kv_len"]) if 0 not in d.lse_shape else 0)
+    found = [attention_ref.reference(_sequence(case, b)) for b in sequences]
     results = {}
     for name, shape in shapes.items():
         terms = max((x[name].terms for x in found), default=1)

@@ -173,7 +173,7 @@ def weights(p: Array, double: bool) -> list[int]:
 
 
 def _categories(desc: MultinomialDescriptor, p: Array, seed: int, offset: int) -> Array:
-    rows = p.reshape(-1, p.shape[-1])
+    rows = p.reshape(int(np.prod(p.shape[:-1])), p.shape[-1])
     y = np.zeros((len(rows), desc.samples), np.int64)
     for r, row in enumerate(rows):
         q = np.array(weights(row, desc.element is Element.F64), np.uint64)

@@ -43,10 +43,10 @@ def index_reduce(
     """`input` folded with slices of `source` at `index` along `dim`, as torch.index_reduce.
 
     Args:
-        input: Floats or integers, at least one dimension.
+        input: Floats or integers.
         dim: The dimension.
-        index: (n,), i64 or i32: the slice of `input` that each slice of `source` is folded into.
-        source: Of the input's shape, but n along `dim`.
+        index: (n,), or () for one index, i64 or i32: the slice of `input` that each slice of `source` is folded into.
+        source: Of the input's shape, but n along `dim`; of rank 0 beside an input of rank 0.
         reduce: "prod", "mean", "amax" or "amin".
         include_self: Whether what `input` holds counts where something is folded into it.
         out: Where the result goes.
@@ -57,8 +57,14 @@ def index_reduce(
     check_index("index_reduce", index)
     if reduce not in _MODES:
         raise _refuse("reduce", repr(reduce), " or ".join(map(repr, _MODES)))
-    if input.rank == 0 or index.rank != 1:
-        raise _refuse("input and index", f"ranks {input.rank} and {index.rank}", "at least 1, and 1")
+    if index.rank > 1:
+        raise _refuse("index", f"rank {index.rank}", "at most 1")
+    if index.rank == 0:
+        index = index.insert(0)
+    if input.rank == 0:
+        if source.rank > 0:
+            raise _refuse("source", f"rank {source.rank}", "0, as input")
+        input, source = input.insert(0), source.insert(0)
     axis = check_axis(dim, input.rank, "index_reduce: dim")
     want = (*input.shape[:axis], index.shape[0], *input.shape[axis + 1 :])
     if source.shape != want or source.element is not input.element:
@@ -80,8 +86,8 @@ def _index_reduce_vjp(
 
     def pull(dy: Any) -> Any:
         rank = len(input.shape)
-        behind = rank - 1 - dim % rank
-        wide = expanded(index, tuple(source.shape), behind)
+        behind = rank - 1 - dim % max(rank, 1)
+        wide = expanded(index, tuple(source.shape), behind) if rank else index.reshape(())
         rule = scatter_reduce.vjp_rule
         assert rule is not None
         return rule(input, dim, wide, source, reduce, include_self=include_self)[1](dy)

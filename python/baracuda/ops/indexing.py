@@ -43,6 +43,14 @@ class Indexed(Descriptor):
         if len(self.index_shape) > 1:
             raise self.wrong("index_shape", self.index_shape, "rank 0 or 1")
 
+    def check_slices(self) -> None:
+        """For a vector of indices that has slices beside it: a tensor of rank 0 is one slice."""
+        self.check_vector()
+        if not self.shape and self.index_shape not in ((), (1,)):
+            raise self.wrong(
+                "index_shape", self.index_shape, "() or (1,) beside a tensor of rank 0, which has one slice"
+            )
+
     def slices_shape(self) -> Shape:
         """Shape of what a vector of indices means."""
         if not self.shape:
@@ -88,7 +96,7 @@ class _IndexSelect(_Collect):
     __slots__ = ()
 
     def validate(self) -> None:
-        self.check_vector()
+        self.check_slices()
 
     def result_shape(self) -> Shape:
         return self.slices_shape()
@@ -152,7 +160,7 @@ class IndexSelectDescriptor(_IndexSelect):
 
     Args:
         shape: Shape of x, rank 0-8.
-        index_shape: Shape of index: (n,), or () for one index.
+        index_shape: Shape of index: (n,), or () for one index, which is all that an x of rank 0 takes.
         axis: The axis that indices count along; negative counts from the end. y has n elements there.
         element: Any element of 1, 2, 4, 8 or 16 bytes.
         index_element: i64, i32 or u32.

@@ -95,7 +95,7 @@ def _logits(t: dict[str, Any]) -> tuple[Array, Array]:
 
 def _lse(x: Array) -> Array:
     with np.errstate(all="ignore"):
-        top = np.max(x, axis=1, keepdims=True)
+        top = np.max(x, axis=1, keepdims=True, initial=-np.inf)
         return np.asarray(np.log(np.sum(np.exp(x - top), axis=1)) + top[:, 0])
 
 

@@ -108,14 +108,15 @@ def reference(case: Case) -> dict[str, Expected]:
     # What each class of each row counts for, the target's own part apart, and what a row adds to a mean's divisor.
     if desc.target_element.is_float:
         hot = np.zeros(x.shape, np.longdouble)
-        rest = (np.moveaxis(np.asarray(t["target"], np.longdouble), axis, -1) * (1 - s) + s / x.shape[-1]) * w
+        rest = (np.moveaxis(np.asarray(t["target"], np.longdouble), axis, -1) * (1 - s) + s / max(x.shape[-1], 1)) * w
         counted, by = np.ones(x.shape[:-1], bool), np.ones(x.shape[:-1], np.longdouble)
     else:
         counted = t["target"] != desc.ignore_index
         at: Array = np.where(counted, t["target"], 0)[..., None]
         hot = np.zeros(x.shape, np.longdouble)
-        np.put_along_axis(hot, at, 1, axis=-1)
-        hot, rest = hot * w * (1 - s), np.broadcast_to(w * s / x.shape[-1], x.shape)
+        if x.size:
+            np.put_along_axis(hot, at, 1, axis=-1)
+        hot, rest = hot * w * (1 - s), np.broadcast_to(w * s / max(x.shape[-1], 1), x.shape)
         by = np.asarray(np.where(counted, w[at[..., 0]], 0)) if x.size else np.zeros(counted.shape, np.longdouble)
     out: dict[str, Expected] = {}
     with np.errstate(all="ignore"):
@@ -135,7 +136,7 @@ def _where(some: Array, values: Array) -> Array:
 
 
 def _losses(desc: Any, x: Array, hot: Array, rest: Array, counted: Array, share: Any) -> dict[str, Expected]:
-    top = np.max(x, axis=-1, keepdims=True)
+    top = np.max(x, axis=-1, keepdims=True, initial=-np.inf)
     log_sum = np.log(np.sum(np.exp(x - top), axis=-1))
     below = top - x
     spread = rest * below if np.any(rest) else np.zeros_like(rest)
@@ -156,7 +157,7 @@ def _gradient(desc: Any, t: dict[str, Any], x: Array, hot: Array, rest: Array, c
         lse = np.asarray(t["lse"], np.longdouble)[..., None]
         dloss = np.asarray(t["dloss"], np.longdouble)
     else:
-        top = np.max(x, axis=-1, keepdims=True)
+        top = np.max(x, axis=-1, keepdims=True, initial=-np.inf)
         lse, dloss = np.log(np.sum(np.exp(x - top), axis=-1, keepdims=True)) + top, np.ones((), np.longdouble)
     weight = np.broadcast_to(np.asarray(dloss / share), counted.shape)[..., None]
     p = np.exp(x - lse) * np.sum(hot + rest, axis=-1, keepdims=True)

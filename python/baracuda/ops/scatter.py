@@ -67,7 +67,7 @@ class _SpreadSlices(_Spread):
     __slots__ = ()
 
     def validate(self) -> None:
-        self.check_vector()
+        self.check_slices()
 
     def source(self) -> Param | None:
         return tensor("source", self.slices_shape(), self.element)
@@ -134,7 +134,8 @@ class IndexCopyDescriptor(_SpreadSlices):
 
     Args:
         shape: Shape of x and y, rank 0-8.
-        index_shape: Shape of index: (n,), or () for one index. source has n elements along the axis.
+        index_shape: Shape of index: (n,), or () for one index, which is all that an x of rank 0 takes. source has n
+            elements along the axis.
         axis: The axis that indices count along; negative counts from the end.
         element: Any element of 1, 2, 4, 8 or 16 bytes.
         index_element: i64, i32 or u32.
@@ -149,7 +150,8 @@ class IndexAddDescriptor(_SpreadSlices):
 
     Args:
         shape: Shape of x and y, rank 0-8.
-        index_shape: Shape of index: (n,), or () for one index. source has n elements along the axis.
+        index_shape: Shape of index: (n,), or () for one index, which is all that an x of rank 0 takes. source has n
+            elements along the axis.
         axis: The axis that indices count along; negative counts from the end.
         element: bool, any integer, f16, bf16, f32 or f64.
         index_element: i64, i32 or u32.
@@ -178,6 +180,9 @@ class IndexFillDescriptor(_SpreadSlices):
     """
 
     wraps: ClassVar[bool] = True
+
+    def validate(self) -> None:
+        self.check_vector()  # there are no slices that would have to be as many
 
     def source(self) -> Param | None:
         return None
@@ -411,13 +416,14 @@ def index_copy(call: Call, input: Arg, dim: int, index: Arg, source: Arg, *, out
     """`input` with slices of `source` written to `index` along `dim`, as torch.index_copy; the last of equal ones stays."""
     check_index("index_copy", index, Element.I64)
     _same_element("index_copy", input, source)
+    views: Any = None
     if (input.rank, source.rank) == (0, 1):
-        source = source.permute()
+        input, views = input.insert(0), {"y": ((), (-1,))}
     elif (input.rank, source.rank) == (1, 0):
         source = source.insert(0)
     desc = IndexCopyDescriptor(input.shape, index.shape, dim, input.element, index.element)
     _check_slices("index_copy", source, desc)
-    return call(desc, x=input, index=index, source=source)
+    return call(desc, x=input, index=index, source=source, views=views)
 
 
 def _check_slices(name: str, source: Arg, desc: _Spread) -> None:

@@ -98,8 +98,9 @@ def reference(case: Case) -> dict[str, Expected]:
     x, index = np.asarray(case.tensors["x"]), np.asarray(case.tensors["index"]).astype(np.int64)
     vector = isinstance(desc, (IndexCopyDescriptor, IndexAddDescriptor, IndexFillDescriptor))
     at = places(desc.shape, index, desc.axis, vector)
-    shape = desc.slices_shape() if vector else desc.index_shape
-    target = np.broadcast_to(np.arange(x.size).reshape(x.shape)[at].reshape(shape), shape)
+    shape = desc.index_shape if not (vector and desc.shape) else desc.slices_shape()
+    target = np.arange(x.size).reshape(x.shape)[at]
+    target = np.broadcast_to(target.reshape(shape) if desc.shape else target, shape)
     order = np.arange(target.size)
     if desc.shape:  # positions along the axis come one after the other
         order = np.moveaxis(order.reshape(shape), desc.axis, 0).reshape(-1)
