@@ -15,7 +15,8 @@ if [[ -z $(git status --porcelain) ]]; then
   mkdir -p "$record"
 fi
 step "lint" bash ci/check.sh
-step "tests in all layouts" pytest -n 2 --dist loadfile --no-loadscope-reorder -q --deselect tests/math/test_math.py::test_error_bound_exhaustive
+step "tests in all layouts" pytest -n 2 --dist loadfile --no-loadscope-reorder -q --deselect tests/math/test_math.py::test_error_bound_exhaustive --ignore tests/test_differential.py
+step "10^5 calls beside torch's" pytest -n 2 -q tests/test_differential.py
 step "functions at every f32 value" pytest -q tests/math/test_math.py -k exhaustive
 step "devices on the emulator" bash ci/emulator.sh -k "not guarantee"
 for backend in cuda metal; do

@@ -307,6 +307,22 @@ PyObject* cache_size(PyObject* self, void*) {
   return PyLong_FromSize_t(f->cache->entries.size());
 }
 
+// For tests that must see a call being planned.
+PyObject* forget(PyObject* self, PyObject*) {
+  auto* f = reinterpret_cast<FunctionObject*>(self);
+  decltype(f->cache->entries) dropped;
+  std::vector<PyObject*> unpinned;
+  {
+    std::lock_guard lock(f->cache->mutex);
+    dropped.swap(f->cache->entries);
+    unpinned.swap(f->cache->pins);
+  }
+  for (PyObject* p : unpinned) Py_DECREF(p);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef methods[] = {{"_forget", forget, METH_NOARGS, "Remembers no call any more."},
+                         {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                         {"_cache_size", cache_size, nullptr, "Calls of different shape that are remembered.", nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -320,6 +336,7 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&function_new)},
                        {Py_tp_repr, reinterpret_cast<void*>(&function_repr)},
                        {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
                        {Py_tp_members, members},
+                       {Py_tp_methods, methods},
                        {Py_tp_getset, getset},
                        {0, nullptr}};
 PyType_Spec spec = {"baracuda._core.Function", sizeof(FunctionObject), 0,

@@ -465,7 +465,7 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = ..., *, generator: Any 
 def uniform_(input: Any, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with uniform numbers on [low, high) and returns it, as Tensor.uniform_."""
 def all(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""Whether no element along `dim` is zero, as torch.all; u8 for u8."""
+    r"""Whether no element along `dim` is zero, as torch.all; u8 for u8. An empty list of dimensions folds none."""
 def amax(input: Any, dim: Any = ..., keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Maximum over `dim` (all axes by default), as torch.amax."""
 def amax_backward(dy: Any, input: Any, result: Any, dim: Any = ..., keepdim: Any = False) -> Any:
@@ -475,7 +475,7 @@ def amin(input: Any, dim: Any = ..., keepdim: Any = False, *, out: Any = None) -
 def amin_backward(dy: Any, input: Any, result: Any, dim: Any = ..., keepdim: Any = False) -> Any:
     r"""Gradient of amin with respect to `input`, given its result; ties share evenly."""
 def any(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""Whether some element along `dim` is not zero, as torch.any; u8 for u8."""
+    r"""Whether some element along `dim` is not zero, as torch.any; u8 for u8. An empty list of dimensions folds none."""
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     r"""How many elements along `dim` (of all by default) are not zero, as torch.count_nonzero (i64)."""
 def logsumexp(input: Any, dim: Any, keepdim: Any = False, *, out: Any = None) -> Any:
@@ -873,7 +873,7 @@ def trunc(input: Any, *, out: Any = None) -> Any:
 def cosine_similarity(x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-08) -> Any:
     r"""Cosine of the angle between x1 and x2 along `dim` of their common shape, as torch's cosine_similarity."""
 def cosine_similarity_backward(dy: Any, x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-08) -> Any:
-    r"""Gradients of cosine_similarity with respect to x1 and x2, which have one shape."""
+    r"""Gradients of cosine_similarity with respect to x1 and x2, in their common shape."""
 def norm(input: Any, p: Any = 'fro', dim: Any = None, keepdim: Any = False, out: Any = None) -> Any:
     r"""(sum |input|^p)^(1/p) over `dim` (all axes by default), as torch.norm; p "fro" is 2."""
 def norm_backward(dy: Any, input: Any, result: Any, p: Any = 'fro', dim: Any = None, keepdim: Any = False) -> Any:

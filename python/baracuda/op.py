@@ -153,6 +153,14 @@ class Call:
         """Where the tensors lie."""
         return name_of(_core.describe(self.like())[3:])
 
+    def _check_out(self, shape: tuple[int, ...]) -> None:
+        """Refuses an `out` of another shape where the plan sees only some of its dimensions, and cannot."""
+        if self.out is not None and self.out.shape != shape:
+            raise InvalidProblemError(
+                f"out: got shape {self.out.shape}, want shape {shape}. Pass a tensor of this shape, or leave the function "
+                "to make one."
+            )
+
     def __call__(
         self,
         desc: Descriptor,
@@ -182,6 +190,8 @@ class Call:
             if name in outputs:
                 shape, dims = (views or {}).get(name, (tuple(map(largest, outputs[name].shape)), None))
                 takes_out = self.out is not None and [name] == list(returns or outputs)
+                if takes_out and dims is not None:
+                    self._check_out(shape)
                 places[name] = len(allocations)
                 made = maker(like, shape, outputs[name].element, self.device)
                 allocations.append((*made, self.out.index if takes_out and self.out is not None else -1))
@@ -424,9 +434,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 def composite(fn: F) -> F:
     """Makes a plain Python function one of bc.functional, for calls that a single Recipe cannot describe."""
     signature = inspect.signature(fn)
+    checked = {p.name: found for p in signature.parameters.values() if (found := wanted(p))}
 
     @functools.wraps(fn)
     def called(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() & checked:
+            refuse_option(f"{fn.__name__}: {name}", kwargs[name], checked[name])
         try:
             return fn(*args, **kwargs)
         except (AttributeError, TypeError, ValueError, RuntimeError) as error:

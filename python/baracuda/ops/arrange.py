@@ -271,6 +271,8 @@ def roll(call: Call, input: Arg, shifts: Any, dims: Any = (), *, out: Arg | None
     total = [0] * input.rank
     for shift, axis in zip(given, axes, strict=True):
         at = check_axis(axis, input.rank, "roll: dims")
+        if not input.rank:
+            raise InvalidProblemError(f"roll: dims: got {axis} for rank 0, want none: one element stays where it is.")
         total[at] = (total[at] + int(shift)) % max(input.shape[at], 1)
     return call(RollDescriptor(input.shape, tuple(total), input.element), x=input)
 

@@ -202,6 +202,8 @@ def _make(kind: str, second: str = "other") -> tuple[Function, Function | None]:
         return _forward(call, kind, input, exponent)
 
     def sums(call: Call, input: Arg, other: Arg, *, alpha: Any = 1, out: Arg | None = None) -> Recipe:
+        if kind == "sub" and Element.BOOL in (input.element, other.element):
+            raise InvalidProblemError("sub: got bool, want numbers, as in torch. Use bitwise_xor, or cast it first.")
         return _forward(call, kind, input, other, alpha=alpha)
 
     chosen: Any = sums if kind in _SUMS else power if second == "exponent" else rule

@@ -269,7 +269,7 @@ def take_along_dim(
 
     Beside `dim` the two broadcast. Without it both are taken as one row.
     """
-    check_index("take_along_dim", indices, Element.I64)
+    check_index("take_along_dim", indices, *(() if dim is None else (Element.I64,)))
     if dim is None:
         if indices.rank != 1:
             return Elsewhere(_taken_row, (input.value, indices.value), call.out)

@@ -286,13 +286,16 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out
     if by == 0 or (last > first if by < 0 else last < first):
         raise InvalidProblemError(f"arange: step: got {step!r}, want a step that leads from {first!r} to {last!r}.")
     element = _element(dtype, out, first, last, by)
+    distance = last - first
+    if element is Element.I64:  # of which torch cuts all three before it counts, and of others afterwards
+        distance = int(last) - int(first)
     if not element.is_float:
         first, by = int(first), int(by)
     if by == 0:
         raise InvalidProblemError(f"arange: step: got {step!r}, want at least 1 (or at most -1) for {element}.")
     try:
-        whole = all(isinstance(n, int) for n in (first, last, by))
-        size = -(-(last - first) // by) if whole else ceil((last - first) / by)
+        whole = isinstance(distance, int) and isinstance(by, int)
+        size = -(-distance // by) if whole else ceil(distance / by)
     except OverflowError:
         size = MOST_NUMBERS
     if size >= MOST_NUMBERS:

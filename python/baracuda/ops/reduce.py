@@ -235,7 +235,10 @@ def axes_of(dim: Axes) -> tuple[int, ...] | None:
 def _reduce(call: Call, kind: str, x: Arg, dim: Axes, keepdim: bool) -> Recipe:
     if kind in ("mean", "nanmean", "logsumexp") and not x.element.is_float:
         raise InvalidProblemError(f"{kind}: input: got element {x.element}, want a float element. Cast it first.")
-    return call(ReduceDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element), x=x)
+    axes = axes_of(dim)
+    if kind in ("any", "all") and dim is not None and axes is None:
+        axes = ()  # in torch an empty list is no axis for these two, and every axis for the others
+    return call(ReduceDescriptor(kind, x.shape, axes, keepdim, x.element), x=x)
 
 
 def _spread(call: Call, kind: str, dy: Arg, x: Arg, dim: Axes, keepdim: bool) -> Recipe:
@@ -356,13 +359,13 @@ def count_nonzero(call: Call, input: Arg, dim: Axes = None) -> Recipe:
 
 @function(tensors="input")
 def any(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Whether some element along `dim` is not zero, as torch.any; u8 for u8."""
+    """Whether some element along `dim` is not zero, as torch.any; u8 for u8. An empty list of dimensions folds none."""
     return _reduce(call, "any", input, dim, keepdim)
 
 
 @function(tensors="input")
 def all(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Whether no element along `dim` is zero, as torch.all; u8 for u8."""
+    """Whether no element along `dim` is zero, as torch.all; u8 for u8. An empty list of dimensions folds none."""
     return _reduce(call, "all", input, dim, keepdim)
 
 

@@ -370,11 +370,24 @@ def cosine_similarity(call: Call, x1: Arg, x2: Arg, dim: int = 1, eps: float = 1
 
 @function(tensors="dy x1 x2")
 def cosine_similarity_backward(call: Call, dy: Arg, x1: Arg, x2: Arg, dim: int = 1, eps: float = 1e-8) -> Recipe:
-    """Gradients of cosine_similarity with respect to x1 and x2, which have one shape."""
-    if x1.shape != x2.shape:
-        raise InvalidProblemError(f"cosine_similarity: x2: got shape {x2.shape}, want {x1.shape}, that of x1.")
-    desc = CosineSimilarityBackwardDescriptor(x1.shape, dim, x1.element)
-    return call(desc, dy=dy, x1=x1, x2=x2, eps=float(eps))
+    """Gradients of cosine_similarity with respect to x1 and x2, in their common shape."""
+    shape: Any = broadcast(x1.shape, x2.shape, "cosine_similarity")
+    desc = CosineSimilarityBackwardDescriptor(shape, dim, x1.element)
+    return call(desc, dy=dy, x1=_in_shape(x1, shape), x2=_in_shape(x2, shape), eps=float(eps))
+
+
+def _in_shape(x: Arg, shape: tuple[int, ...]) -> Arg:
+    """Broadcast to a shape."""
+    for _ in range(len(shape) - x.rank):
+        x = x.insert(0)
+    return x.fit(shape)
+
+
+def _as_given(found: Any, known: dict[str, Any]) -> Any:
+    """Gradients summed over the dimensions along which the vectors were broadcast."""
+    from baracuda.ops.binary import _sum_to
+
+    return tuple(_sum_to(g, known[name]) for g, name in zip(found, ("x1", "x2"), strict=True))
 
 
 var.pulled_by(var_backward)
@@ -382,7 +395,7 @@ std.pulled_by(std_backward)
 var_mean.pulled_by(var_mean_backward, "var mean")
 std_mean.pulled_by(std_mean_backward, "std mean")
 norm.pulled_by(norm_backward)
-cosine_similarity.pulled_by(cosine_similarity_backward)
+cosine_similarity.pulled_by(cosine_similarity_backward, fit=_as_given)
 
 
 @vector_norm.vjp
