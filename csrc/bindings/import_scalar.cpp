@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bindings/import_detail.h"
+#include "core/plan.h"
 
 namespace baracuda::bindings {
 
@@ -29,6 +30,33 @@ Imported in_range(const ScalarParam& param, const Scalar& scalar, Why& why) {
   return Imported::Refused;
 }
 
+std::string text_of_whole(PyObject* integer) {
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(integer, &overflow);
+  if (!overflow) return std::to_string(number);
+  const double about = PyLong_AsDouble(integer);
+  if (!PyErr_Occurred()) return text_of(about);
+  PyErr_Clear();
+  return "a number beyond all floats";
+}
+
+// Takes a Python int that the parameter's kind and element hold.
+Imported import_whole(PyObject* integer, const ScalarParam& param, Scalar& scalar, Why& why) {
+  const WholeRange range = whole_range(param);
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(integer, &overflow);
+  bool held = !overflow && number >= range.least && (number < 0 || static_cast<uint64_t>(number) <= range.most);
+  scalar.i = number;
+  if (overflow > 0 && range.most > uint64_t{INT64_MAX}) {
+    scalar.u = PyLong_AsUnsignedLongLong(integer);
+    held = !PyErr_Occurred();
+    PyErr_Clear();
+  }
+  if (held) return in_range(param, scalar, why);
+  why = out_of_range(param, text_of_whole(integer));
+  return Imported::Refused;
+}
+
 }  // namespace
 
 Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scalar, Keep& keep, Why& why) {
@@ -44,26 +72,22 @@ Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scala
     bool number = !PyArray_IsScalar(object, ComplexFloating) && !PyArray_IsScalar(object, Flexible) &&
                   !PyArray_IsScalar(object, Datetime) && !PyArray_IsScalar(object, Timedelta);
     if (!number) return refuse(why, Code::ScalarKind, Py_TYPE(object)->tp_name, "a real number", "pass a float or int");
-    if (kind == Scalar::Kind::Float) {
-      scalar.f = PyFloat_AsDouble(object);
-    } else {
+    if (kind != Scalar::Kind::Float) {
       PyObject* integer = PyNumber_Index(object);
       if (!integer) {
         PyErr_Clear();
         return refuse(why, Code::ScalarKind, Py_TYPE(object)->tp_name, "an integer", "pass an int");
       }
-      if (kind == Scalar::Kind::Int) scalar.i = PyLong_AsLongLong(integer);
-      if (kind == Scalar::Kind::Unsigned) scalar.u = PyLong_AsUnsignedLongLong(integer);
+      const Imported done = import_whole(integer, param, scalar, why);
       Py_DECREF(integer);
+      return done;
     }
+    scalar.f = PyFloat_AsDouble(object);
     if (!PyErr_Occurred()) return in_range(param, scalar, why);
     if (!PyErr_ExceptionMatches(PyExc_OverflowError) && !PyErr_ExceptionMatches(PyExc_TypeError))
       return Imported::PythonError;
     PyErr_Clear();
-    return refuse(why, Code::ScalarKind, "a number out of range",
-                  kind == Scalar::Kind::Unsigned ? "0 <= n < 2^64"
-                  : kind == Scalar::Kind::Int    ? "-2^63 <= n < 2^63"
-                                                 : "a number that fits a double",
+    return refuse(why, Code::ScalarKind, "a number out of range", "a number that fits a double",
                   "pass a number in this range");
   }
   TensorView view;

@@ -11,6 +11,7 @@
 #include "bindings/device.h"
 #include "bindings/error.h"
 #include "bindings/functional.h"
+#include "bindings/group.h"
 #include "bindings/plan.h"
 #include "bindings/queue.h"
 #include "bindings/tensor.h"
@@ -161,7 +162,7 @@ DimExpr parse_dim(py::handle h) {
   return d;
 }
 
-// {"params": [(name, role, element, present, variadic, [shape, ...])], "scalars": [(name, kind, default, least)],
+// {"params": [(name, role, element, present, variadic, [shape, ...])], "scalars": [(name, kind, default, least, fits)],
 // "symbols": [(name, max)]}
 Signature parse_signature(const py::dict& d) {
   Signature s;
@@ -197,6 +198,7 @@ Signature parse_signature(const py::dict& d) {
     if (p.has_default && p.kind == Scalar::Kind::Unsigned) p.value.u = t[2].cast<uint64_t>();
     p.has_least = !t[3].is_none();
     if (p.has_least) p.least = t[3].cast<double>();
+    if (!t[4].is_none()) p.fits = parse_element(t[4].cast<int>());
     s.scalars.push_back(p);
   }
   for (py::handle h : d["symbols"].cast<py::list>()) {
@@ -347,8 +349,8 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   if (PyArray_ImportNumPyAPI() < 0 || !baracuda::bindings::import_setup() ||
       !baracuda::bindings::tensor_setup(m.ptr()) || !baracuda::bindings::device_setup(m.ptr()) ||
       !baracuda::bindings::queue_setup(m.ptr()) || !baracuda::bindings::plan_setup(m.ptr()) ||
-      !baracuda::bindings::bound_setup(m.ptr()) || !baracuda::bindings::functional_setup(m.ptr()) ||
-      !baracuda::bindings::torch_empty_setup(m.ptr()))
+      !baracuda::bindings::bound_setup(m.ptr()) || !baracuda::bindings::group_setup(m.ptr()) ||
+      !baracuda::bindings::functional_setup(m.ptr()) || !baracuda::bindings::torch_empty_setup(m.ptr()))
     throw py::error_already_set();
   m.attr("__version__") = BCU_VERSION;
   m.attr("set_error_factory") = py::reinterpret_steal<py::object>(PyCFunction_New(&error_factory_def, nullptr));

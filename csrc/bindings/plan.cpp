@@ -352,13 +352,14 @@ bool releases_gil(const PlanCore& plan, const Call& call) {
   return plan.row.backend != Backend::Cpu || call_bytes(plan, call) > kBytes;
 }
 
-bool launch_checked(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames* names) {
+bool check_frame(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames* names) {
   Refusals refusals;
-  if (!check_call(*plan->core, f.call, false, refusals)) {
-    raise_refusals(refusals, caller, names);
-    return false;
-  }
-  if (!may_launch(*plan->core, f.stream_handle, caller)) return false;
+  if (check_call(*plan->core, f.call, false, refusals)) return may_launch(*plan->core, f.stream_handle, caller);
+  raise_refusals(refusals, caller, names);
+  return false;
+}
+
+bool launch_frame(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames* names) {
   Failure failure;
   Status status;
   if (releases_gil(*plan->core, f.call)) {
@@ -371,6 +372,10 @@ bool launch_checked(PlanObject* plan, Frame& f, PyObject* caller, const FieldNam
   if (status == Status::Ok) return true;
   raise_status(*plan->core, status, failure, caller, names);
   return false;
+}
+
+bool launch_checked(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames* names) {
+  return check_frame(plan, f, caller, names) && launch_frame(plan, f, caller, names);
 }
 
 PyObject* run_frame(PlanObject* plan, Frame& f) {

@@ -59,7 +59,10 @@ bool writes_torch(const PlanObject* plan, PyObject* const* args);
 bool import_frame(PlanObject* plan, Frame& frame, bool all, Refusals& refusals);
 // Whether a call is worth giving the interpreter to other threads.
 bool releases_gil(const PlanCore& plan, const Call& call);
-// Checks the imported call and launches it; false with an exception set.
+// Whether the imported call may be launched; launches what may be. False with an exception set.
+bool check_frame(PlanObject* plan, Frame& frame, PyObject* caller, const FieldNames* names);
+bool launch_frame(PlanObject* plan, Frame& frame, PyObject* caller, const FieldNames* names);
+// Both, one after the other.
 bool launch_checked(PlanObject* plan, Frame& frame, PyObject* caller, const FieldNames* names = nullptr);
 // Fills the views of a variadic parameter.
 Imported import_list(Frame& frame, const Param& param, PyObject* value, Why& why);

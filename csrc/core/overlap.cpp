@@ -55,6 +55,66 @@ bool same_view(const TensorView& a, const TensorView& b) {
   return true;
 }
 
+// The bytes that a view may reach, or their places modulo a distance; a range that wraps around has a second, `tail`.
+struct Range {
+  intptr_t begin, end;
+  int mark;
+  bool wraps, tail;
+};
+
+using Meet = std::function<bool(int, int)>;
+
+// The pairs of ranges that share a place, one of the two written.
+bool sweep(std::vector<Range>& ranges, const std::vector<Mark>& marks, const Meet& meet) {
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  std::vector<Range> open[2];  // ranges that are not over yet: of marks that are only read, and of written ones
+  for (const Range& r : ranges) {
+    const bool written = marks[r.mark].written;
+    for (int kind = !written; kind < 2; ++kind) {
+      std::erase_if(open[kind], [&](const Range& other) { return other.end <= r.begin; });
+      for (const Range& other : open[kind]) {
+        // Two that wrap around meet at the end, too: once is enough.
+        if (other.mark == r.mark || ((other.tail || r.tail) && other.wraps && r.wraps)) continue;
+        if (meet(marks[other.mark].id, marks[r.mark].id)) return true;
+      }
+    }
+    open[written].push_back(r);
+  }
+  return false;
+}
+
+// The distance that all views with more than one element step by in their longest steps, or 0.
+int64_t common_step(const Range* first, const Range* last, const std::vector<Mark>& marks) {
+  int64_t step = 0;
+  for (const Range* r = first; r != last; ++r) {
+    const TensorView& t = *marks[r->mark].view;
+    int64_t longest = 0;
+    for (int i = 0; i < t.rank; ++i)
+      if (t.shape[i] > 1) longest = std::max<int64_t>(longest, std::abs(t.strides[i]) * size_of(t.element));
+    step = std::gcd(step, longest);
+  }
+  return step;
+}
+
+// A group of ranges that hang together, at their places modulo the distance that they have in common.
+bool sweep_places(const Range* first, const Range* last, const std::vector<Mark>& marks, const Meet& meet) {
+  const int64_t step = common_step(first, last, marks);
+  std::vector<Range> places(first, last);
+  if (step == 0) return sweep(places, marks, meet);
+  const int n = static_cast<int>(places.size());
+  for (int k = 0; k < n; ++k) {
+    const TensorView& t = *marks[places[k].mark].view;
+    const int64_t size = size_of(t.element);
+    int64_t length = size;
+    for (int i = 0; i < t.rank; ++i)
+      if (const int64_t stride = std::abs(t.strides[i]) * size; stride % step) length += (t.shape[i] - 1) * stride;
+    const int64_t begin = (places[k].begin % step + step) % step, end = begin + std::min(length, step);
+    places[k] = {begin, std::min(end, step), places[k].mark, end > step, false};
+    if (end > step) places.push_back({0, end - step, places[k].mark, true, true});
+  }
+  return sweep(places, marks, meet);
+}
+
 Overlap verdict(int found) { return found == 1 ? Overlap::Partial : found == 0 ? Overlap::None : Overlap::Undecided; }
 
 }  // namespace
@@ -84,6 +144,24 @@ bool addressable(const TensorView& t) {
     if (low < -kMost || high > kMost) return false;
   }
   return true;
+}
+
+bool each_meeting(std::vector<Mark> marks, const Meet& meet) {
+  std::vector<Range> ranges;
+  ranges.reserve(marks.size());
+  for (int k = 0; k < static_cast<int>(marks.size()); ++k)
+    if (const Extent e = extent(*marks[k].view); e.begin != e.end) ranges.push_back({e.begin, e.end, k, false, false});
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  for (size_t first = 0, last; first < ranges.size(); first = last) {
+    intptr_t end = ranges[first].end;
+    bool written = marks[ranges[first].mark].written;
+    for (last = first + 1; last < ranges.size() && ranges[last].begin < end; ++last) {
+      end = std::max(end, ranges[last].end);
+      written |= marks[ranges[last].mark].written;
+    }
+    if (last - first > 1 && written && sweep_places(&ranges[first], &ranges[0] + last, marks, meet)) return true;
+  }
+  return false;
 }
 
 Overlap overlap(const TensorView& a, const TensorView& b) {

@@ -39,6 +39,13 @@ std::string slot_name(const Signature& s, int index) {
   return p.variadic ? p.name + "[" + std::to_string(index - p.first) + "]" : p.name;
 }
 
+std::string shared_with(Overlap found, const std::string& name) {
+  return (found == Overlap::Identical ? "the same memory as "
+          : found == Overlap::Partial ? "memory that overlaps "
+                                      : "memory that may overlap ") +
+         name;
+}
+
 // The row's own demand, or what the element's parts need.
 int64_t alignment_of(const PlanCore& plan, Element e) {
   bool complex = e == Element::C64 || e == Element::C128;
@@ -176,70 +183,77 @@ struct Checker {
     return false;
   }
 
-  // For long lists: whether an output's extent meets any other extent, by sorting them instead of comparing all pairs.
-  bool extents_meet() {
-    struct Mark {
-      Extent extent;
-      bool written;
-    };
+  // Whether what is written and another tensor share memory in a way that the row does not take.
+  bool shares(int o, int i) {
     const Signature& s = plan.signature;
-    std::vector<Mark> marks;
-    marks.reserve(s.slots.size());
-    for (size_t k = 0; k < s.slots.size(); ++k) {
-      if (!located(static_cast<int>(k))) continue;
-      const Mark mark{extent(call.views[k]), s.slots[k].role != Role::In};
-      if (mark.extent.begin != mark.extent.end) marks.push_back(mark);
-    }
-    std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) { return a.extent.begin < b.extent.begin; });
-    intptr_t any_end = INTPTR_MIN, written_end = INTPTR_MIN;
-    for (const Mark& m : marks) {
-      if (m.extent.begin < (m.written ? any_end : written_end)) return true;
-      any_end = std::max(any_end, m.extent.end);
-      if (m.written) written_end = std::max(written_end, m.extent.end);
-    }
-    return false;
+    const Overlap found = overlap(call.views[o], call.views[i]);
+    if (found == Overlap::None) return false;
+    const bool in_place = found == Overlap::Identical && (plan.row.flags & kInPlaceSafe) &&
+                          s.slots[i].role == Role::In && (plan.row.in_place_params >> s.slots[i].param & 1u);
+    if (in_place) return false;
+    const std::string want =
+        (plan.row.flags & kInPlaceSafe) ? "disjoint memory, or the identical view of an input" : "disjoint memory";
+    return refuse(Code::Overlap, slot_name(s, o), shared_with(found, slot_name(s, i)), want, "pass a separate output");
   }
 
   bool aliasing() {
     constexpr int kPairs = 32;  // tensors; above it, comparing all pairs costs more than sorting
     const Signature& s = plan.signature;
-    int n = static_cast<int>(s.slots.size());
-    const bool pairs = n <= kPairs || extents_meet();
+    const int n = static_cast<int>(s.slots.size());
     for (int o = 0; o < n; ++o) {
       if (s.slots[o].role == Role::In || skipped(o) || !addressable(call.views[o])) continue;
-      const TensorView& out_view = call.views[o];
-      if (!is_contiguous(out_view)) {
-        Overlap self = self_overlap(out_view);
-        if (self != Overlap::None &&
-            refuse(Code::SelfOverlap, slot_name(s, o), "a view whose elements share memory",
-                   "one byte range per element", "pass an output without zero or overlapping strides"))
-          return true;
-      }
-      if (!pairs || !located(o)) continue;
-      Extent mine = extent(out_view);
-      for (int i = 0; i < n; ++i) {
-        if (i == o || !located(i) || (s.slots[i].role != Role::In && i < o)) continue;
-        Extent other = extent(call.views[i]);
-        if (mine.end <= other.begin || other.end <= mine.begin) continue;
-        Overlap found = overlap(out_view, call.views[i]);
-        if (found == Overlap::None) continue;
-        bool in_place = found == Overlap::Identical && (plan.row.flags & kInPlaceSafe) && s.slots[i].role == Role::In &&
-                        (plan.row.in_place_params >> s.slots[i].param & 1u);
-        if (in_place) continue;
-        std::string how = found == Overlap::Identical ? "the same memory as "
-                          : found == Overlap::Partial ? "memory that overlaps "
-                                                      : "memory that may overlap ";
-        std::string want =
-            (plan.row.flags & kInPlaceSafe) ? "disjoint memory, or the identical view of an input" : "disjoint memory";
-        if (refuse(Code::Overlap, slot_name(s, o), how + slot_name(s, i), want, "pass a separate output")) return true;
-      }
-      for (size_t k = 0; k < s.scalars.size(); ++k) {
-        const Scalar& scalar = call.scalars[k];
-        if (!scalar.data || overlap(out_view, block(scalar.data, size_of(scalar.element))) == Overlap::None) continue;
-        if (refuse(Code::Overlap, slot_name(s, o), "memory that holds the scalar " + s.scalars[k].name,
-                   "disjoint memory", "pass the scalar as a number, or a separate output"))
-          return true;
-      }
+      if (alone(o)) return true;
+      for (int i = 0; n <= kPairs && located(o) && i < n; ++i)
+        if (i != o && located(i) && (s.slots[i].role == Role::In || i > o) && shares(o, i)) return true;
+    }
+    if (n <= kPairs) return false;
+    std::vector<Mark> marks;
+    mark(0, marks);
+    return each_meeting(std::move(marks), [&](int a, int b) {
+      const bool first = s.slots[a].role != Role::In && (s.slots[b].role == Role::In || a < b);
+      return first ? shares(a, b) : shares(b, a);
+    });
+  }
+
+  // Appends the tensors that have memory, numbered from `base`.
+  void mark(int base, std::vector<Mark>& marks) const {
+    for (size_t k = 0; k < plan.signature.slots.size(); ++k)
+      if (located(k))
+        marks.push_back({&call.views[k], base + static_cast<int>(k), plan.signature.slots[k].role != Role::In});
+  }
+
+  // Whether an output's elements share memory among themselves, or with a number of the call.
+  bool alone(int o) {
+    const Signature& s = plan.signature;
+    const TensorView& out_view = call.views[o];
+    if (!is_contiguous(out_view) && self_overlap(out_view) != Overlap::None &&
+        refuse(Code::SelfOverlap, slot_name(s, o), "a view whose elements share memory", "one byte range per element",
+               "pass an output without zero or overlapping strides"))
+      return true;
+    for (size_t k = 0; located(o) && k < s.scalars.size(); ++k) {
+      const Scalar& scalar = call.scalars[k];
+      if (!scalar.data || overlap(out_view, block(scalar.data, size_of(scalar.element))) == Overlap::None) continue;
+      if (refuse(Code::Overlap, slot_name(s, o), "memory that holds the scalar " + s.scalars[k].name, "disjoint memory",
+                 "pass the scalar as a number, or a separate output"))
+        return true;
+    }
+    return false;
+  }
+
+  // Numbers in the host's memory are there to be read; those on devices are not looked at.
+  bool numbers() {
+    const Signature& s = plan.signature;
+    for (size_t k = 0; k < s.scalars.size(); ++k) {
+      const ScalarParam& param = s.scalars[k];
+      const Scalar& scalar = call.scalars[k];
+      if (param.fits == Element::Any || plan.row.backend != Backend::Cpu || !scalar.data) continue;
+      const WholeRange range = whole_range(param);
+      const bool below = kSigned.has(scalar.element) && scalar.as_i64() < 0;
+      if (below ? scalar.as_i64() >= range.least : scalar.as_u64() <= range.most) continue;
+      Refusal why = out_of_range(param, below ? std::to_string(scalar.as_i64()) : std::to_string(scalar.as_u64()));
+      why.field = param.name;
+      out.push_back(std::move(why));
+      if (!all) return true;
     }
     return false;
   }
@@ -276,6 +290,14 @@ struct Checker {
 };
 
 }  // namespace
+
+Refusal out_of_range(const ScalarParam& param, std::string got) {
+  const WholeRange range = whole_range(param);
+  const std::string holder = param.fits == Element::Any ? "" : std::string(" that ") + name(param.fits) + " holds";
+  return {Code::ScalarKind, "", std::move(got),
+          "a number" + holder + ", " + std::to_string(range.least) + " <= n <= " + std::to_string(range.most),
+          "pass a number in this range"};
+}
 
 // The common call, decided without building a message: every tensor as planned, outputs disjoint from everything. False
 // means "look closer", not "refused".
@@ -362,9 +384,36 @@ void finish(PlanCore& plan) {
 bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals) {
   if (plainly_fine(plan, call)) return true;
   Checker check{plan, call, all, refusals};
-  if (check.sizes() || check.tensors() || check.aliasing()) return false;
+  if (check.sizes() || check.tensors() || check.numbers() || check.aliasing()) return false;
   check.workspace();
   return refusals.empty();
+}
+
+bool check_apart(const std::vector<Planned>& calls, Refusals& refusals, size_t& at) {
+  std::vector<Mark> marks;
+  std::vector<std::pair<int, int>> whose;  // call and slot by a mark's number
+  for (size_t c = 0; c < calls.size(); ++c) {
+    Checker check{*calls[c].plan, *calls[c].call, false, refusals};
+    check.mark(static_cast<int>(whose.size()), marks);
+    for (size_t k = 0; k < calls[c].plan->signature.slots.size(); ++k)
+      whose.emplace_back(static_cast<int>(c), static_cast<int>(k));
+  }
+  return !each_meeting(std::move(marks), [&](int a, int b) {
+    auto written = [&](int m) { return calls[whose[m].first].plan->signature.slots[whose[m].second].role != Role::In; };
+    if (!written(a)) std::swap(a, b);
+    const auto [mine, o] = whose[a];
+    const auto [theirs, i] = whose[b];
+    const TensorView &x = calls[mine].call->views[o], &y = calls[theirs].call->views[i];
+    if (mine == theirs || x.device != y.device || x.device_id != y.device_id) return false;
+    const Overlap found = overlap(x, y);
+    if (found == Overlap::None) return false;
+    at = mine;
+    const Signature& other = calls[theirs].plan->signature;
+    refusals.push_back({Code::Overlap, slot_name(calls[mine].plan->signature, o),
+                        shared_with(found, "one of " + other.params[other.slots[i].param].name) + " of another element",
+                        "disjoint memory", "pass a separate output"});
+    return true;
+  });
 }
 
 Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure) {

@@ -58,9 +58,21 @@ struct Call {
   bool dry = false;  // a question: tensors without memory are fine
 };
 
+// The refusal of a number that a scalar parameter of whole numbers does not take.
+BCU_API Refusal out_of_range(const ScalarParam& param, std::string got);
+
 // Checks a call against the plan; adds every refusal, or only the first when `all` is false. True when it may run.
 // Views of rank -1 whose parameter is present are passed over: they were refused before.
 BCU_API bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals);
+
+struct Planned {
+  const PlanCore* plan;
+  const Call* call;
+};
+
+// Of calls that run one after the other, each checked before: whether what one writes is apart from all that the others
+// read or write. False with one refusal, of the call `at`.
+BCU_API bool check_apart(const std::vector<Planned>& calls, Refusals& refusals, size_t& at);
 
 // Why a launch may not come into a capture, if so: `capturing` says whether the call's stream is being captured, `here`
 // that the calling thread captures another one while this call names none.

@@ -1,5 +1,6 @@
 // A plan's signature, packed at select from the Python spec: what each argument of run must be.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -50,8 +51,27 @@ struct ScalarParam {
   Scalar::Kind kind = Scalar::Kind::Float;
   bool has_default = false, has_least = false;
   Scalar value{};
-  double least = 0;  // the smallest number that is taken; one in device memory is not looked at
+  double least = 0;             // the smallest number that is taken; one in device memory is not looked at
+  Element fits = Element::Any;  // an integer element that must hold the number, as torch has it
 };
+
+// Whole numbers least .. most.
+struct WholeRange {
+  int64_t least;
+  uint64_t most;
+};
+
+// The numbers that a parameter of kind Int or Unsigned takes. Where a signed one goes to an unsigned element it may
+// stand for the number of the same bits, as in torch: -1 for the greatest.
+constexpr WholeRange whole_range(const ScalarParam& p) {
+  const bool whole = p.kind == Scalar::Kind::Unsigned;
+  if (!kInts.has(p.fits)) return {whole ? 0 : INT64_MIN, whole ? UINT64_MAX : uint64_t{INT64_MAX}};
+  const int bits = info(p.fits).bits;
+  const uint64_t most = ~uint64_t{0} >> (64 - bits + kSigned.has(p.fits));
+  const uint64_t held = whole ? most : std::min<uint64_t>(most, INT64_MAX);
+  if (whole) return {0, held};
+  return {kSigned.has(p.fits) ? -static_cast<int64_t>(most) - 1 : -static_cast<int64_t>(held), held};
+}
 
 struct Symbol {
   std::string name;

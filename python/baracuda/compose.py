@@ -23,7 +23,7 @@ from baracuda.device import Place, name_of
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
 from baracuda.op import name_failure
-from baracuda.options import refuse_option, wanted
+from baracuda.options import UNUSABLE, refuse_option, unusable, wanted
 from baracuda.plan import Plan, plan
 from baracuda.results import foreign_converter, is_torch, maker
 from baracuda.spec import Descriptor
@@ -280,6 +280,9 @@ class Composed(Pullable):
             if not self.__name__.startswith("_"):  # a part of another function
                 name_failure(self.__name__, error)
             raise
+        except UNUSABLE as error:
+            self.__signature__.bind(*args, **kwargs)  # says itself what is missing or too much
+            raise unusable(self.__name__, error) from error
 
     def spelled_by(self, spelling: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
         """Has `spelling` turn positional arguments of other forms into those of the signature, before anything else."""

@@ -198,9 +198,10 @@ def _common(a: Element, b: Element, summed: bool) -> Element:
 class Evaluation:
     """The values of a network's nodes, made when they are asked for."""
 
-    def __init__(self, c: Composer, net: Network, operands: Sequence[Value]) -> None:
+    def __init__(self, c: Composer, net: Network, operands: Sequence[Value], *, keeps: bool = False) -> None:
         self.c = c
         self.net = net
+        self.keeps = keeps  # whether sums of one operand alone are of its element, as torch's tensordot has integers
         self.operands = operands
         self.found: dict[int, Labelled] = {}
 
@@ -217,7 +218,8 @@ class Evaluation:
             wanted = tuple(n for n in self.net.result if n in node.labels) if last else node.labels
             return multiply(self.c, a, b, wanted)
         x = _diagonal(self.operands[node.leaf], self.net.operands[node.leaf], self.net.sizes)
-        return _reduced(self.c, x, node.labels)
+        made = _reduced(self.c, x, node.labels)
+        return Labelled(self.c.cast(made.value, x.value.element), made.labels) if self.keeps else made
 
     def result(self) -> Value:
         """What the network gives."""

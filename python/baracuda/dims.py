@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import TYPE_CHECKING, TypeAlias
 
-from baracuda.errors import InvalidProblemError
+from baracuda.errors import InvalidProblemError, is_text, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,13 +29,13 @@ class Dim:
     add: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
+        if not is_text(self.name) or not self.name:
             raise InvalidProblemError(f"Dim: got name={self.name!r}, want a word.")
         for field, least, most in (("max", 0, 2**59), ("mul", 1, 2**31), ("div", 1, 2**31), ("add", -(2**59), 2**59)):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value < most:
                 raise InvalidProblemError(
-                    f"Dim({self.name!r}): got {field}={value!r}, want an int, {least} <= {field} < {most}."
+                    f"Dim({self.name!r}): got {field}={shown(value)}, want an int, {least} <= {field} < {most}."
                 )
 
     def __mul__(self, k: int) -> Dim:
@@ -58,7 +58,9 @@ class Dim:
 
     def _factor(self, k: object) -> None:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise InvalidProblemError(f"Dim({self.name!r}): got a factor or divisor {k!r}, want an int of at least 1.")
+            raise InvalidProblemError(
+                f"Dim({self.name!r}): got a factor or divisor {shown(k)}, want an int of at least 1."
+            )
 
     __radd__ = __add__
 
@@ -94,25 +96,27 @@ def largest(size: Size) -> int:
 
 def shape_text(shape: Iterable[Size]) -> str:
     """A shape for a message: sizes as numbers, Dims by name."""
-    sizes = [str(s) for s in shape]
+    sizes = [str(s) if isinstance(s, Dim) else shown(s) for s in shape]
     return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
 
 
 def check_shape(shape: object, field: str) -> Shape:
     """A shape as a tuple of sizes, or InvalidProblemError naming the field."""
     if isinstance(shape, (str, bytes, set, dict)):
-        raise InvalidProblemError(f"{field}: got {shape!r}, want a tuple of ints or bc.Dim.")
+        raise InvalidProblemError(f"{field}: got {shown(shape)}, want a tuple of ints or bc.Dim.")
     if isinstance(shape, (int, Dim)):
         shape = (shape,)
     try:
         sizes = tuple(s if isinstance(s, Dim) else int(s.__index__()) for s in shape)  # type: ignore[attr-defined]
     except (TypeError, AttributeError):
-        raise InvalidProblemError(f"{field}: got {shape!r}, want a tuple of ints or bc.Dim.") from None
+        raise InvalidProblemError(f"{field}: got {shown(shape)}, want a tuple of ints or bc.Dim.") from None
     if len(sizes) > MAX_RANK:
         raise InvalidProblemError(f"{field}: got rank {len(sizes)}, want at most {MAX_RANK}. Merge dimensions first.")
     for size in sizes:
         if largest(size) < 0:
-            raise InvalidProblemError(f"{field}: got size {size} in {shape_text(sizes)}, want sizes of at least 0.")
+            raise InvalidProblemError(
+                f"{field}: got size {shown(size)} in {shape_text(sizes)}, want sizes of at least 0."
+            )
     if prod(max(largest(s), 1) for s in sizes) >= MAX_ELEMENTS:
         raise InvalidProblemError(
             f"{field}: got {shape_text(sizes)}, want fewer than 2**59 elements (2**63 bytes of the widest element)."
@@ -123,9 +127,9 @@ def check_shape(shape: object, field: str) -> Shape:
 def check_axis(axis: object, rank: int, field: str) -> int:
     """An axis normalised to 0 <= axis < rank; a 0-d tensor counts as having one."""
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise InvalidProblemError(f"{field}: got {axis!r}, want an int.")
+        raise InvalidProblemError(f"{field}: got {shown(axis)}, want an int.")
     value = int(axis.__index__())
     span = max(rank, 1)
     if not -span <= value < span:
-        raise InvalidProblemError(f"{field}: got {value}, want {-span} <= axis < {span} for rank {rank}.")
+        raise InvalidProblemError(f"{field}: got {shown(value)}, want {-span} <= axis < {span} for rank {rank}.")
     return value % span

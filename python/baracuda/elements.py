@@ -80,6 +80,12 @@ class Element(IntEnum):
         return Element.U8 <= self <= Element.I64
 
     @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the greatest number of an integer element."""
+        bits = self.bits
+        return (-(1 << bits - 1), (1 << bits - 1) - 1) if self >= Element.I8 else (0, (1 << bits) - 1)
+
+    @property
     def compute(self) -> Element:
         """The element arithmetic is carried out in: f32 for half types and 8-bit floats, else itself."""
         return Element.F32 if self.is_half or self in (Element.F8E4M3, Element.F8E5M2) else self

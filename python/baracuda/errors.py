@@ -139,6 +139,20 @@ _CLASS_OF_CODE: dict[str, type[BaracudaError]] = {
 }
 
 
+def shown(value: object) -> str:
+    """A value for a message: Python refuses to write integers of thousands of digits, and nobody reads long texts."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__} that is too long to be shown"
+    return text if len(text) <= 200 else text[:200] + " ..."
+
+
+def is_text(value: object) -> bool:
+    """Whether this is a text that the engine can read: surrogates alone are none."""
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """A question to end a message with, when something known is spelt much alike."""
     from difflib import get_close_matches

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 from baracuda.errors import InvalidProblemError
 
 _WORD = 2**64
+T = TypeVar("T")
 
 
 class Generator:
@@ -53,6 +56,17 @@ class Generator:
             self._offset = (start + blocks) % _WORD
             return self._seed, start
 
+    def draw(self, blocks: int, use: Callable[[int, int], T]) -> T:
+        """`use(seed, offset)` with blocks of its own, which are given back where it fails and nobody took others since."""
+        seed, start = self.take(blocks)
+        try:
+            return use(seed, start)
+        except BaseException:
+            with self._lock:
+                if (self._seed, self._offset) == (seed, (start + blocks) % _WORD):
+                    self._offset = start
+            raise
+
     def get_state(self) -> tuple[int, int]:
         """(seed, offset), for a checkpoint."""
         with self._lock:
@@ -60,6 +74,8 @@ class Generator:
 
     def set_state(self, state: tuple[int, int]) -> None:
         """Goes back to what `get_state` returned."""
+        if not isinstance(state, (tuple, list)) or len(state) != 2:
+            raise InvalidProblemError(f"Generator.set_state: got {state!r}, want what get_state() gave.")
         seed, offset = (_word(n, v) for n, v in zip(("seed", "offset"), state, strict=True))
         with self._lock:
             self._seed, self._offset = seed, offset
@@ -82,6 +98,18 @@ def _word(name: str, value: int) -> int:
 
 
 default_generator = Generator()
+
+
+def chosen(generator: Generator | None) -> Generator:
+    """The generator that a random function was given, or the one for all that were given none.
+
+    Raises:
+        InvalidProblemError: For what is no Generator of this package, such as torch's.
+    """
+    if generator is not None and not isinstance(generator, Generator):
+        got = f"{type(generator).__module__}.{type(generator).__name__}"
+        raise InvalidProblemError(f"generator: got {got}, want a bc.Generator or None.")
+    return default_generator if generator is None else generator
 
 
 def manual_seed(seed: int) -> Generator:

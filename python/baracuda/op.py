@@ -14,7 +14,7 @@ from baracuda.device import name_of
 from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
-from baracuda.options import refuse_option, refuse_types, wanted
+from baracuda.options import UNUSABLE, refuse_option, refuse_types, unusable, wanted
 from baracuda.plan import plan as select_plan
 from baracuda.results import foreign_converter, maker
 
@@ -290,6 +290,8 @@ class _Miss:
         except BaracudaError as error:
             name_failure(self.rule.__name__, error)
             raise
+        except UNUSABLE as error:
+            raise unusable(self.rule.__name__, error) from error
 
     def _answer(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         args: list[Arg | None] = []
@@ -442,9 +444,11 @@ def composite(fn: F) -> F:
             refuse_option(f"{fn.__name__}: {name}", kwargs[name], checked[name])
         try:
             return fn(*args, **kwargs)
-        except (AttributeError, TypeError, ValueError, RuntimeError) as error:
-            if not isinstance(error, BaracudaError):
-                refuse_types(fn.__name__, signature, args, kwargs)
+        except BaracudaError:
+            raise
+        except (*UNUSABLE, RuntimeError) as error:
+            if refuse_types(fn.__name__, signature, args, kwargs) and isinstance(error, UNUSABLE):
+                raise unusable(fn.__name__, error) from error
             raise
 
     marks: Any = called

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from baracuda.errors import InvalidProblemError
+from baracuda.errors import InvalidProblemError, shown
 
 Wanted: TypeAlias = tuple[str, tuple[type, ...]]  # in words, and as types
 
@@ -36,18 +36,34 @@ def refuse_option(name: str, value: Any, want: Wanted | None) -> None:
         raise InvalidProblemError(f"{name}: got {type(value).__name__}, want {want[0]}")
 
 
-def refuse_types(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Names the argument of a function that failed because it is of a type that nothing can be done with."""
+# What Python raises for values that a rule can do nothing with: no rule looks for all that may come.
+UNUSABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def unusable(name: str, error: Exception) -> InvalidProblemError:
+    """The error for a function whose rule failed at what it was given."""
+    why = shown(str(error)) if str(error) else "no reason"
+    text = f"{name}(): got arguments that cannot be used ({type(error).__name__}: {why}), want those of its signature."
+    return InvalidProblemError(f"{text} help(baracuda.functional.{name}) describes them.")
+
+
+def refuse_types(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Names the argument of a function that failed because it is of a type that nothing can be done with.
+
+    Returns:
+        Whether the arguments are those of the signature at all.
+    """
     try:
         given = signature.bind(*args, **kwargs).arguments
     except TypeError:  # says what is missing or too much
-        return
+        return False
     for key, value in given.items():
         p = signature.parameters[key]
         want = wanted(p)
         if p.annotation == "Any" and p.default is p.empty and (value is None or isinstance(value, str)):
             want = ("a tensor. Pass one.", ())
         refuse_option(f"{name}: {key}", value, want)
+    return True
 
 
 def integers(name: str, value: Any) -> tuple[int, ...]:
@@ -56,7 +72,7 @@ def integers(name: str, value: Any) -> tuple[int, ...]:
         return tuple(index(v) for v in value)
     except TypeError:
         got = (
-            repr(value)
+            shown(value)
             if isinstance(value, (list, tuple, str, int, float))
             else f"an object of type {type(value).__name__}"
         )

@@ -312,30 +312,13 @@ class Plan(_core.RawPlan):
     @staticmethod
     def from_bytes(data: bytes) -> Plan:
         """Selects the plan that `to_bytes` described, with the same SKU, or says why it cannot."""
-        from importlib import import_module
+        from baracuda.document import read_descriptor, read_document, read_fields
 
-        from baracuda.spec import Descriptor
-
-        try:
-            document = json.loads(data)
-        except (ValueError, TypeError) as e:
-            raise InvalidProblemError(
-                f"from_bytes: got data that is no plan ({e}), want what to_bytes() gave."
-            ) from None
-        if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-            document = document if isinstance(document, dict) else {}
-            raise InvalidProblemError(
-                f"schema: got {document.get('schema')!r}, want {SCHEMA}. Make the plan anew with select()."
-            )
-        d = document["descriptor"]
-        if not str(d["module"]).startswith("baracuda."):
-            raise InvalidProblemError(f"descriptor.module: got {d['module']!r}, want a module of baracuda.")
-        kind = getattr(import_module(d["module"]), d["class"], None)
-        if not isinstance(kind, type) or not issubclass(kind, Descriptor):
-            raise InvalidProblemError(f"descriptor.class: got {d['class']!r}, want a descriptor of {d['module']}.")
-        desc = kind.from_dict(d["fields"])
-        preference = replace(PlanPreference(**document["preference"]), sku=document["sku"])
-        layout = "contiguous" if document["contiguous"] else document.get("strides") or None
+        document = read_document(data)
+        desc = read_descriptor(document["descriptor"])
+        given = read_fields("preference", document["preference"], PlanPreference)
+        preference = replace(PlanPreference(**given), sku=document["sku"])
+        layout = "contiguous" if document["contiguous"] else document["strides"] or None
         return plan(desc, document["device"], preference, layout=layout, alignment=document["alignment"])
 
     def __reduce__(self) -> tuple[Any, ...]:

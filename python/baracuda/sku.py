@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from baracuda import _core
 from baracuda.device import BACKENDS
 from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError, Refusal
+from baracuda.errors import InvalidProblemError, Refusal, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +132,7 @@ class PlanPreference:
             raise InvalidProblemError(
                 f"PlanPreference.backend: got {self.backend!r}, want None or one of {', '.join(BACKENDS)}."
             )
-        if not isinstance(self.sku, str):
+        if not is_text(self.sku):
             raise InvalidProblemError(f"PlanPreference.sku: got {self.sku!r}, want a SKU's name or variant.")
         for name in ("deterministic", "batch_invariant"):
             if not isinstance(getattr(self, name), bool):

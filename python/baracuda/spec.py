@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import struct
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
@@ -14,7 +14,7 @@ import numpy as np
 from baracuda import _core
 from baracuda.dims import Dim, Shape, Size, check_axis, check_shape, largest, shape_text
 from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError
+from baracuda.errors import InvalidProblemError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -59,13 +59,15 @@ class Param:
 class ScalarParam:
     """A number argument of `run`: a Python number, or a 0-d tensor read when the kernel runs.
 
-    A Python number below `least` is refused; a tensor's is not looked at.
+    A Python number below `least` is refused; a tensor's is not looked at. A number that the integer element `fits` does
+    not hold is refused, a tensor's too where it lies in the host's memory.
     """
 
     name: str
     kind: str = "float"
     default: float | int | None = None
     least: float | int | None = None
+    fits: Element | None = None
 
 
 def tensor(name: str, shape: Shape, element: Element, *, present: bool = True, reads: bool = False) -> Param:
@@ -89,10 +91,14 @@ def tensors(name: str, shapes: Iterable[Shape], element: Element, role: int = IN
 
 
 def scalar(
-    name: str, kind: str = "float", default: float | int | None = None, least: float | int | None = None
+    name: str,
+    kind: str = "float",
+    default: float | int | None = None,
+    least: float | int | None = None,
+    fits: Element | None = None,
 ) -> ScalarParam:
     """A number given to `run`; `kind` is "float", "int" or "unsigned"."""
-    return ScalarParam(name, kind, default, least)
+    return ScalarParam(name, kind, default, least, fits if fits is not None and fits.is_integer else None)
 
 
 class Signature:
@@ -153,7 +159,7 @@ class Signature:
                  [[pack(s) for s in shape] for shape in p.shapes] if p.present else [[]])
                 for p in self.params
             ],
-            "scalars": [(s.name, _SCALAR_KINDS[s.kind], s.default, s.least) for s in self.scalars],
+            "scalars": [(s.name, _SCALAR_KINDS[s.kind], s.default, s.least, None if s.fits is None else int(s.fits)) for s in self.scalars],
             "symbols": [(name, limits[name]) for name in order],
         }  # fmt: skip
 
@@ -230,11 +236,16 @@ class Descriptor:
         if kind == "float":
             if isinstance(value, (bool, np.bool_, str, complex, np.complexfloating)) or not hasattr(value, "__float__"):
                 raise self.wrong(name, value, "a real number")
-            number = float(value)
+            try:
+                number = float(value)
+            except (OverflowError, TypeError, ValueError):
+                raise self.wrong(name, value, "a number that a double holds") from None
             if not math.isfinite(number) and name not in self.unbounded:
                 raise self.wrong(name, value, "a finite number")
             return number
         if kind == "tuple[int, ...]":
+            if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+                raise self.wrong(name, value, "a list of ints")
             return tuple(self._coerce_plain(name, "int", v) for v in value)
         return value
 
@@ -266,7 +277,7 @@ class Descriptor:
 
         name = type(self).__name__
         is_shape = isinstance(got, tuple) and any(isinstance(size, (int, Dim)) for size in got)
-        text = shape_text(got) if is_shape else repr(got)  # type: ignore[arg-type]
+        text = shape_text(got) if is_shape else shown(got)  # type: ignore[arg-type]
         return InvalidProblemError(f"{name}.{field}: got {text}, want {want}.", [Refusal("problem", field, text, want)])
 
     def __repr__(self) -> str:
@@ -319,8 +330,18 @@ class Descriptor:
 
     @classmethod
     def from_dict(cls: type[D], values: Mapping[str, Any]) -> D:
-        """The inverse of `to_dict`."""
-        return cls(**{k: _from_json(v) for k, v in values.items()})
+        """The inverse of `to_dict`.
+
+        Raises:
+            InvalidProblemError: For fields that are unknown, missing, or of values that nothing wrote.
+        """
+        from baracuda.document import read_fields
+
+        given = read_fields(cls.__name__, values, cls)
+        for f in fields(cls):  # type: ignore[arg-type]
+            if f.name not in given and f.default is MISSING:
+                raise InvalidProblemError(f"{cls.__name__}.{f.name}: got nothing, want a value.")
+        return cls(**{k: _from_json(v, f"{cls.__name__}.{k}") for k, v in given.items()})
 
 
 def _argument(value: Any) -> str:
@@ -342,11 +363,16 @@ def _to_json(value: Any) -> Any:
     return value
 
 
-def _from_json(value: Any) -> Any:
+def _from_json(value: Any, field: str, depth: int = 0) -> Any:
     if isinstance(value, dict):
-        return Dim(*value["dim"])
+        parts = value.get("dim")
+        if len(value) != 1 or not isinstance(parts, list) or len(parts) != 5:
+            raise InvalidProblemError(f"{field}: got {shown(value)}, want a size as to_dict() writes it.")
+        return Dim(*parts)
     if isinstance(value, list):
-        return tuple(_from_json(v) for v in value)
+        if depth > 3:  # lists of shapes are the deepest that there is
+            raise InvalidProblemError(f"{field}: got lists in lists, want fewer of them.")
+        return tuple(_from_json(v, field, depth + 1) for v in value)
     return value
 
 

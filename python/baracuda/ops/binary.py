@@ -20,6 +20,11 @@ from baracuda.spec import Descriptor, Param, ScalarParam, Signature, descriptor,
 _GRADIENTS = tuple(k for k, entry in KINDS.items() if entry.da)
 # The gradients of these need dy only.
 _SUMS = ("add", "sub")
+# Integers that no element holds are taken as numbers where they are computed in 64 bits and the result is right, as it is
+# of comparisons, too, or wraps as that of the same sum in torch.
+_ANY_NUMBER = {"add", "sub", "mul", "fmod", "remainder", "floor_divide", "trunc_divide"} | {
+    k for k, entry in KINDS.items() if entry.answers or k.startswith("bitwise")
+}
 
 
 def _number_kind(element: Element) -> str:
@@ -55,13 +60,17 @@ class _Binary(Descriptor):
             if shape is None:
                 # Fractions are no integers.
                 least = 0 if (self.kind, name) == ("pow", "b") and not self.element.is_float else None
-                numbers.append(scalar("number", _number_kind(self.element), least=least))
+                fits = None if self.kind in _ANY_NUMBER else self.element
+                numbers.append(scalar("number", _number_kind(self.element), least=least, fits=fits))
         return tensors, numbers
 
     def numbers(self) -> list[ScalarParam]:
         """What the function takes besides its operands; alpha is the factor of b in sums."""
         how, least = _number_kind(self.element), {"rtol": 0, "atol": 0}
-        return [scalar(n, how, 1 if n == "alpha" else None, least.get(n)) for n, _ in KINDS[self.kind].numbers]
+        fits = {"alpha": self.element}
+        return [
+            scalar(n, how, 1 if n == "alpha" else None, least.get(n), fits.get(n)) for n, _ in KINDS[self.kind].numbers
+        ]
 
 
 @descriptor(family="binary", kinds=KINDS)

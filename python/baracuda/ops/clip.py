@@ -10,7 +10,7 @@ from baracuda import _core
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import NotDifferentiable, Op, composite, run_new
-from baracuda.ops.optim import Group, ListDescriptor, as_list, groups_of, plan_of
+from baracuda.ops.optim import Group, ListDescriptor, as_list, groups_of, plan_of, run_groups
 from baracuda.spec import INOUT, Signature, descriptor, output, scalar, tensor, tensors
 
 
@@ -104,7 +104,7 @@ OPS = (
 
 def _groups(name: str, values: Any) -> list[Group]:
     found = groups_of(name, {"grads": as_list(values)}, "grads")
-    if len({place for _, place, _, _ in found}) > 1:
+    if len({g.place for g in found}) > 1:
         raise InvalidProblemError(f"{name}: got tensors on several devices, want all on one: a norm has one device.")
     return found
 
@@ -114,14 +114,14 @@ def _norm(groups: list[Group], p: float, error_if_nonfinite: bool) -> Any:
     if not groups:
         return np.zeros((), np.float32)
     norms = []
-    for element, place, shapes, (values,) in groups:
-        made = plan_of(TotalNormDescriptor(shapes, element, p, error_if_nonfinite), place)
-        norms.append(run_new(made, values[0], tensors=values))
+    for g in groups:
+        made = plan_of(TotalNormDescriptor(g.shapes, g.element, p, error_if_nonfinite), g.place)
+        norms.append(run_new(made, g.parts[0][0], tensors=g.parts[0]))
     if len(norms) == 1:
         return norms[0]
-    if any(element is Element.F64 for element, *_ in groups):
+    if any(g.element is Element.F64 for g in groups):
         raise InvalidProblemError("grads: got f64 and other elements, want one of both: a norm has one element.")
-    made = plan_of(TotalNormDescriptor(((),) * len(norms), Element.F32, p, error_if_nonfinite), groups[0][1])
+    made = plan_of(TotalNormDescriptor(((),) * len(norms), Element.F32, p, error_if_nonfinite), groups[0].place)
     return run_new(made, norms[0], tensors=norms)
 
 
@@ -155,9 +155,8 @@ def clip_grads_with_norm_(grads: Any, max_norm: Any, total_norm: Any) -> None:
 
 
 def _scale(groups: list[Group], max_norm: Any, total_norm: Any) -> None:
-    for element, place, shapes, (values,) in groups:
-        found = Element(_core.describe(total_norm)[1])
-        plan_of(ClipGradsWithNormDescriptor(shapes, element, found), place).run(values, total_norm, max_norm)
+    found = Element(_core.describe(total_norm)[1])
+    run_groups(groups, lambda g: ClipGradsWithNormDescriptor(g.shapes, g.element, found), total_norm, max_norm)
 
 
 @composite
@@ -192,5 +191,5 @@ def clip_grad_value_(grads: Any, clip_value: Any) -> None:
         grads: The gradients: one array or a list of them.
         clip_value: The largest magnitude wanted; a number or a 0-d array.
     """
-    for element, place, shapes, (values,) in groups_of("clip_grad_value_", {"grads": as_list(grads)}, "grads"):
-        plan_of(ClipGradValueDescriptor(shapes, element), place).run(values, clip_value)
+    groups = groups_of("clip_grad_value_", {"grads": as_list(grads)}, "grads")
+    run_groups(groups, lambda g: ClipGradValueDescriptor(g.shapes, g.element), clip_value)

@@ -18,6 +18,7 @@ for every layout, thread count and backend. Words w0..w3 of block b are those of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -29,7 +30,7 @@ from baracuda.device import Place, name_of
 from baracuda.dims import Dim, Shape, check_shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.generator import Generator, default_generator
+from baracuda.generator import Generator, chosen
 from baracuda.op import NotDifferentiable, Op, composite, run_new
 from baracuda.plan import Plan, plan
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
@@ -171,8 +172,8 @@ def _plan(desc: Descriptor, place: Place) -> Plan:
     return plan(desc, name_of(place))
 
 
-def _take(generator: Generator | None, draws: int, per_block: int) -> tuple[int, int]:
-    return (generator or default_generator).take(-(-draws // per_block))
+def _drawn(generator: Generator | None, draws: int, per_block: int, use: Callable[[int, int], Any]) -> Any:
+    return chosen(generator).draw(-(-draws // per_block), use)
 
 
 @composite
@@ -191,8 +192,8 @@ def bernoulli(input: Any, *, generator: Any = None, out: Any = None) -> Any:
     element = Element(code)
     result = element if out is None else Element(_core.describe(out)[1])
     made = _plan(BernoulliDescriptor(shape, result, element), (place[0], place[1]))
-    seed, offset = _take(generator, prod(shape), 2 if element is Element.F64 else 4)
-    return run_new(made, input, out, p=input, seed=seed, offset=offset)
+    per_block = 2 if element is Element.F64 else 4
+    return _drawn(generator, prod(shape), per_block, lambda s, o: run_new(made, input, out, p=input, seed=s, offset=o))
 
 
 @composite
@@ -201,9 +202,8 @@ def bernoulli_(input: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     shape, code, _, *place = _core.describe(input)
     element = Element(code)
     made = _plan(BernoulliDescriptor(shape, element), (place[0], place[1]))
-    seed, offset = _take(generator, prod(shape), 2 if element is Element.F64 else 4)
-    made.run(input, p, seed, offset)
-    return input
+    per_block = 2 if element is Element.F64 else 4
+    return _drawn(generator, prod(shape), per_block, lambda s, o: made.run(input, p, s, o))
 
 
 @composite
@@ -244,9 +244,8 @@ def random_(input: Any, low: Any, high: Any, *, generator: Any = None) -> Any:
 
 def _fill_integers(y: Any, low: Any, high: Any, generator: Generator | None) -> Any:
     shape, code, _, *place = _core.describe(y)
-    seed, offset = _take(generator, prod(shape), 2)
-    _plan(RandintDescriptor(shape, Element(code)), (place[0], place[1])).run(y, low, high, seed, offset)
-    return y
+    made = _plan(RandintDescriptor(shape, Element(code)), (place[0], place[1]))
+    return _drawn(generator, prod(shape), 2, lambda s, o: made.run(y, low, high, s, o))
 
 
 @composite
@@ -266,9 +265,8 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, out: Any = Non
     if y is None:
         y = np.empty(check_shape((n,), "n"), (Element.I64 if dtype is None else Element.coerce(dtype, "dtype")).numpy)
     _, code, _, *place = _core.describe(y)
-    seed, offset = (generator or default_generator).take(7)
-    _plan(RandpermDescriptor(n, Element(code)), (place[0], place[1])).run(y, seed, offset)
-    return y
+    made = _plan(RandpermDescriptor(n, Element(code)), (place[0], place[1]))
+    return chosen(generator).draw(7, lambda s, o: made.run(y, s, o))
 
 
 @composite
@@ -289,5 +287,5 @@ def multinomial(
     """
     shape, code, _, *place = _core.describe(input)
     made = _plan(MultinomialDescriptor(shape, num_samples, replacement, Element(code)), (place[0], place[1]))
-    seed, offset = _take(generator, prod(shape[:-1]) * num_samples, 2)
-    return run_new(made, input, out, p=input, seed=seed, offset=offset)
+    draws = prod(shape[:-1]) * num_samples
+    return _drawn(generator, draws, 2, lambda s, o: run_new(made, input, out, p=input, seed=s, offset=o))

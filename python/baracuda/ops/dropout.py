@@ -14,7 +14,7 @@ from baracuda import _core
 from baracuda.device import Place, name_of
 from baracuda.dims import Shape
 from baracuda.elements import Element
-from baracuda.generator import default_generator
+from baracuda.generator import chosen
 from baracuda.op import Op, composite, run_new
 from baracuda.plan import Plan, plan
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
@@ -116,7 +116,7 @@ def dropout(input: Any, p: Any = 0.5, training: bool = True, inplace: bool = Fal
     """
     if not training:
         return input
-    return _drop(input, p, inplace, *(generator or default_generator).take(_blocks(input)))
+    return chosen(generator).draw(_blocks(input), lambda seed, offset: _drop(input, p, inplace, seed, offset))
 
 
 @composite
@@ -139,8 +139,11 @@ def _dropout_vjp(
 ) -> tuple[Any, Any]:
     if not training:
         return input, lambda dy: dy
-    seed, offset = (generator or default_generator).take(_blocks(input))
-    return _drop(input, p, inplace, seed, offset), lambda dy: dropout_backward(dy, p, seed, offset)
+
+    def drop(seed: int, offset: int) -> tuple[Any, Any]:
+        return _drop(input, p, inplace, seed, offset), lambda dy: dropout_backward(dy, p, seed, offset)
+
+    return chosen(generator).draw(_blocks(input), drop)
 
 
 _marks: Any = dropout

@@ -190,7 +190,7 @@ def tensordot(c: Composer, a: Value, b: Value, dims: Any = 2, out: Any = None) -
         dims: How many dimensions are summed, or (dimensions of a, dimensions of b).
         out: A tensor to write the result to.
     """
-    return Evaluation(c, _tensordot(a, b, dims), (a, b)).result()
+    return Evaluation(c, _tensordot(a, b, dims), (a, b), keeps=True).result()
 
 
 @composed(tensors="dy a b")

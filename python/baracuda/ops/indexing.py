@@ -12,7 +12,7 @@ from typing import Any
 from baracuda.compose import Composer, Value, composed
 from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError
+from baracuda.errors import InvalidProblemError, shown
 from baracuda.op import Arg, Call, Elsewhere, Op, Recipe, function
 from baracuda.spec import Descriptor, Signature, descriptor, frame, output, tensor
 
@@ -393,21 +393,23 @@ def masked_fill(call: Call, input: Arg, mask: Arg, value: Any) -> Recipe:
     return call(desc, condition=mask, b=input, a_number=number)
 
 
-def masked_number(value: Any, element: Element) -> float | int:
+def masked_number(value: Any, element: Element, name: str = "value") -> float | int:
     """A number as an element holds it: integers are cut towards zero, bool is any number but zero."""
-    number = value.item() if hasattr(value, "item") else value
+    number = value.item() if hasattr(value, "item") and getattr(value, "shape", ()) == () else value
     if isinstance(number, complex) or not isinstance(number, (int, float)):
-        raise InvalidProblemError(f"value: got {value!r}, want a real number.")
+        raise InvalidProblemError(f"{name}: got {shown(value)}, want a real number.")
     if element is Element.BOOL:
         return int(number != 0)
-    if not element.is_integer:
-        return float(number)
-    import numpy as np
-
-    whole, info = int(number), np.iinfo(element.numpy)
-    if not info.min <= whole <= info.max:
-        raise InvalidProblemError(f"value: got {value!r}, want a number that {element} holds.")
-    return whole
+    try:
+        if not element.is_integer:
+            return float(number)
+        whole, (least, most) = int(number), element.limits
+        if least <= whole <= most:
+            return whole
+        want = f"a number that {element} holds, {least} <= n <= {most}"
+    except (OverflowError, ValueError):  # infinite, NaN, or an int beyond the floats
+        want = f"a number that {element} holds"
+    raise InvalidProblemError(f"{name}: got {shown(value)}, want {want}.")
 
 
 @masked_fill.vjp

@@ -55,7 +55,9 @@ class FillDescriptor(Descriptor):
     element: Element = Element.F32
 
     def signature(self) -> Signature:
-        return Signature(output("y", self.shape, self.element), scalar("value", number_kind(self.element)))
+        return Signature(
+            output("y", self.shape, self.element), scalar("value", number_kind(self.element), fits=self.element)
+        )
 
 
 @descriptor(family="layout", op="arange")
@@ -203,7 +205,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> A
     if dtype is None and out is None and getattr(fill_value, "shape", None) == ():
         dtype = Element(_core.describe(fill_value)[1])
     element = _element(dtype, out, fill_value)
-    return _made(FillDescriptor, _shape(size), element, out, masked_number(fill_value, element))
+    return _made(FillDescriptor, _shape(size), element, out, masked_number(fill_value, element, "fill_value"))
 
 
 @composite
@@ -328,7 +330,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = 
         raise InvalidProblemError("linspace: dtype: got bool, want an integer or a float.")
     place = _core.describe(out)[3:] if out is not None else (0, 0)
     fine = np.empty(shape) if out is None else empty(shape, Element.F64, device=name_of((place[0], place[1])))
-    ends = (masked_number(start, element), masked_number(end, element))
+    ends = (masked_number(start, element, "start"), masked_number(end, element, "end"))
     return cast(
         _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, Element.F64, fine, *ends), element, out=out
     )

@@ -95,8 +95,8 @@ class MatmulDescriptor(Descriptor):
             tensor("c", self.c_shape or (), e, present=self.c_shape is not None),
             tensor("bias", (self.b_shape[-1],), e, present=self.bias),
             output("out", self.output_shape(), e),
-            scalar("alpha", kind, one),
-            scalar("beta", kind, one),
+            scalar("alpha", kind, one, fits=e),
+            scalar("beta", kind, one, fits=e),
         )
 
     def backward_a(self) -> MatmulDescriptor:

@@ -5,6 +5,8 @@ What follows from the scalars of a step alone is worked out in f64 and rounded o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -177,11 +179,19 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-Group = tuple[Element, Place, tuple[tuple[int, ...], ...], list[list[Any]]]
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parts of lists whose tensors are of one element on one device."""
+
+    element: Element
+    place: Place
+    shapes: tuple[tuple[int, ...], ...]
+    parts: list[list[Any]]
+    places: tuple[int, ...] | None  # where they stand in the lists; None: these are the whole lists
 
 
 def groups_of(name: str, lists: dict[str, list[Any]], by: str) -> list[Group]:
-    """Lists of equal length by element and device of those called `by`: (element, place, shapes, parts of the lists)."""
+    """Lists of equal length by element and device of those called `by`."""
     found: dict[tuple[Element, Place], tuple[list[int], list[tuple[int, ...]]]] = {}
     for i, p in enumerate(lists[by]):
         shape, code, _, *place = _core.describe(p)
@@ -193,10 +203,17 @@ def groups_of(name: str, lists: dict[str, list[Any]], by: str) -> list[Group]:
         text = ", ".join(f"{count} {n}" for n, count in lengths.items())
         raise InvalidProblemError(f"{name}: got {text}, want lists of equal lengths.")
     whole = list(lists.values())
+    if len(found) == 1:
+        return [Group(e, place, tuple(shapes), whole, None) for (e, place), (_, shapes) in found.items()]
     return [
-        (element, place, tuple(shapes), whole if len(found) == 1 else [[v[i] for i in places] for v in whole])
-        for (element, place), (places, shapes) in found.items()
+        Group(e, place, tuple(shapes), [[v[i] for i in places] for v in whole], tuple(places))
+        for (e, place), (places, shapes) in found.items()
     ]
+
+
+def run_groups(groups: list[Group], desc: Callable[[Group], Descriptor], *besides: Any) -> None:
+    """Runs a plan for every group, on its lists and what comes besides; a wrong tensor in any of them changes none."""
+    _core.run_group([(plan_of(desc(g), g.place), (*g.parts, *besides), g.places) for g in groups])
 
 
 def _adam(
@@ -213,8 +230,7 @@ def _adam(
             f"{'a list of arrays with amsgrad' if amsgrad else 'None without amsgrad'}."
         )
     given = {n: as_list(v) for n, v in lists.items() if v is not None}
-    for element, place, shapes, parts in groups_of(name, given, "params"):
-        plan_of(cls(shapes, element, maximize, amsgrad), place).run(*parts, *scalars)
+    run_groups(groups_of(name, given, "params"), lambda g: cls(g.shapes, g.element, maximize, amsgrad), *scalars)
 
 
 @composite
@@ -342,5 +358,5 @@ def sgd_(
     if moves:
         given["momentum_buffers"] = as_list(momentum_buffers)
     scalars = (lr, momentum, dampening, weight_decay, 1 if step is None else step, grad_scale)
-    for element, place, shapes, parts in groups_of("sgd_", given, "params"):
-        plan_of(SGDDescriptor(shapes, element, moves, nesterov, maximize), place).run(*parts, *scalars)
+    groups = groups_of("sgd_", given, "params")
+    run_groups(groups, lambda g: SGDDescriptor(g.shapes, g.element, moves, nesterov, maximize), *scalars)

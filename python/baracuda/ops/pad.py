@@ -11,7 +11,7 @@ from typing import Any
 
 from baracuda import _core
 from baracuda.compose import Composer, Value, composed
-from baracuda.dims import Dim, Shape, check_axis
+from baracuda.dims import Dim, Shape, check_axis, check_shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
@@ -100,7 +100,7 @@ class PadDescriptor(_Pad):
         default = 0 if number_kind(self.element) != "float" else 0.0
         values: list[ScalarParam] = []
         if self.mode is PadMode.CONSTANT:
-            values.append(scalar("value", number_kind(self.element), default))
+            values.append(scalar("value", number_kind(self.element), default, fits=self.element))
         x = tensor("x", self.shape, self.element)
         return Signature(x, output("y", self.padded_shape(), self.element), *values)
 
@@ -341,6 +341,9 @@ def _positions(repeats: Any, output_size: int | None) -> Any:
     total = int(ends[size - 1 :].reshape(()).item()) if size else 0
     if size and int(F.amin(counts).item()) < 0:
         raise InvalidProblemError("repeat_interleave: repeats: got a negative number, want at least 0.")
+    if size and int(F.amin(ends).item()) < 0:  # the first sum beyond 2**63 wraps to a negative one
+        raise InvalidProblemError("repeat_interleave: repeats: got a sum of 2**63 or more, want a size.")
+    check_shape((total,), "repeat_interleave: sum of repeats")
     if output_size not in (None, total):
         got = f"repeat_interleave: output_size: got {output_size}"
         raise InvalidProblemError(f"{got}, want {total}, the sum of repeats.")

@@ -31,7 +31,7 @@ from baracuda import _core
 from baracuda.device import Place, name_of
 from baracuda.dims import Shape, check_shape
 from baracuda.elements import Element
-from baracuda.generator import Generator, default_generator
+from baracuda.generator import Generator, chosen
 from baracuda.op import NotDifferentiable, Op, composite
 from baracuda.plan import Plan, plan
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar
@@ -86,8 +86,8 @@ def _fill(kind: str, y: Any, first: Any, second: Any, generator: Generator | Non
     shape, code, _, *place = _core.describe(y)
     element = Element(code)
     made = _plan(kind, shape, element, (place[0], place[1]))
-    seed, offset = (generator or default_generator).take(blocks(prod(shape), element))
-    made.run(y, first, second, seed, offset)
+    drawn = blocks(prod(shape), element)
+    chosen(generator).draw(drawn, lambda seed, offset: made.run(y, first, second, seed, offset))
     return y
 
 

@@ -95,7 +95,7 @@ class ScatterDescriptor(_Spread):
         return tensor("source", self.index_shape, self.element, present=self.has_source)
 
     def numbers(self) -> tuple[ScalarParam, ...]:
-        return () if self.has_source else (scalar("value", number_kind(self.element)),)
+        return () if self.has_source else (scalar("value", number_kind(self.element), fits=self.element),)
 
 
 @descriptor(family="indexing", op="scatter_reduce", enums={"mode": ScatterReduction})
@@ -162,7 +162,7 @@ class IndexAddDescriptor(_SpreadSlices):
     def numbers(self) -> tuple[ScalarParam, ...]:
         e = self.element
         kind = "float" if e.is_float else "unsigned" if number_kind(e) == "unsigned" else "int"
-        return (scalar("alpha", kind, default=1),)
+        return (scalar("alpha", kind, default=1, fits=e),)
 
 
 @descriptor(family="indexing", op="index_fill")
@@ -188,7 +188,7 @@ class IndexFillDescriptor(_SpreadSlices):
         return None
 
     def numbers(self) -> tuple[ScalarParam, ...]:
-        return (scalar("value", number_kind(self.element)),)
+        return (scalar("value", number_kind(self.element), fits=self.element),)
 
 
 OPS = (
@@ -450,7 +450,7 @@ def index_add(
     _same_element("index_add", input, source)
     desc = IndexAddDescriptor(input.shape, index.shape, dim, input.element, index.element)
     _check_slices("index_add", source, desc)
-    return call(desc, x=input, index=index, source=source, alpha=masked_number(alpha, input.element))
+    return call(desc, x=input, index=index, source=source, alpha=masked_number(alpha, input.element, "alpha"))
 
 
 @index_add.vjp

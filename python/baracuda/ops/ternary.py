@@ -60,7 +60,7 @@ class WhereDescriptor(_Where):
             given = self.element if element is None else element
             tensors.append(tensor(name, shape or (), given, present=shape is not None, reads=given is not self.element))
             if shape is None:
-                numbers.append(scalar(f"{name}_number", _number_kind(self.element)))
+                numbers.append(scalar(f"{name}_number", _number_kind(self.element), fits=self.element))
         condition = tensor("condition", self.condition_shape, Element.BOOL, reads=self.element is not Element.BOOL)
         return Signature(condition, *tensors, output("y", self.full_shape(), self.element), *numbers)
 
@@ -119,7 +119,9 @@ class _Clamp(Descriptor):
     def bounds(self) -> list[ScalarParam]:
         """The bounds that there are."""
         kind = _number_kind(self.element)
-        return [scalar(n, kind) for n, there in (("min", self.has_min), ("max", self.has_max)) if there]
+        return [
+            scalar(n, kind, fits=self.element) for n, there in (("min", self.has_min), ("max", self.has_max)) if there
+        ]
 
 
 @descriptor(family="ternary", op="clamp")
@@ -206,19 +208,15 @@ class _Three(Descriptor):
             given = self.element if element is None else element
             tensors.append(tensor(name, shape or (), given, present=shape is not None, reads=given is not self.element))
             if shape is None:
-                numbers.append(scalar(f"{name}_number", how, end if bounds else None))
-        return tensors, [*numbers, *(scalar(n, how) for n, _ in KINDS[self.kind].numbers)]
+                numbers.append(scalar(f"{name}_number", how, end if bounds else None, fits=self.element))
+        return tensors, [*numbers, *(scalar(n, how, fits=self.element) for n, _ in KINDS[self.kind].numbers)]
 
 
 def _ends(element: Element) -> tuple[float | int, float | int]:
     """Bounds that nothing lies beyond."""
     if element.is_float:
         return float("-inf"), float("inf")
-    if element is Element.BOOL:
-        return 0, 1
-    if element < Element.I8:
-        return 0, 2**64 - 1 if element is Element.U64 else 2**63 - 1
-    return -(2**63), 2**63 - 1
+    return (0, 1) if element is Element.BOOL else element.limits
 
 
 @descriptor(family="ternary", kinds=KINDS)

@@ -49,7 +49,7 @@ def _numbers(kind: str, element: Element) -> list[ScalarParam]:
             return None
         return n.default if element.is_float else int(n.default)
 
-    return [scalar(n.name, how, default(n), n.least) for n in KINDS[kind].numbers]
+    return [scalar(n.name, how, default(n), n.least, element) for n in KINDS[kind].numbers]
 
 
 def _input(shape: Shape, element: Element, input_element: Element | None) -> Any:
