@@ -45,13 +45,19 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
             if op == "sgd":
                 given |= {"momentum": 0.0} if mode == 0 else {"dampening": 0.0} if mode == 3 else {}
             yield Case(desc, _tensors(desc, shapes, rng), given)
-    shapes = ((6,),)
-    desc = _descriptor(op, shapes, element, 1)
-    special = _tensors(desc, shapes, rng)
-    special["grads"][0][:] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30]
-    if op != "sgd":
-        special["exp_avg_sqs"][0][:2] = 0.0
-    yield Case(desc, special, dict(scalars[0]), "special values")
+    shapes = ((6,), (54,))  # less than a vector, and more than the longest
+    for mode in range(4):
+        desc = _descriptor(op, shapes, element, mode)
+        special = _tensors(desc, shapes, rng)
+        for k, (n,) in enumerate(shapes):
+            special["grads"][k][:] = np.resize([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30], n)
+            if op != "sgd":
+                special["exp_avg_sqs"][k][:2] = 0.0
+                special["exp_avg_sqs"][k][5::6] = np.nan
+            if "max_exp_avg_sqs" in special:
+                special["max_exp_avg_sqs"][k][1::6] = np.nan
+        given = {"lr": 0.1} if op == "sgd" and mode == 0 else dict(scalars[0])
+        yield Case(desc, special, given, "special values")
 
 
 def _descriptor(op: str, shapes: Any, element: Element, mode: int) -> Descriptor:
