@@ -181,10 +181,14 @@ def _made(make: Any, shape: tuple[int, ...], element: Element, out: Any, *number
 
 def _element(dtype: Any, out: Any, *numbers: Any) -> Element:
     """What is asked for, else torch's default for numbers: bool, i64 or f32."""
+    held = None if out is None else Element(_core.describe(out)[1])
     if dtype is not None:
-        return Element.coerce(dtype, "dtype")
-    if out is not None:
-        return Element(_core.describe(out)[1])
+        asked = Element.coerce(dtype, "dtype")
+        if held not in (None, asked):
+            raise InvalidProblemError(f"out: got {held}, want {asked}, which dtype asks for. Leave one of them out.")
+        return asked
+    if held is not None:
+        return held
     if all(isinstance(n, (bool, np.bool_)) for n in numbers):
         return Element.BOOL
     return Element.I64 if all(hasattr(n, "__index__") for n in numbers) else Element.F32

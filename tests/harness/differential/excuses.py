@@ -13,7 +13,7 @@ from baracuda.elements import Element
 from baracuda.reference import LARGEST, to_reference
 from differential import functions
 from differential.calls import Call
-from differential.values import Dtype, T
+from differential.values import FLOATS, Dtype, T
 
 if TYPE_CHECKING:
     from differential.judge import Finding
@@ -92,6 +92,14 @@ def _gradient_of(*names: str) -> Callable[[Finding], bool]:
     return lambda f: f.call.gradient and f.call.name in names
 
 
+def _not_held(c: Call) -> Array:
+    """Where a float is no number of the integer element that it is cast to."""
+    info = np.iinfo(Element.coerce(c.given["dtype"].element).numpy)
+    with np.errstate(invalid="ignore"):
+        cut = np.trunc(_values(c.given["input"]).astype(np.float64))
+        return np.asarray(~((cut >= info.min) & (cut < float(info.max) + 1)))
+
+
 def _elementwise(c: Call) -> bool:
     return functions.family(c.name).__name__ in ("unary", "binary", "ternary")
 
@@ -141,7 +149,14 @@ EXCUSES = (
         "elements that torch's CPU kernels lack",
         lambda f: any(
             w in f.detail
-            for w in ("not implemented for", "NotImplementedError", "does not support bool", "not supported for")
+            for w in (
+                "not implemented for",
+                "NotImplementedError",
+                "does not support bool",
+                "with a bool tensor",
+                "Integral inputs",
+                "not supported for",
+            )
         ),
         lambda: call("add", input=t([1], "u16"), other=t([1], "u16")),
     ),
@@ -269,18 +284,18 @@ EXCUSES = (
         lambda: call("masked_fill", input=t([1.0], "f16"), mask=t([1], "bool"), value=2**31),
     ),
     _accepted(
-        "`inner` of several elements",
-        _named("inner"),
+        "`inner` and `tensordot` of several elements",
+        _named("inner", "tensordot"),
         lambda: call("inner", input=t([[1]], "u16"), other=t(np.ones((0, 1)), "bf16")),
     ),
     _accepted(
-        "`pad` of empty tensors with a mode",
-        lambda f: f.call.name == "pad" and "non-zero" in f.detail,
+        "`pad` with a mode and `embedding_bag` of empty tensors",
+        lambda f: "non-zero" in f.detail or (f.call.name == "embedding_bag" and "step must" in f.detail),
         lambda: call("pad", input=t(np.ones((0, 4))), pad=[1, 1], mode="replicate"),
     ),
     _refused(
-        "masks of u8; sources of rank 1 beside indices of rank 0",
-        lambda f: f.call.name == "where" or "want at least ()" in f.detail,
+        "masks of u8; sources and targets of rank 1 where rank 0 is meant",
+        lambda f: f.call.name == "where" or "want at least ()" in f.detail or "want shape ()" in f.detail,
         lambda: call("where", condition=t([1], "u8"), input=t([1.0]), other=t([2.0])),
     ),
     Excuse(
@@ -363,6 +378,72 @@ EXCUSES = (
         lambda: call("lt", input=t([0.001], "bf16"), other=0.001),
         _everywhere,
         free=True,
+    ),
+    _accepted(
+        "masks of attention in another float element",
+        _says("attn_mask dtype"),
+        lambda: call(
+            "scaled_dot_product_attention",
+            query=t(_X, "bf16"),
+            key=t(_X, "bf16"),
+            value=t(_X, "bf16"),
+            attn_mask=t(_X, "f16"),
+        ),
+    ),
+    Excuse(
+        "gradient of `scatter_reduce` by amax, amin and prod where `src` is larger than `index`",
+        "value",
+        _gradient_of("scatter_reduce"),
+        lambda: call(
+            "scatter_reduce",
+            gradient=True,
+            input=t([[1.0, 2.0]]),
+            dim=0,
+            index=T(np.zeros((1, 1), np.int64), index=True),
+            src=t([[0.5, 0.5]]),
+            reduce="amin",
+        ),
+        lambda c: np.asarray(
+            c.given["reduce"] in ("amax", "amin", "prod") and c.given["index"].shape != c.given["src"].shape
+        ),
+        free=True,
+    ),
+    Excuse(
+        "`isclose` of integers",
+        "value",
+        lambda f: f.call.name == "isclose" and not any(x.is_float for x in f.call.tensors().values()),
+        lambda: call("isclose", input=t([2**24 + 1], "i32"), other=t([2**24], "i32"), rtol=0.0, atol=0.5),
+        _everywhere,
+        free=True,
+    ),
+    Excuse(
+        "`ldexp` where 2^b is 0 or infinite",
+        "value",
+        _named("ldexp"),
+        lambda: call("ldexp", input=t([0], "i32"), other=t([2147483647], "i32")),
+        _everywhere,
+        free=True,
+    ),
+    Excuse(
+        "`cast` of floats that an integer element does not hold",
+        "value",
+        lambda f: f.call.name == "cast" and f.call.given["dtype"].element not in (*FLOATS, "bool"),
+        lambda: call("cast", input=t([np.nan, -1.0, 1e30] * 8, "f64"), dtype=Dtype("u32")),
+        _not_held,
+        free=True,
+    ),
+    Excuse(
+        "`pow` of -inf by 0.5",
+        "value",
+        _named("pow"),
+        lambda: call("pow", input=t([-np.inf], "f64"), exponent=0.5),
+        lambda c: np.isneginf(_values(c.given["input"]).astype(np.float64)),
+    ),
+    Excuse(
+        "`addmv` of no rows",
+        "shape",
+        _named("addmv"),
+        lambda: call("addmv", input=t(8, "i32"), mat=t(np.ones((0, 1)), "i32"), vec=t([-2], "i32")),
     ),
     Excuse(
         "variance and mean of values with an infinity",
