@@ -66,11 +66,28 @@ class Expected:
         value: The result; integers for integer outputs, extended precision (np.longdouble) where f64 must be held to an ulp.
         magnitude: sum |terms|, for bounds of kind "sum"; |value| by default.
         terms: K, the number of terms that are summed.
+        reach: The largest size of what the formula forms on its way, where that is more than the magnitude: a sum that is
+            divided, a product before it is scaled. Where the compute element cannot hold it nothing is promised.
+        lost: What a term below the smallest normal number counts for in the result, where that is not once.
     """
 
     value: Any
     magnitude: Any = None
     terms: int = 1
+    reach: Any = None
+    lost: Any = None
+
+
+def gradient(dy: Array, slope: Array, size: Array | None = None) -> Expected:
+    """Of a function of single numbers: dy times a derivative, which alone must fit; either may be lost before it is multiplied.
+
+    Args:
+        dy: The gradient with respect to the result.
+        slope: The derivative.
+        size: The magnitudes of its terms.
+    """
+    lost = 1 + np.abs(dy) + np.abs(slope)
+    return Expected(dy * slope, None if size is None else np.abs(dy) * size, reach=np.abs(slope), lost=lost)
 
 
 def reference_module(op: str) -> ModuleType:
@@ -139,24 +156,37 @@ def tolerance(guarantee: PrecisionGuarantee, element: Element, stored: Element, 
         stored: The output's own element, to which the result is rounded once more.
         expected: The reference.
     """
-    with np.errstate(over="ignore"):
-        value = np.asarray(expected.value, np.float64)
+    value = _wide(expected.value)
     compute = element.compute if element.is_float else Element.F64
     finest = stored if stored.is_half else compute
     rounding = 0.5 * ulp(value, stored) if stored.is_float and finest != compute else np.zeros_like(value)
     if guarantee.bound == "exact":
         # The reference itself is rounded, which matters where the result lies half-way between two numbers.
         return 0.5 * (1 + 2.0**-8) * ulp(value, stored) if stored.is_float else np.zeros_like(value)
-    if guarantee.bound == "ulp":
-        return guarantee.c * ulp(value, compute) + rounding
     if not element.is_float and guarantee.accumulator.is_float:  # 8-bit elements
         compute = guarantee.accumulator
+    magnitude = _wide(np.abs(expected.value) if expected.magnitude is None else expected.magnitude)
+    if guarantee.bound == "ulp":
+        error, lost, sizes = guarantee.c * ulp(value, compute) + rounding, np.zeros(()), []
+    else:
+        error = guarantee.c * epsilon(compute) * np.sqrt(max(expected.terms, 1)) * magnitude
+        error, lost, sizes = error + 0.5 * ulp(value, stored if stored.is_float else compute), np.ones(()), [magnitude]
+    if expected.lost is not None:
+        lost = _wide(expected.lost)
+    if expected.reach is not None:
+        sizes.append(_wide(expected.reach))
+    # Terms below the smallest normal number may be lost, and sums of sizes that overflow are not promised; where it is
+    # an input that is infinite, the result is.
+    with np.errstate(all="ignore"):
+        error = error + lost * 2.0 ** _LEAST_EXPONENT[compute]
+        for size in sizes:
+            error = np.where((size > LARGEST[compute]) & (np.isfinite(size) | np.isfinite(value)), np.inf, error)
+    return np.asarray(error)
+
+
+def _wide(values: Any) -> Array:
     with np.errstate(over="ignore"):
-        magnitude = np.abs(value) if expected.magnitude is None else np.asarray(expected.magnitude, np.float64)
-    error: Array = guarantee.c * epsilon(compute) * np.sqrt(max(expected.terms, 1)) * magnitude
-    # Terms below the smallest normal number may be lost.
-    error = error + 0.5 * ulp(value, stored if stored.is_float else compute) + 2.0 ** _LEAST_EXPONENT[compute]
-    return error
+        return np.asarray(values, np.float64)
 
 
 def worst(
@@ -178,6 +208,10 @@ def worst(
             else (0.0, "")
         )
     value = value if value.dtype == np.longdouble else value.astype(np.float64)
+    for name in ("magnitude", "reach", "lost"):
+        size = getattr(expected, name)
+        if size is not None and np.any(_wide(size) < 0):
+            return float("inf"), f"the reference gives a negative {name}: {np.min(size)}"
     allowed = tolerance(guarantee, element, stored, expected)
     with np.errstate(all="ignore"):
         error = np.abs(got - value)
@@ -188,7 +222,8 @@ def worst(
             & (np.abs(value) + allowed + 0.5 * ulp(value, stored) >= LARGEST[stored])
             & (np.sign(got) == np.sign(value))
         )
-        share = np.where(same | overflow, 0.0, np.where(np.isfinite(got) & np.isfinite(value), share, np.inf))
+        kept = same | overflow | np.isposinf(allowed)
+        share = np.where(kept, 0.0, np.where(np.isfinite(got) & np.isfinite(value), share, np.inf))
         share = np.where(
             np.isinf(value) & np.isfinite(got) & (np.abs(got) >= LARGEST[stored]) & (allowed > 0), 0.0, share
         )

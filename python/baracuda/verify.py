@@ -20,6 +20,7 @@ from baracuda.device import Device
 from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
+from baracuda.magnitudes import some, stretched_cases
 from baracuda.plan import Plan, plan
 from baracuda.reference import Case, Expected, reference_module, round_to, to_reference, worst
 from baracuda.sku import MATH, PlanPreference, rows
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SENTINEL = 0xA5
 # What memory holds besides, to see whether bits depend on what nobody has written: zeros, ordinary numbers, NaN.
 FILLS = (0x00, 0x3F, 0xFF)
+MAGNITUDE_ELEMENTS = 2000  # of the largest tensor of a case of every magnitude
 
 
 @dataclass(slots=True)
@@ -320,6 +322,7 @@ def verify(
     device: str = "cpu",
     *,
     most_elements: int | None = None,
+    stretched: int | None = None,
     settings: Mapping[str, Callable[[], AbstractContextManager[Any]]] | None = None,
 ) -> Report:
     """Checks one SKU: all cases of the reference in several layouts, bits over runs and threads, bytes around.
@@ -333,6 +336,7 @@ def verify(
         seed: Of the inputs.
         device: Where to run it.
         most_elements: Leaves out cases whose tensors have more elements together.
+        stretched: How many of the cases of every magnitude, on the cpu; all by default.
         settings: More surroundings that must not change a deterministic row's bits, by name.
     """
     report = Report(f"{op}.{direction}.{Device(device).backend}.{element}.{variant}", "")
@@ -359,6 +363,16 @@ def verify(
             compare(asked, outcome, made, report, label, expected if asked is case else None)
             digests[name] = outcome.digest()
         _check_bits(case, made, report, digests[layouts[0]], layouts[0], settings or {})
+    few = min(most_elements or MAGNITUDE_ELEMENTS, MAGNITUDE_ELEMENTS)
+    # Rows of GPUs promise what squares allow, which these inputs leave.
+    wide = list(stretched_cases(op, direction, element, seed, few)) if Device(device).backend == "cpu" else []
+    for case in wide if stretched is None else some(wide, stretched, rng):
+        if not type(case.descriptor).plan_class.query(case.descriptor, device, limit) or not _has_arrays(case):
+            continue
+        if limit.math_precision != "ieee":
+            continue  # a reduced precision may have a narrower range, too
+        made = plan(case.descriptor, device, limit)
+        compare(case, execute(case, made, layouts[0]), made, report, f"{case.note} {case.descriptor}")
     return report
 
 

@@ -231,9 +231,9 @@ struct Atan2 {
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {  // 0 at the origin
-    T h = math::hypot(a, b), q = dy / h;
+    T h = math::hypot(a, b);
     bool none = h == T(0);
-    return {none ? T(0) : q * (b / h), none ? T(0) : -q * (a / h)};
+    return {none ? T(0) : dy * (b / h / h), none ? T(0) : -dy * (a / h / h)};
   }
 };
 
@@ -244,8 +244,9 @@ struct Hypot {
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
-    T h = math::hypot(a, b);
-    return {dy * (a / h), dy * (b / h)};
+    // A subnormal length has too few bits to divide by.
+    T up = math::fabs(a) + math::fabs(b) < T(1e-30) ? T(1.2676506002282294e30) : T(1), h = math::hypot(a * up, b * up);
+    return {dy * (a * up / h), dy * (b * up / h)};
   }
 };
 
@@ -267,7 +268,7 @@ struct Xlogy {  // a ln(b), and 0 where a is 0 and b a number
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
-    return {(a == T(0)) & (b <= T(0)) ? T(0) : f(dy, b), dy * a / b};
+    return {(a == T(0)) & (b <= T(0)) ? T(0) : f(dy, b), dy * (a / b)};
   }
 };
 
@@ -302,18 +303,22 @@ struct Ldexp {  // a 2^b, in steps that keep the product in range as long as the
     constexpr int kBias = math::FloatTraits<T>::kBias;
     T infinite = math::infinity<T>();
     bool endless = !(math::fabs(b) < infinite);
-    T whole = math::rint(b), n = math::at_most(math::at_least(endless ? T(0) : whole, T(3 - 3 * kBias)), T(3 * kBias));
+    // Large numbers are made smaller first, small ones larger.
+    bool small = math::fabs(a) < T(1);
+    T whole = math::rint(b);
+    whole += small & (whole > b) ? T(-1) : !small & (whole < b) ? T(1) : T(0);
+    T n = math::at_most(math::at_least(endless ? T(0) : whole, T(3 - 3 * kBias)), T(3 * kBias));
     // A third of the way twice, then what is left.
     T third = math::rint(n * T(0.33333333333333333333));
     T step = math::detail::pow2<T>(math::detail::to_int(third));
     T last = math::detail::pow2<T>(math::detail::to_int(n - T(2) * third));
-    T y = whole == b ? a : a * math::exp2(b - whole);
+    T part = whole == b ? T(1) : math::exp2(b - whole), y = (small ? a : a * part) * step * step * last;
     // 2^b itself where that is infinite, zero or NaN.
-    return endless ? a * (b > T(0) ? infinite : b < T(0) ? T(0) : b) : y * step * step * last;
+    return endless ? a * (b > T(0) ? infinite : b < T(0) ? T(0) : b) : small ? y * part : y;
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
-    return {f(dy, b), f(dy * a, b) * T(0.69314718055994530942)};
+    return {f(dy, b), dy * f(a * T(0.69314718055994530942), b)};
   }
 };
 

@@ -1,6 +1,7 @@
 // Norms over trailing dimensions, forward. A row that fits a tile is read once; a longer one again for each pass.
 #include <cmath>
 
+#include "backends/cpu/careful.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/row_writer.h"
 #include "backends/cpu/short_rows.h"
@@ -15,9 +16,10 @@ struct ForwardMaps {
   double weight_offset = 0;
 };
 
+// Of the values times `scale`, a power of two.
 template <class C>
 struct Statistics {
-  C mean, rstd;
+  C mean, rstd, scale = 1;
 };
 
 // `tile(at, n)` gives the values of the row.
@@ -44,8 +46,32 @@ Statistics<C> statistics(int64_t length, C eps, Tile&& tile) {
   return {mean, C(1) / std::sqrt(squares.value() / static_cast<C>(length) + eps)};
 }
 
+template <class C>
+void scaled(const C* v, C scale, C* to, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) to[i] = v[i] * scale;
+}
+
+// `s` of a row whose squares left the range of C, from values that are scaled near 1.
+template <bool kCenter, class C, class Tile>
+[[gnu::noinline]] Statistics<C> careful_statistics(int64_t length, C eps, Tile&& tile, const Statistics<C>& s) {
+  C most = 0, copy[kRowTile<C>];
+  for (int64_t at = 0; at < length; at += kRowTile<C>) {
+    const int64_t n = std::min(kRowTile<C>, length - at);
+    most = largest_size(most, tile(at, n), n);
+  }
+  const C scale = scale_of(most);
+  if (scale == C(1)) return s;
+  Statistics<C> found = statistics<kCenter>(length, eps * scale * scale, [&](int64_t at, int64_t n) {
+    scaled(tile(at, n), scale, copy, n);
+    return static_cast<const C*>(copy);
+  });
+  found.scale = scale;
+  return found;
+}
+
 template <bool kCenter, class C>
-void scale_tile(const C* v, const C* w, const C* b, Statistics<C> s, C* y, int64_t n) {
+[[gnu::always_inline]] inline void scale_tile(const C* v, const C* w, const C* b, Statistics<C> s, C* y, int64_t n) {
   auto loop = [&](auto value) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) y[i] = value(i, (kCenter ? v[i] - s.mean : v[i]) * s.rstd);
@@ -82,12 +108,14 @@ void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
     char* to = m.y.row(r);
     const C* v = whole ? read(source, from, 0, length, in) : nullptr;
     auto tile = [&](int64_t at, int64_t n) { return whole ? v : read(source, from, at, n, in); };
-    const Statistics<C> s = statistics<kCenter>(length, eps, tile);
+    Statistics<C> s = statistics<kCenter>(length, eps, tile);
+    if (squares_lost_by(s.rstd)) s = careful_statistics<kCenter>(length, eps, tile, s);
     for (int64_t at = 0; at < length; at += kRowTile<C>) {
       const int64_t n = std::min(kRowTile<C>, length - at);
       if (!whole) parameters(at, n);
       if (behind) b = read(m.residual, more, at, n, bias);
       const C* values = tile(at, n);
+      if (s.scale != C(1)) scaled(values, s.scale, out, n), values = out;
       writer.put(
           to, at, n,
           [&](int64_t i, int64_t count, C* y) {
@@ -95,8 +123,8 @@ void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
           },
           Ahead(m.x, r + 1, end, at), Ahead(m.residual, r + 1, end, at));
     }
-    if (m.mean.present()) put(m.mean, r, s.mean);
-    if (m.rstd.present()) put(m.rstd, r, s.rstd);
+    if (m.mean.present()) put(m.mean, r, s.mean / s.scale);
+    if (m.rstd.present()) put(m.rstd, r, s.rstd * s.scale);
   }
 }
 
@@ -122,6 +150,20 @@ void short_statistics(const C* v, int rows, int64_t n, C eps, C* mean, C* rstd) 
   for (int k = 0; k < L::kWidth; ++k) mean[k] = total[k], rstd[k] = C(1) / std::sqrt(squares[k] / share + eps);
 }
 
+// One of rows of which some have lost their squares.
+template <bool kCenter, class C>
+[[gnu::noinline]] void careful_row(const C* v, const C* w, const C* b, C eps, C& mean, C& rstd, C* y, int64_t n) {
+  C copy[kShortRow];
+  Statistics<C> s{mean, rstd};
+  if (squares_lost_by(rstd)) {
+    s = careful_statistics<kCenter>(n, eps, [v](int64_t, int64_t) { return v; }, s);
+    mean = s.mean / s.scale, rstd = s.rstd * s.scale;
+    scaled(v, s.scale, copy, n);
+    v = copy;
+  }
+  scale_tile<kCenter>(v, w, b, s, y, n);
+}
+
 template <bool kCenter, class C>
 void forward_short(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
   using L = Lanes<C>;
@@ -141,8 +183,16 @@ void forward_short(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
     const C *v = from.read(r, rows, in), *added = behind ? residual.read(r, rows, more) : nullptr;
     C* target = to.target(r, out);
     short_statistics<kCenter>(v, rows, n, eps, mean, rstd);
-    for (int k = 0; k < rows; ++k)
-      scale_tile<kCenter>(v + k * n, w, added ? added + k * n : b, Statistics<C>{mean[k], rstd[k]}, target + k * n, n);
+    int32_t lost = 0;
+    for (int k = 0; k < rows; ++k) lost |= squares_lost_by(rstd[k]);
+    if (!lost) {
+      for (int k = 0; k < rows; ++k)
+        scale_tile<kCenter>(v + k * n, w, added ? added + k * n : b, Statistics<C>{mean[k], rstd[k]}, target + k * n,
+                            n);
+    } else {
+      for (int k = 0; k < rows; ++k)
+        careful_row<kCenter>(v + k * n, w, added ? added + k * n : b, eps, mean[k], rstd[k], target + k * n, n);
+    }
     to.write(r, rows, target);
     if (m.mean.present()) put_rows(m.mean, r, rows, mean);
     if (m.rstd.present()) put_rows(m.rstd, r, rows, rstd);

@@ -27,23 +27,24 @@ struct Sums {
 // One tile's share of sum(g xhat) and sum(g), and of the gradients of weight and bias.
 template <bool kCenter, class C>
 void gather_tile(const C* d, const C* v, const C* w, Row<C> row, Sums<C>& sums, C* dweight, C* dbias, int64_t n) {
-  const C mean = kCenter ? row.mean : C(0);
-  auto centred = [mean](auto x) {
+  // Before anything is multiplied by them, values are scaled to the size of 1, whose products stay within range.
+  const C mean = kCenter ? row.mean : C(0), rstd = row.rstd;
+  auto xhat = [mean, rstd](auto x) {
     if constexpr (kCenter)
-      return x - mean;
+      return (x - mean) * rstd;
     else
-      return x;
+      return x * rstd;
   };
   if (w) {
-    sums.g_xhat.add(lane_sum<C>(n, [&](auto a, auto x, auto b) { return a * b * centred(x); }, d, v, w));
+    sums.g_xhat.add(lane_sum<C>(n, [&](auto a, auto x, auto b) { return a * b * xhat(x); }, d, v, w));
     if (kCenter) sums.g.add(lane_sum<C>(n, [](auto a, auto b) { return a * b; }, d, w));
   } else {
-    sums.g_xhat.add(lane_sum<C>(n, [&](auto a, auto x) { return a * centred(x); }, d, v));
+    sums.g_xhat.add(lane_sum<C>(n, [&](auto a, auto x) { return a * xhat(x); }, d, v));
     if (kCenter) sums.g.add(lane_sum<C>(n, [](auto a) { return a; }, d));
   }
   if (dweight) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) dweight[i] += d[i] * (centred(v[i]) * row.rstd);
+    for (int64_t i = 0; i < n; ++i) dweight[i] += d[i] * xhat(v[i]);
   }
   if (dbias) {
 #pragma GCC ivdep
@@ -57,8 +58,8 @@ void spread_tile(const C* d, const C* v, const C* w, const C* add, Row<C> row, C
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
       const C g = kCenter ? d[i] * weight(i) - g_mean : d[i] * weight(i);
-      const C x = kCenter ? v[i] - row.mean : v[i];
-      dx[i] = g * row.rstd - x * slope + more(i);
+      const C xhat = (kCenter ? v[i] - row.mean : v[i]) * row.rstd;
+      dx[i] = (g - xhat * slope) * row.rstd + more(i);
     }
   };
   auto one = [](int64_t) { return C(1); };
@@ -97,7 +98,7 @@ void backward_rows(const BackwardMaps& m, int64_t begin, int64_t end, Partial<C>
                            dbias.present() ? dbias.block + at : nullptr, n);
     }
     const C count = static_cast<C>(length), g_mean = sums.g.value() / count;
-    const C slope = sums.g_xhat.value() / count * row.rstd * row.rstd * row.rstd;
+    const C slope = sums.g_xhat.value() / count;
     for (int64_t at = 0; at < length; at += kRowTile<C>) {
       const int64_t n = std::min(kRowTile<C>, length - at);
       if (!whole) fetch(at, n);

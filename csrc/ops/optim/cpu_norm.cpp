@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "backends/cpu/careful.h"
 #include "backends/cpu/family.h"
 #include "backends/cpu/lanes.h"
 #include "baracuda/math/math.h"
@@ -33,9 +34,11 @@ C larger(C a, C b) {
   return b > a || b != b ? b : a;
 }
 
+// p: the exponent of powers; for squares a power of two that scales what is squared.
 template <class C>
 C tile_total(Terms terms, C p, const C* x, int64_t n) {
-  if (terms == Terms::Squares) return lane_sum<C>(n, [](auto v) { return v * v; }, x);
+  if (terms == Terms::Squares && p == C(1)) return lane_sum<C>(n, [](auto v) { return v * v; }, x);
+  if (terms == Terms::Squares) return lane_sum<C>(n, [p](auto v) { return v * p * (v * p); }, x);
   C term[kTile];
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) term[i] = math::fabs(x[i]);
@@ -65,12 +68,9 @@ C part_total(const ListIndex& index, const TensorView* tensors, Terms terms, C p
   return terms == Terms::Largest ? most : sum.value();
 }
 
+// The norm's terms together: the largest, or their sum.
 template <class C>
-Status total_norm(const Launch& launch) {
-  const NormAttrs attrs = attributes<NormAttrs>(launch);
-  const Terms terms = terms_of(attrs.p);
-  const TensorView *tensors = launch.tensors + launch.first[0], &out = launch[1];
-  const ListIndex index(tensors, launch.count(0));
+C list_total(const ListIndex& index, const TensorView* tensors, Terms terms, C p) {
   // Parts of whole chunks, so that they depend on sizes alone.
   const int64_t chunks = (index.total() + kChunk - 1) / kChunk;
   const int64_t per = (chunks + kNormParts - 1) / kNormParts * kChunk;
@@ -78,14 +78,30 @@ Status total_norm(const Launch& launch) {
   C part[kNormParts];
   parallel_for(parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t k = first; k < last; ++k)
-      part[k] =
-          part_total(index, tensors, terms, static_cast<C>(attrs.p), k * per, std::min(index.total(), (k + 1) * per));
+      part[k] = part_total(index, tensors, terms, p, k * per, std::min(index.total(), (k + 1) * per));
   });
   CompensatedSum<C> sum;
-  C norm = 0;
-  for (int64_t k = 0; k < parts; ++k) sum.add(part[k]), norm = larger(norm, part[k]);
-  if (terms != Terms::Largest) norm = sum.value();
-  if (terms == Terms::Squares) norm = std::sqrt(norm);
+  C most = 0;
+  for (int64_t k = 0; k < parts; ++k) sum.add(part[k]), most = larger(most, part[k]);
+  return terms == Terms::Largest ? most : sum.value();
+}
+
+template <class C>
+C root_of_squares(const ListIndex& index, const TensorView* tensors) {
+  const C squares = list_total(index, tensors, Terms::Squares, C(1));
+  if (index.total() == 0 || !squares_lost(squares / static_cast<C>(index.total()))) return std::sqrt(squares);
+  const C scale = scale_of(list_total(index, tensors, Terms::Largest, C(0)));
+  return scale == C(1) ? std::sqrt(squares) : std::sqrt(list_total(index, tensors, Terms::Squares, scale)) / scale;
+}
+
+template <class C>
+Status total_norm(const Launch& launch) {
+  const NormAttrs attrs = attributes<NormAttrs>(launch);
+  const Terms terms = terms_of(attrs.p);
+  const TensorView *tensors = launch.tensors + launch.first[0], &out = launch[1];
+  const ListIndex index(tensors, launch.count(0));
+  C norm = terms == Terms::Squares ? root_of_squares<C>(index, tensors)
+                                   : list_total(index, tensors, terms, static_cast<C>(attrs.p));
   if (terms == Terms::Powers) norm = math::pow(norm, static_cast<C>(1 / attrs.p));
   if (attrs.error_if_nonfinite && !std::isfinite(norm)) {
     const double found = norm;

@@ -4,6 +4,7 @@
 #include "baracuda/math/math.h"
 #include "core/compute.h"
 #include "ops/reduce/axes.h"
+#include "ops/reduce/careful.h"
 #include "ops/reduce/kernels.h"
 
 namespace baracuda::reduce {
@@ -37,7 +38,13 @@ void put_mean_of_numbers(const Walk& w, int64_t first, int64_t n, const C* value
 }
 template <class C>
 void put_square_root(const Walk& w, int64_t first, int64_t n, const C* values, const void*) {
-  put_changed<C>(w, first, n, values, [](C v, int64_t) { return std::sqrt(v); });
+  if (w.length == 0 || !any_lost(values, n, w.length))
+    return put_changed<C>(w, first, n, values, [](C v, int64_t) { return std::sqrt(v); });
+  put_changed<C>(w, first, n, values, [&w](C v, int64_t output) {
+    if (!squares_lost(v / static_cast<C>(w.length))) return std::sqrt(v);
+    const CarefulSums s = careful_sums<C>(w, output, false);
+    return s.scale == 0 ? std::sqrt(v) : static_cast<C>(std::sqrt(s.squares) / s.scale);
+  });
 }
 template <class C>
 void put_power(const Walk& w, int64_t first, int64_t n, const C* values, const void* args) {

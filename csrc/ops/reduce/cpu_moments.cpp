@@ -3,6 +3,7 @@
 
 #include "baracuda/math/log.h"
 #include "core/compute.h"
+#include "ops/reduce/careful.h"
 #include "ops/reduce/driver.h"
 #include "ops/reduce/moments.h"
 
@@ -14,12 +15,22 @@ struct Spreading {
   bool root;
 };
 
+// Leaves what is there where the row's values are not finite, or all zeros.
+template <class C>
+void put_carefully(const Walk& w, int64_t output, C divisor, bool root, C& value, C& mean) {
+  const CarefulSums s = careful_sums<C>(w, output, true);
+  if (s.scale == 0) return;
+  const double v = s.squares / static_cast<double>(divisor);
+  value = static_cast<C>(root ? std::sqrt(v) / s.scale : v / s.scale / s.scale);
+  mean = static_cast<C>(s.mean / s.scale);
+}
+
 template <class C>
 void put_moments(const Walk& w, int64_t first, int64_t n, const Moments<C>* states, const void* args) {
   const auto [correction, root] = *static_cast<const Spreading*>(args);
   const double rest = static_cast<double>(w.length) - correction;
   const C divisor = static_cast<C>(rest > 0 ? rest : 0);
-  C mean[64], value[64];
+  C mean[64], value[64], squares[64];
   for (int64_t i = 0; i < n; i += 64) {
     const int64_t piece = std::min<int64_t>(64, n - i);
     for (int64_t j = 0; j < piece; ++j) {
@@ -28,6 +39,12 @@ void put_moments(const Walk& w, int64_t first, int64_t n, const Moments<C>* stat
       value[j] = root ? std::sqrt(v) : v;
       // With an infinity the order of merging would decide between it and NaN.
       mean[j] = w.length > 0 && s.squares == s.squares ? s.mean : math::quiet_nan<C>();
+      squares[j] = s.squares;
+    }
+    if (w.length > 1 && any_lost(squares, piece, w.length)) {
+      for (int64_t j = 0; j < piece; ++j)
+        if (squares_lost(squares[j] / static_cast<C>(w.length)))
+          put_carefully(w, first + i + j, divisor, root, value[j], mean[j]);
     }
     if (w.out[0]) put_values<C>(w, 0, first + i, piece, value);
     if (w.out[1]) put_values<C>(w, 1, first + i, piece, mean);

@@ -70,7 +70,7 @@ struct VarianceGradient {
 struct DeviationGradient {
   template <class C>
   BCU_FN C f(C dy, C x, C mean, C y, C scale) {
-    return (y == C(0) ? C(0) : dy / y) * (scale * (x - mean));
+    return y == C(0) ? C(0) : dy * (scale * ((x - mean) / y));  // what is divided by y is no larger than sqrt(count) y
   }
   template <class C>
   BCU_FN C f(C dy, C dmean, C x, C mean, C y, C scale, C count) {

@@ -16,7 +16,7 @@ struct Moments {
     if (m == 0) return;
     const int64_t all = n + m;
     const C share = static_cast<C>(m) / static_cast<C>(all), d = other_mean - mean;
-    squares += other_squares + d * d * (static_cast<C>(n) * share);
+    squares += other_squares + d * (d * (static_cast<C>(n) * share));  // a weight of 0 comes first
     mean += d * share;
     n = all;
   }
@@ -100,7 +100,7 @@ struct MomentColumns {
 #pragma GCC ivdep
     for (int64_t j = 0; j < n; ++j) {
       const C d = low_mean[j] - mean[j];
-      squares[j] += low_squares[j] + d * d * weight;
+      squares[j] += low_squares[j] + d * (d * weight);  // a weight of 0 comes first
       mean[j] += d * share;
       low_mean[j] = low_squares[j] = 0;
     }

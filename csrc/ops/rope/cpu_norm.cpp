@@ -3,6 +3,7 @@
 //   backward  g = R' dy, dx = rstd (g w - xhat mean(g w xhat)) with xhat = x rstd, dweight = sum over rows of g xhat
 #include <cmath>
 
+#include "backends/cpu/careful.h"
 #include "backends/cpu/strip_sums.h"
 #include "ops/rope/cpu.h"
 #include "ops/rope/kernels.h"
@@ -73,6 +74,12 @@ struct Columns {
 };
 
 template <class C>
+C rstd_of(const C* v, int64_t n, C eps) {
+  const C squares = lane_sum<C>(n, [](auto t) { return t * t; }, v);
+  return C(1) / std::sqrt(squares / static_cast<C>(n) + eps);
+}
+
+template <class C>
 Status forward(const Launch& launch) {
   enum : int { kX, kWeight, kCos, kSin, kPositions, kY, kRstd };
   const TensorView &x = launch[kX], &y = launch[kY], &rstd = launch[kRstd];
@@ -88,14 +95,18 @@ Status forward(const Launch& launch) {
     RowWalk<3> walk(begin, x, y, rstd);
     for (int64_t i = begin; i < end; ++i, walk.advance()) {
       const C* v = in.read(walk.row(0), r.d, copy);
-      const C squares = lane_sum<C>(r.d, [](auto t) { return t * t; }, v);
-      const C scale = C(1) / std::sqrt(squares / static_cast<C>(r.d) + eps);
+      C scale = rstd_of(v, r.d, eps), by = 1;
+      if (squares_lost_by(scale)) {
+        by = scale_of(largest_size(C(0), v, r.d));
+        for (int64_t k = 0; k < r.d; ++k) scaled[k] = v[k] * by;
+        v = scaled, scale = rstd_of(v, r.d, eps * by * by);
+      }
 #pragma GCC ivdep
       for (int64_t k = 0; k < r.d; ++k) scaled[k] = v[k] * scale * r.weight[k];
       C* to = out.target(walk.row(1), turned);
       r.rotate(scaled, r.positions.of(walk.batch(), walk.place()), C(1), to);
       out.write(walk.row(1), r.d, to);
-      if (rstd.present()) *walk.template row<C>(2) = scale;
+      if (rstd.present()) *walk.template row<C>(2) = scale * by;
     }
   });
   return Status::Ok;
@@ -126,8 +137,9 @@ struct Backward {
       const C *d = from_dy.read(walk.row(1), r.d, grad), *v = from_x.read(walk.row(0), r.d, copy);
       r.rotate(d, r.positions.of(walk.batch(), walk.place()), C(-1), grad);
       const C scale = *walk.template row<const C>(3);
-      const C sum = lane_sum<C>(r.d, [](auto g, auto t, auto w) { return g * t * w; }, grad, v, r.weight);
-      const C slope = sum / static_cast<C>(r.d) * scale * scale * scale;
+      // Scaled to the size of 1 before anything is multiplied by them.
+      const auto term = [scale](auto g, auto t, auto w) { return g * w * (t * scale); };
+      const C slope = lane_sum<C>(r.d, term, grad, v, r.weight) / static_cast<C>(r.d);
       if (dweight.present()) {
 #pragma GCC ivdep
         for (int64_t k = 0; k < r.d; ++k) dweight.block[k] += grad[k] * (v[k] * scale);
@@ -135,7 +147,7 @@ struct Backward {
       }
       C* to = to_dx.target(walk.row(2), result);
 #pragma GCC ivdep
-      for (int64_t k = 0; k < r.d; ++k) to[k] = grad[k] * r.weight[k] * scale - v[k] * slope;
+      for (int64_t k = 0; k < r.d; ++k) to[k] = (grad[k] * r.weight[k] - v[k] * scale * slope) * scale;
       to_dx.write(walk.row(2), r.d, to);
     }
   }

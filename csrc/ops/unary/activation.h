@@ -101,7 +101,7 @@ struct Elu {
   }
   template <class T>
   BCU_FN T df(T dy, T x, T alpha) {
-    return x > T(0) ? dy : dy * alpha * math::exp(x);
+    return x > T(0) ? dy : dy * (alpha * math::exp(x));
   }
 };
 

@@ -46,7 +46,7 @@ struct Rsqrt {
   }
   template <class T>
   BCU_FN T df(T dy, T y) {
-    return T(-0.5) * dy * y * y * y;
+    return dy * y * (T(-0.5) * y * y);
   }
 };
 
@@ -68,7 +68,7 @@ struct Exp2 {
   }
   template <class T>
   BCU_FN T df(T dy, T y) {
-    return dy * y * T(0.69314718055994530942);
+    return dy * (y * T(0.69314718055994530942));  // dy y alone may overflow
   }
 };
 
@@ -112,7 +112,7 @@ struct Log10 {
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
-    return dy / x * T(0.43429448190325182765);
+    return dy * T(0.43429448190325182765) / x;  // dy / x alone may overflow
   }
 };
 
@@ -383,7 +383,7 @@ struct Atanh {
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
-    return dy / (T(1) - x) / (T(1) + x);
+    return dy / ((T(1) - x) * (T(1) + x));
   }
 };
 

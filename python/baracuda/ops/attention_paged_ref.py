@@ -13,6 +13,9 @@ from baracuda.ops.attention import AttentionDescriptor
 from baracuda.ops.attention_paged import PagedAppendDescriptor, PagedAttentionDescriptor
 from baracuda.reference import Array, Case, Expected, round_to, to_reference
 
+# Numbers of this share of the element's exponents are promised: products of products of larger ones may not fit.
+EXPONENTS = 0.25
+
 # heads, kv heads, queries, dim, dim of v, page size, lengths, options
 _SMALL: tuple[tuple[int, int, int, int, int, int, tuple[int, ...], dict[str, Any]], ...] = (
     (2, 1, 1, 8, 8, 16, (7, 0, 40, 16), {}),
@@ -123,11 +126,11 @@ def _attention(case: Case) -> dict[str, Expected]:
     results = {}
     for name, shape in shapes.items():
         terms = max((x[name].terms for x in found), default=1)
-        value, size = np.zeros(shape), np.zeros(shape)
+        value, size, far = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for b, x in enumerate(found):
-            y = x[name].value[0], np.sqrt(x[name].terms / terms) * x[name].magnitude[0]
-            value[b], size[b] = (z.swapaxes(0, 1) for z in y) if name == "out" else y
-        results[name] = Expected(value, size, terms)
+            y = x[name].value[0], np.sqrt(x[name].terms / terms) * x[name].magnitude[0], x[name].reach[0]
+            value[b], size[b], far[b] = (z.swapaxes(0, 1) for z in y) if name == "out" else y
+        results[name] = Expected(value, size, terms, far)
     return results
 
 

@@ -33,7 +33,10 @@ from baracuda.ops.attention import (
     CausalAlignment,
     KvCacheAppendDescriptor,
 )
-from baracuda.reference import Array, Case, Expected, round_to, to_reference
+from baracuda.reference import LARGEST, Array, Case, Expected, epsilon, round_to, to_reference
+
+# Numbers of this share of the element's exponents are promised: products of products of larger ones may not fit.
+EXPONENTS = 0.25
 
 # batch, heads, kv heads, queries, keys, dim, dim of v, causal, options
 _SMALL: tuple[tuple[int, int, int, int, int, int, int, bool, dict[str, Any]], ...] = (
@@ -181,6 +184,10 @@ class _Parts:
             self.lse = np.where(total > 0, base + np.log(np.where(total > 0, total, 1)), -np.inf)
         else:
             self.lse = np.asarray(lse, np.float64)
+        # Bounds count a score's error as a relative one of its probability, which holds while it is small.
+        spread = np.where(np.isinf(scores), 0, self.condition).max(-1, initial=0)
+        far = spread * epsilon(d.element.compute) > 2.0**-4
+        self.reach = np.where(far, 2 * LARGEST[d.element.compute], 0.0)
         shifted = scores - np.where(np.isinf(self.lse), 0, self.lse)[..., None]
         self.p = np.exp(shifted)
         self.condition = np.where(
@@ -194,7 +201,11 @@ def _attention(case: Case) -> dict[str, Expected]:
     mean = (p * parts.condition).sum(-1, keepdims=True)
     weights = p * (1 + (parts.condition + mean) / np.sqrt(keys))
     lse_size = 1 + (np.abs(np.where(np.isinf(parts.lse), 0, parts.lse)) + mean[..., 0]) / np.sqrt(keys)
-    return {"out": Expected(p @ v, weights @ np.abs(v), keys), "lse": Expected(parts.lse, lse_size, keys)}
+    far = np.broadcast_to(parts.reach[..., None], (*parts.reach.shape, v.shape[3]))
+    return {
+        "out": Expected(np.where(far, 0, p @ v), weights @ np.abs(v), keys, far),
+        "lse": Expected(parts.lse, lse_size, keys, parts.reach),
+    }
 
 
 def _attention_backward(case: Case) -> dict[str, Expected]:
@@ -217,8 +228,10 @@ def _attention_backward(case: Case) -> dict[str, Expected]:
     def over_rows(x: Array, y: Array, like: Array) -> Array:
         return per_kv_head(x.swapaxes(2, 3) @ y, like)
 
-    return {
-        "dq": Expected(parts.scale * (ds @ k), scale * ((p * size + error / np.sqrt(keys)) @ np.abs(k)), keys),
+    far = parts.reach[..., None] + np.zeros_like(q)
+    heads = parts.reach.max((1, 2), initial=0)[:, None, None, None]
+    found = {
+        "dq": Expected(parts.scale * (ds @ k), scale * ((p * size + error / np.sqrt(keys)) @ np.abs(k)), keys, far),
         "dk": Expected(
             parts.scale * over_rows(ds, q, t["k"]),
             scale * over_rows(p * size + error / np.sqrt(rows), np.abs(q), t["k"]),
@@ -228,6 +241,9 @@ def _attention_backward(case: Case) -> dict[str, Expected]:
             over_rows(p, dout, t["v"]), over_rows(p * (1 + parts.condition / np.sqrt(rows)), np.abs(dout), t["v"]), rows
         ),
     }
+    for name in ("dk", "dv"):
+        found[name].reach = heads + np.zeros_like(found[name].value)
+    return found
 
 
 def _append(case: Case) -> dict[str, Expected]:

@@ -13,6 +13,9 @@ from baracuda.ops.attention import AttentionBackwardDescriptor, AttentionDescrip
 from baracuda.ops.attention_varlen import VarlenAttentionBackwardDescriptor, VarlenAttentionDescriptor
 from baracuda.reference import Array, Case, Expected, round_to, to_reference
 
+# Numbers of this share of the element's exponents are promised: products of products of larger ones may not fit.
+EXPONENTS = 0.25
+
 # heads, kv heads, dim, dim of v, lengths of queries, of keys, options
 _SMALL: tuple[tuple[int, int, int, int, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
     (2, 1, 8, 8, (5, 0, 70, 1), (7, 3, 66, 0), {"causal": True}),
@@ -78,6 +81,7 @@ def reference(case: Case) -> dict[str, Expected]:
     )
     values = {n: np.zeros(s) for n, s in shapes.items()}
     sizes, terms = {n: np.zeros(s) for n, s in shapes.items()}, dict.fromkeys(shapes, 1)
+    far = {n: np.zeros(s) for n, s in shapes.items()}
     parts: list[tuple[str, Any, Expected]] = []
     for b in range(len(case.tensors["cu_seq_q"]) - 1):
         piece, q, k = _sequence(case, b)
@@ -87,12 +91,14 @@ def reference(case: Case) -> dict[str, Expected]:
     for name, at, expected in parts:
         share = np.sqrt(expected.terms / terms[name])
         to: Array
-        for to, x in ((values[name], expected.value), (sizes[name], share * expected.magnitude)):
+        for to, x in (
+            (values[name], expected.value), (sizes[name], share * expected.magnitude), (far[name], expected.reach)
+        ):  # fmt: skip
             if name == "lse":
                 to[:, at] = x[0]
             else:
                 to[at] = x[0].swapaxes(0, 1)
-    return {n: Expected(values[n], sizes[n], terms[n]) for n in shapes}
+    return {n: Expected(values[n], sizes[n], terms[n], far[n]) for n in shapes}
 
 
 def forward_of(case: Case) -> Case:

@@ -10,7 +10,7 @@ import numpy as np
 from baracuda.elements import Element
 from baracuda.ops.binary import BinaryBackwardDescriptor, BinaryDescriptor
 from baracuda.ops.binary_kinds import KINDS
-from baracuda.reference import Array, Case, Expected, evaluate, round_to
+from baracuda.reference import Array, Case, Expected, evaluate, gradient, round_to
 
 Long = np.longdouble
 Shapes = tuple[tuple[int, ...] | None, tuple[int, ...] | None]
@@ -211,8 +211,8 @@ def _gradients(case: Case, desc: BinaryBackwardDescriptor) -> dict[str, Expected
     for name, slope, size in (("da", entry.da, entry.da_size), ("db", entry.db, entry.db_size)):
         if not desc.signature()[name].present:
             continue
-        value = np.broadcast_to(dy * evaluate(slope, **names), dy.shape)
-        found[name] = Expected(value, np.abs(dy) * evaluate(size, **names) if size else None)
+        by = np.broadcast_to(evaluate(slope, **names), dy.shape)
+        found[name] = gradient(dy, by, evaluate(size, **names) if size else None)
     return found
 
 

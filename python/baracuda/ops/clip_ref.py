@@ -59,7 +59,12 @@ def _norm(x: Array, p: float) -> Expected:
     x = np.abs(x.astype(np.longdouble))
     if np.isinf(p):
         return Expected(np.asarray(np.max(x, initial=0.0), np.float64))
-    norm = np.asarray(np.sum(x**p) ** np.longdouble(1 / p), np.float64)
+    powers = np.sum(x**p)
+    norm = np.asarray(powers ** np.longdouble(1 / p), np.float64)
     # A relative error e of the sum is one of e / p of its root; one of the exponent counts by the logarithm.
     worse = 1.0 if p in (1.0, 2.0) else 1.0 + np.abs(np.log(np.where(norm > 0, norm, 1.0)))
-    return Expected(norm, norm * max(1.0, 1 / p) * worse, max(x.size, 1))
+    found = Expected(norm, norm * max(1.0, 1 / p) * worse, max(x.size, 1))
+    if p not in (1.0, 2.0):
+        lost = x.size * norm / (p * powers) if powers > 0 else 0
+        found.reach, found.lost = np.asarray(powers, np.float64), np.asarray(1 + lost, np.float64)
+    return found

@@ -113,6 +113,7 @@ def _forward(case: Case) -> dict[str, Expected]:
     ids, weight = np.asarray(case.tensors["ids"]).astype(np.int64).reshape(-1), np.asarray(case.tensors["weight"])
     scales = np.asarray(case.tensors.get("per_sample_weights", np.ones(ids.shape))).reshape(-1)
     y, size = np.zeros(desc.bags_shape(), np.longdouble), np.zeros(desc.bags_shape())
+    total = np.zeros(desc.bags_shape(), np.longdouble)  # before a mean divides it
     chosen = np.full(desc.bags_shape(), -1, np.int64)
     for bag, positions in _bags(case):
         if len(positions) == 0:
@@ -125,8 +126,9 @@ def _forward(case: Case) -> dict[str, Expected]:
         divisor = len(positions) if desc.mode is BagMode.MEAN else 1
         with np.errstate(invalid="ignore"):
             y[bag] = rows.sum(0) / divisor
-            size[bag] = np.abs(rows).sum(0) / divisor * np.sqrt(len(positions))
-    found = {"y": Expected(y, size)}
+            total[bag] = np.abs(rows).sum(0)
+            size[bag] = total[bag] / divisor * np.sqrt(len(positions))
+    found = {"y": Expected(y, size, reach=total)}
     return found | ({"max_indices": Expected(chosen)} if desc.mode is BagMode.MAX else {})
 
 

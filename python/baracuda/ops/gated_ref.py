@@ -88,14 +88,19 @@ def reference(case: Case) -> dict[str, Expected]:
         if isinstance(desc, GatedActivationDescriptor):
             return {"y": Expected(a * g, np.abs(a) * g_size)}
         dy = case.tensors["dy"]
-        da, db = Expected(dy * g, np.abs(dy) * g_size), Expected(dy * a * dg, np.abs(dy * a) * dg_size)
+        da, db = Expected(dy * g, np.abs(dy) * g_size), Expected(dy * (a * dg), np.abs(dy) * (np.abs(a) * dg_size))
+        da.lost = db.lost = 1 + np.abs(dy)  # the gate, or its product with the value, before dy multiplies it
     if desc.split_dim is None:
         return {"dvalue": da, "dgate": db}
     pair = (db, da) if desc.gate_half is GateHalf.FIRST else (da, db)
-    value = np.concatenate([p.value for p in pair], desc.split_dim)
+
+    def joined(parts: list[Array]) -> Array:
+        shaped = [np.broadcast_to(x, p.value.shape) for x, p in zip(parts, pair, strict=True)]
+        return np.concatenate(shaped, desc.split_dim)
+
     return {
         "dx": Expected(
-            value, np.concatenate([np.broadcast_to(p.magnitude, p.value.shape) for p in pair], desc.split_dim)
+            joined([p.value for p in pair]), joined([p.magnitude for p in pair]), lost=joined([p.lost for p in pair])
         )
     }
 

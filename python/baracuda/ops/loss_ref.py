@@ -32,7 +32,12 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
             yield _case(op, direction, element, shape, reduction, i, rng)
             if op == "cross_entropy_fused" or np.prod(shape) > 10000:
                 continue
-            yield _case(op, direction, element, shape, reduction, i, rng, weighted=True)
+            heavy = _case(op, direction, element, shape, reduction, i, rng, weighted=True)
+            if i % 2:  # of either sign, and some 0
+                heavy.tensors["weight"][::2] *= -1
+                heavy.tensors["weight"][3::4] = 0
+                heavy.exact_gradient = False
+            yield heavy
             if op == "cross_entropy":
                 yield _case(op, direction, element, shape, reduction, i, rng, weighted=i % 2 == 0, indices=False)
     nothing = _case(op, direction, element, (4, 6), Reduction.MEAN, 1, rng)
@@ -141,14 +146,21 @@ def _losses(desc: Any, x: Array, hot: Array, rest: Array, counted: Array, share:
     below = top - x
     spread = rest * below if np.any(rest) else np.zeros_like(rest)
     each = np.sum(hot + rest, axis=-1) * log_sum + np.sum(_where(hot, below) + spread, axis=-1)
-    size = np.sum(hot + rest, axis=-1) * (np.abs(log_sum) + 1) + np.sum(np.abs(_where(hot, below) + spread), axis=-1)
+    parts = np.sum(np.abs(_where(hot, below)) + np.abs(spread), axis=-1)
+    # What is summed before a weight or a share of smoothing multiplies it.
+    formed = np.max(np.sum(np.where(np.isfinite(spread), np.abs(below), 0), axis=-1) if np.any(rest) else 0, initial=0)
+    size = np.sum(np.abs(hot) + np.abs(rest), axis=-1) * (np.abs(log_sum) + 1) + parts
     each = np.asarray(np.where(counted, each, 0))
     size = np.asarray(np.where(counted, size, 0))
     n = max(x.shape[-1], 1) * max(each.size, 1)
     lse = Expected(_f64(top[..., 0] + log_sum), _f64(np.abs(top[..., 0]) + log_sum + 1), x.shape[-1])
     if desc.reduction is Reduction.NONE:
-        return {"loss": Expected(_f64(each), _f64(size), x.shape[-1]), "lse": lse}
-    return {"loss": Expected(_f64(each.sum() / share), _f64(size.sum() / share), n), "lse": lse}
+        return {"loss": Expected(_f64(each), _f64(size), x.shape[-1], _f64(formed)), "lse": lse}
+    total = size.sum()
+    return {
+        "loss": Expected(_f64(each.sum() / share), _f64(total / np.abs(share)), n, _f64(np.maximum(total, formed))),
+        "lse": lse,
+    }
 
 
 def _gradient(desc: Any, t: dict[str, Any], x: Array, hot: Array, rest: Array, counted: Array, share: Any) -> Expected:
@@ -160,17 +172,25 @@ def _gradient(desc: Any, t: dict[str, Any], x: Array, hot: Array, rest: Array, c
         top = np.max(x, axis=-1, keepdims=True, initial=-np.inf)
         lse, dloss = np.log(np.sum(np.exp(x - top), axis=-1, keepdims=True)) + top, np.ones((), np.longdouble)
     weight = np.broadcast_to(np.asarray(dloss / share), counted.shape)[..., None]
-    p = np.exp(x - lse) * np.sum(hot + rest, axis=-1, keepdims=True)
+    share_of_class = np.exp(x - lse)
+    p = share_of_class * np.sum(hot + rest, axis=-1, keepdims=True)
+    p_size = share_of_class * np.sum(np.abs(hot) + np.abs(rest), axis=-1, keepdims=True)
     value = weight * (p - hot - rest)
     # x - lse is rounded, so exp has a relative error that grows with both.
-    size = np.abs(weight) * (p * (1 + np.abs(x - lse) + np.abs(lse)) + hot + rest)
+    size = np.abs(weight) * (p_size * (1 + np.abs(x - lse) + np.abs(lse)) + np.abs(hot) + np.abs(rest))
     keep = counted[..., None]
     axis = 1 if x.ndim > 1 else 0
-    return Expected(
-        _f64(np.moveaxis(np.where(keep, value, 0), -1, axis)),
-        _f64(np.moveaxis(np.where(keep, size, 0), -1, axis)),
-        max(classes, 1),
+    # The weights of a row together, before a probability multiplies them.
+    heavy = (
+        np.maximum(np.abs(weight), np.max(np.abs(dloss), initial=0))
+        * np.sum(np.abs(hot) + np.abs(rest), axis=-1, keepdims=True)
+        + 0 * size
     )
+
+    def laid(values: Array) -> Array:
+        return _f64(np.moveaxis(np.where(keep, values, 0), -1, axis))
+
+    return Expected(laid(value), laid(size), max(classes, 1), laid(heavy), laid(1 + heavy))
 
 
 def _likelihood(
@@ -183,7 +203,8 @@ def _likelihood(
     each = np.where(counted, -np.sum(_where(hot, x), axis=-1), 0)
     if desc.reduction is Reduction.NONE:
         return {"loss": Expected(_f64(each))}
-    return {"loss": Expected(_f64(each.sum() / share), _f64(np.abs(each).sum() / share), max(each.size, 1))}
+    total = np.abs(each).sum()
+    return {"loss": Expected(_f64(each.sum() / share), _f64(total / np.abs(share)), max(each.size, 1), _f64(total))}
 
 
 def _f64(x: Any) -> Array:

@@ -114,7 +114,8 @@ def reference(case: Case) -> dict[str, Expected]:
             value, magnitude = value + case.tensors["bias"], magnitude + np.abs(case.tensors["bias"])
         if desc.activation is not Activation.NONE:
             value, magnitude = activated(value, desc.activation), STEEPEST * magnitude + np.abs(value)
-        return {"out": Expected(value.astype(np.float64), magnitude.astype(np.float64), terms)}
+        reach = _sum_to(size, shape).astype(np.float64)  # before alpha multiplies it
+        return {"out": Expected(value.astype(np.float64), magnitude.astype(np.float64), terms, reach)}
 
 
 def _whole(case: Case, desc: MatmulDescriptor) -> Array:

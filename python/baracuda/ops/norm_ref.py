@@ -87,10 +87,13 @@ def reference(case: Case) -> dict[str, Expected]:
     axes = tuple(range(len(desc.input_shape) - dims, len(desc.input_shape)))
     with np.errstate(all="ignore"):
         found = _forward(case, desc, t, axes) if desc.direction == "forward" else _backward(desc, t, axes)
-    return {k: Expected(np.asarray(v, np.float64), np.asarray(m, np.float64), n) for k, (v, m, n) in found.items()}
+    with np.errstate(over="ignore"):
+        made = {k: (n, [np.asarray(x, np.float64) for x in (v, m, *ends)]) for k, (v, m, n, *ends) in found.items()}
+    return {k: Expected(v, m, n, *ends) for k, (n, (v, m, *ends)) in made.items()}
 
 
-Found = dict[str, tuple[Array, Array, int]]
+# Value, magnitude and terms; reach and lost where they matter.
+Found = dict[str, tuple[Any, ...]]
 
 
 def _length(desc: Any) -> int:
@@ -117,7 +120,7 @@ def _forward(case: Case, desc: Any, t: dict[str, Array], axes: tuple[int, ...]) 
     weight, bias = _weight(desc, t), t.get("bias", np.zeros((), np.longdouble))
     if isinstance(desc, RmsNormAddDescriptor):
         bias = t["residual"]
-    out["y"] = (scaled * weight + bias, error * np.abs(weight) + np.abs(bias), n)
+    out["y"] = (scaled * weight + bias, error * np.abs(weight) + np.abs(bias), n, 0, 1 + np.abs(weight))
     # A mean that is off by a rounding moves the variance by its square only.
     out["rstd"] = (rstd, rstd * (1 + size * size * rstd * rstd * 2.0**-20), n)
     if centred:
@@ -131,16 +134,26 @@ def _backward(desc: Any, t: dict[str, Array], axes: tuple[int, ...]) -> Found:
     count = max(int(np.prod([desc.input_shape[a] for a in rows], dtype=np.int64)), 1)
     centred = isinstance(desc, LayerNormBackwardDescriptor)
     mean = t["mean"] if centred else np.zeros((), np.longdouble)
-    xhat, xsize = (x - mean) * rstd, (np.abs(x) + np.abs(mean)) * rstd
+    xhat, xsize = (x - mean) * rstd, (np.abs(x) + np.abs(mean)) * np.abs(rstd)
     g = dy * _weight(desc, t)
     dx = g - xhat * (g * xhat).mean(axes, keepdims=True)
     size = np.abs(g) + xsize * (np.abs(g) * xsize).mean(axes, keepdims=True)
     if centred:
         dx, size = dx - g.mean(axes, keepdims=True), size + np.abs(g).mean(axes, keepdims=True)
     more = t.get("dsum", np.zeros((), np.longdouble))
-    out: Found = {"dx": (dx * rstd + more, size * rstd + np.abs(more), n)}
+    # Lost may be g, xhat and their products.
+    total, most = (np.abs(g) * xsize).sum(axes, keepdims=True), np.abs(g).mean(axes, keepdims=True)
+    lost = 1 + np.abs(rstd) * (1 + xsize) * (1 + most * (1 + xsize))
+    reach = np.maximum(np.maximum(total, size), np.abs(g).max(axes, keepdims=True, initial=0))
+    if centred:
+        reach = np.maximum(reach, np.abs(g).sum(axes, keepdims=True))
+        reach = np.maximum(reach, np.abs(x) + np.abs(mean))
+    out: Found = {"dx": (dx * rstd + more, size * np.abs(rstd) + np.abs(more), n, reach, lost)}
     if desc.dweight:
-        out["dweight"] = ((dy * xhat).sum(rows), (np.abs(dy) * xsize).sum(rows), count)
+        reach = (np.abs(x) + np.abs(mean)).max(rows, initial=0)
+        out["dweight"] = (
+            (dy * xhat).sum(rows), (np.abs(dy) * np.abs(xsize)).sum(rows), count, reach, 1 + np.abs(dy).sum(rows)
+        )  # fmt: skip
     if centred and desc.dbias:
         out["dbias"] = (dy.sum(rows), np.abs(dy).sum(rows), count)
     return out

@@ -12,6 +12,9 @@ from baracuda.ops.optim import AdamDescriptor, AdamWDescriptor, SGDDescriptor
 from baracuda.reference import Array, Case, Expected
 from baracuda.spec import Descriptor
 
+# Numbers of this share of the element's exponents are promised: products of products of larger ones may not fit.
+EXPONENTS = 0.25
+
 SHAPES: list[tuple[tuple[int, ...], ...]] = [
     ((5,),),
     ((),),

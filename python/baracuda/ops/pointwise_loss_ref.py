@@ -94,11 +94,14 @@ def reference(case: Case) -> dict[str, Expected]:
         if isinstance(desc, PointwiseLossBackwardDescriptor):
             slope, size = _slope(desc, x, target, w, positive, number)
             scale = t["dloss"] / by
-            return {"dinput": Expected(_f64(scale * slope), _f64(np.abs(scale) * size))}
+            # The slope is formed before dloss multiplies it.
+            lost = _f64(1 + np.abs(scale) + size)
+            return {"dinput": Expected(_f64(scale * slope), _f64(np.abs(scale) * size), 1, _f64(size), lost)}
         each, size = _each(desc, x, target, w, positive, number)
         if desc.reduction is LossReduction.NONE:
             return {"loss": Expected(_f64(each), _f64(size))}
-        return {"loss": Expected(_f64(each.sum() / by), _f64(size.sum() / by), max(x.size, 1))}
+        total = size.sum()
+        return {"loss": Expected(_f64(each.sum() / by), _f64(total / by), max(x.size, 1), _f64(total))}
 
 
 def _each(desc: Any, x: Array, t: Array, w: Array, positive: Array, number: Any) -> tuple[Array, Array]:

@@ -142,7 +142,11 @@ def _reduce(x: Array, desc: ReduceDescriptor) -> Expected:
     by: Any = np.longdouble(terms)
     if kind == "nanmean":
         by = np.sum(~np.isnan(x), axis=axes, keepdims=keep).astype(np.longdouble)
-    return _expected(total, size, terms) if kind in ("sum", "nansum") else _expected(total / by, size / by, terms)
+    if kind in ("sum", "nansum"):
+        return _expected(total, size, terms)
+    mean = _expected(total / by, size / by, terms)
+    mean.reach = np.asarray(size, np.float64)
+    return mean
 
 
 def _expected(value: Any, magnitude: Any, terms: int) -> Expected:

@@ -88,12 +88,15 @@ def reference(case: Case) -> dict[str, Expected]:
     if "weight" in names:
         weight = np.asarray(case.tensors["weight"], np.longdouble) + desc.weight_offset
     n = max(x.shape[-1], 1)
+    found: dict[str, tuple[Any, ...]]
     with np.errstate(all="ignore"):
         if desc.direction == "forward":
             rstd = 1 / np.sqrt((x**2).mean(-1, keepdims=True) + np.longdouble(case.scalars["eps"]))
             y, size = rotate(desc, case, x * rstd * weight, 1.0)
             size = np.where(np.arange(x.shape[-1]) < desc.rotary_dim, size, np.abs(y))
-            found = {"y": (y, size, n), "rstd": (rstd, rstd, n)}
+            # Lost may be x rstd, before weights multiply it; turned are products of weights, cosines and sines.
+            reach = np.maximum(size, np.abs(x * rstd * weight).max(-1, keepdims=True, initial=0))
+            found = {"y": (y, size, n, reach, 1 + 2 * np.abs(weight).max(initial=0)), "rstd": (rstd, rstd, n)}
         else:
             rstd = np.asarray(case.tensors["rstd"], np.longdouble)
             g, size = rotate(desc, case, np.asarray(case.tensors["dy"], np.longdouble), -1.0)
@@ -102,11 +105,23 @@ def reference(case: Case) -> dict[str, Expected]:
             mean = (g * weight * xhat).mean(-1, keepdims=True)
             most = (size * np.abs(weight * xhat)).mean(-1, keepdims=True)
             rows = tuple(range(x.ndim - 1))
+            total = size * np.abs(weight) + np.abs(xhat) * most
+            reach = np.maximum(np.maximum(most * n, total), size.max(-1, keepdims=True, initial=0))
+            reach = np.maximum(reach, (size * np.abs(weight)).max(-1, keepdims=True, initial=0))
+            heavy = np.abs(weight).max(initial=0)
+            lost = 1 + rstd * (1 + heavy) * (1 + np.abs(xhat)) * (
+                1 + (size * (1 + np.abs(xhat))).mean(-1, keepdims=True)
+            )
             found = {
-                "dx": (rstd * (g * weight - xhat * mean), rstd * (size * np.abs(weight) + np.abs(xhat) * most), n),
-                "dweight": ((g * xhat).sum(rows), (size * np.abs(xhat)).sum(rows), max(x.size // n, 1)),
-            }
-    return {k: Expected(np.asarray(v, np.float64), np.asarray(m, np.float64), c) for k, (v, m, c) in found.items()}
+                "dx": (rstd * (g * weight - xhat * mean), rstd * total, n, reach, lost),
+                "dweight": (
+                    (g * xhat).sum(rows), (size * np.abs(xhat)).sum(rows), max(x.size // n, 1),
+                    size.max(rows, initial=0), 1 + (size + np.abs(xhat)).sum(rows),
+                ),
+            }  # fmt: skip
+    with np.errstate(over="ignore"):
+        made = {k: (n, [np.asarray(x, np.float64) for x in (v, m, *ends)]) for k, (v, m, n, *ends) in found.items()}
+    return {k: Expected(v, m, n, *ends) for k, (n, (v, m, *ends)) in made.items()}
 
 
 def forward_of(case: Case) -> Case:

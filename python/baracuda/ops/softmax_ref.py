@@ -85,9 +85,12 @@ def reference(case: Case) -> dict[str, Expected]:
         else:
             assert isinstance(desc, ScaledSoftmaxDescriptor | ScaledSoftmaxBackwardDescriptor)
             found = _scaled_values(wide, desc, np.longdouble(case.scalars["scale"]))
+        # What is summed over a row before the result multiplies it.
+        reach = np.zeros(()) if "dy" not in wide else np.abs(wide["dy"]).sum(desc.axis, keepdims=True)
     value, magnitude = (np.asarray(v, np.float64).reshape(desc.shape) for v in found)  # type: ignore[arg-type]
     terms = int(desc.shape[desc.axis]) if desc.shape else 1  # type: ignore[arg-type]
-    return {"y" if desc.direction == "forward" else "dx": Expected(value, magnitude, max(terms, 1))}
+    reach = np.broadcast_to(np.asarray(reach, np.float64), found[0].shape).reshape(desc.shape)  # type: ignore[arg-type]
+    return {"y" if desc.direction == "forward" else "dx": Expected(value, magnitude, max(terms, 1), reach)}
 
 
 def _forward(x: Array, desc: SoftmaxDescriptor) -> tuple[Array, Array]:

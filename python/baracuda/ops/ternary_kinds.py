@@ -17,6 +17,7 @@ class Kind:
         bounds: An operand b or c that is not there is a bound that nothing lies beyond.
         numbers: What it takes besides, with the values that are tested.
         c_range: Where c is sampled.
+        formed: The largest size of what is formed on the way to the value or a derivative, and must fit.
     """
 
     text: str
@@ -26,17 +27,19 @@ class Kind:
     bounds: bool = False
     numbers: tuple[tuple[str, float], ...] = ()
     c_range: tuple[float, float] = (-3, 3)
+    formed: str = "0"
 
 
 _VALUE = (("value", 2.0),)
 KINDS = {
     "addcmul": Kind(
         "y = a + value b c; integers wrap", "a + value * b * c", "abs(a) + abs(value * b * c)",
-        ("1", "value * c", "value * b"), numbers=_VALUE,
+        ("1", "value * c", "value * b"), numbers=_VALUE, formed="abs(value * b)",
     ),
     "addcdiv": Kind(
         "y = a + value b / c", "a + value * b / c", "abs(a) + abs(value * b / c)",
         ("1", "value / c", "-value * b / (c * c)"), numbers=_VALUE, c_range=(0.4, 3),
+        formed="maximum(abs(value * b), abs(value * b / c))",
     ),
     "lerp": Kind(
         "y = a + c (b - a), exact at c = 0 and c = 1",

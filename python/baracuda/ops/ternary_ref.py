@@ -18,7 +18,7 @@ from baracuda.ops.ternary import (
     WhereDescriptor,
 )
 from baracuda.ops.ternary_kinds import KINDS
-from baracuda.reference import Array, Case, Expected, evaluate
+from baracuda.reference import Array, Case, Expected, evaluate, gradient
 
 Shape = tuple[int, ...]
 WHERE_SHAPES: list[tuple[Shape, Shape | None, Shape | None]] = [
@@ -116,17 +116,17 @@ def _three_reference(case: Case, desc: TernaryDescriptor | TernaryBackwardDescri
     with np.errstate(all="ignore"):
         if isinstance(desc, TernaryDescriptor):
             y = np.broadcast_to(evaluate(entry.value, **names), full)
-            return {
-                "y": Expected(
-                    y if e.is_float else y.astype(e.numpy), evaluate(entry.size, **names) if entry.size else None
-                )
-            }
+            if not e.is_float:
+                return {"y": Expected(y.astype(e.numpy))}
+            size = evaluate(entry.size, **names) if entry.size else None
+            return {"y": Expected(y, size, reach=evaluate(entry.formed, **names))}
         dy = np.asarray(case.tensors["dy"], np.longdouble)
-        return {
-            f"d{n}": Expected(np.broadcast_to(dy * evaluate(slope, **names), full))
-            for n, slope in zip("abc", entry.slopes, strict=True)
-            if desc.signature()[f"d{n}"].present
-        }
+        found = {}
+        for n, slope in zip("abc", entry.slopes, strict=True):
+            if desc.signature()[f"d{n}"].present:
+                found[f"d{n}"] = gradient(dy, np.broadcast_to(evaluate(slope, **names), full))
+                found[f"d{n}"].reach = np.maximum(found[f"d{n}"].reach, evaluate(entry.formed, **names))
+        return found
 
 
 def _where(

@@ -22,7 +22,7 @@ from baracuda.ops.unary import (
     takes,
 )
 from baracuda.ops.unary_kinds import KINDS
-from baracuda.reference import LARGEST, Array, Case, Expected, evaluate
+from baracuda.reference import LARGEST, Array, Case, Expected, evaluate, gradient
 
 Long = np.longdouble
 # As many numbers need no more than f64: they are halves.
@@ -297,14 +297,14 @@ def reference(case: Case) -> dict[str, Expected]:
             dy = np.asarray(case.tensors["dy"], Long)
             slope = _evaluate(entry.slope, kind, e, case.scalars, **saved)
             wide = _evaluate(entry.terms, kind, e, case.scalars, **saved) if entry.terms else None
-            return {"dx": Expected(dy * slope, None if wide is None else np.abs(dy) * wide)}
+            return {"dx": gradient(dy, slope, wide)}
         assert isinstance(desc, (GeluDescriptor, GeluBackwardDescriptor))
         x = np.asarray(case.tensors["x"], Long)
         value, slope, size, slope_size = _gelu(desc, x)
         if desc.direction == "forward":
             return {"y": Expected(value, size)}
         dy = np.asarray(case.tensors["dy"], Long)
-        return {"dx": Expected(dy * slope, np.abs(dy) * slope_size)}
+        return {"dx": gradient(dy, slope, slope_size)}
 
 
 def forward_of(case: Case) -> Case:

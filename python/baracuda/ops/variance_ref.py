@@ -148,6 +148,7 @@ def _variance_gradient(wide: dict[str, Array], desc: VarianceBackwardDescriptor)
     size = np.sum(np.abs(x), axis=desc.axes, keepdims=True) / count
     dy = _spread(wide["d" + own if both else "dy"], desc)
     scale = np.longdouble(2) / (count - np.longdouble(desc.correction))
+    slope = dy * scale
     if own == "std":
         y = _spread(wide["std" if both else "y"], desc)
         dy, scale = np.where(y == 0, 0, dy / np.where(y == 0, 1, y)), scale / 2
@@ -155,7 +156,10 @@ def _variance_gradient(wide: dict[str, Array], desc: VarianceBackwardDescriptor)
     if both:
         dmean = _spread(wide["dmean"], desc) / count
         value, magnitude = value + dmean, magnitude + np.abs(dmean)
-    return _expected(value, magnitude, n)
+    found = _expected(value, magnitude, n)
+    # The distance from the mean, over y where there is one, before dy multiplies it.
+    found.reach, found.lost = _f64(np.abs(x) + size), _f64(1 + np.abs(slope) + np.abs(dy * scale))
+    return found
 
 
 def _norm(x: Array, desc: VectorNormDescriptor) -> Expected:
@@ -165,9 +169,13 @@ def _norm(x: Array, desc: VectorNormDescriptor) -> Expected:
         return _expected((np.max if p > 0 else np.min)(np.abs(x), **how), np.zeros(()), 1)
     if p == 0:
         return _expected(np.sum(x != 0, **how), np.zeros(()), 1)
-    value = np.sum(np.abs(x) ** np.longdouble(p), **how) ** (np.longdouble(1) / np.longdouble(p))
+    powers = np.sum(np.abs(x) ** np.longdouble(p), **how)
+    value = powers ** (np.longdouble(1) / np.longdouble(p))
     # Powers and the root have a relative error each, the terms' weighed by 1 / p.
-    return _expected(value, value * (1 + 1 / abs(p) + np.abs(np.log(np.where(value > 0, value, 1)))), n)
+    found = _expected(value, value * (1 + 1 / abs(p) + np.abs(np.log(np.where(value > 0, value, 1)))), n)
+    if p not in (1, 2):
+        found.reach, found.lost = _f64(powers), _f64(1 + np.where(powers > 0, n * value / (abs(p) * powers), 0))
+    return found
 
 
 def _norm_gradient(wide: dict[str, Array], desc: VectorNormBackwardDescriptor) -> Expected:
@@ -186,7 +194,15 @@ def _norm_gradient(wide: dict[str, Array], desc: VectorNormBackwardDescriptor) -
         value = np.where(y == 0, 0, dy * (x / y))
     elif p != 1:
         value = np.where((x == 0) | (p == 0), 0, value)
-    return _expected(value, np.abs(value) * (1 + abs(p - 1)), 1)
+    found = _expected(value, np.abs(value) * (1 + abs(p - 1)), 1)
+    if p != 1:
+        # A share of the norm that is lost, or whose power leaves the range, before dy multiplies it.
+        found.lost, found.reach = _f64(1 + np.abs(dy)), _f64(np.maximum(np.abs(share), 4 * (p < 1) * y / np.abs(x)))
+    return found
+
+
+def _f64(values: Any) -> Array:
+    return np.asarray(values, np.float64)
 
 
 def _lengths(wide: dict[str, Array], axis: int, eps: Any) -> tuple[Array, Array, Array]:
@@ -215,6 +231,7 @@ def _cosine_gradient(wide: dict[str, Array], desc: CosineSimilarityBackwardDescr
         own = np.where(n > eps, dy * x / np.where(n > eps, n, 1) ** 2, 0)
         cross = dy * other / both
         found[name] = _expected(cross - own * y, np.abs(cross) + np.abs(own) * size, int(x.shape[axis]))
+        found[name].lost = _f64(1 + np.abs(dy) / np.maximum(n, eps) + 0 * x)
     return found
 
 

@@ -1,0 +1,52 @@
+// A reduction's rows once more, where the squares of their values leave the range of the compute type.
+#pragma once
+#include "backends/cpu/careful.h"
+#include "ops/reduce/kernels.h"
+
+namespace baracuda::reduce {
+
+// A row's sums, of values times `scale`.
+struct CarefulSums {
+  double scale = 0;  // 0: the row is of zeros, or has an infinity or NaN
+  double mean = 0, squares = 0;
+};
+
+// f(values, n) for the pieces of an output's row.
+template <class C, class F>
+void each_piece(const Walk& w, int64_t output, F&& f) {
+  constexpr int64_t kPiece = 1024;
+  const int64_t size = size_of(w.in_element);
+  const char* base = w.from(output);
+  C buffer[kPiece];
+  w.folded.runs(0, w.length, [&](int64_t offset, int64_t stride, int64_t count) {
+    for (int64_t at = 0; at < count; at += kPiece) {
+      const int64_t n = std::min(kPiece, count - at);
+      load<C>(w.in_element, base + (offset + at * stride) * size, stride, buffer, n);
+      f(buffer, n);
+    }
+  });
+}
+
+// The sum of the squares of an output's values, less their mean if `centred`.
+template <class C>
+CarefulSums careful_sums(const Walk& w, int64_t output, bool centred) {
+  C most = 0;
+  each_piece<C>(w, output, [&](const C* v, int64_t n) { most = largest_size(most, v, n); });
+  if (!(most > 0)) return {};
+  CarefulSums sums;
+  sums.scale = sizeof(C) == 4 ? 1.0 : scale_of(static_cast<double>(most));
+  const auto total = [&](auto term) {
+    CompensatedSum<double> all;
+    each_piece<C>(w, output, [&](const C* v, int64_t n) {
+      double part = 0;
+      for (int64_t i = 0; i < n; ++i) part += term(v[i] * sums.scale);
+      all.add(part);
+    });
+    return all.value();
+  };
+  if (centred) sums.mean = total([](double v) { return v; }) / static_cast<double>(w.length);
+  sums.squares = total([mean = sums.mean](double v) { return (v - mean) * (v - mean); });
+  return sums;
+}
+
+}  // namespace baracuda::reduce
