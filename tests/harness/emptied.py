@@ -1,4 +1,4 @@
-"""Problems with sizes 0 and ranks 0, made from the cases that a family's reference has."""
+"""Problems with sizes 0 and ranks 0, made from the cases that a family's reference has, and rows' answers to them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baracuda.dims import Dim, largest
-from baracuda.errors import InvalidProblemError
-from baracuda.reference import Case
+from baracuda.elements import Element
+from baracuda.errors import BaracudaError, InvalidProblemError
+from baracuda.plan import plan
+from baracuda.reference import LARGEST, Case, reference_module
+from baracuda.sku import PlanPreference
 from baracuda.spec import IN, INOUT, Descriptor
+from baracuda.verify import Report, compare, count_elements, execute, expect
 
 if TYPE_CHECKING:
     from baracuda.reference import Array
 
+# Layouts in which an empty tensor has torch's strides, NumPy's, those of a slice of something larger, negative ones.
+LAYOUTS = ("contiguous", "dense", "sliced", "negative")
+LARGEST_CASE = 20_000  # elements of a case that problems are made from
 _MOST_EQUAL = 6  # of equal sizes, so many are tried one by one and with others
 _MOST_TENSORS = 20  # of a case; what long lists have is like what short ones have
 # A size of a problem: the field, which of its shapes (of a list), and which dimension; None: the field is the size.
@@ -103,3 +110,60 @@ def emptied(case: Case) -> Iterator[Case]:
             for name, p in given.items()
         }
         yield replace(case, descriptor=desc, tensors=tensors, note=f"{case.note} emptied")
+
+
+def makes_something(case: Case) -> bool:
+    """Whether an output has elements although an input has none: what nobody writes would show."""
+    signature = case.descriptor.signature()
+    outputs = {p.name for p in signature.outputs}
+
+    def empty(shape: Any) -> bool:
+        return any(largest(n) == 0 for n in shape)
+
+    inputs = [s for p in signature.present if p.name not in outputs for s in p.shapes]
+    return any(map(empty, inputs)) and not all(empty(s) for p in signature.outputs for s in p.shapes)
+
+
+def problems(
+    op: str, direction: str, element: Element, rng: np.random.Generator, most: tuple[int, int] | None
+) -> list[Case]:
+    """All problems that an op's cases become, or so many of those that make something and of the others."""
+    found: dict[Any, Case] = {}
+    for case in reference_module(op).cases(op, direction, element, rng):
+        if count_elements(case) <= LARGEST_CASE:
+            found |= {made.descriptor: made for made in emptied(case)}
+    if most is None:
+        return list(found.values())
+    telling = [c for c in found.values() if makes_something(c)]
+    others = [c for c in found.values() if not makes_something(c)]
+    kept = []
+    for some, count in ((telling, most[0]), (others, most[1])):
+        kept += [some[i] for i in rng.permutation(len(some))[:count]]
+    return kept
+
+
+def in_range(case: Case, expected: dict[str, Any]) -> bool:
+    """Whether the results are numbers that elements hold: parts of saved statistics may make them anything."""
+    element = case.descriptor.primary_element()
+    most = LARGEST.get(element.compute if element.is_float else element, np.inf)
+    every = [e for found in expected.values() for e in (found if isinstance(found, list) else [found])]
+    values = [np.abs(np.asarray(e.value, np.longdouble)) for e in every]
+    return not any(((v > most) & np.isfinite(v)).any() for v in values)
+
+
+def check(case: Case, variant: str, layout: str, fill: int, device: str = "cpu") -> list[str]:
+    """What is wrong with a row's answer to a problem, if it takes it."""
+    preference = PlanPreference(sku=variant)
+    if not type(case.descriptor).plan_class.query(case.descriptor, device, preference):
+        return []
+    made = plan(case.descriptor, device, preference)
+    report = Report(variant, "")
+    label = f"{case.descriptor} by {variant} of {device}, {layout}, memory full of {fill:#04x}"
+    try:
+        outcome = execute(case, made, layout, fill=fill)
+    except BaracudaError:  # an index into what is empty now, above all
+        return []
+    expected = expect(case)
+    if in_range(case, expected):
+        compare(case, outcome, made, report, label, expected)
+    return report.problems

@@ -191,6 +191,6 @@ def stack(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None)
 def _stack_vjp(tensors: Any, dim: int = 0) -> tuple[Any, Any]:
     def pull(dy: Any) -> tuple[Any, ...]:
         axis = check_axis(dim, len(_core.describe(dy)[0]), "stack: dim")
-        return tuple(_copied(dy[(slice(None),) * axis + (i,)]) for i in range(len(tensors)))
+        return tuple(_copied(dy[(*(slice(None),) * axis, i, ...)]) for i in range(len(tensors)))
 
     return stack(tensors, dim), pull

@@ -369,6 +369,10 @@ def repeat_interleave(
         output_size: The sum of repeats, if known; checked.
     """
     if repeats is None:
+        shape, element = _core.describe(input)[:2]
+        if len(shape) != 1 or Element(element) not in (Element.I64, Element.I32):
+            got = f"repeat_interleave: input: got {Element(element)} of shape {tuple(shape)}"
+            raise InvalidProblemError(f"{got}, want a vector of i64 or i32 where there are no repeats.")
         return _positions(input, output_size)
     from baracuda.ops.indexing import index_select
 
