@@ -90,7 +90,7 @@ struct HardSwish {
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
-    return x <= T(-3) ? T(0) : x < T(3) ? dy * (x / T(3) + T(0.5)) : dy;
+    return x <= T(-3) ? T(0) : x >= T(3) ? dy : dy * (x / T(3) + T(0.5));  // NaN stays
   }
 };
 

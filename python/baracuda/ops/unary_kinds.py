@@ -154,7 +154,7 @@ KINDS = {
     ),
     "hardswish": Kind(
         "y = x min(max(x + 3, 0), 6) / 6", "x * where(x < -3, 0, where(x > 3, 6, x + 3)) / 6",
-        "where(x <= -3, 0, where(x < 3, x / 3 + 0.5, 1))", (-2.5, 2.5),
+        "where(x <= -3, 0, where(x >= 3, 1, x / 3 + 0.5))", (-2.5, 2.5),
         terms="where(abs(x) < 3, abs(x) / 3 + 0.5, 1)", activation=True, promotes=False,
     ),
     "selu": Kind(
