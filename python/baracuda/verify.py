@@ -51,11 +51,16 @@ class Buffer:
         return int(np.count_nonzero(changed & ~self.written))
 
 
+def _strided(base: Array, shape: tuple[int, ...], strides: Any) -> Array:
+    """A view with strides in bytes; NumPy makes none of the 8-bit floats, whose names it does not know."""
+    return as_strided(base.view(f"V{base.itemsize}"), shape, strides).view(base.dtype)
+
+
 def _contiguous(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
     """With torch's strides, which count a size of 0 as 1; NumPy's are 0 then."""
     n = int(np.prod(shape, dtype=np.int64))
     steps = [prod(max(1, s) for s in shape[d + 1 :]) for d in range(len(shape))]
-    return (n + 34,), lambda base: as_strided(base[17 : 17 + n], shape, [base.itemsize * s for s in steps])
+    return (n + 34,), lambda base: _strided(base[17 : 17 + n], shape, [base.itemsize * s for s in steps])
 
 
 def _dense(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
@@ -91,13 +96,13 @@ def _aligned(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array],
 def _one_row(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
     if not shape:
         return _contiguous(shape)
-    return (1, *shape[1:]), lambda base: as_strided(base, shape, (0, *base.strides[1:]))
+    return (1, *shape[1:]), lambda base: _strided(base, shape, (0, *base.strides[1:]))
 
 
 def _one_column(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
     if not shape:
         return _contiguous(shape)
-    return (*shape[:-1], 1), lambda base: as_strided(base, shape, (*base.strides[:-1], 0))
+    return (*shape[:-1], 1), lambda base: _strided(base, shape, (*base.strides[:-1], 0))
 
 
 LAYOUTS = {

@@ -199,7 +199,10 @@ def _likelihood(
     if isinstance(desc, NllLossBackwardDescriptor):
         dloss = np.broadcast_to(np.asarray(np.asarray(t["dloss"], np.longdouble) / share), counted.shape)[..., None]
         value = np.where(counted[..., None] & (hot != 0), -dloss * hot, 0)
-        return {"dinput": Expected(_f64(np.moveaxis(value, -1, axis)))}
+        # Either factor of the quotient, or both, before the other one.
+        given = np.max(np.abs(np.asarray(t["dloss"], np.longdouble)), initial=0)
+        formed = np.maximum(given, np.abs(dloss)) * np.maximum(1, np.abs(hot))
+        return {"dinput": Expected(_f64(np.moveaxis(value, -1, axis)), reach=_f64(np.moveaxis(formed, -1, axis)))}
     each = np.where(counted, -np.sum(_where(hot, x), axis=-1), 0)
     if desc.reduction is Reduction.NONE:
         return {"loss": Expected(_f64(each))}
