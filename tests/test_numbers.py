@@ -101,7 +101,7 @@ def test_comparisons_are_of_the_number_itself() -> None:
         assert (F.lt(x, number) == (x.astype(np.int64) < number)).all()
         assert (F.eq(x, number) == (x.astype(np.int64) == number)).all()
         assert (F.remainder(x, number) == (x.astype(np.int64) % number).astype(np.int32)).all()
-    with pytest.raises(bc.InvalidProblemError, match="maximum.*other: got 2147483648, want a number that i32 holds"):
+    with pytest.raises(bc.InvalidProblemError, match=r"maximum.*other: got 2147483648, want a number that i32 holds"):
         F.maximum(x, 2**31)
 
 
