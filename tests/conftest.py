@@ -88,6 +88,15 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     return np.random.default_rng([SEED, *request.node.name.encode()])
 
 
+@pytest.fixture(scope="module")
+def cheap_collections() -> Iterator[None]:
+    """What torch and jax made at import is left out of the many collections below."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture
 def no_leaks() -> Iterator[None]:
     """Whatever a test does on the emulated devices, no memory, stream or work of it stays there."""

@@ -6,7 +6,7 @@
 
 namespace baracuda::bindings {
 
-// Takes over the frame's views, which have been checked.
+// Imports and checks the frame's arguments and freezes them; null with an exception set.
 PyObject* make_bound(PlanObject* plan, Frame& frame);
 bool bound_setup(PyObject* module);
 

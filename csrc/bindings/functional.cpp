@@ -11,6 +11,7 @@
 #include "bindings/error.h"
 #include "bindings/functional_key.h"
 #include "bindings/recipe.h"
+#include "bindings/tensor.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -95,6 +96,11 @@ bool refuse_argument(FunctionObject* f, const Refusal& why) {
   return false;
 }
 
+bool refuse_member(FunctionObject* f, int i, Py_ssize_t k, Refusal& why) {
+  why.field = std::string(PyUnicode_AsUTF8(f->params[i].name)) + "[" + std::to_string(k) + "]";
+  return refuse_argument(f, why);
+}
+
 // A list of tensors: its value is a copy from here on, since importing may run Python code.
 bool read_list(FunctionObject* f, int i, Arguments& a, Key& key) {
   PyObject*& v = a.values[i];
@@ -102,19 +108,19 @@ bool read_list(FunctionObject* f, int i, Arguments& a, Key& key) {
     key.usable = false;
     return true;
   }
-  PyObject* now = PySequence_Tuple(v);
-  if (!now) return false;
+  PyObject* now = nullptr;
+  Why why;
+  Py_ssize_t at = 0;
+  Imported done = own_members(v, false, &now, &at, why);
+  if (done == Imported::Refused) return refuse_member(f, i, at, *why);
+  if (done != Imported::Yes) return false;
   a.keep.add(now);
   v = now;
   key.put('L'), key.put(PyTuple_GET_SIZE(now));
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(now); ++k) {
-    Why why;
     TensorView view;
-    const Imported done = import_tensor(PyTuple_GET_ITEM(now, k), view, a.keep, why);
-    if (done == Imported::Refused) {
-      why->field = std::string(PyUnicode_AsUTF8(f->params[i].name)) + "[" + std::to_string(k) + "]";
-      return refuse_argument(f, *why);
-    }
+    done = import_tensor(PyTuple_GET_ITEM(now, k), view, a.keep, why);
+    if (done == Imported::Refused) return refuse_member(f, i, k, *why);
     if (done != Imported::Yes) return false;
     key_tensor(key, PyTuple_GET_ITEM(now, k), view);
   }
@@ -149,7 +155,12 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
       continue;
     }
     Why why;
-    Imported done = import_tensor(v, a.views[i], a.keep, why);
+    Imported done = Imported::Yes;
+    if (PyCapsule_CheckExact(v)) {
+      done = own_capsule(v, false, &v, why);
+      if (done == Imported::Yes) a.keep.add(v), a.values[i] = v;
+    }
+    if (done == Imported::Yes) done = import_tensor(v, a.views[i], a.keep, why);
     if (done == Imported::Refused) {
       why->field = PyUnicode_AsUTF8(f->params[i].name);
       return refuse_argument(f, *why);
@@ -157,6 +168,19 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
     if (done != Imported::Yes) return false;
     a.is_tensor[i] = true;
     key_tensor(key, v, a.views[i]);
+  }
+  return true;
+}
+
+// The code of one argument's producer, or of a rule, may have moved the memory of those that were read before it.
+bool read_again(FunctionObject* f, Arguments& a) {
+  for (int i = 0; i < f->n_params; ++i) {
+    if (!a.is_tensor[i] || !may_move(a.values[i])) continue;
+    Why why;
+    const Imported done = import_same(a.values[i], a.views[i], a.keep, why);
+    if (done == Imported::Refused) why->field = PyUnicode_AsUTF8(f->params[i].name);
+    if (done == Imported::Refused) return refuse_argument(f, *why);
+    if (done != Imported::Yes) return false;
   }
   return true;
 }
@@ -218,7 +242,7 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, const Key& key) {
     out = result;
   } else if (std::shared_ptr<Entry> entry = parse_entry(recipe, f->n_params)) {
     if (key.usable && !PyErr_Occurred()) remember(f, a, key, entry);
-    out = run_entry(reinterpret_cast<PyObject*>(f), f->params, *entry, a);
+    if (read_again(f, a)) out = run_entry(reinterpret_cast<PyObject*>(f), f->params, *entry, a);
   }
   Py_DECREF(values);
   Py_DECREF(answer);
@@ -230,7 +254,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
   Arguments a;
   Key key;
   if (!normalise(f, args, PyVectorcall_NARGS(nargsf), kwnames, a.values)) return nullptr;
-  if (!read_arguments(f, a, key)) return nullptr;
+  if (!read_arguments(f, a, key) || (a.keep.ran_python && !read_again(f, a))) return nullptr;
   std::shared_ptr<Entry> entry;
   if (key.usable) {
     std::lock_guard lock(f->cache->mutex);

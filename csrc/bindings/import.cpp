@@ -4,6 +4,7 @@
 #define NO_IMPORT_ARRAY
 #include <numpy/arrayobject.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bindings/device.h"
@@ -168,79 +169,6 @@ Imported from_dl(const DLTensor& t, TensorView& view, Why& why) {
   return Imported::Yes;
 }
 
-// --- anything with __dlpack__ ---------------------------------------------------------------------------------------
-
-namespace {
-
-Imported import_capsule(PyObject* capsule, TensorView& view, Why& why) {
-  const char* name = PyCapsule_GetName(capsule);
-  if (name && std::strcmp(name, "dltensor_versioned") == 0) {
-    auto* m = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, name));
-    if (m->version.major != DLPACK_MAJOR_VERSION)
-      return refuse(why, Code::Capsule, "a DLPack capsule of another major version", "DLPack 1.x",
-                    "update the library it came from");
-    view.read_only = m->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
-    return from_dl(m->dl_tensor, view, why);
-  }
-  if (name && std::strcmp(name, "dltensor") == 0) {
-    auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, name));
-    view.read_only = true;  // a legacy capsule cannot say whether writing is allowed
-    return from_dl(m->dl_tensor, view, why);
-  }
-  bool used = name && std::strncmp(name, "used_dltensor", 13) == 0;
-  why = Refusal{Code::Capsule, "",
-                used ? std::string("a consumed capsule") : std::string("a capsule named ") + (name ? name : "nothing"),
-                "dltensor_versioned or dltensor", "a capsule can be used once: ask the tensor for a fresh one"};
-  return Imported::Refused;
-}
-
-// What __dlpack__ raised, as a refusal; interrupts and the like stay exceptions.
-Imported explain_raised(PyObject* object, Why& why) {
-  if (!PyErr_ExceptionMatches(PyExc_Exception)) return Imported::PythonError;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  PyObject* text = value ? PyObject_Str(value) : nullptr;
-  const char* c = text ? PyUnicode_AsUTF8(text) : nullptr;
-  std::string message = reinterpret_cast<PyTypeObject*>(type)->tp_name;
-  if (c && *c) message += std::string(": ") + c;
-  Py_XDECREF(text), Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
-  PyErr_Clear();
-  why = Refusal{Code::Capsule, "", std::string(Py_TYPE(object)->tp_name) + ".__dlpack__() raised " + message,
-                "a tensor that can be exported", "copy it to a plain array first"};
-  return Imported::Refused;
-}
-
-// Whether the tensor is on a device whose producers order the consumer's stream after their work unless told not to.
-bool on_cuda(PyObject* object) {
-  PyObject* place = PyObject_CallMethodNoArgs(object, names.dlpack_device);
-  int kind = 0, id = 0;
-  const bool known = place && PyTuple_Check(place) && PyArg_ParseTuple(place, "ii", &kind, &id);
-  Py_XDECREF(place);
-  PyErr_Clear();
-  return known && (kind == kDLCUDA || kind == kDLCUDAManaged);
-}
-
-}  // namespace
-
-Imported import_protocol(PyObject* object, TensorView& view, Keep& keep, Why& why) {
-  // Ordering is the caller's: -1 asks a producer on a device for no synchronisation. Others want no stream at all.
-  const bool unordered = devices_in_use() && on_cuda(object);
-  PyObject *args[3] = {object, names.version, names.no_sync}, *old_args[2] = {object, names.no_sync};
-  PyObject* capsule = PyObject_VectorcallMethod(names.dlpack, args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                                                unordered ? names.max_version_stream_kw : names.max_version_kw);
-  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before max_version
-    PyErr_Clear();
-    capsule = PyObject_VectorcallMethod(names.dlpack, unordered ? old_args : args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                                        unordered ? names.stream_kw : nullptr);
-  }
-  if (!capsule) return explain_raised(object, why);
-  keep.add(capsule);
-  if (!PyCapsule_CheckExact(capsule))
-    return refuse(why, Code::Capsule, "something else than a capsule from __dlpack__", "a DLPack capsule",
-                  "the tensor's producer is at fault");
-  return import_capsule(capsule, view, why);
-}
-
 namespace {
 
 // By base class, because subclasses have other names.
@@ -292,7 +220,7 @@ Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Why& why)
                     "baracuda has no masks: pass x.filled(value) or x.data");
     return import_numpy(object, view, why);
   }
-  if (PyCapsule_CheckExact(object)) return import_capsule(object, view, why);
+  if (PyCapsule_CheckExact(object)) return import_bare_capsule(object, view, keep, why);
   if (PyArray_IsScalar(object, Generic)) return not_a_tensor(object, why);
   if (const DLPackExchangeAPI* api = find_torch_api(type)) return import_torch(object, api, view, keep, why);
   PyObject* has = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), names.dlpack);
@@ -303,6 +231,20 @@ Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Why& why)
   Py_DECREF(has);
   if (is_torch_type(type)) return import_torch_subclass(object, view, keep, why);
   return import_protocol(object, view, keep, why);
+}
+
+bool may_move(PyObject* object) { return PyArray_Check(object) || is_torch_tensor(object); }
+
+Imported import_same(PyObject* object, TensorView& view, Keep& keep, Why& why) {
+  TensorView now;
+  const Imported done = import_tensor(object, now, keep, why);
+  if (done != Imported::Yes) return done;
+  if (now.rank != view.rank || !std::equal(now.shape, now.shape + now.rank, view.shape) || now.element != view.element)
+    return detail::refuse(why, Code::Moved, "a tensor that was resized while the arguments were read",
+                          "one that stays as it is during the call",
+                          "do not resize it in another argument's __dlpack__");
+  view = now;
+  return Imported::Yes;
 }
 
 bool import_setup() {

@@ -19,6 +19,9 @@ struct Keep {
   int n = 0;
   PyObject* more = nullptr;       // a list, when there are more
   bool dry = false;               // a question: shapes without memory are fine
+  bool looks = false;             // capsules are read, but left for another consumer
+  bool lasts = false;             // it is held for longer than one call
+  bool ran_python = false;        // code of a producer ran, which may have moved what was read before
   bool torch = false;             // set when a torch tensor was imported
   Backend device = Backend::Cpu;  // the plan's device: where 0-d tensors given as numbers must be
   int32_t device_id = 0;
@@ -54,11 +57,23 @@ Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scala
 Imported framework_stream(const void* exchange, Backend backend, int32_t device, void** out);
 
 bool is_torch_tensor(PyObject* object);
+// Whether Python code can give a tensor other memory while somebody holds it: NumPy's resize, torch's set_ and resize_.
+bool may_move(PyObject* object);
+// Imports such a tensor once more; refused when it was resized meanwhile.
+Imported import_same(PyObject* object, TensorView& view, Keep& keep, Why& why);
 // A NumPy scalar such as np.float32(2) as a Python number: a new reference; null without an exception when `object` is
 // something else.
 PyObject* number_of_numpy_scalar(PyObject* object);
 // An object whose identity says all about it: a dtype, a type, an enum's member.
 bool is_constant(PyObject* object);
+// The storage that a torch tensor has now, and its memory.
+struct TorchStorage {
+  const void* impl;
+  const void* data;
+  int64_t bytes;
+  bool operator==(const TorchStorage&) const = default;
+};
+TorchStorage torch_storage(PyObject* object);
 // Tells torch's autograd that a tensor was written to.
 void bump_torch_version(PyObject* object);
 

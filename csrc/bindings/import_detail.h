@@ -50,6 +50,9 @@ struct Names {
 extern Names names;
 
 Imported from_dl(const DLTensor& t, TensorView& view, Why& why);
+// A DLPack capsule: taken over, unless `keep` only looks. A bare one is what the caller gave, and has no other owner.
+Imported import_capsule(PyObject* capsule, TensorView& view, Keep& keep, Why& why);
+Imported import_bare_capsule(PyObject* capsule, TensorView& view, Keep& keep, Why& why);
 Imported import_protocol(PyObject* object, TensorView& view, Keep& keep, Why& why);
 
 // torch's exchange tables by type, and the table of an exact torch.Tensor or Parameter that is not among them yet.

@@ -22,6 +22,9 @@ struct Torch {
   bool (*is_inference)(const void* tensor) = nullptr;
   bool (*requires_grad)(const void* impl) = nullptr;
   void (*bump_version)(const void* tensor) = nullptr;
+  // Where a TensorImpl holds its StorageImpl, and that its memory's address and bytes; found together with the
+  // functions.
+  int storage_at = 0, data_at = 0, bytes_at = 0;
 } torch;
 
 // The at::Tensor behind a torch.Tensor: what follows the object's head, as baracuda._torch has checked.
@@ -38,7 +41,7 @@ PyObject* native_functions() {
   PyObject* found = module ? PyObject_CallMethod(module, "native_functions", nullptr) : nullptr;
   Py_XDECREF(module);
   PyErr_Clear();
-  if (found && PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 5) return found;
+  if (found && PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 8) return found;
   Py_XDECREF(found);
   return nullptr;
 }
@@ -63,6 +66,8 @@ PyTypeObject* torch_tensor_type() {
         set_function(torch.is_neg, addresses, 0), set_function(torch.is_conj, addresses, 1);
         set_function(torch.is_inference, addresses, 2), set_function(torch.requires_grad, addresses, 3);
         set_function(torch.bump_version, addresses, 4);
+        int* const places[] = {&torch.storage_at, &torch.data_at, &torch.bytes_at};
+        for (int i = 0; i < 3; ++i) *places[i] = static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(addresses, 5 + i)));
       }
       torch.grad_enabled = enabled, torch.bump = bump;
       torch.tensor.store(reinterpret_cast<PyTypeObject*>(type), std::memory_order_release);
@@ -215,6 +220,42 @@ bool is_torch_tensor(PyObject* object) {
   using namespace detail;
   PyTypeObject *type = Py_TYPE(object), *tensor = torch.tensor.load(std::memory_order_acquire);
   return exchange_apis.find(type) || (tensor && PyType_IsSubtype(type, tensor));
+}
+
+namespace {
+
+// A number that a method without arguments, or an attribute, gives; 0 without an exception where it does not.
+uintptr_t number_of(PyObject* object, const char* name) {
+  PyObject* found = object ? PyObject_GetAttrString(object, name) : nullptr;
+  PyObject* number = found && PyCallable_Check(found) ? PyObject_CallNoArgs(found) : Py_XNewRef(found);
+  const uintptr_t value = number ? PyLong_AsUnsignedLongLong(number) : 0;
+  Py_XDECREF(number), Py_XDECREF(found);
+  if (!PyErr_Occurred()) return value;
+  PyErr_Clear();
+  return 0;
+}
+
+template <class T>
+T read_at(const void* base, int offset) {
+  return *reinterpret_cast<const T*>(static_cast<const char*>(base) + offset);
+}
+
+}  // namespace
+
+TorchStorage torch_storage(PyObject* object) {
+  using detail::torch;
+  if (torch.is_neg) {
+    const void* impl = read_at<const void*>(detail::native_tensor(object), 0);
+    const void* storage = read_at<const void*>(impl, torch.storage_at);
+    return {storage, read_at<const void*>(storage, torch.data_at), read_at<int64_t>(storage, torch.bytes_at)};
+  }
+  PyObject* storage = PyObject_CallMethod(object, "untyped_storage", nullptr);
+  PyErr_Clear();
+  TorchStorage s{reinterpret_cast<void*>(number_of(storage, "_cdata")),
+                 reinterpret_cast<void*>(number_of(storage, "data_ptr")),
+                 static_cast<int64_t>(number_of(storage, "nbytes"))};
+  Py_XDECREF(storage);
+  return s;
 }
 
 void bump_torch_version(PyObject* object) {

@@ -300,6 +300,7 @@ py::tuple describe_tensor(py::handle object) {
   TensorView view;
   baracuda::bindings::Keep keep;
   baracuda::bindings::Why why;
+  keep.looks = keep.lasts = true;
   baracuda::bindings::Imported done = baracuda::bindings::import_tensor(object.ptr(), view, keep, why);
   if (done == baracuda::bindings::Imported::Refused) baracuda::bindings::raise_refusal(*why, Py_None);
   if (done != baracuda::bindings::Imported::Yes) throw py::error_already_set();
@@ -314,6 +315,7 @@ py::tuple borrow_tensor(py::handle object) {
   TensorView view;
   baracuda::bindings::Keep keep;
   baracuda::bindings::Why why;
+  keep.lasts = true;
   baracuda::bindings::Imported done = baracuda::bindings::import_tensor(object.ptr(), view, keep, why);
   if (done == baracuda::bindings::Imported::Refused) baracuda::bindings::raise_refusal(*why, Py_None);
   if (done != baracuda::bindings::Imported::Yes) throw py::error_already_set();
@@ -330,6 +332,7 @@ int overlap_of(py::handle a, py::handle b) {
   TensorView views[2];
   baracuda::bindings::Keep keep;
   baracuda::bindings::Why why;
+  keep.looks = keep.lasts = true;
   py::handle objects[] = {a, b};
   for (int i = 0; i < 2; ++i) {
     if (baracuda::bindings::import_tensor(objects[i].ptr(), views[i], keep, why) == baracuda::bindings::Imported::Yes)
@@ -345,7 +348,15 @@ PyMethodDef error_factory_def = {"set_error_factory", &baracuda::bindings::set_e
 
 }  // namespace
 
-PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
+// Sub-interpreters are refused before pybind11 looks for its state, which on Python 3.11 waits for ever.
+extern "C" PyObject* PyInit__core_of_main();
+extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__core_of_main();
+  PyErr_SetString(PyExc_ImportError, "baracuda: does not support sub-interpreters: import it in the main interpreter");
+  return nullptr;
+}
+
+PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
   if (PyArray_ImportNumPyAPI() < 0 || !baracuda::bindings::import_setup() ||
       !baracuda::bindings::tensor_setup(m.ptr()) || !baracuda::bindings::device_setup(m.ptr()) ||
       !baracuda::bindings::queue_setup(m.ptr()) || !baracuda::bindings::plan_setup(m.ptr()) ||

@@ -60,7 +60,7 @@ Imported import_arg(PlanObject* plan, Frame& f, int arg, Why& why) {
     done = value ? import_scalar(value, scalar, out, f.keep, why) : Imported::Refused;
   } else {
     const Param& param = s.params[plan->param_of[arg]];
-    if (value && param.variadic) return import_list(f, param, value, why);
+    if (value && param.variadic) return import_list(f, arg, param, value, why);
     done = value ? import_tensor(value, f.views[param.first], f.keep, why) : Imported::Refused;
   }
   if (!value)
@@ -136,7 +136,7 @@ PyObject* plan_check(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   if (!collect(plan, frame, args, nargs, kwnames, why)) {
     refusals.push_back(*why);
   } else {
-    frame.call.dry = frame.keep.dry = true;
+    frame.call.dry = frame.keep.dry = frame.keep.looks = true;
     import_frame(plan, frame, true, refusals);
     if (PyErr_Occurred()) return nullptr;
     check_call(*plan->core, frame.call, true, refusals);
@@ -148,11 +148,8 @@ PyObject* plan_check(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
 PyObject* plan_bind(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   auto* plan = reinterpret_cast<PlanObject*>(self);
   Frame frame(plan);
-  Refusals refusals;
   Why why;
   if (!collect(plan, frame, args, nargs, kwnames, why)) return raise_refusal(*why, self);
-  if (!import_frame(plan, frame, false, refusals) || !check_call(*plan->core, frame.call, false, refusals))
-    return PyErr_Occurred() ? nullptr : raise_refusals(refusals, self);
   return make_bound(plan, frame);
 }
 
@@ -239,8 +236,9 @@ Frame::~Frame() {
   if (reinterpret_cast<char*>(views) != view_memory_) PyMem_RawFree(views);
 }
 
-Imported import_list(Frame& f, const Param& param, PyObject* value, Why& why) {
+Imported import_list(Frame& f, int arg, const Param& param, PyObject* value, Why& why) {
   // A snapshot: importing may run Python code, and a bound plan outlives changes of the caller's list.
+  if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value)) f.keep.ran_python = true;
   PyObject* fast = PySequence_Tuple(value);
   if (!fast) {
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return Imported::PythonError;
@@ -250,6 +248,7 @@ Imported import_list(Frame& f, const Param& param, PyObject* value, Why& why) {
     return Imported::Refused;
   }
   f.keep.add(fast);
+  f.lists[arg] = fast;
   Py_ssize_t n = PyTuple_GET_SIZE(fast);
   if (n != param.count) {
     why = Refusal{Code::ListLength, param.name, std::to_string(n) + " tensors", std::to_string(param.count),
@@ -263,6 +262,36 @@ Imported import_list(Frame& f, const Param& param, PyObject* value, Why& why) {
   }
   return Imported::Yes;
 }
+
+Imported import_moved(Frame& f, int arg, const Param& param, Why& why) {
+  Imported done = Imported::Yes;
+  for (int32_t k = 0; done == Imported::Yes && k < param.count; ++k) {
+    PyObject* object = param.variadic ? PyTuple_GET_ITEM(f.lists[arg], k) : f.args[arg];
+    if (may_move(object)) done = import_tensor(object, f.views[param.first + k], f.keep, why);
+    if (done == Imported::Refused) why->field = param.name;
+  }
+  return done;
+}
+
+namespace {
+
+// The code of one argument's producer may have moved the memory of those that were read before it.
+bool import_again(PlanObject* plan, Frame& f, Refusals& refusals) {
+  Imported done = Imported::Yes;
+  Why why;
+  for (int i = 0; done == Imported::Yes && i <= plan->n_args; ++i) {
+    if (i < plan->n_tensors)
+      done = import_moved(f, i, plan->core->signature.params[plan->param_of[i]], why);
+    else if (i < plan->n_args)
+      done = f.args[i] && may_move(f.args[i]) ? import_arg(plan, f, i, why) : Imported::Yes;
+    else if (f.workspace && may_move(f.workspace))
+      done = import_workspace(*plan->core, f, why);
+  }
+  if (done == Imported::Refused) refusals.push_back(*why);
+  return done == Imported::Yes;
+}
+
+}  // namespace
 
 bool place_keyword(PlanObject* plan, Frame& f, PyObject* name, PyObject* value, bool replace, Why& why) {
   int at = find_name(plan, name);
@@ -310,6 +339,7 @@ bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
     if (!all) return false;
     if (i < plan->n_args) pass_over(plan, f, i);
   }
+  if (f.keep.ran_python && refusals.empty()) return import_again(plan, f, refusals);
   return refusals.empty();
 }
 

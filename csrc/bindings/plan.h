@@ -34,6 +34,7 @@ struct Frame {
   TensorView* views;
   Scalar* scalars;
   PyObject* args[kMaxArgs];
+  PyObject* lists[kMaxArgs];  // not initialised: what lists held when they were imported
   PyObject* workspace = nullptr;
   PyObject* stream = nullptr;
   void* stream_handle = nullptr;
@@ -64,8 +65,10 @@ bool check_frame(PlanObject* plan, Frame& frame, PyObject* caller, const FieldNa
 bool launch_frame(PlanObject* plan, Frame& frame, PyObject* caller, const FieldNames* names);
 // Both, one after the other.
 bool launch_checked(PlanObject* plan, Frame& frame, PyObject* caller, const FieldNames* names = nullptr);
-// Fills the views of a variadic parameter.
-Imported import_list(Frame& frame, const Param& param, PyObject* value, Why& why);
+// Fills the views of a variadic parameter, the plan's argument `arg`.
+Imported import_list(Frame& frame, int arg, const Param& param, PyObject* value, Why& why);
+// Reads anew what other arguments' Python code may have moved; of a list, its members.
+Imported import_moved(Frame& frame, int arg, const Param& param, Why& why);
 PyObject* run_frame(PlanObject* plan, Frame& frame);
 
 // Makes a plan object of `cls` around `core` (taken).

@@ -76,8 +76,10 @@ PyObject* take_results(const Entry& e, Results& r) {
   return tuple;
 }
 
-// Fills the plan's frame from the entry's sources; false with refusals or an exception.
-bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Frame& frame, Refusals& refusals) {
+// Fills the plan's frame from the entry's sources; false with refusals or an exception. `again`: only what the code of
+// some argument's producer may have moved.
+bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Frame& frame, Refusals& refusals,
+                bool again = false) {
   for (int i = 0; i < plan->n_args; ++i) {
     const Source& s = e.sources[i];
     PyObject* object = s.from == Source::From::Argument   ? a.values[s.index]
@@ -90,10 +92,12 @@ bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Fram
       const ScalarParam& scalar = plan->core->signature.scalars[plan->param_of[i]];
       done = import_scalar(object, scalar, frame.scalars[plan->param_of[i]], frame.keep, why);
     } else if (const Param& param = plan->core->signature.params[plan->param_of[i]]; param.variadic) {
-      done = import_list(frame, param, object, why);
-    } else {
+      done = again ? import_moved(frame, i, param, why) : import_list(frame, i, param, object, why);
+    } else if (!again || may_move(object)) {
       TensorView& view = frame.views[plan->core->signature.params[plan->param_of[i]].first];
-      if (s.from == Source::From::Argument && a.is_tensor[s.index])
+      const bool read = s.from == Source::From::Argument && a.is_tensor[s.index];
+      if (read && again) done = import_same(object, a.views[s.index], frame.keep, why);
+      if (read)
         view = a.views[s.index];
       else
         done = import_tensor(object, view, frame.keep, why);
@@ -228,7 +232,8 @@ PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry
   Refusals refusals;
   frame.keep.torch = a.keep.torch;
   EntryNames names(params, e, plan);
-  if (!fill_frame(e, plan, a, r, frame, refusals))
+  if (!fill_frame(e, plan, a, r, frame, refusals) ||
+      (frame.keep.ran_python && !fill_frame(e, plan, a, r, frame, refusals, true)))
     return PyErr_Occurred() ? nullptr : raise_refusals(refusals, function, &names);
   if (!prepare_device(*plan->core, a, frame) || !take_workspace(*plan->core, frame)) return nullptr;
   if (!launch_checked(plan, frame, function, &names)) return nullptr;

@@ -16,6 +16,7 @@ namespace baracuda::bindings {
 namespace {
 
 PyTypeObject* base_type = nullptr;
+PyTypeObject* tensor_class = nullptr;  // bc.Tensor
 
 struct TensorObject {
   PyObject_HEAD TensorView view;
@@ -273,6 +274,14 @@ PyMethodDef allocate_def = {"allocate", &allocate, METH_O,
 PyObject* capsule_address(PyObject*, PyObject* capsule) {
   return PyLong_FromVoidPtr(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
 }
+PyObject* set_tensor_class(PyObject*, PyObject* type) {
+  if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), base_type))
+    return PyErr_Format(PyExc_TypeError, "set_tensor_class: got %R, want a subclass of TensorBase", type);
+  Py_INCREF(type);
+  Py_XSETREF(tensor_class, reinterpret_cast<PyTypeObject*>(type));
+  Py_RETURN_NONE;
+}
+PyMethodDef class_def = {"set_tensor_class", &set_tensor_class, METH_O, "bc.Tensor, which Python defines."};
 PyMethodDef address_def = {"memory_address", &capsule_address, METH_O,
                            "The address of memory from allocate() or device_allocate()."};
 
@@ -283,10 +292,60 @@ const TensorView* own_tensor(PyObject* object) {
   return &reinterpret_cast<TensorObject*>(object)->view;
 }
 
+Imported own_capsule(PyObject* capsule, bool lasts, PyObject** tensor, Why& why) {
+  TensorView view;
+  Keep keep;
+  keep.lasts = lasts;
+  keep.device = Backend::Any;
+  const Imported done = import_tensor(capsule, view, keep, why);
+  if (done != Imported::Yes) return done;
+  auto* made = reinterpret_cast<TensorObject*>(tensor_class->tp_alloc(tensor_class, 0));
+  if (!made) return Imported::PythonError;
+  made->view = view;
+  made->nbytes = -1;
+  made->owner = Py_NewRef(keep.refs[0]);
+  *tensor = reinterpret_cast<PyObject*>(made);
+  return Imported::Yes;
+}
+
+Imported own_members(PyObject* sequence, bool lasts, PyObject** tuple, Py_ssize_t* at, Why& why) {
+  PyObject* now = PySequence_Tuple(sequence);
+  if (!now) return Imported::PythonError;
+  Imported done = Imported::Yes;
+  PyObject* owned = nullptr;  // a tuple of our own, once there is a capsule
+  for (Py_ssize_t k = 0; done == Imported::Yes && k < PyTuple_GET_SIZE(now); ++k) {
+    PyObject *item = PyTuple_GET_ITEM(now, k), *tensor = nullptr;
+    if (!PyCapsule_CheckExact(item)) continue;
+    *at = k;
+    done = own_capsule(item, lasts, &tensor, why);
+    if (done == Imported::Yes && !owned) {
+      owned = PyTuple_New(PyTuple_GET_SIZE(now));
+      for (Py_ssize_t i = 0; owned && i < PyTuple_GET_SIZE(now); ++i)
+        PyTuple_SET_ITEM(owned, i, Py_NewRef(PyTuple_GET_ITEM(now, i)));
+      if (!owned) done = Imported::PythonError;
+    }
+    if (done == Imported::Yes) {
+      PyTuple_SET_ITEM(owned, k, tensor);
+      Py_DECREF(item);  // of the reference that `owned` had; `now` has another
+    } else {
+      Py_XDECREF(tensor);
+    }
+  }
+  if (done != Imported::Yes) {
+    Py_XDECREF(owned);
+    Py_DECREF(now);
+    return done;
+  }
+  if (owned) Py_DECREF(now);
+  *tuple = owned ? owned : now;
+  return done;
+}
+
 bool tensor_setup(PyObject* module) {
   base_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return base_type && PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(base_type)) == 0 &&
          PyModule_AddObject(module, "allocate", PyCFunction_New(&allocate_def, nullptr)) == 0 &&
+         PyModule_AddObject(module, "set_tensor_class", PyCFunction_New(&class_def, nullptr)) == 0 &&
          PyModule_AddObject(module, "memory_address", PyCFunction_New(&address_def, nullptr)) == 0;
 }
 

@@ -28,7 +28,8 @@ namespace baracuda {
                                                               X(IntegerDivision, "integer_division")                \
                                                                   X(ValueRange, "value_out_of_range")              \
                                                                   X(LaunchFailed, "launch_failed")                 \
-                                                                  X(DeviceMemory, "device_memory")
+                                                                  X(DeviceMemory, "device_memory")                 \
+                                                                  X(Moved, "moved") X(Busy, "busy")
 
 enum class Code : uint8_t {
 #define X(code, text) code,

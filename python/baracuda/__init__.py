@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core, _index
+from baracuda import _fork as _fork
 from baracuda import errors as errors
 from baracuda.autograd import vjp
 from baracuda.capability import Capability, capabilities

@@ -50,10 +50,10 @@ _SCALAR_TYPES = {
 
 
 def native_functions() -> tuple[int, ...] | None:
-    """Addresses of is_neg, is_conj, is_inference, requires_grad and bump_version; None where Python is to be asked.
+    """Addresses of is_neg, is_conj, is_inference, requires_grad and bump_version, and `_storage_places()`.
 
     The first three and the last take an `at::Tensor*`, which is a pointer to a pointer to the tensor's `TensorImpl`;
-    `requires_grad` takes the `TensorImpl*`.
+    `requires_grad` takes the `TensorImpl*`. None where Python is to be asked for all of it.
     """
     import torch
 
@@ -63,9 +63,41 @@ def native_functions() -> tuple[int, ...] | None:
         with torch.inference_mode(False), torch.enable_grad():
             if not _answer_as_python(functions):
                 return None
+            places = _storage_places()
     except Exception:  # whatever is different in this torch: it is asked through Python then
         return None
-    return _addresses(functions)
+    return (*_addresses(functions), *places) if places else None
+
+
+def _storage_places() -> tuple[int, int, int] | None:
+    """Byte offsets of the `StorageImpl*` in a `TensorImpl`, and in that of its memory's address and size; None if unknown.
+
+    A vtable and a count of references come before the first members of both. They are looked for where they differ from
+    all else: in storages of odd sizes, which are views, resized and given to a tensor later, too.
+    """
+    import torch
+
+    probes = [torch.zeros(n, dtype=torch.uint8, device="cpu") for n in (4099, 7, 70001)]
+    probes.append(probes[0][3:])
+    probes.append(torch.zeros(12347, dtype=torch.uint8, device="cpu").resize_(29))
+    probes.append(torch.zeros(3, dtype=torch.uint8, device="cpu").resize_(12343))
+    probes.append(torch.nn.Parameter(torch.zeros(17, 5, device="cpu")))
+    probes[1].data = torch.zeros(4127, dtype=torch.uint8, device="cpu")
+    storages = [x.untyped_storage() for x in probes]
+    head, words = 16, range(16, 80, 8)
+
+    def found(values: list[int], bases: list[int], places: Any) -> int:
+        return next((at for at in places if all(_word(b + at) == v for b, v in zip(bases, values, strict=True))), 0)
+
+    impls = [s._cdata for s in storages]
+    storage_at = found(impls, [x._cdata for x in probes], [head])
+    data_at = found([s.data_ptr() for s in storages], impls, [head])
+    bytes_at = found([s.nbytes() for s in storages], impls, words)
+    return (storage_at, data_at, bytes_at) if storage_at and data_at and bytes_at else None
+
+
+def _word(address: int) -> int:
+    return ctypes.c_size_t.from_address(address).value
 
 
 @cache

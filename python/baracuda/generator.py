@@ -12,6 +12,18 @@ from baracuda.errors import InvalidProblemError
 _WORD = 2**64
 T = TypeVar("T")
 
+# One for all generators: held for a few instructions, and let go of in a forked child, where its holder may be missing.
+_held = threading.RLock()
+
+
+def _let_go() -> None:
+    global _held
+    _held = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
 
 class Generator:
     """A position in the Philox4x32-10 stream of a seed.
@@ -25,10 +37,9 @@ class Generator:
         offset: Block to start at.
     """
 
-    __slots__ = ("_lock", "_offset", "_seed")
+    __slots__ = ("_offset", "_seed")
 
     def __init__(self, seed: int | None = None, offset: int = 0) -> None:
-        self._lock = threading.Lock()
         self._seed = _word("seed", int.from_bytes(os.urandom(8)) if seed is None else seed)
         self._offset = _word("offset", offset)
 
@@ -45,13 +56,13 @@ class Generator:
     def manual_seed(self, seed: int) -> Generator:
         """Goes to the start of another seed's stream; returns the generator, as torch does."""
         word = _word("seed", seed)
-        with self._lock:
+        with _held:
             self._seed, self._offset = word, 0
         return self
 
     def take(self, blocks: int) -> tuple[int, int]:
         """Reserves blocks; returns (seed, offset), the scalars of a random plan."""
-        with self._lock:
+        with _held:
             start = self._offset
             self._offset = (start + blocks) % _WORD
             return self._seed, start
@@ -69,7 +80,7 @@ class Generator:
 
     def get_state(self) -> tuple[int, int]:
         """(seed, offset), for a checkpoint."""
-        with self._lock:
+        with _held:
             return self._seed, self._offset
 
     def set_state(self, state: tuple[int, int]) -> None:
@@ -77,14 +88,13 @@ class Generator:
         if not isinstance(state, (tuple, list)) or len(state) != 2:
             raise InvalidProblemError(f"Generator.set_state: got {state!r}, want what get_state() gave.")
         seed, offset = (_word(n, v) for n, v in zip(("seed", "offset"), state, strict=True))
-        with self._lock:
+        with _held:
             self._seed, self._offset = seed, offset
 
     def __getstate__(self) -> tuple[int, int]:
         return self.get_state()
 
     def __setstate__(self, state: tuple[int, int]) -> None:
-        self._lock = threading.Lock()
         self._seed, self._offset = state
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from math import prod
 from operator import index
@@ -130,7 +131,7 @@ class Tensor(_core.TensorBase):
         `source` is on any device, of any framework and any strides. A copy from the host is done when this returns; one
         on the device is done when `stream` is.
         """
-        assign(self, source if isinstance(source, Tensor) else from_dlpack(source), stream)
+        assign(self, source if isinstance(source, Tensor) else _borrowed(source), stream)
         return self
 
     def item(self) -> Any:
@@ -166,6 +167,9 @@ class Tensor(_core.TensorBase):
     def __repr__(self) -> str:
         where = f", device={self.device!r}" if self._place[0] else ""
         return f"bc.Tensor(shape={self.shape}, element={self.element!r}, strides={self.strides}{where})"
+
+
+_core.set_tensor_class(Tensor)
 
 
 def _sizes(shape: int | Sequence[int], field: str = "shape") -> tuple[int, ...]:
@@ -226,7 +230,7 @@ def _host_values(value: Any) -> np.ndarray[Any, Any]:
     where = None if isinstance(value, (np.ndarray, list, tuple)) else getattr(value, "__dlpack_device__", None)
     if where is None or where()[0] in _HOST_DEVICES:
         return np.asarray(value)
-    tensor = value if isinstance(value, Tensor) else from_dlpack(value)
+    tensor = value if isinstance(value, Tensor) else _borrowed(value)
     if tensor._place[0]:
         _core.device_synchronize(*tensor._place, 0)
     return tensor.to("cpu").numpy()
@@ -236,9 +240,31 @@ _HOST_DEVICES = (1, 3)  # DLPack's cpu and pinned memory
 
 
 def from_dlpack(value: Any) -> Tensor:
-    """A tensor of the same memory as any framework's tensor, on its device; nothing is copied or waited for."""
+    """A tensor of the same memory as any framework's tensor, on its device; nothing is copied or waited for.
+
+    A bare capsule is consumed. Memory of a torch tensor on the cpu can no longer be resized by torch, as after
+    `x.numpy()`.
+    """
+    torch = sys.modules.get("torch")
+    storage = _held_storage(torch, value) if torch and isinstance(value, torch.Tensor) else None
+    return _borrowed(value, storage)
+
+
+def _borrowed(value: Any, *held: Any) -> Tensor:
+    """A tensor of the same memory, for as long as `value` and its memory stay as they are."""
     address, shape, element, strides, read_only, keep, *place = _core.borrow(value)
-    return Tensor(address, element, shape, strides, keep, -1, read_only, False, *place)
+    return Tensor(address, element, shape, strides, (keep, *held), -1, read_only, False, *place)
+
+
+def _held_storage(torch: Any, tensor: Any) -> Any:
+    """The storage of torch's, which outlives `x.data = ...` and `x.set_(...)`, and is not resized in place any more."""
+    try:
+        with torch.inference_mode(False):
+            storage = tensor.untyped_storage()
+            whole = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+            return whole.numpy() if storage.device.type == "cpu" else storage
+    except (RuntimeError, NotImplementedError, TypeError):  # no storage of its own: a meta tensor, a wrapper
+        return None
 
 
 def from_pointer(
