@@ -97,7 +97,7 @@ def _forward(call: Call, probe: Probe, rng: np.random.Generator) -> list[Finding
         else:
             call.out, more = out, {"out": out.ours()}
     given = calls.ours(call)
-    record = probe.fresh(_hostile(call))
+    record = probe.fresh(_hostile(call), _product(call))
     got, refusal = attempt(getattr(F, call.name), call, given, **more)
     found = _acceptance(call, refusal, error)
     if refusal is not None or (error is not None and not unsupported(error)):
@@ -124,6 +124,12 @@ def _hostile(call: Call) -> bool:
             if not np.isfinite(values).all() or values.max() > (100 if x.element == "f16" else 1e12):
                 return True
     return False
+
+
+def _product(call: Call) -> float:
+    """The largest term of a product of all tensors, and of a gradient of that."""
+    sizes = [_most(to_reference(x.array)) for x in call.tensors().values() if x.is_float]
+    return float(np.prod([max(1.0, size) for size in sizes])) * (10.0 if call.gradient else 1.0)
 
 
 def _bits(x: Any) -> Any:
@@ -324,6 +330,8 @@ def _coarse(got: Array, want: Array, stored: Element, record: Record) -> str:
     if record.hostile:
         return ""  # intermediates may be beyond the element: nothing is promised about their sum
     most = max((_most(e.magnitude) for r in record.ran for e in (r.expected() or [])), default=0.0)
+    if all(r.recipe is None for r in record.ran):
+        most = record.scale
     most = max(most, _most(want), 2.0**-100)
     if most > 1e30 or (stored is Element.F16 and most > 1e4):
         return ""
@@ -384,7 +392,7 @@ def _gradient(call: Call, probe: Probe, rng: np.random.Generator) -> list[Findin
         want = torch.autograd.grad(outs, leaves, [d.wide() for d in dys], allow_unused=True)
     except (RuntimeError, IndexError):
         return found
-    record = probe.fresh(_hostile(call))
+    record = probe.fresh(_hostile(call), _product(call))
     try:
         got = _flat(pull(dys[0].ours() if len(dys) == 1 else tuple(d.ours() for d in dys)))
     except Exception as e:

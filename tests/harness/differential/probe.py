@@ -146,6 +146,7 @@ class Record:
     """The plans of one call, in their order."""
 
     ran: list[Ran] = field(default_factory=list)
+    scale: float = 1.0  # of terms, where no reference says it
     hostile: bool = False  # of what is computed from it only single plans are judged
 
     def error_factor(self) -> float:
@@ -188,10 +189,10 @@ class Probe:
     def __init__(self) -> None:
         self.record = Record()
 
-    def fresh(self, hostile: bool = False) -> Record:
+    def fresh(self, hostile: bool = False, scale: float = 1.0) -> Record:
         """Forgets all calls, and starts a new record."""
         forget()
-        self.record = Record(hostile=hostile)
+        self.record = Record(scale=scale, hostile=hostile)
         return self.record
 
     @contextmanager
