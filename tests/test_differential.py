@@ -128,6 +128,7 @@ FOUND = {
     "a bool subtracted": call("sub", input=t([1], "i32"), other=t([1], "bool")),
     "arange of integers from a fraction": call("arange", start=0.5, end=6.5, step=2, dtype=Dtype("u8")),
     "i32 indices of a row": call("take_along_dim", input=t([1.0, 2.0]), indices=t([1], "i32")),
+    "stack of rank 0": call("stack", gradient=True, tensors=[t(1.0), t(2.0)]),
     "text for a truth": call("nonzero", input=t([1.0]), as_tuple="nonsense"),
 }
 

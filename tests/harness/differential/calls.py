@@ -17,6 +17,21 @@ from differential.values import ELEMENTS, FLOATS, JAX, Dtype, T, arranged, to_to
 WRONG = 0.1
 # In torch the smallest number over -1 ends the process.
 DIES = ("lcm", "gcd", "div", "divide", "true_divide", "floor_divide", "remainder", "fmod")
+# Integers that are values: large ones of others are sizes, and memory.
+VALUES = (
+    "value",
+    "alpha",
+    "beta",
+    "fill_value",
+    "input",
+    "other",
+    "exponent",
+    "min",
+    "max",
+    "dim",
+    "diagonal",
+    "padding_idx",
+)
 KEPT = ("f32", "f64")  # elements that a widened number is rounded to before
 
 
@@ -136,7 +151,7 @@ def _spoil(rng: Rng, call: Call) -> None:
         return
     if kind == "number":
         key = m.pick(*numbers)
-        call.given[key] = m.pick(call.given[key] + 7, call.given[key] - 9, 1.5, 2**31)
+        call.given[key] = m.pick(call.given[key] + 7, call.given[key] - 9, 1.5, 2**31 if key in VALUES else -1)
         call.wrong = f"another number for {key}"
         return
     if not tensors:
