@@ -73,7 +73,7 @@ class Generator:
         try:
             return use(seed, start)
         except BaseException:
-            with self._lock:
+            with _held:
                 if (self._seed, self._offset) == (seed, (start + blocks) % _WORD):
                     self._offset = start
             raise
