@@ -79,7 +79,7 @@ def test_select_prefers_it() -> None:
         assert made.workspace_size > 0
         again = type(made).from_bytes(made.to_bytes())
         assert again.sku == made.sku and again.workspace_size == made.workspace_size
-    assert bc.plan(PLAIN, "cuda", bc.PlanPreference(batch_invariant=True)).sku.variant == "simt"
+    assert bc.plan(PLAIN, "cuda", bc.PlanPreference(batch_invariant=True)).sku.variant == "alone"
     assert bc.plan(PLAIN, "cuda", bc.PlanPreference(max_error=16)).sku.variant == "simt"
     assert bc.plan(replace(PLAIN, element="f32"), "cuda").sku.variant == "simt"
 

@@ -378,6 +378,11 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
     return out;
   });
   m.def("sku_name", [](int row, int element) { return sku_name(row_at(row), parse_element(element)); });
+  m.def("thresholds", [] {
+    py::list found;
+    for (const Threshold& t : cpu_thresholds()) found.append(py::make_tuple(t.family, t.name, t.value));
+    return found;
+  });
   m.def("backend_state", &backend_dict);
   m.def("has_kernel", [](int row) {
     std::string reason;

@@ -100,6 +100,7 @@ struct Launch {
   Failure* failure = nullptr;
   Element element = Element::F32;  // the plan's primary and second element
   Element aux = Element::F32;
+  bool batch_invariant = true;  // what this kernel's row promises, where one kernel serves several
 
   const TensorView& operator[](int param) const { return tensors[first[param]]; }
   int count(int param) const { return first[param + 1] - first[param]; }

@@ -433,6 +433,7 @@ Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* fai
   l.failure = failure;
   l.element = plan.element;
   l.aux = plan.aux;
+  l.batch_invariant = plan.row.guarantee.batch_invariant;
   if (plan.threads == 0) return plan.kernel(l);
   ThreadLimit limit(plan.threads);
   return plan.kernel(l);

@@ -91,6 +91,12 @@ Kernel find_kernel(int32_t row, std::string& reason) {
   return nullptr;
 }
 
+std::span<const Threshold> cpu_thresholds() {
+  const auto& modules = cpu_backend().modules;
+  if (modules.empty()) return {};
+  return {modules.front()->thresholds, static_cast<size_t>(modules.front()->n_thresholds)};
+}
+
 Prepare find_prepare(int32_t row) {
   Place p = place(row);
   const DeviceModule* module = device_backend(p.family->rows[p.row].backend).module;

@@ -14,6 +14,13 @@ BCU_API int32_t row_count();
 BCU_API const Row& row_at(int32_t index);
 BCU_API const char* family_of(int32_t index);
 
+// A size at which a kernel changes what it does: a block, a tile, a chunk. For tests, whose cases straddle them.
+struct Threshold {
+  const char* family;  // "" where all families have it
+  const char* name;
+  int64_t value;
+};
+
 struct BackendState {
   bool built = false;
   bool present = false;
@@ -29,6 +36,8 @@ constexpr const char* name(Backend b) { return b == Backend::Cpu ? "cpu" : b == 
 
 // The kernel of a row in the loaded module, or null with the reason.
 BCU_API Kernel find_kernel(int32_t row, std::string& reason);
+// Those of the loaded CPU level.
+BCU_API std::span<const Threshold> cpu_thresholds();
 // What a plan of this row makes when it is selected, or null.
 BCU_API Prepare find_prepare(int32_t row);
 

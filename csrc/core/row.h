@@ -171,6 +171,21 @@ constexpr auto join(const Tables&... tables) {
   return (tables + ...);
 }
 
+// The rows of a table, which now do not promise that a row's bits are its own, and once more for callers who want that:
+// the same kernels, which see what is promised and treat each row as if it were alone.
+inline constexpr int kAlonePreference = -20;
+template <class... Tags>
+constexpr Table<Tags...> not_alone(Table<Tags...> t) {
+  for (Row& row : t.rows) row.guarantee.batch_invariant = false;
+  return t;
+}
+template <class... Tags>
+constexpr Table<Tags..., Tags...> and_alone(const Table<Tags...>& t) {
+  Table<Tags...> alone = t;
+  for (Row& row : alone.rows) row.variant = "alone", row.preference += kAlonePreference, row.measured = "not measured";
+  return not_alone(t) + alone;
+}
+
 // The rows of a table once more for a GPU, where SimtKernel<Tag> runs the family's portable bodies. Metal has no f64.
 template <class... Tags>
 constexpr Table<Tags...> on_simt(Table<Tags...> t, Backend backend, int arch) {

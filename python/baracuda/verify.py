@@ -1,4 +1,4 @@
-"""Re-proves what SKUs promise on this machine: errors, bits over runs and threads, untouched bytes.
+"""Re-proves what SKUs promise on this machine: errors, bits over runs, threads and batches, untouched bytes.
 
 The generated tests and `python -m baracuda verify` both use this module.
 """
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from baracuda import _core
+from baracuda.batches import COUNTS, batches, other_bits
 from baracuda.device import Device
 from baracuda.dims import largest
 from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError
+from baracuda.errors import BaracudaError, InvalidProblemError
 from baracuda.magnitudes import some, stretched_cases
 from baracuda.plan import Plan, plan
 from baracuda.reference import Case, Expected, reference_module, round_to, to_reference, worst
@@ -226,7 +227,8 @@ def execute(
         buffers[p.name] = parts
         call[p.name] = [given(b, p.element) for b in parts] if p.variadic else given(parts[0], p.element)
     if made.workspace_size:
-        raw = np.full((made.workspace_size + Plan.workspace_alignment, 1), fill, np.uint8)
+        # As much behind it: what is written there is seen, not somebody else's memory.
+        raw = np.full((2 * made.workspace_size + Plan.workspace_alignment, 1), fill, np.uint8)
         scratch = Resident(Buffer(raw, raw, np.arange(len(raw)) < made.workspace_size, fill), Element.U8, made.device)
         call["workspace"] = scratch.base[: made.workspace_size]
         buffers["workspace"] = [scratch.buffer]
@@ -329,6 +331,7 @@ def verify(
     most_elements: int | None = None,
     stretched: int | None = None,
     settings: Mapping[str, Callable[[], AbstractContextManager[Any]]] | None = None,
+    batched: int = 3,
 ) -> Report:
     """Checks one SKU: all cases of the reference in several layouts, bits over runs and threads, bytes around.
 
@@ -343,11 +346,13 @@ def verify(
         most_elements: Leaves out cases whose tensors have more elements together.
         stretched: How many of the cases of every magnitude, on the cpu; all by default.
         settings: More surroundings that must not change a deterministic row's bits, by name.
+        batched: How many cases, drawn by the seed, are looked at for bits that depend on the rows of a batch.
     """
     report = Report(f"{op}.{direction}.{Device(device).backend}.{element}.{variant}", "")
     rng = np.random.default_rng(seed)
     maths = {r["math"] for r in rows() if (r["op"], r["direction"], r["variant"]) == (op, direction, variant)}
     limit = PlanPreference(sku=variant, math_precision=MATH[max(maths, default=0)])
+    promised: list[tuple[Case, dict[str, Any]]] = []
     for number, case in enumerate(reference_module(op).cases(op, direction, element, rng)):
         if not type(case.descriptor).plan_class.query(case.descriptor, device, limit):
             continue  # this row is for other problems of the op
@@ -368,6 +373,8 @@ def verify(
             compare(asked, outcome, made, report, label, expected if asked is case else None)
             digests[name] = outcome.digest()
         _check_bits(case, made, report, digests[layouts[0]], layouts[0], settings or {})
+        if made.precision_guarantee.batch_invariant and expected is not None:
+            promised.append((case, expected))
     few = min(most_elements or MAGNITUDE_ELEMENTS, MAGNITUDE_ELEMENTS)
     # Rows of GPUs promise what squares allow, which these inputs leave.
     wide = list(stretched_cases(op, direction, element, seed, few)) if Device(device).backend == "cpu" else []
@@ -378,6 +385,9 @@ def verify(
             continue  # a reduced precision may have a narrower range, too
         made = plan(case.descriptor, device, limit)
         compare(case, execute(case, made, layouts[0]), made, report, f"{case.note} {case.descriptor}")
+    for index in rng.permutation(len(promised))[:batched]:
+        case, found = promised[int(index)]
+        _check_rows(case, found, limit, report, layouts, device, rng, most_elements)
     return report
 
 
@@ -405,6 +415,46 @@ def _check_bits(case: Case, made: Plan, report: Report, digest: str, layout: str
         single = plan(case.descriptor, preference=PlanPreference(sku=made.sku.variant, threads=1))
         if execute(case, single, layout).digest() != digest:
             report.problems.append(f"{case.descriptor}: one thread gave other bits than {_core.num_threads()}")
+
+
+MOST_BATCHED = 1 << 15  # elements of a case whose rows are compared
+
+
+def _check_rows(
+    case: Case,
+    expected: dict[str, Any],
+    limit: PlanPreference,
+    report: Report,
+    layouts: tuple[str, ...],
+    device: str,
+    rng: np.random.Generator,
+    most: int | None,
+) -> None:
+    """A row's bits are the same alone and among any number of others, whatever the number of threads."""
+    if any(not x.size for x in _arrays(expected)) or count_elements(case) > MOST_BATCHED:
+        return
+    given = rounded(case)
+    for batch in batches(given, expected):
+        row = count_elements(case) / batch.count
+        counts = [n for n in COUNTS if n * row <= (most or MOST_BATCHED)]
+        # By this SKU, or by whichever is chosen for who asks for the promise.
+        wish = (limit, PlanPreference(batch_invariant=True, math_precision=limit.math_precision))[rng.integers(2)]
+        layout = str(rng.choice(layouts))
+
+        def run(part: Case, wish: PlanPreference = wish, layout: str = layout) -> dict[str, Any]:
+            made = plan(part.descriptor, device, replace(wish, threads=int(rng.integers(3)) if device == "cpu" else 0))
+            return execute(part, made, layout if layout not in REPEATED else "contiguous").outputs
+
+        try:
+            for found in other_bits(given, batch, rng.choice(counts, 2) if counts else (), rng, run):
+                report.problems.append(f"{case.note} {case.descriptor}, {layout}: {found}")
+        except BaracudaError:
+            continue  # smaller or larger, this is no problem for the row, or its data are none
+
+
+def _arrays(expected: dict[str, Any]) -> Iterator[Array]:
+    for found in expected.values():
+        yield from (np.asarray(e.value) for e in (found if isinstance(found, list) else [found]))
 
 
 def gradient_error(case: Case, rng: np.random.Generator) -> Iterator[tuple[str, float]]:

@@ -2,11 +2,12 @@
 #pragma once
 #include "backends/cpu/family.h"
 #include "core/api.h"
+#include "core/registry.h"
 
 namespace baracuda {
 
 // Raised whenever Launch, TensorView, Scalar or FamilyKernels change, so that a stale module is refused.
-inline constexpr int32_t kModuleAbi = 5;
+inline constexpr int32_t kModuleAbi = 6;
 
 struct CpuModule {
   int32_t abi;
@@ -14,6 +15,8 @@ struct CpuModule {
   const FamilyKernels* const* families;
   int32_t n_families;
   bool complete;  // false: the next lower level has the other families
+  const Threshold* thresholds;
+  int32_t n_thresholds;
 };
 using CpuModuleEntry = const CpuModule* (*)();
 

@@ -66,16 +66,20 @@ class Schedule {
   Place* places_;
 };
 
+// Few queries are computed in another order than many, which a row that promises each query its own bits may not do.
 template <class C>
 void forward_as(const Problems<ForwardProblem>& problems) {
   const Extent& e = problems.largest;
+  const auto decodes = [alone = problems.launch.batch_invariant](const Sizes& s) {
+    return !alone && is_decode(s.rows, s.q_len);
+  };
   Schedule schedule(problems.launch.workspace, forward_thread_bytes<C>(e.d, e.dv, decode_rows(e)), problems.count);
   schedule.clear(0);
   for (int64_t i = 0; i < problems.count; ++i) {
     const Sizes s = problems.at(problems.launch, i).sizes;
     if (s.batch == 0 || s.rows == 0) {
       schedule.add({}, {}, 0);
-    } else if (!is_decode(s.rows, s.q_len)) {
+    } else if (!decodes(s)) {
       schedule.add(blocked_tasks(s), {}, 0);
     } else if (const Tasks tasks = decode_tasks(s); decode_chunks(s) == 1) {
       schedule.add(tasks, {}, 0);
@@ -86,8 +90,8 @@ void forward_as(const Problems<ForwardProblem>& problems) {
   }
   schedule.run<C>([&](int64_t i, int64_t first, int64_t last, C* partials, char* scratch) {
     const ForwardProblem problem = problems.at(problems.launch, i);
-    is_decode(problem.sizes.rows, problem.sizes.q_len) ? run_decode<C>(problem, first, last, partials, scratch)
-                                                       : run_blocked<C>(problem, first, last, scratch);
+    decodes(problem.sizes) ? run_decode<C>(problem, first, last, partials, scratch)
+                           : run_blocked<C>(problem, first, last, scratch);
   });
   schedule.run_more<C>([&](int64_t i, int64_t first, int64_t last, const C* partials, char* scratch) {
     merge_chunks<C>(problems.at(problems.launch, i), first, last, partials, scratch);

@@ -204,13 +204,14 @@ Status decode_as(const Launch& launch, SimtCall& call) {
 
 template <class T>
 Status forward_as(const Launch& launch, SimtCall& call) {
-  if (is_decode(call.p.rows, call.p.q_len)) return decode_as<T, ForwardTile, kDense>(launch, call);
+  if (!launch.batch_invariant && is_decode(call.p.rows, call.p.q_len))
+    return decode_as<T, ForwardTile, kDense>(launch, call);
   return submit_row_tiles<T, ForwardTile>(call, call.p.dim_v);
 }
 // Of sequences that have their own lengths.
 template <class T, template <class, int, int, int> class Body, int kLayout>
 Status sequences_as(const Launch& launch, SimtCall& call) {
-  if (is_decode(call.p.rows, call.p.q_len)) return decode_as<T, Body, kLayout>(launch, call);
+  if (!launch.batch_invariant && is_decode(call.p.rows, call.p.q_len)) return decode_as<T, Body, kLayout>(launch, call);
   return submit_rows<typename Tiles<T>::template Wide<Body>>(call, call.p.dim_v);
 }
 

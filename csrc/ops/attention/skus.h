@@ -62,7 +62,8 @@ constexpr auto backward_row(WorkspaceRule workspace) {
       .sum(2)
       .scratch(workspace);
 }
-inline constexpr auto kSimt = table(forward_row(simt_forward_workspace), backward_row(simt_backward_workspace));
+inline constexpr auto kSimt = table(forward_row(simt_forward_workspace));
+inline constexpr auto kSimtBackward = table(backward_row(simt_backward_workspace));
 
 constexpr auto packed_forward_row() {
   return row<AttendPacked<Direction::Forward>>("varlen_attn")
@@ -80,10 +81,10 @@ constexpr auto packed_backward_row(WorkspaceRule workspace) {
       .sum(2)
       .scratch(workspace);
 }
-inline constexpr auto kPackedTable =
-    table(packed_forward_row().scratch(packed_forward_workspace), packed_backward_row(packed_backward_workspace));
-inline constexpr auto kSimtPacked = table(packed_forward_row().scratch(simt_packed_forward_workspace),
-                                          packed_backward_row(simt_packed_backward_workspace));
+inline constexpr auto kPackedTable = table(packed_forward_row().scratch(packed_forward_workspace));
+inline constexpr auto kPackedBackward = table(packed_backward_row(packed_backward_workspace));
+inline constexpr auto kSimtPacked = table(packed_forward_row().scratch(simt_packed_forward_workspace));
+inline constexpr auto kSimtPackedBackward = table(packed_backward_row(simt_packed_backward_workspace));
 
 constexpr auto paged_row(WorkspaceRule workspace) {
   return row<AttendPaged>("paged_attention")
@@ -137,10 +138,16 @@ inline constexpr auto kMerge =
     table(row<Merge>("attention_merge").name("tiled").takes(kFloats).sum(2).in_place(),
           row<MergeBackward>("attention_merge").backward().name("rows").takes(kFloats).sum(2));
 
+// Few queries, which share the keys of a chunk, are computed in another order than many.
+template <class... Tags>
+constexpr auto on_gpus(const Table<Tags...>& t) {
+  return and_alone(on_cuda(t)) + and_alone(on_metal(t));
+}
 inline constexpr auto kTable =
-    join(table(forward_row(forward_workspace), backward_row(backward_workspace)), everywhere(kAppend),
-         everywhere(kMerge), on_cuda(kSimt), on_metal(kSimt), kCudnn, kPackedTable, on_cuda(kSimtPacked),
-         on_metal(kSimtPacked), kPagedTable, on_cuda(kSimtPaged), on_metal(kSimtPaged), everywhere(kPagedAppend));
+    join(and_alone(table(forward_row(forward_workspace))), table(backward_row(backward_workspace)), everywhere(kAppend),
+         everywhere(kMerge), on_gpus(kSimt), on_cuda(kSimtBackward), on_metal(kSimtBackward), kCudnn,
+         and_alone(kPackedTable), kPackedBackward, on_gpus(kSimtPacked), on_cuda(kSimtPackedBackward),
+         on_metal(kSimtPackedBackward), and_alone(kPagedTable), on_gpus(kSimtPaged), everywhere(kPagedAppend));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::attention

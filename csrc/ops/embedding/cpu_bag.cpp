@@ -68,7 +68,6 @@ typedef float Singles __attribute__((vector_size(32)));
 typedef uint16_t Halves __attribute__((vector_size(16)));
 typedef uint32_t Words __attribute__((vector_size(32)));
 constexpr int kWide = 8;
-constexpr int64_t kStrip = 128;  // columns whose sums fit into registers
 
 // Adds elements [at, at + kWide) of a row, f32 or bf16.
 template <Element kElement>

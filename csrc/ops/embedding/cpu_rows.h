@@ -14,6 +14,7 @@ inline constexpr int64_t kWork = 32768;                     // elements that mak
 inline constexpr int64_t kBlock = BlockSum<float>::kBlock;  // columns summed together
 // Columns of a row that one thread sums; shorter stretches defeat the prefetcher.
 inline constexpr int64_t kWidth = 2048;
+inline constexpr int64_t kStrip = 128;  // columns of a bag whose sums fit into registers
 
 // Hands f(position, id) every id in order; false, with the failure noted, at the first one outside [0, rows).
 template <class F>

@@ -15,6 +15,16 @@ BCU_FN C sign_of(C x) {
   return x > C(0) ? C(1) : x < C(0) ? C(-1) : x;  // NaN stays
 }
 
+// a * b + c as one operation where there is one.
+template <class C>
+BCU_FN C multiply_add(C a, C b, C c) {
+#if BCU_HAS_FMA
+  return math::fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 struct Mse {
   enum : int { kWeights = 0, kNumbers = 0, kUnit = 0 };
   template <class C>
@@ -102,8 +112,8 @@ struct BceWithLogits {
   }
   template <class C>
   BCU_FN C df(C x, C t, C weight, C positive) {
-    C hit = positive * t;
-    return weight * ((hit + (C(1) - t)) * math::sigmoid(x) - hit);
+    // Spelled out, so that no compiler chooses which of the products it keeps whole, here so and there otherwise.
+    return weight * multiply_add(multiply_add(positive, t, C(1) - t), math::sigmoid(x), -(positive * t));
   }
 };
 

@@ -135,10 +135,8 @@ constexpr auto elementwise() {
               pointwise<KlDiv, kSimt>("kl_div", 6));
 }
 
-template <bool kSimt>
-constexpr auto all_rows() {
-  return local<kSimt>() + elementwise<kSimt>();
-}
+// GPUs compute rows that lie side by side as columns, in another order.
+inline constexpr auto kOnGpus = not_alone(local<true>()) + elementwise<true>();
 
 // linear_cross_entropy (input, target, linear_weight, [linear_bias], [weight], loss, [lse], [dinput], [dlinear_weight],
 //   [dlinear_bias]), scalars label_smoothing and dloss, which the gradients are for
@@ -155,7 +153,7 @@ inline constexpr auto kLinear = table(of_classes<LinearCrossEntropy>("linear_cro
                                           .scratch(&linear_scratch<true>)
                                           .not_batch_invariant());
 
-inline constexpr auto kTable = all_rows<false>() + kLinear + on_cuda(all_rows<true>()) + on_metal(all_rows<true>());
+inline constexpr auto kTable = local<false>() + elementwise<false>() + kLinear + on_cuda(kOnGpus) + on_metal(kOnGpus);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::loss

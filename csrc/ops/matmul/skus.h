@@ -2,6 +2,7 @@
 // elements, out = act(scale_a * scale_b * (a @ b) + bias).
 #pragma once
 #include <algorithm>
+#include <utility>
 
 #include "backends/cpu/blas.h"
 #include "backends/libraries.h"
@@ -45,10 +46,14 @@ inline Sizes sizes(const Problem& p, int merged, int out_param = kOut) {
   }
   return s;
 }
-// What is summed over may become one long sum.
+// What is summed over may become one long sum, and a result that lies in columns is computed as its transpose.
 inline int64_t packed_bytes(const Sizes& s, int64_t unit, int64_t sum) {
-  return std::max(workspace_bytes(s.batch, s.parts, s.m, s.n, s.k, unit, sum),
-                  workspace_bytes(s.batch, 1, s.m, s.n, s.k * s.parts, unit, sum));
+  int64_t most = 0;
+  for (const auto& [m, n] : {std::pair(s.m, s.n), std::pair(s.n, s.m)}) {
+    most = std::max({most, workspace_bytes(s.batch, s.parts, m, n, s.k, unit, sum),
+                     workspace_bytes(s.batch, 1, m, n, s.k * s.parts, unit, sum)});
+  }
+  return most;
 }
 
 // Kernels merge dimensions where strides allow, which is known at run only: enough for every case.

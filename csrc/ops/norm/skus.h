@@ -78,7 +78,10 @@ constexpr auto local() {
                backward<LayerNorm>("layer_norm", kSimt ? &simt_partials<1, 2> : &gradient_partials<1, 2>));
 }
 
-inline constexpr auto kTable = local<false>() + on_cuda(local<true>()) + on_metal(local<true>());
+// GPUs compute rows that lie side by side as columns, in another order.
+inline constexpr auto kOnGpus = not_alone(local<true>());
+
+inline constexpr auto kTable = local<false>() + on_cuda(kOnGpus) + on_metal(kOnGpus);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::norm

@@ -94,11 +94,11 @@ void power(C* v, int64_t n, C p) {
   for (int64_t i = 0; i < n; ++i) v[i] = math::pow(math::fabs(v[i]), p);
 }
 
-void sum(const TensorView& x, const TensorView& y, uint32_t axes, void* workspace) {
-  const Walk w(x, y, axes);
+void sum(const Launch& launch, const TensorView& x, const TensorView& y, uint32_t axes) {
+  const Walk w(x, y, axes, launch.batch_invariant);
   with_compute_type(x.element, [&](auto c) {
     using C = decltype(c);
-    fold_sum<C>(w, {}, workspace, {&put_plain<C>});
+    fold_sum<C>(w, {}, launch.workspace, {&put_plain<C>});
   });
 }
 
@@ -133,7 +133,7 @@ using namespace reduce;
 template <>
 struct CpuKernel<Sum> {
   static Status run(const Launch& launch) {
-    sum(launch[0], launch[1], axes_of(launch), launch.workspace);
+    sum(launch, launch[0], launch[1], axes_of(launch));
     return Status::Ok;
   }
 };
@@ -141,7 +141,7 @@ struct CpuKernel<Sum> {
 template <>
 struct CpuKernel<Trace> {
   static Status run(const Launch& launch) {
-    sum(diagonal(launch[0]), launch[1], 1u, launch.workspace);
+    sum(launch, diagonal(launch[0]), launch[1], 1u);
     return Status::Ok;
   }
 };
@@ -151,7 +151,7 @@ struct CpuKernel<SumTo> {
   static Status run(const Launch& launch) {
     uint32_t axes;
     TensorView y = aligned(launch[1], launch[0], &axes);
-    sum(launch[0], y, axes, launch.workspace);
+    sum(launch, launch[0], y, axes);
     return Status::Ok;
   }
 };
@@ -159,7 +159,7 @@ struct CpuKernel<SumTo> {
 template <>
 struct CpuKernel<Mean> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch));
+    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
     with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
       fold_sum<C>(w, {}, launch.workspace, {&put_mean<C>});
@@ -171,7 +171,7 @@ struct CpuKernel<Mean> {
 template <>
 struct CpuKernel<NanSum> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch));
+    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
     with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
       fold_sum<C>(w, {&drop_nan<C>}, launch.workspace, {&put_plain<C>});
@@ -183,7 +183,7 @@ struct CpuKernel<NanSum> {
 template <>
 struct CpuKernel<NanMean> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch));
+    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
     void* rest = static_cast<char*>(launch.workspace) + kept_bytes(w.outputs, 1);
     with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
@@ -197,7 +197,7 @@ struct CpuKernel<NanMean> {
 template <>
 struct CpuKernel<Product> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch));
+    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
     // Integers wrap, whatever their sign: loads to uint64_t extend it.
     if (!is_float(launch.element))
       fold_product<uint64_t>(w, {}, launch.workspace, {&put_plain<uint64_t>});
@@ -212,7 +212,7 @@ struct CpuKernel<Product> {
 template <Truth kTruth>
 struct CpuKernel<Truths<kTruth>> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch));
+    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
     const Sink<int64_t> sink{kTruth == Truth::Count ? &put_count : kTruth == Truth::All ? &put_all : &put_any};
     if (!is_float(launch.element))
       fold_count<int64_t>(w, {}, launch.workspace, sink);
@@ -228,7 +228,7 @@ template <>
 struct CpuKernel<Norm> {
   static Status run(const Launch& launch) {
     const NormAttrs attrs = attributes<NormAttrs>(launch);
-    const Walk w(launch[0], launch[1], static_cast<uint32_t>(attrs.axes));
+    const Walk w(launch[0], launch[1], static_cast<uint32_t>(attrs.axes), launch.batch_invariant);
     if (w.length == 0 && w.outputs > 0 && !(attrs.p >= 0 && std::isfinite(attrs.p))) return Status::InvalidProblem;
     with_float_type(launch.element, [&](auto c) { norm<decltype(c)>(w, attrs.p, launch.workspace); });
     return Status::Ok;
@@ -238,7 +238,7 @@ struct CpuKernel<Norm> {
 template <bool kMax>
 struct CpuKernel<Extremum<kMax>> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch));
+    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
     if (w.length == 0 && w.outputs > 0) return Status::InvalidProblem;
     with_compute_type(launch.element, [&](auto c) {
       using C = decltype(c);
@@ -251,7 +251,7 @@ struct CpuKernel<Extremum<kMax>> {
 template <>
 struct CpuKernel<MinMax> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch), &launch[2]);
+    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant, &launch[2]);
     if (w.length == 0 && w.outputs > 0) return Status::InvalidProblem;
     with_compute_type(launch.element, [&](auto c) {
       using C = decltype(c);

@@ -197,7 +197,7 @@ Status variance_gradient(const Launch& launch) {
   const Kept kept(launch, x, axes, 1);
   TensorView none;
   none.rank = -1;
-  fold_moments(x, none, kept.first, axes, 0, false, kept.rest);
+  fold_moments(launch, x, none, kept.first, axes, 0, false, kept.rest);
   const auto count = static_cast<double>(folded_count(x, axes));
   const double scale = (kRoot ? 1 : 2) / (count - attrs.correction);
   using Gradient = std::conditional_t<kRoot, DeviationGradient, VarianceGradient>;
@@ -212,9 +212,9 @@ Status variance_gradient(const Launch& launch) {
 }
 
 template <class C>
-void fold_gradient_of_product(const TensorView& x, const Kept& kept, uint32_t axes) {
-  fold_product<C>(Walk(x, kept.first, axes), {&zero_to_one<C>}, kept.rest, {&put_kept<C>});
-  fold_sum<C>(Walk(x, kept.second, axes), {&is_zero<C>}, kept.rest, {&put_kept<C>});
+void fold_gradient_of_product(const TensorView& x, const Kept& kept, uint32_t axes, bool alone) {
+  fold_product<C>(Walk(x, kept.first, axes, alone), {&zero_to_one<C>}, kept.rest, {&put_kept<C>});
+  fold_sum<C>(Walk(x, kept.second, axes, alone), {&is_zero<C>}, kept.rest, {&put_kept<C>});
 }
 
 Status norm_gradient(const Launch& launch) {
@@ -313,7 +313,7 @@ Status CpuKernel<Backward<NanMean>>::run(const Launch& launch) {
   const Kept kept(launch, x, axes, 1);
   with_float_type(launch.element, [&](auto c) {
     using C = decltype(c);
-    fold_sum<C>(Walk(x, kept.first, axes), {&is_number<C>}, kept.rest, {&put_kept<C>});
+    fold_sum<C>(Walk(x, kept.first, axes, launch.batch_invariant), {&is_number<C>}, kept.rest, {&put_kept<C>});
   });
   const TensorView dy = with_folded(launch[0], x, axes);
   return Expand<SpreadNumbers, 3>(launch.element, launch[2]).add(dy).add(x).add(kept.first).run();
@@ -324,9 +324,9 @@ Status CpuKernel<Backward<Product>>::run(const Launch& launch) {
   const TensorView& x = launch[1];
   const Kept kept(launch, x, axes, 2);
   if (launch.element == Element::F64)
-    fold_gradient_of_product<double>(x, kept, axes);
+    fold_gradient_of_product<double>(x, kept, axes, launch.batch_invariant);
   else
-    fold_gradient_of_product<float>(x, kept, axes);
+    fold_gradient_of_product<float>(x, kept, axes, launch.batch_invariant);
   Expand<ProductGradient, 4> expand(launch.element, launch[3]);
   return expand.add(with_folded(launch[0], x, axes)).add(x).add(kept.first).add(kept.second).run();
 }

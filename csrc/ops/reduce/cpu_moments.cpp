@@ -63,9 +63,9 @@ void put_logarithm(const Walk& w, int64_t first, int64_t n, const Exponentials<C
 
 }  // namespace
 
-void fold_moments(const TensorView& x, const TensorView& y, const TensorView& mean, uint32_t axes, double correction,
-                  bool root, void* workspace) {
-  const Walk w(x, y, axes, &mean);
+void fold_moments(const Launch& launch, const TensorView& x, const TensorView& y, const TensorView& mean, uint32_t axes,
+                  double correction, bool root, void* workspace) {
+  const Walk w(x, y, axes, launch.batch_invariant, &mean);
   const Spreading args{correction, root};
   if (x.element == Element::F64)
     fold<double, MomentFold<double>>(w, {}, workspace, {&put_moments<double>, &args});
@@ -85,7 +85,8 @@ Status CpuKernel<Variance<kRoot, kWithMean>>::run(const Launch& launch) {
   const auto axes = static_cast<uint32_t>(attrs.axes);
   TensorView none;
   none.rank = -1;
-  fold_moments(launch[0], launch[1], kWithMean ? launch[2] : none, axes, attrs.correction, kRoot, launch.workspace);
+  fold_moments(launch, launch[0], launch[1], kWithMean ? launch[2] : none, axes, attrs.correction, kRoot,
+               launch.workspace);
   return Status::Ok;
 }
 template struct CpuKernel<Variance<false, false>>;
@@ -94,7 +95,8 @@ template struct CpuKernel<Variance<false, true>>;
 template struct CpuKernel<Variance<true, true>>;
 
 Status CpuKernel<LogSumExp>::run(const Launch& launch) {
-  const Walk w(launch[0], launch[1], static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes));
+  const Walk w(launch[0], launch[1], static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes),
+               launch.batch_invariant);
   if (launch.element == Element::F64)
     fold<double, ExponentialFold<double>>(w, {}, launch.workspace, {&put_logarithm<double>});
   else

@@ -8,6 +8,12 @@
 
 namespace baracuda::reduce {
 
+// Values of a row that is alone that are folded at once, and rows that lie side by side whose values are gathered
+// together: as many as a line of memory holds.
+inline constexpr int64_t kPiece = 1024;
+template <class C>
+inline constexpr int64_t kAcross = 64 / sizeof(C);
+
 // Adds positions [begin, begin + n) of the folded dimensions to `row`; `base` is where the output's values start.
 template <class C, class Row>
 void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t begin, int64_t n, Row& row) {
@@ -182,6 +188,98 @@ void fold_side_by_side(const Walk& w, const Terms<C>& terms, State* partial, con
   });
 }
 
+// Values of positions [begin, begin + n) of `rows` outputs from `first` on, which lie `apart` elements apart: those of
+// each output behind those of the one before. Elements of neighbours are read together.
+template <class C>
+void gather_rows(const Walk& w, const char* base, int64_t rows, int64_t apart, int64_t begin, int64_t n, C* to) {
+  const int64_t size = size_of(w.in_element);
+  if (rows == 1) {
+    w.folded.runs(begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
+      load<C>(w.in_element, base + offset * size, stride, to, count);
+      to += count;
+    });
+    return;
+  }
+  const LoadFn<C> load_across = loader<C>(w.in_element);
+  C across[kAcross<C>];
+  w.folded.runs(begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
+    for (int64_t i = 0; i < count; ++i, ++to) {
+      load_across(base + (offset + i * stride) * size, apart, across, rows);
+      for (int64_t r = 0; r < rows; ++r) to[r * n] = across[r];
+    }
+  });
+}
+
+// Folds positions [begin, end) of outputs that are alone: in pieces that are counted from the row's start, whatever
+// lies beside it and however its values lie. `buffer` holds kPiece values of each.
+template <class C, class Row>
+void fold_alone(const Walk& w, const Terms<C>& terms, const char* base, int64_t rows, int64_t apart, int64_t begin,
+                int64_t end, C* buffer, Row* to) {
+  const bool direct = w.in_element == kElementOf<C> && !terms.map && w.folded.dense();
+  for (; begin < end; begin += kPiece) {
+    const int64_t n = std::min(kPiece, end - begin);
+    if (direct) {
+      for (int64_t r = 0; r < rows; ++r) to[r].add(reinterpret_cast<const C*>(base) + r * apart + begin, n);
+      continue;
+    }
+    gather_rows(w, base, rows, apart, begin, n, buffer);
+    if (terms.map) terms.map(buffer, rows * n, terms.p);
+    for (int64_t r = 0; r < rows; ++r) to[r].add(buffer + r * n, n);
+  }
+}
+
+// Each row as if it were alone. Its length says into how many strips it is cut; how many rows there are only says
+// whether the strips of one are spread over the threads.
+template <class C, class Fold, class State = typename Fold::State>
+void fold_each_alone(const Walk& w, const Terms<C>& terms, State* partial, const Sink<State>& sink) {
+  using Row = typename Fold::Row;
+  const int64_t strips = w.length < kSplitFrom ? 1 : kMaxStrips;
+  const int64_t per = ((w.length + strips - 1) / strips + kPiece - 1) / kPiece * kPiece;
+  const auto strip = [&](const char* base, int64_t rows, int64_t apart, int64_t s, C* buffer, State* states) {
+    Row each[kAcross<C>];
+    fold_alone<C>(w, terms, base, rows, apart, std::min(w.length, s * per), std::min(w.length, (s + 1) * per), buffer,
+                  each);
+    for (int64_t r = 0; r < rows; ++r) states[r] = each[r].state();
+  };
+  const auto put = [&](int64_t output, const State* states) {
+    Row row;
+    row.merge(states, strips);
+    const State value = row.state();
+    sink.put(w, output, 1, &value, sink.args);
+  };
+  if (strips > 1 && w.outputs < kMaxStrips) {
+    parallel_for(w.outputs * strips, 1, [&](int64_t begin, int64_t end) {
+      C buffer[kPiece];
+      for (int64_t t = begin; t < end; ++t) strip(w.from(t / strips), 1, 0, t % strips, buffer, partial + t);
+    });
+    for (int64_t o = 0; o < w.outputs; ++o) put(o, partial + o * strips);
+    return;
+  }
+  // Outputs that lie side by side are gathered together, as many as a line of memory holds.
+  const int64_t inner = w.kept ? w.shape[w.kept - 1] : 1, apart = w.kept ? w.in_strides[w.kept - 1] : 0;
+  const int64_t together = w.folded.dense() ? 1 : std::min(kAcross<C>, inner),
+                groups = (inner + together - 1) / together;
+  parallel_for(w.outputs / inner * groups, row_grain(together * w.length), [&](int64_t begin, int64_t end) {
+    C buffer[kAcross<C> * kPiece];
+    State states[kAcross<C>], parts[kAcross<C>][kMaxStrips];
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t first = g % groups * together, output = g / groups * inner + first;
+      const int64_t rows = std::min(together, inner - first);
+      const char* base = w.from(output);
+      if (strips == 1) {
+        strip(base, rows, apart, 0, buffer, states);
+        sink.put(w, output, rows, states, sink.args);
+        continue;
+      }
+      for (int64_t s = 0; s < strips; ++s) {
+        strip(base, rows, apart, s, buffer, states);
+        for (int64_t r = 0; r < rows; ++r) parts[r][s] = states[r];
+      }
+      for (int64_t r = 0; r < rows; ++r) put(output + r, parts[r]);
+    }
+  });
+}
+
 // `workspace` holds value_partials() bytes.
 template <class C, class Fold>
 void fold(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<typename Fold::State>& sink) {
@@ -190,6 +288,7 @@ void fold(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<type
   const bool denser =
       last >= 0 && w.folded.rank > 0 && std::abs(w.in_strides[last]) < std::abs(w.folded.strides[w.folded.rank - 1]);
   auto* partial = static_cast<typename Fold::State*>(workspace);
+  if (w.alone) return fold_each_alone<C, Fold>(w, terms, partial, sink);
   const bool brief = w.length <= 16 && !(in_short_rows<Fold> && w.folded.dense());
   if (last >= 0 && w.shape[last] >= 8 && (denser || brief))
     fold_side_by_side<C, Fold>(w, terms, partial, sink);

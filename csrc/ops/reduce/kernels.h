@@ -46,8 +46,8 @@ template <class C>
 void fold_count(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<int64_t>& sink);
 
 // Mean and variance (its root) of x; results that are not present are left out.
-void fold_moments(const TensorView& x, const TensorView& y, const TensorView& mean, uint32_t axes, double correction,
-                  bool root, void* workspace);
+void fold_moments(const Launch& launch, const TensorView& x, const TensorView& y, const TensorView& mean, uint32_t axes,
+                  double correction, bool root, void* workspace);
 
 // Parts that `length` is cut into, each of at least `shortest`, when there are few tasks. See partials() for the
 // memory.

@@ -167,17 +167,11 @@ inline constexpr Elements kSummed = kInts | kBool;
 template <bool kSimt>
 constexpr auto sums() {
   return table(
-      sum_of<Sum, kSimt>("sum"), forward<Sum, kSimt>("sum").name("integer").takes(kSummed).exact(),
-      sum_of<Mean, kSimt>("mean"), sum_to<kSimt>(), folded<NanSum, kSimt, 24>("nansum").sum(1),
-      folded<NanMean, kSimt, 24, 1>("nanmean").sum(1), folded<Product, kSimt, 24>("prod").sum(1),
+      forward<Sum, kSimt>("sum").name("integer").takes(kSummed).exact(),
       forward<Product, kSimt>("prod").name("integer").takes(kSummed).exact().scratch(&scratch_of<kSimt, 0, 1, 24>),
-      folded<LogSumExp, kSimt, 24>("logsumexp").sum(4), truths<Truth::Count, kSimt>("count_nonzero"),
-      truths<Truth::Any, kSimt>("any"), truths<Truth::All, kSimt>("all"),
-      folded<Norm, kSimt, 24>("norm").sum(4).template attrs_of<NormAttrs>().only_if(&not_empty_norm),
+      truths<Truth::Count, kSimt>("count_nonzero"), truths<Truth::Any, kSimt>("any"), truths<Truth::All, kSimt>("all"),
       row<Trace>("trace").name("blocked").takes(kFloats).sum(1).scratch(&scratch_of<kSimt, 0, 1, 8>),
       row<Trace>("trace").name("integer").takes(kSummed).exact().scratch(&scratch_of<kSimt, 0, 1, 8>),
-      variance<false, false, kSimt>("var"), variance<true, false, kSimt>("std"),
-      variance<false, true, kSimt>("var_mean"), variance<true, true, kSimt>("std_mean"),
       row<Cosine>("cosine_similarity").name("rows").takes(kFloats).sum(4).template attrs_of<CosineAttrs>());
 }
 template <bool kSimt>
@@ -195,10 +189,7 @@ constexpr auto gradients() {
                row<Backward<Trace>>("trace").backward().name("expand").takes(kFloats).exact(),
                gradient<NanSum>("nansum").exact(),
                gradient<NanMean>("nanmean").ulp(1).scratch(&scratch_of<kSimt, 1, 0, 24, 1>),
-               gradient<Product>("prod").sum(2).scratch(&scratch_of<kSimt, 1, 0, 24, 2>),
                gradient<LogSumExp>("logsumexp").sum(4), gradient<Norm>("norm").sum(8).template attrs_of<NormAttrs>(),
-               variance_gradient<false, false, kSimt>("var"), variance_gradient<true, false, kSimt>("std"),
-               variance_gradient<false, true, kSimt>("var_mean"), variance_gradient<true, true, kSimt>("std_mean"),
                gradient<MinMax>("aminmax").ulp(1),
                gradient<IndexedExtremum<true>>("max")
                    .takes(kFloats, Element::I64 | Element::I32)
@@ -213,12 +204,30 @@ constexpr auto gradients() {
                    .template attrs_of<CosineAttrs>()
                    .scratch(&scratch_of<kSimt, 1, 0, 0, 3>));
 }
+// Columns are folded side by side, and rows in as many strips as there are threads for.
+template <bool kSimt>
+constexpr auto rounded() {
+  return table(sum_of<Sum, kSimt>("sum"), sum_of<Mean, kSimt>("mean"), sum_to<kSimt>(),
+               folded<NanSum, kSimt, 24>("nansum").sum(1), folded<NanMean, kSimt, 24, 1>("nanmean").sum(1),
+               folded<Product, kSimt, 24>("prod").sum(1), folded<LogSumExp, kSimt, 24>("logsumexp").sum(4),
+               folded<Norm, kSimt, 24>("norm").sum(4).template attrs_of<NormAttrs>().only_if(&not_empty_norm),
+               variance<false, false, kSimt>("var"), variance<true, false, kSimt>("std"),
+               variance<false, true, kSimt>("var_mean"), variance<true, true, kSimt>("std_mean"));
+}
+template <bool kSimt>
+constexpr auto rounded_gradients() {
+  return table(gradient<Product>("prod").sum(2).scratch(&scratch_of<kSimt, 1, 0, 24, 2>),
+               variance_gradient<false, false, kSimt>("var"), variance_gradient<true, false, kSimt>("std"),
+               variance_gradient<false, true, kSimt>("var_mean"), variance_gradient<true, true, kSimt>("std_mean"));
+}
 template <bool kSimt>
 constexpr auto local() {
   return sums<kSimt>() + extrema<kSimt>() + gradients<kSimt>();
 }
 
-inline constexpr auto kTable = local<false>() + on_cuda(local<true>()) + on_metal(local<true>());
+inline constexpr auto kTable = and_alone(rounded<false>() + rounded_gradients<false>()) + local<false>() +
+                               on_cuda(rounded<true>() + rounded_gradients<true>() + local<true>()) +
+                               on_metal(rounded<true>() + rounded_gradients<true>() + local<true>());
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::reduce

@@ -31,9 +31,10 @@ struct Walk {
   int64_t shape[kMaxRank] = {}, in_strides[kMaxRank] = {}, out_strides[kResults][kMaxRank] = {};
   Steps folded;
   int64_t outputs = 1, length = 1;
+  bool alone;  // a row's bits must not depend on the rows beside it
 
   // The results have the dimensions of x in order, with or without those that `axes` folds.
-  Walk(const TensorView& x, const TensorView& y, uint32_t axes, const TensorView* second = nullptr);
+  Walk(const TensorView& x, const TensorView& y, uint32_t axes, bool row_alone, const TensorView* second = nullptr);
   Walk(const Walk&) = delete;
 
   // Where the values of output `index` start, and where its result k goes.
@@ -51,7 +52,8 @@ struct Walk {
   }
 };
 
-inline Walk::Walk(const TensorView& x, const TensorView& y, uint32_t axes, const TensorView* second) {
+inline Walk::Walk(const TensorView& x, const TensorView& y, uint32_t axes, bool row_alone, const TensorView* second)
+    : alone(row_alone) {
   const TensorView* results[kResults] = {&y, second};
   in = x.as<char>();
   in_element = x.element;

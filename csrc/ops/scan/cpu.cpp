@@ -9,8 +9,6 @@
 namespace baracuda::scan {
 namespace {
 
-constexpr int64_t kTile = 1024;
-
 // A running value with what rounding took from it; the latter only where C is the widest type there is.
 template <bool kProduct, bool kExact, class C>
 struct Total {

@@ -11,6 +11,9 @@ struct Running {};
 template <class Op>
 struct Backward {};
 
+// Elements of a line, or lines side by side, that are taken at once.
+inline constexpr int64_t kTile = 1024;
+
 template <class Tag>
 constexpr auto base(const char* op) {
   return row<Tag>(op).name("lines").template attrs_of<ScanAttrs>();
@@ -21,13 +24,15 @@ inline constexpr Elements kIntegers = kInts | kBool;
 // Signatures: (x, y); backward of cumsum (dy, dx), of cumprod (dy, x, y, dx). Integers give i64.
 inline constexpr auto kLocal =
     table(base<Running<false>>("cumsum").takes(kFloats).sum(2).in_place(),
-          base<Running<false>>("cumsum").name("integer").takes(kIntegers).exact(),
           base<Running<true>>("cumprod").takes(kFloats).sum(2).in_place(),
-          base<Running<true>>("cumprod").name("integer").takes(kIntegers).exact(),
           base<Backward<Running<false>>>("cumsum").backward().takes(kFloats).sum(2).in_place(),
           base<Backward<Running<true>>>("cumprod").backward().takes(kFloats).sum(4));
+inline constexpr auto kWhole = table(base<Running<false>>("cumsum").name("integer").takes(kIntegers).exact(),
+                                     base<Running<true>>("cumprod").name("integer").takes(kIntegers).exact());
+// GPUs compute lines that lie side by side as columns, in another order.
+inline constexpr auto kOnGpus = not_alone(kLocal) + kWhole;
 
-inline constexpr auto kTable = everywhere(kLocal);
+inline constexpr auto kTable = kLocal + kWhole + on_cuda(kOnGpus) + on_metal(kOnGpus);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::scan

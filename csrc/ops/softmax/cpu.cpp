@@ -226,7 +226,8 @@ void backward_columns(const RowMap& dy, const RowMap& y, const RowMap& dx, int64
   }
 }
 
-// Calls rows(begin, end) for all rows, or columns(first, n) for tiles of them. `as_rows`: rows, however short.
+// Calls rows(begin, end) for all rows, or columns(first, n) for tiles of them. `as_rows`: rows, however short or far
+// apart their values.
 template <class Rows, class Columns>
 void for_rows(const RowMap& m, bool as_rows, int64_t width, Rows&& some_rows, Columns&& columns) {
   const int64_t rows = m.rows(), length = m.length();
@@ -251,7 +252,7 @@ void forward(const Launch& launch) {
   const RowMap x = row_map(launch[0], mask), y = row_map(launch[1], mask), xt = across(x), yt = across(y);
   const bool brief = is_short(x) && is_short(y);
   for_rows(
-      x, brief, forward_width(x.rows(), x.length()),
+      x, brief || launch.batch_invariant, forward_width(x.rows(), x.length()),
       [&](int64_t begin, int64_t end) {
         if (brief) return forward_short<kLog, C>(x, y, begin, end);
         const RowWriter<C> writer(y, x.data == y.data);
@@ -269,7 +270,7 @@ void backward(const Launch& launch) {
   const RowMap dyt = across(dy), yt = across(y), dxt = across(dx);
   const bool brief = is_short(dy) && is_short(y) && is_short(dx);
   for_rows(
-      dy, brief, columns_for(dy.length()),
+      dy, brief || launch.batch_invariant, columns_for(dy.length()),
       [&](int64_t begin, int64_t end) {
         if (brief) return backward_short<kLog, C>(dy, y, dx, begin, end);
         const RowWriter<C> writer(dx, dx.data == dy.data || dx.data == y.data);

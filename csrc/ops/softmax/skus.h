@@ -21,13 +21,15 @@ constexpr auto base(const char* op) {
 
 // Signatures: (x, y); backward (dy, y, dx). scaled_softmax (x, [mask], y) and the scalar scale, backward (dy, y, dx),
 // too.
-inline constexpr auto kLocal =
+inline constexpr auto kPlain =
     table(base<Forward<false>>("softmax").sum(4), base<Forward<true>>("log_softmax").sum(4),
-          base<Backward<false>>("softmax").backward().sum(4), base<Backward<true>>("log_softmax").backward().sum(6),
-          base<ScaledForward>("scaled_softmax").sum(4).in_place_of(1),
-          base<ScaledBackward>("scaled_softmax").backward().sum(4));
+          base<Backward<false>>("softmax").backward().sum(4), base<Backward<true>>("log_softmax").backward().sum(6));
+inline constexpr auto kScaled = table(base<ScaledForward>("scaled_softmax").sum(4).in_place_of(1),
+                                      base<ScaledBackward>("scaled_softmax").backward().sum(4));
+// Rows that lie side by side are computed as columns, in another order.
+inline constexpr auto kOnGpus = not_alone(kPlain + kScaled);
 
-inline constexpr auto kTable = everywhere(kLocal);
+inline constexpr auto kTable = and_alone(kPlain) + kScaled + on_cuda(kOnGpus) + on_metal(kOnGpus);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::softmax

@@ -11,6 +11,7 @@ import numpy as np
 from baracuda.elements import Element
 from baracuda.ops.embedding_bag import BagMode, EmbeddingBagBackwardDescriptor, EmbeddingBagDescriptor
 from baracuda.reference import Array, Case, Expected
+from baracuda.straddle import threshold
 
 # (rows, columns), sizes of bags, what comes behind the last one (None: the last offset is not given), element of ids,
 # padding_idx
@@ -38,7 +39,9 @@ _MATRICES: list[tuple[tuple[int, int], tuple[int, int], Element, int | None]] = 
 
 def _problems(element: Element, rng: np.random.Generator) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
     """Fields and index tensors."""
-    for weight, sizes, rest, index, padding in _LISTS:
+    chunk, strip = threshold("ids"), threshold("strip", "embedding")
+    long = ((5, 2 * strip), [2 * chunk + 1, chunk, 1, chunk + 1], None, Element.I64, 0)
+    for weight, sizes, rest, index, padding in [*_LISTS, long]:
         n = sum(sizes) + (rest or 0)
         offsets = np.cumsum([0, *sizes])[: None if rest is not None else -1]
         fields = {"weight_shape": weight, "ids_shape": (n,), "element": element, "index_element": index}

@@ -12,6 +12,7 @@ from baracuda.ops.matmul import Activation
 from baracuda.ops.matmul_ref import STEEPEST, activated
 from baracuda.ops.scaled_matmul import OUTPUTS, ScaledMatmulDescriptor
 from baracuda.reference import Array, Case, Expected
+from baracuda.straddle import threshold
 
 Shape = tuple[int, ...]
 
@@ -21,6 +22,7 @@ SHAPES: list[tuple[Shape, Shape]] = [
     ((10, 4200), (4200, 9)), ((70, 33), (33, 1)), ((5, 0), (0, 7)), ((0, 4), (4, 3)), ((20, 4), (4, 0)),
     ((3, 20, 12), (3, 12, 15)), ((2, 1, 9, 4), (3, 4, 10)), ((40, 1, 3, 8), (8, 5)), ((12, 5, 9), (9, 11)),
     ((2, 1, 1, 2, 1, 2, 9, 3), (2, 2, 1, 3, 10)), ((24, 32), (32, 48)),
+    ((threshold("block_rows", "matmul") + 140, 8), (8, 16)),
 ]  # fmt: skip
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.ops.scan import ScanBackwardDescriptor, ScanDescriptor
-from baracuda.reference import Array, Case, Expected
+from baracuda.reference import Array, Case, Expected, epsilon
+from baracuda.straddle import threshold, treacherous
 
 # Shapes with the axis; the long ones take several tiles.
 SHAPES: list[tuple[tuple[int, ...], int]] = [
@@ -36,6 +37,15 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         yield _case(op, direction, element, axis, _values(op, shape, axis, element, rng), rng)
     if not element.is_float:
         return
+    if op == "cumsum":
+        length = 2 * threshold("tile", "scan") + 1
+        for shape, axis in (((length, 18), 0), ((3, length), 1)):
+            terms = treacherous(shape, axis, epsilon(element.compute), direction == "forward")
+            long = _case(op, direction, element, axis, terms, rng)
+            if direction == "backward":
+                long.tensors["dy"] = terms
+            long.note, long.exact_gradient = "terms that rounding loses", False
+            yield long
     x = rng.normal(1, 0.3, (40, 20))
     x[3, 1], x[5, 2], x[9, 2], x[0, 3], x[39, 4], x[7, 5], x[8, 5], x[9, 5] = (0,) * 8
     for axis in (0, 1):
