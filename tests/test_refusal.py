@@ -465,7 +465,7 @@ def test_value_out_of_range() -> None:
 
 def test_every_code_is_reached(request: pytest.FixtureRequest) -> None:
     """Runs last in this file; codes that other tests assert are found in their text."""
-    files = ("import_tensors", "import_protocol", "aliasing", "device_streams", "device_graphs")
+    files = ("import_tensors", "import_protocol", "aliasing", "lifetimes", "device_streams", "device_graphs")
     others = "".join((Path(__file__).parent / f"test_{n}.py").read_text() for n in files)
     ran = {i.name.split("[")[0] for i in request.session.items if i.path == Path(__file__)}
     whole = {k for k in globals() if k.startswith("test_")}
