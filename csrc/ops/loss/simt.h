@@ -173,8 +173,8 @@ struct Forward {
         BCU_UNROLL for (int j = 0; j < kPack; ++j) hit = i + j == target ? v[j] : hit;
       }
       simt::OnlineSum<C> all = simt::team_total(ctx, team, own, shared);
-      // An infinite maximum has no exp(x - max): NaN, as on the CPU.
-      C below = C(0), log_sum = math::log(all.terms.sum) + (all.max - all.max);
+      // An infinite maximum has no exp(x - max): NaN, as on the CPU, but for a sum of nothing.
+      C below = C(0), log_sum = math::log(all.terms.sum) + (p.s.length > 0 ? all.max - all.max : C(0));
       if (smooth != C(0)) below = mean_below(ctx, team, shared, p, length, x, all.max);
       if (row < p.s.rows) {
         if (team.rank == 0u) check_target(p, row);

@@ -36,7 +36,7 @@ struct ForwardProbabilities {
       }
       simt::OnlineSum<C> all = simt::team_total(ctx, team, own, shared);
       // An infinite maximum has no exp(x - max): NaN, as on the CPU.
-      C log_sum = math::log(all.terms.sum) + (all.max - all.max);
+      C log_sum = math::log(all.terms.sum) + (p.s.length > 0 ? all.max - all.max : C(0));
       simt::LongSum<C> below = simt::empty_sum<C>(), whole = simt::empty_sum<C>();
       for (int64_t i = int64_t(team.rank) * kPack; i < length; i += step) {
         Rows::load(p.s, kLogits, x, i, all.max, v);
