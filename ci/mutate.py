@@ -28,7 +28,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
 
-from mutation_rooms import ROOT, room_of, share_of, tests_of
+from mutation_rooms import ROOT, SHARES, room_of, share_of, tests_of
 from mutation_sites import Mutant, mutants, replaced, with_switches
 
 WORK = ROOT / "build" / "mutate"
@@ -256,7 +256,9 @@ class Campaign:
 
     def run(self, numbered: dict[int, Mutant], done: set[str]) -> None:
         with ThreadPoolExecutor(self.jobs) as pool:
-            waiting = [pool.submit(self.judge, n, m) for n, m in numbered.items() if m.key not in done]
+            left = [(n, m) for n, m in numbered.items() if m.key not in done]
+            left.sort(key=lambda t: room_of(t[1].file) in SHARES)  # families first: their tests are the shortest
+            waiting = [pool.submit(self.judge, n, m) for n, m in left]
             for i, future in enumerate(waiting):
                 result = future.result()
                 with RESULTS.open("a") as f:

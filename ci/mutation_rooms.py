@@ -156,7 +156,13 @@ def tests_of(file: str) -> list[list[str]]:
     own = [str(p.relative_to(ROOT)) for p in ROOT.glob(f"tests/test_{PurePath(file).stem}*.py")]
     loops = [f"--families={','.join(LOOPS)}"] if room == "cpu backend" else []
     return [
-        [*own, *_files(BY_OP), "tests/test_functional.py", *_files(GENERATED), *loops, "--light=150"],
-        [*_files([*WHOLE, *BY_OP, *GENERATED]), "tests/native", *loops, "--light=900"],
+        [
+            *own,
+            *_files(["test_functional", "test_import_tensors", "test_run_path"]),
+            *_files(GENERATED),
+            *loops,
+            "--light=60",
+        ],
+        [*_files([*WHOLE, *BY_OP]), "tests/native", "--light=600"],
         [*_files(GENERATED), "tests/ops", "tests/conformance"],
     ]
