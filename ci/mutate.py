@@ -12,6 +12,7 @@ ci/equivalent_mutants.toml, each with its reason. Needs pip install -e '.[test]'
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -77,16 +78,18 @@ def draw(seed: int, count: int, rooms: list[str]) -> list[Mutant]:
 
 
 def copy_tree() -> None:
-    """The sources as git has them, with the changes of the working tree."""
-    shutil.rmtree(TREE, ignore_errors=True)
-    listed = subprocess.check_output(["git", "-C", ROOT, "ls-files"], text=True).split("\n")
-    for file in filter(None, listed):
-        if not file.startswith(("bench/", "docs/")) and (ROOT / file).exists():
-            (TREE / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / file, TREE / file)
-    cmake = TREE / "CMakeLists.txt"
-    cmake.write_text(cmake.read_text().replace("set(optimize -O3)", "set(optimize -O1)"))
-    (TREE / "mutation.h").write_text(SWITCH)
+    """The sources as git has them, with the changes of the working tree; what is the same stays, and so do builds of it."""
+    for file in subprocess.check_output(["git", "-C", ROOT, "ls-files"], text=True).splitlines():
+        if file.startswith(("bench/", "docs/")) or not (ROOT / file).exists():
+            continue
+        text, to = (ROOT / file).read_bytes(), TREE / file
+        if file == "CMakeLists.txt":
+            text = text.replace(b"set(optimize -O3)", b"set(optimize -O1)")
+        if not to.exists() or to.read_bytes() != text:
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_bytes(text)
+    if not (TREE / "mutation.h").exists():
+        (TREE / "mutation.h").write_text(SWITCH)
 
 
 def apply(numbered: dict[int, Mutant]) -> None:
@@ -144,16 +147,27 @@ def uncompilable(numbered: dict[int, Mutant], said: str) -> set[int]:
     return {n for n, m in numbered.items() if m.file in lines or m.file in named}
 
 
-def build(drawn: list[Mutant]) -> dict[int, Mutant]:
-    """Those that compile, by their numbers."""
-    numbered = {n: m for n, m in enumerate(drawn) if not m.file.endswith(".py")}
-    if not (TREE / "mutation.h").exists():
-        copy_tree()
+def sources_digest() -> str:
+    return hashlib.sha256(b"".join((ROOT / f).read_bytes() for f in sources())).hexdigest()
+
+
+def found_again(drawn: dict[int, Mutant]) -> dict[int, Mutant]:
+    """The same passages where they stand now; those that are gone are left out."""
+    by_key = {
+        m.key: m for file in {m.file for m in drawn.values()} if (ROOT / file).exists() for m in mutants(ROOT, file)
+    }
+    return {n: by_key[m.key] for n, m in drawn.items() if m.key in by_key}
+
+
+def build(drawn: dict[int, Mutant]) -> dict[int, Mutant]:
+    """Those that compile."""
+    numbered = {n: m for n, m in drawn.items() if not m.file.endswith(".py")}
+    copy_tree()
     while True:
         apply(numbered)
         said = compile_all()
         if not said:
-            return {n: m for n, m in enumerate(drawn) if n in numbered or m.file.endswith(".py")}
+            return {n: m for n, m in drawn.items() if n in numbered or m.file.endswith(".py")}
         bad = uncompilable(numbered, said)
         if not bad:
             sys.exit(f"the build failed without a mutant's fault:\n{said[-6000:]}")
@@ -252,7 +266,7 @@ class Campaign:
                     inside.write_bytes(right)
             if word in ("failed", "hung"):
                 return "killed", next((s for s in said.splitlines() if "FAILED" in s or "Error" in s), said[-300:])
-        return "survived", ""
+        return ("survived" if len(tests_of(m.file)) <= self.stages else "open"), ""
 
     def run(self, numbered: dict[int, Mutant], done: set[str]) -> None:
         with ThreadPoolExecutor(self.jobs) as pool:
@@ -315,17 +329,18 @@ def main() -> int:
     if options.survivors or (held and held["asked"] == asked):
         if held is None:
             sys.exit("no mutants have been drawn yet: leave --survivors out")
-        numbered = {int(n): Mutant(**m) for n, m in held["mutants"].items()}
+        numbered = found_again({int(n): Mutant(**m) for n, m in held["mutants"].items()})
+        if held.get("sources") != sources_digest():
+            numbered = build(numbered)
     else:
         shutil.rmtree(WORK)
         WORK.mkdir()
-        numbered = build(draw(options.seed, options.count, [r for r in options.rooms.split(",") if r]))
-        DRAWN.write_text(json.dumps({"asked": asked, "mutants": {n: asdict(m) for n, m in numbered.items()}}))
-    done = {
-        k
-        for k, r in results().items()
-        if r["verdict"] == "killed" or not (options.survivors or r["verdict"] == "error")
-    }
+        numbered = build(dict(enumerate(draw(options.seed, options.count, [r for r in options.rooms.split(",") if r]))))
+        held = {"asked": asked}
+    held |= {"mutants": {n: asdict(m) for n, m in numbered.items()}, "sources": sources_digest()}
+    DRAWN.write_text(json.dumps(held))
+    final = ("killed",) if options.survivors else ("killed", "survived")
+    done = {k for k, r in results().items() if r["verdict"] in final}
     Campaign(options.jobs, options.stages).run(numbered, done)
     print(table())
     left = [r for r in results().values() if r["verdict"] == "survived" and r["key"] not in equivalent()]
