@@ -13,7 +13,7 @@ from baracuda import _core
 from baracuda.batches import Place, groups, grown, resized
 from baracuda.dims import largest
 from baracuda.errors import InvalidProblemError
-from baracuda.reference import Case, epsilon
+from baracuda.reference import Case, epsilon, reference_module
 from baracuda.spec import IN, Descriptor
 
 if TYPE_CHECKING:
@@ -82,4 +82,16 @@ def straddling(case: Case, most: int, rng: np.random.Generator) -> Iterator[Case
                 ]
             tensors[name] = taken if isinstance(value, list) else taken[0]
         note = f"{case.note} {size} along " + ", ".join(f"{name}[{axis}]" for (name, _), axis in axes.items())
-        yield replace(case, descriptor=resized(desc, places, size), tensors=tensors, note=note)
+        yield _consistent(replace(case, descriptor=resized(desc, places, size), tensors=tensors, note=note))
+
+
+def _consistent(case: Case) -> Case:
+    """A gradient's case with what its own forward pass saves."""
+    module = reference_module(case.descriptor.op)
+    if case.descriptor.direction == "forward" or not hasattr(module, "forward_of"):
+        return case
+    try:
+        saved = module.reference(module.forward_of(case))
+    except (ValueError, IndexError, KeyError):
+        return case  # no problem any more, which whoever runs it is told
+    return replace(case, tensors=case.tensors | {k: v.value for k, v in saved.items() if k in case.tensors})

@@ -39,16 +39,13 @@ void dot_scores(const C* q, int64_t d, const Block<C>& k, int64_t keys, C* score
   }
 }
 
-// result[row][0 .. kWide vectors) += sum over keys of p[row][key] * v[key][...]
+// result[row][0 .. kWide vectors) += sum over keys of p[row][key] * v[key][...]. The sum starts at zero: a sum of sums
+// loses less.
 template <class C, int kRows, int kWide>
 [[gnu::always_inline]] inline void add_values_tile(const C* p, int64_t keys, const C* v, int64_t ldv, C* result,
                                                    int64_t dv) {
   constexpr int kStep = kLanes<C>;
-  Vector<C> sum[kRows][kWide];
-#pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r)
-#pragma GCC unroll 4
-    for (int w = 0; w < kWide; ++w) sum[r][w] = load_lanes(result + r * dv + w * kStep);
+  Vector<C> sum[kRows][kWide] = {};
   for (int64_t k = 0; k < keys; ++k) {
     Vector<C> x[kWide];
 #pragma GCC unroll 4
@@ -61,7 +58,10 @@ template <class C, int kRows, int kWide>
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
-    for (int w = 0; w < kWide; ++w) store_lanes(result + r * dv + w * kStep, sum[r][w]);
+    for (int w = 0; w < kWide; ++w) {
+      C* to = result + r * dv + w * kStep;
+      store_lanes(to, load_lanes(to) + sum[r][w]);
+    }
 }
 
 template <class C, int kRows>
@@ -74,9 +74,9 @@ void add_values(const C* p, int64_t keys, const C* v, int64_t ldv, C* result, in
   for (; i + kStep <= dv; i += kStep) add_values_tile<C, kRows, 1>(p, keys, v + i, ldv, result + i, dv);
   for (; i < dv; ++i) {
     for (int r = 0; r < kRows; ++r) {
-      C sum = result[r * dv + i];
+      C sum = 0;
       for (int64_t k = 0; k < keys; ++k) sum += p[r * kDecodeKeys + k] * v[k * ldv + i];
-      result[r * dv + i] = sum;
+      result[r * dv + i] += sum;
     }
   }
 }
