@@ -11,7 +11,8 @@ import pytest
 import torch
 from differential import calls, functions
 from differential.calls import Call
-from differential.excuses import EXCUSES, Excuse, call, rows, t
+from differential.excuse import Excuse, call, rows, t
+from differential.excuses import EXCUSES
 from differential.judge import Finding, judge
 from differential.probe import Probe
 from differential.values import Dtype
@@ -129,6 +130,10 @@ FOUND = {
     "arange of integers from a fraction": call("arange", start=0.5, end=6.5, step=2, dtype=Dtype("u8")),
     "i32 indices of a row": call("take_along_dim", input=t([1.0, 2.0]), indices=t([1], "i32")),
     "stack of rank 0": call("stack", gradient=True, tensors=[t(1.0), t(2.0)]),
+    "group_norm of several elements": call(
+        "group_norm", input=t(np.ones((2, 4, 3)), "f64"), num_groups=2, weight=t(np.ones(4))
+    ),
+    "corrections beyond the count": call("var_mean", gradient=True, input=t(1.0), correction=2),
     "text for a truth": call("nonzero", input=t([1.0]), as_tuple="nonsense"),
 }
 

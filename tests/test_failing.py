@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from fakecuda import MODULE, calls
 
 import baracuda as bc
@@ -163,3 +164,30 @@ def test_one_thread_meets_it() -> None:
             t.join()
     assert asked.happened
     assert len(failed) == 1
+
+
+FAR = 2**45  # elements: more than an address space has
+LARGE: dict[str, Callable[[Any], object]] = {
+    "one plan": lambda make: F.pad(make([1.0, 2.0]), (FAR, 0)),
+    "sized by data": lambda make: F.repeat_interleave(make([1.0, 2.0]), make(np.array([FAR, 1]))),
+    "a plan of a composite": lambda make: F.one_hot(make(np.array([0, 1])), FAR),
+    "several plans": lambda make: F.matmul(
+        as_strided(make([1.0]), (2**22, 1), (0, 0)), as_strided(make([1.0]), (1, 2**23), (0, 0))
+    ),
+    "no tensor": lambda make: F.full((FAR,), 1.0),
+    "random": lambda make: F.normal(size=(FAR,)),
+}
+
+
+def as_strided(x: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    return np.lib.stride_tricks.as_strided(x, shape, strides) if isinstance(x, np.ndarray) else x.expand(shape)
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
+@pytest.mark.parametrize("what", LARGE)
+def test_results_that_no_memory_holds_are_our_error(what: str, make: Any) -> None:
+    """Whoever allocates them: NumPy has a MemoryError for it, torch a RuntimeError."""
+    with pytest.raises(bc.DeviceMemoryError, match="no memory") as caught:
+        LARGE[what](make)
+    assert caught.value.code == "device_memory"
+    assert str(FAR)[:4] in str(caught.value) or "4194304" in str(caught.value), "the shape is not named"

@@ -43,6 +43,17 @@ void apply_dims(const Source& s, TensorView& view) {
   view = out;
 }
 
+// The result again, which failed for want of memory most likely: results.py has the error for it.
+PyObject* allocate_by_python(const Allocation& a) {
+  PyErr_Clear();
+  PyObject* module = PyImport_ImportModule("baracuda.results");
+  PyObject* made =
+      module ? PyObject_CallMethod(module, "allocated", "OOO", a.make, a.args, a.kwnames ? a.kwnames : Py_None)
+             : nullptr;
+  Py_XDECREF(module);
+  return made;
+}
+
 // A reference to a new result, or to the tensor given as out=.
 PyObject* allocate_result(const Allocation& a, const Arguments& args) {
   if (a.out_param >= 0 && args.values[a.out_param] != Py_None) {
@@ -50,7 +61,9 @@ PyObject* allocate_result(const Allocation& a, const Arguments& args) {
     return args.values[a.out_param];
   }
   Py_ssize_t keywords = a.kwnames ? PyTuple_GET_SIZE(a.kwnames) : 0;
-  return PyObject_Vectorcall(a.make, &PyTuple_GET_ITEM(a.args, 0), PyTuple_GET_SIZE(a.args) - keywords, a.kwnames);
+  PyObject* made =
+      PyObject_Vectorcall(a.make, &PyTuple_GET_ITEM(a.args, 0), PyTuple_GET_SIZE(a.args) - keywords, a.kwnames);
+  return made || !PyErr_ExceptionMatches(PyExc_Exception) ? made : allocate_by_python(a);
 }
 
 struct Results {

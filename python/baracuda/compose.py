@@ -25,7 +25,7 @@ from baracuda.errors import BaracudaError, InvalidProblemError
 from baracuda.op import name_failure
 from baracuda.options import UNUSABLE, refuse_option, unusable, wanted
 from baracuda.plan import Plan, plan
-from baracuda.results import foreign_converter, is_torch, maker
+from baracuda.results import allocated, foreign_converter, is_torch, maker
 from baracuda.spec import Descriptor
 
 Shape: TypeAlias = tuple[int, ...]
@@ -210,9 +210,7 @@ def _allocated(like: Any, shape: Shape, element: Element, device: str) -> Any:
 
     if like is None:
         return empty(shape, element, device=device)
-    make, args, names = maker(like, shape, element, device)
-    split = len(args) - len(names or ())
-    return make(*args[:split], **dict(zip(names or (), args[split:], strict=True)))
+    return allocated(*maker(like, shape, element, device))
 
 
 def _stream(like: Any) -> Any:

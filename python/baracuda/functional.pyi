@@ -753,7 +753,7 @@ def log_backward(dy: Any, input: Any) -> Any:
 def logical_not(input: Any, *, out: Any = None) -> Any:
     r"""y = x == 0, as torch.logical_not. Integers are promoted as in torch."""
 def logit(input: Any, eps: Any = None, *, out: Any = None) -> Any:
-    r"""y = ln(z / (1 - z)), z being x held within [eps, 1 - eps] unless eps is negative, as torch.logit. Integers are promoted as in torch."""
+    r"""y = ln(z / (1 - z)), z being x held within [eps, 1 - eps (rounded)] unless eps is negative, as torch.logit. Integers are promoted as in torch."""
 def logit_backward(dy: Any, input: Any, eps: Any = None) -> Any:
     r"""Gradient of logit from its input."""
 def logsigmoid(input: Any, *, out: Any = None) -> Any:

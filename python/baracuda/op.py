@@ -16,7 +16,7 @@ from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
 from baracuda.options import UNUSABLE, refuse_option, refuse_types, unusable, wanted
 from baracuda.plan import plan as select_plan
-from baracuda.results import foreign_converter, maker
+from baracuda.results import allocated, foreign_converter, maker
 
 if TYPE_CHECKING:
     from baracuda.spec import Descriptor
@@ -354,8 +354,8 @@ def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any
 
     # A tensor given as out= takes the place of a new one; run refuses it where it may not be written.
     results = [
-        values[out] if out >= 0 and values[out] is not None else make(*args)
-        for make, args, _, out in recipe.allocations
+        values[out] if out >= 0 and values[out] is not None else allocated(make, args, names)
+        for make, args, names, out in recipe.allocations
     ]
     call = []
     for where, index, constant, dims, fit in recipe.sources:
@@ -394,9 +394,7 @@ def run_new(made: Any, like: Any, out: Any = None, **given: Any) -> Any:
     result = made.signature.outputs[0]
     convert = foreign_converter(like) if out is None else None
     if out is None and convert is None:
-        make, args, names = maker(like, tuple(map(largest, result.shape)), result.element, made.device)
-        split = len(args) - len(names or ())
-        out = make(*args[:split], **dict(zip(names or (), args[split:], strict=True)))
+        out = allocated(*maker(like, tuple(map(largest, result.shape)), result.element, made.device))
     elif out is None:
         out = empty(tuple(map(largest, result.shape)), result.element, device=made.device)
     if made.workspace_size:

@@ -11,6 +11,7 @@ import numpy as np
 
 from baracuda import _core
 from baracuda._torch import scalar_types
+from baracuda.errors import BaracudaError, DeviceMemoryError, Refusal, shown
 
 if TYPE_CHECKING:
     from baracuda.dims import Size
@@ -34,6 +35,23 @@ def maker(
     from baracuda.tensor import empty
 
     return (empty, (shape, element), None) if device == "cpu" else (empty, (shape, element, device), ("device",))
+
+
+def allocated(make: Any, args: tuple[Any, ...], names: tuple[str, ...] | None = None) -> Any:
+    """Calls what `maker` found.
+
+    Raises:
+        DeviceMemoryError: There is no memory; what NumPy or torch said is its cause.
+    """
+    split = len(args) - len(names or ())
+    try:
+        return make(*args[:split], **dict(zip(names or (), args[split:], strict=True)))
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, BaracudaError):
+            raise
+        why = f"no memory for a result of shape {args[0]}. Free tensors that are not needed any more, or ask for less"
+        wanted = Refusal("device_memory", "", "", f"memory for shape {args[0]}", "free tensors, or ask for less")
+        raise DeviceMemoryError(f"{why} ({shown(str(error))}).", [wanted]) from error
 
 
 def is_torch(like: Any) -> bool:

@@ -1,4 +1,5 @@
 // Gradients of the reductions: dy spread over the folded dimensions.
+#include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/parallel.h"
@@ -199,7 +200,7 @@ Status variance_gradient(const Launch& launch) {
   none.rank = -1;
   fold_moments(launch, x, none, kept.first, axes, 0, false, kept.rest);
   const auto count = static_cast<double>(folded_count(x, axes));
-  const double scale = (kRoot ? 1 : 2) / (count - attrs.correction);
+  const double scale = (kRoot ? 1 : 2) / std::max(0.0, count - attrs.correction);
   using Gradient = std::conditional_t<kRoot, DeviationGradient, VarianceGradient>;
   Expand<Gradient, 4 + kRoot + 2 * kWithMean> expand(launch.element, dx);
   expand.add(with_folded(launch[0], x, axes));

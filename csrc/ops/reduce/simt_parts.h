@@ -170,7 +170,8 @@ Status variance_gradient(const Launch& launch) {
   if (status != Status::Ok) return status;
   const Expand expand(launch, launch[kX + (kRoot ? 2 : 1)]);
   const auto count = static_cast<double>(folded_count(x, axes));
-  const auto scale = Expand::number((kRoot ? 1 : 2) / (count - attrs.correction)), n = Expand::number(count);
+  const auto scale = Expand::number((kRoot ? 1 : 2) / std::max(0.0, count - attrs.correction)),
+             n = Expand::number(count);
   const auto part = [&](int k) { return expand.tensor(with_folded(launch[k], x, axes)); };
   const auto in = expand.tensor(x), mean = expand.tensor(kept.number[0]);
   if constexpr (kRoot && kWithMean)

@@ -33,6 +33,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.generator import Generator, chosen
 from baracuda.op import NotDifferentiable, Op, composite, run_new
 from baracuda.plan import Plan, plan
+from baracuda.results import allocated
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 
 
@@ -232,7 +233,7 @@ def randint(
     y = out
     if y is None:
         element = Element.I64 if dtype is None else Element.coerce(dtype, "dtype")
-        y = np.empty(check_shape(size, "size"), element.numpy)
+        y = allocated(np.empty, (check_shape(size, "size"), element.numpy))
     return _fill_integers(y, low, high, generator)
 
 
@@ -263,7 +264,9 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, out: Any = Non
     """
     y = out
     if y is None:
-        y = np.empty(check_shape((n,), "n"), (Element.I64 if dtype is None else Element.coerce(dtype, "dtype")).numpy)
+        y = allocated(
+            np.empty, (check_shape((n,), "n"), (Element.I64 if dtype is None else Element.coerce(dtype, "dtype")).numpy)
+        )
     _, code, _, *place = _core.describe(y)
     made = _plan(RandpermDescriptor(n, Element(code)), (place[0], place[1]))
     return chosen(generator).draw(7, lambda s, o: made.run(y, s, o))

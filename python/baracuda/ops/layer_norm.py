@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.ops.norm import Norm, Sizes, common_fields
@@ -158,6 +159,8 @@ def _groups(input: Any, num_groups: int, *channelwise: Any) -> tuple[tuple[int, 
     for given in channelwise:
         if given is not None and (found := tuple(given.shape)) != shape[1:2]:
             raise InvalidProblemError(f"group_norm: weight or bias: got shape {found}, want {shape[1:2]}.")
+        if given is not None and (one := Element.coerce(given.dtype)) is not (want := Element.coerce(input.dtype)):
+            raise InvalidProblemError(f"group_norm: weight or bias: got {one}, want the input's {want}. Cast it first.")
     members = shape[1] // num_groups
     return (shape[0], num_groups, members * math.prod(shape[2:])), (1, shape[1], *(1 for _ in shape[2:]))
 

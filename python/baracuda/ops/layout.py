@@ -16,6 +16,7 @@ from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, composite, function
 from baracuda.plan import Plan, plan
+from baracuda.results import allocated
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 
 
@@ -171,7 +172,7 @@ def _plan(desc: Descriptor, place: Place) -> Plan:
 def _made(make: Any, shape: tuple[int, ...], element: Element, out: Any, *numbers: Any) -> Any:
     """Runs the plan of make(shape, element) into `out`, or into a new NumPy array."""
     if out is None:
-        out = np.empty(shape, element.numpy)
+        out = allocated(np.empty, (shape, element.numpy))
     found, code, _, *place = _core.describe(out)
     if tuple(found) != shape:
         raise InvalidProblemError(f"out: got shape {tuple(found)}, want {shape}.")
@@ -333,7 +334,11 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = 
     if element is Element.BOOL:
         raise InvalidProblemError("linspace: dtype: got bool, want an integer or a float.")
     place = _core.describe(out)[3:] if out is not None else (0, 0)
-    fine = np.empty(shape) if out is None else empty(shape, Element.F64, device=name_of((place[0], place[1])))
+    fine = (
+        allocated(np.empty, (shape,))
+        if out is None
+        else empty(shape, Element.F64, device=name_of((place[0], place[1])))
+    )
     ends = (masked_number(start, element, "start"), masked_number(end, element, "end"))
     return cast(
         _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, Element.F64, fine, *ends), element, out=out

@@ -34,6 +34,7 @@ from baracuda.elements import Element
 from baracuda.generator import Generator, chosen
 from baracuda.op import NotDifferentiable, Op, composite
 from baracuda.plan import Plan, plan
+from baracuda.results import allocated
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar
 
 
@@ -92,7 +93,9 @@ def _fill(kind: str, y: Any, first: Any, second: Any, generator: Generator | Non
 
 
 def _new(size: Any, dtype: Any) -> Any:
-    return np.empty(check_shape(size, "size"), (Element.F32 if dtype is None else Element.coerce(dtype, "dtype")).numpy)
+    return allocated(
+        np.empty, (check_shape(size, "size"), (Element.F32 if dtype is None else Element.coerce(dtype, "dtype")).numpy)
+    )
 
 
 @composite

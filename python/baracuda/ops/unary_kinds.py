@@ -225,7 +225,7 @@ KINDS = {
         numbers=(Number("beta", 1.0, 1.0), Number("threshold", 20.0, 20.0)), trials=((0.5, 4.0), (-2.0, 3.0)),
     ),
     "logit": Kind(
-        "y = ln(z / (1 - z)), z being x held within [eps, 1 - eps] unless eps is negative",
+        "y = ln(z / (1 - z)), z being x held within [eps, 1 - eps (rounded)] unless eps is negative",
         "logit_of(where(eps < 0, x, minimum(maximum(x, eps), rounded(1 - eps))))",
         "where((x < maximum(eps, 0)) | (x > rounded(1 - maximum(eps, 0))), where(eps < 0, nan, 0), 1 / (x * (1 - x)))",
         (0.2, 0.8), numbers=(Number("eps", -1.0),), trials=((1e-3,), (0.0,)),

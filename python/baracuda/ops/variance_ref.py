@@ -147,7 +147,7 @@ def _variance_gradient(wide: dict[str, Array], desc: VarianceBackwardDescriptor)
     mean = np.where(np.isfinite(mean), mean, np.nan)
     size = np.sum(np.abs(x), axis=desc.axes, keepdims=True) / count
     dy = _spread(wide["d" + own if both else "dy"], desc)
-    scale = np.longdouble(2) / (count - np.longdouble(desc.correction))
+    scale = np.longdouble(2) / np.maximum(count - np.longdouble(desc.correction), 0)
     slope = dy * scale
     if own == "std":
         y = _spread(wide["std" if both else "y"], desc)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -145,6 +145,8 @@ def _compute_of_ours(got: list[Any]) -> str:
 def _acceptance(call: Call, refusal: BaseException | None, error: BaseException | None) -> list[Finding]:
     if refusal is not None and not isinstance(refusal, (bc.BaracudaError, TypeError)):
         return [Finding(call, "escaped", f"{type(refusal).__name__}: {refusal}")]
+    if not call.wrong and "arguments that cannot be used" in str(refusal):
+        return [Finding(call, "escaped", f"a rule failed at what is right: {refusal}")]
     if call.name in functions.FORMULAS:
         return []  # what these refuse is not torch's to say
     if refusal is not None and error is None:
@@ -226,7 +228,7 @@ def _expected(record: Record, count: int) -> list[Known] | None:
     found = record.ran[0].expected()
     if found is None or len(found) != count or any(np.shape(e.value) != np.shape(e.magnitude) for e in found):
         return None
-    return [Known(e.value, e.magnitude, e.terms, i) for i, e in enumerate(found)]
+    return [Known(e.value, e.magnitude, e.terms, e.reach, e.lost, i) for i, e in enumerate(found)]
 
 
 def _judged(f: Finding, difference: Callable[..., str]) -> list[Finding]:
@@ -289,17 +291,18 @@ def difference(
         want = np.where(
             _pardoned(pardon, got.shape), np.asarray(known.value, np.float64), to_numpy(wide).astype(np.float64)
         )
-    share, text = worst(got, Expected(want, magnitude, known.terms), guarantee, element, stored)
+    share, text = worst(got, replace(known, value=want, magnitude=magnitude), guarantee, element, stored)
     if share <= 1:
         return ""
     value = np.where(same, ours, np.asarray(known.value).reshape(got.shape))
     slack = record.ran[0].slack(stored, known.place)
+    lost = 1e-16 * min(max(record.scale, 10.0), 1e4)  # where torch's formula cancels
     near = (
         np.abs(value - want)
-        <= slack.reshape(got.shape) + 1e-9 * np.abs(want) + 1e-12 * np.minimum(magnitude, 1e3) + 1e-15
+        <= slack.reshape(got.shape) + 1e-9 * np.abs(want) + 1e-12 * np.minimum(magnitude, 1e3) + lost
     )
     near |= (value == want) | (np.isnan(value) & np.isnan(want))
-    if near.all() and worst(got, Expected(value, magnitude, known.terms), guarantee, element, stored)[0] <= 1:
+    if near.all() and worst(got, replace(known, value=value, magnitude=magnitude), guarantee, element, stored)[0] <= 1:
         return ""
     return f"{text} ({share:.3g} times the error allowed by {ran.sku}; the reference says {_at(text, value)})"
 
@@ -402,8 +405,9 @@ def _gradient(call: Call, probe: Probe, rng: np.random.Generator) -> list[Findin
                 call, "refused" if isinstance(e, bc.BaracudaError) else "escaped", f"pull: {type(e).__name__}: {e}"
             ),
         ]
-    if len(got) == len(call.tensors()) > len(want):  # integers have one here, too
-        got = [g for g, t in zip(got, call.tensors().values(), strict=True) if t.is_float]
+    pulled = [x for x in call.tensors().values() if x.element != "bool"]
+    if len(got) == len(pulled) > len(want):  # integers have one here, too
+        got = [g for g, x in zip(got, pulled, strict=True) if x.is_float]
     if len(got) != len(want):
         return [*found, Finding(call, "count", f"{len(got)} gradients, want {len(want)}")]
     wanted = [torch.zeros_like(x) if g is None else g for g, x in zip(want, leaves, strict=True)]
