@@ -263,7 +263,8 @@ class Report:
 
 def expect(case: Case) -> dict[str, Any]:
     """The reference's outputs, from the inputs as a plan is given them."""
-    expected: dict[str, Any] = reference_module(case.descriptor.op).reference(rounded(case))
+    with np.errstate(over="ignore"):  # sums and sizes that f64 cannot hold are infinite
+        expected: dict[str, Any] = reference_module(case.descriptor.op).reference(rounded(case))
     return expected
 
 

@@ -30,22 +30,25 @@ void each_piece(const Walk& w, int64_t output, F&& f) {
 // The sum of the squares of an output's values, less their mean if `centred`.
 template <class C>
 CarefulSums careful_sums(const Walk& w, int64_t output, bool centred) {
-  C most = 0;
-  each_piece<C>(w, output, [&](const C* v, int64_t n) { most = largest_size(most, v, n); });
+  C most = 0, last = 0;
+  each_piece<C>(w, output, [&](const C* v, int64_t n) { most = largest_size(most, v, n), last = v[n - 1]; });
   if (!(most > 0)) return {};
   CarefulSums sums;
   sums.scale = sizeof(C) == 4 ? 1.0 : scale_of(static_cast<double>(most));
+  // Means are those of the distances from one of the values, so that equal values have no variance at all.
+  const double origin = centred ? last * sums.scale : 0;
   const auto total = [&](auto term) {
     CompensatedSum<double> all;
     each_piece<C>(w, output, [&](const C* v, int64_t n) {
       double part = 0;
-      for (int64_t i = 0; i < n; ++i) part += term(v[i] * sums.scale);
+      for (int64_t i = 0; i < n; ++i) part += term(v[i] * sums.scale - origin);
       all.add(part);
     });
     return all.value();
   };
-  if (centred) sums.mean = total([](double v) { return v; }) / static_cast<double>(w.length);
-  sums.squares = total([mean = sums.mean](double v) { return (v - mean) * (v - mean); });
+  const double mean = centred ? total([](double v) { return v; }) / static_cast<double>(w.length) : 0;
+  sums.squares = total([mean](double v) { return (v - mean) * (v - mean); });
+  sums.mean = origin + mean;
   return sums;
 }
 
