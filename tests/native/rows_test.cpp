@@ -31,7 +31,7 @@ static_assert(kFirstSlice == Kernels{kHere} && kSecondSlice == Kernels{nullptr, 
 
 constexpr FamilyKernels kFirst = {"sample", kFirstSlice.data(), 4}, kSecond = {"sample", kSecondSlice.data(), 4};
 constexpr const FamilyKernels* kFamilies[] = {&kFirst, &kSecond};
-constexpr CpuModule kModule = {kModuleAbi, "v4", kFamilies, 2, true};
+constexpr CpuModule kModule = {kModuleAbi, "v4", kFamilies, 2, true, nullptr, 0};
 
 void check(bool holds, const char* what) {
   if (holds) return;
