@@ -134,6 +134,7 @@ FOUND = {
         "group_norm", input=t(np.ones((2, 4, 3)), "f64"), num_groups=2, weight=t(np.ones(4))
     ),
     "corrections beyond the count": call("var_mean", gradient=True, input=t(1.0), correction=2),
+    "gradient by a keyword": call("pow", gradient=True, input=t([2.0]), exponent=3.0),
     "text for a truth": call("nonzero", input=t([1.0]), as_tuple="nonsense"),
 }
 

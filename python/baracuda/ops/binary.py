@@ -234,9 +234,13 @@ def _make(kind: str, second: str = "other") -> tuple[Function, Function | None]:
     rule_back.__doc__ = f"Gradients of {kind} with respect to the operands that are tensors, in the broadcast shape."
     backward = function(tensors="dy input other")(rule_back)
 
-    @forward.vjp
     def _pull(input: Any, other: Any) -> tuple[Any, Any]:
         return forward(input, other), _pull_with(backward, input, other)
+
+    def _pull_power(input: Any, exponent: Any) -> tuple[Any, Any]:
+        return _pull(input, exponent)
+
+    forward.vjp(_pull_power if second == "exponent" else _pull)
 
     return forward, backward
 

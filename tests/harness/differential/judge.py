@@ -62,9 +62,11 @@ def results(value: Any) -> list[Any]:
 
 
 def unsupported(error: BaseException) -> bool:
-    """Whether torch only lacks a kernel for the element on the CPU."""
+    """Whether torch only lacks a kernel for the element on the CPU, or breaks in it."""
     text = str(error)
-    return isinstance(error, NotImplementedError) or "not implemented for" in text or "not supported" in text
+    return isinstance(error, NotImplementedError) or any(
+        w in text for w in ("not implemented for", "not supported", "INTERNAL ASSERT FAILED")
+    )
 
 
 def compute_of(native: list[Any]) -> str:
@@ -91,7 +93,8 @@ def _forward(call: Call, probe: Probe, rng: np.random.Generator) -> list[Finding
     more: dict[str, Any] = {}
     if call.wants_out and isinstance(native, torch.Tensor):
         out = calls.out_like(rng, call, native)
-        _, error = attempt(theirs, call, calls.native(call), out=calls.torch_out(out))
+        made, error = attempt(theirs, call, calls.native(call), out=calls.torch_out(out))
+        native = native if error else made
         if error is not None and "out" in str(error) and isinstance(error, TypeError):
             call.wants_out, error = False, None  # torch has no out= here
         else:
@@ -405,7 +408,7 @@ def _gradient(call: Call, probe: Probe, rng: np.random.Generator) -> list[Findin
                 call, "refused" if isinstance(e, bc.BaracudaError) else "escaped", f"pull: {type(e).__name__}: {e}"
             ),
         ]
-    pulled = [x for x in call.tensors().values() if x.element != "bool"]
+    pulled = [x for x in call.tensors().values() if not x.index]
     if len(got) == len(pulled) > len(want):  # integers have one here, too
         got = [g for g, x in zip(got, pulled, strict=True) if x.is_float]
     if len(got) != len(want):

@@ -17,7 +17,7 @@ from baracuda import _core, _index, compose, op
 from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.plan import plan as select_plan
-from baracuda.reference import Case, Expected, epsilon, reference_module, to_reference
+from baracuda.reference import Case, Expected, epsilon, reference_module, to_reference, ulp
 from baracuda.spec import IN
 from differential.values import to_numpy
 
@@ -87,7 +87,7 @@ class Ran:
                     [_seen(v, None, None) for v in value] if present[name].variadic else _seen(value, dims, fit)
                 )
         for name in [n for n in tensors if moved and self._saved(n)]:
-            tensors[name] = tensors[name] * (1 + moved * epsilon(present[name].element))
+            tensors[name] = tensors[name] + moved * ulp(tensors[name], present[name].element)
         case = Case(self.plan.descriptor, tensors, {k: _number(v) for k, v in scalars.items()})
         try:
             with np.errstate(all="ignore"):
@@ -101,22 +101,25 @@ class Ran:
         return {n: s[1] for n, s in zip(self.plan.arguments, self.recipe.sources, strict=True) if s[0] == 2}
 
     def _shaped(self, found: Expected, place: int) -> Expected:
-        """The reference's magnitudes in the shape of the result, which the plan sees through a view."""
-        magnitude = (
-            np.abs(to_reference(np.asarray(found.value))) if found.magnitude is None else np.asarray(found.magnitude)
-        )
-        magnitude = np.broadcast_to(magnitude, np.shape(found.value))
-        shape = tuple(self.recipe.allocations[place][1][0])
-        if magnitude.size != prod(shape):
-            return Expected(found.value, magnitude, found.terms)
-        dims = next(s[3] for s in self.recipe.sources if s[0] == 2 and s[1] == place)
+        """What the reference says, in the shape of the result, which the plan sees through a view."""
         value = np.asarray(found.value)
-        if dims is not None:
-            kept = [d for d in dims if d >= 0]
-            sizes = [n for n, d in zip(magnitude.shape, dims, strict=True) if d >= 0]
-            order = np.argsort(kept) if kept else []
-            magnitude, value = (a.reshape(sizes).transpose(order) if kept else a for a in (magnitude, value))
-        return Expected(value.reshape(shape), magnitude.reshape(shape), found.terms)
+        size = np.abs(to_reference(value)) if found.magnitude is None else found.magnitude
+        shape = tuple(self.recipe.allocations[place][1][0])
+        dims = next(s[3] for s in self.recipe.sources if s[0] == 2 and s[1] == place)
+
+        def seen(numbers: Any) -> Any:
+            if numbers is None:
+                return None
+            numbers = np.broadcast_to(numbers, value.shape)
+            if numbers.size != prod(shape):
+                return numbers
+            if dims is not None:
+                kept = [d for d in dims if d >= 0]
+                numbers = numbers.reshape([n for n, d in zip(numbers.shape, dims, strict=True) if d >= 0])
+                numbers = numbers.transpose(np.argsort(kept)) if kept else numbers
+            return numbers.reshape(shape)
+
+        return Expected(seen(value), seen(size), found.terms, seen(found.reach), seen(found.lost))
 
 
 def _number(value: Any) -> Any:
