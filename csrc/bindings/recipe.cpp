@@ -43,7 +43,17 @@ void apply_dims(const Source& s, TensorView& view) {
   view = out;
 }
 
-// The result again, which failed for want of memory most likely: results.py has the error for it.
+// Whether the exception that is set is one of ours already, which carry refusals.
+bool raised_by_us() {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  const bool ours = value && PyObject_HasAttrString(value, "refusals");
+  PyErr_Restore(type, value, trace);
+  return ours;
+}
+
+// The result again, which failed at NumPy or torch for want of memory most likely: results.py has the error for it.
 PyObject* allocate_by_python(const Allocation& a) {
   PyErr_Clear();
   PyObject* module = PyImport_ImportModule("baracuda.results");
@@ -63,7 +73,7 @@ PyObject* allocate_result(const Allocation& a, const Arguments& args) {
   Py_ssize_t keywords = a.kwnames ? PyTuple_GET_SIZE(a.kwnames) : 0;
   PyObject* made =
       PyObject_Vectorcall(a.make, &PyTuple_GET_ITEM(a.args, 0), PyTuple_GET_SIZE(a.args) - keywords, a.kwnames);
-  return made || !PyErr_ExceptionMatches(PyExc_Exception) ? made : allocate_by_python(a);
+  return made || !PyErr_ExceptionMatches(PyExc_Exception) || raised_by_us() ? made : allocate_by_python(a);
 }
 
 struct Results {
