@@ -110,7 +110,9 @@ def _case(
     scalars: dict[str, float | int] = {}
     for s in signature.scalars:
         if s.name == "number":
-            value = _operand(op, "a" if a is None else "b", Element.U8 if element.is_integer else element, (), rng)
+            # Every element but i8 holds what u8 does; some kinds refuse a number that theirs does not hold.
+            source = Element.U8 if element.is_integer and element is not Element.I8 else element
+            value = _operand(op, "a" if a is None else "b", source, (), rng)
             scalars["number"] = float(value) if s.kind == "float" else int(value)
         elif s.name == "alpha":
             scalars["alpha"] = float(alpha) * 0.5 if s.kind == "float" and alpha != 1 else alpha
