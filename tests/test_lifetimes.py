@@ -174,6 +174,7 @@ def doors() -> dict[str, Callable[[Any], Any]]:
         "bind": lambda c: PLAN.bind(c, out()),
         "bind refused": lambda c: PLAN.bind(c, np.zeros(3, np.float32)),
         "rebind": lambda c: PLAN.bind(X.copy(), out()).rebind(x=c),
+        "producer rebound": lambda c: PLAN.bind(X.copy(), out()).rebind(x=Once(c)),
         "rebind refused": lambda c: PLAN.bind(X.copy(), out()).rebind(x=c, nonsense=1),
         "from_dlpack": bc.from_dlpack,
         "a view": lambda c: bc.from_dlpack(c)[1:],

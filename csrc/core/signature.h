@@ -65,7 +65,8 @@ struct WholeRange {
 // stand for the number of the same bits, as in torch: -1 for the greatest.
 constexpr WholeRange whole_range(const ScalarParam& p) {
   const bool whole = p.kind == Scalar::Kind::Unsigned;
-  if (!kInts.has(p.fits)) return {whole ? 0 : INT64_MIN, whole ? UINT64_MAX : uint64_t{INT64_MAX}};
+  if (p.fits == Element::Any || !kInts.has(p.fits))
+    return {whole ? 0 : INT64_MIN, whole ? UINT64_MAX : uint64_t{INT64_MAX}};
   const int bits = info(p.fits).bits;
   const uint64_t most = ~uint64_t{0} >> (64 - bits + kSigned.has(p.fits));
   const uint64_t held = whole ? most : std::min<uint64_t>(most, INT64_MAX);
