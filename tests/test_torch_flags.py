@@ -68,8 +68,9 @@ def test_flags_are_seen_either_way(how: str, element: str) -> None:
 
 
 def test_this_torch_has_the_functions() -> None:
+    """Five functions, and three places in its tensors and storages."""
     found = native.native_functions()
-    assert found is not None and len(found) == 5 and all(found), torch.__version__
+    assert found is not None and len(found) == 8 and all(found), torch.__version__
 
 
 @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
