@@ -8,4 +8,4 @@ if [[ $present ]]; then
   echo "not run: $present"
   exit 0
 fi
-exec pytest tests/test_guarantee.py "$@"
+exec pytest tests/test_guarantee.py tests/test_elements_alone.py "$@"

@@ -1,6 +1,7 @@
 // Building blocks of the vector math: unevaluated sums of two floats, powers of two, Horner's rule.
-// Nothing here may be reassociated; contraction of a * b + c into an FMA is harmless, because every product that is
-// also used on its own is either exact or goes through two_prod.
+// Nothing here may be reassociated. Contraction of a * b + c into an FMA is harmless where a compiler has no choice:
+// every product that is also used on its own is either exact or goes through two_prod, and sums of two products name
+// the one that is fused (multiply_add). With a choice, a vector loop and its scalar end may differ in the last bit.
 #pragma once
 #include "baracuda/portable.h"
 
@@ -41,6 +42,16 @@ BCU_FN Pair<T> two_prod(T a, T b) {
 #else
   T p = a * b, ah = upper_half(a), bh = upper_half(b), al = a - ah, bl = b - bh;
   return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
+#endif
+}
+
+// a * b + c, rounded once where there is an FMA.
+template <class T>
+BCU_FN T multiply_add(T a, T b, T c) {
+#if BCU_HAS_FMA
+  return fma(a, b, c);
+#else
+  return a * b + c;
 #endif
 }
 

@@ -143,10 +143,11 @@ BCU_FN T hypot_impl(T x, T y) {
   Uint e = bit_cast<Uint>(near) & field;
   T scale = bit_cast<T>(Uint(2) * one - e), back = bit_cast<T>(e);
   T h = high * scale, l = low * scale;
-  Pair<T> square = two_prod(h, h);
-  Pair<T> sum = fast_two_sum(square.hi, l * l);
+  // Both squares as pairs: a plain l * l is contracted in one copy of a loop and not in another, with other bits.
+  Pair<T> square = two_prod(h, h), other = two_prod(l, l);
+  Pair<T> sum = fast_two_sum(square.hi, other.hi);
   T root = sqrt(sum.hi);
-  T result = (root + (sum.lo + square.lo) / (T(2) * (root > T(0) ? root : T(1)))) * back;
+  T result = (root + (sum.lo + (square.lo + other.lo)) / (T(2) * (root > T(0) ? root : T(1)))) * back;
   result = (x != x) | (y != y) ? x + y : result;
   return high == infinity<T>() ? infinity<T>() : low == infinity<T>() ? infinity<T>() : result;
 }
