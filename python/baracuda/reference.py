@@ -29,6 +29,7 @@ import numpy as np
 
 from baracuda import _index
 from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
@@ -76,6 +77,14 @@ class Expected:
     terms: int = 1
     reach: Any = None
     lost: Any = None
+
+
+def has_arrays(desc: Descriptor) -> bool:
+    """Whether NumPy has all elements of a problem: bf16 and 8-bit floats need ml_dtypes."""
+    try:
+        return all(p.element.numpy is not None for p in desc.signature().present)
+    except InvalidProblemError:
+        return False
 
 
 def gradient(dy: Array, slope: Array, size: Array | None = None) -> Expected:

@@ -20,10 +20,10 @@ from baracuda.batches import COUNTS, batches, other_bits
 from baracuda.device import Device
 from baracuda.dims import largest
 from baracuda.elements import Element
-from baracuda.errors import BaracudaError, InvalidProblemError
+from baracuda.errors import BaracudaError
 from baracuda.magnitudes import some, stretched_cases
 from baracuda.plan import Plan, plan
-from baracuda.reference import Case, Expected, reference_module, round_to, to_reference, worst
+from baracuda.reference import Case, Expected, has_arrays, reference_module, round_to, to_reference, worst
 from baracuda.sku import MATH, PlanPreference, rows
 from baracuda.spec import IN, INOUT, Param
 from baracuda.tensor import empty, from_pointer
@@ -307,14 +307,6 @@ def candidates(op: str, direction: str, element: Element, device: str = "cpu") -
     return list(dict.fromkeys(found))
 
 
-def _has_arrays(case: Case) -> bool:
-    """Whether NumPy has all elements of the case: bf16 needs ml_dtypes."""
-    try:
-        return all(p.element.numpy is not None for p in case.descriptor.signature().present)
-    except InvalidProblemError:
-        return False
-
-
 def _has_subnormals(case: Case) -> bool:
     """Whether an input is nearer to 0 than the normal numbers of f32."""
     return any(bool(((x != 0) & (np.abs(x) < 2.0**-126)).any()) for x in case.tensors.values())
@@ -357,7 +349,7 @@ def verify(
     for number, case in enumerate(reference_module(op).cases(op, direction, element, rng)):
         if not type(case.descriptor).plan_class.query(case.descriptor, device, limit):
             continue  # this row is for other problems of the op
-        if not _has_arrays(case) or (most_elements is not None and count_elements(case) > most_elements):
+        if not has_arrays(case.descriptor) or (most_elements is not None and count_elements(case) > most_elements):
             continue
         if limit.math_precision != "ieee" and _has_subnormals(case):
             continue  # reduced precision is relative to numbers with all their bits
@@ -380,7 +372,9 @@ def verify(
     # Rows of GPUs promise what squares allow, which these inputs leave.
     wide = list(stretched_cases(op, direction, element, seed, few)) if Device(device).backend == "cpu" else []
     for case in wide if stretched is None else some(wide, stretched, rng):
-        if not type(case.descriptor).plan_class.query(case.descriptor, device, limit) or not _has_arrays(case):
+        if not type(case.descriptor).plan_class.query(case.descriptor, device, limit) or not has_arrays(
+            case.descriptor
+        ):
             continue
         if limit.math_precision != "ieee":
             continue  # a reduced precision may have a narrower range, too
