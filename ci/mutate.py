@@ -2,6 +2,7 @@
 
     python ci/mutate.py --seed 1 --count 300        # draws, builds, runs; goes on where it was stopped
     python ci/mutate.py --survivors                 # the survivors once more, with the tests as they are now
+    python ci/mutate.py --survivors --keys K,L --tests "tests/test_refusal.py -k scalars"    # these, by these tests
     python ci/mutate.py --table                     # Markdown: made, killed, equivalent, by room
 
 All C++ mutants are compiled into one build in build/mutate (ci/mutation_sites.py says how), which leaves the working tree
@@ -17,6 +18,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -216,8 +218,8 @@ class Site:
 class Campaign:
     """Runs mutants on two sites at once and writes each result as it comes."""
 
-    def __init__(self, jobs: int, stages: int) -> None:
-        self.stages = stages
+    def __init__(self, jobs: int, stages: int, tests: list[str]) -> None:
+        self.stages, self.tests = stages, tests
         self.sites: SimpleQueue[Site] = SimpleQueue()
         self.jobs = jobs
         for n in range(jobs):
@@ -253,7 +255,8 @@ class Campaign:
         python = m.file.endswith(".py")
         inside = site.path / m.file.removeprefix("python/")
         right = inside.read_bytes() if python else b""
-        for arguments in tests_of(m.file)[: self.stages]:
+        wanted = [self.tests] if self.tests else tests_of(m.file)
+        for arguments in wanted[: self.stages]:
             limit = self.limit(site, arguments)
             if not limit:
                 continue
@@ -266,7 +269,7 @@ class Campaign:
                     inside.write_bytes(right)
             if word in ("failed", "hung"):
                 return "killed", next((s for s in said.splitlines() if "FAILED" in s or "Error" in s), said[-300:])
-        return ("survived" if len(tests_of(m.file)) <= self.stages else "open"), ""
+        return ("survived" if len(wanted) <= self.stages and not self.tests else "open"), ""
 
     def run(self, numbered: dict[int, Mutant], done: set[str]) -> None:
         with ThreadPoolExecutor(self.jobs) as pool:
@@ -275,8 +278,9 @@ class Campaign:
             waiting = [pool.submit(self.judge, n, m) for n, m in left]
             for i, future in enumerate(waiting):
                 result = future.result()
-                with RESULTS.open("a") as f:
-                    f.write(json.dumps(result) + "\n")
+                if result["verdict"] == "killed" or not self.tests:  # other tests may know what these do not
+                    with RESULTS.open("a") as f:
+                        f.write(json.dumps(result) + "\n")
                 print(
                     f"{i + 1}/{len(waiting)} {result['verdict']:9} {result['seconds']:6} s  {result['what']}",
                     flush=True,
@@ -318,6 +322,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--stages", type=int, default=9, help="no more than so many groups of tests for each mutant")
     parser.add_argument("--survivors", action="store_true")
+    parser.add_argument("--keys", default="", help="only the mutants with these keys, with commas between")
+    parser.add_argument("--tests", default="", help="pytest's arguments instead of the tests of each room")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if options.table:
@@ -341,7 +347,9 @@ def main() -> int:
     DRAWN.write_text(json.dumps(held))
     final = ("killed",) if options.survivors else ("killed", "survived")
     done = {k for k, r in results().items() if r["verdict"] in final}
-    Campaign(options.jobs, options.stages).run(numbered, done)
+    if options.keys:
+        numbered = {n: m for n, m in numbered.items() if m.key in options.keys.split(",")}
+    Campaign(options.jobs, options.stages, shlex.split(options.tests)).run(numbered, done)
     print(table())
     left = [r for r in results().values() if r["verdict"] == "survived" and r["key"] not in equivalent()]
     for r in left:

@@ -23,11 +23,13 @@ FAMILY_SHARE, GPU_SHARE, PYTHON_OPS_SHARE = 6, 3, 24
 # What every kernel, call and tensor passes through, generated for each op; and what is about the whole.
 BY_OP = [
     "test_run_path", "test_refusal", "test_aliasing", "test_contract", "test_bad_requests", "test_threads", "test_short_rows",
-    "test_small_launches", "test_large_results", "test_differential", "test_empties", "test_lists",
+    "test_small_launches", "test_large_results", "test_differential", "test_empties", "test_empties_functional", "test_refused",
+    "test_numbers", "test_magnitudes", "test_straddle", "test_elements_alone",
 ]  # fmt: skip
 WHOLE = [
     "test_functional", "test_import", "test_import_tensors", "test_import_protocol", "test_failing", "test_spec", "test_capability",
-    "test_fork", "test_torch_flags", "test_libraries", "test_lifetimes", "test_fuzz", "test_docs",
+    "test_fork", "test_torch_flags", "test_libraries", "test_lifetimes", "test_lifetimes_model", "test_batches", "test_fuzz",
+    "test_docs",
 ]  # fmt: skip
 GENERATED = ["test_guarantee", "test_backward"]
 LOOPS = ("unary", "binary", "cast", "layout", "reduce")

@@ -58,3 +58,7 @@ def test_commands_show_unbuilt_rows(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     }  # fmt: skip
     explained = output("explain", "exp", "shape=8")
     assert "[not_built]" in explained and REASON in explained
+
+
+def test_all_rows_are_shown_by_their_number() -> None:
+    assert [r["index"] for r in rows()] == list(range(len(rows())))

@@ -26,6 +26,13 @@ def test_numpy_layouts() -> None:
     accepted(np.broadcast_to(X, (4, 2 * N)))
 
 
+def test_the_first_of_eight_axes_may_go_backwards() -> None:
+    held = np.arange(256, dtype=np.float32)
+    strides = (-128, 64, 32, 16, 8, 4, 2, 1)
+    made = bc.from_pointer(held[128:].ctypes.data, (2,) * 8, "f32", strides, owner=held)
+    assert np.array_equal(np.from_dlpack(made), held.reshape((2,) * 8)[::-1])
+
+
 def test_numpy_subclasses(tmp_path: Path) -> None:
     with pytest.warns(PendingDeprecationWarning):
         matrix = np.matrix(X)

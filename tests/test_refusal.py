@@ -13,6 +13,8 @@ from calls import ValidCall, cases_of, directions, elements_of, valid_call
 import baracuda as bc
 from baracuda import _core
 from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
+from baracuda.ops.random import RandomDescriptor
 from baracuda.spec import IN
 
 OPS = pytest.mark.parametrize(("op", "direction"), directions())
@@ -481,3 +483,11 @@ def test_every_code_is_reached(request: pytest.FixtureRequest) -> None:
             continue
         missing.append(code)
     assert not missing, f"no test reaches {missing}"
+
+
+def test_kernels_name_the_number_that_they_refuse() -> None:
+    for kind, names in (("normal", ("mean", "std")), ("uniform", ("low", "high"))):
+        drawn = bc.plan(RandomDescriptor(kind, (4,), "f32"))
+        for name in names:  # no f32
+            with pytest.raises(InvalidProblemError, match=f": {name}: got a value out of its range"):
+                drawn.run(y=np.zeros(4, np.float32), seed=1, **{name: 1e39})
