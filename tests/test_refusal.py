@@ -465,6 +465,14 @@ def test_value_out_of_range() -> None:
     REACHED.add("value_out_of_range")
 
 
+def test_kernels_name_the_number_that_they_refuse() -> None:
+    for kind, names in (("normal", ("mean", "std")), ("uniform", ("low", "high"))):
+        drawn = bc.plan(RandomDescriptor(kind, (4,), "f32"))
+        for name in names:  # no f32
+            with pytest.raises(InvalidProblemError, match=f": {name}: got a value out of its range"):
+                drawn.run(y=np.zeros(4, np.float32), seed=1, **{name: 1e39})
+
+
 def test_every_code_is_reached(request: pytest.FixtureRequest) -> None:
     """Runs last in this file; codes that other tests assert are found in their text."""
     files = ("import_tensors", "import_protocol", "aliasing", "lifetimes", "device_streams", "device_graphs")
@@ -483,11 +491,3 @@ def test_every_code_is_reached(request: pytest.FixtureRequest) -> None:
             continue
         missing.append(code)
     assert not missing, f"no test reaches {missing}"
-
-
-def test_kernels_name_the_number_that_they_refuse() -> None:
-    for kind, names in (("normal", ("mean", "std")), ("uniform", ("low", "high"))):
-        drawn = bc.plan(RandomDescriptor(kind, (4,), "f32"))
-        for name in names:  # no f32
-            with pytest.raises(InvalidProblemError, match=f": {name}: got a value out of its range"):
-                drawn.run(y=np.zeros(4, np.float32), seed=1, **{name: 1e39})

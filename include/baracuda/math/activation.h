@@ -114,7 +114,8 @@ BCU_FN Slope<double> gelu_slope_impl(double x) {
   double cdf = normal_cdf(x);
   // e^(-x^2 / 2) of the square as a pair: a rounded one is contracted into the reduction in one loop and not in
   // another.
-  Pair<double> square = two_prod(x, x);
+  double t = at_most(fabs(x), 40.0);  // e^-800 is 0; the square of a large number has no pair
+  Pair<double> square = two_prod(t, t);
   double bell = exp_impl(-0.5 * square.hi, -746.0, 710.0);
   bell -= bell * (0.5 * square.lo);
   return {x * cdf, multiply_add(x * 0.39894228040143267794, bell, cdf)};
