@@ -8,14 +8,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from emulated import is_run
 
 from baracuda import _core, _index
+from baracuda.elements import Element
 from baracuda.op import Function, NotDifferentiable, Op
 from baracuda.reference import reference_module
 from baracuda.sku import rows
-from baracuda.spec import table_attributes
 from conftest import FULL, SEED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,22 +79,21 @@ def test_op_is_complete(op_name: str, op_spec: Op) -> None:
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_attributes_agree_with_the_table(op_name: str, op_spec: Op, direction: str) -> None:
+def test_names_agree_with_the_table(op_name: str, op_spec: Op, direction: str) -> None:
+    """Tensors, scalars and attributes have the names and the order that kernels know them by (BCU_ARGS, BCU_ATTRS)."""
+    declared = [r for r in rows() if (r["op"], r["direction"]) == (op_name, direction)]
     cls = op_spec.forward if direction == "forward" else op_spec.backward
-    if (
-        isinstance(cls, NotDifferentiable)
-        or cls.direction != direction
-        or not any(r["op"] == op_name and r["direction"] == direction for r in rows())
-    ):
+    if isinstance(cls, NotDifferentiable) or cls.direction != direction or not declared:
         return
-    declared = table_attributes(op_name, direction)
-    element = next(e for r in rows() if r["op"] == op_name and r["direction"] == direction for e in r["elements"])
-    import numpy as np
-
-    from baracuda.elements import Element
-
-    case = next(iter(reference_module(op_name).cases(op_name, direction, Element(element), np.random.default_rng(0))))
-    values = case.descriptor.attributes()
-    assert len(values) == len(declared), f"{op_name}: attributes() gives {len(values)}, BCU_ATTRS declares {declared}"
-    for value, (kind, name) in zip(values, declared, strict=True):
-        assert isinstance(value, float) == (kind == "f64"), f"{op_name}.{name}: {value!r} for a slot of type {kind}"
+    names, attributes = {(r["tensors"], r["scalars"]) for r in declared}, {tuple(r["attributes"]) for r in declared}
+    assert len(names) == 1, f"rows of {op_name} name their arguments in several ways: {names}"
+    assert len(attributes) == 1, f"rows of {op_name} have several lists of attributes: {attributes}"
+    (tensors, scalars), listed = names.pop(), attributes.pop()
+    element = Element(next(e for r in declared for e in r["elements"]))
+    for case in reference_module(op_name).cases(op_name, direction, element, np.random.default_rng(0)):
+        signature, values = case.descriptor.signature(), case.descriptor.attributes()
+        assert ", ".join(p.name for p in signature.params) == tensors
+        assert ", ".join(s.name for s in signature.scalars) == scalars
+        assert list(values) == [name for _, name in listed]
+        for kind, name in listed:
+            assert isinstance(values[name], float) == (kind == "f64"), f"{op_name}.{name}: {values[name]!r} for {kind}"

@@ -72,6 +72,8 @@ py::dict row_dict(int index) {
   d["bit_stable"] = r.guarantee.bit_stable;
   d["thread_invariant"] = r.guarantee.thread_invariant;
   d["batch_invariant"] = r.guarantee.batch_invariant;
+  d["tensors"] = std::string(r.args.tensors);
+  d["scalars"] = std::string(r.args.scalars);
   py::list attrs;
   for (const AttrField& f : r.attrs) attrs.append(py::make_tuple(f.type, f.name));
   d["attributes"] = attrs;

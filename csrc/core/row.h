@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "core/args.h"
 #include "core/attrs.h"
 #include "core/launch.h"
 
@@ -94,6 +95,7 @@ struct Row {
   Proof proof = Proof::Device;
   uint32_t in_place_params = ~0u;  // with kInPlaceSafe: bit p is set when tensor parameter p may be the output
   Guarantee guarantee{};
+  ArgList args{};
   AttrList attrs{};
   WorkspaceRule workspace = nullptr;
   ExtraCheck check = nullptr;
@@ -134,6 +136,10 @@ struct RowOf : Row {
   constexpr RowOf align(int bytes) const { return with([&](Row& r) { r.alignment = bytes; }); }
   constexpr RowOf prefer(int p, const char* where) const {
     return with([&](Row& r) { r.preference = p, r.measured = where; });
+  }
+  template <class Args>
+  constexpr RowOf args_of() const {
+    return with([](Row& r) { r.args = Args::kArgs; });
   }
   template <class Attrs>
   constexpr RowOf attrs_of() const {

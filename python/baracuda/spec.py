@@ -7,14 +7,15 @@ import math
 import struct
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 
-from baracuda import _core
 from baracuda.dims import Dim, Shape, Size, check_axis, check_shape, largest, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError, shown
+from baracuda.sku import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -294,9 +295,12 @@ class Descriptor:
         """The arguments of `run` for this problem."""
         raise NotImplementedError
 
-    def attributes(self) -> tuple[int | float, ...]:
-        """Values of the attributes, in the order that the family's BCU_ATTRS declares."""
-        return ()
+    def attributes(self) -> dict[str, int | float]:
+        """The attributes that the family's BCU_ATTRS declares: here those that are fields."""
+        return {
+            name: float(getattr(self, name)) if kind == "f64" else int(getattr(self, name))
+            for kind, name in _declared_attributes(self.op, self.direction)
+        }
 
     def primary_element(self) -> Element:
         """The element that rows are chosen by."""
@@ -320,7 +324,8 @@ class Descriptor:
     def packed_attributes(self) -> list[int]:
         """Attributes as 8-byte slots."""
         out = []
-        for value in self.attributes():
+        given = self.attributes()
+        for value in given.values() if isinstance(given, dict) else given:  # MIGRATION
             out.append(struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else int(value))
         return out
 
@@ -444,12 +449,10 @@ def descriptor(
     return make
 
 
-def table_attributes(op: str, direction: str) -> tuple[tuple[str, str], ...]:
-    """The attribute list that the SKU table declares for an op, to compare a spec with."""
-    for row in _core.rows():
-        if row["op"] == op and row["direction"] == direction:
-            return tuple(row["attributes"])
-    return ()
+@cache
+def _declared_attributes(op: str, direction: str) -> tuple[tuple[str, str], ...]:
+    """Types and names of an op's attributes, from the SKU table."""
+    return next((tuple(r["attributes"]) for r in rows() if (r["op"], r["direction"]) == (op, direction)), ())
 
 
 def highest_rank(signature: Signature) -> int:

@@ -248,8 +248,9 @@ uint32_t axis_mask(const Launch& launch, int rank) {
 
 template <bool kLog, class C>
 void forward(const Launch& launch) {
-  const uint32_t mask = axis_mask(launch, launch[0].rank);
-  const RowMap x = row_map(launch[0], mask), y = row_map(launch[1], mask), xt = across(x), yt = across(y);
+  using Args = SoftmaxArgs;
+  const uint32_t mask = axis_mask(launch, launch[Args::x].rank);
+  const RowMap x = row_map(launch[Args::x], mask), y = row_map(launch[Args::y], mask), xt = across(x), yt = across(y);
   const bool brief = is_short(x) && is_short(y);
   for_rows(
       x, brief || launch.batch_invariant, forward_width(x.rows(), x.length()),
@@ -265,8 +266,10 @@ void forward(const Launch& launch) {
 
 template <bool kLog, class C>
 void backward(const Launch& launch) {
-  const uint32_t mask = axis_mask(launch, launch[0].rank);
-  const RowMap dy = row_map(launch[0], mask), y = row_map(launch[1], mask), dx = row_map(launch[2], mask);
+  using Args = SoftmaxBackwardArgs;
+  const uint32_t mask = axis_mask(launch, launch[Args::dy].rank);
+  const RowMap dy = row_map(launch[Args::dy], mask), y = row_map(launch[Args::y], mask),
+               dx = row_map(launch[Args::dx], mask);
   const RowMap dyt = across(dy), yt = across(y), dxt = across(dx);
   const bool brief = is_short(dy) && is_short(y) && is_short(dx);
   for_rows(

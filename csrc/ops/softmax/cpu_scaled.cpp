@@ -105,8 +105,8 @@ void gradient(const RowMap& dy, const RowMap& y, const RowMap& dx, C scale, int6
   }
 }
 
-uint32_t axis_mask(const Launch& launch) {
-  return launch[0].rank == 0 ? 0 : 1u << attributes<SoftmaxAttrs>(launch).axis;
+uint32_t axis_mask(const Launch& launch, int rank) {
+  return rank == 0 ? 0 : 1u << attributes<SoftmaxAttrs>(launch).axis;
 }
 
 }  // namespace
@@ -116,13 +116,14 @@ namespace baracuda {
 
 using namespace softmax;
 
-// x, [mask], y
 Status CpuKernel<ScaledForward>::run(const Launch& launch) {
-  const uint32_t axes = axis_mask(launch);
+  using Args = ScaledArgs;
+  const TensorView& x = launch[Args::x];
+  const uint32_t axes = axis_mask(launch, x.rank);
   with_float_type(launch.element, [&](auto c) {
     using C = decltype(c);
-    Scaled<C> s{row_map(launch[0], axes), row_map(stretched(launch[1], launch[0]), axes), row_map(launch[2], axes),
-                scalar_as<C>(launch.scalars[0])};
+    Scaled<C> s{row_map(x, axes), row_map(stretched(launch[Args::mask], x), axes), row_map(launch[Args::y], axes),
+                scalar_as<C>(launch.scalars[Args::scale])};
     if (s.x.length() == 0) return;
     parallel_for(s.x.rows(), row_grain(s.x.length()), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) s.row(r);
@@ -131,13 +132,14 @@ Status CpuKernel<ScaledForward>::run(const Launch& launch) {
   return Status::Ok;
 }
 
-// dy, y, dx
 Status CpuKernel<ScaledBackward>::run(const Launch& launch) {
-  const uint32_t axes = axis_mask(launch);
-  const RowMap dy = row_map(launch[0], axes), y = row_map(launch[1], axes), dx = row_map(launch[2], axes);
+  using Args = ScaledBackwardArgs;
+  const uint32_t axes = axis_mask(launch, launch[Args::dy].rank);
+  const RowMap dy = row_map(launch[Args::dy], axes), y = row_map(launch[Args::y], axes),
+               dx = row_map(launch[Args::dx], axes);
   with_float_type(launch.element, [&](auto c) {
     using C = decltype(c);
-    const C scale = scalar_as<C>(launch.scalars[0]);
+    const C scale = scalar_as<C>(launch.scalars[Args::scale]);
     parallel_for(y.rows(), row_grain(y.length()), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) gradient<C>(dy, y, dx, scale, r);
     });

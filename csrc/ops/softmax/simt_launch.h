@@ -24,13 +24,19 @@ Status launch_rows(const Launch& launch, RowParams<kTensors> p) {
   return simt::submit<Looped<simt::LineRows<T>, kLog>>(launch, {grid.blocks}, grid.threads, p);
 }
 
-template <int kTensors>
-RowParams<kTensors> params_of(const Launch& launch) {
-  const IterationSpace space = space_of(launch[0]);
+template <int... kTensors>
+RowParams<sizeof...(kTensors)> params_of(const Launch& launch) {
+  const TensorView* of[] = {&launch[kTensors]...};
+  const IterationSpace space = space_of(*of[0]);
   const uint32_t mask = space.rank == 0 ? 0 : 1u << attributes<SoftmaxAttrs>(launch).axis;
-  Operand all[kTensors];
-  for (int k = 0; k < kTensors; ++k) all[k] = operand(launch[k], space);
+  const Operand all[] = {operand(launch[kTensors], space)...};
   return {simt::row_space(space, mask, all)};
+}
+inline auto forward_params(const Launch& launch) { return params_of<SoftmaxArgs::x, SoftmaxArgs::y>(launch); }
+// Of scaled ones, too: they have the same tensors.
+inline auto backward_params(const Launch& launch) {
+  using Args = SoftmaxBackwardArgs;
+  return params_of<Args::dy, Args::y, Args::dx>(launch);
 }
 
 }  // namespace baracuda::softmax
@@ -40,7 +46,7 @@ namespace baracuda {
 template <bool kLog>
 struct SimtKernel<softmax::Forward<kLog>> {
   static Status run(const Launch& launch) {
-    const auto p = softmax::params_of<2>(launch);
+    const auto p = softmax::forward_params(launch);
     return simt::with_float(launch.element, [&](auto t) {
       return softmax::launch_rows<softmax::ForwardCached, softmax::ForwardLooped, kLog, decltype(t)>(launch, p);
     });
@@ -50,7 +56,7 @@ struct SimtKernel<softmax::Forward<kLog>> {
 template <bool kLog>
 struct SimtKernel<softmax::Backward<kLog>> {
   static Status run(const Launch& launch) {
-    const auto p = softmax::params_of<3>(launch);
+    const auto p = softmax::backward_params(launch);
     return simt::with_float(launch.element, [&](auto t) {
       return softmax::launch_rows<softmax::BackwardCached, softmax::BackwardLooped, kLog, decltype(t)>(launch, p);
     });
@@ -60,10 +66,13 @@ struct SimtKernel<softmax::Backward<kLog>> {
 template <>
 struct SimtKernel<softmax::ScaledForward> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[0]);
+    using Args = softmax::ScaledArgs;
+    const TensorView& x = launch[Args::x];
+    const IterationSpace space = space_of(x);
     const uint32_t axes = space.rank == 0 ? 0 : 1u << attributes<softmax::SoftmaxAttrs>(launch).axis;
-    const Operand all[] = {operand(launch[0], space), operand(launch[2], space), output_operand(launch[1], space)};
-    softmax::ScaledParams p{simt::row_space(space, axes, all), simt::number_of(launch.scalars[0])};
+    const Operand all[] = {operand(x, space), operand(launch[Args::y], space),
+                           output_operand(launch[Args::mask], space)};
+    softmax::ScaledParams p{simt::row_space(space, axes, all), simt::number_of(launch.scalars[Args::scale])};
     const auto grid = simt::teams(p.s, 16, 512);
     return simt::with_float(launch.element, [&](auto t) {
       using Body = softmax::ScaledRows<simt::LineRows<decltype(t)>>;
@@ -75,7 +84,8 @@ struct SimtKernel<softmax::ScaledForward> {
 template <>
 struct SimtKernel<softmax::ScaledBackward> {
   static Status run(const Launch& launch) {
-    softmax::ScaledParams p{softmax::params_of<3>(launch).s, simt::number_of(launch.scalars[0])};
+    const auto scale = simt::number_of(launch.scalars[softmax::ScaledBackwardArgs::scale]);
+    softmax::ScaledParams p{softmax::backward_params(launch).s, scale};
     const auto grid = simt::teams(p.s, 16, 512);
     return simt::with_float(launch.element, [&](auto t) {
       using Body = softmax::ScaledGradient<simt::LineRows<decltype(t)>>;

@@ -5,6 +5,10 @@
 namespace baracuda::softmax {
 
 BCU_ATTRS(SoftmaxAttrs, (i64, axis))
+BCU_ARGS(SoftmaxArgs, (x, y), ())
+BCU_ARGS(SoftmaxBackwardArgs, (dy, y, dx), ())
+BCU_ARGS(ScaledArgs, (x, mask, y), (scale))
+BCU_ARGS(ScaledBackwardArgs, (dy, y, dx), (scale))
 
 // kLog: log_softmax.
 template <bool kLog>
@@ -14,18 +18,18 @@ struct Backward {};
 struct ScaledForward {};
 struct ScaledBackward {};
 
-template <class Tag>
+template <class Tag, class Args>
 constexpr auto base(const char* op) {
-  return row<Tag>(op).name("rows").takes(kFloats).template attrs_of<SoftmaxAttrs>().in_place();
+  return row<Tag>(op).name("rows").takes(kFloats).template args_of<Args>().template attrs_of<SoftmaxAttrs>().in_place();
 }
 
-// Signatures: (x, y); backward (dy, y, dx). scaled_softmax (x, [mask], y) and the scalar scale, backward (dy, y, dx),
-// too.
 inline constexpr auto kPlain =
-    table(base<Forward<false>>("softmax").sum(4), base<Forward<true>>("log_softmax").sum(4),
-          base<Backward<false>>("softmax").backward().sum(4), base<Backward<true>>("log_softmax").backward().sum(6));
-inline constexpr auto kScaled = table(base<ScaledForward>("scaled_softmax").sum(4).in_place_of(1),
-                                      base<ScaledBackward>("scaled_softmax").backward().sum(4));
+    table(base<Forward<false>, SoftmaxArgs>("softmax").sum(4), base<Forward<true>, SoftmaxArgs>("log_softmax").sum(4),
+          base<Backward<false>, SoftmaxBackwardArgs>("softmax").backward().sum(4),
+          base<Backward<true>, SoftmaxBackwardArgs>("log_softmax").backward().sum(6));
+inline constexpr auto kScaled =
+    table(base<ScaledForward, ScaledArgs>("scaled_softmax").sum(4).in_place_of(1u << ScaledArgs::x),
+          base<ScaledBackward, ScaledBackwardArgs>("scaled_softmax").backward().sum(4));
 // Rows that lie side by side are computed as columns, in another order.
 inline constexpr auto kOnGpus = not_alone(kPlain + kScaled);
 

@@ -23,9 +23,6 @@ class _Softmax(Descriptor):
     def validate(self) -> None:
         object.__setattr__(self, "axis", check_axis(self.axis, len(self.shape), f"{type(self).__name__}.axis"))
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis,)
-
 
 @descriptor(family="softmax", kinds=KINDS)
 class SoftmaxDescriptor(_Softmax):
