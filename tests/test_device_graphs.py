@@ -46,7 +46,7 @@ def found_cases(row: Mapping[str, Any]) -> Iterator[tuple[Plan, Case, Case]]:
             empty = any(0 in shape for p in case.descriptor.signature().present for shape in p.shapes)
             if empty or case.descriptor != other.descriptor or count_elements(case) > 16384:
                 continue
-            _, judged = judge(case.descriptor, Request.of(case.descriptor, PLACE, preference, None, 0))
+            judged = judge(case.descriptor, Request.of(case.descriptor.signature(), PLACE, preference, None, 0))
             if next((c.row for c in judged if c.support), None) == row["index"]:
                 yield plan(case.descriptor, PLACE, preference), case, other
 

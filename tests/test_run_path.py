@@ -219,7 +219,7 @@ def test_a_changed_scalar_never_makes_a_new_plan(monkeypatch: pytest.MonkeyPatch
     def never(*args: Any) -> None:
         raise AssertionError("a plan was made")
 
-    monkeypatch.setattr(_core, "create_plan", never)
+    monkeypatch.setattr(_core, "select", never)
     monkeypatch.setattr(_core, "evaluate", never)
     for s in call.plan.signature.scalars:
         value = call.args.get(s.name, s.default)

@@ -18,6 +18,7 @@
 #include "bindings/torch_empty.h"
 #include "core/devices.h"
 #include "core/overlap.h"
+#include "core/select.h"
 
 namespace py = pybind11;
 using namespace baracuda;  // NOLINT: this file only names things of the engine
@@ -217,64 +218,24 @@ void check_limits(const Signature& s) {
     throw py::value_error("a signature has at most 32 arguments, 16 scalars and 8 dimension names");
 }
 
-// What a device needs before its first launch is made now, not in run.
-void prepare_device(const PlanCore& core) {
-  std::string reason;
-  const DeviceModule* module = core.row.backend == Backend::Cpu ? nullptr : device_module(core.row.backend, reason);
-  if (!module || module->prepare(core.device_id) == Status::Ok) return;
-  baracuda::bindings::raise_refusal({Code::LaunchFailed, device_name(core.row.backend, core.device_id),
-                                     module->last_error(), "a device that works", ""},
-                                    Py_None);
-  throw py::error_already_set();
-}
-
-// Lets the row make what its launches need. True, or false with why it cannot take the problem after all.
-bool prepare_row(PlanCore& core, const Question& q, Refusal& why) {
-  Prepare prepare = find_prepare(core.row_index);
-  if (!prepare) return true;
-  Prepared* made = nullptr;
-  Reason reason;
-  const Preparation p{q.problem(), &core.row, core.device_id, q.preference.max_workspace_bytes};
-  const Status status = prepare(p, &made, &reason);
-  if (status == Status::Ok) {
-    core.workspace_size = made->workspace;
-    core.prepared.reset(made);
-    return true;
+// The plan; where no row takes the problem, a list of (row, reasons) of those that refused it when they were made
+// ready.
+py::object select_plan(py::type cls, const py::dict& question, const py::dict& packed, int threads,
+                       py::object descriptor, py::object origin) {
+  Signature signature = parse_signature(packed);
+  check_limits(signature);
+  Selection found = select(parse_question(question), std::move(signature), threads);
+  if (found.failed) {
+    baracuda::bindings::raise_refusal(std::move(found.failure), Py_None);
+    throw py::error_already_set();
   }
-  if (status == Status::Unsupported) {
-    why = {Code::Problem, reason.field, "", reason.want, reason.hint ? reason.hint : ""};
-    return false;
+  if (!found.plan) {
+    py::list later;
+    for (const auto& [row, why] : found.later)
+      later.append(py::make_tuple(row, py::reinterpret_steal<py::object>(baracuda::bindings::refusals_list({why}))));
+    return later;
   }
-  std::string unused;
-  baracuda::bindings::raise_refusal({Code::LaunchFailed, device_name(core.row.backend, core.device_id),
-                                     device_module(core.row.backend, unused)->last_error(), "a device that works", ""},
-                                    Py_None);
-  throw py::error_already_set();
-}
-
-// The plan, or a list of why the row cannot take the problem after all.
-py::object create_plan(py::type cls, int row, const py::dict& question, const py::dict& signature, int64_t workspace,
-                       int threads, py::object descriptor, py::object origin) {
-  Question q = parse_question(question);
-  auto core = std::make_unique<PlanCore>();
-  core->row_index = row;
-  core->row = row_at(row);
-  std::string reason;
-  core->kernel = find_kernel(row, reason);
-  if (!core->kernel) throw std::runtime_error(reason);
-  core->signature = parse_signature(signature);
-  check_limits(core->signature);
-  core->attrs = q.attrs;
-  core->element = q.element;
-  core->aux = q.aux;
-  core->workspace_size = workspace;
-  core->threads = threads;
-  core->device_id = q.device;
-  prepare_device(*core);
-  Refusal why;
-  if (!prepare_row(*core, q, why)) return py::reinterpret_steal<py::object>(baracuda::bindings::refusals_list({why}));
-  finish(*core);
-  PyObject* plan = baracuda::bindings::make_plan(reinterpret_cast<PyTypeObject*>(cls.ptr()), core.release(),
+  PyObject* plan = baracuda::bindings::make_plan(reinterpret_cast<PyTypeObject*>(cls.ptr()), found.plan.release(),
                                                  descriptor.ptr(), origin.ptr());
   if (!plan) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(plan);
@@ -398,7 +359,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
     return out;
   });
   m.def("evaluate", &evaluate_question);
-  m.def("create_plan", &create_plan);
+  m.def("select", &select_plan);
   m.def("describe", &describe_tensor);
   m.def("borrow", &borrow_tensor);
   m.def("overlap", &overlap_of);

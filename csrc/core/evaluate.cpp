@@ -154,17 +154,8 @@ Answer evaluate(int32_t index, const Question& question) {
 }
 
 std::vector<Answer> evaluate_all(const Question& question) {
-  std::vector<int32_t> order;
-  for (int32_t i = 0; i < row_count(); ++i) {
-    const Row& r = row_at(i);
-    if (!question.op.empty() && question.op != r.op) continue;
-    if (question.direction != Direction::Any && question.direction != r.direction) continue;
-    order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [](int32_t a, int32_t b) { return row_at(a).preference > row_at(b).preference; });
   std::vector<Answer> out;
-  for (int32_t i : order) out.push_back(evaluate(i, question));
+  for (const int32_t i : rows_of(question.op, question.direction)) out.push_back(evaluate(i, question));
   return out;
 }
 

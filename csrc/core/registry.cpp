@@ -1,6 +1,10 @@
 #include "core/registry.h"
 
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "backends/cpu/loader.h"
 #include "backends/modules.h"
@@ -18,29 +22,46 @@ constexpr Family kFamilies[] = {
 struct Place {
   const Family* family;
   int32_t row;
+  const Row& get() const { return family->rows[row]; }
 };
 
-Place place(int32_t index) {
-  for (const Family& f : kFamilies) {
-    if (index < f.n_rows) return {&f, index};
-    index -= f.n_rows;
+// Where each row is, and the rows of each op and direction in the order they are tried.
+struct Index {
+  using Key = std::pair<std::string_view, Direction>;
+  std::vector<Place> places;
+  std::map<Key, std::vector<int32_t>> rows;
+
+  Index() {
+    for (const Family& f : kFamilies)
+      for (int32_t i = 0; i < f.n_rows; ++i) add({&f, i});
+    for (auto& [key, of] : rows)
+      std::stable_sort(of.begin(), of.end(),
+                       [&](int32_t a, int32_t b) { return places[a].get().preference > places[b].get().preference; });
   }
-  return {&kFamilies[0], 0};
+  void add(const Place& p) {
+    const auto number = static_cast<int32_t>(places.size());
+    places.push_back(p);
+    for (const std::string_view op : {std::string_view(p.get().op), std::string_view()})
+      for (const Direction direction : {p.get().direction, Direction::Any}) rows[{op, direction}].push_back(number);
+  }
+};
+const Index& all() {
+  static const Index index;
+  return index;
 }
+const Place& place(int32_t index) { return all().places.at(index); }
 
 }  // namespace
 
 std::span<const Family> families() { return kFamilies; }
 
-int32_t row_count() {
-  int32_t n = 0;
-  for (const Family& f : kFamilies) n += f.n_rows;
-  return n;
-}
+int32_t row_count() { return static_cast<int32_t>(all().places.size()); }
 
-const Row& row_at(int32_t index) {
-  Place p = place(index);
-  return p.family->rows[p.row];
+const Row& row_at(int32_t index) { return place(index).get(); }
+
+std::span<const int32_t> rows_of(std::string_view op, Direction direction) {
+  const auto found = all().rows.find({op, direction});
+  return found == all().rows.end() ? std::span<const int32_t>() : found->second;
 }
 
 const char* family_of(int32_t index) { return place(index).family->name; }
@@ -58,7 +79,7 @@ const DeviceModule* device_module(Backend backend, std::string& reason) {
 namespace {
 
 // A module's kernel for a row, or null; `stale` is set when the module was built from another table.
-Kernel kernel_in(const FamilyKernels* const* families, int32_t n, Place p, bool& stale) {
+Kernel kernel_in(const FamilyKernels* const* families, int32_t n, const Place& p, bool& stale) {
   for (int32_t i = 0; i < n; ++i) {
     const FamilyKernels& f = *families[i];
     if (std::strcmp(f.family, p.family->name) != 0) continue;
@@ -71,7 +92,7 @@ Kernel kernel_in(const FamilyKernels* const* families, int32_t n, Place p, bool&
 }  // namespace
 
 Kernel find_kernel(int32_t row, std::string& reason) {
-  Place p = place(row);
+  const Place& p = place(row);
   Backend backend = p.family->rows[p.row].backend;
   const BackendState& state = backend_state(backend);
   if (!state.built || !state.present) {
@@ -98,7 +119,7 @@ std::span<const Threshold> cpu_thresholds() {
 }
 
 Prepare find_prepare(int32_t row) {
-  Place p = place(row);
+  const Place& p = place(row);
   const DeviceModule* module = device_backend(p.family->rows[p.row].backend).module;
   for (int32_t i = 0; module && i < module->n_families; ++i) {
     const FamilyKernels& f = *module->families[i];

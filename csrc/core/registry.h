@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/api.h"
 #include "core/prepare.h"
@@ -13,6 +14,9 @@ BCU_API std::span<const Family> families();
 BCU_API int32_t row_count();
 BCU_API const Row& row_at(int32_t index);
 BCU_API const char* family_of(int32_t index);
+// The rows that a question is put to, in the order they are tried: preference first, then the table's order. No op:
+// all.
+BCU_API std::span<const int32_t> rows_of(std::string_view op, Direction direction);
 
 // A size at which a kernel changes what it does: a block, a tile, a chunk. For tests, whose cases straddle them.
 struct Threshold {

@@ -43,7 +43,7 @@ class Request:
 
     @classmethod
     def of(
-        cls, desc: Descriptor, device: Any, preference: PlanPreference | None, layout: Any, alignment: int
+        cls, signature: Signature, device: Any, preference: PlanPreference | None, layout: Any, alignment: int
     ) -> Request:
         """Checks select's arguments."""
         place = place_of(device)
@@ -56,9 +56,9 @@ class Request:
                     f"preference.backend: got {wanted.backend!r} with device={name_of(place)!r}, want the device's own backend or None."
                 )
             place = place_of(wanted.backend)
-        names = {p.name for p in desc.signature().present}
+        names = {p.name for p in signature.present}
         promise = layout if isinstance(layout, dict) else dict.fromkeys(names, layout)
-        strides = _strides_of(desc, promise)
+        strides = _strides_of(signature, promise)
         if not set(promise) <= names or any(
             n not in strides and not (v is None or (isinstance(v, str) and v == "contiguous"))
             for n, v in promise.items()
@@ -73,18 +73,17 @@ class Request:
         whole = bool(names) and all(promise.get(n) == "contiguous" for n in names)
         return cls(name_of(place), wanted, whole, alignment, tuple(sorted(strides.items())))
 
-    def question(self, desc: Descriptor) -> dict[str, Any]:
+    def question(self, desc: Descriptor, signature: Signature) -> dict[str, Any]:
         """What the evaluator is asked."""
-        signature = desc.signature()
         aux = desc.aux_element()
         primary = desc.primary_element()
-        strides = dict(self.strides)
+        strides, (backend, number) = dict(self.strides), place_of(self.device)
         reads = sorted({int(p.element) for p in signature.present if p.reads and p.role == IN and p.element != primary})
         return {
             "op": desc.op,
             "direction": desc.direction,
-            "backend": BACKENDS[place_of(self.device)[0]],
-            "device": place_of(self.device)[1],
+            "backend": BACKENDS[backend],
+            "device": number,
             "element": int(primary),
             "aux": -1 if aux is None else int(aux),
             "reads": reads,
@@ -97,9 +96,9 @@ class Request:
         }
 
 
-def _strides_of(desc: Descriptor, promise: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def _strides_of(signature: Signature, promise: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The entries of a layout that name strides, one per dimension."""
-    ranks = {p.name: len(p.shapes[0]) for p in desc.signature().present if p.shapes and not p.variadic}
+    ranks = {p.name: len(p.shapes[0]) for p in signature.present if p.shapes and not p.variadic}
     return {
         name: tuple(int(s) for s in value)
         for name, value in promise.items()
@@ -109,16 +108,15 @@ def _strides_of(desc: Descriptor, promise: dict[str, Any]) -> dict[str, tuple[in
     }
 
 
-def judge(desc: Descriptor, request: Request) -> tuple[dict[str, Any], list[Candidate]]:
+def judge(desc: Descriptor, request: Request) -> list[Candidate]:
     """Asks the evaluator about every row of the descriptor's op."""
-    question = request.question(desc)
     table = rows()
     candidates = []
-    for index, verdict, refusals, depends, workspace in _core.evaluate(question):
+    for index, verdict, refusals, depends, workspace in _core.evaluate(request.question(desc, desc.signature())):
         sku = make_sku(table[index], desc.primary_element(), desc.aux_element())
         found = Support(("no", "depends", "yes")[verdict], tuple(Refusal(*r) for r in refusals), tuple(depends), sku)
         candidates.append(Candidate(sku, found, workspace, index))
-    return question, candidates
+    return candidates
 
 
 def _nearest(request: Request, candidates: list[Candidate]) -> list[Candidate]:
@@ -187,26 +185,15 @@ class Plan(_core.RawPlan):
             BackendUnavailableError: The device's backend cannot be used here.
         """
         cls._check_class(desc)
-        request = Request.of(desc, device, preference, layout, alignment)
-        question, candidates = judge(desc, request)
-        for i, c in enumerate(candidates):
-            if not c.support:
-                continue
-            made = _core.create_plan(
-                cls,
-                c.row,
-                question,
-                desc.signature().packed(),
-                c.workspace_size,
-                request.preference.threads,
-                desc,
-                request,
-            )
-            if isinstance(made, cls):
-                remember_arguments(c.row, desc.signature())
-                return made
-            candidates[i] = replace(c, support=Support("no", tuple(Refusal(*r) for r in made), (), c.sku))
-        _refuse(desc, request, candidates)
+        signature = desc.signature()
+        request = Request.of(signature, device, preference, layout, alignment)
+        question = request.question(desc, signature)
+        made = _core.select(cls, question, signature.packed(), request.preference.threads, desc, request)
+        if isinstance(made, cls):
+            remember_arguments(made._row, signature)
+            return made
+        later = {row: Support("no", tuple(Refusal(*r) for r in reasons)) for row, reasons in made}
+        _refuse(desc, request, [replace(c, support=later.get(c.row, c.support)) for c in judge(desc, request)])
 
     @classmethod
     def query(
@@ -220,8 +207,8 @@ class Plan(_core.RawPlan):
     ) -> Support:
         """What `select` would do, as an answer; never raises for a problem that no kernel takes."""
         cls._check_class(desc)
-        request = Request.of(desc, device, preference, layout, alignment)
-        _, candidates = judge(desc, request)
+        request = Request.of(desc.signature(), device, preference, layout, alignment)
+        candidates = judge(desc, request)
         best = next((c for c in candidates if c.support), None)
         if best is not None:
             return best.support
@@ -277,7 +264,7 @@ class Plan(_core.RawPlan):
 
     def explain(self) -> Explanation:
         """Which rows were tried, in order, and why each was accepted or not."""
-        _, candidates = judge(self.descriptor, self._origin)
+        candidates = judge(self.descriptor, self._origin)
         # What comes before the chosen row and has no reason yet was passed over while the plan was made.
         none = Refusal(
             "problem", "library", "", "an algorithm of its library", "it had none when the plan was selected"

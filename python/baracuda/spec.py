@@ -7,7 +7,7 @@ import math
 import struct
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
@@ -103,18 +103,20 @@ def scalar(
 
 
 class Signature:
-    """The arguments of `run`, in order: tensors, then scalars."""
+    """The arguments of `run`, in order: tensors, then scalars.
 
-    __slots__ = ("params", "scalars")
+    Attributes:
+        params: All tensor arguments.
+        present: Those that this descriptor has.
+        scalars: Numbers.
+    """
+
+    __slots__ = ("params", "present", "scalars")
 
     def __init__(self, *args: Param | ScalarParam) -> None:
         self.params = tuple(a for a in args if isinstance(a, Param))
         self.scalars = tuple(a for a in args if isinstance(a, ScalarParam))
-
-    @property
-    def present(self) -> tuple[Param, ...]:
-        """The tensor arguments that this descriptor has."""
-        return tuple(p for p in self.params if p.present)
+        self.present = tuple(p for p in self.params if p.present)
 
     @property
     def inputs(self) -> tuple[Param, ...]:
@@ -168,6 +170,25 @@ class Signature:
 D = TypeVar("D", bound="Descriptor")
 
 
+def _made_once(signature: Callable[[Any], Signature]) -> Callable[[Any], Signature]:
+    """A descriptor's `signature`, which a whole one keeps: selection asks for it again and again."""
+
+    @wraps(signature)
+    def kept(self: Any) -> Signature:
+        found = getattr(self, "_signature", _UNFINISHED)
+        if isinstance(found, Signature):
+            return found
+        made = signature(self)
+        if found is None:
+            object.__setattr__(self, "_signature", made)
+        return made
+
+    return kept
+
+
+_UNFINISHED = object()  # fields may still be changed, by a descriptor's own checks
+
+
 class Descriptor:
     """A problem, apart from any kernel: frozen, hashable, comparable.
 
@@ -175,7 +196,7 @@ class Descriptor:
     kernel as attributes. What several share is in a class marked with `@frame`, whose fields are theirs, too.
     """
 
-    __slots__ = ()
+    __slots__ = ("_signature",)
     family: ClassVar[str]
     direction: ClassVar[str] = "forward"
     kinds: ClassVar[tuple[str, ...]] = ()
@@ -186,44 +207,61 @@ class Descriptor:
     gradient_class: ClassVar[type[Descriptor] | None] = None  # the descriptor that is declared as this one's gradient
     plan_class: ClassVar[type[Plan]]
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = cls.__dict__.get("signature")
+        if own is not None and not hasattr(own, "__wrapped__"):
+            cls.signature = _made_once(own)  # type: ignore[assignment,method-assign]
+
     def __post_init__(self) -> None:
-        for f in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, f.name)
-            fixed = self._coerce(f.name, value)
+        for name, kind, optional in self._coercions():
+            value = getattr(self, name)
+            fixed = None if optional and value is None else self._coerce(name, kind, value)
             if fixed is not value:
-                object.__setattr__(self, f.name, fixed)
+                object.__setattr__(self, name, fixed)
         if self.axis_of:
             self._count_axis("axis", getattr(self, self.axis_of))
         self.validate()
+        object.__setattr__(self, "_signature", None)
         self._check_signature()
 
-    def _coerce(self, name: str, value: Any) -> Any:
+    @classmethod
+    @cache
+    def _coercions(cls) -> tuple[tuple[str, str, bool], ...]:
+        """Names of the fields, the words of their annotations, and which may be None."""
+        annotations = {f.name: str(f.type) for f in fields(cls)}  # type: ignore[arg-type]
+        return tuple(
+            (name, text.removesuffix(" | None"), text.endswith(" | None")) for name, text in annotations.items()
+        )
+
+    def _coerce(self, name: str, kind: str, value: Any) -> Any:
+        """A field's value as what it is annotated as: a wrong one would reach the kernel as other bits."""
         if name == "kind":
             if not isinstance(value, str) or value not in self.kinds:
                 raise self.wrong("kind", value, "one of " + ", ".join(self.kinds))
             return str(value)
-        if name in self.enums:
-            kind = self.enums[name]
-            try:
-                return value if isinstance(value, kind) else kind(value)
-            except (ValueError, TypeError):
-                raise self.wrong(name, value, "one of " + ", ".join(str(m.value) for m in kind)) from None
-        annotation = str(type(self).__dataclass_fields__[name].type)  # type: ignore[attr-defined]
-        if value is None and "None" in annotation:
-            return None
-        if name.endswith("shapes"):
+        where = f"{type(self).__name__}.{name}"
+        if kind == "Shape":
+            return check_shape(value, where)
+        if kind == "Element":
+            return Element.coerce(value, where)
+        if kind == "tuple[Shape, ...]":
             if not isinstance(value, (tuple, list)):
                 raise self.wrong(name, value, "a list of shapes")
-            return tuple(check_shape(s, f"{type(self).__name__}.{name}[{i}]") for i, s in enumerate(value))
-        if name.endswith("shape"):
-            return check_shape(value, f"{type(self).__name__}.{name}")
-        if name.endswith("element"):
-            return Element.coerce(value, f"{type(self).__name__}.{name}")
-        return self._coerce_plain(name, annotation, value)
+            return tuple(check_shape(s, f"{where}[{i}]") for i, s in enumerate(value))
+        if kind == "tuple[int, ...]":
+            if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+                raise self.wrong(name, value, "a list of ints")
+            return tuple(self._coerce_number(name, "int", v) for v in value)
+        if name in self.enums:
+            wanted = self.enums[name]
+            try:
+                return value if isinstance(value, wanted) else wanted(value)
+            except (ValueError, TypeError):
+                raise self.wrong(name, value, "one of " + ", ".join(str(m.value) for m in wanted)) from None
+        return self._coerce_number(name, kind, value)
 
-    def _coerce_plain(self, name: str, annotation: str, value: Any) -> Any:
-        """Numbers of the annotated kind: a wrong one would reach the kernel as other bits."""
-        kind = annotation.removesuffix(" | None")
+    def _coerce_number(self, name: str, kind: str, value: Any) -> Any:
         if kind == "bool":
             if not isinstance(value, (bool, np.bool_)):
                 raise self.wrong(name, value, "True or False")
@@ -244,10 +282,6 @@ class Descriptor:
             if not math.isfinite(number) and name not in self.unbounded:
                 raise self.wrong(name, value, "a finite number")
             return number
-        if kind == "tuple[int, ...]":
-            if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-                raise self.wrong(name, value, "a list of ints")
-            return tuple(self._coerce_plain(name, "int", v) for v in value)
         return value
 
     def _check_signature(self) -> None:

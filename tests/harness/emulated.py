@@ -64,8 +64,10 @@ def is_run(row: Mapping[str, Any], full: bool, seed: int) -> bool:
     for element in chosen(row, full, seed):
         rng = np.random.default_rng(seed)
         for case in reference_module(row["op"]).cases(row["op"], row["direction"], element, rng):
-            request = Request.of(case.descriptor, row["backend"], PlanPreference(sku=row["variant"]), None, 0)
-            _, judged = judge(case.descriptor, request)
+            request = Request.of(
+                case.descriptor.signature(), row["backend"], PlanPreference(sku=row["variant"]), None, 0
+            )
+            judged = judge(case.descriptor, request)
             for candidate in judged:
                 reasons = {r.code for r in candidate.support.refusals} - {"not_built", "no_device"}
                 if candidate.row == row["index"] and not reasons and count_elements(case) <= MOST_ELEMENTS:

@@ -1,0 +1,79 @@
+#include "core/select.h"
+
+#include "backends/device.h"
+#include "core/devices.h"
+
+namespace baracuda {
+namespace {
+
+// What a device needs before its first launch is made now, not in run. False with the failure.
+bool prepare_device(const PlanCore& plan, Refusal& failure) {
+  std::string reason;
+  const DeviceModule* module = plan.row.backend == Backend::Cpu ? nullptr : device_module(plan.row.backend, reason);
+  if (!module || module->prepare(plan.device_id) == Status::Ok) return true;
+  failure = {Code::LaunchFailed, device_name(plan.row.backend, plan.device_id), module->last_error(),
+             "a device that works", ""};
+  return false;
+}
+
+// Lets the row make what its launches need.
+Status prepare_row(PlanCore& plan, const Question& question, Refusal& why) {
+  const Prepare prepare = find_prepare(plan.row_index);
+  if (!prepare) return Status::Ok;
+  Prepared* made = nullptr;
+  Reason reason;
+  const Preparation p{question.problem(), &plan.row, plan.device_id, question.preference.max_workspace_bytes};
+  const Status status = prepare(p, &made, &reason);
+  if (status == Status::Ok) {
+    plan.workspace_size = made->workspace;
+    plan.prepared.reset(made);
+  } else if (status == Status::Unsupported) {
+    why = {Code::Problem, reason.field, "", reason.want, reason.hint ? reason.hint : ""};
+  } else {
+    std::string unused;
+    why = {Code::LaunchFailed, device_name(plan.row.backend, plan.device_id),
+           device_module(plan.row.backend, unused)->last_error(), "a device that works", ""};
+  }
+  return status;
+}
+
+}  // namespace
+
+Selection select(const Question& question, Signature signature, int32_t threads) {
+  Selection out;
+  for (const int32_t index : rows_of(question.op, question.direction)) {
+    if (row_at(index).backend != question.backend) continue;
+    const Answer answer = evaluate(index, question);
+    if (answer.verdict != Verdict::Yes) continue;
+    auto plan = std::make_unique<PlanCore>();
+    plan->row_index = index;
+    plan->row = row_at(index);
+    std::string reason;
+    plan->kernel = find_kernel(index, reason);
+    plan->attrs = question.attrs;
+    plan->element = question.element, plan->aux = question.aux;
+    plan->workspace_size = answer.workspace;
+    plan->threads = threads;
+    plan->device_id = question.device;
+    if (!plan->kernel)
+      out.failure = {Code::NotBuilt, "device", name(question.backend), "a kernel for this row", reason};
+    out.failed = !plan->kernel || !prepare_device(*plan, out.failure);
+    if (out.failed) return out;
+    Refusal why;
+    const Status status = prepare_row(*plan, question, why);
+    if (status == Status::Unsupported) {
+      out.later.emplace_back(index, why);
+      continue;
+    }
+    out.failed = status != Status::Ok;
+    out.failure = why;
+    if (out.failed) return out;
+    plan->signature = std::move(signature);
+    finish(*plan);
+    out.plan = std::move(plan);
+    return out;
+  }
+  return out;
+}
+
+}  // namespace baracuda
