@@ -11,6 +11,10 @@ namespace baracuda::reduce {
 namespace {
 
 uint32_t axes_of(const Launch& launch) { return static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes); }
+Walk walk_of(const Launch& launch) {
+  using Args = ReduceArgs;
+  return Walk(launch[Args::x], launch[Args::y], axes_of(launch), launch.batch_invariant);
+}
 
 template <class C>
 void put_plain(const Walk& w, int64_t first, int64_t n, const C* values, const void*) {
@@ -133,7 +137,7 @@ using namespace reduce;
 template <>
 struct CpuKernel<Sum> {
   static Status run(const Launch& launch) {
-    sum(launch, launch[0], launch[1], axes_of(launch));
+    sum(launch, launch[ReduceArgs::x], launch[ReduceArgs::y], axes_of(launch));
     return Status::Ok;
   }
 };
@@ -141,7 +145,7 @@ struct CpuKernel<Sum> {
 template <>
 struct CpuKernel<Trace> {
   static Status run(const Launch& launch) {
-    sum(launch, diagonal(launch[0]), launch[1], 1u);
+    sum(launch, diagonal(launch[ReduceArgs::x]), launch[ReduceArgs::y], 1u);
     return Status::Ok;
   }
 };
@@ -150,8 +154,9 @@ template <>
 struct CpuKernel<SumTo> {
   static Status run(const Launch& launch) {
     uint32_t axes;
-    TensorView y = aligned(launch[1], launch[0], &axes);
-    sum(launch, launch[0], y, axes);
+    const TensorView& x = launch[ReduceArgs::x];
+    TensorView y = aligned(launch[ReduceArgs::y], x, &axes);
+    sum(launch, x, y, axes);
     return Status::Ok;
   }
 };
@@ -159,7 +164,7 @@ struct CpuKernel<SumTo> {
 template <>
 struct CpuKernel<Mean> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
+    const Walk w = walk_of(launch);
     with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
       fold_sum<C>(w, {}, launch.workspace, {&put_mean<C>});
@@ -171,7 +176,7 @@ struct CpuKernel<Mean> {
 template <>
 struct CpuKernel<NanSum> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
+    const Walk w = walk_of(launch);
     with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
       fold_sum<C>(w, {&drop_nan<C>}, launch.workspace, {&put_plain<C>});
@@ -183,7 +188,7 @@ struct CpuKernel<NanSum> {
 template <>
 struct CpuKernel<NanMean> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
+    const Walk w = walk_of(launch);
     void* rest = static_cast<char*>(launch.workspace) + kept_bytes(w.outputs, 1);
     with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
@@ -197,7 +202,7 @@ struct CpuKernel<NanMean> {
 template <>
 struct CpuKernel<Product> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
+    const Walk w = walk_of(launch);
     // Integers wrap, whatever their sign: loads to uint64_t extend it.
     if (!is_float(launch.element))
       fold_product<uint64_t>(w, {}, launch.workspace, {&put_plain<uint64_t>});
@@ -212,7 +217,7 @@ struct CpuKernel<Product> {
 template <Truth kTruth>
 struct CpuKernel<Truths<kTruth>> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
+    const Walk w = walk_of(launch);
     const Sink<int64_t> sink{kTruth == Truth::Count ? &put_count : kTruth == Truth::All ? &put_all : &put_any};
     if (!is_float(launch.element))
       fold_count<int64_t>(w, {}, launch.workspace, sink);
@@ -227,8 +232,9 @@ struct CpuKernel<Truths<kTruth>> {
 template <>
 struct CpuKernel<Norm> {
   static Status run(const Launch& launch) {
+    using Args = ReduceArgs;
     const NormAttrs attrs = attributes<NormAttrs>(launch);
-    const Walk w(launch[0], launch[1], static_cast<uint32_t>(attrs.axes), launch.batch_invariant);
+    const Walk w(launch[Args::x], launch[Args::y], static_cast<uint32_t>(attrs.axes), launch.batch_invariant);
     if (w.length == 0 && w.outputs > 0 && !(attrs.p >= 0 && std::isfinite(attrs.p))) return Status::InvalidProblem;
     with_float_type(launch.element, [&](auto c) { norm<decltype(c)>(w, attrs.p, launch.workspace); });
     return Status::Ok;
@@ -238,7 +244,7 @@ struct CpuKernel<Norm> {
 template <bool kMax>
 struct CpuKernel<Extremum<kMax>> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant);
+    const Walk w = walk_of(launch);
     if (w.length == 0 && w.outputs > 0) return Status::InvalidProblem;
     with_compute_type(launch.element, [&](auto c) {
       using C = decltype(c);
@@ -251,7 +257,8 @@ struct CpuKernel<Extremum<kMax>> {
 template <>
 struct CpuKernel<MinMax> {
   static Status run(const Launch& launch) {
-    const Walk w(launch[0], launch[1], axes_of(launch), launch.batch_invariant, &launch[2]);
+    using Args = MinMaxArgs;
+    const Walk w(launch[Args::x], launch[Args::min], axes_of(launch), launch.batch_invariant, &launch[Args::max]);
     if (w.length == 0 && w.outputs > 0) return Status::InvalidProblem;
     with_compute_type(launch.element, [&](auto c) {
       using C = decltype(c);

@@ -86,14 +86,14 @@ TensorView together(const TensorView& a, const TensorView& b) {
   return s;
 }
 
-// x1, x2, y
 template <class C>
 void similarity(const Launch& launch) {
+  using Args = CosineArgs;
   const uint32_t axes = 1u << attributes<CosineAttrs>(launch).axis;
-  const TensorView shape = together(launch[0], launch[1]);
-  const RowMap a = row_map(stretched(launch[0], shape), axes), b = row_map(stretched(launch[1], shape), axes);
-  const RowMap y = row_map(launch[2], 0);
-  const C eps = scalar_as<C>(launch.scalars[0]);
+  const TensorView &x1 = launch[Args::x1], &x2 = launch[Args::x2], shape = together(x1, x2);
+  const RowMap a = row_map(stretched(x1, shape), axes), b = row_map(stretched(x2, shape), axes);
+  const RowMap y = row_map(launch[Args::y], 0);
+  const C eps = scalar_as<C>(launch.scalars[Args::eps]);
   parallel_for(a.rows(), row_grain(a.length()), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const Products<C> p = products<C>(a, b, r);
@@ -134,13 +134,14 @@ void put_careful(const C* x, C norm, C scale, bool own, const C* z, C norm_z, C 
   for (int64_t j = 0; j < n; ++j) dx[j] = (z[j] * scale_z / norm_z - share * (x[j] * scale / norm)) * by * rest;
 }
 
-// dy, x1, x2, dx1, dx2
 template <class C>
 void similarity_gradient(const Launch& launch) {
+  using Args = CosineBackwardArgs;
   const uint32_t axes = 1u << attributes<CosineAttrs>(launch).axis;
-  const RowMap a = row_map(launch[1], axes), b = row_map(launch[2], axes), dy = row_map(launch[0], 0);
-  const RowMap da = row_map(launch[3], axes), db = row_map(launch[4], axes);
-  const C eps = scalar_as<C>(launch.scalars[0]);
+  const RowMap a = row_map(launch[Args::x1], axes), b = row_map(launch[Args::x2], axes);
+  const RowMap dy = row_map(launch[Args::dy], 0);
+  const RowMap da = row_map(launch[Args::dx1], axes), db = row_map(launch[Args::dx2], axes);
+  const C eps = scalar_as<C>(launch.scalars[Args::eps]);
   const int64_t length = a.length();
   parallel_for(a.rows(), row_grain(length), [&](int64_t begin, int64_t end) {
     C in[kRowTile<C>], other[kRowTile<C>], to[2][kRowTile<C>];

@@ -93,7 +93,10 @@ struct Kept {
   }
 };
 
-// An extremum with its gradient, one value per row.
+// An extremum with its gradient: tensors, and their rows with one value each.
+struct ExtremumViews {
+  const TensorView &dy, &y;
+};
 struct Shared {
   RowMap dy, y;
 };
@@ -139,18 +142,23 @@ void share(const Shared (&extrema)[kExtrema], const RowMap& x, const RowMap& dx)
   });
 }
 
-// places: where dy and y of each extremum, x and dx stand in the signature.
 template <bool kMagnitude, int kExtrema>
-Status share_any(const Launch& launch, uint32_t axes, const int (&places)[2 * kExtrema + 2]) {
-  const TensorView& x = launch[places[2 * kExtrema]];
+Status share_any(Element element, uint32_t axes, const ExtremumViews (&given)[kExtrema], const TensorView& x,
+                 const TensorView& dx) {
   Shared extrema[kExtrema];
   for (int k = 0; k < kExtrema; ++k) {
-    extrema[k].dy = row_map(with_folded(launch[places[2 * k]], x, axes), axes);
-    extrema[k].y = row_map(with_folded(launch[places[2 * k + 1]], x, axes), axes);
+    extrema[k].dy = row_map(with_folded(given[k].dy, x, axes), axes);
+    extrema[k].y = row_map(with_folded(given[k].y, x, axes), axes);
   }
-  const RowMap in = row_map(x, axes), dx = row_map(launch[places[2 * kExtrema + 1]], axes);
-  with_float_type(launch.element, [&](auto c) { share<kMagnitude, kExtrema, decltype(c)>(extrema, in, dx); });
+  const RowMap in = row_map(x, axes), out = row_map(dx, axes);
+  with_float_type(element, [&](auto c) { share<kMagnitude, kExtrema, decltype(c)>(extrema, in, out); });
   return Status::Ok;
+}
+template <bool kMagnitude>
+Status share_one(const Launch& launch, uint32_t axes) {
+  using Args = ResultArgs;
+  const ExtremumViews given[] = {{launch[Args::dy], launch[Args::y]}};
+  return share_any<kMagnitude>(launch.element, axes, given, launch[Args::x], launch[Args::dx]);
 }
 
 template <class C>
@@ -172,17 +180,17 @@ void place(const RowMap& dy, const RowMap& index, const RowMap& dx) {
   });
 }
 
-// dvalues, indices, dx
 Status place_any(const Launch& launch) {
+  using Args = IndexedBackwardArgs;
   const auto axis = attributes<ArgReduceAttrs>(launch).axis;
-  const TensorView& out = launch[2];
+  const TensorView& out = launch[Args::dx];
   const uint32_t axes = out.rank == 0 ? 0 : 1u << axis;
-  const RowMap dy = row_map(with_folded(launch[0], out, axes), axes), dx = row_map(out, axes);
-  const RowMap index = row_map(with_folded(launch[1], out, axes), axes);
+  const RowMap dy = row_map(with_folded(launch[Args::dvalues], out, axes), axes), dx = row_map(out, axes);
+  const RowMap index = row_map(with_folded(launch[Args::indices], out, axes), axes);
   for (int64_t r = 0; r < dx.rows(); ++r) {
     const int64_t chosen = get<int64_t>(index, r);
     if (chosen >= 0 && chosen < dx.length()) continue;
-    *launch.failure = {1, r, chosen, dx.length()};
+    *launch.failure = {Args::indices, r, chosen, dx.length()};
     return Status::IndexOutOfRange;
   }
   with_float_type(launch.element, [&](auto c) { place<decltype(c)>(dy, index, dx); });
@@ -191,10 +199,11 @@ Status place_any(const Launch& launch) {
 
 template <bool kRoot, bool kWithMean>
 Status variance_gradient(const Launch& launch) {
+  using Call = VarianceCall<kRoot, kWithMean>;
+  using Args = typename Call::BackwardArgs;
   const VarAttrs attrs = attributes<VarAttrs>(launch);
   const auto axes = static_cast<uint32_t>(attrs.axes);
-  const int x_at = kWithMean ? 2 : 1;
-  const TensorView &x = launch[x_at], &dx = launch[x_at + (kRoot ? 2 : 1)];
+  const TensorView &x = launch[Args::x], &dx = launch[Args::dx];
   const Kept kept(launch, x, axes, 1);
   TensorView none;
   none.rank = -1;
@@ -203,10 +212,10 @@ Status variance_gradient(const Launch& launch) {
   const double scale = (kRoot ? 1 : 2) / std::max(0.0, count - attrs.correction);
   using Gradient = std::conditional_t<kRoot, DeviationGradient, VarianceGradient>;
   Expand<Gradient, 4 + kRoot + 2 * kWithMean> expand(launch.element, dx);
-  expand.add(with_folded(launch[0], x, axes));
-  if (kWithMean) expand.add(with_folded(launch[1], x, axes));
+  expand.add(with_folded(launch[Call::kGradient], x, axes));
+  if constexpr (kWithMean) expand.add(with_folded(launch[Args::dmean], x, axes));
   expand.add(x).add(kept.first);
-  if (kRoot) expand.add(with_folded(launch[x_at + 1], x, axes));
+  if constexpr (kRoot) expand.add(with_folded(launch[Call::kSaved], x, axes));
   expand.add(scale);
   if (kWithMean) expand.add(count);
   return expand.run();
@@ -219,11 +228,12 @@ void fold_gradient_of_product(const TensorView& x, const Kept& kept, uint32_t ax
 }
 
 Status norm_gradient(const Launch& launch) {
+  using Args = ResultArgs;
   const NormAttrs attrs = attributes<NormAttrs>(launch);
   const auto axes = static_cast<uint32_t>(attrs.axes);
-  const TensorView &x = launch[1], &dx = launch[3];
-  const TensorView dy = with_folded(launch[0], x, axes), y = with_folded(launch[2], x, axes);
-  if (std::isinf(attrs.p)) return share_any<true, 1>(launch, axes, {0, 2, 1, 3});
+  const TensorView &x = launch[Args::x], &dx = launch[Args::dx];
+  const TensorView dy = with_folded(launch[Args::dy], x, axes), y = with_folded(launch[Args::y], x, axes);
+  if (std::isinf(attrs.p)) return share_one<true>(launch, axes);
   if (attrs.p == 1) return Expand<NormGradient1, 2>(launch.element, dx).add(dy).add(x).run();
   if (attrs.p == 2) return Expand<NormGradient2, 3>(launch.element, dx).add(dy).add(x).add(y).run();
   return Expand<NormGradient, 4>(launch.element, dx).add(dy).add(x).add(y).add(attrs.p).run();
@@ -238,30 +248,34 @@ using namespace reduce;
 
 template <>
 Status CpuKernel<Backward<Sum>>::run(const Launch& launch) {
-  const TensorView& dx = launch[1];
-  return Expand<Same, 1>(launch.element, dx).add(with_folded(launch[0], dx, axes_of(launch))).run();
+  using Args = SpreadArgs;
+  const TensorView& dx = launch[Args::dx];
+  return Expand<Same, 1>(launch.element, dx).add(with_folded(launch[Args::dy], dx, axes_of(launch))).run();
 }
 
 template <>
 Status CpuKernel<Backward<Mean>>::run(const Launch& launch) {
+  using Args = SpreadArgs;
   const uint32_t axes = axes_of(launch);
-  const auto count = static_cast<double>(folded_count(launch[1], axes));
-  return Expand<Spread, 2>(launch.element, launch[1]).add(with_folded(launch[0], launch[1], axes)).add(count).run();
+  const TensorView& dx = launch[Args::dx];
+  const auto count = static_cast<double>(folded_count(dx, axes));
+  return Expand<Spread, 2>(launch.element, dx).add(with_folded(launch[Args::dy], dx, axes)).add(count).run();
 }
 
 template <>
 Status CpuKernel<Backward<SumTo>>::run(const Launch& launch) {
   uint32_t axes;
-  return Expand<Same, 1>(launch.element, launch[1]).add(aligned(launch[0], launch[1], &axes)).run();
+  const TensorView& dx = launch[SpreadArgs::dx];
+  return Expand<Same, 1>(launch.element, dx).add(aligned(launch[SpreadArgs::dy], dx, &axes)).run();
 }
 
 template <>
 Status CpuKernel<Backward<Trace>>::run(const Launch& launch) {
-  const TensorView& dx = launch[1];
+  const TensorView& dx = launch[SpreadArgs::dx];
   with_float_type(launch.element, [&](auto c) {
     using C = decltype(c);
     const RowMap rows = row_map(dx, 2u);
-    TensorView single = launch[0];
+    TensorView single = launch[SpreadArgs::dy];
     single.rank = 0;
     const C dy = get<C>(row_map(single, 0), 0);
     parallel_for(dx.shape[0], row_grain(dx.shape[1]), [&](int64_t begin, int64_t end) {
@@ -282,15 +296,17 @@ Status CpuKernel<Backward<Trace>>::run(const Launch& launch) {
 
 template <>
 Status CpuKernel<Backward<Extremum<true>>>::run(const Launch& launch) {
-  return share_any<false, 1>(launch, axes_of(launch), {0, 2, 1, 3});
+  return share_one<false>(launch, axes_of(launch));
 }
 template <>
 Status CpuKernel<Backward<Extremum<false>>>::run(const Launch& launch) {
-  return share_any<false, 1>(launch, axes_of(launch), {0, 2, 1, 3});
+  return share_one<false>(launch, axes_of(launch));
 }
 template <>
 Status CpuKernel<Backward<MinMax>>::run(const Launch& launch) {
-  return share_any<false, 2>(launch, axes_of(launch), {0, 3, 1, 4, 2, 5});
+  using Args = MinMaxBackwardArgs;
+  const ExtremumViews given[] = {{launch[Args::dmin], launch[Args::min]}, {launch[Args::dmax], launch[Args::max]}};
+  return share_any<false>(launch.element, axes_of(launch), given, launch[Args::x], launch[Args::dx]);
 }
 template <>
 Status CpuKernel<Backward<IndexedExtremum<true>>>::run(const Launch& launch) {
@@ -303,40 +319,44 @@ Status CpuKernel<Backward<IndexedExtremum<false>>>::run(const Launch& launch) {
 
 template <>
 Status CpuKernel<Backward<NanSum>>::run(const Launch& launch) {
-  const TensorView& x = launch[1];
-  const TensorView dy = with_folded(launch[0], x, axes_of(launch));
-  return Expand<SpreadNumbers, 3>(launch.element, launch[2]).add(dy).add(x).add(1).run();
+  using Args = SelectArgs;
+  const TensorView& x = launch[Args::x];
+  const TensorView dy = with_folded(launch[Args::dy], x, axes_of(launch));
+  return Expand<SpreadNumbers, 3>(launch.element, launch[Args::dx]).add(dy).add(x).add(1).run();
 }
 template <>
 Status CpuKernel<Backward<NanMean>>::run(const Launch& launch) {
+  using Args = SelectArgs;
   const uint32_t axes = axes_of(launch);
-  const TensorView& x = launch[1];
+  const TensorView& x = launch[Args::x];
   const Kept kept(launch, x, axes, 1);
   with_float_type(launch.element, [&](auto c) {
     using C = decltype(c);
     fold_sum<C>(Walk(x, kept.first, axes, launch.batch_invariant), {&is_number<C>}, kept.rest, {&put_kept<C>});
   });
-  const TensorView dy = with_folded(launch[0], x, axes);
-  return Expand<SpreadNumbers, 3>(launch.element, launch[2]).add(dy).add(x).add(kept.first).run();
+  const TensorView dy = with_folded(launch[Args::dy], x, axes);
+  return Expand<SpreadNumbers, 3>(launch.element, launch[Args::dx]).add(dy).add(x).add(kept.first).run();
 }
 template <>
 Status CpuKernel<Backward<Product>>::run(const Launch& launch) {
+  using Args = ResultArgs;
   const uint32_t axes = axes_of(launch);
-  const TensorView& x = launch[1];
+  const TensorView& x = launch[Args::x];
   const Kept kept(launch, x, axes, 2);
   if (launch.element == Element::F64)
     fold_gradient_of_product<double>(x, kept, axes, launch.batch_invariant);
   else
     fold_gradient_of_product<float>(x, kept, axes, launch.batch_invariant);
-  Expand<ProductGradient, 4> expand(launch.element, launch[3]);
-  return expand.add(with_folded(launch[0], x, axes)).add(x).add(kept.first).add(kept.second).run();
+  Expand<ProductGradient, 4> expand(launch.element, launch[Args::dx]);
+  return expand.add(with_folded(launch[Args::dy], x, axes)).add(x).add(kept.first).add(kept.second).run();
 }
 template <>
 Status CpuKernel<Backward<LogSumExp>>::run(const Launch& launch) {
+  using Args = ResultArgs;
   const uint32_t axes = axes_of(launch);
-  const TensorView& x = launch[1];
-  const TensorView dy = with_folded(launch[0], x, axes), y = with_folded(launch[2], x, axes);
-  return Expand<LogSumExpGradient, 3>(launch.element, launch[3]).add(dy).add(x).add(y).run();
+  const TensorView& x = launch[Args::x];
+  const TensorView dy = with_folded(launch[Args::dy], x, axes), y = with_folded(launch[Args::y], x, axes);
+  return Expand<LogSumExpGradient, 3>(launch.element, launch[Args::dx]).add(dy).add(x).add(y).run();
 }
 template <>
 Status CpuKernel<Backward<Norm>>::run(const Launch& launch) {

@@ -81,12 +81,15 @@ using namespace reduce;
 
 template <bool kRoot, bool kWithMean>
 Status CpuKernel<Variance<kRoot, kWithMean>>::run(const Launch& launch) {
+  using Call = VarianceCall<kRoot, kWithMean>;
+  using Args = typename Call::Args;
   const VarAttrs attrs = attributes<VarAttrs>(launch);
   const auto axes = static_cast<uint32_t>(attrs.axes);
   TensorView none;
   none.rank = -1;
-  fold_moments(launch, launch[0], launch[1], kWithMean ? launch[2] : none, axes, attrs.correction, kRoot,
-               launch.workspace);
+  const TensorView* mean = &none;
+  if constexpr (kWithMean) mean = &launch[Args::mean];
+  fold_moments(launch, launch[Args::x], launch[Call::kResult], *mean, axes, attrs.correction, kRoot, launch.workspace);
   return Status::Ok;
 }
 template struct CpuKernel<Variance<false, false>>;
@@ -95,8 +98,9 @@ template struct CpuKernel<Variance<false, true>>;
 template struct CpuKernel<Variance<true, true>>;
 
 Status CpuKernel<LogSumExp>::run(const Launch& launch) {
-  const Walk w(launch[0], launch[1], static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes),
-               launch.batch_invariant);
+  using Args = ReduceArgs;
+  const auto axes = static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes);
+  const Walk w(launch[Args::x], launch[Args::y], axes, launch.batch_invariant);
   if (launch.element == Element::F64)
     fold<double, ExponentialFold<double>>(w, {}, launch.workspace, {&put_logarithm<double>});
   else

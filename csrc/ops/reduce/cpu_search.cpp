@@ -286,9 +286,8 @@ void search(const RowMap& x, const Results& y, void* workspace) {
 }
 
 template <bool kMax>
-Status search_any(const Launch& launch, const TensorView* values, const TensorView& positions) {
+Status search_any(const Launch& launch, const TensorView& x, const TensorView* values, const TensorView& positions) {
   const int64_t axis = attributes<ArgReduceAttrs>(launch).axis;
-  const TensorView& x = launch[0];
   const uint32_t mask = axis < 0 ? (1u << x.rank) - 1u : 1u << axis;
   const uint32_t folded = positions.rank == x.rank ? mask : 0;
   const RowMap in = row_map(x, mask);
@@ -306,14 +305,16 @@ namespace baracuda {
 
 template <bool kMax>
 Status CpuKernel<reduce::ArgExtremum<kMax>>::run(const Launch& launch) {
-  return reduce::search_any<kMax>(launch, nullptr, launch[1]);
+  using Args = reduce::ReduceArgs;
+  return reduce::search_any<kMax>(launch, launch[Args::x], nullptr, launch[Args::y]);
 }
 template struct CpuKernel<reduce::ArgExtremum<true>>;
 template struct CpuKernel<reduce::ArgExtremum<false>>;
 
 template <bool kMax>
 Status CpuKernel<reduce::IndexedExtremum<kMax>>::run(const Launch& launch) {
-  return reduce::search_any<kMax>(launch, &launch[1], launch[2]);
+  using Args = reduce::IndexedArgs;
+  return reduce::search_any<kMax>(launch, launch[Args::x], &launch[Args::values], launch[Args::indices]);
 }
 template struct CpuKernel<reduce::IndexedExtremum<true>>;
 template struct CpuKernel<reduce::IndexedExtremum<false>>;

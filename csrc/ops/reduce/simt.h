@@ -66,6 +66,7 @@ struct PlaceParams {
   simt::RowSpace<3> s;  // dvalues, indices, dx
   BCU_GLOBAL simt::Fault* fault;
   int64_t table_row;
+  int32_t tensor;  // where indices stand in the signature
 };
 
 // dx = dvalues at the chosen positions, 0 elsewhere.
@@ -83,7 +84,7 @@ struct PlaceGradient {
       int64_t chosen = simt::row_value<int64_t>(p.s, 1, row), dx = simt::row_offset(p.s, 2, row);
       C dy = simt::row_value<C>(p.s, 0, row);
       if (team.rank == 0u && (chosen < 0 || chosen >= p.s.length))
-        simt::raise(p.fault, p.table_row, 1, row, chosen, p.s.length);
+        simt::raise(p.fault, p.table_row, p.tensor, row, chosen, p.s.length);
       for (int64_t i = int64_t(team.rank); i < p.s.length; i += int64_t(team.size)) {
         int64_t at = dx + simt::position_offset(p.s, 2, i);
         simt::store_element(p.s.data[2], p.s.element[2], at, i == chosen ? dy : C(0));

@@ -35,6 +35,9 @@ Status fold_any(const Launch& launch, const simt::RowSpace<2>& s) {
 }
 
 inline uint32_t axes_of(const Launch& launch) { return static_cast<uint32_t>(attributes<ReduceAttrs>(launch).axes); }
+inline simt::RowSpace<2> fold_space(const Launch& launch, uint32_t axes, bool ordered) {
+  return fold_space(launch[ReduceArgs::x], launch[ReduceArgs::y], axes, ordered);
+}
 
 // dx = F(in...), where inputs are tensors with x's dimensions, folded ones of size 1, and numbers.
 class Expand {
@@ -60,7 +63,7 @@ class Expand {
 };
 
 inline Status spread(const Launch& launch, const TensorView& dy, int64_t divisor) {
-  const Expand expand(launch, launch[1]);
+  const Expand expand(launch, launch[SpreadArgs::dx]);
   return expand.run<Spread>(expand.tensor(dy), Expand::number(static_cast<double>(divisor)));
 }
 
@@ -75,6 +78,13 @@ inline simt::StateFold state_fold(const TensorView& x, uint32_t axes, void* work
 }
 inline void set_result(simt::StateFold& f, int k, const TensorView& y, const TensorView& x) {
   if (y.present()) f.tensors[simt::kFoldResult + k] = operand(with_folded(y, x, f.axes), f.space);
+}
+// Of a call that folds x to y.
+inline simt::StateFold state_fold(const Launch& launch, uint32_t axes) {
+  using Args = ReduceArgs;
+  simt::StateFold f = state_fold(launch[Args::x], axes, launch.workspace);
+  set_result(f, 0, launch[Args::y], launch[Args::x]);
+  return f;
 }
 // Numbers kept per output at the start of the workspace, and what is left of it.
 struct SimtKept {
@@ -127,14 +137,15 @@ Status share(const Launch& launch, uint32_t axes, bool magnitude, const int (&pl
   });
 }
 
-// dvalues, indices, dx
 inline Status place(const Launch& launch) {
-  const TensorView& dx = launch[2];
+  using Args = IndexedBackwardArgs;
+  const TensorView& dx = launch[Args::dx];
   const IterationSpace space = space_of(dx);
   const uint32_t axes = dx.rank == 0 ? 0 : 1u << attributes<ArgReduceAttrs>(launch).axis;
-  const TensorView dy = with_folded(launch[0], dx, axes), index = with_folded(launch[1], dx, axes);
+  const TensorView dy = with_folded(launch[Args::dvalues], dx, axes);
+  const TensorView index = with_folded(launch[Args::indices], dx, axes);
   const Operand all[] = {operand(dy, space), operand(index, space), operand(dx, space)};
-  PlaceParams p{simt::row_space(space, axes, all), simt::fault_of(launch), launch.row};
+  PlaceParams p{simt::row_space(space, axes, all), simt::fault_of(launch), launch.row, Args::indices};
   const auto grid = simt::teams(p.s, 32, 256, 2);
 #if BCU_HAS_F64
   if (launch.element == Element::F64)
@@ -161,34 +172,33 @@ inline TensorView absent() {
 
 template <bool kRoot, bool kWithMean>
 Status variance_gradient(const Launch& launch) {
+  using Call = VarianceCall<kRoot, kWithMean>;
+  using Args = typename Call::BackwardArgs;
   const VarAttrs attrs = attributes<VarAttrs>(launch);
   const auto axes = static_cast<uint32_t>(attrs.axes);
-  constexpr int kX = kWithMean ? 2 : 1;
-  const TensorView& x = launch[kX];
+  const TensorView& x = launch[Args::x];
   const SimtKept kept(launch, x, axes, 1);
   const Status status = moments<false>(launch, x, absent(), kept.number[0], axes, 0, kept.rest);
   if (status != Status::Ok) return status;
-  const Expand expand(launch, launch[kX + (kRoot ? 2 : 1)]);
+  const Expand expand(launch, launch[Args::dx]);
   const auto count = static_cast<double>(folded_count(x, axes));
   const auto scale = Expand::number((kRoot ? 1 : 2) / std::max(0.0, count - attrs.correction)),
              n = Expand::number(count);
-  const auto part = [&](int k) { return expand.tensor(with_folded(launch[k], x, axes)); };
-  const auto in = expand.tensor(x), mean = expand.tensor(kept.number[0]);
+  const auto part = [&](int param) { return expand.tensor(with_folded(launch[param], x, axes)); };
+  const auto dy = part(Call::kGradient), in = expand.tensor(x), mean = expand.tensor(kept.number[0]);
   if constexpr (kRoot && kWithMean)
-    return expand.run<DeviationGradient>(part(0), part(1), in, mean, part(3), scale, n);
+    return expand.run<DeviationGradient>(dy, part(Args::dmean), in, mean, part(Call::kSaved), scale, n);
   else if constexpr (kRoot)
-    return expand.run<DeviationGradient>(part(0), in, mean, part(2), scale);
+    return expand.run<DeviationGradient>(dy, in, mean, part(Call::kSaved), scale);
   else if constexpr (kWithMean)
-    return expand.run<VarianceGradient>(part(0), part(1), in, mean, scale, n);
+    return expand.run<VarianceGradient>(dy, part(Args::dmean), in, mean, scale, n);
   else
-    return expand.run<VarianceGradient>(part(0), in, mean, scale);
+    return expand.run<VarianceGradient>(dy, in, mean, scale);
 }
 
 inline Status norm(const Launch& launch) {
   const NormAttrs attrs = attributes<NormAttrs>(launch);
-  const TensorView& x = launch[0];
-  simt::StateFold f = state_fold(x, static_cast<uint32_t>(attrs.axes), launch.workspace);
-  set_result(f, 0, launch[1], x);
+  simt::StateFold f = state_fold(launch, static_cast<uint32_t>(attrs.axes));
   f.number.f = attrs.p;
   if (std::isinf(attrs.p)) {
     f.kind = attrs.p > 0 ? kMostMagnitude : kLeastMagnitude;
@@ -201,12 +211,13 @@ inline Status norm(const Launch& launch) {
 }
 
 inline Status norm_gradient(const Launch& launch) {
+  using Args = ResultArgs;
   const NormAttrs attrs = attributes<NormAttrs>(launch);
   const auto axes = static_cast<uint32_t>(attrs.axes);
-  if (std::isinf(attrs.p)) return share(launch, axes, true, {1, 3, 0, 2});
-  const Expand expand(launch, launch[3]);
-  const auto dy = expand.tensor(with_folded(launch[0], launch[1], axes)), x = expand.tensor(launch[1]);
-  const auto y = expand.tensor(with_folded(launch[2], launch[1], axes));
+  if (std::isinf(attrs.p)) return share(launch, axes, true, {Args::x, Args::dx, Args::dy, Args::y});
+  const Expand expand(launch, launch[Args::dx]);
+  const auto part = [&](int param) { return expand.tensor(with_folded(launch[param], launch[Args::x], axes)); };
+  const auto dy = part(Args::dy), x = part(Args::x), y = part(Args::y);
   if (attrs.p == 1) return expand.run<NormGradient1>(dy, x);
   if (attrs.p == 2) return expand.run<NormGradient2>(dy, x, y);
   return expand.run<NormGradient>(dy, x, y, Expand::number(attrs.p));
@@ -224,10 +235,10 @@ inline TensorView without_axis(const TensorView& small, const TensorView& large,
   return t;
 }
 
-// x1, x2, y; or dy, x1, x2, dx1, dx2
-inline Status cosine_states(const Launch& launch, int first, int kind, const TensorView* results, int n) {
+template <class Args>
+Status cosine_states(const Launch& launch, int kind, const TensorView* results, int n) {
   const int axis = static_cast<int>(attributes<CosineAttrs>(launch).axis);
-  const TensorView &a = launch[first], &b = launch[first + 1];
+  const TensorView &a = launch[Args::x1], &b = launch[Args::x2];
   simt::StateFold f;
   f.space = space_of(a.rank >= b.rank ? a : b);
   const TensorView& less = a.rank >= b.rank ? b : a;
@@ -244,7 +255,7 @@ inline Status cosine_states(const Launch& launch, int first, int kind, const Ten
     f.tensors[simt::kFoldResult + k] = operand(whole ? results[k] : without_axis(results[k], shape, axis), f.space);
   }
   f.kind = kind;
-  f.number = launch.scalars[0];
+  f.number = launch.scalars[Args::eps];
   return simt::fold_float_states<CosineFold>(launch, f);
 }
 

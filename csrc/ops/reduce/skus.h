@@ -17,6 +17,21 @@ BCU_ATTRS(VarAttrs, (i64, axes), (i64, keepdim), (f64, correction))
 BCU_ATTRS(NormAttrs, (i64, axes), (i64, keepdim), (f64, p))
 BCU_ATTRS(CosineAttrs, (i64, axis))
 
+BCU_ARGS(ReduceArgs, (x, y), ())
+BCU_ARGS(VarMeanArgs, (x, var, mean), ())
+BCU_ARGS(StdMeanArgs, (x, std, mean), ())
+BCU_ARGS(MinMaxArgs, (x, min, max), ())
+BCU_ARGS(IndexedArgs, (x, values, indices), ())
+BCU_ARGS(CosineArgs, (x1, x2, y), (eps))
+BCU_ARGS(SpreadArgs, (dy, dx), ())        // gradients of sum, mean, sum_to and trace
+BCU_ARGS(SelectArgs, (dy, x, dx), ())     // of nansum, nanmean and var
+BCU_ARGS(ResultArgs, (dy, x, y, dx), ())  // of amax, amin, prod, logsumexp, norm and std
+BCU_ARGS(VarMeanBackwardArgs, (dvar, dmean, x, dx), ())
+BCU_ARGS(StdMeanBackwardArgs, (dstd, dmean, x, std, dx), ())
+BCU_ARGS(MinMaxBackwardArgs, (dmin, dmax, x, min, max, dx), ())
+BCU_ARGS(IndexedBackwardArgs, (dvalues, indices, dx), ())
+BCU_ARGS(CosineBackwardArgs, (dy, x1, x2, dx1, dx2), (eps))
+
 struct Sum {};
 struct Mean {};
 struct SumTo {};
@@ -34,6 +49,32 @@ struct Truths {};
 // kRoot: the standard deviation; kWithMean: the mean is a second result.
 template <bool kRoot, bool kWithMean>
 struct Variance {};
+// What its calls are given. kResult: the variance or deviation, kGradient: its gradient, kSaved: the deviation, given
+// back.
+template <bool kRoot, bool kWithMean>
+struct VarianceCall {
+  using Args = ReduceArgs;
+  using BackwardArgs = SelectArgs;
+  enum : int { kResult = Args::y, kGradient = BackwardArgs::dy };
+};
+template <>
+struct VarianceCall<true, false> {
+  using Args = ReduceArgs;
+  using BackwardArgs = ResultArgs;
+  enum : int { kResult = Args::y, kGradient = BackwardArgs::dy, kSaved = BackwardArgs::y };
+};
+template <>
+struct VarianceCall<false, true> {
+  using Args = VarMeanArgs;
+  using BackwardArgs = VarMeanBackwardArgs;
+  enum : int { kResult = Args::var, kGradient = BackwardArgs::dvar };
+};
+template <>
+struct VarianceCall<true, true> {
+  using Args = StdMeanArgs;
+  using BackwardArgs = StdMeanBackwardArgs;
+  enum : int { kResult = Args::std, kGradient = BackwardArgs::dstd, kSaved = BackwardArgs::std };
+};
 template <bool kMax>
 struct Extremum {};
 template <bool kMax>
@@ -79,12 +120,14 @@ constexpr int64_t reduced_count(const ParamMeta& x, int64_t axes) {
   for (int i = 0; i < x.rank; ++i) n *= (axes >> i) & 1 ? x.shape[i] : 1;
   return n;
 }
-inline Reason not_empty(const Problem& p) {
-  if (reduced_count(p.params[0], p.attrs[0]) > 0) return {};
+template <class Args>
+Reason not_empty(const Problem& p) {
+  if (reduced_count(p.params[Args::x], p.attrs[0]) > 0) return {};
   return {"x", "at least one element along the reduced axes", "an empty maximum or minimum has no value"};
 }
-inline Reason not_empty_axis(const Problem& p) {
-  if (reduced_count(p.params[0], p.attrs[0] < 0 ? 0xff : int64_t{1} << p.attrs[0]) > 0) return {};
+template <class Args>
+Reason not_empty_axis(const Problem& p) {
+  if (reduced_count(p.params[Args::x], p.attrs[0] < 0 ? 0xff : int64_t{1} << p.attrs[0]) > 0) return {};
   return {"x", "at least one element along the searched axis", "an empty tensor has no position of its maximum"};
 }
 
@@ -92,13 +135,14 @@ inline Reason not_empty_axis(const Problem& p) {
 inline Reason not_empty_norm(const Problem& p) {
   const double power = std::bit_cast<double>(p.attrs[2]);
   if (power >= 0 && power <= std::numeric_limits<double>::max()) return {};
-  return not_empty(p);
+  return not_empty<ReduceArgs>(p);
 }
 // kSimt: the rows of GPUs.
 template <class Tag, bool kSimt>
 constexpr auto forward(const char* op) {
-  const auto r = row<Tag>(op).name("blocked").template attrs_of<ReduceAttrs>();
-  return r.scratch(&scratch_of<kSimt, 0, 1, 8>);
+  using Args = ReduceArgs;
+  const auto r = row<Tag>(op).name("blocked").template args_of<Args>().template attrs_of<ReduceAttrs>();
+  return r.scratch(&scratch_of<kSimt, Args::x, Args::y, 8>);
 }
 // The cut into strips depends on how many sums there are.
 template <class Tag, bool kSimt>
@@ -108,28 +152,32 @@ constexpr auto sum_of(const char* op) {
 }
 template <class Tag, bool kSimt>
 constexpr auto extremum(const char* op) {
-  return forward<Tag, kSimt>(op).takes(kReal).exact().only_if(&not_empty);
+  return forward<Tag, kSimt>(op).takes(kReal).exact().only_if(&not_empty<ReduceArgs>);
 }
-template <class Tag, bool kSimt>
+// kOut: a result.
+template <class Tag, bool kSimt, class Args, int kOut>
 constexpr auto search(const char* op) {
   return row<Tag>(op)
       .name("blocked")
       .takes(kReal, Element::I64 | Element::I32)
       .exact()
+      .template args_of<Args>()
       .template attrs_of<ArgReduceAttrs>()
-      .scratch(&scratch_of<kSimt, 0, 1, 16>)
-      .only_if(&not_empty_axis);
+      .scratch(&scratch_of<kSimt, Args::x, kOut, 16>)
+      .only_if(&not_empty_axis<Args>);
 }
 template <bool kSimt>
 constexpr auto sum_to() {
-  const auto r = row<SumTo>("sum_to").name("blocked").takes(kFloats).sum(1);
-  return kSimt ? r.scratch(&scratch_of<kSimt, 0, 1, 8>).not_batch_invariant() : r.scratch(&scratch_of<kSimt, 0, 1, 8>);
+  using Args = ReduceArgs;
+  const auto r = row<SumTo>("sum_to").name("blocked").takes(kFloats).args_of<Args>().sum(1).scratch(
+      &scratch_of<kSimt, Args::x, Args::y, 8>);
+  return kSimt ? r.not_batch_invariant() : r;
 }
-// Folds whose partial results have kBytes.
-template <class Tag, bool kSimt, int64_t kBytes, int64_t kKept = 0>
+// Folds whose partial results have kBytes. kOut: a result.
+template <class Tag, bool kSimt, int64_t kBytes, int64_t kKept = 0, class Args = ReduceArgs, int kOut = ReduceArgs::y>
 constexpr auto folded(const char* op) {
-  const auto r = row<Tag>(op).name("blocked").takes(kFloats).scratch(&scratch_of<kSimt, 0, 1, kBytes, kKept>);
-  return (kSimt ? r.not_batch_invariant() : r).template attrs_of<ReduceAttrs>();
+  const auto r = row<Tag>(op).name("blocked").takes(kFloats).scratch(&scratch_of<kSimt, Args::x, kOut, kBytes, kKept>);
+  return (kSimt ? r.not_batch_invariant() : r).template args_of<Args>().template attrs_of<ReduceAttrs>();
 }
 template <Truth kTruth, bool kSimt>
 constexpr auto truths(const char* op) {
@@ -137,72 +185,84 @@ constexpr auto truths(const char* op) {
 }
 template <bool kRoot, bool kWithMean, bool kSimt>
 constexpr auto variance(const char* op) {
-  return folded<Variance<kRoot, kWithMean>, kSimt, 24>(op).sum(4).template attrs_of<VarAttrs>();
+  using Call = VarianceCall<kRoot, kWithMean>;
+  using Tag = Variance<kRoot, kWithMean>;
+  return folded<Tag, kSimt, 24, 0, typename Call::Args, Call::kResult>(op).sum(4).template attrs_of<VarAttrs>();
 }
 template <bool kMax, bool kSimt>
 constexpr auto indexed(const char* op) {
-  return search<IndexedExtremum<kMax>, kSimt>(op);
+  return search<IndexedExtremum<kMax>, kSimt, IndexedArgs, IndexedArgs::values>(op);
 }
-template <class Op>
+template <class Op, class Args>
+constexpr auto plain_gradient(const char* op) {
+  return row<Backward<Op>>(op).backward().name("expand").takes(kFloats).template args_of<Args>();
+}
+template <class Op, class Args>
 constexpr auto gradient(const char* op) {
-  return row<Backward<Op>>(op).backward().name("expand").takes(kFloats).template attrs_of<ReduceAttrs>();
+  return plain_gradient<Op, Args>(op).template attrs_of<ReduceAttrs>();
 }
-// kX: where x stands in the signature; kNumbers: what is folded from x once more and kept.
+template <bool kMax>
+constexpr auto indexed_gradient(const char* op) {
+  return plain_gradient<IndexedExtremum<kMax>, IndexedBackwardArgs>(op)
+      .takes(kFloats, Element::I64 | Element::I32)
+      .template attrs_of<ArgReduceAttrs>()
+      .exact();
+}
+template <bool kSimt>
+constexpr auto cosine_gradient(const char* op) {
+  using Args = CosineBackwardArgs;
+  const auto r = plain_gradient<Cosine, Args>(op).sum(8).template attrs_of<CosineAttrs>();
+  return r.scratch(&scratch_of<kSimt, Args::x1, Args::dy, 0, 3>);
+}
 template <bool kRoot, bool kWithMean, bool kSimt>
 constexpr auto variance_gradient(const char* op) {
-  const auto r = gradient<Variance<kRoot, kWithMean>>(op).sum(4).template attrs_of<VarAttrs>();
-  return (kSimt ? r.not_batch_invariant() : r).scratch(&scratch_of < kSimt, kWithMean ? 2 : 1, 0, 24, 1 >);
+  using Call = VarianceCall<kRoot, kWithMean>;
+  using Args = typename Call::BackwardArgs;
+  const auto r = plain_gradient<Variance<kRoot, kWithMean>, Args>(op).sum(4).template attrs_of<VarAttrs>();
+  return (kSimt ? r.not_batch_invariant() : r).scratch(&scratch_of<kSimt, Args::x, Call::kGradient, 24, 1>);
 }
 
 inline constexpr Elements kSummed = kInts | kBool;
 
-// Signatures: (x, y), backward
-//   sum, mean, sum_to, trace (dy, dx); nansum, nanmean (dy, x, dx); amax, amin, prod, logsumexp, norm (dy, x, y, dx)
-//   var (dy, x, dx); std (dy, x, y, dx); var_mean (x, var, mean), backward (dvar, dmean, x, dx)
-//   std_mean (x, std, mean), backward (dstd, dmean, x, std, dx)
-//   aminmax (x, min, max), backward (dmin, dmax, x, min, max, dx)
-//   max, min (x, values, indices), backward (dvalues, indices, dx)
-//   cosine_similarity (x1, x2, y) and the scalar eps, backward (dy, x1, x2, dx1, dx2)
 // The sum and the product of integers are i64.
 template <bool kSimt>
 constexpr auto sums() {
-  return table(
-      forward<Sum, kSimt>("sum").name("integer").takes(kSummed).exact(),
-      forward<Product, kSimt>("prod").name("integer").takes(kSummed).exact().scratch(&scratch_of<kSimt, 0, 1, 24>),
-      truths<Truth::Count, kSimt>("count_nonzero"), truths<Truth::Any, kSimt>("any"), truths<Truth::All, kSimt>("all"),
-      row<Trace>("trace").name("blocked").takes(kFloats).sum(1).scratch(&scratch_of<kSimt, 0, 1, 8>),
-      row<Trace>("trace").name("integer").takes(kSummed).exact().scratch(&scratch_of<kSimt, 0, 1, 8>),
-      row<Cosine>("cosine_similarity").name("rows").takes(kFloats).sum(4).template attrs_of<CosineAttrs>());
+  using Args = ReduceArgs;
+  const auto trace = row<Trace>("trace").name("blocked").takes(kFloats).args_of<Args>().sum(1).scratch(
+      &scratch_of<kSimt, Args::x, Args::y, 8>);
+  return table(forward<Sum, kSimt>("sum").name("integer").takes(kSummed).exact(),
+               forward<Product, kSimt>("prod").name("integer").takes(kSummed).exact().scratch(
+                   &scratch_of<kSimt, Args::x, Args::y, 24>),
+               truths<Truth::Count, kSimt>("count_nonzero"), truths<Truth::Any, kSimt>("any"),
+               truths<Truth::All, kSimt>("all"), trace, trace.name("integer").takes(kSummed).exact(),
+               row<Cosine>("cosine_similarity")
+                   .name("rows")
+                   .takes(kFloats)
+                   .args_of<CosineArgs>()
+                   .attrs_of<CosineAttrs>()
+                   .sum(4));
 }
 template <bool kSimt>
 constexpr auto extrema() {
   return table(extremum<Extremum<true>, kSimt>("amax"), extremum<Extremum<false>, kSimt>("amin"),
-               search<ArgExtremum<true>, kSimt>("argmax"), search<ArgExtremum<false>, kSimt>("argmin"),
-               folded<MinMax, kSimt, 16>("aminmax").takes(kReal).exact().only_if(&not_empty),
+               search<ArgExtremum<true>, kSimt, ReduceArgs, ReduceArgs::y>("argmax"),
+               search<ArgExtremum<false>, kSimt, ReduceArgs, ReduceArgs::y>("argmin"),
+               folded<MinMax, kSimt, 16, 0, MinMaxArgs, MinMaxArgs::min>("aminmax").takes(kReal).exact().only_if(
+                   &not_empty<MinMaxArgs>),
                indexed<true, kSimt>("max"), indexed<false, kSimt>("min"));
 }
 template <bool kSimt>
 constexpr auto gradients() {
-  return table(gradient<Sum>("sum").exact(), gradient<Mean>("mean").ulp(1), gradient<Extremum<true>>("amax").ulp(1),
-               gradient<Extremum<false>>("amin").ulp(1),
-               row<Backward<SumTo>>("sum_to").backward().name("expand").takes(kFloats).exact(),
-               row<Backward<Trace>>("trace").backward().name("expand").takes(kFloats).exact(),
-               gradient<NanSum>("nansum").exact(),
-               gradient<NanMean>("nanmean").ulp(1).scratch(&scratch_of<kSimt, 1, 0, 24, 1>),
-               gradient<LogSumExp>("logsumexp").sum(4), gradient<Norm>("norm").sum(8).template attrs_of<NormAttrs>(),
-               gradient<MinMax>("aminmax").ulp(1),
-               gradient<IndexedExtremum<true>>("max")
-                   .takes(kFloats, Element::I64 | Element::I32)
-                   .template attrs_of<ArgReduceAttrs>()
-                   .exact(),
-               gradient<IndexedExtremum<false>>("min")
-                   .takes(kFloats, Element::I64 | Element::I32)
-                   .template attrs_of<ArgReduceAttrs>()
-                   .exact(),
-               gradient<Cosine>("cosine_similarity")
-                   .sum(8)
-                   .template attrs_of<CosineAttrs>()
-                   .scratch(&scratch_of<kSimt, 1, 0, 0, 3>));
+  return table(
+      gradient<Sum, SpreadArgs>("sum").exact(), gradient<Mean, SpreadArgs>("mean").ulp(1),
+      gradient<Extremum<true>, ResultArgs>("amax").ulp(1), gradient<Extremum<false>, ResultArgs>("amin").ulp(1),
+      plain_gradient<SumTo, SpreadArgs>("sum_to").exact(), plain_gradient<Trace, SpreadArgs>("trace").exact(),
+      gradient<NanSum, SelectArgs>("nansum").exact(),
+      gradient<NanMean, SelectArgs>("nanmean").ulp(1).scratch(&scratch_of<kSimt, SelectArgs::x, SelectArgs::dy, 24, 1>),
+      gradient<LogSumExp, ResultArgs>("logsumexp").sum(4),
+      plain_gradient<Norm, ResultArgs>("norm").sum(8).template attrs_of<NormAttrs>(),
+      gradient<MinMax, MinMaxBackwardArgs>("aminmax").ulp(1), indexed_gradient<true>("max"),
+      indexed_gradient<false>("min"), cosine_gradient<kSimt>("cosine_similarity"));
 }
 // Columns are folded side by side, and rows in as many strips as there are threads for.
 template <bool kSimt>
@@ -216,9 +276,10 @@ constexpr auto rounded() {
 }
 template <bool kSimt>
 constexpr auto rounded_gradients() {
-  return table(gradient<Product>("prod").sum(2).scratch(&scratch_of<kSimt, 1, 0, 24, 2>),
-               variance_gradient<false, false, kSimt>("var"), variance_gradient<true, false, kSimt>("std"),
-               variance_gradient<false, true, kSimt>("var_mean"), variance_gradient<true, true, kSimt>("std_mean"));
+  return table(
+      gradient<Product, ResultArgs>("prod").sum(2).scratch(&scratch_of<kSimt, ResultArgs::x, ResultArgs::dy, 24, 2>),
+      variance_gradient<false, false, kSimt>("var"), variance_gradient<true, false, kSimt>("std"),
+      variance_gradient<false, true, kSimt>("var_mean"), variance_gradient<true, true, kSimt>("std_mean"));
 }
 template <bool kSimt>
 constexpr auto local() {

@@ -44,8 +44,8 @@ class ArgReduceDescriptor(Descriptor):
         sizes = [1 if i in axes else s for i, s in enumerate(self.input_shape) if self.keepdim or i not in axes]
         return Signature(tensor("x", self.input_shape, self.element), output("y", tuple(sizes), self.index_element))
 
-    def attributes(self) -> tuple[int, ...]:
-        return (-1 if self.axis is None else self.axis, int(self.keepdim))
+    def attributes(self) -> dict[str, int | float]:
+        return {"axis": -1 if self.axis is None else self.axis, "keepdim": int(self.keepdim)}
 
 
 @frame
@@ -65,8 +65,8 @@ class _Indexed(Kinded):
         sizes = [1 if i == self.axis else s for i, s in enumerate(self.input_shape) if self.keepdim or i != self.axis]
         return tuple(sizes)
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis if self.input_shape else -1, int(self.keepdim))
+    def attributes(self) -> dict[str, int | float]:
+        return {"axis": self.axis if self.input_shape else -1, "keepdim": int(self.keepdim)}
 
 
 @descriptor(family="reduce", kinds=("max", "min"))

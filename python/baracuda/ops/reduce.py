@@ -51,9 +51,9 @@ class ReduceShape(Descriptor):
                 kept.append(1)
         return tuple(kept)
 
-    def attributes(self) -> tuple[int | float, ...]:
+    def attributes(self) -> dict[str, int | float]:
         assert self.axes is not None
-        return (sum_of_bits(self.axes), int(self.keepdim))
+        return {"axes": sum_of_bits(self.axes), "keepdim": int(self.keepdim)}
 
 
 def sum_of_bits(axes: tuple[int, ...]) -> int:

@@ -23,8 +23,8 @@ class _Variance(ReduceShape, Kinded):
     __slots__ = ()
     correction: float = 1.0
 
-    def attributes(self) -> tuple[int | float, ...]:
-        return (*super().attributes(), float(self.correction))
+    def attributes(self) -> dict[str, int | float]:
+        return {**super().attributes(), "correction": float(self.correction)}
 
 
 @descriptor(family="reduce", kinds=KINDS)
@@ -85,8 +85,8 @@ class _Norm(ReduceShape):
     p: float = 2.0
     unbounded = frozenset({"p"})
 
-    def attributes(self) -> tuple[int | float, ...]:
-        return (*super().attributes(), float(self.p))
+    def attributes(self) -> dict[str, int | float]:
+        return {**super().attributes(), "p": float(self.p)}
 
 
 @descriptor(family="reduce", op="norm")
@@ -163,9 +163,6 @@ class CosineSimilarityDescriptor(Descriptor):
             scalar("eps", default=1e-8),
         )
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis,)
-
     def backward(self) -> CosineSimilarityBackwardDescriptor:
         """The gradient's descriptor, with both shapes the same."""
         return CosineSimilarityBackwardDescriptor(self.x1_shape, self.axis, self.element)
@@ -195,9 +192,6 @@ class CosineSimilarityBackwardDescriptor(Descriptor):
         given = [tensor(n, self.input_shape, self.element) for n in ("x1", "x2")]
         made = [output(n, self.input_shape, self.element) for n in ("dx1", "dx2")]
         return Signature(tensor("dy", kept, self.element), *given, *made, scalar("eps", default=1e-8))
-
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis,)
 
 
 _VARIANCE = "sum((x - mean)^2) / (count - correction)"
