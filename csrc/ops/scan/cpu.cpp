@@ -186,7 +186,7 @@ using namespace scan;
 template <bool kProduct>
 struct CpuKernel<Running<kProduct>> {
   static Status run(const Launch& launch) {
-    run_any<kProduct>(launch[0], launch[1], attributes<ScanAttrs>(launch).axis);
+    run_any<kProduct>(launch[ScanArgs::x], launch[ScanArgs::y], attributes<ScanAttrs>(launch).axis);
     return Status::Ok;
   }
 };
@@ -194,8 +194,9 @@ struct CpuKernel<Running<kProduct>> {
 template <>
 struct CpuKernel<Backward<Running<false>>> {
   static Status run(const Launch& launch) {
+    using Args = SumBackwardArgs;
     const int64_t axis = attributes<ScanAttrs>(launch).axis;
-    run_any<false>(flipped(launch[0], axis), flipped(launch[1], axis), axis);
+    run_any<false>(flipped(launch[Args::dy], axis), flipped(launch[Args::dx], axis), axis);
     return Status::Ok;
   }
 };
@@ -203,9 +204,10 @@ struct CpuKernel<Backward<Running<false>>> {
 template <>
 struct CpuKernel<Backward<Running<true>>> {
   static Status run(const Launch& launch) {
-    const uint32_t mask = launch[0].rank == 0 ? 0 : 1u << attributes<ScanAttrs>(launch).axis;
-    const RowMap dy = row_map(launch[0], mask), x = row_map(launch[1], mask);
-    const RowMap y = row_map(launch[2], mask), dx = row_map(launch[3], mask);
+    using Args = ProductBackwardArgs;
+    const uint32_t mask = launch[Args::dy].rank == 0 ? 0 : 1u << attributes<ScanAttrs>(launch).axis;
+    const RowMap dy = row_map(launch[Args::dy], mask), x = row_map(launch[Args::x], mask);
+    const RowMap y = row_map(launch[Args::y], mask), dx = row_map(launch[Args::dx], mask);
     if (x.length() == 0) return Status::Ok;
     parallel_for(x.rows(), row_grain(x.length()), [&](int64_t begin, int64_t end) {
       ProductGradient gradient{dy, x, y, dx, {}, {}, {}};

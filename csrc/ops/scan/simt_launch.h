@@ -35,24 +35,29 @@ namespace baracuda {
 template <bool kProduct>
 struct SimtKernel<scan::Running<kProduct>> {
   static Status run(const Launch& launch) {
-    return scan::run_any<kProduct>(launch, launch[0], launch[1], attributes<scan::ScanAttrs>(launch).axis);
+    using Args = scan::ScanArgs;
+    const int64_t axis = attributes<scan::ScanAttrs>(launch).axis;
+    return scan::run_any<kProduct>(launch, launch[Args::x], launch[Args::y], axis);
   }
 };
 
 template <>
 struct SimtKernel<scan::Backward<scan::Running<false>>> {
   static Status run(const Launch& launch) {
+    using Args = scan::SumBackwardArgs;
     const int64_t axis = attributes<scan::ScanAttrs>(launch).axis;
-    return scan::run_any<false>(launch, scan::flipped(launch[0], axis), scan::flipped(launch[1], axis), axis);
+    const TensorView dy = scan::flipped(launch[Args::dy], axis), dx = scan::flipped(launch[Args::dx], axis);
+    return scan::run_any<false>(launch, dy, dx, axis);
   }
 };
 
 template <>
 struct SimtKernel<scan::Backward<scan::Running<true>>> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[1]);
-    Operand all[4];
-    for (int k = 0; k < 4; ++k) all[k] = operand(launch[k], space);
+    using Args = scan::ProductBackwardArgs;
+    const IterationSpace space = space_of(launch[Args::x]);
+    const Operand all[] = {operand(launch[Args::dy], space), operand(launch[Args::x], space),
+                           operand(launch[Args::y], space), operand(launch[Args::dx], space)};
     const uint32_t axes = space.rank == 0 ? 0 : 1u << attributes<scan::ScanAttrs>(launch).axis;
     const scan::ProductGradientParams p{simt::row_space(space, axes, all)};
     if (p.s.rows == 0 || p.s.length == 0) return Status::Ok;

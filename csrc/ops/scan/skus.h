@@ -5,6 +5,9 @@
 namespace baracuda::scan {
 
 BCU_ATTRS(ScanAttrs, (i64, axis))
+BCU_ARGS(ScanArgs, (x, y), ())
+BCU_ARGS(SumBackwardArgs, (dy, dx), ())
+BCU_ARGS(ProductBackwardArgs, (dy, x, y, dx), ())
 
 template <bool kProduct>
 struct Running {};
@@ -14,19 +17,19 @@ struct Backward {};
 // Elements of a line, or lines side by side, that are taken at once.
 inline constexpr int64_t kTile = 1024;
 
-template <class Tag>
+template <class Tag, class Args = ScanArgs>
 constexpr auto base(const char* op) {
-  return row<Tag>(op).name("lines").template attrs_of<ScanAttrs>();
+  return row<Tag>(op).name("lines").template args_of<Args>().template attrs_of<ScanAttrs>();
 }
 
 inline constexpr Elements kIntegers = kInts | kBool;
 
-// Signatures: (x, y); backward of cumsum (dy, dx), of cumprod (dy, x, y, dx). Integers give i64.
+// Integers give i64.
 inline constexpr auto kLocal =
     table(base<Running<false>>("cumsum").takes(kFloats).sum(2).in_place(),
           base<Running<true>>("cumprod").takes(kFloats).sum(2).in_place(),
-          base<Backward<Running<false>>>("cumsum").backward().takes(kFloats).sum(2).in_place(),
-          base<Backward<Running<true>>>("cumprod").backward().takes(kFloats).sum(4));
+          base<Backward<Running<false>>, SumBackwardArgs>("cumsum").backward().takes(kFloats).sum(2).in_place(),
+          base<Backward<Running<true>>, ProductBackwardArgs>("cumprod").backward().takes(kFloats).sum(4));
 inline constexpr auto kWhole = table(base<Running<false>>("cumsum").name("integer").takes(kIntegers).exact(),
                                      base<Running<true>>("cumprod").name("integer").takes(kIntegers).exact());
 // GPUs compute lines that lie side by side as columns, in another order.

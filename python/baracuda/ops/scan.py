@@ -20,9 +20,6 @@ class _Scan(Kinded):
     element: Element = Element.F32
     axis_of = "shape"
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis,)
-
 
 @descriptor(family="scan", kinds=KINDS)
 class ScanDescriptor(_Scan):
