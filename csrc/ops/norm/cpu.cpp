@@ -211,8 +211,8 @@ void forward(const ForwardMaps& m, double eps) {
 }
 
 template <bool kCenter>
-Status forward_any(const Launch& launch, ForwardMaps m) {
-  const double eps = launch.scalars[0].as_f64();
+Status forward_any(const Launch& launch, ForwardMaps m, const Scalar& given) {
+  const double eps = given.as_f64();
   m.weight_offset = attributes<NormAttrs>(launch).weight_offset;
   launch.element == Element::F64 ? forward<kCenter, double>(m, eps) : forward<kCenter, float>(m, eps);
   return Status::Ok;
@@ -226,53 +226,57 @@ namespace baracuda {
 template <>
 struct CpuKernel<norm::RmsNorm> {
   static Status run(const Launch& launch) {
-    const norm::Masks k(launch, 0);
-    const norm::ForwardMaps m{.x = row_map(launch[0], k.row),
-                              .weight = row_map(launch[1], k.all),
-                              .y = row_map(launch[2], k.row),
-                              .rstd = k.statistic(launch[3])};
-    return norm::forward_any<false>(launch, m);
+    using Args = norm::RmsNormArgs;
+    const norm::Masks k(launch, launch[Args::x]);
+    const norm::ForwardMaps m{.x = row_map(launch[Args::x], k.row),
+                              .weight = row_map(launch[Args::weight], k.all),
+                              .y = row_map(launch[Args::y], k.row),
+                              .rstd = k.statistic(launch[Args::rstd])};
+    return norm::forward_any<false>(launch, m, launch.scalars[Args::eps]);
   }
 };
 
 template <>
 struct CpuKernel<norm::AddRmsNorm> {
   static Status run(const Launch& launch) {
-    const norm::Masks k(launch, 0);
-    const norm::ForwardMaps m{.x = row_map(launch[0], k.row),
-                              .residual = row_map(launch[1], k.row),
-                              .weight = row_map(launch[2], k.all),
-                              .y = row_map(launch[3], k.row),
-                              .sum = row_map(launch[4], k.row),
-                              .rstd = k.statistic(launch[5])};
-    return norm::forward_any<false>(launch, m);
+    using Args = norm::AddRmsNormArgs;
+    const norm::Masks k(launch, launch[Args::x]);
+    const norm::ForwardMaps m{.x = row_map(launch[Args::x], k.row),
+                              .residual = row_map(launch[Args::residual], k.row),
+                              .weight = row_map(launch[Args::weight], k.all),
+                              .y = row_map(launch[Args::y], k.row),
+                              .sum = row_map(launch[Args::sum], k.row),
+                              .rstd = k.statistic(launch[Args::rstd])};
+    return norm::forward_any<false>(launch, m, launch.scalars[Args::eps]);
   }
 };
 
 template <>
 struct CpuKernel<norm::RmsNormAdd> {
   static Status run(const Launch& launch) {
-    const norm::Masks k(launch, 0);
-    const norm::ForwardMaps m{.x = row_map(launch[0], k.row),
-                              .residual = row_map(launch[1], k.row),
-                              .weight = row_map(launch[2], k.all),
-                              .y = row_map(launch[3], k.row),
-                              .rstd = k.statistic(launch[4])};
-    return norm::forward_any<false>(launch, m);
+    using Args = norm::RmsNormAddArgs;
+    const norm::Masks k(launch, launch[Args::x]);
+    const norm::ForwardMaps m{.x = row_map(launch[Args::x], k.row),
+                              .residual = row_map(launch[Args::residual], k.row),
+                              .weight = row_map(launch[Args::weight], k.all),
+                              .y = row_map(launch[Args::y], k.row),
+                              .rstd = k.statistic(launch[Args::rstd])};
+    return norm::forward_any<false>(launch, m, launch.scalars[Args::eps]);
   }
 };
 
 template <>
 struct CpuKernel<norm::LayerNorm> {
   static Status run(const Launch& launch) {
-    const norm::Masks k(launch, 0);
-    const norm::ForwardMaps m{.x = row_map(launch[0], k.row),
-                              .weight = row_map(launch[1], k.all),
-                              .bias = row_map(launch[2], k.all),
-                              .y = row_map(launch[3], k.row),
-                              .mean = k.statistic(launch[4]),
-                              .rstd = k.statistic(launch[5])};
-    return norm::forward_any<true>(launch, m);
+    using Args = norm::LayerNormArgs;
+    const norm::Masks k(launch, launch[Args::x]);
+    const norm::ForwardMaps m{.x = row_map(launch[Args::x], k.row),
+                              .weight = row_map(launch[Args::weight], k.all),
+                              .bias = row_map(launch[Args::bias], k.all),
+                              .y = row_map(launch[Args::y], k.row),
+                              .mean = k.statistic(launch[Args::mean]),
+                              .rstd = k.statistic(launch[Args::rstd])};
+    return norm::forward_any<true>(launch, m, launch.scalars[Args::eps]);
   }
 };
 

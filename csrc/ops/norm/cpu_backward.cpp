@@ -154,40 +154,43 @@ namespace baracuda {
 
 template <>
 Status CpuKernel<norm::Backward<norm::RmsNorm>>::run(const Launch& launch) {
-  const norm::Masks k(launch, 1);
-  const norm::BackwardMaps m{.dy = row_map(launch[0], k.row),
-                             .x = row_map(launch[1], k.row),
-                             .weight = row_map(launch[2], k.all),
-                             .rstd = k.statistic(launch[3]),
-                             .dx = row_map(launch[4], k.row),
-                             .dweight = row_map(launch[5], k.all)};
+  using Args = norm::RmsNormBackwardArgs;
+  const norm::Masks k(launch, launch[Args::x]);
+  const norm::BackwardMaps m{.dy = row_map(launch[Args::dy], k.row),
+                             .x = row_map(launch[Args::x], k.row),
+                             .weight = row_map(launch[Args::weight], k.all),
+                             .rstd = k.statistic(launch[Args::rstd]),
+                             .dx = row_map(launch[Args::dx], k.row),
+                             .dweight = row_map(launch[Args::dweight], k.all)};
   return norm::backward_any<false>(launch, m);
 }
 
 template <>
 Status CpuKernel<norm::Backward<norm::AddRmsNorm>>::run(const Launch& launch) {
-  const norm::Masks k(launch, 2);
-  const norm::BackwardMaps m{.dy = row_map(launch[0], k.row),
-                             .dsum = row_map(launch[1], k.row),
-                             .x = row_map(launch[2], k.row),
-                             .weight = row_map(launch[3], k.all),
-                             .rstd = k.statistic(launch[4]),
-                             .dx = row_map(launch[5], k.row),
-                             .dweight = row_map(launch[6], k.all)};
+  using Args = norm::AddRmsNormBackwardArgs;
+  const norm::Masks k(launch, launch[Args::sum]);
+  const norm::BackwardMaps m{.dy = row_map(launch[Args::dy], k.row),
+                             .dsum = row_map(launch[Args::dsum], k.row),
+                             .x = row_map(launch[Args::sum], k.row),
+                             .weight = row_map(launch[Args::weight], k.all),
+                             .rstd = k.statistic(launch[Args::rstd]),
+                             .dx = row_map(launch[Args::dx], k.row),
+                             .dweight = row_map(launch[Args::dweight], k.all)};
   return norm::backward_any<false>(launch, m);
 }
 
 template <>
 Status CpuKernel<norm::Backward<norm::LayerNorm>>::run(const Launch& launch) {
-  const norm::Masks k(launch, 1);
-  const norm::BackwardMaps m{.dy = row_map(launch[0], k.row),
-                             .x = row_map(launch[1], k.row),
-                             .weight = row_map(launch[2], k.all),
-                             .mean = k.statistic(launch[3]),
-                             .rstd = k.statistic(launch[4]),
-                             .dx = row_map(launch[5], k.row),
-                             .dweight = row_map(launch[6], k.all),
-                             .dbias = row_map(launch[7], k.all)};
+  using Args = norm::LayerNormBackwardArgs;
+  const norm::Masks k(launch, launch[Args::x]);
+  const norm::BackwardMaps m{.dy = row_map(launch[Args::dy], k.row),
+                             .x = row_map(launch[Args::x], k.row),
+                             .weight = row_map(launch[Args::weight], k.all),
+                             .mean = k.statistic(launch[Args::mean]),
+                             .rstd = k.statistic(launch[Args::rstd]),
+                             .dx = row_map(launch[Args::dx], k.row),
+                             .dweight = row_map(launch[Args::dweight], k.all),
+                             .dbias = row_map(launch[Args::dbias], k.all)};
   return norm::backward_any<true>(launch, m);
 }
 

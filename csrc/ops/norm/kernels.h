@@ -6,11 +6,11 @@
 
 namespace baracuda::norm {
 
-// Which dimensions run along a row: the trailing ones of tensors shaped like parameter `x`, all of a weight.
+// Which dimensions run along a row: the trailing ones of tensors shaped like x, all of a weight.
 struct Masks {
   uint32_t row, all = 0xff;
 
-  Masks(const Launch& launch, int x) { row = trailing_mask(launch[x].rank, attributes<NormAttrs>(launch).dims); }
+  Masks(const Launch& launch, const TensorView& x) { row = trailing_mask(x.rank, attributes<NormAttrs>(launch).dims); }
   // A saved statistic: one value per row.
   RowMap statistic(const TensorView& t) const { return row_map(t, 0); }
 };

@@ -14,7 +14,7 @@ struct Layout {
   uint32_t inner;
   int32_t outer;  // dimensions that pick a row
 
-  Layout(const Launch& launch, int x) : space(space_of(launch[x])) {
+  Layout(const Launch& launch, const TensorView& x) : space(space_of(x)) {
     outer = space.rank - static_cast<int32_t>(attributes<NormAttrs>(launch).dims);
     inner = ((1u << space.rank) - 1u) & ~((1u << outer) - 1u);
   }
@@ -40,8 +40,9 @@ int64_t offset_of(const Launch& launch) {
 }
 
 template <bool kCenter>
-Status forward(const Launch& launch, const Layout& layout, const Operand (&tensors)[kForwardTensors]) {
-  ForwardParams p{simt::row_space(layout.space, layout.inner, tensors), simt::number_of(launch.scalars[0]), 0, 0};
+Status forward(const Launch& launch, const Layout& layout, const Operand (&tensors)[kForwardTensors],
+               const Scalar& eps) {
+  ForwardParams p{simt::row_space(layout.space, layout.inner, tensors), simt::number_of(eps), 0, 0};
   constexpr uint32_t kRowwise =
       1u << kX | 1u << kResidual | 1u << kWeight | 1u << kBias | 1u << kY | 1u << kSum | 1u << kBehind;
   return simt::with_float(launch.element, [&](auto t) {
@@ -164,10 +165,12 @@ template <>
 struct SimtKernel<norm::RmsNorm> {
   template <class L>
   static Status run(const L& launch) {
-    const norm::Layout l(launch, 0);
-    const Operand tensors[] = {l.of(launch[0]),        {}, l.of(launch[1]), {}, l.of(launch[2]), {}, {},
-                               l.statistic(launch[3]), {}};
-    return norm::forward<false>(launch, l, tensors);
+    using Args = norm::RmsNormArgs;
+    const norm::Layout l(launch, launch[Args::x]);
+    const Operand tensors[] = {
+        l.of(launch[Args::x]),           {}, l.of(launch[Args::weight]), {}, l.of(launch[Args::y]), {}, {},
+        l.statistic(launch[Args::rstd]), {}};
+    return norm::forward<false>(launch, l, tensors, launch.scalars[Args::eps]);
   }
 };
 
@@ -175,17 +178,18 @@ template <>
 struct SimtKernel<norm::AddRmsNorm> {
   template <class L>
   static Status run(const L& launch) {
-    const norm::Layout l(launch, 0);
-    const Operand tensors[] = {l.of(launch[0]),
-                               l.of(launch[1]),
-                               l.of(launch[2]),
+    using Args = norm::AddRmsNormArgs;
+    const norm::Layout l(launch, launch[Args::x]);
+    const Operand tensors[] = {l.of(launch[Args::x]),
+                               l.of(launch[Args::residual]),
+                               l.of(launch[Args::weight]),
                                {},
-                               l.of(launch[3]),
-                               l.of(launch[4]),
+                               l.of(launch[Args::y]),
+                               l.of(launch[Args::sum]),
                                {},
-                               l.statistic(launch[5]),
+                               l.statistic(launch[Args::rstd]),
                                {}};
-    return norm::forward<false>(launch, l, tensors);
+    return norm::forward<false>(launch, l, tensors, launch.scalars[Args::eps]);
   }
 };
 
@@ -193,10 +197,18 @@ template <>
 struct SimtKernel<norm::RmsNormAdd> {
   template <class L>
   static Status run(const L& launch) {
-    const norm::Layout l(launch, 0);
-    const Operand tensors[] = {
-        l.of(launch[0]), {}, l.of(launch[2]), {}, l.of(launch[3]), {}, {}, l.statistic(launch[4]), l.of(launch[1])};
-    return norm::forward<false>(launch, l, tensors);
+    using Args = norm::RmsNormAddArgs;
+    const norm::Layout l(launch, launch[Args::x]);
+    const Operand tensors[] = {l.of(launch[Args::x]),
+                               {},
+                               l.of(launch[Args::weight]),
+                               {},
+                               l.of(launch[Args::y]),
+                               {},
+                               {},
+                               l.statistic(launch[Args::rstd]),
+                               l.of(launch[Args::residual])};
+    return norm::forward<false>(launch, l, tensors, launch.scalars[Args::eps]);
   }
 };
 
@@ -204,11 +216,18 @@ template <>
 struct SimtKernel<norm::LayerNorm> {
   template <class L>
   static Status run(const L& launch) {
-    const norm::Layout l(launch, 0);
-    const Operand tensors[] = {
-        l.of(launch[0]),        {}, l.of(launch[1]), l.of(launch[2]), l.of(launch[3]), {}, l.statistic(launch[4]),
-        l.statistic(launch[5]), {}};
-    return norm::forward<true>(launch, l, tensors);
+    using Args = norm::LayerNormArgs;
+    const norm::Layout l(launch, launch[Args::x]);
+    const Operand tensors[] = {l.of(launch[Args::x]),
+                               {},
+                               l.of(launch[Args::weight]),
+                               l.of(launch[Args::bias]),
+                               l.of(launch[Args::y]),
+                               {},
+                               l.statistic(launch[Args::mean]),
+                               l.statistic(launch[Args::rstd]),
+                               {}};
+    return norm::forward<true>(launch, l, tensors, launch.scalars[Args::eps]);
   }
 };
 
@@ -216,10 +235,16 @@ template <>
 struct SimtKernel<norm::Backward<norm::RmsNorm>> {
   template <class L>
   static Status run(const L& launch) {
-    const norm::Layout l(launch, 1);
-    const norm::Gradients g{
-        {l.of(launch[0]), {}, l.of(launch[1]), l.of(launch[2]), {}, l.statistic(launch[3]), l.of(launch[4])},
-        norm::wanted(launch[5])};
+    using Args = norm::RmsNormBackwardArgs;
+    const norm::Layout l(launch, launch[Args::x]);
+    const norm::Gradients g{{l.of(launch[Args::dy]),
+                             {},
+                             l.of(launch[Args::x]),
+                             l.of(launch[Args::weight]),
+                             {},
+                             l.statistic(launch[Args::rstd]),
+                             l.of(launch[Args::dx])},
+                            norm::wanted(launch[Args::dweight])};
     return norm::backward<false>(launch, l, g);
   }
 };
@@ -228,15 +253,16 @@ template <>
 struct SimtKernel<norm::Backward<norm::AddRmsNorm>> {
   template <class L>
   static Status run(const L& launch) {
-    const norm::Layout l(launch, 2);
-    const norm::Gradients g{{l.of(launch[0]),
-                             l.of(launch[1]),
-                             l.of(launch[2]),
-                             l.of(launch[3]),
+    using Args = norm::AddRmsNormBackwardArgs;
+    const norm::Layout l(launch, launch[Args::sum]);
+    const norm::Gradients g{{l.of(launch[Args::dy]),
+                             l.of(launch[Args::dsum]),
+                             l.of(launch[Args::sum]),
+                             l.of(launch[Args::weight]),
                              {},
-                             l.statistic(launch[4]),
-                             l.of(launch[5])},
-                            norm::wanted(launch[6])};
+                             l.statistic(launch[Args::rstd]),
+                             l.of(launch[Args::dx])},
+                            norm::wanted(launch[Args::dweight])};
     return norm::backward<false>(launch, l, g);
   }
 };
@@ -245,16 +271,17 @@ template <>
 struct SimtKernel<norm::Backward<norm::LayerNorm>> {
   template <class L>
   static Status run(const L& launch) {
-    const norm::Layout l(launch, 1);
-    const norm::Gradients g{{l.of(launch[0]),
+    using Args = norm::LayerNormBackwardArgs;
+    const norm::Layout l(launch, launch[Args::x]);
+    const norm::Gradients g{{l.of(launch[Args::dy]),
                              {},
-                             l.of(launch[1]),
-                             l.of(launch[2]),
-                             l.statistic(launch[3]),
-                             l.statistic(launch[4]),
-                             l.of(launch[5])},
-                            norm::wanted(launch[6]),
-                            norm::wanted(launch[7])};
+                             l.of(launch[Args::x]),
+                             l.of(launch[Args::weight]),
+                             l.statistic(launch[Args::mean]),
+                             l.statistic(launch[Args::rstd]),
+                             l.of(launch[Args::dx])},
+                            norm::wanted(launch[Args::dweight]),
+                            norm::wanted(launch[Args::dbias])};
     return norm::backward<true>(launch, l, g);
   }
 };

@@ -8,6 +8,14 @@ namespace baracuda::norm {
 
 // dims: how many trailing dimensions are normalised together. weight_offset: added to every weight.
 BCU_ATTRS(NormAttrs, (i64, dims), (f64, weight_offset))
+// mean and rstd are f32, f64 for f64.
+BCU_ARGS(RmsNormArgs, (x, weight, y, rstd), (eps))
+BCU_ARGS(AddRmsNormArgs, (x, residual, weight, y, sum, rstd), (eps))
+BCU_ARGS(RmsNormAddArgs, (x, residual, weight, y, rstd), (eps))
+BCU_ARGS(LayerNormArgs, (x, weight, bias, y, mean, rstd), (eps))
+BCU_ARGS(RmsNormBackwardArgs, (dy, x, weight, rstd, dx, dweight), ())  // of rms_norm_add, too: that of residual is dy
+BCU_ARGS(AddRmsNormBackwardArgs, (dy, dsum, sum, weight, rstd, dx, dweight), ())
+BCU_ARGS(LayerNormBackwardArgs, (dy, x, weight, mean, rstd, dx, dweight, dbias), ())
 
 struct RmsNorm {};
 struct AddRmsNorm {};
@@ -16,12 +24,13 @@ struct LayerNorm {};
 template <class Op>
 struct Backward {};
 
-template <int kX, int kGradients>
+// kX: what was normalised, kGradients: those of weights and biases.
+template <int kX, int... kGradients>
 int64_t gradient_partials(const Problem& p) {
   const ParamMeta& x = p.params[kX];
-  int64_t rows = 1, length = 1, gradients = 0;
+  int64_t rows = 1, length = 1;
   for (int i = 0; i < x.rank; ++i) (i < x.rank - p.attrs[0] ? rows : length) *= x.shape[i];
-  for (int k = 0; k < kGradients; ++k) gradients += p.params[p.n_params - 1 - k].rank >= 0;
+  const int64_t gradients = (0 + ... + (p.params[kGradients].rank >= 0));
   return partial_bytes(rows, length, gradients, p.element);
 }
 
@@ -32,12 +41,12 @@ constexpr int64_t simt_strips(int64_t rows, int64_t length) {
   const int64_t most = length <= kWarpRow ? kWarpStrips : kBlockStrips;
   return wanted < most ? wanted : most;
 }
-template <int kX, int kGradients>
+template <int kX, int... kGradients>
 int64_t simt_partials(const Problem& p) {
   const ParamMeta& x = p.params[kX];
-  int64_t rows = 1, length = 1, gradients = 0;
+  int64_t rows = 1, length = 1;
   for (int i = 0; i < x.rank; ++i) (i < x.rank - p.attrs[0] ? rows : length) *= x.shape[i];
-  for (int k = 0; k < kGradients; ++k) gradients += p.params[p.n_params - 1 - k].rank >= 0;
+  const int64_t gradients = (0 + ... + (p.params[kGradients].rank >= 0));
   if (gradients == 0) return 0;
   const int64_t width = length < kWarpRow ? length : kWarpRow, bytes = p.element == Element::F64 ? 8 : 4;
   int64_t most = simt_strips(rows, width) * width;  // for every size up to these
@@ -45,37 +54,45 @@ int64_t simt_partials(const Problem& p) {
   return most * gradients * bytes + simt::fold_workspace(most, length, bytes);
 }
 
-template <class Op>
+template <class Op, class Args>
 constexpr auto forward(const char* op) {
-  return row<Op>(op).name("rows").takes(kFloats).sum(4).template attrs_of<NormAttrs>().in_place();
+  const auto r = row<Op>(op).name("rows").takes(kFloats).sum(4).in_place();
+  return r.template args_of<Args>().template attrs_of<NormAttrs>();
 }
-template <class Op>
-constexpr auto backward(const char* op, WorkspaceRule scratch) {
+template <class Op, bool kSimt, class Args, int kX, int... kGradients>
+constexpr auto backward(const char* op) {
   return row<Backward<Op>>(op)
       .backward()
       .name("rows")
       .takes(kFloats)
       .sum(4)
+      .template args_of<Args>()
       .template attrs_of<NormAttrs>()
-      .scratch(scratch)
+      .scratch(kSimt ? &simt_partials<kX, kGradients...> : &gradient_partials<kX, kGradients...>)
       .not_batch_invariant();
 }
 
-// Signatures, optional tensors in brackets; scalar eps in the forward direction. mean and rstd are f32, f64 for f64.
-//   rms_norm      (x, [weight], y, [rstd])                     backward (dy, x, [weight], rstd, dx, [dweight])
-//   add_rms_norm  (x, residual, [weight], y, sum, [rstd])      backward (dy, [dsum], sum, [weight], rstd, dx,
-//   [dweight])
-//   rms_norm_add  (x, residual, [weight], y, [rstd])       backward as rms_norm's: that of residual is dy
-//   layer_norm    (x, [weight], [bias], y, [mean], [rstd])
-//                               backward (dy, x, [weight], mean, rstd, dx, [dweight], [dbias])
+template <bool kSimt>
+constexpr auto rms_norm_backward(const char* op) {
+  using Args = RmsNormBackwardArgs;
+  return backward<RmsNorm, kSimt, Args, Args::x, Args::dweight>(op);
+}
+template <bool kSimt>
+constexpr auto add_rms_norm_backward(const char* op) {
+  using Args = AddRmsNormBackwardArgs;
+  return backward<AddRmsNorm, kSimt, Args, Args::sum, Args::dweight>(op);
+}
+template <bool kSimt>
+constexpr auto layer_norm_backward(const char* op) {
+  using Args = LayerNormBackwardArgs;
+  return backward<LayerNorm, kSimt, Args, Args::x, Args::dweight, Args::dbias>(op);
+}
 template <bool kSimt>
 constexpr auto local() {
-  return table(forward<RmsNorm>("rms_norm"), forward<AddRmsNorm>("add_rms_norm"), forward<RmsNormAdd>("rms_norm_add"),
-               forward<LayerNorm>("layer_norm"),
-               backward<RmsNorm>("rms_norm", kSimt ? &simt_partials<1, 1> : &gradient_partials<1, 1>),
-               backward<RmsNorm>("rms_norm_add", kSimt ? &simt_partials<1, 1> : &gradient_partials<1, 1>),
-               backward<AddRmsNorm>("add_rms_norm", kSimt ? &simt_partials<2, 1> : &gradient_partials<2, 1>),
-               backward<LayerNorm>("layer_norm", kSimt ? &simt_partials<1, 2> : &gradient_partials<1, 2>));
+  return table(forward<RmsNorm, RmsNormArgs>("rms_norm"), forward<AddRmsNorm, AddRmsNormArgs>("add_rms_norm"),
+               forward<RmsNormAdd, RmsNormAddArgs>("rms_norm_add"), forward<LayerNorm, LayerNormArgs>("layer_norm"),
+               rms_norm_backward<kSimt>("rms_norm"), rms_norm_backward<kSimt>("rms_norm_add"),
+               add_rms_norm_backward<kSimt>("add_rms_norm"), layer_norm_backward<kSimt>("layer_norm"));
 }
 
 // GPUs compute rows that lie side by side as columns, in another order.

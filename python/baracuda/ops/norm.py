@@ -37,8 +37,8 @@ class Norm(Descriptor):
         """What is added to every weight."""
         return float(getattr(self, "weight_offset", 0.0))
 
-    def attributes(self) -> tuple[int | float, ...]:
-        return (len(self.normalized_shape), self.offset())
+    def attributes(self) -> dict[str, int | float]:
+        return {"dims": len(self.normalized_shape), "weight_offset": self.offset()}
 
     def statistic(self, name: str) -> tuple[str, Shape, Element]:
         """Name, shape and element of a saved statistic: the normalised dimensions have size 1."""
