@@ -8,8 +8,6 @@
 namespace baracuda::rope {
 namespace {
 
-enum : int { kX, kCos, kSin, kPositions, kOut };
-
 constexpr int64_t kPiece = 512;  // pairs that are rotated at a time when something has to be converted
 
 template <class C>
@@ -63,15 +61,16 @@ void rotate_direct(const Rotation<C>& r, const C* from, C* to, int64_t position)
   if (to != from) std::copy(from + 2 * r.pairs, from + r.d, to + 2 * r.pairs);
 }
 
-template <class C>
+template <class C, class Call>
 Status rotate(const Launch& launch, C sign) {
-  const TensorView &x = launch[kX], &y = launch[kOut];
+  using Args = typename Call::Args;
+  const TensorView &x = launch[Call::kFrom], &y = launch[Call::kTo], &cos = launch[Args::cos];
   const RopeAttrs attrs = attributes<RopeAttrs>(launch);
-  const Positions positions(launch[kPositions], launch.scalars[0]);
+  const Positions positions(launch[Args::positions], launch.scalars[Args::position]);
   Rotation<C> r{x,
                 y,
-                TableView<C>(launch[kCos]),
-                TableView<C>(launch[kSin]),
+                TableView<C>(cos),
+                TableView<C>(launch[Args::sin]),
                 x.shape[x.rank - 1],
                 attrs.rotary_dim / 2,
                 attrs.interleaved != 0,
@@ -82,7 +81,7 @@ Status rotate(const Launch& launch, C sign) {
              r.sin.column == 1;
   const int64_t rows = r.d == 0 ? 0 : x.numel() / r.d;
   if (rows == 0) return Status::Ok;
-  const Status status = positions.check(x, launch[kCos].shape[0], kCos, kPositions, launch.failure);
+  const Status status = positions.check(x, cos.shape[0], Args::cos, Args::positions, launch.failure);
   if (status != Status::Ok) return status;
   parallel_for(rows, std::max<int64_t>(1, kGrain / r.d), [&](int64_t begin, int64_t end) {
     RowWalk<2> walk(begin, x, y);
@@ -101,9 +100,9 @@ Status rotate(const Launch& launch, C sign) {
 // cos and sin of position * base^(-i / pairs). Angles and functions are computed in double: a float's angle would be
 // off by more than 1e-3 at position 30000.
 Status make_table(const Launch& launch) {
-  enum : int { kTableCos, kTableSin };
-  const TensorView &cos = launch[kTableCos], &sin = launch[kTableSin];
-  const double base = launch.scalars[0].as_f64();
+  using Args = RopeTableArgs;
+  const TensorView &cos = launch[Args::cos], &sin = launch[Args::sin];
+  const double base = launch.scalars[Args::base].as_f64();
   const int64_t rows = cos.shape[0], pairs = cos.shape[1], size = size_of(cos.element);
   const StoreFn<double> store_one = storer<double>(cos.element);
   const auto put = [&](const TensorView& t, int64_t p, int64_t i, double value) {
@@ -130,7 +129,9 @@ namespace baracuda {
 template <int kSign>
 struct CpuKernel<rope::Rotate<kSign>> {
   static Status run(const Launch& launch) {
-    return launch.element == Element::F64 ? rope::rotate<double>(launch, kSign) : rope::rotate<float>(launch, kSign);
+    using Call = rope::RotateCall<kSign>;
+    return launch.element == Element::F64 ? rope::rotate<double, Call>(launch, kSign)
+                                          : rope::rotate<float, Call>(launch, kSign);
   }
 };
 

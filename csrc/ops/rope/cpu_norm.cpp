@@ -20,13 +20,14 @@ struct NormRope {
   bool interleaved;
   C weight[kMostColumns];
 
-  NormRope(const Launch& launch, const TensorView& x, int weight_at)
-      : cos(launch[weight_at + 1]),
-        sin(launch[weight_at + 2]),
-        positions(launch[weight_at + 3], launch.scalars[0]),
-        d(x.shape[x.rank - 1]) {
+  template <class Args>
+  NormRope(const Launch& launch, Args)
+      : cos(launch[Args::cos]),
+        sin(launch[Args::sin]),
+        positions(launch[Args::positions], launch.scalars[Args::position]) {
     const NormRopeAttrs attrs = attributes<NormRopeAttrs>(launch);
-    const TensorView& w = launch[weight_at];
+    const TensorView &x = launch[Args::x], &w = launch[Args::weight];
+    d = x.shape[x.rank - 1];
     pairs = attrs.rotary_dim / 2, interleaved = attrs.interleaved != 0;
     if (w.present()) {
       loader<C>(w.element)(w.as<char>(), column_stride(w), weight, d);
@@ -81,13 +82,14 @@ C rstd_of(const C* v, int64_t n, C eps) {
 
 template <class C>
 Status forward(const Launch& launch) {
-  enum : int { kX, kWeight, kCos, kSin, kPositions, kY, kRstd };
-  const TensorView &x = launch[kX], &y = launch[kY], &rstd = launch[kRstd];
-  const NormRope<C> r(launch, x, kWeight);
-  const C eps = static_cast<C>(launch.scalars[1].as_f64());
+  using Args = NormRopeArgs;
+  const TensorView &x = launch[Args::x], &y = launch[Args::y], &rstd = launch[Args::rstd];
+  const NormRope<C> r(launch, Args());
+  const C eps = static_cast<C>(launch.scalars[Args::eps].as_f64());
   const int64_t rows = r.d == 0 ? 0 : x.numel() / r.d;
   if (rows == 0) return Status::Ok;
-  const Status status = r.positions.check(x, launch[kCos].shape[0], kCos, kPositions, launch.failure);
+  const int64_t limit = launch[Args::cos].shape[0];
+  const Status status = r.positions.check(x, limit, Args::cos, Args::positions, launch.failure);
   if (status != Status::Ok) return status;
   const Columns<C> in(x), out(y);
   parallel_for(rows, std::max<int64_t>(1, kGrain / r.d), [&](int64_t begin, int64_t end) {
@@ -114,17 +116,17 @@ Status forward(const Launch& launch) {
 
 template <class C>
 struct Backward {
-  enum : int { kDy, kX, kWeight, kCos, kSin, kPositions, kRstd, kDx, kDweight };
+  using Args = NormRopeBackwardArgs;
   const TensorView &dy, &x, &rstd, &dx;
   const NormRope<C> r;
   const Columns<C> from_dy, from_x, to_dx;
 
   explicit Backward(const Launch& launch)
-      : dy(launch[kDy]),
-        x(launch[kX]),
-        rstd(launch[kRstd]),
-        dx(launch[kDx]),
-        r(launch, launch[kX], kWeight),
+      : dy(launch[Args::dy]),
+        x(launch[Args::x]),
+        rstd(launch[Args::rstd]),
+        dx(launch[Args::dx]),
+        r(launch, Args()),
         from_dy(dy),
         from_x(x),
         to_dx(dx) {}
@@ -153,10 +155,10 @@ struct Backward {
   }
 
   Status run(const Launch& launch) const {
-    const TensorView& dweight = launch[kDweight];
+    const TensorView& dweight = launch[Args::dweight];
     const int64_t count = r.d == 0 ? 0 : x.numel() / r.d, strips = strips_of(count), step = 2 * r.d;
-    const Status status =
-        count ? r.positions.check(x, launch[kCos].shape[0], kCos, kPositions, launch.failure) : Status::Ok;
+    const int64_t limit = launch[Args::cos].shape[0];
+    const Status status = count ? r.positions.check(x, limit, Args::cos, Args::positions, launch.failure) : Status::Ok;
     if (status != Status::Ok) return status;
     if (!dweight.present()) {
       parallel_for(count, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, r.d)),

@@ -9,32 +9,34 @@
 
 namespace baracuda::rope {
 
+template <class Call>
 class RotateLaunch {
-  enum : int { kX, kCos, kSin, kPositions, kOut };
+  using Args = typename Call::Args;
 
  public:
   RotateLaunch(const Launch& launch, float sign)
       : launch_(launch),
         attrs_(attributes<RopeAttrs>(launch)),
-        rows_(simt::leading(launch[kX])),
-        d_(launch[kX].shape[launch[kX].rank - 1]),
+        rows_(simt::leading(launch[Call::kFrom])),
         pairs_(attrs_.rotary_dim / 2) {
     fill_tensors();
-    const TensorView &cos = launch[kCos], &sin = launch[kSin], &positions = launch[kPositions];
-    p_.x = launch[kX].data, p_.y = launch[kOut].data, p_.cos = cos.data, p_.sin = sin.data;
+    const TensorView &x = launch[Call::kFrom], &y = launch[Call::kTo];
+    const TensorView &cos = launch[Args::cos], &sin = launch[Args::sin], &positions = launch[Args::positions];
+    d_ = x.shape[x.rank - 1];
+    p_.x = x.data, p_.y = y.data, p_.cos = cos.data, p_.sin = sin.data;
     if (positions.present()) {
       p_.positions = positions.data;
       p_.positions_element = static_cast<int32_t>(positions.element);
     } else {
-      p_.start = simt::number_of(launch.scalars[0]);
+      p_.start = simt::number_of(launch.scalars[Args::position]);
     }
-    p_.x_column = simt::last_stride(launch[kX]), p_.y_column = simt::last_stride(launch[kOut]);
+    p_.x_column = simt::last_stride(x), p_.y_column = simt::last_stride(y);
     p_.cos_row = cos.strides[0], p_.cos_column = simt::last_stride(cos);
     p_.sin_row = sin.strides[0], p_.sin_column = simt::last_stride(sin);
     p_.pairs = pairs_, p_.limit = cos.shape[0];
     p_.fault = simt::fault_of(launch), p_.row = launch.row;
     p_.sign = sign, p_.interleaved = attrs_.interleaved != 0;
-    p_.tensor = positions.present() ? kPositions : kCos;
+    p_.tensor = positions.present() ? Args::positions : Args::cos;
     p_.x_element = static_cast<int32_t>(launch.element);
     p_.cos_element = static_cast<int32_t>(cos.element), p_.sin_element = static_cast<int32_t>(sin.element);
   }
@@ -42,7 +44,8 @@ class RotateLaunch {
   Status run() {
     if (rows_.numel() == 0 || d_ == 0) return Status::Ok;
     const int64_t seq = rows_.shape[rows_.rank - 1];
-    const Status status = check_start(launch_, p_.limit, seq, kCos, launch_[kPositions]);
+    const Scalar& start = launch_.scalars[Args::position];
+    const Status status = check_start(launch_, start, p_.limit, seq, Args::cos, launch_[Args::positions]);
     if (status != Status::Ok) return status;
     return simt::with_float(launch_.element, [&](auto t) {
       using T = decltype(t);
@@ -58,14 +61,15 @@ class RotateLaunch {
 
  private:
   void fill_tensors() {
-    const SequencePlaces places(rows_, launch_[kPositions]);
-    tensors_ = {simt::leading_operand(launch_[kX]), simt::leading_operand(launch_[kOut]), places.at, places.number};
+    const SequencePlaces places(rows_, launch_[Args::positions]);
+    tensors_ = {simt::leading_operand(launch_[Call::kFrom]), simt::leading_operand(launch_[Call::kTo]), places.at,
+                places.number};
   }
 
   bool packable(int64_t size, int64_t table_size) const {
     const int64_t count = 16 / size;
     const Element table = table_size == 8 ? Element::F64 : Element::F32;
-    const TensorView &cos = launch_[kCos], &sin = launch_[kSin];
+    const TensorView &cos = launch_[Args::cos], &sin = launch_[Args::sin];
     auto tables_pack = [&](const TensorView& t) {
       return t.element == table && simt::last_stride(t) == 1 && reinterpret_cast<uintptr_t>(t.data) % 16 == 0 &&
              t.strides[0] * table_size % 16 == 0;
@@ -92,13 +96,14 @@ class RotateLaunch {
 };
 
 inline Status make_table(const Launch& launch) {
-  const TensorView &cos = launch[0], &sin = launch[1];
+  using Args = RopeTableArgs;
+  const TensorView &cos = launch[Args::cos], &sin = launch[Args::sin];
   TableParams p{};
   p.cos = cos.data, p.sin = sin.data;
   p.rows = cos.shape[0], p.pairs = cos.shape[1];
   p.cos_row = cos.strides[0], p.cos_column = cos.strides[1];
   p.sin_row = sin.strides[0], p.sin_column = sin.strides[1];
-  p.base = simt::number_of(launch.scalars[0]);
+  p.base = simt::number_of(launch.scalars[Args::base]);
   const double base = math::bit_cast<double>(p.base.real);
   if (!p.base.data) p.base_rest = static_cast<float>(base - static_cast<double>(p.base.f));
   p.cos_element = static_cast<int32_t>(cos.element), p.sin_element = static_cast<int32_t>(sin.element);
@@ -111,7 +116,7 @@ namespace baracuda {
 
 template <int kSign>
 struct SimtKernel<rope::Rotate<kSign>> {
-  static Status run(const Launch& launch) { return rope::RotateLaunch(launch, kSign).run(); }
+  static Status run(const Launch& launch) { return rope::RotateLaunch<rope::RotateCall<kSign>>(launch, kSign).run(); }
 };
 
 template <>

@@ -27,8 +27,9 @@ struct SequencePlaces {
 };
 
 // A position that is known now is refused before anything is launched.
-inline Status check_start(const Launch& launch, int64_t limit, int64_t seq, int tables, const TensorView& positions) {
-  const Scalar& start = launch.scalars[0];
+// `tables`: where cos stands.
+inline Status check_start(const Launch& launch, const Scalar& start, int64_t limit, int64_t seq, int tables,
+                          const TensorView& positions) {
   if (positions.present() || start.data) return Status::Ok;
   const int64_t first = start.as_i64();
   if (first >= 0 && first <= limit - seq) return Status::Ok;
@@ -39,39 +40,45 @@ inline Status check_start(const Launch& launch, int64_t limit, int64_t seq, int 
 
 class NormRotateLaunch {
  public:
-  // `x`: where x stands in the signature; weight, tables and positions follow. rstd may be absent.
-  NormRotateLaunch(const Launch& launch, int x, int rstd, int out)
-      : launch_(launch), rows_(simt::leading(launch[x])), tables_(x + 2), positions_(launch[x + 4]) {
+  // rstd may be absent.
+  template <class Args>
+  NormRotateLaunch(const Launch& launch, Args, const TensorView& out)
+      : launch_(launch),
+        rows_(simt::leading(launch[Args::x])),
+        tables_(Args::cos),
+        positions_(launch[Args::positions]),
+        start_(launch.scalars[Args::position]) {
     const NormRopeAttrs attrs = attributes<NormRopeAttrs>(launch);
-    const TensorView &weight = launch[x + 1], &cos = launch[x + 2], &sin = launch[x + 3];
+    const TensorView &x = launch[Args::x], &weight = launch[Args::weight], &rstd = launch[Args::rstd];
+    const TensorView &cos = launch[Args::cos], &sin = launch[Args::sin];
     const SequencePlaces places(rows_, positions_);
     const Operand none;
-    tensors_ = {simt::leading_operand(launch[x]),
-                simt::leading_operand(launch[out]),
+    tensors_ = {simt::leading_operand(x),
+                simt::leading_operand(out),
                 none,
-                launch[rstd].present() ? simt::leading_operand(launch[rstd]) : none,
+                rstd.present() ? simt::leading_operand(rstd) : none,
                 places.at,
                 places.number};
-    p_.x = launch[x].data, p_.out = launch[out].data, p_.rstd = launch[rstd].present() ? launch[rstd].data : nullptr;
+    p_.x = x.data, p_.out = out.data, p_.rstd = rstd.present() ? rstd.data : nullptr;
     p_.weight = weight.present() ? weight.data : nullptr;
     p_.weight_column = weight.present() ? simt::last_stride(weight) : 0;
-    p_.x_column = simt::last_stride(launch[x]), p_.out_column = simt::last_stride(launch[out]);
+    p_.x_column = simt::last_stride(x), p_.out_column = simt::last_stride(out);
     p_.cos = cos.data, p_.cos_row = cos.strides[0], p_.cos_column = simt::last_stride(cos);
     p_.sin = sin.data, p_.sin_row = sin.strides[0], p_.sin_column = simt::last_stride(sin);
     p_.cos_element = static_cast<int32_t>(cos.element), p_.sin_element = static_cast<int32_t>(sin.element);
     p_.positions = positions_.present() ? positions_.data : nullptr;
     p_.positions_element = static_cast<int32_t>(positions_.element);
-    p_.start = simt::number_of(launch.scalars[0]);
-    p_.columns = launch[x].shape[launch[x].rank - 1];
+    p_.start = simt::number_of(start_);
+    p_.columns = x.shape[x.rank - 1];
     p_.pairs = attrs.rotary_dim / 2, p_.limit = cos.shape[0];
     p_.interleaved = attrs.interleaved != 0;
     p_.fault = simt::fault_of(launch), p_.row = launch.row;
-    p_.tensor = positions_.present() ? x + 4 : tables_;
+    p_.tensor = positions_.present() ? Args::positions : Args::cos;
     offset_ = attrs.weight_offset;
   }
 
-  Status forward() {
-    p_.eps = simt::number_of(launch_.scalars[1]);
+  Status forward(const Scalar& eps) {
+    p_.eps = simt::number_of(eps);
     return run([&](auto t) { return rows<NormRotateForward<decltype(t)>>(); });
   }
 
@@ -96,7 +103,8 @@ class NormRotateLaunch {
     if (p_.columns == 0 || (empty && !without_rows)) return Status::Ok;
     if (!empty) {
       const int64_t seq = rows_.shape[rows_.rank - 1];
-      if (Status status = check_start(launch_, p_.limit, seq, tables_, positions_); status != Status::Ok) return status;
+      const Status status = check_start(launch_, start_, p_.limit, seq, tables_, positions_);
+      if (status != Status::Ok) return status;
     }
     p_.space = simt::space_over(rows_, tensors_);
     return simt::with_float(launch_.element, [&](auto t) {
@@ -134,6 +142,7 @@ class NormRotateLaunch {
   IterationSpace rows_;
   int tables_;
   const TensorView& positions_;
+  const Scalar& start_;
   std::array<Operand, NormParams::kTensors> tensors_;
   NormParams p_{};
   double offset_ = 0;
@@ -147,7 +156,8 @@ template <>
 struct SimtKernel<rope::NormRotate> {
   template <class L>
   static Status run(const L& launch) {
-    return rope::NormRotateLaunch(launch, 0, 6, 5).forward();
+    using Args = rope::NormRopeArgs;
+    return rope::NormRotateLaunch(launch, Args(), launch[Args::y]).forward(launch.scalars[Args::eps]);
   }
 };
 
@@ -155,7 +165,9 @@ template <>
 struct SimtKernel<rope::NormRotateBackward> {
   template <class L>
   static Status run(const L& launch) {
-    return rope::NormRotateLaunch(launch, 1, 6, 7).backward(launch[0], launch[8]);
+    using Args = rope::NormRopeBackwardArgs;
+    rope::NormRotateLaunch rows(launch, Args(), launch[Args::dx]);
+    return rows.backward(launch[Args::dy], launch[Args::dweight]);
   }
 };
 

@@ -31,8 +31,8 @@ class _NormRope(Rotary):
         """What is added to every weight."""
         return float(getattr(self, "weight_offset", 0.0))
 
-    def attributes(self) -> tuple[int | float, ...]:
-        return (*super().attributes(), self.offset())
+    def attributes(self) -> dict[str, int | float]:
+        return {**super().attributes(), "weight_offset": self.offset()}
 
     def statistic(self) -> tuple[str, Shape, Element]:
         """Name, shape and element of the saved statistic."""

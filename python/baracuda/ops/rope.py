@@ -69,8 +69,8 @@ class Rotary(Descriptor):
             tensor("positions", positions or (), self.positions_element, present=positions is not None),
         )
 
-    def attributes(self) -> tuple[int | float, ...]:
-        return int(self.layout is RopeLayout.INTERLEAVED), int(self.rotary_dim or 0)
+    def attributes(self) -> dict[str, int | float]:
+        return {"interleaved": int(self.layout is RopeLayout.INTERLEAVED), "rotary_dim": int(self.rotary_dim or 0)}
 
 
 @descriptor(family="rope", op="rope", enums={"layout": RopeLayout})
