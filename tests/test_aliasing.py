@@ -164,7 +164,7 @@ def test_workspace_must_be_memory_of_its_own(op: str, direction: str) -> None:
 @OPS
 def test_scalars_in_device_memory_must_not_be_overwritten(op: str, direction: str) -> None:
     call = valid_call(op, direction)
-    for s in call.plan.signature.scalars:
+    for s in call.plan.signature.numbers:
         for out in call.outputs:
             if out.variadic or s.kind != "float" or not out.element.is_float:
                 continue

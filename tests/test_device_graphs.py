@@ -189,7 +189,7 @@ def test_numbers_on_the_device_change_between_launches() -> None:
     case = next(with_scalar())
     made = bc.plan(case.descriptor, PLACE)
     on = OnDevice(made, case)
-    name = made.signature.scalars[0].name
+    name = made.signature.numbers[0].name
     number = bc.asarray(np.float32(case.scalars[name]), device=PLACE)
     stream = bc.Stream(PLACE, non_blocking=True)
     on.scalars = case.scalars | {name: number}
@@ -213,7 +213,7 @@ def with_scalar() -> Iterator[Case]:
         if row["op"] != "adamw":
             continue
         for made, case, _ in found_cases(row):
-            if made.signature.scalars and made.signature.scalars[0].kind == "float":
+            if made.signature.numbers and made.signature.numbers[0].kind == "float":
                 yield case
 
 

@@ -298,7 +298,7 @@ def test_numbers_may_be_tensors_on_the_plans_device() -> None:
             continue
         for case in cases_of(op, direction, Element.F32)[:3]:
             signature = case.descriptor.signature()
-            if not signature.scalars or any(p.variadic for p in signature.present):
+            if not signature.numbers or any(p.variadic for p in signature.present):
                 continue
             made = bc.plan(case.descriptor, "cuda:1")
             args = {
@@ -309,8 +309,8 @@ def test_numbers_may_be_tensors_on_the_plans_device() -> None:
             }
             if made.workspace_size:
                 args["workspace"] = bc.empty(made.workspace_size, "u8", device="cuda:1")
-            numbers = {s.name: case.scalars.get(s.name, s.default) for s in signature.scalars}
-            kinds = {s.name: {"float": "f32", "int": "i64", "unsigned": "i64"}[s.kind] for s in signature.scalars}
+            numbers = {s.name: case.scalars.get(s.name, s.default) for s in signature.numbers}
+            kinds = {s.name: {"float": "f32", "int": "i64", "unsigned": "i64"}[s.kind] for s in signature.numbers}
             on_it = {n: bc.asarray(v, kinds[n], device="cuda:1") for n, v in numbers.items()}
             results = []
             for scalars in (numbers, on_it):
@@ -319,7 +319,7 @@ def test_numbers_may_be_tensors_on_the_plans_device() -> None:
             if all(np.float32(v) == v for v in numbers.values()):
                 assert results[0] == results[1], f"{case.descriptor}"
             for place in ("cpu", "cuda:0"):
-                name = signature.scalars[0].name
+                name = signature.numbers[0].name
                 wrong = bc.asarray(numbers[name], kinds[name], device=place)
                 with pytest.raises(bc.InvalidProblemError, match="on the plan's device") as caught:
                     made.run(**args, **(numbers | {name: wrong}))

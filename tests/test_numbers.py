@@ -24,7 +24,7 @@ def holders(op: str, direction: str) -> list[Any]:
     found = {}
     for element in elements_of(op, direction):
         for case in cases_of(op, direction, element, 1 << 8)[:12] if element.is_integer else []:
-            scalars = case.descriptor.signature().scalars
+            scalars = case.descriptor.signature().numbers
             # A row of another element may be all there is for a case of another kind.
             if scalars and type(case.descriptor).plan_class.query(case.descriptor):
                 found.setdefault((element, tuple(s.name for s in scalars)), (element, case))
@@ -35,7 +35,7 @@ def holders(op: str, direction: str) -> list[Any]:
 def test_what_an_integer_does_not_hold_is_refused(op: str, direction: str) -> None:
     for element, case in holders(op, direction):
         call = call_of(case)
-        for s in call.plan.signature.scalars:
+        for s in call.plan.signature.numbers:
             if s.fits is None:
                 assert s.kind == "float" or s.name in NOT_STORED or op in _ANY_NUMBER, (
                     f"{op}: {s.name} wraps in {element}"

@@ -214,7 +214,7 @@ def test_lists(op: str, direction: str) -> None:
 @OPS
 def test_scalars(op: str, direction: str) -> None:
     call = valid_call(op, direction)
-    for s in call.plan.signature.scalars:
+    for s in call.plan.signature.numbers:
         refused(call, "scalar", s.name, **{s.name: np.zeros(2)})
         refused(call, "scalar", s.name, **{s.name: np.complex64(1)})
         refused(call, "scalar", s.name, **{s.name: np.array(1 + 1j)})

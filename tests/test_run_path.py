@@ -124,7 +124,7 @@ def test_scalars_as_tensors_are_read_when_the_kernel_runs(op: str, direction: st
     call = valid_call(op, direction)
     call.run()
     want = outputs(call)
-    for s in call.plan.signature.scalars:
+    for s in call.plan.signature.numbers:
         value = call.args.get(s.name, s.default)
         if value is None:
             continue
@@ -221,7 +221,7 @@ def test_a_changed_scalar_never_makes_a_new_plan(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(_core, "select", never)
     monkeypatch.setattr(_core, "evaluate", never)
-    for s in call.plan.signature.scalars:
+    for s in call.plan.signature.numbers:
         value = call.args.get(s.name, s.default)
         call.run(**{s.name: (value or 0) + 1 if s.kind != "float" else (value or 0) * 1.0001})
 

@@ -165,8 +165,8 @@ DimExpr parse_dim(py::handle h) {
   return d;
 }
 
-// {"params": [(name, role, element, present, variadic, [shape, ...])], "scalars": [(name, kind, default, least, fits)],
-// "symbols": [(name, max)]}
+// {"params": [(name, role, element, present, variadic, [shape, ...])], "scalars": [(name, kind, default, least, fits,
+// present)], "symbols": [(name, max)]}
 Signature parse_signature(const py::dict& d) {
   Signature s;
   for (py::handle h : d["params"].cast<py::list>()) {
@@ -202,6 +202,7 @@ Signature parse_signature(const py::dict& d) {
     p.has_least = !t[3].is_none();
     if (p.has_least) p.least = t[3].cast<double>();
     if (!t[4].is_none()) p.fits = parse_element(t[4].cast<int>());
+    p.present = t[5].cast<bool>();
     s.scalars.push_back(p);
   }
   for (py::handle h : d["symbols"].cast<py::list>()) {

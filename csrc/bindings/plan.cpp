@@ -226,6 +226,7 @@ Frame::Frame(const PlanObject* plan) {
   scalars = reinterpret_cast<Scalar*>(scalar_memory_);
   for (int i = 0; i < plan->n_args; ++i) args[i] = nullptr;
   for (int i = 0; i < plan->n_absent; ++i) views[plan->absent[i]].rank = -1, views[plan->absent[i]].data = nullptr;
+  for (int i = 0; i < plan->n_absent_scalars; ++i) scalars[plan->absent_scalars[i]] = Scalar();
   call.views = views;
   call.scalars = scalars;
   keep.device = core.row.backend;
@@ -437,6 +438,10 @@ PyObject* make_plan(PyTypeObject* cls, PlanCore* core, PyObject* descriptor, PyO
   }
   plan->n_tensors = plan->n_args;
   for (size_t k = 0; k < s.scalars.size(); ++k) {
+    if (!s.scalars[k].present) {
+      plan->absent_scalars[plan->n_absent_scalars++] = static_cast<int32_t>(k);
+      continue;
+    }
     plan->param_of[plan->n_args] = static_cast<int32_t>(k);
     plan->slot_of[plan->n_args] = -1;
     plan->names[plan->n_args++] = PyUnicode_InternFromString(s.scalars[k].name.c_str());

@@ -23,6 +23,8 @@ struct PlanObject {
   int32_t n_outputs;
   int32_t absent[kMaxArgs];  // slots of optional tensors that this plan does not have
   int32_t n_absent;
+  int32_t absent_scalars[kMaxScalars];
+  int32_t n_absent_scalars;
 };
 
 extern PyTypeObject* plan_type;

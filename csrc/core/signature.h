@@ -46,10 +46,10 @@ struct Param {  // one tensor argument; a variadic one has several slots, an abs
   int32_t first = 0, count = 1;
 };
 
-struct ScalarParam {
+struct ScalarParam {  // one number argument; an absent one still has a place
   std::string name;
   Scalar::Kind kind = Scalar::Kind::Float;
-  bool has_default = false, has_least = false;
+  bool present = true, has_default = false, has_least = false;
   Scalar value{};
   double least = 0;             // the smallest number that is taken; one in device memory is not looked at
   Element fits = Element::Any;  // an integer element that must hold the number, as torch has it

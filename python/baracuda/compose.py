@@ -112,7 +112,7 @@ class Composer:
             if p.name not in given:
                 found.append(self.new(tuple(int(n) for n in p.shape), p.element))
                 given[p.name] = found[-1]
-        numbers = {s.name: s.default for s in made.signature.scalars}
+        numbers = {s.name: s.default for s in made.signature.numbers}
         self.steps.append(_Step(made, tuple(given.get(n, numbers.get(n)) for n in made.arguments)))
         return found[0] if len(found) == 1 else tuple(found)
 

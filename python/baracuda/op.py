@@ -199,7 +199,7 @@ class Call:
             elif isinstance(value, (Arg, ListArg)):
                 sources.append(value.source())
             elif value is None:
-                scalar = next((s for s in signature.scalars if s.name == name), None)
+                scalar = next((s for s in signature.numbers if s.name == name), None)
                 if scalar is None:  # an option such as a dimension that is None has asked for it
                     raise InvalidProblemError(
                         f"{name}: got None, want a tensor for these options. Pass one, or change them."

@@ -61,7 +61,8 @@ class ScalarParam:
     """A number argument of `run`: a Python number, or a 0-d tensor read when the kernel runs.
 
     A Python number below `least` is refused; a tensor's is not looked at. A number that the integer element `fits` does
-    not hold is refused, a tensor's too where it lies in the host's memory.
+    not hold is refused, a tensor's too where it lies in the host's memory. One that is not `present` is no argument of this
+    descriptor's `run`.
     """
 
     name: str
@@ -69,6 +70,7 @@ class ScalarParam:
     default: float | int | None = None
     least: float | int | None = None
     fits: Element | None = None
+    present: bool = True
 
 
 def tensor(name: str, shape: Shape, element: Element, *, present: bool = True, reads: bool = False) -> Param:
@@ -97,9 +99,11 @@ def scalar(
     default: float | int | None = None,
     least: float | int | None = None,
     fits: Element | None = None,
+    *,
+    present: bool = True,
 ) -> ScalarParam:
     """A number given to `run`; `kind` is "float", "int" or "unsigned"."""
-    return ScalarParam(name, kind, default, least, fits if fits is not None and fits.is_integer else None)
+    return ScalarParam(name, kind, default, least, fits if fits is not None and fits.is_integer else None, present)
 
 
 class Signature:
@@ -117,6 +121,11 @@ class Signature:
         self.params = tuple(a for a in args if isinstance(a, Param))
         self.scalars = tuple(a for a in args if isinstance(a, ScalarParam))
         self.present = tuple(p for p in self.params if p.present)
+
+    @property
+    def numbers(self) -> tuple[ScalarParam, ...]:
+        """The scalar arguments that this descriptor has."""
+        return tuple(s for s in self.scalars if s.present)
 
     @property
     def inputs(self) -> tuple[Param, ...]:
@@ -139,7 +148,7 @@ class Signature:
         for p in self.present:
             shape = ", ".join(f"({', '.join(map(str, s))})" for s in p.shapes)
             parts.append(f"{p.name}: {p.element}[{shape}] {_ROLES[p.role]}")
-        for s in self.scalars:
+        for s in self.numbers:
             parts.append(f"{s.name}: {s.kind}" + (f" = {s.default}" if s.default is not None else ""))
         return "(" + "; ".join(parts) + ")"
 
@@ -162,7 +171,10 @@ class Signature:
                  [[pack(s) for s in shape] for shape in p.shapes] if p.present else [[]])
                 for p in self.params
             ],
-            "scalars": [(s.name, _SCALAR_KINDS[s.kind], s.default, s.least, None if s.fits is None else int(s.fits)) for s in self.scalars],
+            "scalars": [
+                (s.name, _SCALAR_KINDS[s.kind], s.default, s.least, None if s.fits is None else int(s.fits), s.present)
+                for s in self.scalars
+            ],
             "symbols": [(name, limits[name]) for name in order],
         }  # fmt: skip
 

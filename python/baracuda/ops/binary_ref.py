@@ -108,7 +108,7 @@ def _case(
             source = Element.U8 if small else p.element
             tensors[p.name] = _operand(op, p.name, source, p.shape, rng, small)
     scalars: dict[str, float | int] = {}
-    for s in signature.scalars:
+    for s in signature.numbers:
         if s.name == "number":
             # Every element but i8 holds what u8 does; some kinds refuse a number that theirs does not hold.
             source = Element.U8 if element.is_integer and element is not Element.I8 else element

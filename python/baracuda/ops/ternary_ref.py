@@ -97,7 +97,7 @@ def _three(desc: TernaryDescriptor | TernaryBackwardDescriptor, rng: np.random.G
         return _values(element, shape, rng)
 
     scalars: dict[str, float | int] = {}
-    for s in signature.scalars:
+    for s in signature.numbers:
         if s.name in dict(entry.numbers):
             scalars[s.name] = dict(entry.numbers)[s.name] if s.kind == "float" else 3
         else:
@@ -146,7 +146,7 @@ def _where(
     signature = desc.signature()
     scalars = {
         s.name: float(_values(element, (), rng)) if s.kind == "float" else int(_values(element, (), rng))
-        for s in signature.scalars
+        for s in signature.numbers
     }
     return Case(desc, {p.name: _values(p.element, p.shape, rng) for p in signature.inputs}, scalars)
 
