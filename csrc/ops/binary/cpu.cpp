@@ -50,8 +50,10 @@ struct Plus {
 
 // Many halves are added in registers (64M bf16: 7.7 ms, by buffers of floats 17 ms).
 bool adds_in_registers(const Launch& launch) {
+  using Args = SumArgs;
   constexpr int64_t kMany = 4096;
-  return kHalves.has(launch.element) && launch[0].present() && launch[1].present() && launch[2].numel() >= kMany;
+  return kHalves.has(launch.element) && launch[Args::a].present() && launch[Args::b].present() &&
+         launch[Args::y].numel() >= kMany;
 }
 
 // Integer loops find zero divisors; the position is looked for only when there is one.
@@ -84,19 +86,20 @@ int64_t first_zero(const TensorView& t) {
 
 template <class Op, class C>
 Status run_checked(const Launch& launch) {
+  using Args = OperandArgs;
   bool zero = false;
   bool* const found = &zero;
   // In place, the divisor may be overwritten: it is looked at first then.
-  const TensorView& divisor = launch[1];
-  const bool overwritten = divisor.present() && divisor.data == launch[2].data;
+  const TensorView& divisor = launch[Args::b];
+  const bool overwritten = divisor.present() && divisor.data == launch[Args::y].data;
   const int64_t early = overwritten ? first_zero(divisor) : -1;
   if (early < 0) {
-    launch_forward<C>(launch, &checked_loop<Op, C>, &found);
+    launch_forward<Args, C>(launch, &checked_loop<Op, C>, &found);
     if (!zero) return Status::Ok;
   }
   if (launch.failure) {
     const int64_t at = early >= 0 ? early : divisor.present() ? first_zero(divisor) : 0;
-    *launch.failure = {divisor.present() ? 1 : -1, at, 0, 0};
+    *launch.failure = {divisor.present() ? launch.first[Args::b] : -1, at, 0, 0};
   }
   return Status::IntegerDivision;
 }
@@ -132,15 +135,16 @@ struct CpuKernel<binary::Divisions<Op>> {
   }
 };
 
-template <class Op, int kNumbers>
-struct CpuKernel<binary::FloatNumbers<Op, kNumbers>> {
+template <class Op>
+struct CpuKernel<binary::Close<Op>> {
   static Status run(const Launch& launch) {
+    using Args = binary::CloseArgs;
     return with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      const int first = launch[0].present() && launch[1].present() ? 0 : 1;
-      std::array<C, kNumbers> numbers;
-      for (int k = 0; k < kNumbers; ++k) numbers[k] = scalar_as<C>(launch.scalars[first + k]);
-      return binary::launch_forward<C>(launch, &binary::numbers_loop<Op, C, kNumbers>, &numbers);
+      const Scalar* given = launch.scalars;
+      const std::array<C, 3> numbers = {scalar_as<C>(given[Args::rtol]), scalar_as<C>(given[Args::atol]),
+                                        scalar_as<C>(given[Args::equal_nan])};
+      return binary::launch_forward<Args, C>(launch, &binary::numbers_loop<Op, C, 3>, &numbers);
     });
   }
 };
@@ -151,7 +155,8 @@ struct CpuKernel<binary::Neighbours> {
     return with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
       const std::array<C, 1> element = {C(binary::neighbours_of(launch.element))};
-      return binary::launch_forward<C>(launch, &binary::numbers_loop<binary::Nextafter, C, 1>, &element);
+      constexpr auto kLoop = &binary::numbers_loop<binary::Nextafter, C, 1>;
+      return binary::launch_forward<binary::OperandArgs, C>(launch, kLoop, &element);
     });
   }
 };
@@ -159,33 +164,34 @@ struct CpuKernel<binary::Neighbours> {
 template <int kSign>
 struct CpuKernel<binary::Sum<kSign>> {
   static Status run(const Launch& launch) {
+    using Args = binary::SumArgs;
     return with_compute_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      // The scalar operand, if there is one, comes before alpha.
-      const int at = launch[0].present() && launch[1].present() ? 0 : 1;
-      const C alpha = binary::signed_alpha<C>(launch.scalars[at], kSign);
+      const C alpha = binary::signed_alpha<C>(launch.scalars[Args::alpha], kSign);
       if (alpha == C(1) && binary::adds_in_registers(launch)) {
-        const IterationSpace space = space_of(launch[2]);
-        const Operand in[] = {operand(launch[0], space), operand(launch[1], space)};
-        const Operand out[] = {operand(launch[2], space)};
+        const IterationSpace space = space_of(launch[Args::y]);
+        const Operand in[] = {operand(launch[Args::a], space), operand(launch[Args::b], space)};
+        const Operand out[] = {operand(launch[Args::y], space)};
         run_elements<binary::Plus>(launch.element, space, in, out);
         return Status::Ok;
       }
-      return binary::launch_forward<C>(launch, alpha == C(1) ? &binary::add_loop<C> : &binary::sum_loop<C>, &alpha);
+      const TileLoop<C> loop = alpha == C(1) ? &binary::add_loop<C> : &binary::sum_loop<C>;
+      return binary::launch_forward<Args, C>(launch, loop, &alpha);
     });
   }
 };
 
-// dy, da, db: the inputs themselves do not matter.
+// The inputs themselves do not matter.
 template <int kSign>
 struct CpuKernel<binary::SumBackward<kSign>> {
   static Status run(const Launch& launch) {
+    using Args = binary::SumBackwardArgs;
     return with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      const C alpha = binary::signed_alpha<C>(launch.scalars[0], kSign);
-      IterationSpace space = space_of(launch[0]);
-      const Operand in[] = {operand(launch[0], space)};
-      const Operand out[] = {output_operand(launch[1], space), output_operand(launch[2], space)};
+      const C alpha = binary::signed_alpha<C>(launch.scalars[Args::alpha], kSign);
+      IterationSpace space = space_of(launch[Args::dy]);
+      const Operand in[] = {operand(launch[Args::dy], space)};
+      const Operand out[] = {output_operand(launch[Args::da], space), output_operand(launch[Args::db], space)};
       run_tiles<C>(space, in, out, &binary::sum_backward_loop<C>, &alpha);
       return Status::Ok;
     });

@@ -9,23 +9,21 @@
 
 namespace baracuda::binary {
 
-// The two operands of a launch, given two consecutive tensor parameters of which at most one is absent and then is the
-// first scalar. `next` counts the scalars used.
-template <class C>
+// The two operands of a launch, of which at most one is absent and then is the number.
+template <class Args, class C>
 struct Operands {
   C number = C(0);
-  int next = 0;
   Operand a, b;
 
-  Operands(const Launch& launch, int first, const IterationSpace& space) {
-    a = one(launch, launch[first], space);
-    b = one(launch, launch[first + 1], space);
+  Operands(const Launch& launch, const IterationSpace& space) {
+    a = one(launch, launch[Args::a], space);
+    b = one(launch, launch[Args::b], space);
   }
 
  private:
   Operand one(const Launch& launch, const TensorView& t, const IterationSpace& space) {
     if (t.present()) return operand(t, space);
-    number = scalar_as<C>(launch.scalars[next++]);
+    number = scalar_as<C>(launch.scalars[Args::number]);
     return constant(&number, element_of<C>);
   }
 };
@@ -50,7 +48,7 @@ void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   }
 }
 
-// The same for functions that take kNumbers numbers besides, which come after an operand that is a number.
+// The same for functions that take kNumbers numbers besides.
 template <class Op, class C, int kNumbers>
 void numbers_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
   const std::array<C, kNumbers> numbers = *static_cast<const std::array<C, kNumbers>*>(params);
@@ -60,12 +58,12 @@ void numbers_loop(const C* const* in, C* const* out, int64_t n, const void* para
   for (int64_t i = 0; i < n; ++i) y[i] = C(std::apply([&](auto... p) { return Op::f(a[i], b[i], p...); }, numbers));
 }
 
-template <class C>
+template <class Args, class C>
 Status launch_forward(const Launch& launch, TileLoop<C> loop, const void* params) {
-  IterationSpace space = space_of(launch[2]);
-  Operands<C> operands(launch, 0, space);
+  IterationSpace space = space_of(launch[Args::y]);
+  Operands<Args, C> operands(launch, space);
   const Operand in[] = {operands.a, operands.b};
-  const Operand out[] = {operand(launch[2], space)};
+  const Operand out[] = {operand(launch[Args::y], space)};
   run_tiles<C>(space, in, out, loop, params);
   return Status::Ok;
 }
@@ -73,31 +71,33 @@ Status launch_forward(const Launch& launch, TileLoop<C> loop, const void* params
 template <class Op>
 Status run_forward(const Launch& launch) {
   return with_compute_type(launch.element, [&](auto c) {
-    return launch_forward<decltype(c)>(launch, &forward_loop<Op, decltype(c)>, nullptr);
+    return launch_forward<OperandArgs, decltype(c)>(launch, &forward_loop<Op, decltype(c)>, nullptr);
   });
 }
 
 template <class Op>
 Status run_floats(const Launch& launch) {
   return with_float_type(launch.element, [&](auto c) {
-    return launch_forward<decltype(c)>(launch, &forward_loop<Op, decltype(c)>, nullptr);
+    return launch_forward<OperandArgs, decltype(c)>(launch, &forward_loop<Op, decltype(c)>, nullptr);
   });
 }
 
 template <class Op>
 Status run_bits(const Launch& launch) {
-  if (kSigned.has(launch.element)) return launch_forward<int64_t>(launch, &forward_loop<Op, int64_t>, nullptr);
-  return launch_forward<uint64_t>(launch, &forward_loop<Op, uint64_t>, nullptr);
+  using Args = OperandArgs;
+  if (kSigned.has(launch.element)) return launch_forward<Args, int64_t>(launch, &forward_loop<Op, int64_t>, nullptr);
+  return launch_forward<Args, uint64_t>(launch, &forward_loop<Op, uint64_t>, nullptr);
 }
 
 template <class Op>
 Status run_backward(const Launch& launch) {
+  using Args = OperandBackwardArgs;
   return with_float_type(launch.element, [&](auto c) {
     using C = decltype(c);
-    IterationSpace space = space_of(launch[0]);
-    Operands<C> operands(launch, 1, space);
-    const Operand in[] = {operand(launch[0], space), operands.a, operands.b};
-    const Operand out[] = {output_operand(launch[3], space), output_operand(launch[4], space)};
+    IterationSpace space = space_of(launch[Args::dy]);
+    Operands<Args, C> operands(launch, space);
+    const Operand in[] = {operand(launch[Args::dy], space), operands.a, operands.b};
+    const Operand out[] = {output_operand(launch[Args::da], space), output_operand(launch[Args::db], space)};
     run_tiles<C>(space, in, out, &backward_loop<Op, C>, nullptr);
     return Status::Ok;
   });

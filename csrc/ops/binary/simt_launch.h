@@ -7,40 +7,40 @@
 
 namespace baracuda::binary {
 
-// The operands of a launch: two consecutive tensor parameters, of which at most one is absent and then is the first
-// number.
+// The operands of a launch, of which at most one is absent and then is the number.
+template <class Args>
 struct SimtOperands {
   simt::Input a, b;
-  int numbers = 0;  // how many of the call's are operands
 
-  SimtOperands(const Launch& launch, int first, const IterationSpace& space) {
-    a = one(launch, launch[first], space);
-    b = one(launch, launch[first + 1], space);
+  SimtOperands(const Launch& launch, const IterationSpace& space) {
+    a = one(launch, launch[Args::a], space);
+    b = one(launch, launch[Args::b], space);
   }
 
  private:
   simt::Input one(const Launch& launch, const TensorView& t, const IterationSpace& space) {
     if (t.present()) return operand(t, space);
-    return launch.scalars[numbers++];
+    return launch.scalars[Args::number];
   }
 };
 
 // Hands a, b and the output to `run`.
 template <class Run>
 Status forward(const Launch& launch, Run&& run) {
-  const IterationSpace space = space_of(launch[2]);
-  const SimtOperands operands(launch, 0, space);
+  using Args = OperandArgs;
+  const IterationSpace space = space_of(launch[Args::y]);
+  const SimtOperands<Args> operands(launch, space);
   const simt::Input in[] = {operands.a, operands.b};
-  const Operand out[] = {operand(launch[2], space)};
+  const Operand out[] = {operand(launch[Args::y], space)};
   return run(space, in, out);
 }
 
 inline DivisorCheck divisor_check(const Launch& launch, const IterationSpace& space) {
-  const TensorView& divisor = launch[1];
+  const TensorView& divisor = launch[OperandArgs::b];
   DivisorCheck check{};
   check.fault = simt::fault_of(launch);
   check.row = launch.row;
-  check.tensor = divisor.present() ? 1 : -1;
+  check.tensor = divisor.present() ? launch.first[OperandArgs::b] : -1;
   check.rank = space.rank;
   std::copy_n(space.shape, space.rank, check.shape);
   int64_t step = 1;
@@ -53,8 +53,9 @@ inline DivisorCheck divisor_check(const Launch& launch, const IterationSpace& sp
 
 // A divisor that is known to be zero is refused at once; others are found by the kernel.
 inline bool divides_by_zero(const Launch& launch) {
-  if (launch[1].present() || launch[2].numel() == 0) return false;
-  const Scalar& divisor = launch.scalars[0];
+  using Args = OperandArgs;
+  if (launch[Args::b].present() || launch[Args::y].numel() == 0) return false;
+  const Scalar& divisor = launch.scalars[Args::number];
   return !divisor.data && simt::number_of(divisor).whole == 0;
 }
 
@@ -81,15 +82,15 @@ struct SimtKernel<binary::Bits<Op>> {
   }
 };
 
-template <class Op, int kNumbers>
-struct SimtKernel<binary::FloatNumbers<Op, kNumbers>> {
+template <class Op>
+struct SimtKernel<binary::Close<Op>> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[2]);
-    const binary::SimtOperands operands(launch, 0, space);
-    simt::Input in[2 + kNumbers];
-    in[0] = operands.a, in[1] = operands.b;
-    for (int k = 0; k < kNumbers; ++k) in[2 + k] = launch.scalars[operands.numbers + k];
-    const Operand out[] = {operand(launch[2], space)};
+    using Args = binary::CloseArgs;
+    const IterationSpace space = space_of(launch[Args::y]);
+    const binary::SimtOperands<Args> operands(launch, space);
+    const simt::Input in[] = {operands.a, operands.b, launch.scalars[Args::rtol], launch.scalars[Args::atol],
+                              launch.scalars[Args::equal_nan]};
+    const Operand out[] = {operand(launch[Args::y], space)};
     return simt::map_floats<Op>(launch, space, in, out);
   }
 };
@@ -97,12 +98,13 @@ struct SimtKernel<binary::FloatNumbers<Op, kNumbers>> {
 template <>
 struct SimtKernel<binary::Neighbours> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[2]);
-    const binary::SimtOperands operands(launch, 0, space);
+    using Args = binary::OperandArgs;
+    const IterationSpace space = space_of(launch[Args::y]);
+    const binary::SimtOperands<Args> operands(launch, space);
     Scalar element;
     element.f = binary::neighbours_of(launch.element);
     const simt::Input in[] = {operands.a, operands.b, element};
-    const Operand out[] = {operand(launch[2], space)};
+    const Operand out[] = {operand(launch[Args::y], space)};
     return simt::map_floats<binary::Nextafter>(launch, space, in, out);
   }
 };
@@ -125,31 +127,33 @@ struct SimtKernel<binary::Divisions<Op>> {
 template <class Op>
 struct SimtKernel<binary::Backward<Op>> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[0]);
-    const binary::SimtOperands operands(launch, 1, space);
-    const simt::Input in[] = {operand(launch[0], space), operands.a, operands.b};
-    const Operand out[] = {output_operand(launch[3], space), output_operand(launch[4], space)};
+    using Args = binary::OperandBackwardArgs;
+    const IterationSpace space = space_of(launch[Args::dy]);
+    const binary::SimtOperands<Args> operands(launch, space);
+    const simt::Input in[] = {operand(launch[Args::dy], space), operands.a, operands.b};
+    const Operand out[] = {output_operand(launch[Args::da], space), output_operand(launch[Args::db], space)};
     return simt::map_floats<Gradient<Op>>(launch, space, in, out);
   }
 };
 
-// The numbers of a call: an operand, if one is a number, then alpha.
 template <int kSign>
 struct SimtKernel<binary::Sum<kSign>> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[2]);
-    const binary::SimtOperands operands(launch, 0, space);
-    const simt::Input in[] = {operands.a, operands.b, launch.scalars[operands.numbers]};
-    const Operand out[] = {operand(launch[2], space)};
+    using Args = binary::SumArgs;
+    const IterationSpace space = space_of(launch[Args::y]);
+    const binary::SimtOperands<Args> operands(launch, space);
+    const simt::Input in[] = {operands.a, operands.b, launch.scalars[Args::alpha]};
+    const Operand out[] = {operand(launch[Args::y], space)};
     return simt::map_real<binary::AddSigned<kSign>>(launch, space, in, out);
   }
 };
 template <int kSign>
 struct SimtKernel<binary::SumBackward<kSign>> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[0]);
-    const simt::Input in[] = {operand(launch[0], space), launch.scalars[0]};
-    const Operand out[] = {output_operand(launch[1], space), output_operand(launch[2], space)};
+    using Args = binary::SumBackwardArgs;
+    const IterationSpace space = space_of(launch[Args::dy]);
+    const simt::Input in[] = {operand(launch[Args::dy], space), launch.scalars[Args::alpha]};
+    const Operand out[] = {output_operand(launch[Args::da], space), output_operand(launch[Args::db], space)};
     return simt::map_floats<Gradient<binary::AddSigned<kSign>>>(launch, space, in, out);
   }
 };

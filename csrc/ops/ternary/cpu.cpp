@@ -36,16 +36,14 @@ struct Bounds {
   C low, high;
 };
 
-// The scalars are the bounds that there are, in order.
-template <class C>
+template <class Args, class C>
 Bounds<C> bounds(const Launch& launch) {
   using Limits = std::numeric_limits<C>;
   const ClampAttrs attrs = attributes<ClampAttrs>(launch);
   Bounds<C> b{Limits::has_infinity ? -Limits::infinity() : Limits::lowest(),
               Limits::has_infinity ? Limits::infinity() : Limits::max()};
-  int at = 0;
-  if (attrs.has_min) b.low = scalar_as<C>(launch.scalars[at++]);
-  if (attrs.has_max) b.high = scalar_as<C>(launch.scalars[at]);
+  if (attrs.has_min) b.low = scalar_as<C>(launch.scalars[Args::min]);
+  if (attrs.has_max) b.high = scalar_as<C>(launch.scalars[Args::max]);
   return b;
 }
 
@@ -67,31 +65,32 @@ void clamp_backward_loop(const C* const* in, C* const* out, int64_t n, const voi
   for (int64_t i = 0; i < n; ++i) dx[i] = Clamp::df(dy[i], x[i], low, high);
 }
 
-// Three consecutive tensor parameters, of which those that are absent are the next numbers of the call.
+// A tensor or, where it is absent, the number in its place, which `kept` then holds.
 template <class C>
-struct Operands {
-  C values[3];
-  Operand operand[3];
-  int next = 0;  // how many of the call's numbers are operands
+Operand operand_or(const TensorView& t, const Scalar& number, C& kept, const IterationSpace& space) {
+  if (t.present()) return operand(t, space);
+  kept = scalar_as<C>(number);
+  return constant(&kept, element_of<C>);
+}
 
-  Operands(const Launch& launch, int first, const IterationSpace& space) {
-    for (int k = 0; k < 3; ++k) {
-      const TensorView& t = launch[first + k];
-      if (t.present()) {
-        operand[k] = baracuda::operand(t, space);
-        continue;
-      }
-      values[k] = scalar_as<C>(launch.scalars[next++]);
-      operand[k] = constant(&values[k], element_of<C>);
-    }
-  }
+template <class Args, class C>
+struct Operands {
+  C numbers[2];
+  Operand a, b, c;
+
+  Operands(const Launch& launch, const IterationSpace& space)
+      : a(operand(launch[Args::a], space)),
+        b(operand_or(launch[Args::b], launch.scalars[Args::b_number], numbers[0], space)),
+        c(operand_or(launch[Args::c], launch.scalars[Args::c_number], numbers[1], space)) {}
 };
 
-template <class C, int kNumbers>
-std::array<C, kNumbers> numbers_after(const Launch& launch, int first) {
-  std::array<C, kNumbers> numbers{};
-  for (int k = 0; k < kNumbers; ++k) numbers[k] = scalar_as<C>(launch.scalars[first + k]);
-  return numbers;
+// What a function takes besides its operands.
+template <class Args, class C, int kNumbers>
+std::array<C, kNumbers> numbers_of(const Launch& launch) {
+  if constexpr (kNumbers == 0)
+    return {};
+  else
+    return {scalar_as<C>(launch.scalars[Args::value])};
 }
 
 template <class Op, class C, int kNumbers>
@@ -117,14 +116,15 @@ void backward_loop(const C* const* in, C* const* out, int64_t n, const void* par
   }
 }
 
-// a, b, c, y
 template <class Op, class C, int kNumbers>
 Status run_forward(const Launch& launch) {
-  IterationSpace space = space_of(launch[3]);
-  const Operands<C> operands(launch, 0, space);
-  const auto numbers = numbers_after<C, kNumbers>(launch, operands.next);
-  const Operand out[] = {operand(launch[3], space)};
-  run_tiles<C>(space, operands.operand, out, &forward_loop<Op, C, kNumbers>, &numbers);
+  using Args = ForwardArgs<kNumbers>;
+  IterationSpace space = space_of(launch[Args::y]);
+  const Operands<Args, C> operands(launch, space);
+  const auto numbers = numbers_of<Args, C, kNumbers>(launch);
+  const Operand in[] = {operands.a, operands.b, operands.c};
+  const Operand out[] = {operand(launch[Args::y], space)};
+  run_tiles<C>(space, in, out, &forward_loop<Op, C, kNumbers>, &numbers);
   return Status::Ok;
 }
 
@@ -133,37 +133,33 @@ Status run_forward(const Launch& launch) {
 
 namespace baracuda {
 
-// condition, a, b, y. A number in place of a or b is the next scalar.
 template <>
 struct CpuKernel<ternary::WhereForward> {
   static Status run(const Launch& launch) {
+    using Args = ternary::WhereArgs;
     with_compute_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      IterationSpace space = space_of(launch[3]);
-      C numbers[2];
-      int next = 0;
-      auto choice = [&](const TensorView& t) {
-        if (t.present()) return operand(t, space);
-        numbers[next] = scalar_as<C>(launch.scalars[next]);
-        return constant(&numbers[next++], element_of<C>);
-      };
-      const Operand in[] = {operand(launch[0], space), choice(launch[1]), choice(launch[2])};
-      const Operand out[] = {operand(launch[3], space)};
+      IterationSpace space = space_of(launch[Args::y]);
+      C a, b;
+      const Operand in[] = {operand(launch[Args::condition], space),
+                            ternary::operand_or(launch[Args::a], launch.scalars[Args::a_number], a, space),
+                            ternary::operand_or(launch[Args::b], launch.scalars[Args::b_number], b, space)};
+      const Operand out[] = {operand(launch[Args::y], space)};
       run_tiles<C>(space, in, out, &ternary::where_loop<C>, nullptr);
     });
     return Status::Ok;
   }
 };
 
-// dy, condition, da, db
 template <>
 struct CpuKernel<ternary::WhereBackward> {
   static Status run(const Launch& launch) {
+    using Args = ternary::WhereBackwardArgs;
     with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      IterationSpace space = space_of(launch[0]);
-      const Operand in[] = {operand(launch[0], space), operand(launch[1], space)};
-      const Operand out[] = {output_operand(launch[2], space), output_operand(launch[3], space)};
+      IterationSpace space = space_of(launch[Args::dy]);
+      const Operand in[] = {operand(launch[Args::dy], space), operand(launch[Args::condition], space)};
+      const Operand out[] = {output_operand(launch[Args::da], space), output_operand(launch[Args::db], space)};
       run_tiles<C>(space, in, out, &ternary::where_backward_loop<C>, nullptr);
     });
     return Status::Ok;
@@ -173,28 +169,29 @@ struct CpuKernel<ternary::WhereBackward> {
 template <>
 struct CpuKernel<ternary::ClampForward> {
   static Status run(const Launch& launch) {
+    using Args = ternary::ClampArgs;
     with_compute_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      const ternary::Bounds<C> limits = ternary::bounds<C>(launch);
-      IterationSpace space = space_of(launch[1]);
-      const Operand in[] = {operand(launch[0], space)};
-      const Operand out[] = {operand(launch[1], space)};
+      const ternary::Bounds<C> limits = ternary::bounds<Args, C>(launch);
+      IterationSpace space = space_of(launch[Args::y]);
+      const Operand in[] = {operand(launch[Args::x], space)};
+      const Operand out[] = {operand(launch[Args::y], space)};
       run_tiles<C>(space, in, out, &ternary::clamp_loop<C>, &limits);
     });
     return Status::Ok;
   }
 };
 
-// dy, x, dx
 template <>
 struct CpuKernel<ternary::ClampBackward> {
   static Status run(const Launch& launch) {
+    using Args = ternary::ClampBackwardArgs;
     with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      const ternary::Bounds<C> limits = ternary::bounds<C>(launch);
-      IterationSpace space = space_of(launch[0]);
-      const Operand in[] = {operand(launch[0], space), operand(launch[1], space)};
-      const Operand out[] = {operand(launch[2], space)};
+      const ternary::Bounds<C> limits = ternary::bounds<Args, C>(launch);
+      IterationSpace space = space_of(launch[Args::dy]);
+      const Operand in[] = {operand(launch[Args::dy], space), operand(launch[Args::x], space)};
+      const Operand out[] = {operand(launch[Args::dx], space)};
       run_tiles<C>(space, in, out, &ternary::clamp_backward_loop<C>, &limits);
     });
     return Status::Ok;
@@ -216,18 +213,18 @@ struct CpuKernel<ternary::Reals<Op, kNumbers>> {
   }
 };
 
-// dy, a, b, c, da, db, dc
 template <class Op, int kNumbers>
 struct CpuKernel<ternary::Backward<Op, kNumbers>> {
   static Status run(const Launch& launch) {
+    using Args = ternary::BackwardArgs<kNumbers>;
     return with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      IterationSpace space = space_of(launch[0]);
-      const ternary::Operands<C> operands(launch, 1, space);
-      const auto numbers = ternary::numbers_after<C, kNumbers>(launch, operands.next);
-      const Operand in[] = {operand(launch[0], space), operands.operand[0], operands.operand[1], operands.operand[2]};
-      const Operand out[] = {output_operand(launch[4], space), output_operand(launch[5], space),
-                             output_operand(launch[6], space)};
+      IterationSpace space = space_of(launch[Args::dy]);
+      const ternary::Operands<Args, C> operands(launch, space);
+      const auto numbers = ternary::numbers_of<Args, C, kNumbers>(launch);
+      const Operand in[] = {operand(launch[Args::dy], space), operands.a, operands.b, operands.c};
+      const Operand out[] = {output_operand(launch[Args::da], space), output_operand(launch[Args::db], space),
+                             output_operand(launch[Args::dc], space)};
       run_tiles<C>(space, in, out, &ternary::backward_loop<Op, C, kNumbers>, &numbers);
       return Status::Ok;
     });

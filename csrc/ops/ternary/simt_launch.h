@@ -9,8 +9,8 @@
 
 namespace baracuda::ternary {
 
-// The bounds of clamp, in which one that is not there is what no number lies beyond. The call's scalars are those there
-// are.
+// The bounds of clamp, in which one that is not there is what no number lies beyond.
+template <class Args>
 struct SimtBounds {
   Scalar low, high;
 
@@ -24,31 +24,33 @@ struct SimtBounds {
       low.kind = high.kind = is_signed ? Scalar::Kind::Int : Scalar::Kind::Unsigned;
       low.i = is_signed ? Signed::min() : 0, high.u = is_signed ? uint64_t(Signed::max()) : ~uint64_t{0};
     }
-    int at = 0;
-    if (attrs.has_min) low = launch.scalars[at++];
-    if (attrs.has_max) high = launch.scalars[at];
+    if (attrs.has_min) low = launch.scalars[Args::min];
+    if (attrs.has_max) high = launch.scalars[Args::max];
   }
 };
 
-// Appends three consecutive tensor parameters to the inputs, and then kNumbers numbers; those that are absent are the
-// first numbers of the call.
-template <int kNumbers>
-void add_operands(const Launch& launch, int first, const IterationSpace& space, simt::Input* in) {
-  int next = 0;
-  for (int k = 0; k < 3; ++k) {
-    const TensorView& t = launch[first + k];
-    in[k] = t.present() ? simt::Input(operand(t, space)) : simt::Input(launch.scalars[next++]);
-  }
-  for (int k = 0; k < kNumbers; ++k) in[3 + k] = launch.scalars[next + k];
+// A tensor or, where it is absent, the number in its place.
+inline simt::Input input_or(const TensorView& t, const Scalar& number, const IterationSpace& space) {
+  return t.present() ? simt::Input(operand(t, space)) : simt::Input(number);
+}
+
+// Appends a, b, c and kNumbers numbers to the inputs.
+template <class Args, int kNumbers>
+void add_operands(const Launch& launch, const IterationSpace& space, simt::Input* in) {
+  *in++ = operand(launch[Args::a], space);
+  *in++ = input_or(launch[Args::b], launch.scalars[Args::b_number], space);
+  *in++ = input_or(launch[Args::c], launch.scalars[Args::c_number], space);
+  if constexpr (kNumbers > 0) *in = launch.scalars[Args::value];
 }
 
 // Hands a, b, c, the numbers and y to `run`.
 template <int kNumbers, class Run>
 Status forward(const Launch& launch, Run&& run) {
-  const IterationSpace space = space_of(launch[3]);
+  using Args = ForwardArgs<kNumbers>;
+  const IterationSpace space = space_of(launch[Args::y]);
   simt::Input in[3 + kNumbers];
-  add_operands<kNumbers>(launch, 0, space, in);
-  const Operand out[] = {operand(launch[3], space)};
+  add_operands<Args, kNumbers>(launch, space, in);
+  const Operand out[] = {operand(launch[Args::y], space)};
   return run(launch, space, in, out);
 }
 
@@ -69,42 +71,40 @@ struct SimtKernel<ternary::Reals<Op, kNumbers>> {
   }
 };
 
-// dy, a, b, c, da, db, dc
 template <class Op, int kNumbers>
 struct SimtKernel<ternary::Backward<Op, kNumbers>> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[0]);
+    using Args = ternary::BackwardArgs<kNumbers>;
+    const IterationSpace space = space_of(launch[Args::dy]);
     simt::Input in[4 + kNumbers];
-    in[0] = operand(launch[0], space);
-    ternary::add_operands<kNumbers>(launch, 1, space, in + 1);
-    const Operand out[] = {output_operand(launch[4], space), output_operand(launch[5], space),
-                           output_operand(launch[6], space)};
+    in[0] = operand(launch[Args::dy], space);
+    ternary::add_operands<Args, kNumbers>(launch, space, in + 1);
+    const Operand out[] = {output_operand(launch[Args::da], space), output_operand(launch[Args::db], space),
+                           output_operand(launch[Args::dc], space)};
     return simt::map_floats<Gradient<Op>>(launch, space, in, out);
   }
 };
 
-// condition, a, b, y. A number in place of a or b is the next scalar.
 template <>
 struct SimtKernel<ternary::WhereForward> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[3]);
-    int next = 0;
-    auto choice = [&](const TensorView& t) {
-      return t.present() ? simt::Input(operand(t, space)) : simt::Input(launch.scalars[next++]);
-    };
-    const simt::Input in[] = {operand(launch[0], space), choice(launch[1]), choice(launch[2])};
-    const Operand out[] = {operand(launch[3], space)};
+    using Args = ternary::WhereArgs;
+    const IterationSpace space = space_of(launch[Args::y]);
+    const simt::Input in[] = {operand(launch[Args::condition], space),
+                              ternary::input_or(launch[Args::a], launch.scalars[Args::a_number], space),
+                              ternary::input_or(launch[Args::b], launch.scalars[Args::b_number], space)};
+    const Operand out[] = {operand(launch[Args::y], space)};
     return simt::map_real<ternary::Where>(launch, space, in, out);
   }
 };
 
-// dy, condition, da, db
 template <>
 struct SimtKernel<ternary::WhereBackward> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[0]);
-    const simt::Input in[] = {operand(launch[0], space), operand(launch[1], space)};
-    const Operand out[] = {output_operand(launch[2], space), output_operand(launch[3], space)};
+    using Args = ternary::WhereBackwardArgs;
+    const IterationSpace space = space_of(launch[Args::dy]);
+    const simt::Input in[] = {operand(launch[Args::dy], space), operand(launch[Args::condition], space)};
+    const Operand out[] = {output_operand(launch[Args::da], space), output_operand(launch[Args::db], space)};
     return simt::map_floats<Gradient<ternary::Where>>(launch, space, in, out);
   }
 };
@@ -112,22 +112,24 @@ struct SimtKernel<ternary::WhereBackward> {
 template <>
 struct SimtKernel<ternary::ClampForward> {
   static Status run(const Launch& launch) {
-    const ternary::SimtBounds bounds(launch);
-    const IterationSpace space = space_of(launch[1]);
-    const simt::Input in[] = {operand(launch[0], space), bounds.low, bounds.high};
-    const Operand out[] = {operand(launch[1], space)};
+    using Args = ternary::ClampArgs;
+    const ternary::SimtBounds<Args> bounds(launch);
+    const IterationSpace space = space_of(launch[Args::y]);
+    const simt::Input in[] = {operand(launch[Args::x], space), bounds.low, bounds.high};
+    const Operand out[] = {operand(launch[Args::y], space)};
     return simt::map_real<ternary::Clamp>(launch, space, in, out);
   }
 };
 
-// dy, x, dx
 template <>
 struct SimtKernel<ternary::ClampBackward> {
   static Status run(const Launch& launch) {
-    const ternary::SimtBounds bounds(launch);
-    const IterationSpace space = space_of(launch[0]);
-    const simt::Input in[] = {operand(launch[0], space), operand(launch[1], space), bounds.low, bounds.high};
-    const Operand out[] = {operand(launch[2], space)};
+    using Args = ternary::ClampBackwardArgs;
+    const ternary::SimtBounds<Args> bounds(launch);
+    const IterationSpace space = space_of(launch[Args::dy]);
+    const simt::Input in[] = {operand(launch[Args::dy], space), operand(launch[Args::x], space), bounds.low,
+                              bounds.high};
+    const Operand out[] = {operand(launch[Args::dx], space)};
     return simt::map_floats<Gradient<ternary::Clamp>>(launch, space, in, out);
   }
 };

@@ -51,18 +51,17 @@ class _Binary(Descriptor):
         """The shape that both operands broadcast to."""
         return broadcast(self.a_shape or (), self.b_shape or (), type(self).__name__)
 
-    def operands(self) -> tuple[list[Param], list[ScalarParam]]:
-        """The operands as tensors, and the number that stands for one of them."""
-        tensors, numbers = [], []
+    def operands(self) -> tuple[list[Param], ScalarParam]:
+        """The operands as tensors, and the number that stands for the one that is absent."""
+        tensors = []
         for name, shape, element in (("a", self.a_shape, self.a_element), ("b", self.b_shape, self.b_element)):
             given = self.element if element is None else element
             tensors.append(tensor(name, shape or (), given, present=shape is not None, reads=given is not self.element))
-            if shape is None:
-                # Fractions are no integers.
-                least = 0 if (self.kind, name) == ("pow", "b") and not self.element.is_float else None
-                fits = None if self.kind in _ANY_NUMBER else self.element
-                numbers.append(scalar("number", _number_kind(self.element), least=least, fits=fits))
-        return tensors, numbers
+        # Fractions are no integers.
+        least = 0 if self.kind == "pow" and self.b_shape is None and not self.element.is_float else None
+        fits = None if self.kind in _ANY_NUMBER else self.element
+        missing = self.a_shape is None or self.b_shape is None
+        return tensors, scalar("number", _number_kind(self.element), least=least, fits=fits, present=missing)
 
     def numbers(self) -> list[ScalarParam]:
         """What the function takes besides its operands; alpha is the factor of b in sums."""
@@ -94,9 +93,9 @@ class BinaryDescriptor(_Binary):
     b_element: Element | None = None
 
     def signature(self) -> Signature:
-        tensors, numbers = self.operands()
+        tensors, number = self.operands()
         result = Element.BOOL if KINDS[self.kind].answers else self.element
-        return Signature(*tensors, output("y", self.full_shape(), result), *numbers, *self.numbers())
+        return Signature(*tensors, output("y", self.full_shape(), result), number, *self.numbers())
 
     def backward(self) -> BinaryBackwardDescriptor:
         """The gradient's descriptor."""
@@ -137,8 +136,8 @@ class BinaryBackwardDescriptor(_Binary):
         )
         if self.kind in _SUMS:
             return Signature(tensor("dy", full, e), *results, *self.numbers())
-        tensors, numbers = self.operands()
-        return Signature(tensor("dy", full, e), *tensors, *results, *numbers)
+        tensors, number = self.operands()
+        return Signature(tensor("dy", full, e), *tensors, *results, number)
 
 
 _FLAT = NotDifferentiable("piecewise constant: its gradient is zero")

@@ -59,8 +59,8 @@ class WhereDescriptor(_Where):
         for name, shape, element in (("a", self.a_shape, self.a_element), ("b", self.b_shape, self.b_element)):
             given = self.element if element is None else element
             tensors.append(tensor(name, shape or (), given, present=shape is not None, reads=given is not self.element))
-            if shape is None:
-                numbers.append(scalar(f"{name}_number", _number_kind(self.element), fits=self.element))
+            kind = _number_kind(self.element)
+            numbers.append(scalar(f"{name}_number", kind, fits=self.element, present=shape is None))
         condition = tensor("condition", self.condition_shape, Element.BOOL, reads=self.element is not Element.BOOL)
         return Signature(condition, *tensors, output("y", self.full_shape(), self.element), *numbers)
 
@@ -113,15 +113,11 @@ class _Clamp(Descriptor):
         if not (self.has_min or self.has_max):
             raise self.wrong("has_max", False, "at least one bound")
 
-    def attributes(self) -> tuple[int, ...]:
-        return (int(self.has_min), int(self.has_max))
-
     def bounds(self) -> list[ScalarParam]:
-        """The bounds that there are."""
+        """The bounds, of which those that are not there are absent."""
         kind = _number_kind(self.element)
-        return [
-            scalar(n, kind, fits=self.element) for n, there in (("min", self.has_min), ("max", self.has_max)) if there
-        ]
+        given = (("min", self.has_min), ("max", self.has_max))
+        return [scalar(n, kind, fits=self.element, present=there) for n, there in given]
 
 
 @descriptor(family="ternary", op="clamp")
@@ -195,7 +191,7 @@ class _Three(Descriptor):
         return broadcast(broadcast(self.a_shape, self.b_shape or (), name), self.c_shape or (), name)
 
     def operands(self) -> tuple[list[Param], list[ScalarParam]]:
-        """The operands as tensors, and the numbers that stand for some of them."""
+        """The operands as tensors, and the numbers that stand for some of them, with those that the function takes besides."""
         tensors, numbers = [], []
         bounds, how = KINDS[self.kind].bounds, _number_kind(self.element)
         for name, shape, element, end in zip(
@@ -207,8 +203,9 @@ class _Three(Descriptor):
         ):
             given = self.element if element is None else element
             tensors.append(tensor(name, shape or (), given, present=shape is not None, reads=given is not self.element))
-            if shape is None:
-                numbers.append(scalar(f"{name}_number", how, end if bounds else None, fits=self.element))
+            if name != "a":
+                default = end if bounds else None
+                numbers.append(scalar(f"{name}_number", how, default, fits=self.element, present=shape is None))
         return tensors, [*numbers, *(scalar(n, how, fits=self.element) for n, _ in KINDS[self.kind].numbers)]
 
 
