@@ -36,8 +36,8 @@ Operand codes(const TensorView& t, const IterationSpace& space) {
 template <class C>
 Status convert(const Launch& launch, TileLoop<C> loop) {
   const C saturate = C(attributes<CastAttrs>(launch).saturate);
-  IterationSpace space = space_of(launch[1]);
-  const Operand in[] = {codes(launch[0], space)}, out[] = {codes(launch[1], space)};
+  IterationSpace space = space_of(launch[Args::y]);
+  const Operand in[] = {codes(launch[Args::x], space)}, out[] = {codes(launch[Args::y], space)};
   run_tiles<C>(space, in, out, loop, &saturate);
   return Status::Ok;
 }
@@ -71,7 +71,7 @@ template <class C>
 Status pack(const Launch& launch) {
   const C zero = 0;
   const bool is_signed = attributes<Int4Attrs>(launch).is_signed != 0;
-  return both_halves(launch[0], launch[1], [&](const Halves& h) {
+  return both_halves(launch[Args::x], launch[Args::y], [&](const Halves& h) {
     const Operand in[] = {h.low, h.high.data ? h.high : constant(&zero, element_of<C>)}, out[] = {h.bytes};
     run_tiles<C>(h.space, in, out, is_signed ? &pack_loop<PackInt4<true>, C> : &pack_loop<PackInt4<false>, C>, nullptr);
     return Status::Ok;
@@ -81,7 +81,7 @@ Status pack(const Launch& launch) {
 template <class C>
 Status unpack(const Launch& launch) {
   const bool is_signed = attributes<Int4Attrs>(launch).is_signed != 0;
-  return both_halves(launch[1], launch[0], [&](const Halves& h) {
+  return both_halves(launch[Args::y], launch[Args::x], [&](const Halves& h) {
     const Operand in[] = {h.bytes}, out[] = {h.low, h.high};
     run_tiles<C>(h.space, in, out, is_signed ? &unpack_loop<UnpackInt4<true>, C> : &unpack_loop<UnpackInt4<false>, C>,
                  nullptr);
@@ -97,7 +97,7 @@ namespace baracuda {
 template <>
 struct CpuKernel<cast::Cast> {
   static Status run(const Launch& launch) {
-    const TensorView &x = launch[0], &y = launch[1];
+    const TensorView &x = launch[cast::Args::x], &y = launch[cast::Args::y];
     IterationSpace space = space_of(y);
     const Operand in[] = {operand(x, space)};
     const Operand out[] = {operand(y, space)};
@@ -114,8 +114,8 @@ template <>
 struct CpuKernel<cast::FromF8> {
   static Status run(const Launch& launch) {
     using namespace cast;
-    const bool wide = launch[0].element == Element::F8E4M3;  // the significand, that is
-    switch (launch[1].element) {
+    const bool wide = launch[Args::x].element == Element::F8E4M3;  // the significand, that is
+    switch (launch[Args::y].element) {
       case Element::F8E4M3:
         return convert<float>(launch, wide ? &loop<Same, float> : &loop_with<Recode<2, 3>, float>);
       case Element::F8E5M2:
@@ -131,7 +131,7 @@ struct CpuKernel<cast::ToF8> {
   static Status run(const Launch& launch) {
     return with_compute_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      const bool wide = launch[1].element == Element::F8E4M3;
+      const bool wide = launch[cast::Args::y].element == Element::F8E4M3;
       return cast::convert<C>(launch,
                               wide ? &cast::loop_with<cast::Encode<3>, C> : &cast::loop_with<cast::Encode<2>, C>);
     });

@@ -27,23 +27,23 @@ inline simt::Input saturation(const Launch& launch) {
 
 template <class F>
 Status decoded(const Launch& launch) {
-  const IterationSpace space = space_of(launch[1]);
-  const simt::Input in[] = {codes(launch[0], space)};
-  const Operand out[] = {codes(launch[1], space)};
+  const IterationSpace space = space_of(launch[Args::y]);
+  const simt::Input in[] = {codes(launch[Args::x], space)};
+  const Operand out[] = {codes(launch[Args::y], space)};
   return simt::run_map<F, float>(launch, space, in, out);
 }
 template <class F>
 Status recoded(const Launch& launch) {
-  const IterationSpace space = space_of(launch[1]);
-  const simt::Input in[] = {codes(launch[0], space), saturation(launch)};
-  const Operand out[] = {codes(launch[1], space)};
+  const IterationSpace space = space_of(launch[Args::y]);
+  const simt::Input in[] = {codes(launch[Args::x], space), saturation(launch)};
+  const Operand out[] = {codes(launch[Args::y], space)};
   return simt::run_map<F, float>(launch, space, in, out);
 }
 template <class F>
 Status encoded(const Launch& launch) {
-  const IterationSpace space = space_of(launch[1]);
-  const simt::Input in[] = {codes(launch[0], space), saturation(launch)};
-  const Operand out[] = {codes(launch[1], space)};
+  const IterationSpace space = space_of(launch[Args::y]);
+  const simt::Input in[] = {codes(launch[Args::x], space), saturation(launch)};
+  const Operand out[] = {codes(launch[Args::y], space)};
   return simt::map_real<F>(launch, space, in, out);
 }
 
@@ -51,7 +51,7 @@ template <bool kSigned>
 Status packed(const Launch& launch) {
   Scalar zero;
   if (!is_float(launch.element)) zero.kind = Scalar::Kind::Int, zero.i = 0;
-  return both_halves(launch[0], launch[1], [&](const Halves& h) {
+  return both_halves(launch[Args::x], launch[Args::y], [&](const Halves& h) {
     const simt::Input in[] = {h.low, h.high.data ? simt::Input(h.high) : simt::Input(zero)};
     const Operand out[] = {h.bytes};
     return simt::map_real<PackInt4<kSigned>>(launch, h.space, in, out);
@@ -59,7 +59,7 @@ Status packed(const Launch& launch) {
 }
 template <bool kSigned>
 Status unpacked(const Launch& launch) {
-  return both_halves(launch[1], launch[0], [&](const Halves& h) {
+  return both_halves(launch[Args::y], launch[Args::x], [&](const Halves& h) {
     const simt::Input in[] = {h.bytes};
     const Operand out[] = {h.low, h.high};
     return simt::map_real<UnpackInt4<kSigned>>(launch, h.space, in, out);
@@ -74,9 +74,9 @@ namespace baracuda {
 template <>
 struct SimtKernel<cast::Cast> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[1]);
-    const simt::Input in[] = {operand(launch[0], space)};
-    const Operand out[] = {operand(launch[1], space)};
+    const IterationSpace space = space_of(launch[cast::Args::y]);
+    const simt::Input in[] = {operand(launch[cast::Args::x], space)};
+    const Operand out[] = {operand(launch[cast::Args::y], space)};
     return simt::map_real<Same>(launch, space, in, out);
   }
 };
@@ -85,8 +85,8 @@ template <>
 struct SimtKernel<cast::FromF8> {
   static Status run(const Launch& launch) {
     using namespace cast;
-    const bool wide = launch[0].element == Element::F8E4M3;  // the significand, that is
-    switch (launch[1].element) {
+    const bool wide = launch[Args::x].element == Element::F8E4M3;  // the significand, that is
+    switch (launch[Args::y].element) {
       case Element::F8E4M3:
         return wide ? decoded<Same>(launch) : recoded<Recode<2, 3>>(launch);
       case Element::F8E5M2:
@@ -100,7 +100,7 @@ struct SimtKernel<cast::FromF8> {
 template <>
 struct SimtKernel<cast::ToF8> {
   static Status run(const Launch& launch) {
-    const bool wide = launch[1].element == Element::F8E4M3;
+    const bool wide = launch[cast::Args::y].element == Element::F8E4M3;
     return wide ? cast::encoded<cast::Encode<3>>(launch) : cast::encoded<cast::Encode<2>>(launch);
   }
 };

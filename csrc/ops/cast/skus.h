@@ -6,6 +6,7 @@ namespace baracuda::cast {
 
 // saturate: numbers beyond an 8-bit float become its largest one, otherwise NaN or infinity.
 BCU_ATTRS(CastAttrs, (i64, saturate))
+BCU_ARGS(Args, (x, y), ())
 
 struct Cast {};
 struct FromF8 {};
@@ -19,13 +20,17 @@ inline constexpr Elements kWide = kFloats | Element::I8 | Element::U8;
 
 inline constexpr Elements kF8 = Element::F8E4M3 | Element::F8E5M2;
 
+template <class Tag, class Attrs>
+constexpr auto base(const char* op) {
+  return row<Tag>(op).template args_of<Args>().template attrs_of<Attrs>().exact();
+}
+
 // The elements are the input's and the output's.
-inline constexpr auto kLocal =
-    table(row<Cast>("cast").name("tiled").takes(kReal, kReal).attrs_of<CastAttrs>().exact(),
-          row<FromF8>("cast").name("from_f8").takes(kF8, kReal | kF8).attrs_of<CastAttrs>().exact(),
-          row<ToF8>("cast").name("to_f8").takes(kReal, kF8).attrs_of<CastAttrs>().exact(),
-          row<PackInt4Row>("pack_int4").name("bytes").takes(kWide).attrs_of<Int4Attrs>().exact(),
-          row<UnpackInt4Row>("unpack_int4").name("bytes").takes(kWide).attrs_of<Int4Attrs>().exact());
+inline constexpr auto kLocal = table(base<Cast, CastAttrs>("cast").name("tiled").takes(kReal, kReal),
+                                     base<FromF8, CastAttrs>("cast").name("from_f8").takes(kF8, kReal | kF8),
+                                     base<ToF8, CastAttrs>("cast").name("to_f8").takes(kReal, kF8),
+                                     base<PackInt4Row, Int4Attrs>("pack_int4").name("bytes").takes(kWide),
+                                     base<UnpackInt4Row, Int4Attrs>("unpack_int4").name("bytes").takes(kWide));
 
 inline constexpr auto kTable = everywhere(kLocal);
 inline constexpr auto kRows = rows_of(kTable);

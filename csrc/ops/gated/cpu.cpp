@@ -9,22 +9,26 @@ namespace {
 
 template <class Gate>
 void forward(const Launch& launch) {
-  const TensorView& y = launch[3];
+  using Args = ForwardArgs;
+  const TensorView& y = launch[Args::y];
   IterationSpace space = space_of(y);
   GatedAttrs attrs = attributes<GatedAttrs>(launch);
-  const Operand in[] = {half(Half::Value, launch, 0, attrs, space), half(Half::Gate, launch, 0, attrs, space)};
+  const Operand in[] = {half(Half::Value, launch[Args::x], launch[Args::value], attrs, space),
+                        half(Half::Gate, launch[Args::x], launch[Args::gate], attrs, space)};
   const Operand out[] = {operand(y, space)};
   run_elements<Product<Gate>>(launch.element, space, in, out);
 }
 
 template <class Gate>
 void backward(const Launch& launch) {
-  const TensorView& dy = launch[0];
+  using Args = BackwardArgs;
+  const TensorView& dy = launch[Args::dy];
   IterationSpace space = space_of(dy);
   GatedAttrs attrs = attributes<GatedAttrs>(launch);
-  const Operand in[] = {operand(dy, space), half(Half::Value, launch, 1, attrs, space),
-                        half(Half::Gate, launch, 1, attrs, space)};
-  const Operand out[] = {half(Half::Value, launch, 4, attrs, space), half(Half::Gate, launch, 4, attrs, space)};
+  const Operand in[] = {operand(dy, space), half(Half::Value, launch[Args::x], launch[Args::value], attrs, space),
+                        half(Half::Gate, launch[Args::x], launch[Args::gate], attrs, space)};
+  const Operand out[] = {half(Half::Value, launch[Args::dx], launch[Args::dvalue], attrs, space),
+                         half(Half::Gate, launch[Args::dx], launch[Args::dgate], attrs, space)};
   run_elements<Gradients<Gate>>(launch.element, space, in, out);
 }
 

@@ -10,11 +10,13 @@ namespace baracuda {
 template <class Gate>
 struct SimtKernel<gated::Forward<Gate>> {
   static Status run(const Launch& launch) {
+    using Args = gated::ForwardArgs;
     using gated::half, gated::Half;
     gated::GatedAttrs attrs = attributes<gated::GatedAttrs>(launch);
-    IterationSpace space = space_of(launch[3]);
-    const simt::Input in[] = {half(Half::Value, launch, 0, attrs, space), half(Half::Gate, launch, 0, attrs, space)};
-    const Operand out[] = {operand(launch[3], space)};
+    IterationSpace space = space_of(launch[Args::y]);
+    const simt::Input in[] = {half(Half::Value, launch[Args::x], launch[Args::value], attrs, space),
+                              half(Half::Gate, launch[Args::x], launch[Args::gate], attrs, space)};
+    const Operand out[] = {operand(launch[Args::y], space)};
     return simt::map_floats<gated::Product<Gate>>(launch, space, in, out);
   }
 };
@@ -22,12 +24,15 @@ struct SimtKernel<gated::Forward<Gate>> {
 template <class Gate>
 struct SimtKernel<gated::Backward<Gate>> {
   static Status run(const Launch& launch) {
+    using Args = gated::BackwardArgs;
     using gated::half, gated::Half;
     gated::GatedAttrs attrs = attributes<gated::GatedAttrs>(launch);
-    IterationSpace space = space_of(launch[0]);
-    const simt::Input in[] = {operand(launch[0], space), half(Half::Value, launch, 1, attrs, space),
-                              half(Half::Gate, launch, 1, attrs, space)};
-    const Operand out[] = {half(Half::Value, launch, 4, attrs, space), half(Half::Gate, launch, 4, attrs, space)};
+    IterationSpace space = space_of(launch[Args::dy]);
+    const simt::Input in[] = {operand(launch[Args::dy], space),
+                              half(Half::Value, launch[Args::x], launch[Args::value], attrs, space),
+                              half(Half::Gate, launch[Args::x], launch[Args::gate], attrs, space)};
+    const Operand out[] = {half(Half::Value, launch[Args::dx], launch[Args::dvalue], attrs, space),
+                           half(Half::Gate, launch[Args::dx], launch[Args::dgate], attrs, space)};
     return simt::map_floats<gated::Gradients<Gate>>(launch, space, in, out);
   }
 };

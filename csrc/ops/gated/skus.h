@@ -7,19 +7,26 @@ namespace baracuda::gated {
 
 // gate_first: which half (or which tensor of a pair) the gate function is applied to.
 BCU_ATTRS(GatedAttrs, (i64, split_dim), (i64, gate_first))
+BCU_ARGS(ForwardArgs, (x, value, gate, y), ())
+BCU_ARGS(BackwardArgs, (dy, x, value, gate, dx, dvalue, dgate), ())
 
 template <class Gate>
 struct Forward {};
 template <class Gate>
 struct Backward {};
 
+template <class Tag, class Args>
+constexpr auto base(const char* op) {
+  const auto plain = row<Tag>(op).name("tiled").takes(kFloats).in_place();
+  return plain.template args_of<Args>().template attrs_of<GatedAttrs>();
+}
 template <class Gate>
 constexpr auto forward_row(const char* op) {
-  return row<Forward<Gate>>(op).name("tiled").takes(kFloats).template attrs_of<GatedAttrs>().in_place();
+  return base<Forward<Gate>, ForwardArgs>(op);
 }
 template <class Gate>
 constexpr auto backward_row(const char* op) {
-  return row<Backward<Gate>>(op).backward().name("tiled").takes(kFloats).template attrs_of<GatedAttrs>().in_place();
+  return base<Backward<Gate>, BackwardArgs>(op).backward();
 }
 
 inline constexpr auto kLocal =

@@ -29,9 +29,6 @@ class CastDescriptor(Descriptor):
     output_element: Element
     saturate: bool = True
 
-    def attributes(self) -> tuple[int, ...]:
-        return (int(self.saturate),)
-
     def signature(self) -> Signature:
         return Signature(tensor("x", self.shape, self.input_element), output("y", self.shape, self.output_element))
 

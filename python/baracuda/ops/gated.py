@@ -55,8 +55,8 @@ class _Gated(Descriptor):
         sizes[self.split_dim] = sizes[self.split_dim] // 2
         return tuple(sizes)
 
-    def attributes(self) -> tuple[int, ...]:
-        return (0 if self.split_dim is None else self.split_dim, int(self.gate_half is GateHalf.FIRST))
+    def attributes(self) -> dict[str, int | float]:
+        return {"split_dim": self.split_dim or 0, "gate_first": int(self.gate_half is GateHalf.FIRST)}
 
 
 @descriptor(family="gated", kinds=KINDS, enums={"gate_half": GateHalf})

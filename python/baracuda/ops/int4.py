@@ -34,8 +34,8 @@ class _Int4(Descriptor):
         assert isinstance(last, int)
         return (*self.shape[:-1], (last + 1) // 2)
 
-    def attributes(self) -> tuple[int, ...]:
-        return (int(self.packed_element is Element.S4),)
+    def attributes(self) -> dict[str, int | float]:
+        return {"is_signed": int(self.packed_element is Element.S4)}
 
 
 @descriptor(family="cast", op="pack_int4")
