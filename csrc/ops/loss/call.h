@@ -25,13 +25,32 @@ inline IterationSpace together(const TensorView& a, const TensorView& b) {
   return space;
 }
 
+// Where a loss's operands stand in its call, in its order.
+template <class Args>
+inline constexpr int kOperands[] = {Args::input, Args::target, Args::weight, Args::pos_weight};
+// Where its number does; -1: it has none.
+template <class Args>
+constexpr int number_of() {
+  if constexpr (requires { Args::beta; })
+    return Args::beta;
+  else if constexpr (requires { Args::delta; })
+    return Args::delta;
+  else
+    return -1;
+}
+
 // A number that no loss is defined for, where the host knows it.
-template <class Loss>
+template <class Args>
 bool wrong_number(const Launch& launch) {
-  if (Loss::kNumbers == 0 || launch.scalars[0].data) return false;
-  const double v = launch.scalars[0].as_f64();
-  if (std::is_same_v<Loss, Huber> ? v > 0 : v >= 0) return false;
-  if (launch.failure) *launch.failure = {-1, 0, 0, 0};
+  constexpr int kNumber = number_of<Args>();
+  if (kNumber < 0 || launch.scalars[kNumber].data) return false;
+  const double v = launch.scalars[kNumber].as_f64();
+  if constexpr (requires { Args::delta; }) {
+    if (v > 0) return false;
+  } else if (v >= 0) {
+    return false;
+  }
+  if (launch.failure) *launch.failure = {-1, kNumber, 0, 0};
   return true;
 }
 

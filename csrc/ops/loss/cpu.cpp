@@ -74,7 +74,7 @@ namespace baracuda {
 template <>
 struct CpuKernel<loss::CrossEntropy> {
   static Status run(const Launch& launch) {
-    loss::Problems p(launch, {.input = 0, .weight = 2, .loss = 3, .lse = 4});
+    loss::Problems p(launch, loss::kForward);
     return p.run(launch, [&](auto c) { loss::forward<decltype(c)>(p, launch.workspace); });
   }
 };
@@ -82,7 +82,7 @@ struct CpuKernel<loss::CrossEntropy> {
 template <>
 struct CpuKernel<loss::CrossEntropyBackward> {
   static Status run(const Launch& launch) {
-    loss::Problems p(launch, {.input = 1, .weight = 3, .lse = 4, .dloss = 0, .dinput = 5});
+    loss::Problems p(launch, loss::kBackward);
     return p.run(launch, [&](auto c) { loss::backward<decltype(c)>(p); });
   }
 };
@@ -90,7 +90,7 @@ struct CpuKernel<loss::CrossEntropyBackward> {
 template <>
 struct CpuKernel<loss::CrossEntropyFused> {
   static Status run(const Launch& launch) {
-    loss::Problems p(launch, {.input = 0, .loss = 2, .lse = 3, .dinput = 4});
+    loss::Problems p(launch, loss::kFused);
     return p.run(launch, [&](auto c) { loss::fused<decltype(c)>(p, launch.element, launch.workspace); });
   }
 };

@@ -28,26 +28,20 @@ matmul::Matrix transposed(matmul::Matrix m) {
   return m;
 }
 
-// Where tensors stand in a signature; after the input follow its target, the layer's weight and bias, and the classes'
-// weights; -1: nowhere.
-struct LinearPlaces {
-  int input, loss, lse, dloss, gradients;
-};
-
-template <class C>
+template <class Args, class C>
 class Linear {
  public:
-  Linear(const Launch& launch, const LinearPlaces& at, Problems& p)
+  Linear(const Launch& launch, Problems& p)
       : p_(p),
-        input_(launch[at.input]),
-        weight_(launch[at.input + 2]),
-        bias_(launch[at.input + 3]),
-        dinput_(launch[at.gradients]),
-        dweight_(launch[at.gradients + 1]),
-        dbias_(launch[at.gradients + 2]),
+        input_(launch[Args::input]),
+        weight_(launch[Args::linear_weight]),
+        bias_(launch[Args::linear_bias]),
+        dinput_(launch[Args::dinput]),
+        dweight_(launch[Args::dlinear_weight]),
+        dbias_(launch[Args::dlinear_bias]),
         features_(input_.shape[1]),
         step_(chunk_rows(p.rows, p.classes)) {
-    const bool halves = kHalves.has(launch.element), reduces = at.loss >= 0 && p.reduction() != Reduction::None;
+    const bool halves = kHalves.has(launch.element), reduces = kMakesLoss<Args> && p.reduction() != Reduction::None;
     const LinearParts parts =
         linear_parts({p.rows, features_, p.classes, sizeof(C), reduces, dweight_.present(), dbias_.present(), halves});
     char* next = static_cast<char*>(launch.workspace);
@@ -160,9 +154,19 @@ class Linear {
 };
 
 // The chunk's rows are its logits' only when a chunk has been made; sizes come from the other tensors.
-Problems problem_of(const Launch& launch, const LinearPlaces& at) {
-  Problems p(launch, {.input = at.input, .weight = at.input + 4, .loss = at.loss, .lse = at.lse, .dloss = at.dloss});
-  p.classes = launch[at.input + 2].shape[0];
+template <class Args>
+Problems problem_of(const Launch& launch) {
+  Places at{.input = Args::input,
+            .target = Args::target,
+            .weight = Args::weight,
+            .lse = Args::lse,
+            .smoothing = Args::label_smoothing};
+  if constexpr (kMakesLoss<Args>)
+    at.loss = Args::loss;
+  else
+    at.dloss = Args::dloss;
+  Problems p(launch, at);
+  p.classes = launch[Args::linear_weight].shape[0];
   return p;
 }
 
@@ -173,13 +177,14 @@ namespace baracuda {
 
 Status CpuKernel<loss::LinearCrossEntropy>::run(const Launch& launch) {
   using namespace loss;
-  constexpr LinearPlaces kAt{.input = 0, .loss = 5, .lse = 6, .dloss = -1, .gradients = 7};
-  Problems p = problem_of(launch, kAt);
-  const bool wanted = launch[7].present() || launch[8].present() || launch[9].present();
-  const double dloss = launch.scalars[1].as_f64();
+  using Args = LinearArgs;
+  Problems p = problem_of<Args>(launch);
+  const bool wanted =
+      launch[Args::dinput].present() || launch[Args::dlinear_weight].present() || launch[Args::dlinear_bias].present();
+  const double dloss = launch.scalars[Args::dloss].as_f64();
   return p.run(launch, [&](auto c) {
     using C = decltype(c);
-    Linear<C> layer(launch, kAt, p);
+    Linear<Args, C> layer(launch, p);
     const C share = static_cast<C>(dloss) / (p.reduction() == Reduction::Mean ? static_cast<C>(p.counted) : C(1));
     layer.run([&](int64_t r) {
       if (wanted) return fused_row<C>(p, r, share, layer.losses(), nullptr);
@@ -192,11 +197,11 @@ Status CpuKernel<loss::LinearCrossEntropy>::run(const Launch& launch) {
 
 Status CpuKernel<loss::LinearCrossEntropyBackward>::run(const Launch& launch) {
   using namespace loss;
-  constexpr LinearPlaces kAt{.input = 1, .loss = -1, .lse = 6, .dloss = 0, .gradients = 7};
-  Problems p = problem_of(launch, kAt);
+  using Args = LinearBackwardArgs;
+  Problems p = problem_of<Args>(launch);
   return p.run(launch, [&](auto c) {
     using C = decltype(c);
-    Linear<C>(launch, kAt, p).run([&](int64_t r) {
+    Linear<Args, C>(launch, p).run([&](int64_t r) {
       const int64_t t = p.counted_target(r);
       if (t < 0)
         clear_row<C>(p, r);

@@ -145,23 +145,23 @@ namespace baracuda {
 using namespace loss;
 
 Status CpuKernel<Probabilities>::run(const Launch& launch) {
-  Problems p(launch, {.input = 0, .weight = 2, .loss = 3, .lse = 4}, false);
+  Problems p(launch, kForward, false);
   return p.run_unchecked(launch, [&](auto c) { probabilities<decltype(c)>(p, launch.workspace); });
 }
 
 Status CpuKernel<ProbabilitiesBackward>::run(const Launch& launch) {
-  Problems p(launch, {.input = 1, .weight = 3, .lse = 4, .dloss = 0, .dinput = 5}, false);
+  Problems p(launch, kBackward, false);
   return p.run_unchecked(launch, [&](auto c) { probabilities_gradient<decltype(c)>(p); });
 }
 
 Status CpuKernel<Nll>::run(const Launch& launch) {
-  Problems p(launch, {.input = 0, .weight = 2, .loss = 3, .smooths = false});
+  Problems p(launch, kNll);
   return p.run(launch, [&](auto c) { likelihood<decltype(c)>(p, launch.workspace); });
 }
 
 Status CpuKernel<NllBackward>::run(const Launch& launch) {
-  Problems p(launch, {.input = 1, .weight = 3, .dloss = 0, .dinput = 4, .smooths = false});
-  return p.run(launch, [&](auto c) { likelihood_gradient<decltype(c)>(p, launch[4]); });
+  Problems p(launch, kNllBackward);
+  return p.run(launch, [&](auto c) { likelihood_gradient<decltype(c)>(p, launch[NllBackwardArgs::dinput]); });
 }
 
 }  // namespace baracuda

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/row.h"
 #include "ops/matmul/blocking.h"
@@ -16,6 +17,17 @@ inline constexpr int64_t kChunkLogits = int64_t{1} << 23, kLeastChunkRows = 64;
 constexpr int64_t chunk_rows(int64_t rows, int64_t classes) {
   return std::min(rows, std::max(kLeastChunkRows, kChunkLogits / std::max<int64_t>(1, classes)));
 }
+
+// dloss: the number that the forward pass makes gradients for.
+BCU_ARGS(LinearArgs,
+         (input, target, linear_weight, linear_bias, weight, loss, lse, dinput, dlinear_weight, dlinear_bias),
+         (label_smoothing, dloss))
+BCU_ARGS(LinearBackwardArgs,
+         (dloss, input, target, linear_weight, linear_bias, weight, lse, dinput, dlinear_weight, dlinear_bias),
+         (label_smoothing))
+
+template <class Args>
+inline constexpr bool kMakesLoss = std::is_same_v<Args, LinearArgs>;
 
 // The parts of the workspace, each a formula that grows with every size.
 struct LinearParts {
@@ -42,13 +54,14 @@ inline LinearParts linear_parts(const LinearSizes& s) {
   return p;
 }
 
-template <bool kBackward>
+template <class Args>
 int64_t linear_scratch(const Problem& p) {
-  const ParamMeta &input = p.params[kBackward], &weight = p.params[kBackward + 2];
+  const ParamMeta &input = p.params[Args::input], &weight = p.params[Args::linear_weight];
   const Elements halves = Element::F16 | Element::BF16;
   const int64_t bytes = p.element == Element::F64 ? 8 : 4;
-  return linear_parts({input.shape[0], input.shape[1], weight.shape[0], bytes, !kBackward && p.attrs[0] != 0,
-                       p.params[p.n_params - 2].rank >= 0, p.params[p.n_params - 1].rank >= 0, halves.has(p.element)})
+  return linear_parts({input.shape[0], input.shape[1], weight.shape[0], bytes, kMakesLoss<Args> && p.attrs[0] != 0,
+                       p.params[Args::dlinear_weight].rank >= 0, p.params[Args::dlinear_bias].rank >= 0,
+                       halves.has(p.element)})
       .all();
 }
 

@@ -16,22 +16,22 @@ namespace baracuda::loss {
 inline constexpr int64_t kSumChunk = 32768;  // elements
 inline constexpr int64_t kSumParts = 256;
 
-// The operands of a loss in its order, from the call's input on: absent weights are 1.
+// The operands of a loss in its order: absent weights are 1.
 template <class Loss, class C>
 struct Inputs {
   static constexpr int kCount = 2 + Loss::kWeights + Loss::kNumbers;
   C constants[kCount];
   TensorView views[kCount];  // constants are tensors without a dimension
 
-  // `first` is the place of the input among the tensors.
-  Inputs(const Launch& launch, int first) {
+  template <class Args>
+  Inputs(const Launch& launch, Args) {
     for (int k = 0; k < kCount; ++k) {
       const bool number = k >= 2 + Loss::kWeights;
-      if (!number && launch[first + k].present()) {
-        views[k] = launch[first + k];
+      if (!number && launch[kOperands<Args>[k]].present()) {
+        views[k] = launch[kOperands<Args>[k]];
         continue;
       }
-      constants[k] = number ? scalar_as<C>(launch.scalars[0]) : C(1);
+      constants[k] = number ? scalar_as<C>(launch.scalars[number_of<Args>()]) : C(1);
       views[k].data = &constants[k], views[k].element = element_of<C>;
     }
   }
@@ -92,9 +92,9 @@ C total(const IterationSpace& space, const Inputs<Loss, C>& in) {
 }
 
 // Finds the element outside [0, 1] that a loss of such values is not defined for; NaN is one, too.
-template <class C>
+template <class Args, class C>
 Status outside_unit(const Launch& launch) {
-  for (int tensor = 0; tensor < 2; ++tensor) {
+  for (const int tensor : {Args::input, Args::target}) {
     const TensorView& t = launch[tensor];
     Stretch<C> values(t);
     for (int64_t at = 0, n = t.numel(); at < n; at += kStretch) {
@@ -114,50 +114,55 @@ Status outside_unit(const Launch& launch) {
 
 template <class Loss, class C, int... K>
 void each(const Launch& launch, const Inputs<Loss, C>& in, std::integer_sequence<int, K...>) {
-  const IterationSpace space = space_of(launch[4]);
-  const Operand from[] = {operand(in.views[K], space)...}, to[] = {operand(launch[4], space)};
+  const TensorView& loss = launch[ArgsOf<Loss>::Forward::loss];
+  const IterationSpace space = space_of(loss);
+  const Operand from[] = {operand(in.views[K], space)...}, to[] = {operand(loss, space)};
   run_elements<Loss>(launch.element, space, from, to);
 }
 
 template <class Loss, class C>
 Status forward(const Launch& launch) {
-  if (wrong_number<Loss>(launch)) return Status::InvalidProblem;
-  const Inputs<Loss, C> in(launch, 0);
+  using Args = typename ArgsOf<Loss>::Forward;
+  if (wrong_number<Args>(launch)) return Status::InvalidProblem;
+  const Inputs<Loss, C> in(launch, Args());
   const auto reduction = static_cast<PointwiseReduction>(attributes<PointwiseAttrs>(launch).reduction);
   if (reduction == PointwiseReduction::None) {
     if constexpr (Loss::kUnit) {
-      if (const Status s = outside_unit<C>(launch); s != Status::Ok) return s;
+      if (const Status s = outside_unit<Args, C>(launch); s != Status::Ok) return s;
     }
     each(launch, in, std::make_integer_sequence<int, Inputs<Loss, C>::kCount>());
     return Status::Ok;
   }
-  const IterationSpace space = together(launch[0], launch[1]);
+  const TensorView &input = launch[Args::input], &loss = launch[Args::loss];
+  const IterationSpace space = together(input, launch[Args::target]);
   C sum = total(space, in);
   // What is outside has given NaN.
   if constexpr (Loss::kUnit) {
     if (sum != sum)
-      if (const Status s = outside_unit<C>(launch); s != Status::Ok) return s;
+      if (const Status s = outside_unit<Args, C>(launch); s != Status::Ok) return s;
   }
-  sum = sum / static_cast<C>(divisor_of(reduction, space.numel(), launch[0]));
-  store<C>(launch[4].element, launch[4].data, 1, &sum, 1);
+  sum = sum / static_cast<C>(divisor_of(reduction, space.numel(), input));
+  store<C>(loss.element, loss.data, 1, &sum, 1);
   return Status::Ok;
 }
 
 template <class Loss, class C, int... K>
 void slope(const Launch& launch, std::integer_sequence<int, K...>) {
-  const Inputs<Loss, C> in(launch, 1);
-  const TensorView& dinput = launch[5];
+  using Args = typename ArgsOf<Loss>::Backward;
+  const Inputs<Loss, C> in(launch, Args());
+  const TensorView& dinput = launch[Args::dinput];
   const IterationSpace space = space_of(dinput);
   const auto reduction = static_cast<PointwiseReduction>(attributes<PointwiseAttrs>(launch).reduction);
-  const C count = static_cast<C>(divisor_of(reduction, space.numel(), launch[1]));
-  const Operand from[] = {operand(launch[0], space), constant(&count, element_of<C>), operand(in.views[K], space)...};
+  const C count = static_cast<C>(divisor_of(reduction, space.numel(), launch[Args::input]));
+  const Operand from[] = {operand(launch[Args::dloss], space), constant(&count, element_of<C>),
+                          operand(in.views[K], space)...};
   const Operand to[] = {operand(dinput, space)};
   run_elements<Slope<Loss>>(launch.element, space, from, to);
 }
 
 template <class Loss, class C>
 Status backward(const Launch& launch) {
-  if (wrong_number<Loss>(launch)) return Status::InvalidProblem;
+  if (wrong_number<typename ArgsOf<Loss>::Backward>(launch)) return Status::InvalidProblem;
   slope<Loss, C>(launch, std::make_integer_sequence<int, Inputs<Loss, C>::kCount>());
   return Status::Ok;
 }

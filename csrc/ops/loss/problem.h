@@ -8,12 +8,6 @@
 
 namespace baracuda::loss {
 
-// Where the tensors of a call stand in its signature; -1: nowhere. The target follows the input.
-struct CpuPlaces {
-  int input = 0, weight = -1, loss = -1, lse = -1, dloss = -1, dinput = -1;
-  bool smooths = true;  // the call has the scalar label_smoothing
-};
-
 template <class C>
 C value_at(const RowMap& m, const char* row, int64_t at) {
   C buffer;
@@ -43,19 +37,19 @@ struct Problems {
   int64_t first = 0;       // the row that the first one of logits and dlogits is
   double counted = 0;      // weights of the targets that are not ignored, added up
   double mean_weight = 1;  // of all classes
-  int target_place;
+  Places places;
 
   // Targets are class indices, or numbers for every class, which run along the rows as the logits do.
-  Problems(const Launch& launch, const CpuPlaces& at, bool indices = true)
-      : attrs(attributes<CrossEntropyAttrs>(launch)), target_place(at.input + 1) {
+  Problems(const Launch& launch, const Places& at, bool indices = true)
+      : attrs(attributes<CrossEntropyAttrs>(launch)), places(at) {
     const uint32_t along = 1u << class_axis(launch[at.input].rank);
     const auto map = [&](int place, uint32_t inner) { return place < 0 ? RowMap{} : row_map(launch[place], inner); };
     logits = map(at.input, along), dlogits = map(at.dinput, along);
-    target = map(target_place, indices ? 0 : along);
+    target = map(at.target, indices ? 0 : along);
     weight = map(at.weight, 1u);
     loss = map(at.loss, 0), lse = map(at.lse, 0), dloss = map(at.dloss, 0);
     rows = logits.rows(), classes = logits.length();
-    if (at.smooths) smoothing = launch.scalars[0].as_f64();
+    if (at.smoothing >= 0) smoothing = launch.scalars[at.smoothing].as_f64();
     if (!indices) counted = static_cast<double>(rows);
   }
 
@@ -100,7 +94,7 @@ struct Problems {
   template <class F>
   Status run_unchecked(const Launch& launch, F&& f) {
     if (!(smoothing >= 0 && smoothing <= 1)) {
-      if (launch.failure) *launch.failure = {-1, 0, 0, 0};
+      if (launch.failure) *launch.failure = {-1, places.smoothing, 0, 0};
       return Status::InvalidProblem;
     }
     weigh_classes();
@@ -141,7 +135,7 @@ struct Problems {
   bool refuse(const int64_t* t, int64_t begin, Failure* failure) const {
     int64_t i = 0;
     while (t[i] == attrs.ignore_index || (t[i] >= 0 && t[i] < classes)) ++i;
-    if (failure) *failure = {target_place, begin + i, t[i], classes};
+    if (failure) *failure = {places.target, begin + i, t[i], classes};
     return false;
   }
   double weight_of_targets(const int64_t* t, int64_t n) const {

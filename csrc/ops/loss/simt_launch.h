@@ -9,12 +9,6 @@
 
 namespace baracuda::loss {
 
-// Where the tensors of a call stand in its signature; -1: nowhere. The target follows the input.
-struct Places {
-  int input = 0, weight = -1, loss = -1, lse = -1, dloss = -1, dinput = -1;
-  bool smooths = true;  // the call has the scalar label_smoothing
-};
-
 template <class T>
 class LossLaunch {
   using C = simt::ComputeOf<T>;
@@ -23,7 +17,7 @@ class LossLaunch {
   // Targets are class indices, or numbers for every class.
   LossLaunch(const Launch& launch, const Places& at, bool indices = true)
       : launch_(launch), attrs_(attributes<CrossEntropyAttrs>(launch)), p_{}, indices_(indices) {
-    const TensorView &x = launch[at.input], &target = launch[at.input + 1];
+    const TensorView &x = launch[at.input], &target = launch[at.target];
     const IterationSpace space = space_of(x);
     axis_ = class_axis(x.rank);
     const auto row_values = [&](int k) { return k < 0 ? Operand{} : per_row(launch[k]); };
@@ -35,11 +29,11 @@ class LossLaunch {
                            at.dinput < 0 ? Operand{} : operand(launch[at.dinput], space),
                            at.weight < 0 ? Operand{} : per_class(launch[at.weight])};
     p_.s = simt::row_space(space, 1u << axis_, all);
-    if (at.smooths) p_.smoothing = simt::number_of(launch.scalars[0]);
+    if (at.smoothing >= 0) p_.smoothing = simt::number_of(launch.scalars[at.smoothing]);
     p_.ignore_index = attrs_.ignore_index;
     p_.each = reduction() == Reduction::None, p_.mean = reduction() == Reduction::Mean;
     p_.fault = simt::fault_of(launch);
-    p_.fault_row = launch.row, p_.fault_tensor = at.input + 1;
+    p_.fault_row = launch.row, p_.fault_tensor = at.target;
     char* next = static_cast<char*>(launch.workspace);
     if (p_.mean || p_.s.data[kWeight]) p_.totals = reinterpret_cast<C*>(next), next += whole_lines(2 * sizeof(double));
     losses_ = reinterpret_cast<C*>(next);
@@ -141,7 +135,7 @@ template <>
 struct SimtKernel<loss::CrossEntropy> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      loss::LossLaunch<decltype(t)> call(launch, {.input = 0, .weight = 2, .loss = 3, .lse = 4});
+      loss::LossLaunch<decltype(t)> call(launch, loss::kForward);
       return call.template losses<loss::LossOnly>();
     });
   }
@@ -151,7 +145,7 @@ template <>
 struct SimtKernel<loss::CrossEntropyBackward> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      loss::LossLaunch<decltype(t)> call(launch, {.input = 1, .weight = 3, .lse = 4, .dloss = 0, .dinput = 5});
+      loss::LossLaunch<decltype(t)> call(launch, loss::kBackward);
       return call.template gradient<loss::Backward>();
     });
   }
@@ -161,7 +155,7 @@ template <>
 struct SimtKernel<loss::CrossEntropyFused> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      loss::LossLaunch<decltype(t)> call(launch, {.input = 0, .loss = 2, .lse = 3, .dinput = 4});
+      loss::LossLaunch<decltype(t)> call(launch, loss::kFused);
       return call.template losses<loss::LossAndGradient>();
     });
   }
@@ -171,7 +165,7 @@ template <>
 struct SimtKernel<loss::Probabilities> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      loss::LossLaunch<decltype(t)> call(launch, {.input = 0, .weight = 2, .loss = 3, .lse = 4}, false);
+      loss::LossLaunch<decltype(t)> call(launch, loss::kForward, false);
       return call.template losses<loss::ForwardProbabilities>();
     });
   }
@@ -181,7 +175,7 @@ template <>
 struct SimtKernel<loss::ProbabilitiesBackward> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      loss::LossLaunch<decltype(t)> call(launch, {.input = 1, .weight = 3, .lse = 4, .dloss = 0, .dinput = 5}, false);
+      loss::LossLaunch<decltype(t)> call(launch, loss::kBackward, false);
       return call.template gradient<loss::BackwardProbabilities>();
     });
   }
@@ -191,7 +185,7 @@ template <>
 struct SimtKernel<loss::Nll> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      loss::LossLaunch<decltype(t)> call(launch, {.input = 0, .weight = 2, .loss = 3, .smooths = false});
+      loss::LossLaunch<decltype(t)> call(launch, loss::kNll);
       return call.likelihoods();
     });
   }
@@ -201,7 +195,7 @@ template <>
 struct SimtKernel<loss::NllBackward> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
-      loss::LossLaunch<decltype(t)> call(launch, {.input = 1, .weight = 3, .dloss = 0, .dinput = 4, .smooths = false});
+      loss::LossLaunch<decltype(t)> call(launch, loss::kNllBackward);
       return call.template gradient<loss::BackwardLikelihood>();
     });
   }

@@ -12,10 +12,40 @@ enum class Reduction : int64_t { None, Mean, Sum };
 
 // Targets equal to ignore_index add nothing to the loss, to its gradient or to the count that a mean divides by.
 BCU_ATTRS(CrossEntropyAttrs, (i64, reduction), (i64, ignore_index))
+// lse is f32, f64 for f64; weight: of each class. dlogits of the fused op is the gradient for dloss = 1.
+BCU_ARGS(CrossEntropyArgs, (logits, target, weight, loss, lse), (label_smoothing))
+BCU_ARGS(CrossEntropyBackwardArgs, (dloss, logits, target, weight, lse, dlogits), (label_smoothing))
+BCU_ARGS(FusedArgs, (logits, target, loss, lse, dlogits), (label_smoothing))
+BCU_ARGS(NllArgs, (input, target, weight, loss), ())
+BCU_ARGS(NllBackwardArgs, (dloss, input, target, weight, dinput), ())
 
 // What becomes of elementwise losses; BatchMean divides their sum by the input's first size.
 enum class PointwiseReduction : int64_t { None, Mean, Sum, BatchMean };
 BCU_ATTRS(PointwiseAttrs, (i64, reduction), (i64, log_target))
+// All but loss and dloss broadcast to the input; dinput has the shape that all have together.
+BCU_ARGS(PointwiseArgs, (input, target, weight, pos_weight, loss), ())
+BCU_ARGS(PointwiseBackwardArgs, (dloss, input, target, weight, pos_weight, dinput), ())
+BCU_ARGS(SmoothL1Args, (input, target, weight, pos_weight, loss), (beta))
+BCU_ARGS(SmoothL1BackwardArgs, (dloss, input, target, weight, pos_weight, dinput), (beta))
+BCU_ARGS(HuberArgs, (input, target, weight, pos_weight, loss), (delta))
+BCU_ARGS(HuberBackwardArgs, (dloss, input, target, weight, pos_weight, dinput), (delta))
+
+// The arguments of a loss and of its gradient.
+template <class Loss>
+struct ArgsOf {
+  using Forward = PointwiseArgs;
+  using Backward = PointwiseBackwardArgs;
+};
+template <>
+struct ArgsOf<SmoothL1> {
+  using Forward = SmoothL1Args;
+  using Backward = SmoothL1BackwardArgs;
+};
+template <>
+struct ArgsOf<Huber> {
+  using Forward = HuberArgs;
+  using Backward = HuberBackwardArgs;
+};
 
 template <class Loss>
 struct Pointwise {};
@@ -32,6 +62,37 @@ struct NllBackward {};
 struct LinearCrossEntropy {};
 struct LinearCrossEntropyBackward {};
 
+// Where the losses of classes have their tensors, and the number label_smoothing; -1: nowhere.
+struct Places {
+  int input, target, weight = -1, loss = -1, lse = -1, dloss = -1, dinput = -1, smoothing = -1;
+};
+inline constexpr Places kForward{.input = CrossEntropyArgs::logits,
+                                 .target = CrossEntropyArgs::target,
+                                 .weight = CrossEntropyArgs::weight,
+                                 .loss = CrossEntropyArgs::loss,
+                                 .lse = CrossEntropyArgs::lse,
+                                 .smoothing = CrossEntropyArgs::label_smoothing};
+inline constexpr Places kBackward{.input = CrossEntropyBackwardArgs::logits,
+                                  .target = CrossEntropyBackwardArgs::target,
+                                  .weight = CrossEntropyBackwardArgs::weight,
+                                  .lse = CrossEntropyBackwardArgs::lse,
+                                  .dloss = CrossEntropyBackwardArgs::dloss,
+                                  .dinput = CrossEntropyBackwardArgs::dlogits,
+                                  .smoothing = CrossEntropyBackwardArgs::label_smoothing};
+inline constexpr Places kFused{.input = FusedArgs::logits,
+                               .target = FusedArgs::target,
+                               .loss = FusedArgs::loss,
+                               .lse = FusedArgs::lse,
+                               .dinput = FusedArgs::dlogits,
+                               .smoothing = FusedArgs::label_smoothing};
+inline constexpr Places kNll{
+    .input = NllArgs::input, .target = NllArgs::target, .weight = NllArgs::weight, .loss = NllArgs::loss};
+inline constexpr Places kNllBackward{.input = NllBackwardArgs::input,
+                                     .target = NllBackwardArgs::target,
+                                     .weight = NllBackwardArgs::weight,
+                                     .dloss = NllBackwardArgs::dloss,
+                                     .dinput = NllBackwardArgs::dinput};
+
 // The class axis: dimension 1 of [N, C, ...], or the only one of [C].
 constexpr int class_axis(int rank) { return rank > 1 ? 1 : 0; }
 
@@ -47,15 +108,17 @@ inline int64_t rows_of_logits(const ParamMeta& x) {
   return rows;
 }
 // One loss per row, added up in order afterwards.
-inline int64_t row_losses(const Problem& p) {
+template <const Places& kAt>
+int64_t row_losses(const Problem& p) {
   if (p.attrs[0] == static_cast<int64_t>(Reduction::None)) return 0;
-  return whole_lines(rows_of_logits(p.params[0]) * (p.element == Element::F64 ? 8 : 4));
+  return whole_lines(rows_of_logits(p.params[kAt.input]) * (p.element == Element::F64 ? 8 : 4));
 }
 inline int64_t fused_scratch(const Problem& p) {
-  const ParamMeta& x = p.params[0];
+  const ParamMeta& x = p.params[FusedArgs::logits];
   const int64_t classes = x.rank > 0 ? x.shape[class_axis(x.rank)] : 0;
-  if (!kHalves.has(p.element) || classes <= kShortRow) return row_losses(p);
-  return row_losses(p) + strips_of(rows_of_logits(x)) * whole_lines((classes < kLongRow ? classes : kLongRow) * 4);
+  if (!kHalves.has(p.element) || classes <= kShortRow) return row_losses<kFused>(p);
+  return row_losses<kFused>(p) +
+         strips_of(rows_of_logits(x)) * whole_lines((classes < kLongRow ? classes : kLongRow) * 4);
 }
 
 inline Reason same_element(const Problem& p) {
@@ -64,67 +127,71 @@ inline Reason same_element(const Problem& p) {
 }
 
 // On GPUs: what a mean's targets count for and what classes weigh, and one loss per row, added up afterwards.
-template <int kWeight>
+template <const Places& kAt>
 int64_t simt_totals(const Problem& p) {
-  const bool weighted = kWeight >= 0 && p.params[kWeight < 0 ? 0 : kWeight].rank >= 0;
+  bool weighted = false;
+  if constexpr (kAt.weight >= 0) weighted = p.params[kAt.weight].rank >= 0;
   return weighted || p.attrs[0] == static_cast<int64_t>(Reduction::Mean) ? whole_lines(2 * sizeof(double)) : 0;
 }
-template <int kWeight>
+template <const Places& kAt>
 int64_t simt_losses(const Problem& p) {
-  if (p.attrs[0] == static_cast<int64_t>(Reduction::None)) return simt_totals<kWeight>(p);
-  return simt_totals<kWeight>(p) + row_losses(p) + simt::fold_workspace(rows_of_logits(p.params[0]), 1, 8);
+  if (p.attrs[0] == static_cast<int64_t>(Reduction::None)) return simt_totals<kAt>(p);
+  const int64_t rows = rows_of_logits(p.params[kAt.input]);
+  return simt_totals<kAt>(p) + row_losses<kAt>(p) + simt::fold_workspace(rows, 1, 8);
 }
 
-template <class Tag>
+template <class Tag, class Args>
 constexpr auto of_classes(const char* op, const char* name) {
-  return row<Tag>(op).name(name).takes(kFloats, Element::I64 | Element::I32).template attrs_of<CrossEntropyAttrs>();
+  const auto plain = row<Tag>(op).name(name).takes(kFloats, Element::I64 | Element::I32);
+  return plain.template args_of<Args>().template attrs_of<CrossEntropyAttrs>();
 }
 
-// Signatures, the first three with the scalar label_smoothing; lse is f32, f64 for f64; weight: of each class.
-//   cross_entropy        (logits, target, [weight], loss, [lse])
-//     backward           (dloss, logits, target, [weight], lse, dlogits)
-//   cross_entropy_fused  (logits, target, loss, [lse], dlogits): dlogits is the gradient for dloss = 1.
-//   nll_loss             (input, target, [weight], loss), backward (dloss, input, target, [weight], dinput)
 // Targets are class indices; of cross_entropy also numbers of the logits' element and shape.
 template <bool kSimt>
 constexpr auto local() {
-  const auto indices = of_classes<CrossEntropyBackward>("cross_entropy", "rows").backward().sum(5).in_place_of(1u << 1);
-  const auto numbers = of_classes<ProbabilitiesBackward>("cross_entropy", "probabilities").backward().sum(6);
-  const auto nll = of_classes<NllBackward>("nll_loss", "rows").backward().sum(2);
-  return table(of_classes<CrossEntropy>("cross_entropy", "rows").sum(5).scratch(kSimt ? &simt_losses<2> : &row_losses),
-               kSimt ? indices.scratch(&simt_totals<3>) : indices,
-               of_classes<CrossEntropyFused>("cross_entropy_fused", "rows")
-                   .sum(4)
-                   .scratch(kSimt ? &simt_losses<-1> : &fused_scratch)
-                   .in_place(),
-               of_classes<Probabilities>("cross_entropy", "probabilities")
-                   .takes(kFloats, kFloats)
-                   .sum(6)
-                   .only_if(&same_element)
-                   .scratch(kSimt ? &simt_losses<2> : &row_losses),
-               kSimt ? numbers.takes(kFloats, kFloats).only_if(&same_element).scratch(&simt_totals<3>)
-                     : numbers.takes(kFloats, kFloats).only_if(&same_element),
-               of_classes<Nll>("nll_loss", "rows").sum(2).scratch(kSimt ? &simt_losses<2> : &row_losses),
-               kSimt ? nll.scratch(&simt_totals<3>) : nll);
+  using Gradient = CrossEntropyBackwardArgs;
+  const auto indices = of_classes<CrossEntropyBackward, Gradient>("cross_entropy", "rows")
+                           .backward()
+                           .sum(5)
+                           .in_place_of(1u << Gradient::logits);
+  const auto numbers = of_classes<ProbabilitiesBackward, Gradient>("cross_entropy", "probabilities")
+                           .backward()
+                           .sum(6)
+                           .takes(kFloats, kFloats)
+                           .only_if(&same_element);
+  const auto nll = of_classes<NllBackward, NllBackwardArgs>("nll_loss", "rows").backward().sum(2);
+  return table(
+      of_classes<CrossEntropy, CrossEntropyArgs>("cross_entropy", "rows")
+          .sum(5)
+          .scratch(kSimt ? &simt_losses<kForward> : &row_losses<kForward>),
+      kSimt ? indices.scratch(&simt_totals<kBackward>) : indices,
+      of_classes<CrossEntropyFused, FusedArgs>("cross_entropy_fused", "rows")
+          .sum(4)
+          .scratch(kSimt ? &simt_losses<kFused> : &fused_scratch)
+          .in_place(),
+      of_classes<Probabilities, CrossEntropyArgs>("cross_entropy", "probabilities")
+          .takes(kFloats, kFloats)
+          .sum(6)
+          .only_if(&same_element)
+          .scratch(kSimt ? &simt_losses<kForward> : &row_losses<kForward>),
+      kSimt ? numbers.scratch(&simt_totals<kBackward>) : numbers,
+      of_classes<Nll, NllArgs>("nll_loss", "rows").sum(2).scratch(kSimt ? &simt_losses<kNll> : &row_losses<kNll>),
+      kSimt ? nll.scratch(&simt_totals<kNllBackward>) : nll);
 }
 
-// Elementwise losses: (input, target, [weight], [pos_weight], loss) and a loss's number, broadcast to the input.
-//   backward (dloss, input, target, [weight], [pos_weight], dinput), dinput of the shape that all have together
 inline int64_t sum_scratch(const Problem& p) {
   return p.attrs[0] == static_cast<int64_t>(PointwiseReduction::None) ? 0 : simt::kSumWorkspace;
 }
+template <class Tag, class Args>
+constexpr auto map(const char* op, double bound) {
+  const auto plain = row<Tag>(op).name("map").takes(kFloats).reads(kReal).sum(bound);
+  return plain.template args_of<Args>().template attrs_of<PointwiseAttrs>();
+}
 template <class Loss, bool kSimt>
 constexpr auto pointwise(const char* op, double bound) {
-  const auto forward =
-      row<Pointwise<Loss>>(op).name("map").takes(kFloats).reads(kReal).template attrs_of<PointwiseAttrs>().sum(bound);
-  return table(kSimt ? forward.scratch(&sum_scratch).not_batch_invariant() : forward.not_batch_invariant(),
-               row<PointwiseBackward<Loss>>(op)
-                   .backward()
-                   .name("map")
-                   .takes(kFloats)
-                   .reads(kReal)
-                   .template attrs_of<PointwiseAttrs>()
-                   .sum(bound));
+  const auto forward = map<Pointwise<Loss>, typename ArgsOf<Loss>::Forward>(op, bound).not_batch_invariant();
+  return table(kSimt ? forward.scratch(&sum_scratch) : forward,
+               map<PointwiseBackward<Loss>, typename ArgsOf<Loss>::Backward>(op, bound).backward());
 }
 template <bool kSimt>
 constexpr auto elementwise() {
@@ -138,20 +205,17 @@ constexpr auto elementwise() {
 // GPUs compute rows that lie side by side as columns, in another order.
 inline constexpr auto kOnGpus = not_alone(local<true>()) + elementwise<true>();
 
-// linear_cross_entropy (input, target, linear_weight, [linear_bias], [weight], loss, [lse], [dinput], [dlinear_weight],
-//   [dlinear_bias]), scalars label_smoothing and dloss, which the gradients are for
-//   backward           (dloss, input, target, linear_weight, [linear_bias], [weight], lse, dinput, dlinear_weight,
-//   [dlinear_bias])
 // Sums of products are the packed matmul's; those of rows over all chunks are added up in order.
-inline constexpr auto kLinear = table(of_classes<LinearCrossEntropy>("linear_cross_entropy", "chunks")
-                                          .sum(13)
-                                          .scratch(&linear_scratch<false>)
-                                          .not_batch_invariant(),
-                                      of_classes<LinearCrossEntropyBackward>("linear_cross_entropy", "chunks")
-                                          .backward()
-                                          .sum(13)
-                                          .scratch(&linear_scratch<true>)
-                                          .not_batch_invariant());
+inline constexpr auto kLinear =
+    table(of_classes<LinearCrossEntropy, LinearArgs>("linear_cross_entropy", "chunks")
+              .sum(13)
+              .scratch(&linear_scratch<LinearArgs>)
+              .not_batch_invariant(),
+          of_classes<LinearCrossEntropyBackward, LinearBackwardArgs>("linear_cross_entropy", "chunks")
+              .backward()
+              .sum(13)
+              .scratch(&linear_scratch<LinearBackwardArgs>)
+              .not_batch_invariant());
 
 inline constexpr auto kTable = local<false>() + elementwise<false>() + kLinear + on_cuda(kOnGpus) + on_metal(kOnGpus);
 inline constexpr auto kRows = rows_of(kTable);

@@ -41,8 +41,8 @@ class _Linear(Descriptor):
     def aux_element(self) -> Element:
         return self.target_element
 
-    def attributes(self) -> tuple[int, ...]:
-        return (list(Reduction).index(self.reduction), self.ignore_index)
+    def attributes(self) -> dict[str, int | float]:
+        return {"reduction": list(Reduction).index(self.reduction), "ignore_index": self.ignore_index}
 
     def layer(self) -> tuple[Param, ...]:
         """input, target, the layer's weight and bias, and the classes' weights."""

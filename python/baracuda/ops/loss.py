@@ -73,8 +73,8 @@ class _Classes(Descriptor):
         present = getattr(self, "weighted", False)
         return tensor("weight", (self.classes(),), self.element, present=present)
 
-    def attributes(self) -> tuple[int, ...]:
-        return (list(Reduction).index(self.reduction), self.ignore_index)
+    def attributes(self) -> dict[str, int | float]:
+        return {"reduction": list(Reduction).index(self.reduction), "ignore_index": self.ignore_index}
 
 
 @descriptor(family="loss", op="cross_entropy", enums=_ENUMS)

@@ -94,8 +94,8 @@ class _Pointwise(Kinded):
             tensors.append(tensor(name, shape or (), given, present=present, reads=given is not self.element))
         return tensors, [scalar(NUMBERS[self.kind], default=1.0)] if self.kind in NUMBERS else []
 
-    def attributes(self) -> tuple[int, ...]:
-        return list(LossReduction).index(self.reduction), int(self.log_target)
+    def attributes(self) -> dict[str, int | float]:
+        return {"reduction": list(LossReduction).index(self.reduction), "log_target": int(self.log_target)}
 
 
 @descriptor(family="loss", kinds=KINDS, enums={"reduction": LossReduction})
