@@ -34,10 +34,11 @@ void copy_rows(const T* from, int64_t stride, int64_t rows, int64_t cols, char* 
 }  // namespace
 
 bool read_launch(const Launch& launch, Gemm& g) {
+  const Scalar &alpha = launch.scalars[MatmulArgs::alpha], &beta = launch.scalars[MatmulArgs::beta];
   if (is_float(launch.element)) {
-    g.alpha = launch.scalars[0].as_f64(), g.beta = launch.scalars[1].as_f64();
+    g.alpha = alpha.as_f64(), g.beta = beta.as_f64();
   } else {
-    g.whole_alpha = launch.scalars[0].as_i64(), g.whole_beta = launch.scalars[1].as_i64();
+    g.whole_alpha = alpha.as_i64(), g.whole_beta = beta.as_i64();
   }
   return read_tensors(launch, g.beta != 0 || g.whole_beta != 0, g);
 }

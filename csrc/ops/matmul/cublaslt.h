@@ -182,7 +182,7 @@ inline Status prepare(const Preparation& p, Prepared** out, Reason* why) {
   const Kind kind{p.problem.element, p.problem.element, p.row->guarantee.math};
   auto imagine = [&](int i, Choice& choice) {
     StridedCalls calls;
-    if (!Imagined(p.problem, i & 1, i & 2).read(calls)) return false;
+    if (!Imagined<MatmulArgs>(p.problem, i & 1, i & 2).read(calls)) return false;
     choice.packed = i < 4, choice.shape = choice.packed ? calls.shape : unpacked(calls.shape);
     return true;
   };
@@ -193,7 +193,7 @@ inline Status prepare(const Preparation& p, Prepared** out, Reason* why) {
 inline Status prepare_scaled(const Preparation& p, Prepared** out, Reason* why) {
   auto imagine = [&](int, Choice& choice) {
     StridedCalls calls;
-    if (!Imagined(p.problem, false, true).read_scaled(calls)) return false;
+    if (!Imagined<ScaledArgs>(p.problem, false, true).read(calls)) return false;
     choice.packed = true, choice.shape = calls.shape;
     return true;
   };
@@ -279,9 +279,10 @@ inline Status run(const Launch& launch) {
   cuda::DeviceGuard guard(launch.device);
   if (guard.status() != Status::Ok) return guard.status();
   // Scalars that lie on the device may have any element: the portable kernels read them.
-  const bool known = !launch.scalars[0].data && !launch.scalars[1].data;
+  const Scalar &alpha = launch.scalars[MatmulArgs::alpha], &beta = launch.scalars[MatmulArgs::beta];
+  const bool known = !alpha.data && !beta.data;
   Gemm g;
-  if (known) g.alpha = launch.scalars[0].as_f64(), g.beta = launch.scalars[1].as_f64();
+  if (known) g.alpha = alpha.as_f64(), g.beta = beta.as_f64();
   if (!read_tensors(launch, !known || g.beta != 0, g)) return Status::Ok;
   StridedCalls calls;
   calls.alpha = g.alpha, calls.beta = g.beta;

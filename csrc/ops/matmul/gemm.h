@@ -28,7 +28,7 @@ inline void move_to_part(Gemm& g, int64_t index) {
   }
 }
 
-// Signature: a, b, c (optional), bias (optional), out; scalars alpha, beta. False when there is nothing to do.
+// Of matmul, with its numbers. False when there is nothing to do.
 bool read_launch(const Launch& launch, Gemm& g);
 
 // Turns `rows` x `cols` sums (row length `stride`) at (i, j) into D: alpha, scales, C, bias, activation, one rounding.

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "core/args.h"
 #include "core/attrs.h"
 #include "core/launch.h"
 #include "ops/matmul/activation.h"
@@ -12,6 +13,8 @@
 namespace baracuda::matmul {
 
 BCU_ATTRS(MatmulAttrs, (i64, activation))
+BCU_ARGS(MatmulArgs, (a, b, c, bias, out), (alpha, beta))
+BCU_ARGS(ScaledArgs, (a, b, scale_a, scale_b, bias, out), ())
 
 // Strides are in bytes. `data` is null for what the plan does not have, and for a C that beta = 0 leaves unread.
 struct Matrix {
@@ -150,19 +153,21 @@ inline bool read_views(const TensorView& a, const TensorView& b, const TensorVie
   return true;
 }
 
-// Signature: a, b, scale_a, scale_b, bias (each of the three optional), out.
 inline bool read_scaled(const Launch& launch, Gemm& g) {
+  using Args = ScaledArgs;
   g.quantized = true;
   g.activation = static_cast<int32_t>(attributes<MatmulAttrs>(launch).activation);
-  return read_views(launch[0], launch[1], launch[5],
-                    {{&launch[2], &g.scale_a}, {&launch[3], &g.scale_b}, {&launch[4], &g.bias}}, g);
+  return read_views(
+      launch[Args::a], launch[Args::b], launch[Args::out],
+      {{&launch[Args::scale_a], &g.scale_a}, {&launch[Args::scale_b], &g.scale_b}, {&launch[Args::bias], &g.bias}}, g);
 }
 
-// Signature: a, b, c (optional), bias (optional), out.
 inline bool read_tensors(const Launch& launch, bool with_c, Gemm& g) {
+  using Args = MatmulArgs;
   g.activation = static_cast<int32_t>(attributes<MatmulAttrs>(launch).activation);
   Matrix unread;
-  return read_views(launch[0], launch[1], launch[4], {{&launch[2], with_c ? &g.c : &unread}, {&launch[3], &g.bias}}, g);
+  return read_views(launch[Args::a], launch[Args::b], launch[Args::out],
+                    {{&launch[Args::c], with_c ? &g.c : &unread}, {&launch[Args::bias], &g.bias}}, g);
 }
 
 }  // namespace baracuda::matmul

@@ -30,7 +30,10 @@ inline TiledParams tiled_params(const Launch& launch, const Gemm& g) {
   p.m = g.m, p.n = g.n, p.k = g.k, p.parts = g.parts;
   std::copy_n(g.batch_shape, kBatchDims, p.batch_shape);
   std::copy_n(g.part_shape, kBatchDims, p.part_shape);
-  if (!g.quantized) p.alpha = simt::number_of(launch.scalars[0]), p.beta = simt::number_of(launch.scalars[1]);
+  if (!g.quantized) {
+    p.alpha = simt::number_of(launch.scalars[MatmulArgs::alpha]);
+    p.beta = simt::number_of(launch.scalars[MatmulArgs::beta]);
+  }
   p.batch_rank = g.batch_rank, p.part_rank = g.part_rank;
   p.a_along_k = std::abs(p.as.column) <= std::abs(p.as.row);
   p.b_along_k = std::abs(p.bs.row) < std::abs(p.bs.column);

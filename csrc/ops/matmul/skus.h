@@ -12,9 +12,6 @@
 
 namespace baracuda::matmul {
 
-enum Param { kA, kB, kC, kBias, kOut };
-enum ScaledParam { kScaleA = 2, kScaleB, kScaledBias, kScaledOut };
-
 struct ThinRow {};
 struct Bf16DotRow {};
 struct PackedRow {};
@@ -32,8 +29,9 @@ struct ScaledLtRow {};
 struct Sizes {
   int64_t batch = 1, parts = 1, m = 0, n = 0, k = 0;
 };
-inline Sizes sizes(const Problem& p, int merged, int out_param = kOut) {
-  const ParamMeta &a = p.params[kA], &b = p.params[kB], &out = p.params[out_param];
+template <class Args>
+Sizes sizes(const Problem& p, int merged) {
+  const ParamMeta &a = p.params[Args::a], &b = p.params[Args::b], &out = p.params[Args::out];
   Sizes s;
   s.m = out.shape[out.rank - 2], s.n = out.shape[out.rank - 1], s.k = a.shape[a.rank - 1];
   auto size = [](const ParamMeta& t, int from_last) {
@@ -57,30 +55,31 @@ inline int64_t packed_bytes(const Sizes& s, int64_t unit, int64_t sum) {
 }
 
 // Kernels merge dimensions where strides allow, which is known at run only: enough for every case.
-inline int64_t most_packed(const Problem& p, int out, int64_t unit, int64_t sum) {
+template <class Args>
+int64_t most_packed(const Problem& p, int64_t unit, int64_t sum) {
   int64_t most = 0;
-  for (int merged = 0; merged <= p.params[out].rank - 2; ++merged) {
-    most = std::max(most, packed_bytes(sizes(p, merged, out), unit, sum));
+  for (int merged = 0; merged <= p.params[Args::out].rank - 2; ++merged) {
+    most = std::max(most, packed_bytes(sizes<Args>(p, merged), unit, sum));
   }
   return most;
 }
 inline int64_t packed_scratch(const Problem& p) {
   const int64_t sum = size_of(p.element) == 8 ? 8 : 4;
-  return most_packed(p, kOut, sum, sum);
+  return most_packed<MatmulArgs>(p, sum, sum);
 }
 // 8-bit elements are widened to 2 bytes or 4, as the level's instructions want it.
-inline int64_t scaled_scratch(const Problem& p) { return most_packed(p, kScaledOut, 4, 4); }
-inline int64_t vnni_scratch(const Problem& p) { return most_packed(p, kScaledOut, 1, 4); }
+inline int64_t scaled_scratch(const Problem& p) { return most_packed<ScaledArgs>(p, 4, 4); }
+inline int64_t vnni_scratch(const Problem& p) { return most_packed<ScaledArgs>(p, 1, 4); }
 inline int64_t thin_scratch(const Problem& p) {
-  const Sizes s = sizes(p, 0);
+  const Sizes s = sizes<MatmulArgs>(p, 0);
   return std::max(packed_scratch(p), thin_bytes(s.batch, s.k * s.parts, p.element == Element::F64 ? 8 : 4));
 }
 
 inline Reason thin_enough(const Problem& p) {
-  const ParamMeta& b = p.params[kB];
+  const ParamMeta& b = p.params[MatmulArgs::b];
   bool one_b = true;
   for (int i = 0; i < b.rank - 2; ++i) one_b &= b.shape[i] == 1;
-  const Sizes s = sizes(p, one_b ? p.params[kOut].rank - 2 : 0);
+  const Sizes s = sizes<MatmulArgs>(p, one_b ? p.params[MatmulArgs::out].rank - 2 : 0);
   if (std::min(s.m, s.n) <= kMaxThin) return {};
   return {"shape", "a product with at most 8 rows or columns", "the packed row takes larger ones"};
 }
@@ -91,13 +90,13 @@ inline Reason blas_opens(const Problem&) {
 }
 
 template <class Tag>
-constexpr auto product(const char* variant) {
-  return row<Tag>("matmul").name(variant).template attrs_of<MatmulAttrs>().in_place_of(1u << kC).scratch(
-      packed_scratch);
+constexpr auto gpu_product() {
+  const auto plain = row<Tag>("matmul").template args_of<MatmulArgs>().template attrs_of<MatmulAttrs>();
+  return plain.in_place_of(1u << MatmulArgs::c);
 }
 template <class Tag>
-constexpr auto gpu_product() {
-  return row<Tag>("matmul").template attrs_of<MatmulAttrs>().in_place_of(1u << kC);
+constexpr auto product(const char* variant) {
+  return gpu_product<Tag>().name(variant).scratch(packed_scratch);
 }
 
 inline constexpr Elements kS8 = set_of(Element::I8), kF8 = set_of(Element::F8E4M3);
@@ -107,7 +106,8 @@ inline constexpr Elements kS32 = set_of(Element::I32), kScaledFloats = kHalves |
 // eps. Sums of 8-bit floats are built as matmul's, of products that are exact.
 template <class Tag>
 constexpr auto scaled(const char* variant) {
-  return row<Tag>("scaled_matmul").name(variant).template attrs_of<MatmulAttrs>();
+  const auto plain = row<Tag>("scaled_matmul").name(variant);
+  return plain.template args_of<ScaledArgs>().template attrs_of<MatmulAttrs>();
 }
 template <class Tag>
 constexpr auto scaled_integers(const char* exact, const char* floats, WorkspaceRule scratch = nullptr) {

@@ -119,6 +119,7 @@ inline bool strided(const Gemm& problem, StridedCalls& out) {
 }
 
 // The problem's tensors as they would be if allocated for it, A and B plain or transposed.
+template <class Args>
 struct Imagined {
   static constexpr int kMost = 6;
   TensorView views[kMost];
@@ -132,7 +133,7 @@ struct Imagined {
       TensorView& t = views[i];
       t.rank = meta.rank, t.element = meta.element, t.data = reinterpret_cast<void*>(intptr_t{1} << 20);
       std::copy_n(meta.shape, kMaxRank, t.shape);
-      const bool exchanged = (i == 0 && a_transposed) || (i == 1 && b_transposed);
+      const bool exchanged = (i == Args::a && a_transposed) || (i == Args::b && b_transposed);
       if (exchanged) std::swap(t.shape[t.rank - 1], t.shape[t.rank - 2]);
       for (int64_t d = t.rank - 1, stride = 1; d >= 0; stride *= t.shape[d--]) t.strides[d] = stride;
       if (!exchanged) continue;
@@ -145,12 +146,9 @@ struct Imagined {
   // False where the call would have nothing to do, or no words.
   bool read(StridedCalls& out) const {
     Gemm g;
+    if constexpr (std::is_same_v<Args, ScaledArgs>) return read_scaled(launch, g) && strided(g, out);
     g.alpha = g.beta = 1;
     return read_tensors(launch, true, g) && strided(g, out);
-  }
-  bool read_scaled(StridedCalls& out) const {
-    Gemm g;
-    return matmul::read_scaled(launch, g) && strided(g, out);
   }
 };
 
@@ -159,22 +157,22 @@ inline bool has_strided(const Problem& p) {
   bool any = false;
   for (int i = 0; i < 4; ++i) {
     StridedCalls calls;
-    any |= Imagined(p, i & 1, i & 2).read(calls);
+    any |= Imagined<MatmulArgs>(p, i & 1, i & 2).read(calls);
   }
   return any;
 }
 inline Reason strided_enough(const Problem& p) {
   if (has_strided(p)) return {};
-  const ParamMeta &a = p.params[0], &out = p.params[4];
+  const ParamMeta &a = p.params[MatmulArgs::a], &out = p.params[MatmulArgs::out];
   int64_t size = 1;
   for (int i = 0; i < out.rank; ++i) size *= out.shape[i];
   const char* other = "the portable row takes it";
   if (size == 0 || a.shape[a.rank - 1] == 0) return {"shape", "a product that has elements and terms", other};
   if (a.shape[a.rank - 1] > kMostTerms)
     return {"shape", "sums of at most 65536 products, which the promise covers", "the portable row sums in blocks"};
-  ParamMeta without_c[5];
-  std::copy_n(p.params, 5, without_c);
-  without_c[2].rank = -1;
+  ParamMeta without_c[Imagined<MatmulArgs>::kMost];
+  std::copy_n(p.params, p.n_params, without_c);
+  without_c[MatmulArgs::c].rank = -1;
   Problem other_problem = p;
   other_problem.params = without_c;
   if (has_strided(other_problem)) return {"c_shape", "a C of the output's shape, or one row for all", other};
@@ -190,18 +188,19 @@ inline bool scaled_layout(const Strided& s, Element factors) {
   return s.x_transposed == 1 && s.y_transposed == 0 && all % pack == 0;
 }
 inline Reason scaled_enough(const Problem& p) {
-  const ParamMeta &a = p.params[0], &scale_a = p.params[2], &scale_b = p.params[3], &bias = p.params[4];
+  using Args = ScaledArgs;
+  const ParamMeta &a = p.params[Args::a], &bias = p.params[Args::bias];
   const char* other = "the portable row takes it";
   if (p.attrs[0] != kNoActivation)
     return {"activation", "none: cuBLASLt promises nothing about its own", "the portable row applies it in f32"};
   if (p.element == Element::I8 && bias.rank >= 0) return {"bias", "none with 32-bit results", other};
   if (p.aux == Element::F32 && bias.rank >= 0) return {"bias", "none with f32 results", other};
-  for (const ParamMeta* scale : {&scale_a, &scale_b}) {
+  for (const ParamMeta* scale : {&p.params[Args::scale_a], &p.params[Args::scale_b]}) {
     for (int i = 0; i < scale->rank; ++i)
       if (scale->shape[i] != 1) return {"scale", "one scale for a whole tensor", other};
   }
   StridedCalls calls;
-  if (!Imagined(p, false, true).read_scaled(calls)) {
+  if (!Imagined<Args>(p, false, true).read(calls)) {
     if (a.shape[a.rank - 1] > kMostTerms)
       return {"shape", "sums of at most 65536 products, which the promise covers", other};
     return {"shape", "a product with elements and terms, its batches of one stride, in at most 64 calls", other};

@@ -63,8 +63,8 @@ class MatmulDescriptor(Descriptor):
     batch_shape: Shape | None = None
     activation: Activation = Activation.NONE
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.activation.code,)
+    def attributes(self) -> dict[str, int | float]:
+        return {"activation": self.activation.code}
 
     def validate(self) -> None:
         """Inner sizes agree, batch dimensions broadcast, and c and the output's batch fit them."""
@@ -86,7 +86,6 @@ class MatmulDescriptor(Descriptor):
         return (*batch, self.a_shape[-2], self.b_shape[-1])
 
     def signature(self) -> Signature:
-        """(a, b, c, bias, out; alpha, beta)."""
         e = self.element
         kind, one = ("int", 1) if e.is_integer else ("float", 1.0)
         return Signature(

@@ -49,8 +49,8 @@ class ScaledMatmulDescriptor(Descriptor):
     bias: bool = False
     activation: Activation = Activation.NONE
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.activation.code,)
+    def attributes(self) -> dict[str, int | float]:
+        return {"activation": self.activation.code}
 
     def aux_element(self) -> Element:
         return self.output_element
@@ -83,7 +83,6 @@ class ScaledMatmulDescriptor(Descriptor):
         return (*common_batch(self, self.a_shape, self.b_shape), self.a_shape[-2], self.b_shape[-1])
 
     def signature(self) -> Signature:
-        """(a, b, scale_a, scale_b, bias, out)."""
         scales = {"scale_a": self.scale_a_shape, "scale_b": self.scale_b_shape}
         return Signature(
             tensor("a", self.a_shape, self.element),
