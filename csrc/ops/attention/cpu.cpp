@@ -8,32 +8,35 @@ namespace {
 Extent extent_of(const Sizes& s) { return {s.batch, s.heads, s.kv_heads, s.q_len, s.k_len, s.d, s.dv}; }
 
 // The sizes of a call that has been checked.
-Sizes checked_sizes(const Launch& launch, int q_arg) {
+template <class Args>
+Sizes checked_sizes(const Launch& launch) {
   Sizes sizes;
-  sizes_of(launch, q_arg, &sizes);
+  sizes_of<Args>(launch, &sizes);
   return sizes;
 }
 
 Status dense_forward(const Launch& launch) {
-  using namespace forward_args;
+  using Args = ForwardArgs;
   Sizes sizes;
-  if (const Status status = sizes_of(launch, kQ, &sizes); status != Status::Ok) return status;
+  if (const Status status = sizes_of<Args>(launch, &sizes); status != Status::Ok) return status;
   const auto problem = [](const Launch& call, int64_t) {
-    return ForwardProblem{checked_sizes(call, kQ), Rows4(call[kQ]),   Rows4(call[kK]),     Rows4(call[kV]),
-                          Rows4(call[kOut]),       Mask(call[kMask]), Alibi(call[kAlibi]), Lse(call[kLse])};
+    return ForwardProblem{checked_sizes<Args>(call), Rows4(call[Args::q]),   Rows4(call[Args::k]),
+                          Rows4(call[Args::v]),      Rows4(call[Args::out]), Mask(call[Args::mask]),
+                          Alibi(call[Args::alibi]),  Lse(call[Args::lse])};
   };
   forward(Problems<ForwardProblem>{launch, 1, problem, extent_of(sizes)});
   return Status::Ok;
 }
 
 Status dense_backward(const Launch& launch) {
-  using namespace backward_args;
+  using Args = BackwardArgs;
   Sizes sizes;
-  if (const Status status = sizes_of(launch, kQ, &sizes); status != Status::Ok) return status;
+  if (const Status status = sizes_of<Args>(launch, &sizes); status != Status::Ok) return status;
   const auto problem = [](const Launch& call, int64_t) {
-    return BackwardProblem{checked_sizes(call, kQ), Rows4(call[kDout]), Rows4(call[kQ]),     Rows4(call[kK]),
-                           Rows4(call[kV]),         Rows4(call[kOut]),  Rows4(call[kDq]),    Rows4(call[kDk]),
-                           Rows4(call[kDv]),        Mask(call[kMask]),  Alibi(call[kAlibi]), Lse(call[kLse])};
+    return BackwardProblem{checked_sizes<Args>(call), Rows4(call[Args::dout]),  Rows4(call[Args::q]),
+                           Rows4(call[Args::k]),      Rows4(call[Args::v]),     Rows4(call[Args::out]),
+                           Rows4(call[Args::dq]),     Rows4(call[Args::dk]),    Rows4(call[Args::dv]),
+                           Mask(call[Args::mask]),    Alibi(call[Args::alibi]), Lse(call[Args::lse])};
   };
   backward(Problems<BackwardProblem>{launch, 1, problem, extent_of(sizes)});
   return Status::Ok;

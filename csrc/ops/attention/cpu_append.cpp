@@ -6,8 +6,6 @@
 namespace baracuda::attention {
 namespace {
 
-enum : int { kNew, kPositions, kCache };
-
 void copy_row(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n, int64_t size) {
   if ((to_stride == size && from_stride == size) || n == 1) {
     std::memcpy(to, from, static_cast<size_t>(n * size));
@@ -19,19 +17,19 @@ void copy_row(char* to, int64_t to_stride, const char* from, int64_t from_stride
 // The new tokens of the sequences: [batch, tokens, heads, dim], or [total, heads, dim] where cu_seq says.
 struct NewTokens {
   const Launch& launch;
-  bool packed = launch[paged_append_args::kCu].present();
-  int64_t sequences = launch[paged_append_args::kKvLen].shape[0];
-  int64_t each = packed ? 0 : launch[paged_append_args::kKey].shape[1];
+  bool packed = launch[PagedAppendArgs::cu_seq].present();
+  int64_t sequences = launch[PagedAppendArgs::kv_len].shape[0];
+  int64_t each = packed ? 0 : launch[PagedAppendArgs::k].shape[1];
 
   // How many there are in front of a sequence's.
   int64_t before(int64_t b) const {
     if (!packed) return b * each;
-    const TensorView& cu = launch[paged_append_args::kCu];
+    const TensorView& cu = launch[PagedAppendArgs::cu_seq];
     return read_whole(cu, b * cu.strides[0]);
   }
   int64_t count(int64_t b) const { return before(b + 1) - before(b); }
   int64_t length(int64_t b) const {
-    const TensorView& lens = launch[paged_append_args::kKvLen];
+    const TensorView& lens = launch[PagedAppendArgs::kv_len];
     return read_whole(lens, b * lens.strides[0]);
   }
   // Token t of sequence b, in elements.
@@ -41,21 +39,22 @@ struct NewTokens {
 };
 
 Status check_append(const Launch& launch, const NewTokens& tokens) {
-  using namespace paged_append_args;
-  const TensorView& pages = launch[kKeyPages];
-  const int64_t size = pages.shape[1], room = launch[kPageTable].shape[1] * size;
+  using Args = PagedAppendArgs;
+  const TensorView& pages = launch[Args::k_pages];
+  const int64_t size = pages.shape[1], room = launch[Args::page_table].shape[1] * size;
   for (int64_t b = 0, before = 0; tokens.packed && b <= tokens.sequences; ++b) {
-    const int64_t at = tokens.before(b), total = launch[kKey].shape[0], limit = b == 0 ? 0 : total;
+    const int64_t at = tokens.before(b), total = launch[Args::k].shape[0], limit = b == 0 ? 0 : total;
     if (at < before || at > limit || (b == tokens.sequences && at != total))
-      return out_of_range(launch, kCu, b, at, limit + 1);
+      return out_of_range(launch, Args::cu_seq, b, at, limit + 1);
     before = at;
   }
   for (int64_t b = 0; b < tokens.sequences; ++b) {
     const int64_t first = tokens.length(b), n = tokens.count(b);
     if (first < 0 || first > room - n)
-      return out_of_range(launch, kKvLen, b, first, std::max<int64_t>(room - n + 1, 0));
+      return out_of_range(launch, Args::kv_len, b, first, std::max<int64_t>(room - n + 1, 0));
     if (n == 0) continue;
-    const Status status = check_pages(launch, kPageTable, b, first / size, blocks_of(first + n, size), pages.shape[0]);
+    const Status status =
+        check_pages(launch, Args::page_table, b, first / size, blocks_of(first + n, size), pages.shape[0]);
     if (status != Status::Ok) return status;
   }
   return Status::Ok;
@@ -65,7 +64,7 @@ Status check_append(const Launch& launch, const NewTokens& tokens) {
 void append_token(const Launch& launch, const NewTokens& tokens, int64_t b, int64_t t, const TensorView& x,
                   const TensorView& pages) {
   const int64_t at = tokens.length(b) + t, page_size = pages.shape[1], heads = pages.shape[2], d = pages.shape[3];
-  const int64_t page = Pages{&launch[paged_append_args::kPageTable], b}.page(at / page_size), size = size_of(x.element);
+  const int64_t page = Pages{&launch[PagedAppendArgs::page_table], b}.page(at / page_size), size = size_of(x.element);
   const char* from = x.as<char>() + tokens.offset(x, b, t) * size;
   char* to = pages.as<char>() + (page * pages.strides[0] + at % page_size * pages.strides[1]) * size;
   const int64_t from_head = x.strides[x.rank - 2] * size, to_head = pages.strides[2] * size;
@@ -78,9 +77,10 @@ void append_token(const Launch& launch, const NewTokens& tokens, int64_t b, int6
 }  // namespace
 
 Status cache_append(const Launch& launch) {
-  const TensorView &cache = launch[kCache], &x = launch[kNew], &positions = launch[kPositions];
+  using Args = CacheAppendArgs;
+  const TensorView &cache = launch[Args::cache], &x = launch[Args::x], &positions = launch[Args::positions];
   const int64_t batch = x.shape[0], heads = x.shape[1], n = x.shape[2], d = x.shape[3], size = size_of(x.element);
-  const int64_t start = positions.present() ? 0 : launch.scalars[0].as_i64();
+  const int64_t start = positions.present() ? 0 : launch.scalars[Args::position].as_i64();
   const auto position = [&](int64_t b) {
     if (!positions.present()) return start;
     const int64_t offset = positions.shape[0] == 1 ? 0 : b * positions.strides[0];
@@ -89,7 +89,7 @@ Status cache_append(const Launch& launch) {
   for (int64_t b = 0; b < batch; ++b) {
     const int64_t at = position(b), limit = cache.shape[2] - n + 1;
     if (at >= 0 && at < limit) continue;
-    return out_of_range(launch, positions.present() ? kPositions : kCache, b, at, limit);
+    return out_of_range(launch, positions.present() ? Args::positions : Args::cache, b, at, limit);
   }
   const auto address = [size](const TensorView& t, int64_t b, int64_t h, int64_t s) {
     return t.as<char>() + (b * t.strides[0] + h * t.strides[1] + s * t.strides[2]) * size;
@@ -106,18 +106,18 @@ Status cache_append(const Launch& launch) {
 }
 
 Status paged_append(const Launch& launch) {
-  using namespace paged_append_args;
+  using Args = PagedAppendArgs;
   const NewTokens tokens{launch};
   if (const Status status = check_append(launch, tokens); status != Status::Ok) return status;
-  const TensorView &key = launch[kKey], &value = launch[kValue];
+  const TensorView &key = launch[Args::k], &value = launch[Args::v];
   const int64_t total = tokens.before(tokens.sequences), heads = key.shape[key.rank - 2];
   const int64_t work = heads * (key.shape[key.rank - 1] + value.shape[value.rank - 1]);
   parallel_for(total, grain_for(work), [&](int64_t begin, int64_t end) {
     int64_t b = 0;
     for (int64_t i = begin; i < end; ++i) {
       while (tokens.before(b + 1) <= i) ++b;
-      append_token(launch, tokens, b, i - tokens.before(b), key, launch[kKeyPages]);
-      append_token(launch, tokens, b, i - tokens.before(b), value, launch[kValuePages]);
+      append_token(launch, tokens, b, i - tokens.before(b), key, launch[Args::k_pages]);
+      append_token(launch, tokens, b, i - tokens.before(b), value, launch[Args::v_pages]);
     }
   });
   return Status::Ok;

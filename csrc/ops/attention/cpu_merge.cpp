@@ -81,17 +81,17 @@ struct CrossSum {
 
 template <class C>
 void merge_gradients(const Launch& launch, int64_t begin, int64_t end) {
-  using namespace merge_backward_args;
-  const TensorView& dout = launch[kDout];
+  using Args = MergeBackwardArgs;
+  const TensorView& dout = launch[Args::dout];
   const int last = dout.rank - 1;
   const int64_t columns = dout.shape[last], size = size_of(dout.element);
   const LoadFn<C> load_row = loader<C>(dout.element);
   const StoreFn<C> store_row = storer<C>(dout.element);
   C dy[kMergeColumns], a[kMergeColumns], b[kMergeColumns];
-  RowWalk walk(launch[kDlse], begin);
+  RowWalk walk(launch[Args::dlse], begin);
   const auto number = [&](int arg) { return reinterpret_cast<C*>(row_of(launch[arg], walk)); };
   for (int64_t r = begin; r < end; ++r, walk.next()) {
-    const MergeSlopes<C> w = merge_slopes(*number(kLseA), *number(kLseB));
+    const MergeSlopes<C> w = merge_slopes(*number(Args::lse_a), *number(Args::lse_b));
     CrossSum<C> sum;
     for (int64_t c = 0; c < columns; c += kMergeColumns) {
       const int64_t n = std::min(kMergeColumns, columns - c);
@@ -106,23 +106,23 @@ void merge_gradients(const Launch& launch, int64_t begin, int64_t end) {
         const int64_t step = launch[arg].strides[last];
         store_row(row_of(launch[arg], walk) + c * step * size, step, a, n);
       };
-      load_part(kDout, dy);
+      load_part(Args::dout, dy);
       if (w.use_a && w.use_b) {
-        load_part(kOutA, a), load_part(kOutB, b);
+        load_part(Args::out_a, a), load_part(Args::out_b, b);
         sum.add(dy, a, b, n);
       }
-      store_part(kDoutA, w.use_a, w.a), store_part(kDoutB, w.use_b, w.b);
+      store_part(Args::dout_a, w.use_a, w.a), store_part(Args::dout_b, w.use_b, w.b);
     }
-    const C dlse = *number(kDlse), cross = w.use_a && w.use_b ? w.cross * sum.total() : C(0);
-    *number(kDlseA) = w.use_a ? dlse * w.a + cross : C(0);
-    *number(kDlseB) = w.use_b ? dlse * w.b - cross : C(0);
+    const C dlse = *number(Args::dlse), cross = w.use_a && w.use_b ? w.cross * sum.total() : C(0);
+    *number(Args::dlse_a) = w.use_a ? dlse * w.a + cross : C(0);
+    *number(Args::dlse_b) = w.use_b ? dlse * w.b - cross : C(0);
   }
 }
 
 template <class C>
 void merge_rows(const Launch& launch, int64_t begin, int64_t end) {
-  using namespace merge_args;
-  const TensorView &a = launch[kOutA], &b = launch[kOutB], &out = launch[kOut];
+  using Args = MergeArgs;
+  const TensorView &a = launch[Args::out_a], &b = launch[Args::out_b], &out = launch[Args::out];
   const int last = out.rank - 1;
   const int64_t columns = out.shape[last], size = size_of(out.element);
   const int64_t sa = a.strides[last], sb = b.strides[last], so = out.strides[last];
@@ -130,19 +130,19 @@ void merge_rows(const Launch& launch, int64_t begin, int64_t end) {
   const LoadFn<C> load_row = loader<C>(out.element);
   const StoreFn<C> store_row = storer<C>(out.element);
   MergeBlock<C> m;
-  RowWalk reading(launch[kLse], begin), walk(launch[kLse], begin);
+  RowWalk reading(launch[Args::lse], begin), walk(launch[Args::lse], begin);
   for (int64_t first = begin; first < end; first += kMergeRows) {
     const int64_t rows = std::min(kMergeRows, end - first);
     for (int64_t r = 0; r < rows; ++r, reading.next()) {
-      m.la[r] = *reinterpret_cast<const C*>(row_of(launch[kLseA], reading));
-      m.lb[r] = *reinterpret_cast<const C*>(row_of(launch[kLseB], reading));
+      m.la[r] = *reinterpret_cast<const C*>(row_of(launch[Args::lse_a], reading));
+      m.lb[r] = *reinterpret_cast<const C*>(row_of(launch[Args::lse_b], reading));
     }
     m.weigh(rows);
     for (int64_t r = 0; r < rows; ++r, walk.next()) {
       const bool use_a = m.la[r] != -C(INFINITY), use_b = m.lb[r] != -C(INFINITY);
       const char *from_a = row_of(a, walk), *from_b = row_of(b, walk);
       char* to = row_of(out, walk);
-      *reinterpret_cast<C*>(row_of(launch[kLse], walk)) = m.lse[r];
+      *reinterpret_cast<C*>(row_of(launch[Args::lse], walk)) = m.lse[r];
       if (direct) {
         add_row(reinterpret_cast<const C*>(from_a), reinterpret_cast<const C*>(from_b), m.wa[r], m.wb[r], use_a, use_b,
                 reinterpret_cast<C*>(to), columns);
@@ -162,7 +162,7 @@ void merge_rows(const Launch& launch, int64_t begin, int64_t end) {
 }  // namespace
 
 void merge_backward(const Launch& launch) {
-  const TensorView &dout = launch[merge_backward_args::kDout], &dlse = launch[merge_backward_args::kDlse];
+  const TensorView &dout = launch[MergeBackwardArgs::dout], &dlse = launch[MergeBackwardArgs::dlse];
   const int64_t rows = space_of(dlse).numel();
   parallel_for(rows, grain_for(8 * (dout.shape[dout.rank - 1] + 16)), [&](int64_t begin, int64_t end) {
     launch.element == Element::F64 ? merge_gradients<double>(launch, begin, end)
@@ -171,7 +171,7 @@ void merge_backward(const Launch& launch) {
 }
 
 void merge(const Launch& launch) {
-  const TensorView &out = launch[merge_args::kOut], &lse = launch[merge_args::kLse];
+  const TensorView &out = launch[MergeArgs::out], &lse = launch[MergeArgs::lse];
   const int64_t rows = space_of(lse).numel();
   parallel_for(rows, grain_for(4 * (out.shape[out.rank - 1] + 16)), [&](int64_t begin, int64_t end) {
     launch.element == Element::F64 ? merge_rows<double>(launch, begin, end) : merge_rows<float>(launch, begin, end);

@@ -44,75 +44,79 @@ Status check_places(const Launch& launch, int arg, int64_t total, int64_t most) 
 struct Sequence {
   int64_t q, q_len, k, k_len;
 };
-Sequence sequence(const Launch& launch, int cu_q, int64_t i) {
-  const int64_t q = place(launch[cu_q], i), k = place(launch[cu_q + 1], i);
-  return {q, place(launch[cu_q], i + 1) - q, k, place(launch[cu_q + 1], i + 1) - k};
+template <class Args>
+Sequence sequence(const Launch& launch, int64_t i) {
+  const TensorView &cu_q = launch[Args::cu_seq_q], &cu_k = launch[Args::cu_seq_k];
+  const int64_t q = place(cu_q, i), k = place(cu_k, i);
+  return {q, place(cu_q, i + 1) - q, k, place(cu_k, i + 1) - k};
 }
 
-Status check(const Launch& launch, int q_arg, const PackedAttrs& attrs) {
-  const Status status = check_places(launch, q_arg + 3, launch[q_arg].shape[0], attrs.max_q);
-  return status == Status::Ok ? check_places(launch, q_arg + 4, launch[q_arg + 1].shape[0], attrs.max_k) : status;
+template <class Args>
+Status check(const Launch& launch, const PackedAttrs& attrs) {
+  const Status status = check_places(launch, Args::cu_seq_q, launch[Args::q].shape[0], attrs.max_q);
+  return status == Status::Ok ? check_places(launch, Args::cu_seq_k, launch[Args::k].shape[0], attrs.max_k) : status;
 }
 
 // The largest sequence there may be.
-Extent largest(const Launch& launch, int q_arg, const PackedAttrs& attrs) {
-  const TensorView &q = launch[q_arg], &k = launch[q_arg + 1];
-  return {1, q.shape[1], k.shape[1], attrs.max_q, attrs.max_k, q.shape[2], launch[q_arg + 2].shape[2]};
+template <class Args>
+Extent largest(const Launch& launch, const PackedAttrs& attrs) {
+  const TensorView &q = launch[Args::q], &k = launch[Args::k];
+  return {1, q.shape[1], k.shape[1], attrs.max_q, attrs.max_k, q.shape[2], launch[Args::v].shape[2]};
 }
 
 ForwardProblem forward_problem(const Launch& launch, int64_t b) {
-  using namespace packed_args;
-  const Sequence at = sequence(launch, kCuQ, b);
-  const TensorView q = piece(launch[kQ], at.q, at.q_len), k = piece(launch[kK], at.k, at.k_len);
-  const TensorView v = piece(launch[kV], at.k, at.k_len);
-  const TensorView lse = launch[kLse].present() ? lse_piece(launch[kLse], at.q, at.q_len) : launch[kLse];
-  return {set_sizes(q, k, v, attributes<PackedAttrs>(launch), launch.scalars[0].as_f64()),
+  using Args = PackedArgs;
+  const Sequence at = sequence<Args>(launch, b);
+  const TensorView q = piece(launch[Args::q], at.q, at.q_len), k = piece(launch[Args::k], at.k, at.k_len);
+  const TensorView v = piece(launch[Args::v], at.k, at.k_len);
+  const TensorView lse = launch[Args::lse].present() ? lse_piece(launch[Args::lse], at.q, at.q_len) : launch[Args::lse];
+  return {set_sizes(q, k, v, attributes<PackedAttrs>(launch), launch.scalars[Args::scale].as_f64()),
           Rows4(q),
           Rows4(k),
           Rows4(v),
-          Rows4(piece(launch[kOut], at.q, at.q_len)),
+          Rows4(piece(launch[Args::out], at.q, at.q_len)),
           Mask(),
-          Alibi(launch[kAlibi], b),
+          Alibi(launch[Args::alibi], b),
           Lse(lse)};
 }
 
 BackwardProblem backward_problem(const Launch& launch, int64_t b) {
-  using namespace packed_backward_args;
-  const Sequence at = sequence(launch, kCuQ, b);
+  using Args = PackedBackwardArgs;
+  const Sequence at = sequence<Args>(launch, b);
   const auto queries = [&](int arg) { return piece(launch[arg], at.q, at.q_len); };
   const auto keys = [&](int arg) { return piece(launch[arg], at.k, at.k_len); };
-  const TensorView q = queries(kQ), k = keys(kK), v = keys(kV);
-  return {set_sizes(q, k, v, attributes<PackedAttrs>(launch), launch.scalars[0].as_f64()),
-          Rows4(queries(kDout)),
+  const TensorView q = queries(Args::q), k = keys(Args::k), v = keys(Args::v);
+  return {set_sizes(q, k, v, attributes<PackedAttrs>(launch), launch.scalars[Args::scale].as_f64()),
+          Rows4(queries(Args::dout)),
           Rows4(q),
           Rows4(k),
           Rows4(v),
-          Rows4(queries(kOut)),
-          Rows4(queries(kDq)),
-          Rows4(keys(kDk)),
-          Rows4(keys(kDv)),
+          Rows4(queries(Args::out)),
+          Rows4(queries(Args::dq)),
+          Rows4(keys(Args::dk)),
+          Rows4(keys(Args::dv)),
           Mask(),
-          Alibi(launch[kAlibi], b),
-          Lse(lse_piece(launch[kLse], at.q, at.q_len))};
+          Alibi(launch[Args::alibi], b),
+          Lse(lse_piece(launch[Args::lse], at.q, at.q_len))};
 }
 
 }  // namespace
 
 Status packed_forward(const Launch& launch) {
-  using namespace packed_args;
+  using Args = PackedArgs;
   const PackedAttrs attrs = attributes<PackedAttrs>(launch);
-  if (const Status status = check(launch, kQ, attrs); status != Status::Ok) return status;
-  const int64_t count = launch[kCuQ].shape[0] - 1;
-  forward(Problems<ForwardProblem>{launch, count, forward_problem, largest(launch, kQ, attrs)});
+  if (const Status status = check<Args>(launch, attrs); status != Status::Ok) return status;
+  const int64_t count = launch[Args::cu_seq_q].shape[0] - 1;
+  forward(Problems<ForwardProblem>{launch, count, forward_problem, largest<Args>(launch, attrs)});
   return Status::Ok;
 }
 
 Status packed_backward(const Launch& launch) {
-  using namespace packed_backward_args;
+  using Args = PackedBackwardArgs;
   const PackedAttrs attrs = attributes<PackedAttrs>(launch);
-  if (const Status status = check(launch, kQ, attrs); status != Status::Ok) return status;
-  const int64_t count = launch[kCuQ].shape[0] - 1;
-  backward(Problems<BackwardProblem>{launch, count, backward_problem, largest(launch, kQ, attrs)});
+  if (const Status status = check<Args>(launch, attrs); status != Status::Ok) return status;
+  const int64_t count = launch[Args::cu_seq_q].shape[0] - 1;
+  backward(Problems<BackwardProblem>{launch, count, backward_problem, largest<Args>(launch, attrs)});
   return Status::Ok;
 }
 

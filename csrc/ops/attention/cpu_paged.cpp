@@ -27,38 +27,40 @@ TensorView keys(const TensorView& pages, int64_t entries) {
 }
 
 ForwardProblem problem(const Launch& launch, int64_t b) {
-  using namespace paged_args;
+  using Args = PagedArgs;
   const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
-  const TensorView &table = launch[kPageTable], &lens = launch[kKvLen];
-  const TensorView q = piece(launch[kQ], b), k = keys(launch[kK], table.shape[1]), v = keys(launch[kV], table.shape[1]);
-  Sizes sizes = set_sizes(q, k, v, attrs, launch.scalars[0].as_f64());
+  const TensorView &table = launch[Args::page_table], &lens = launch[Args::kv_len];
+  const TensorView q = piece(launch[Args::q], b), k = keys(launch[Args::k_pages], table.shape[1]),
+                   v = keys(launch[Args::v_pages], table.shape[1]);
+  Sizes sizes = set_sizes(q, k, v, attrs, launch.scalars[Args::scale].as_f64());
   sizes.set_keys(read_whole(lens, b * lens.strides[0]), attrs.causal_alignment == 0);
-  const TensorView lse = launch[kLse].present() ? lse_piece(launch[kLse], b) : launch[kLse];
+  const TensorView lse = launch[Args::lse].present() ? lse_piece(launch[Args::lse], b) : launch[Args::lse];
   return {sizes,
           Rows4(q),
           Rows4(k),
           Rows4(v),
-          Rows4(piece(launch[kOut], b)),
+          Rows4(piece(launch[Args::out], b)),
           Mask(),
-          Alibi(launch[kAlibi], b),
+          Alibi(launch[Args::alibi], b),
           Lse(lse),
-          Pages{&table, b, launch[kK].shape[1], launch[kK].shape[0]}};
+          Pages{&table, b, launch[Args::k_pages].shape[1], launch[Args::k_pages].shape[0]}};
 }
 
 // Lengths first, then the pages that some query uses a key of.
 Status check(const Launch& launch) {
-  using namespace paged_args;
-  const TensorView &lens = launch[kKvLen], &pages = launch[kK];
-  const int64_t batch = launch[kQ].shape[0], size = pages.shape[1], room = launch[kPageTable].shape[1] * size;
+  using Args = PagedArgs;
+  const TensorView &lens = launch[Args::kv_len], &pages = launch[Args::k_pages];
+  const int64_t batch = launch[Args::q].shape[0], size = pages.shape[1],
+                room = launch[Args::page_table].shape[1] * size;
   for (int64_t b = 0; b < batch; ++b)
     if (const int64_t n = read_whole(lens, b * lens.strides[0]); n < 0 || n > room)
-      return out_of_range(launch, kKvLen, b, n, room + 1);
+      return out_of_range(launch, Args::kv_len, b, n, room + 1);
   for (int64_t b = 0; b < batch; ++b) {
     const Sizes s = problem(launch, b).sizes;
     if (s.rows == 0) continue;
     const int64_t first = s.start(0), last = s.limit(s.q_len - 1);
     if (first >= last) continue;
-    const Status status = check_pages(launch, kPageTable, b, first / size, blocks_of(last, size), pages.shape[0]);
+    const Status status = check_pages(launch, Args::page_table, b, first / size, blocks_of(last, size), pages.shape[0]);
     if (status != Status::Ok) return status;
   }
   return Status::Ok;
@@ -67,11 +69,11 @@ Status check(const Launch& launch) {
 }  // namespace
 
 Status paged_forward(const Launch& launch) {
-  using namespace paged_args;
+  using Args = PagedArgs;
   if (const Status status = check(launch); status != Status::Ok) return status;
-  const TensorView &q = launch[kQ], &k = launch[kK];
-  const int64_t keys = launch[kPageTable].shape[1] * k.shape[1];
-  const Extent largest{1, q.shape[2], k.shape[2], q.shape[1], keys, q.shape[3], launch[kV].shape[3]};
+  const TensorView &q = launch[Args::q], &k = launch[Args::k_pages];
+  const int64_t keys = launch[Args::page_table].shape[1] * k.shape[1];
+  const Extent largest{1, q.shape[2], k.shape[2], q.shape[1], keys, q.shape[3], launch[Args::v_pages].shape[3]};
   forward(Problems<ForwardProblem>{launch, q.shape[0], problem, largest});
   return Status::Ok;
 }

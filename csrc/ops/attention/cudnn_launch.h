@@ -22,19 +22,16 @@ namespace baracuda::attention {
 
 namespace dnn = cuda::sdpa;
 
-// Where cuDNN's tensors stand in the signature; -1: the direction has no such tensor.
+// Where cuDNN's tensors stand in the signature, -1: the direction has no such tensor; and where the numbers do.
 struct CudnnArgs {
   int at[dnn::kTensors];
-  int q;
+  int scale, kv_len;
 };
 constexpr CudnnArgs cudnn_args(bool backward) {
-  if (!backward)
-    return {
-        {forward_args::kQ, forward_args::kK, forward_args::kV, forward_args::kOut, forward_args::kLse, -1, -1, -1, -1},
-        forward_args::kQ};
-  return {{backward_args::kQ, backward_args::kK, backward_args::kV, backward_args::kOut, backward_args::kLse,
-           backward_args::kDout, backward_args::kDq, backward_args::kDk, backward_args::kDv},
-          backward_args::kQ};
+  using F = ForwardArgs;
+  using B = BackwardArgs;
+  if (!backward) return {{F::q, F::k, F::v, F::out, F::lse, -1, -1, -1, -1}, F::scale, F::kv_len};
+  return {{B::q, B::k, B::v, B::out, B::lse, B::dout, B::dq, B::dk, B::dv}, B::scale, B::kv_len};
 }
 
 // A graph, and what runs the calls that it does not fit; shared by the plans of one problem.
@@ -175,11 +172,11 @@ inline Status prepare_cudnn(const Preparation& p, bool backward, bool ordered, P
 // Whether the graph is for these tensors; fills the call.
 inline bool fits_cudnn(const Launch& launch, const CudnnPlan& plan, bool backward, cuda::SdpaCall& call) {
   const CudnnArgs args = cudnn_args(backward);
-  const Scalar &scale = launch.scalars[0], &kv_len = launch.scalars[1];
+  const Scalar &scale = launch.scalars[args.scale], &kv_len = launch.scalars[args.kv_len];
   if (scale.data || kv_len.data) return false;
-  if (const int64_t n = kv_len.as_i64(); n != -1 && n != launch[args.q + 1].shape[2]) return false;
+  if (const int64_t n = kv_len.as_i64(); n != -1 && n != launch[args.at[dnn::kK]].shape[2]) return false;
   double factor = scale.as_f64();
-  if (std::isnan(factor)) factor = 1.0 / std::sqrt(double(launch[args.q].shape[3]));
+  if (std::isnan(factor)) factor = 1.0 / std::sqrt(double(launch[args.at[dnn::kQ]].shape[3]));
   call.scale = float(factor);
   if (!(call.scale > 0) || std::isinf(call.scale)) return false;  // the highest score may be taken before scaling
   for (int slot = 0; slot < dnn::kTensors; ++slot) {

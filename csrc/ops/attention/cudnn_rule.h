@@ -11,10 +11,11 @@ inline constexpr int64_t kMostCudnnElements = int64_t{1} << 31;
 // The backward's sums in a fixed order take memory for every score.
 inline constexpr int64_t kMostOrderedBytes = int64_t{2} << 30;
 
-inline Reason by_cudnn(const Problem& p, int q_arg) {
-  const ParamMeta *q = &p.params[q_arg], *k = q + 1, *v = q + 2, *mask = q + 3;
+template <class Args>
+Reason by_cudnn(const Problem& p) {
+  const ParamMeta *q = &p.params[Args::q], *k = &p.params[Args::k], *v = &p.params[Args::v];
   const int64_t d = q->shape[3], dv = v->shape[3], q_len = q->shape[2], k_len = k->shape[2];
-  if (mask->rank >= 0) return {"mask_shape", "no mask", "the portable row takes masks"};
+  if (p.params[Args::mask].rank >= 0) return {"mask_shape", "no mask", "the portable row takes masks"};
   for (int i = 0; i < p.n_params; ++i)
     if (p.params[i].rank >= 0 && !p.params[i].fixed)
       return {"q_shape", "sizes that are known when the plan is selected", "give ints instead of a Dim"};
@@ -28,7 +29,7 @@ inline Reason by_cudnn(const Problem& p, int q_arg) {
   for (const ParamMeta* t : {q, k, v})
     if (t->shape[0] * t->shape[1] * t->shape[2] * t->shape[3] >= kMostCudnnElements)
       return {"q_shape", "tensors of fewer than 2^31 elements"};
-  if (q[4].rank >= 0) return {"alibi_shape", "no ALiBi", "the portable row takes slopes"};
+  if (p.params[Args::alibi].rank >= 0) return {"alibi_shape", "no ALiBi", "the portable row takes slopes"};
   if (p.attrs[2] >= 0 || (p.attrs[0] == 0 && p.attrs[3] >= 0))
     return {p.attrs[2] >= 0 ? "window_left" : "window_right", "no window",
             "the portable row leaves out blocks of keys"};
@@ -40,7 +41,7 @@ inline Reason by_cudnn(const Problem& p, int q_arg) {
   return {};
 }
 
-inline Reason forward_by_cudnn(const Problem& p) { return by_cudnn(p, forward_args::kQ); }
-inline Reason backward_by_cudnn(const Problem& p) { return by_cudnn(p, backward_args::kQ); }
+inline Reason forward_by_cudnn(const Problem& p) { return by_cudnn<ForwardArgs>(p); }
+inline Reason backward_by_cudnn(const Problem& p) { return by_cudnn<BackwardArgs>(p); }
 
 }  // namespace baracuda::attention

@@ -4,14 +4,6 @@
 
 namespace baracuda::attention {
 
-namespace merge_args {
-enum : int { kOutA, kLseA, kOutB, kLseB, kOut, kLse };
-}
-
-namespace merge_backward_args {
-enum : int { kDout, kDlse, kOutA, kLseA, kOutB, kLseB, kDoutA, kDlseA, kDoutB, kDlseB };
-}
-
 // The same number for all columns of a row.
 inline Operand along_rows(const TensorView& lse) {
   Operand o{lse.data, lse.element, {}};

@@ -129,15 +129,17 @@ Sizes set_sizes(const TensorView& q, const TensorView& k, const TensorView& v, c
   return s;
 }
 
-// Scalars are (scale, kv_len): kv_len -1 stands for all keys.
-inline Status sizes_of(const Launch& launch, int q_arg, Sizes* out) {
+// kv_len -1 stands for all keys.
+template <class Args>
+Status sizes_of(const Launch& launch, Sizes* out) {
   const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
-  const int64_t heads = launch[q_arg].shape[1], kv_heads = launch[q_arg + 1].shape[1];
+  const TensorView &q = launch[Args::q], &k = launch[Args::k];
+  const int64_t heads = q.shape[1], kv_heads = k.shape[1];
   if (kv_heads == 0 ? heads != 0 : heads % kv_heads != 0) return Status::InvalidProblem;
-  *out = set_sizes(launch[q_arg], launch[q_arg + 1], launch[q_arg + 2], attrs, launch.scalars[0].as_f64());
-  const int64_t given = launch.scalars[1].as_i64(), kv_len = given == -1 ? out->k_len : given;
+  *out = set_sizes(q, k, launch[Args::v], attrs, launch.scalars[Args::scale].as_f64());
+  const int64_t given = launch.scalars[Args::kv_len].as_i64(), kv_len = given == -1 ? out->k_len : given;
   if (kv_len < 0 || kv_len > out->k_len) {
-    *launch.failure = {q_arg + 1, 0, kv_len, out->k_len + 1};
+    *launch.failure = {Args::k, 0, kv_len, out->k_len + 1};
     return Status::IndexOutOfRange;
   }
   out->set_keys(kv_len, attrs.causal_alignment == 0);

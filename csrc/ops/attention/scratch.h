@@ -6,29 +6,9 @@
 
 #include "backends/cpu/parallel.h"
 #include "core/row.h"
+#include "ops/attention/args.h"
 
 namespace baracuda::attention {
-
-// Tensor parameters of the two directions, in signature order.
-namespace forward_args {
-enum : int { kQ, kK, kV, kMask, kAlibi, kOut, kLse };
-}
-// Packed sequences, and pages: q, k and v stand where they do above.
-namespace packed_args {
-enum : int { kQ, kK, kV, kCuQ, kCuK, kAlibi, kOut, kLse };
-}
-namespace paged_args {
-enum : int { kQ, kK, kV, kPageTable, kKvLen, kAlibi, kOut, kLse };
-}
-namespace paged_append_args {
-enum : int { kKey, kValue, kPageTable, kKvLen, kCu, kKeyPages, kValuePages };
-}
-namespace packed_backward_args {
-enum : int { kDout, kQ, kK, kV, kCuQ, kCuK, kAlibi, kOut, kLse, kDq, kDk, kDv };
-}
-namespace backward_args {
-enum : int { kDout, kQ, kK, kV, kMask, kAlibi, kOut, kLse, kDq, kDk, kDv };
-}
 
 inline constexpr int64_t kPanel = 32;        // query rows that are computed side by side
 inline constexpr int64_t kPanels = 4;        // panels that share a block of keys
@@ -156,20 +136,22 @@ struct Extent {
 // Query rows per kv head that the decode path may get.
 inline int64_t decode_rows(const Extent& e) { return std::min(e.rows(), std::max(kDecodeRows, e.group())); }
 
-inline Extent extent_of(const Problem& p, int q_arg) {
-  const int64_t *q = p.params[q_arg].shape, *k = p.params[q_arg + 1].shape;
-  return {q[0], q[1], k[1], q[2], k[2], q[3], p.params[q_arg + 2].shape[3]};
+template <class Args>
+Extent extent_of(const Problem& p) {
+  const int64_t *q = p.params[Args::q].shape, *k = p.params[Args::k].shape;
+  return {q[0], q[1], k[1], q[2], k[2], q[3], p.params[Args::v].shape[3]};
 }
 // q, k and v [total, heads, dim].
-inline Extent packed_extent(const Problem& p, int q_arg) {
-  const int64_t *q = p.params[q_arg].shape, *k = p.params[q_arg + 1].shape, *cu = p.params[q_arg + 3].shape;
-  return {cu[0] - 1, q[1], k[1], p.attrs[5], p.attrs[6], q[2], p.params[q_arg + 2].shape[2]};
+template <class Args>
+Extent packed_extent(const Problem& p) {
+  const int64_t *q = p.params[Args::q].shape, *k = p.params[Args::k].shape, *cu = p.params[Args::cu_seq_q].shape;
+  return {cu[0] - 1, q[1], k[1], p.attrs[5], p.attrs[6], q[2], p.params[Args::v].shape[2]};
 }
 // q [batch, queries, heads, dim], k and v [pages, size, heads, dim], table [batch, pages].
 inline Extent paged_extent(const Problem& p) {
-  using namespace paged_args;
-  const int64_t *q = p.params[kQ].shape, *k = p.params[kK].shape, *table = p.params[kPageTable].shape;
-  return {q[0], q[2], k[2], q[1], table[1] * k[1], q[3], p.params[kV].shape[3]};
+  using Args = PagedArgs;
+  const int64_t *q = p.params[Args::q].shape, *k = p.params[Args::k_pages].shape;
+  return {q[0], q[2], k[2], q[1], p.params[Args::page_table].shape[1] * k[1], q[3], p.params[Args::v_pages].shape[3]};
 }
 
 // The CPU's memory: scratch per thread, places of `problems` problems, partial results. chunks: of the keys of all
@@ -203,19 +185,19 @@ inline int64_t backward_bytes_of(Element e, const Extent& x, int64_t problems) {
 }
 
 inline int64_t forward_workspace(const Problem& p) {
-  const Extent e = extent_of(p, forward_args::kQ);
+  const Extent e = extent_of<ForwardArgs>(p);
   return forward_bytes_of(p.element, e, 1, e.batch * blocks_of(e.k_len, kDecodeKeys));
 }
 inline int64_t backward_workspace(const Problem& p) {
-  return backward_bytes_of(p.element, extent_of(p, backward_args::kQ), 1);
+  return backward_bytes_of(p.element, extent_of<BackwardArgs>(p), 1);
 }
 // A problem per sequence; of k > 256 keys it has at most k / 128 chunks, of fewer it needs no partial results.
 inline int64_t packed_forward_workspace(const Problem& p) {
-  const Extent e = packed_extent(p, packed_args::kQ);
-  return forward_bytes_of(p.element, e, e.batch, blocks_of(2 * p.params[packed_args::kK].shape[0], kDecodeKeys));
+  const Extent e = packed_extent<PackedArgs>(p);
+  return forward_bytes_of(p.element, e, e.batch, blocks_of(2 * p.params[PackedArgs::k].shape[0], kDecodeKeys));
 }
 inline int64_t packed_backward_workspace(const Problem& p) {
-  const Extent e = packed_extent(p, packed_backward_args::kQ);
+  const Extent e = packed_extent<PackedBackwardArgs>(p);
   return backward_bytes_of(p.element, e.one(), e.batch);
 }
 inline int64_t paged_forward_workspace(const Problem& p) {
@@ -234,18 +216,18 @@ inline int64_t simt_forward_bytes(Element element, const Extent& e) {
                     : 0;
 }
 inline int64_t simt_forward_workspace(const Problem& p) {
-  return simt_forward_bytes(p.element, extent_of(p, forward_args::kQ));
+  return simt_forward_bytes(p.element, extent_of<ForwardArgs>(p));
 }
 inline int64_t simt_packed_forward_workspace(const Problem& p) {
-  const Extent e = packed_extent(p, packed_args::kQ);
+  const Extent e = packed_extent<PackedArgs>(p);
   return is_decode(e.rows(), e.q_len) ? simt_forward_bytes(p.element, e) : 0;
 }
 inline int64_t simt_paged_forward_workspace(const Problem& p) { return simt_forward_bytes(p.element, paged_extent(p)); }
 inline int64_t simt_backward_workspace(const Problem& p) {
-  return simt_backward_bytes(p.element, extent_of(p, backward_args::kQ));
+  return simt_backward_bytes(p.element, extent_of<BackwardArgs>(p));
 }
 inline int64_t simt_packed_backward_workspace(const Problem& p) {
-  return simt_backward_bytes(p.element, packed_extent(p, packed_backward_args::kQ));
+  return simt_backward_bytes(p.element, packed_extent<PackedBackwardArgs>(p));
 }
 
 }  // namespace baracuda::attention

@@ -34,62 +34,62 @@ inline Tensor4 heads_inside(const TensorView& t) {
 
 class SimtCall {
  public:
-  // `q_arg`: where q, k, v and mask stand in the signature. Scalars are (scale, kv_len).
-  SimtCall(const Launch& launch, int q_arg) : launch_(launch) {
-    const TensorView &q = launch[q_arg], &k = launch[q_arg + 1], &v = launch[q_arg + 2];
+  template <class Args>
+  struct Dense {};
+  template <class Args>
+  SimtCall(const Launch& launch, Dense<Args>) : launch_(launch), kv_len_(&launch.scalars[Args::kv_len]) {
+    const TensorView &q = launch[Args::q], &k = launch[Args::k], &v = launch[Args::v];
     p.q = tensor4(q), p.k = tensor4(k), p.v = tensor4(v);
-    read_mask(launch[q_arg + 3]), read_alibi(launch[q_arg + 4]);
+    read_mask(launch[Args::mask]), read_alibi(launch[Args::alibi]);
     set_sizes({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]});
-    set_scores(attributes<AttentionAttrs>(launch), q_arg);
-    p.kv_len = simt::number_of(launch.scalars[1]);
+    set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale], Args::k);
+    p.kv_len = simt::number_of(*kv_len_);
   }
-  // Packed sequences; q_arg: where q, k, v and the places of the sequences stand. The scalar is scale.
-  struct Packed {
-    int q_arg;
-  };
-  SimtCall(const Launch& launch, Packed packed) : launch_(launch) {
-    const int at = packed.q_arg;
-    const TensorView &q = launch[at], &k = launch[at + 1], &v = launch[at + 2];
-    const TensorView &cu_q = launch[at + 3], &cu_k = launch[at + 4];
+  // Packed sequences.
+  template <class Args>
+  struct Packed {};
+  template <class Args>
+  SimtCall(const Launch& launch, Packed<Args>) : launch_(launch) {
+    const TensorView &q = launch[Args::q], &k = launch[Args::k], &v = launch[Args::v];
+    const TensorView &cu_q = launch[Args::cu_seq_q], &cu_k = launch[Args::cu_seq_k];
+    static_assert(Args::cu_seq_k == Args::cu_seq_q + 1, "as the kernels count");
     const PackedAttrs attrs = attributes<PackedAttrs>(launch);
     p.q = packed_tensor(q), p.k = packed_tensor(k), p.v = packed_tensor(v);
     p.cu_q = cu_q.data, p.cu_k = cu_k.data, p.cu_q_stride = cu_q.strides[0], p.cu_k_stride = cu_k.strides[0];
-    p.cu_element = static_cast<int32_t>(cu_q.element), p.cu_q_tensor = at + 3;
+    p.cu_element = static_cast<int32_t>(cu_q.element), p.cu_q_tensor = Args::cu_seq_q;
     p.total_q = q.shape[0], p.total_k = k.shape[0];
-    read_alibi(launch[at + 5]);
+    read_alibi(launch[Args::alibi]);
     set_sizes({cu_q.shape[0] - 1, q.shape[1], k.shape[1], attrs.max_q, attrs.max_k, q.shape[2], v.shape[2]});
     fits_ = fits_ && std::max(q.shape[0], k.shape[0]) < kMostLines;
-    set_scores(attrs, at);
+    set_scores(attrs, launch.scalars[Args::scale], Args::k);
     p.kv_len.whole = -1;
   }
 
-  // Pages, the tensors being those of paged_args.
   struct Paged {};
   SimtCall(const Launch& launch, Paged) : launch_(launch) {
-    using namespace paged_args;
-    const TensorView &q = launch[kQ], &k = launch[kK], &v = launch[kV];
-    const TensorView &table = launch[kPageTable], &lens = launch[kKvLen];
+    using Args = PagedArgs;
+    const TensorView &q = launch[Args::q], &k = launch[Args::k_pages], &v = launch[Args::v_pages];
+    const TensorView &table = launch[Args::page_table], &lens = launch[Args::kv_len];
+    static_assert(int{Args::kv_len} == Args::page_table + 1, "as the kernels count");
     p.q = heads_inside(q), p.k = heads_inside(k), p.v = heads_inside(v);
     p.table = table.data, p.table_stride[0] = table.strides[0], p.table_stride[1] = table.strides[1];
     p.lens = lens.data, p.lens_stride = lens.strides[0];
-    p.cu_element = static_cast<int32_t>(table.element), p.cu_q_tensor = kPageTable;
+    p.cu_element = static_cast<int32_t>(table.element), p.cu_q_tensor = Args::page_table;
     p.pages = k.shape[0], p.page_size = simt::divider(k.shape[1]);
-    read_alibi(launch[kAlibi]);
+    read_alibi(launch[Args::alibi]);
     // Without a page there is room for no key.
     const int64_t keys = p.pages > 0 ? table.shape[1] * k.shape[1] : 0;
     set_sizes({q.shape[0], q.shape[2], k.shape[2], q.shape[1], keys, q.shape[3], v.shape[3]});
     fits_ = fits_ && p.pages < kMostLines;
-    set_scores(attributes<AttentionAttrs>(launch), kQ);
+    set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale], Args::k_pages);
     p.kv_len.whole = -1;
   }
 
   // What is known of the problem before it runs.
   Status check() const {
     if (!fits_) return Status::InvalidProblem;
-    if (p.cu_q || p.lens) return Status::Ok;
-    const Scalar& kv_len = launch_.scalars[1];
-    if (kv_len.data) return Status::Ok;
-    const int64_t n = kv_len.as_i64();
+    if (!kv_len_ || kv_len_->data) return Status::Ok;
+    const int64_t n = kv_len_->as_i64();
     if (n >= -1 && n <= p.k_len) return Status::Ok;
     if (launch_.failure) *launch_.failure = {p.k_tensor, 0, n, int64_t(p.k_len) + 1};
     return Status::IndexOutOfRange;
@@ -126,8 +126,8 @@ class SimtCall {
     p.splits = 1;
   }
   template <class Attrs>
-  void set_scores(const Attrs& attrs, int q_arg) {
-    p.scale = simt::number_of(launch_.scalars[0]), p.k_tensor = q_arg + 1;
+  void set_scores(const Attrs& attrs, const Scalar& scale, int k_tensor) {
+    p.scale = simt::number_of(scale), p.k_tensor = k_tensor;
     const Window window(attrs, p.q_len, p.k_len);
     p.left = int32_t(window.left), p.right = int32_t(window.right), p.top_left = attrs.causal_alignment != 0;
     p.capped = attrs.softcap != 0;
@@ -149,6 +149,7 @@ class SimtCall {
   }
 
   const Launch& launch_;
+  const Scalar* kv_len_ = nullptr;  // of dense calls
   bool fits_;
 };
 
@@ -218,12 +219,12 @@ Status sequences_as(const Launch& launch, SimtCall& call) {
 // Templates, so that a slice of the family compiles one direction's kernels only.
 template <class L>
 Status simt_attention(const L& launch, Attend<Direction::Forward>) {
-  using namespace forward_args;
-  SimtCall call(launch, kQ);
+  using Args = ForwardArgs;
+  SimtCall call(launch, SimtCall::Dense<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
-  call.p.out = tensor4(launch[kOut]);
-  call.set_lse(launch[kLse]);
+  call.p.out = tensor4(launch[Args::out]);
+  call.set_lse(launch[Args::lse]);
   return simt::with_float(launch.element, [&](auto t) { return forward_as<decltype(t)>(launch, call); });
 }
 
@@ -241,24 +242,24 @@ Status backward_as(const Launch& launch, SimtCall& call) {
 
 template <class L>
 Status simt_attention(const L& launch, Attend<Direction::Backward>) {
-  using namespace backward_args;
-  SimtCall call(launch, kQ);
+  using Args = BackwardArgs;
+  SimtCall call(launch, SimtCall::Dense<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.kv_heads == 0) return Status::Ok;
-  call.p.dout = tensor4(launch[kDout]), call.p.out = tensor4(launch[kOut]);
-  call.p.dq = tensor4(launch[kDq]), call.p.dk = tensor4(launch[kDk]), call.p.dv = tensor4(launch[kDv]);
-  call.set_lse(launch[kLse]);
+  call.p.dout = tensor4(launch[Args::dout]), call.p.out = tensor4(launch[Args::out]);
+  call.p.dq = tensor4(launch[Args::dq]), call.p.dk = tensor4(launch[Args::dk]), call.p.dv = tensor4(launch[Args::dv]);
+  call.set_lse(launch[Args::lse]);
   return simt::with_float(launch.element, [&](auto t) { return backward_as<decltype(t)>(launch, call); });
 }
 
 template <class L>
 Status simt_attention(const L& launch, AttendPacked<Direction::Forward>) {
-  using namespace packed_args;
-  SimtCall call(launch, SimtCall::Packed{kQ});
+  using Args = PackedArgs;
+  SimtCall call(launch, SimtCall::Packed<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
-  call.p.out = packed_tensor(launch[kOut]);
-  call.set_lse(launch[kLse]);
+  call.p.out = packed_tensor(launch[Args::out]);
+  call.set_lse(launch[Args::lse]);
   return simt::with_float(launch.element,
                           [&](auto t) { return sequences_as<decltype(t), PackedForwardTile, kPacked>(launch, call); });
 }
@@ -275,33 +276,33 @@ Status packed_backward_as(const Launch& launch, SimtCall& call) {
 
 template <class L>
 Status simt_attention(const L& launch, AttendPacked<Direction::Backward>) {
-  using namespace packed_backward_args;
-  SimtCall call(launch, SimtCall::Packed{kQ});
+  using Args = PackedBackwardArgs;
+  SimtCall call(launch, SimtCall::Packed<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.kv_heads == 0) return Status::Ok;
-  call.p.dout = packed_tensor(launch[kDout]), call.p.out = packed_tensor(launch[kOut]);
-  call.p.dq = packed_tensor(launch[kDq]), call.p.dk = packed_tensor(launch[kDk]),
-  call.p.dv = packed_tensor(launch[kDv]);
-  call.set_lse(launch[kLse]);
+  call.p.dout = packed_tensor(launch[Args::dout]), call.p.out = packed_tensor(launch[Args::out]);
+  call.p.dq = packed_tensor(launch[Args::dq]), call.p.dk = packed_tensor(launch[Args::dk]),
+  call.p.dv = packed_tensor(launch[Args::dv]);
+  call.set_lse(launch[Args::lse]);
   return simt::with_float(launch.element, [&](auto t) { return packed_backward_as<decltype(t)>(launch, call); });
 }
 
 template <class L>
 Status simt_attention(const L& launch, AttendPaged) {
-  using namespace paged_args;
+  using Args = PagedArgs;
   SimtCall call(launch, SimtCall::Paged{});
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
-  call.p.out = heads_inside(launch[kOut]);
-  call.set_lse(launch[kLse]);
+  call.p.out = heads_inside(launch[Args::out]);
+  call.set_lse(launch[Args::lse]);
   return simt::with_float(launch.element,
                           [&](auto t) { return sequences_as<decltype(t), PagedForwardTile, kPaged>(launch, call); });
 }
 
 template <class Unit>
 Status append_pages(const Launch& launch, const TensorView& x, const TensorView& pages) {
-  using namespace paged_append_args;
-  const TensorView &table = launch[kPageTable], &lens = launch[kKvLen], &cu = launch[kCu];
+  using Args = PagedAppendArgs;
+  const TensorView &table = launch[Args::page_table], &lens = launch[Args::kv_len], &cu = launch[Args::cu_seq];
   const bool packed = cu.present();
   PagedAppendProblem p{};
   const IterationSpace space = space_of(x);
@@ -319,24 +320,25 @@ Status append_pages(const Launch& launch, const TensorView& x, const TensorView&
   p.sequences = lens.shape[0], p.tokens = packed ? 0 : x.shape[1];
   p.total = packed ? x.shape[0] : x.shape[0] * x.shape[1];
   p.fault = simt::fault_of(launch), p.row = launch.row;
-  p.element = static_cast<int32_t>(table.element), p.table_tensor = kPageTable;
+  p.element = static_cast<int32_t>(table.element), p.table_tensor = Args::page_table;
+  static_assert(Args::kv_len == Args::page_table + 1 && Args::cu_seq == Args::page_table + 2, "as the kernel counts");
   const int64_t blocks = simt::blocks_for(std::max(p.space.count, p.sequences + 1), 256);
   return simt::submit<PagedAppendTokens<Unit>>(launch, {blocks}, 256, p);
 }
 
 inline Status simt_paged_append(const Launch& launch) {
-  using namespace paged_append_args;
+  using Args = PagedAppendArgs;
   const auto both = [&]<class Unit>(Unit) {
-    const Status status = append_pages<Unit>(launch, launch[kKey], launch[kKeyPages]);
-    return status == Status::Ok ? append_pages<Unit>(launch, launch[kValue], launch[kValuePages]) : status;
+    const Status status = append_pages<Unit>(launch, launch[Args::k], launch[Args::k_pages]);
+    return status == Status::Ok ? append_pages<Unit>(launch, launch[Args::v], launch[Args::v_pages]) : status;
   };
   const int64_t size = size_of(launch.element);
   return size == 2 ? both(uint16_t{}) : size == 4 ? both(uint32_t{}) : both(uint64_t{});
 }
 
 inline Status simt_append(const Launch& launch) {
-  enum : int { kNew, kPositions, kCache };
-  const TensorView &x = launch[kNew], &positions = launch[kPositions], &cache = launch[kCache];
+  using Args = CacheAppendArgs;
+  const TensorView &x = launch[Args::x], &positions = launch[Args::positions], &cache = launch[Args::cache];
   const int64_t limit = std::max<int64_t>(cache.shape[2] - x.shape[2] + 1, 0);
   simt::RowCopy copy{};
   copy.rows = simt::leading(x);
@@ -346,14 +348,14 @@ inline Status simt_append(const Launch& launch) {
   copy.to_step = cache.shape[2] > 1 ? cache.strides[2] : 0;
   copy.limit = limit;
   copy.position.strides[0] = x.shape[0] > 1 ? 1 : 0;
-  copy.tensor = positions.present() ? kPositions : kCache;
+  copy.tensor = positions.present() ? Args::positions : Args::cache;
   if (positions.present()) {
     copy.index = {positions.data, positions.element, {positions.shape[0] > 1 ? positions.strides[0] : 0}};
   } else {
-    const Scalar& start = launch.scalars[0];
+    const Scalar& start = launch.scalars[Args::position];
     const int64_t at = start.data ? 0 : start.as_i64();
     if (!start.data && x.shape[0] > 0 && (at < 0 || at >= limit)) {
-      if (launch.failure) *launch.failure = {kCache, 0, at, limit};
+      if (launch.failure) *launch.failure = {Args::cache, 0, at, limit};
       return Status::IndexOutOfRange;
     }
     copy.start = simt::number_of(start);
@@ -362,31 +364,34 @@ inline Status simt_append(const Launch& launch) {
 }
 
 inline Status simt_merge(const Launch& launch) {
-  using namespace merge_args;
-  const IterationSpace elements = space_of(launch[kOut]), rows = space_of(launch[kLse]);
-  const simt::Input in[] = {operand(launch[kOutA], elements), operand(launch[kOutB], elements),
-                            along_rows(launch[kLseA]), along_rows(launch[kLseB])};
-  const Operand out[] = {operand(launch[kOut], elements)};
+  using Args = MergeArgs;
+  const IterationSpace elements = space_of(launch[Args::out]), rows = space_of(launch[Args::lse]);
+  const simt::Input in[] = {operand(launch[Args::out_a], elements), operand(launch[Args::out_b], elements),
+                            along_rows(launch[Args::lse_a]), along_rows(launch[Args::lse_b])};
+  const Operand out[] = {operand(launch[Args::out], elements)};
   if (const Status status = simt::map_floats<MergedOut>(launch, elements, in, out); status != Status::Ok) return status;
-  const simt::Input lse_in[] = {operand(launch[kLseA], rows), operand(launch[kLseB], rows)};
-  const Operand lse_out[] = {operand(launch[kLse], rows)};
+  const simt::Input lse_in[] = {operand(launch[Args::lse_a], rows), operand(launch[Args::lse_b], rows)};
+  const Operand lse_out[] = {operand(launch[Args::lse], rows)};
   return simt::map_floats<MergedLse>(launch, rows, lse_in, lse_out);
 }
 
 inline Status simt_merge_backward(const Launch& launch) {
-  using namespace merge_backward_args;
+  using Args = MergeBackwardArgs;
   using Params = MergeGradientProblem;
-  const IterationSpace rows = space_of(launch[kDlse]);
-  const int last = launch[kDout].rank - 1;
+  const IterationSpace rows = space_of(launch[Args::dlse]);
+  const int last = launch[Args::dout].rank - 1;
   Params p{};
   std::array<Operand, Params::kTensors> operands;
+  // In the order of Params.
+  constexpr int kPlaces[Params::kTensors] = {Args::dout,  Args::dlse,   Args::out_a,  Args::lse_a,  Args::out_b,
+                                             Args::lse_b, Args::dout_a, Args::dlse_a, Args::dout_b, Args::dlse_b};
   for (int k = 0; k < Params::kTensors; ++k) {
-    const TensorView& t = launch[k];
+    const TensorView& t = launch[kPlaces[k]];
     operands[k] = t.rank > last ? simt::leading_operand(t) : operand(t, rows);
     p.data[k] = t.data, p.column[k] = t.rank > last ? simt::last_stride(t) : 0;
   }
   p.space = simt::space_over<Params::kTensors>(rows, operands);
-  p.columns = launch[kDout].shape[last];
+  p.columns = launch[Args::dout].shape[last];
   const simt::Grid grid{simt::blocks_for(p.space.count, 8)};
   return simt::with_float(launch.element,
                           [&](auto t) { return simt::submit<MergeGradient<decltype(t)>>(launch, grid, 256, p); });

@@ -8,16 +8,6 @@
 
 namespace baracuda::attention {
 
-// causal: keys after the query's own are not used. alignment: where the diagonal of own keys ends, 0 = at the last
-// query and the last valid key (bottom right), 1 = it starts at the first query and the first key (top left). window:
-// keys before and after the own one, -1 = all. softcap: 0 = none.
-BCU_ATTRS(AttentionAttrs, (i64, causal), (i64, causal_alignment), (i64, window_left), (i64, window_right),
-          (f64, softcap))
-
-// Of packed sequences; most: the largest lengths.
-BCU_ATTRS(PackedAttrs, (i64, causal), (i64, causal_alignment), (i64, window_left), (i64, window_right), (f64, softcap),
-          (i64, max_q), (i64, max_k))
-
 // The window in effect; -1 where it has no end that any of the keys lies behind.
 struct Window {
   int64_t left, right;
@@ -49,6 +39,7 @@ constexpr auto forward_row(WorkspaceRule workspace) {
   return row<Forward>("scaled_dot_product_attention")
       .name("blocked")
       .takes(kFloats)
+      .args_of<ForwardArgs>()
       .attrs_of<AttentionAttrs>()
       .sum(2)
       .scratch(workspace);
@@ -58,6 +49,7 @@ constexpr auto backward_row(WorkspaceRule workspace) {
       .backward()
       .name("blocked")
       .takes(kFloats)
+      .args_of<BackwardArgs>()
       .attrs_of<AttentionAttrs>()
       .sum(2)
       .scratch(workspace);
@@ -69,6 +61,7 @@ constexpr auto packed_forward_row() {
   return row<AttendPacked<Direction::Forward>>("varlen_attn")
       .name("blocked")
       .takes(kFloats)
+      .args_of<PackedArgs>()
       .attrs_of<PackedAttrs>()
       .sum(2);
 }
@@ -77,6 +70,7 @@ constexpr auto packed_backward_row(WorkspaceRule workspace) {
       .backward()
       .name("blocked")
       .takes(kFloats)
+      .args_of<PackedBackwardArgs>()
       .attrs_of<PackedAttrs>()
       .sum(2)
       .scratch(workspace);
@@ -90,6 +84,7 @@ constexpr auto paged_row(WorkspaceRule workspace) {
   return row<AttendPaged>("paged_attention")
       .name("blocked")
       .takes(kFloats)
+      .args_of<PagedArgs>()
       .attrs_of<AttentionAttrs>()
       .sum(2)
       .scratch(workspace);
@@ -108,14 +103,15 @@ constexpr auto on_cudnn(auto r, Element e, double roundings) {
       .with([](Row& row) { row.backend = Backend::Cuda, row.min_arch = kLeastCudaArch, row.proof = Proof::Compiled; });
 }
 constexpr auto cudnn_forward(Element e) {
-  return on_cudnn(row<CudnnForward>("scaled_dot_product_attention").name("cudnn"), e, 1)
+  return on_cudnn(row<CudnnForward>("scaled_dot_product_attention").name("cudnn").args_of<ForwardArgs>(), e, 1)
       .scratch(simt_forward_workspace)
       .only_if(forward_by_cudnn)
       .prefer(10, "not measured");
 }
 template <bool kOrdered>
 constexpr auto cudnn_backward(Element e) {
-  return on_cudnn(row<CudnnBackward<kOrdered>>("scaled_dot_product_attention").backward(), e, 2)
+  const auto plain = row<CudnnBackward<kOrdered>>("scaled_dot_product_attention").backward();
+  return on_cudnn(plain.template args_of<BackwardArgs>(), e, 2)
       .scratch(simt_backward_workspace)
       .only_if(backward_by_cudnn);
 }
@@ -130,13 +126,15 @@ inline constexpr auto kCudnn =
           cudnn_backward<true>(Element::BF16).name("cudnn").prefer(10, "not measured"),
           unordered(cudnn_backward<false>(Element::F16)), unordered(cudnn_backward<false>(Element::BF16)));
 
-inline constexpr auto kAppend = table(row<CacheAppend>("kv_cache_append").name("copy").takes(kFloats).exact());
+inline constexpr auto kAppend =
+    table(row<CacheAppend>("kv_cache_append").name("copy").takes(kFloats).args_of<CacheAppendArgs>().exact());
 
-inline constexpr auto kPagedAppend = table(row<PagedAppend>("paged_append").name("copy").takes(kFloats).exact());
+inline constexpr auto kPagedAppend =
+    table(row<PagedAppend>("paged_append").name("copy").takes(kFloats).args_of<PagedAppendArgs>().exact());
 
-inline constexpr auto kMerge =
-    table(row<Merge>("attention_merge").name("tiled").takes(kFloats).sum(2).in_place(),
-          row<MergeBackward>("attention_merge").backward().name("rows").takes(kFloats).sum(2));
+inline constexpr auto kMerge = table(
+    row<Merge>("attention_merge").name("tiled").takes(kFloats).args_of<MergeArgs>().sum(2).in_place(),
+    row<MergeBackward>("attention_merge").backward().name("rows").takes(kFloats).args_of<MergeBackwardArgs>().sum(2));
 
 // Few queries, which share the keys of a chunk, are computed in another order than many.
 template <class... Tags>

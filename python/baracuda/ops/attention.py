@@ -119,9 +119,15 @@ class _Attention(Descriptor):
         d = largest(self.q_shape[3])
         return scalar("scale", "float", 1 / sqrt(d) if d else 1.0), scalar("kv_len", "int", -1)
 
-    def attributes(self) -> tuple[int | float, ...]:
+    def attributes(self) -> dict[str, int | float]:
         top_left = self.causal_alignment is CausalAlignment.TOP_LEFT
-        return int(self.causal), int(top_left), self.window_left, self.window_right, self.softcap
+        return {
+            "causal": int(self.causal),
+            "causal_alignment": int(top_left),
+            "window_left": self.window_left,
+            "window_right": self.window_right,
+            "softcap": self.softcap,
+        }
 
 
 _FLOATS = (Element.F16, Element.BF16, Element.F32, Element.F64)

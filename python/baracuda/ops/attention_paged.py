@@ -117,8 +117,14 @@ class PagedAttentionDescriptor(_Paged):
             scalar("scale", "float", 1 / sqrt(d) if d else 1.0),
         )
 
-    def attributes(self) -> tuple[int | float, ...]:
-        return int(self.causal), 0, self.window_left, self.window_right, self.softcap
+    def attributes(self) -> dict[str, int | float]:
+        return {
+            "causal": int(self.causal),
+            "causal_alignment": 0,
+            "window_left": self.window_left,
+            "window_right": self.window_right,
+            "softcap": self.softcap,
+        }
 
     def aux_element(self) -> Element | None:
         return None

@@ -91,10 +91,17 @@ class _Packed(Descriptor):
         d = largest(self.q_shape[2])
         return scalar("scale", "float", 1 / sqrt(d) if d else 1.0)
 
-    def attributes(self) -> tuple[int | float, ...]:
+    def attributes(self) -> dict[str, int | float]:
         top_left = self.causal_alignment is CausalAlignment.TOP_LEFT
-        window = (self.window_left, self.window_right)
-        return int(self.causal), int(top_left), *window, self.softcap, self.max_q, self.max_k
+        return {
+            "causal": int(self.causal),
+            "causal_alignment": int(top_left),
+            "window_left": self.window_left,
+            "window_right": self.window_right,
+            "softcap": self.softcap,
+            "max_q": self.max_q,
+            "max_k": self.max_k,
+        }
 
     def aux_element(self) -> Element | None:
         return None
