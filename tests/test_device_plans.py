@@ -15,10 +15,9 @@ from fakecuda import calls, failing, live, on_devices, raw_stream
 import baracuda as bc
 import baracuda.functional as F
 from baracuda import _index
-from baracuda.device import raise_fault, remember_arguments
+from baracuda.device import raise_fault
 from baracuda.elements import Element
 from baracuda.plan import rows
-from baracuda.spec import scalar, tensor, tensors
 from baracuda.verify import candidates
 
 PLACES = ("cuda:0", "cuda:1")
@@ -335,7 +334,6 @@ def test_numbers_may_be_tensors_on_the_plans_device() -> None:
 def test_a_fault_is_told_in_the_plans_words() -> None:
     index = next(r["index"] for r in rows() if (r["op"], r["direction"]) == ("embedding", "forward"))
     desc = next(iter(cases_of("embedding", "forward", Element.F32))).descriptor
-    remember_arguments(index, desc.signature())
     place = (1, 1)
     raise_fault(place, None)
     names = [p.name for p in desc.signature().params]
@@ -350,15 +348,6 @@ def test_a_fault_is_told_in_the_plans_words() -> None:
         raise_fault(place, (index, 99, 5, 9, 7))
     with pytest.raises(bc.IndexOutOfRangeError, match="row -7"):
         raise_fault(place, (-7, 0, 5, 9, 7))
-
-
-def test_lists_are_named_by_entry() -> None:
-    from baracuda import device
-    from baracuda.spec import Signature
-
-    signature = Signature(tensor("a", (1,), Element.F32), tensors("b", [(1,), (2,)], Element.F32), scalar("s"))
-    remember_arguments(-1, signature)
-    assert device._arguments.pop(-1) == ("a", "b[0]", "b[1]")
 
 
 @on_devices

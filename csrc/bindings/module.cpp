@@ -242,6 +242,14 @@ py::object select_plan(py::type cls, const py::dict& question, const py::dict& p
   return py::reinterpret_steal<py::object>(plan);
 }
 
+// What a device's fault is about: the op of its row with the direction, and the tensor's name; empty if there is none.
+std::pair<std::string, std::string> fault_names(int row, int tensor) {
+  if (row < 0 || row >= row_count()) return {"row " + std::to_string(row), ""};
+  const Row& r = row_at(row);
+  const std::string op = std::string(r.op) + (r.direction == Direction::Forward ? " forward" : " backward");
+  return {op, tensor < 0 ? "" : std::string(ArgList::at(r.args.tensors, tensor))};
+}
+
 py::dict library_dict(Library which) {
   const FoundLibrary& found = library(which);
   py::dict d;
@@ -361,6 +369,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
   });
   m.def("evaluate", &evaluate_question);
   m.def("select", &select_plan);
+  m.def("fault_names", &fault_names);
   m.def("describe", &describe_tensor);
   m.def("borrow", &borrow_tensor);
   m.def("overlap", &overlap_of);

@@ -20,7 +20,7 @@ from baracuda.errors import (
 )
 
 if TYPE_CHECKING:
-    from baracuda.spec import Signature
+    pass
 
 BACKENDS = ("cpu", "cuda", "metal")
 Place = tuple[int, int]  # backend and ordinal, as the engine has them
@@ -189,27 +189,13 @@ def synchronize(device: Any = "cpu") -> None:
     Device(str(device)).check()
 
 
-# Names of the tensors of the plans that were made for each row: a device's fault only says which row and which tensor.
-_arguments: dict[int, tuple[str, ...]] = {}
-
-
-def remember_arguments(row: int, signature: Signature) -> None:
-    """Notes what the tensors of a row's plans are called."""
-    names = []
-    for p in signature.params:
-        names += [f"{p.name}[{i}]" for i in range(len(p.shapes))] if p.variadic else [p.name]
-    _arguments[row] = tuple(names)
-
-
 def raise_fault(place: Place, fault: tuple[int, int, int, int, int] | None) -> None:
     """Raises what a kernel found: (row, tensor, position, value, limit)."""
     if fault is None:
         return
     row, tensor, position, value, limit = fault
-    table = _core.rows()
-    op = f"{table[row]['op']} {table[row]['direction']}" if 0 <= row < len(table) else f"row {row}"
-    names = _arguments.get(row, ())
-    name = names[tensor] if 0 <= tensor < len(names) else "a number of the call" if tensor < 0 else f"tensor {tensor}"
+    op, named = _core.fault_names(row, tensor)
+    name = named or ("a number of the call" if tensor < 0 else f"tensor {tensor}")
     if limit == -1:
         got, want = f"an integer divisor of zero at element {position}", "non-zero divisors"
         raise IntegerDivisionError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from baracuda import _core
-from baracuda.device import BACKENDS, CPU, Device, name_of, place_of, remember_arguments
+from baracuda.device import BACKENDS, CPU, Device, name_of, place_of
 from baracuda.elements import Element
 from baracuda.errors import BackendUnavailableError, InvalidProblemError, Refusal, UnsupportedError
 from baracuda.sku import (
@@ -190,7 +190,6 @@ class Plan(_core.RawPlan):
         question = request.question(desc, signature)
         made = _core.select(cls, question, signature.packed(), request.preference.threads, desc, request)
         if isinstance(made, cls):
-            remember_arguments(made._row, signature)
             return made
         later = {row: Support("no", tuple(Refusal(*r) for r in reasons)) for row, reasons in made}
         _refuse(desc, request, [replace(c, support=later.get(c.row, c.support)) for c in judge(desc, request)])
