@@ -4,6 +4,7 @@
 // The same functions serve the CPU, whose movers are copies by tiles, and GPUs, where each part is a launch.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 
 #include "core/launch.h"
 #include "ops/layout/axis.h"
@@ -26,10 +27,10 @@ inline TensorView select(TensorView t, int axis, int64_t index) {
 template <class Mover>
 Status cat(const Launch& launch, const Mover& mover) {
   const int axis = static_cast<int>(attributes<ListAttrs>(launch).axis);
-  const TensorView& y = launch[1];
+  const TensorView &y = launch[ListArgs::y], *list = &launch[ListArgs::tensors];
   int64_t at = 0;
-  for (int k = 0; k < launch.count(0); ++k) {
-    const TensorView& x = launch.tensors[k];
+  for (int k = 0; k < launch.count(ListArgs::tensors); ++k) {
+    const TensorView& x = list[k];
     if (const Status s = mover.copy(slice(y, axis, at, x.shape[axis]), x); s != Status::Ok) return s;
     at += x.shape[axis];
   }
@@ -39,19 +40,24 @@ Status cat(const Launch& launch, const Mover& mover) {
 template <class Mover>
 Status stack(const Launch& launch, const Mover& mover) {
   const int axis = static_cast<int>(attributes<ListAttrs>(launch).axis);
-  for (int k = 0; k < launch.count(0); ++k)
-    if (const Status s = mover.copy(select(launch[1], axis, k), launch.tensors[k]); s != Status::Ok) return s;
+  const TensorView &y = launch[ListArgs::y], *list = &launch[ListArgs::tensors];
+  for (int k = 0; k < launch.count(ListArgs::tensors); ++k)
+    if (const Status s = mover.copy(select(y, axis, k), list[k]); s != Status::Ok) return s;
   return Status::Ok;
 }
 
 template <class Mover>
 Status flip(const Launch& launch, const Mover& mover) {
   const int64_t axes = attributes<FlipAttrs>(launch).axes;
-  TensorView x = launch[0];
+  TensorView x = launch[MoveArgs::x];
   for (int d = 0; d < x.rank; ++d)
     if (axes >> d & 1) x = slice(x, d, std::max<int64_t>(x.shape[d], 1) - 1, x.shape[d], -1);
-  return mover.copy(launch[1], x);
+  return mover.copy(launch[MoveArgs::y], x);
 }
+
+// Elements added before an axis, and how far it is rolled.
+inline int64_t low_of(const Launch& launch, int axis) { return launch.attrs[offsetof(PadAttrs, low0) / 8 + axis]; }
+inline int64_t shift_of(const Launch& launch, int axis) { return launch.attrs[offsetof(RollAttrs, shift0) / 8 + axis]; }
 
 // A run of one axis of a padded tensor, and where in the other its elements come from.
 struct Run {
@@ -93,12 +99,12 @@ Status pad(const Mover& mover, const Axis* axes, int64_t mode, int axis, const T
 
 template <class Mover>
 Status pad(const Launch& launch, const Mover& mover) {
-  const TensorView& y = launch[1];
+  const TensorView& y = launch[PadArgs::y];
   Axis axes[kMaxRank];
-  TensorView x = launch[0];
+  TensorView x = launch[PadArgs::x];
   const int64_t mode = attributes<PadAttrs>(launch).mode;
   for (int d = 0; d < x.rank; ++d) {
-    axes[d] = padded_axis(x.shape[d], y.shape[d], launch.attrs[1 + d]);
+    axes[d] = padded_axis(x.shape[d], y.shape[d], low_of(launch, d));
     x = slice(x, d, axes[d].skipped, axes[d].size);
   }
   return y.numel() ? pad(mover, axes, mode, 0, y, x) : Status::Ok;
@@ -108,7 +114,7 @@ Status pad(const Launch& launch, const Mover& mover) {
 template <class Mover>
 Status rolled(const Launch& launch, const Mover& mover, int axis, const TensorView& to, const TensorView& from) {
   if (axis == to.rank) return mover.copy(to, from);
-  const int64_t n = to.shape[axis], shift = ((launch.attrs[axis] % n) + n) % n;
+  const int64_t n = to.shape[axis], shift = ((shift_of(launch, axis) % n) + n) % n;
   for (int part = 0; part < 2; ++part) {
     const int64_t begin = part ? shift : 0, size = part ? n - shift : shift, source = part ? 0 : n - shift;
     if (size == 0) continue;
@@ -120,7 +126,8 @@ Status rolled(const Launch& launch, const Mover& mover, int axis, const TensorVi
 
 template <class Mover>
 Status roll(const Launch& launch, const Mover& mover) {
-  return launch[1].numel() ? rolled(launch, mover, 0, launch[1], launch[0]) : Status::Ok;
+  const TensorView &x = launch[MoveArgs::x], &y = launch[MoveArgs::y];
+  return y.numel() ? rolled(launch, mover, 0, y, x) : Status::Ok;
 }
 
 // Copies between spaces of up to twice the rank of a tensor: neighbours are merged, and what does not fit is looped
@@ -183,7 +190,7 @@ inline TensorView widened(TensorView x, int rank) {
 
 template <class Mover>
 Status repeat(const Launch& launch, const Mover& mover) {
-  const TensorView &y = launch[1], x = widened(launch[0], y.rank);
+  const TensorView &y = launch[MoveArgs::y], x = widened(launch[MoveArgs::x], y.rank);
   const bool each = attributes<RepeatAttrs>(launch).each != 0;
   if (y.numel() == 0) return Status::Ok;
   WideCopy wide(y, x);
@@ -209,20 +216,28 @@ inline TensorView diagonal_of(const TensorView& m, int64_t diagonal) {
 
 // A vector onto a diagonal of zeros, or a diagonal as a vector; the gradient is the one that y was not.
 template <class Mover>
-Status diag(const Launch& launch, const Mover& mover) {
-  const TensorView &from = launch[0], &to = launch[1];
+Status diag(const Launch& launch, const Mover& mover, const TensorView& to, const TensorView& from) {
   const int64_t diagonal = attributes<DiagonalAttrs>(launch).diagonal;
   if (to.rank == 1) return mover.copy(to, diagonal_of(from, diagonal));
   const Status s = mover.clear(to);
   return s == Status::Ok ? mover.copy(diagonal_of(to, diagonal), from) : s;
 }
+template <class Mover>
+Status diag(const Launch& launch, const Mover& mover) {
+  return diag(launch, mover, launch[MoveArgs::y], launch[MoveArgs::x]);
+}
+template <class Mover>
+Status diag_backward(const Launch& launch, const Mover& mover) {
+  return diag(launch, mover, launch[MoveBackwardArgs::dx], launch[MoveBackwardArgs::dy]);
+}
 
 // The axes of dx as pad or repeat made dy of them, dx widened to the rank of dy, which is at least 1; that rank.
 inline int gradient_axes(const Launch& launch, bool padded, Axis (&axes)[kMaxRank]) {
-  const int rank = std::max(launch[0].rank, 1);
-  const TensorView dy = widened(launch[0], rank), dx = widened(launch[1], rank);
+  using Args = MoveBackwardArgs;
+  const int given = launch[Args::dy].rank, rank = std::max(given, 1);
+  const TensorView dy = widened(launch[Args::dy], rank), dx = widened(launch[Args::dx], rank);
   for (int d = 0; d < rank; ++d)
-    axes[d] = padded ? padded_axis(dx.shape[d], dy.shape[d], launch[0].rank ? launch.attrs[1 + d] : 0)
+    axes[d] = padded ? padded_axis(dx.shape[d], dy.shape[d], given ? low_of(launch, d) : 0)
                      : Axis{dx.shape[d], dy.shape[d], 0, 0};
   return rank;
 }

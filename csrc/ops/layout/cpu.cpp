@@ -46,12 +46,13 @@ class Mover {
 };
 
 Status write_slice(const Launch& launch) {
-  const TensorView &x = launch[0], &source = launch[1], &y = launch[2];
+  using Args = SliceArgs;
+  const TensorView &x = launch[Args::x], &source = launch[Args::source], &y = launch[Args::y];
   const SliceAttrs attrs = attributes<SliceAttrs>(launch);
   const int axis = static_cast<int>(attrs.axis);
-  const int64_t start = launch.scalars[0].as_i64(), last = start_limit(x, source, attrs);
+  const int64_t start = launch.scalars[Args::start].as_i64(), last = start_limit(x, source, attrs);
   if (start < 0 || start >= last) {
-    if (launch.failure) *launch.failure = {1, -1, start, last};
+    if (launch.failure) *launch.failure = {Args::source, -1, start, last};
     return Status::IndexOutOfRange;
   }
   const Mover mover;
@@ -76,26 +77,30 @@ BCU_MOVED(Flip, flip)
 BCU_MOVED(Roll, roll)
 BCU_MOVED(Repeat, repeat)
 BCU_MOVED(Diag, diag)
-BCU_MOVED(DiagBackward, diag)
+BCU_MOVED(DiagBackward, diag_backward)
 #undef BCU_MOVED
 
 template <>
 struct CpuKernel<layout::Copy> {
-  static Status run(const Launch& launch) { return layout::Mover().copy(launch[1], launch[0]); }
+  using Args = layout::MoveArgs;
+  static Status run(const Launch& launch) { return layout::Mover().copy(launch[Args::y], launch[Args::x]); }
 };
 
 template <>
 struct CpuKernel<layout::Fill> {
   static Status run(const Launch& launch) {
-    return layout::Mover(launch.scalars[0], launch[0].element).clear(launch[0]);
+    using Args = layout::FillArgs;
+    const TensorView& y = launch[Args::y];
+    return layout::Mover(launch.scalars[Args::value], y.element).clear(y);
   }
 };
 
 template <>
 struct CpuKernel<layout::Pad> {
   static Status run(const Launch& launch) {
+    using Args = layout::PadArgs;
     if (attributes<layout::PadAttrs>(launch).mode != layout::kConstant) return layout::pad(launch, layout::Mover());
-    return layout::pad(launch, layout::Mover(launch.scalars[0], launch[0].element));
+    return layout::pad(launch, layout::Mover(launch.scalars[Args::value], launch[Args::x].element));
   }
 };
 
@@ -104,8 +109,9 @@ struct CpuKernel<layout::Eye> {
   static Status run(const Launch& launch) {
     Scalar one;
     one.f = 1;
-    layout::Mover().clear(launch[0]);
-    const TensorView ones = layout::diagonal_of(launch[0], 0);
+    const TensorView& y = launch[layout::EyeArgs::y];
+    layout::Mover().clear(y);
+    const TensorView ones = layout::diagonal_of(y, 0);
     return ones.numel() ? layout::Mover(one, ones.element).clear(ones) : Status::Ok;
   }
 };

@@ -110,18 +110,18 @@ Status pad_backward(const Launch& launch) {
   Axis axes[kMaxRank];
   const int rank = gradient_axes(launch, true, axes);
   const int32_t mode = static_cast<int32_t>(attributes<PadAttrs>(launch).mode);
-  return gradient(widened(launch[0], rank), widened(launch[1], rank), axes, mode);
+  return gradient(widened(launch[MoveBackwardArgs::dy], rank), widened(launch[MoveBackwardArgs::dx], rank), axes, mode);
 }
 
 Status repeat_backward(const Launch& launch) {
   Axis axes[kMaxRank];
   const int rank = gradient_axes(launch, false, axes);
-  return gradient(widened(launch[0], rank), widened(launch[1], rank), axes,
+  return gradient(widened(launch[MoveBackwardArgs::dy], rank), widened(launch[MoveBackwardArgs::dx], rank), axes,
                   attributes<RepeatAttrs>(launch).each ? kRepeatEach : kRepeatWhole);
 }
 
 Status triangle(const Launch& launch, bool upper) {
-  const TensorView &x = launch[0], &y = launch[1];
+  const TensorView &x = launch[MoveArgs::x], &y = launch[MoveArgs::y];
   const int64_t diagonal = attributes<DiagonalAttrs>(launch).diagonal, size = size_of(y.element);
   const int r = y.rank - 2, c = y.rank - 1;
   const int64_t columns = y.shape[c];
@@ -160,21 +160,24 @@ void sequence(const TensorView& y, F&& value) {
 }  // namespace
 
 Status arange(const Launch& launch) {
-  const TensorView& y = launch[0];
+  using Args = ArangeArgs;
+  const TensorView& y = launch[Args::y];
+  const Scalar &first = launch.scalars[Args::start], &each = launch.scalars[Args::step];
   if (is_float(y.element)) {
-    const double start = launch.scalars[0].as_f64(), step = launch.scalars[1].as_f64();
+    const double start = first.as_f64(), step = each.as_f64();
     sequence<double>(y, [=](int64_t i) { return start + static_cast<double>(i) * step; });
   } else {
-    const uint64_t start = static_cast<uint64_t>(launch.scalars[0].as_i64());
-    const uint64_t step = static_cast<uint64_t>(launch.scalars[1].as_i64());
+    const uint64_t start = static_cast<uint64_t>(first.as_i64());
+    const uint64_t step = static_cast<uint64_t>(each.as_i64());
     sequence<uint64_t>(y, [=](int64_t i) { return start + static_cast<uint64_t>(i) * step; });
   }
   return Status::Ok;
 }
 
 Status linspace(const Launch& launch) {
-  const TensorView& y = launch[0];
-  const double start = launch.scalars[0].as_f64(), end = launch.scalars[1].as_f64();
+  using Args = LinspaceArgs;
+  const TensorView& y = launch[Args::y];
+  const double start = launch.scalars[Args::start].as_f64(), end = launch.scalars[Args::end].as_f64();
   const int64_t n = y.numel(), half = n / 2;
   const double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
   sequence<double>(y, [=](int64_t i) {

@@ -54,13 +54,14 @@ class Mover {
 };
 
 inline Status write_slice(const Launch& launch) {
-  const TensorView &x = launch[0], &source = launch[1], &y = launch[2];
+  using Args = SliceArgs;
+  const TensorView &x = launch[Args::x], &source = launch[Args::source], &y = launch[Args::y];
   const SliceAttrs attrs = attributes<SliceAttrs>(launch);
   const int axis = static_cast<int>(attrs.axis);
-  const Scalar& start = launch.scalars[0];
+  const Scalar& start = launch.scalars[Args::start];
   const int64_t limit = start_limit(x, source, attrs);
   if (!start.data && (start.as_i64() < 0 || start.as_i64() >= limit)) {
-    if (launch.failure) *launch.failure = {1, -1, start.as_i64(), limit};
+    if (launch.failure) *launch.failure = {Args::source, -1, start.as_i64(), limit};
     return Status::IndexOutOfRange;
   }
   const Mover mover(launch);
@@ -69,12 +70,12 @@ inline Status write_slice(const Launch& launch) {
   if (!start.data) return mover.copy(target, source);
   const IterationSpace space = space_of(source);
   const Operand from = operand(source, space), to = operand(target, space);
-  const Shift shift{&start, y.strides[axis] * size_of(y.element), limit, 1};
+  const Shift shift{&start, y.strides[axis] * size_of(y.element), limit, Args::source};
   return simt::CopyLaunch<Shift>(launch, space, to, &from, nullptr, shift).run();
 }
 
 inline Status triangle(const Launch& launch, bool upper) {
-  const TensorView &x = launch[0], &y = launch[1];
+  const TensorView &x = launch[MoveArgs::x], &y = launch[MoveArgs::y];
   TriangleParams p{};
   p.to = y.data, p.from = x.data;
   p.rank = y.rank, p.count = y.numel();
@@ -89,9 +90,10 @@ inline Status triangle(const Launch& launch, bool upper) {
 }
 
 inline Status gradient(const Launch& launch, bool padded, int64_t mode) {
+  using Args = MoveBackwardArgs;
   GradientParams p{};
   p.rank = gradient_axes(launch, padded, p.axes), p.mode = static_cast<int32_t>(mode);
-  const TensorView dy = widened(launch[0], p.rank), dx = widened(launch[1], p.rank);
+  const TensorView dy = widened(launch[Args::dy], p.rank), dx = widened(launch[Args::dx], p.rank);
   for (int d = 0; d < p.rank; ++d)
     p.shape[d] = dx.shape[d], p.dx_stride[d] = dx.strides[d], p.dy_stride[d] = dy.strides[d];
   p.dy = dy.data, p.dx = dx.data;
@@ -104,10 +106,10 @@ inline Status gradient(const Launch& launch, bool padded, int64_t mode) {
 }
 
 template <class F>
-Status sequence(const Launch& launch) {
-  const IterationSpace space = space_of(launch[0]);
-  const simt::Input in[] = {launch.scalars[0], launch.scalars[1]};
-  const Operand out[] = {operand(launch[0], space)};
+Status sequence(const Launch& launch, const TensorView& y, const Scalar& first, const Scalar& second) {
+  const IterationSpace space = space_of(y);
+  const simt::Input in[] = {first, second};
+  const Operand out[] = {operand(y, space)};
   const Place place{space.numel()};
   if (is_float(launch.element)) return simt::map_floats<F, Place>(launch, space, in, out, place);
   if constexpr (std::is_same_v<F, Progression>) return simt::map_integers<F, Place>(launch, space, in, out, place);
@@ -115,8 +117,9 @@ Status sequence(const Launch& launch) {
 }
 
 inline Status eye(const Launch& launch) {
-  const Status s = Mover(launch).clear(launch[0]);
-  const TensorView ones = diagonal_of(launch[0], 0);
+  const TensorView& y = launch[EyeArgs::y];
+  const Status s = Mover(launch).clear(y);
+  const TensorView ones = diagonal_of(y, 0);
   if (s != Status::Ok || ones.numel() == 0) return s;
   Scalar one;
   one.f = 1;
@@ -130,8 +133,9 @@ namespace baracuda {
 template <>
 struct SimtKernel<layout::Copy> {
   static Status run(const Launch& launch) {
-    const IterationSpace space = space_of(launch[1]);
-    const Operand from = operand(launch[0], space), to = operand(launch[1], space);
+    using Args = layout::MoveArgs;
+    const IterationSpace space = space_of(launch[Args::y]);
+    const Operand from = operand(launch[Args::x], space), to = operand(launch[Args::y], space);
     if (from.data == to.data) return Status::Ok;  // in place is the identical view
     return simt::CopyLaunch<>(launch, space, to, &from).run();
   }
@@ -141,9 +145,10 @@ struct SimtKernel<layout::Copy> {
 template <>
 struct SimtKernel<layout::Fill> {
   static Status run(const Launch& launch) {
-    const TensorView& y = launch[0];
+    using Args = layout::FillArgs;
+    const TensorView& y = launch[Args::y];
     const IterationSpace space = space_of(y);
-    const Scalar& value = launch.scalars[0];
+    const Scalar& value = launch.scalars[Args::value];
     const Operand to = operand(y, space);
     if (value.data) {
       const simt::Input in[] = {value};
@@ -167,14 +172,14 @@ BCU_MOVED(Flip, flip)
 BCU_MOVED(Roll, roll)
 BCU_MOVED(Repeat, repeat)
 BCU_MOVED(Diag, diag)
-BCU_MOVED(DiagBackward, diag)
+BCU_MOVED(DiagBackward, diag_backward)
 #undef BCU_MOVED
 
 template <>
 struct SimtKernel<layout::Pad> {
   static Status run(const Launch& launch) {
     const bool fills = attributes<layout::PadAttrs>(launch).mode == layout::kConstant;
-    return layout::pad(launch, layout::Mover(launch, fills ? &launch.scalars[0] : nullptr));
+    return layout::pad(launch, layout::Mover(launch, fills ? &launch.scalars[layout::PadArgs::value] : nullptr));
   }
 };
 template <>
@@ -200,11 +205,19 @@ struct SimtKernel<layout::WriteSlice> {
 };
 template <>
 struct SimtKernel<layout::Arange> {
-  static Status run(const Launch& launch) { return layout::sequence<layout::Progression>(launch); }
+  static Status run(const Launch& launch) {
+    using Args = layout::ArangeArgs;
+    const Scalar *start = &launch.scalars[Args::start], *step = &launch.scalars[Args::step];
+    return layout::sequence<layout::Progression>(launch, launch[Args::y], *start, *step);
+  }
 };
 template <>
 struct SimtKernel<layout::Linspace> {
-  static Status run(const Launch& launch) { return layout::sequence<layout::Between>(launch); }
+  static Status run(const Launch& launch) {
+    using Args = layout::LinspaceArgs;
+    const Scalar *start = &launch.scalars[Args::start], *end = &launch.scalars[Args::end];
+    return layout::sequence<layout::Between>(launch, launch[Args::y], *start, *end);
+  }
 };
 template <>
 struct SimtKernel<layout::Eye> {

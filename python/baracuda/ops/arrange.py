@@ -41,8 +41,8 @@ class FlipDescriptor(Descriptor):
     def signature(self) -> Signature:
         return Signature(tensor("x", self.shape, self.element), output("y", self.shape, self.element))
 
-    def attributes(self) -> tuple[int, ...]:
-        return (sum(1 << a for a in self.axes),)
+    def attributes(self) -> dict[str, int | float]:
+        return {"axes": sum(1 << a for a in self.axes)}
 
 
 @descriptor(family="layout", op="roll")
@@ -66,8 +66,8 @@ class RollDescriptor(Descriptor):
     def signature(self) -> Signature:
         return Signature(tensor("x", self.shape, self.element), output("y", self.shape, self.element))
 
-    def attributes(self) -> tuple[int, ...]:
-        return (*self.shifts, *(0,) * (8 - len(self.shifts)))
+    def attributes(self) -> dict[str, int | float]:
+        return {f"shift{d}": shift for d, shift in enumerate((*self.shifts, *(0,) * (8 - len(self.shifts))))}
 
 
 class _Triangle(Descriptor):
@@ -84,9 +84,6 @@ class _Triangle(Descriptor):
 
     def signature(self) -> Signature:
         return Signature(tensor("x", self.shape, self.element), output("y", self.shape, self.element))
-
-    def attributes(self) -> tuple[int, ...]:
-        return (self.diagonal,)
 
 
 @descriptor(family="layout", op="tril")
@@ -138,9 +135,6 @@ class _Diag(Descriptor):
         if len(sizes) == 1:
             return (sizes[0] + abs(k),) * 2
         return (max(0, min(sizes[0] - max(-k, 0), sizes[1] - max(k, 0))),)
-
-    def attributes(self) -> tuple[int, ...]:
-        return (self.diagonal,)
 
 
 @descriptor(family="layout", op="diag")
@@ -222,9 +216,6 @@ class WriteSliceDescriptor(Descriptor):
         return Signature(
             tensor("x", s, self.element), source, output("y", s, self.element), scalar("start", "int", default=0)
         )
-
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis, self.step)
 
 
 OPS = (

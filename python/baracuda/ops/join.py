@@ -48,9 +48,6 @@ class CatDescriptor(Descriptor):
         y = output("y", (*first[:a], size, *first[a + 1 :]), self.element)
         return Signature(tensors("tensors", self.shapes, self.element), y)
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis,)
-
 
 @descriptor(family="layout", op="stack")
 class StackDescriptor(Descriptor):
@@ -80,9 +77,6 @@ class StackDescriptor(Descriptor):
         s, a = self.shape, self.axis
         y = output("y", (*s[:a], self.count, *s[a:]), self.element)
         return Signature(tensors("tensors", (s,) * self.count, self.element), y)
-
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis,)
 
 
 OPS = (

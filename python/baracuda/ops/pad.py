@@ -71,8 +71,8 @@ class _Pad(Descriptor):
         sizes = zip(self.shape, self.low, self.high, strict=True)
         return tuple(size + low + high if low + high else size for size, low, high in sizes)
 
-    def attributes(self) -> tuple[int, ...]:
-        return (_MODES.index(self.mode), *_eight(self.low))
+    def attributes(self) -> dict[str, int | float]:
+        return {"mode": _MODES.index(self.mode), **{f"low{d}": low for d, low in enumerate(_eight(self.low))}}
 
 
 @descriptor(family="layout", op="pad", enums={"mode": PadMode})
@@ -155,9 +155,6 @@ class _Repeat(Descriptor):
         """Shape of y and dy."""
         sizes = (*(1,) * (len(self.repeats) - len(self.shape)), *self.shape)
         return tuple(s * n for s, n in zip(sizes, self.repeats, strict=True))
-
-    def attributes(self) -> tuple[int, ...]:
-        return (int(self.each),)
 
 
 @descriptor(family="layout", op="repeat")
