@@ -74,8 +74,8 @@ def check(case: Any, made: Plan) -> None:
     shape = sizes.get(counted, sizes.get(f"d{counted}"))
     dim = case.descriptor.axis if dim == "axis" else dim
     limit = prod(shape) if dim == "all" or not shape else shape[dim]
-    # Of the ops with the attributes (axis, wrap, ...) some count negative indices from the end.
-    wrap = name == "index" and case.descriptor.op != "one_hot" and case.descriptor.attributes()[1] == 1
+    # Some ops count negative indices from the end.
+    wrap = name == "index" and case.descriptor.attributes().get("wrap") == 1
     place = {k: bc.asarray(np.array(v, order="C"), device=made.device) for k, v in call.args.items() if k in sizes}
     if made.workspace_size:
         place["workspace"] = bc.empty(made.workspace_size, "u8", device=made.device)

@@ -68,6 +68,13 @@ struct Problem {
   Element element = Element::F32;
   Element aux = Element::F32;
 };
+template <class Attrs>
+Attrs attributes(const Problem& problem) {
+  static_assert(std::is_trivially_copyable_v<Attrs> && sizeof(Attrs) % 8 == 0);
+  Attrs out;
+  std::memcpy(&out, problem.attrs, sizeof out);
+  return out;
+}
 using WorkspaceRule = int64_t (*)(const Problem&);
 // A reason why this row cannot do this problem: field, what it wants and what to do; all null when it can.
 struct Reason {

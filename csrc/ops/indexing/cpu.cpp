@@ -129,10 +129,11 @@ void copy_of(const TensorView& x, const TensorView& y) {
 }
 
 Status collect(const Launch& launch, By by) {
-  const TensorView &x = launch[0], &index = launch[1], &y = launch[2];
+  using Args = CollectArgs;
+  const TensorView &x = launch[Args::x], &index = launch[Args::index], &y = launch[Args::y];
   const CollectAttrs attrs = attributes<CollectAttrs>(launch);
   const Places p(by, attrs.axis, attrs.wrap != 0, y, x, index);
-  if (!in_range(launch, 1, p.limit, p.wrap)) return Status::IndexOutOfRange;
+  if (!in_range(launch, Args::index, p.limit, p.wrap)) return Status::IndexOutOfRange;
   if (y.numel() == 0) return Status::Ok;
   with_cell(size_of(y.element), [&](auto cell) {
     using T = decltype(cell);
@@ -153,13 +154,21 @@ template <indexing::By kBy>
 struct CpuKernel<indexing::CollectBackward<kBy>> {
   static Status run(const Launch& launch) { return indexing::collect_backward(launch, kBy); }
 };
-template <indexing::By kBy>
-struct CpuKernel<indexing::Assign<kBy>> {
-  static Status run(const Launch& launch) { return indexing::assign(launch, kBy); }
+template <>
+struct CpuKernel<indexing::Assign<indexing::By::Element>> {
+  static Status run(const Launch& launch) { return indexing::scatter(launch); }
 };
-template <indexing::By kBy>
-struct CpuKernel<indexing::Reduce<kBy>> {
-  static Status run(const Launch& launch) { return indexing::reduce(launch, kBy); }
+template <>
+struct CpuKernel<indexing::Assign<indexing::By::Axis>> {
+  static Status run(const Launch& launch) { return indexing::index_copy(launch); }
+};
+template <>
+struct CpuKernel<indexing::Reduce<indexing::By::Element>> {
+  static Status run(const Launch& launch) { return indexing::scatter_reduce(launch); }
+};
+template <>
+struct CpuKernel<indexing::Reduce<indexing::By::Axis>> {
+  static Status run(const Launch& launch) { return indexing::index_add(launch); }
 };
 template <>
 struct CpuKernel<indexing::Fill> {

@@ -8,9 +8,11 @@ namespace baracuda::indexing {
 
 Status collect(const Launch& launch, By by);
 Status collect_backward(const Launch& launch, By by);
-Status assign(const Launch& launch, By by);
+Status scatter(const Launch& launch);
+Status index_copy(const Launch& launch);
 Status fill(const Launch& launch);
-Status reduce(const Launch& launch, By by);
+Status scatter_reduce(const Launch& launch);
+Status index_add(const Launch& launch);
 Status nonzero(const Launch& launch);
 Status masked_select(const Launch& launch);
 Status one_hot(const Launch& launch);

@@ -75,7 +75,8 @@ void put_count(const TensorView& count, int64_t n) { *count.as<int64_t>() = n; }
 }  // namespace
 
 Status nonzero(const Launch& launch) {
-  const TensorView &x = launch[0], &y = launch[1];
+  using Args = NonzeroArgs;
+  const TensorView &x = launch[Args::x], &y = launch[Args::y];
   const MergedView view(x);
   int64_t* places = static_cast<int64_t*>(launch.workspace);
   const int64_t n = x.numel(), capacity = y.shape[0], total = places_of_chunks(view, n, places);
@@ -89,12 +90,13 @@ Status nonzero(const Launch& launch) {
       }
     });
   clear_rest(y, total);
-  put_count(launch[2], total);
+  put_count(launch[Args::count], total);
   return Status::Ok;
 }
 
 Status masked_select(const Launch& launch) {
-  const TensorView &mask = launch[0], &x = launch[1], &y = launch[2];
+  using Args = MaskedSelectArgs;
+  const TensorView &mask = launch[Args::mask], &x = launch[Args::x], &y = launch[Args::y];
   const MergedView view(mask), from(x);
   int64_t* places = static_cast<int64_t*>(launch.workspace);
   const int64_t n = mask.numel(), capacity = y.shape[0], total = places_of_chunks(view, n, places);
@@ -108,15 +110,16 @@ Status masked_select(const Launch& launch) {
              [&](int64_t place, int64_t position) { to[place * y.strides[0]] = values[steps.offset(position)]; });
   });
   clear_rest(y, total);
-  put_count(launch[3], total);
+  put_count(launch[Args::count], total);
   return Status::Ok;
 }
 
 Status one_hot(const Launch& launch) {
-  const TensorView &index = launch[0], &y = launch[1];
+  using Args = OneHotArgs;
+  const TensorView &index = launch[Args::index], &y = launch[Args::y];
   const int last = y.rank - 1;
   const int64_t classes = y.shape[last], size = size_of(y.element);
-  if (!in_range(launch, 0, classes, false)) return Status::IndexOutOfRange;
+  if (!in_range(launch, Args::index, classes, false)) return Status::IndexOutOfRange;
   if (y.numel() == 0) return Status::Ok;
   alignas(16) char one[16];
   const double number = 1;

@@ -289,51 +289,61 @@ Status fold_into(const Launch& launch, By by, const CollectAttrs& at, const Redu
   return Status::Ok;
 }
 
-}  // namespace
-
-Status collect_backward(const Launch& launch, By by) {
-  return fold_into<double>(launch, by, attributes<CollectAttrs>(launch), {kSum, true, 1.0}, 1, nullptr, launch[0],
-                           launch[2]);
-}
-
-Status reduce(const Launch& launch, By by) {
+// `alpha`: what terms are multiplied by; null is 1.
+template <class Args>
+Status reduce(const Launch& launch, By by, const Scalar* alpha) {
+  const TensorView &x = launch[Args::x], &source = launch[Args::source], &y = launch[Args::y];
   const SpreadAttrs attrs = attributes<SpreadAttrs>(launch);
   const CollectAttrs at{attrs.axis, attrs.wrap};
   auto run = [&](auto w) {
     using W = decltype(w);
-    const W alpha = by == By::Axis ? scalar_as<W>(launch.scalars[0]) : W(1);
-    return fold_into<W>(launch, by, at, {attrs.mode, attrs.include_self != 0, alpha}, 1, &launch[0], launch[2],
-                        launch[3]);
+    const W times = alpha ? scalar_as<W>(*alpha) : W(1);
+    return fold_into<W>(launch, by, at, {attrs.mode, attrs.include_self != 0, times}, Args::index, &x, source, y);
   };
-  const Element e = launch[3].element;
-  return is_float(e) ? run(double()) : with_integer_type(e, run);
+  return is_float(y.element) ? run(double()) : with_integer_type(y.element, run);
 }
 
-Status assign(const Launch& launch, By by) {
-  const TensorView &x = launch[0], &index = launch[1], &source = launch[2], &y = launch[3];
+// y = x, and at the indices the elements of `source`, or one value in its shape.
+template <class Args>
+Status assign(const Launch& launch, By by, const TensorView& source, const Scalar* value) {
+  const TensorView& y = launch[Args::y];
   const SpreadAttrs attrs = attributes<SpreadAttrs>(launch);
-  alignas(16) char value[16];
-  const bool one_value = !source.present();
-  if (one_value) stored(launch.scalars[0], y.element, value);
-  const Places p(by, attrs.axis, attrs.wrap != 0, one_value ? index : source, y, index);
-  if (!in_range(launch, 1, p.limit, p.wrap)) return Status::IndexOutOfRange;
-  copy_of(x, y);
-  if (index.numel() > 0) write(p, y, one_value ? value : source.as<char>(), one_value);
+  alignas(16) char cell[16];
+  if (value) stored(*value, y.element, cell);
+  const Places p(by, attrs.axis, attrs.wrap != 0, source, y, launch[Args::index]);
+  if (!in_range(launch, Args::index, p.limit, p.wrap)) return Status::IndexOutOfRange;
+  copy_of(launch[Args::x], y);
+  if (source.numel() > 0) write(p, y, value ? cell : source.as<char>(), value != nullptr);
   return Status::Ok;
 }
 
+}  // namespace
+
+Status collect_backward(const Launch& launch, By by) {
+  using Args = CollectBackwardArgs;
+  return fold_into<double>(launch, by, attributes<CollectAttrs>(launch), {kSum, true, 1.0}, Args::index, nullptr,
+                           launch[Args::dy], launch[Args::dx]);
+}
+
+Status scatter_reduce(const Launch& launch) { return reduce<SpreadArgs>(launch, By::Element, nullptr); }
+Status index_add(const Launch& launch) {
+  return reduce<IndexAddArgs>(launch, By::Axis, &launch.scalars[IndexAddArgs::alpha]);
+}
+
+Status scatter(const Launch& launch) {
+  using Args = ScatterArgs;
+  const TensorView& source = launch[Args::source];
+  if (source.present()) return assign<Args>(launch, By::Element, source, nullptr);
+  return assign<Args>(launch, By::Element, launch[Args::index], &launch.scalars[Args::value]);
+}
+Status index_copy(const Launch& launch) {
+  return assign<SpreadArgs>(launch, By::Axis, launch[SpreadArgs::source], nullptr);
+}
 Status fill(const Launch& launch) {
-  const TensorView &x = launch[0], &index = launch[1], &y = launch[2];
-  const SpreadAttrs attrs = attributes<SpreadAttrs>(launch);
-  TensorView space = as_vector(y);  // what a source would look like
-  space.shape[attrs.axis] = index.numel();
-  alignas(16) char value[16];
-  stored(launch.scalars[0], y.element, value);
-  const Places p(By::Axis, attrs.axis, attrs.wrap != 0, space, y, index);
-  if (!in_range(launch, 1, p.limit, p.wrap)) return Status::IndexOutOfRange;
-  copy_of(x, y);
-  if (space.numel() > 0) write(p, y, value, true);
-  return Status::Ok;
+  using Args = FillArgs;
+  TensorView space = as_vector(launch[Args::y]);  // what a source would look like
+  space.shape[attributes<SpreadAttrs>(launch).axis] = launch[Args::index].numel();
+  return assign<Args>(launch, By::Axis, space, &launch.scalars[Args::value]);
 }
 
 }  // namespace baracuda::indexing

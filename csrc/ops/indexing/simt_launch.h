@@ -59,24 +59,28 @@ class CollectLaunch {
 };
 
 inline Status collect(const Launch& launch, By by) {
-  return CollectLaunch(launch, by, attributes<CollectAttrs>(launch), launch[2], launch[0], 1).read();
+  using Args = CollectArgs;
+  const CollectAttrs attrs = attributes<CollectAttrs>(launch);
+  return CollectLaunch(launch, by, attrs, launch[Args::y], launch[Args::x], Args::index).read();
 }
 
 inline Status index_fill(const Launch& launch) {
-  TensorView slices = as_vector(launch[2]);  // what a source would look like
-  slices.shape[attributes<SpreadAttrs>(launch).axis] = launch[1].numel();
-  return fill(launch, By::Axis, slices, launch[2]);
+  using Args = FillArgs;
+  TensorView slices = as_vector(launch[Args::y]);  // what a source would look like
+  slices.shape[attributes<SpreadAttrs>(launch).axis] = launch[Args::index].numel();
+  return fill<Args>(launch, By::Axis, slices);
 }
 
 inline Status one_hot(const Launch& launch) {
-  const TensorView &index = launch[0], &y = launch[1];
+  using Args = OneHotArgs;
+  const TensorView &index = launch[Args::index], &y = launch[Args::y];
   OneHotParams p{};
   const int last = y.rank - 1;
   p.classes = y.shape[last];
-  if (p.classes == 0) return simt::check_indices(launch, 0, 0, false);
+  if (p.classes == 0) return simt::check_indices(launch, Args::index, 0, false);
   const Operand ids = strides_of(index), position = simt::counting(space_of(index));
   p.space = simt::space_over<OneHotParams::kTensors>(space_of(y), {strides_of(y), ids, position});
-  p.index = simt::index_params(launch, 0, p.classes, false);
+  p.index = simt::index_params(launch, Args::index, p.classes, false);
   p.y = y.data, p.element = static_cast<int32_t>(y.element);
   return simt::submit<OneHotCells>(launch, {simt::blocks_for(p.space.count, 256)}, 256, p);
 }
@@ -116,23 +120,30 @@ template <>
 struct SimtKernel<indexing::Fill> {
   static Status run(const Launch& launch) { return indexing::index_fill(launch); }
 };
-template <indexing::By kBy>
-struct SimtKernel<indexing::Assign<kBy>> {
+template <>
+struct SimtKernel<indexing::Assign<indexing::By::Element>> {
   static Status run(const Launch& launch) {
-    if (launch[2].present()) return indexing::assign(launch, kBy);
-    return indexing::fill(launch, kBy, launch[1], launch[3]);
+    using Args = indexing::ScatterArgs;
+    if (launch[Args::source].present()) return indexing::assign<Args>(launch, indexing::By::Element);
+    return indexing::fill<Args>(launch, indexing::By::Element, launch[Args::index]);
   }
+};
+template <>
+struct SimtKernel<indexing::Assign<indexing::By::Axis>> {
+  static Status run(const Launch& launch) { return indexing::assign<indexing::SpreadArgs>(launch, indexing::By::Axis); }
 };
 template <>
 struct SimtKernel<indexing::Nonzero> {
   static Status run(const Launch& launch) {
-    return indexing::compact(launch, launch[0], nullptr, launch[1], launch[2]);
+    using Args = indexing::NonzeroArgs;
+    return indexing::compact(launch, launch[Args::x], nullptr, launch[Args::y], launch[Args::count]);
   }
 };
 template <>
 struct SimtKernel<indexing::MaskedSelect> {
   static Status run(const Launch& launch) {
-    return indexing::compact(launch, launch[0], &launch[1], launch[2], launch[3]);
+    using Args = indexing::MaskedSelectArgs;
+    return indexing::compact(launch, launch[Args::mask], &launch[Args::x], launch[Args::y], launch[Args::count]);
   }
 };
 template <>
@@ -143,9 +154,18 @@ template <indexing::By kBy>
 struct SimtKernel<indexing::CollectBackward<kBy>> {
   static Status run(const Launch& launch) { return indexing::gradient(launch, kBy); }
 };
-template <indexing::By kBy>
-struct SimtKernel<indexing::Reduce<kBy>> {
-  static Status run(const Launch& launch) { return indexing::reduce(launch, kBy); }
+template <>
+struct SimtKernel<indexing::Reduce<indexing::By::Element>> {
+  static Status run(const Launch& launch) {
+    return indexing::reduce<indexing::SpreadArgs>(launch, indexing::By::Element, indexing::one());
+  }
+};
+template <>
+struct SimtKernel<indexing::Reduce<indexing::By::Axis>> {
+  static Status run(const Launch& launch) {
+    using Args = indexing::IndexAddArgs;
+    return indexing::reduce<Args>(launch, indexing::By::Axis, simt::number_of(launch.scalars[Args::alpha]));
+  }
 };
 
 }  // namespace baracuda

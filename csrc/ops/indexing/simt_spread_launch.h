@@ -11,11 +11,13 @@ namespace baracuda::indexing {
 // order.
 class SpreadLaunch {
  public:
-  SpreadLaunch(const Launch& launch, By by, const CollectAttrs& attrs, const TensorView& source, const TensorView& y)
-      : launch_(launch), count_(launch[1].numel()), element_(y.element) {
-    const TensorView index = as_vector(launch[1]), target = as_vector(y), from = as_vector(source);
-    const Places places(by, attrs.axis, source, y, launch[1]);
-    read_.index = simt::index_params(launch, 1, places.limit, attrs.wrap != 0);
+  // `indices`: which tensor of the launch has them.
+  SpreadLaunch(const Launch& launch, By by, const CollectAttrs& attrs, const TensorView& source, const TensorView& y,
+               int indices)
+      : launch_(launch), count_(launch[indices].numel()), element_(y.element) {
+    const TensorView index = as_vector(launch[indices]), target = as_vector(y), from = as_vector(source);
+    const Places places(by, attrs.axis, source, y, launch[indices]);
+    read_.index = simt::index_params(launch, indices, places.limit, attrs.wrap != 0);
     read_.places = by == By::Axis ? places.limit : target.numel(), read_.step = 1;
     Operand beside;
     if (by == By::Element) {
@@ -115,28 +117,35 @@ inline simt::Number one() {
 }
 
 // y = x, then the terms of the source.
-inline Status assign(const Launch& launch, By by) {
+template <class Args>
+Status assign(const Launch& launch, By by) {
   const SpreadAttrs attrs = attributes<SpreadAttrs>(launch);
-  if (Status s = simt::copy_tensor(launch, launch[3], launch[0]); s != Status::Ok) return s;
-  return SpreadLaunch(launch, by, {attrs.axis, attrs.wrap}, launch[2], launch[3]).assign();
+  const TensorView& y = launch[Args::y];
+  if (Status s = simt::copy_tensor(launch, y, launch[Args::x]); s != Status::Ok) return s;
+  return SpreadLaunch(launch, by, {attrs.axis, attrs.wrap}, launch[Args::source], y, Args::index).assign();
 }
-inline Status fill(const Launch& launch, By by, const TensorView& shape, const TensorView& y) {
+template <class Args>
+Status fill(const Launch& launch, By by, const TensorView& shape) {
   const SpreadAttrs attrs = attributes<SpreadAttrs>(launch);
-  if (Status s = simt::copy_tensor(launch, y, launch[0]); s != Status::Ok) return s;
-  return SpreadLaunch(launch, by, {attrs.axis, attrs.wrap}, shape, y).fill(launch.scalars[0]);
+  const TensorView& y = launch[Args::y];
+  if (Status s = simt::copy_tensor(launch, y, launch[Args::x]); s != Status::Ok) return s;
+  SpreadLaunch spread(launch, by, {attrs.axis, attrs.wrap}, shape, y, Args::index);
+  return spread.fill(launch.scalars[Args::value]);
 }
-inline Status reduce(const Launch& launch, By by) {
+template <class Args>
+Status reduce(const Launch& launch, By by, const simt::Number& alpha) {
   const SpreadAttrs attrs = attributes<SpreadAttrs>(launch);
-  if (Status s = simt::copy_tensor(launch, launch[3], launch[0]); s != Status::Ok) return s;
-  const simt::Number alpha = by == By::Axis ? simt::number_of(launch.scalars[0]) : one();
-  SpreadLaunch spread(launch, by, {attrs.axis, attrs.wrap}, launch[2], launch[3]);
+  const TensorView& y = launch[Args::y];
+  if (Status s = simt::copy_tensor(launch, y, launch[Args::x]); s != Status::Ok) return s;
+  SpreadLaunch spread(launch, by, {attrs.axis, attrs.wrap}, launch[Args::source], y, Args::index);
   return spread.fold(attrs.mode, attrs.include_self != 0, alpha);
 }
 
 inline Status gradient(const Launch& launch, By by) {
-  const TensorView &dy = launch[0], &dx = launch[2];
+  using Args = CollectBackwardArgs;
+  const TensorView &dy = launch[Args::dy], &dx = launch[Args::dx];
   if (Status s = simt::clear_tensor(launch, dx); s != Status::Ok) return s;
-  return SpreadLaunch(launch, by, attributes<CollectAttrs>(launch), dy, dx).fold(kSum, false, one());
+  return SpreadLaunch(launch, by, attributes<CollectAttrs>(launch), dy, dx, Args::index).fold(kSum, false, one());
 }
 
 }  // namespace baracuda::indexing

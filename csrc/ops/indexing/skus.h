@@ -6,12 +6,20 @@
 
 namespace baracuda::indexing {
 
-// Tensors: x, index, y (dy, index, dx). wrap: negative indices count from the
-// end.
+BCU_ARGS(CollectArgs, (x, index, y), ())
+BCU_ARGS(CollectBackwardArgs, (dy, index, dx), ())
+// wrap: negative indices count from the end.
 BCU_ATTRS(CollectAttrs, (i64, axis), (i64, wrap))
-// Tensors: x, index, source, y. mode: a Fold. Scalars: the value where there is
-// no source; alpha of index_add.
+// The value is given where there is no source.
+BCU_ARGS(ScatterArgs, (x, index, source, y), (value))
+BCU_ARGS(SpreadArgs, (x, index, source, y), ())
+BCU_ARGS(IndexAddArgs, (x, index, source, y), (alpha))
+BCU_ARGS(FillArgs, (x, index, y), (value))
+// mode: a Fold.
 BCU_ATTRS(SpreadAttrs, (i64, axis), (i64, wrap), (i64, mode), (i64, include_self))
+BCU_ARGS(NonzeroArgs, (x, y, count), ())
+BCU_ARGS(MaskedSelectArgs, (mask, x, y, count), ())
+BCU_ARGS(OneHotArgs, (index, y), ())
 
 // How an index tensor belongs to the tensors: an index per element, one per
 // place of an axis, or one into the flat tensor.
@@ -52,64 +60,93 @@ inline constexpr int64_t kRowSums = 4096;
 inline bool sums_rows(By by, int64_t axis, int rank, int64_t length) {
   return by != By::Flat && axis == (rank > 0 ? rank - 1 : 0) && length <= kRowSums;
 }
-inline bool sums_rows(By by, const Problem& p, int param) {
+inline bool sums_rows(By by, int64_t axis, const Problem& p, int param) {
   if (!p.attrs || !p.params || p.n_params <= param) return false;
   const ParamMeta& y = p.params[param];
-  return sums_rows(by, p.attrs[0], y.rank, y.rank > 0 ? y.shape[y.rank - 1] : 1);
+  return sums_rows(by, axis, y.rank, y.rank > 0 ? y.shape[y.rank - 1] : 1);
 }
 
-template <By kBy, int kTarget>
+template <By kBy>
 int64_t gradient_workspace(const Problem& p) {
-  return sums_rows(kBy, p, kTarget) ? 0 : numel_of(p, kTarget) * accumulator_bytes(p.element, false);
+  const int dx = CollectBackwardArgs::dx;
+  const int64_t axis = p.attrs ? attributes<CollectAttrs>(p).axis : 0;
+  return sums_rows(kBy, axis, p, dx) ? 0 : numel_of(p, dx) * accumulator_bytes(p.element, false);
 }
-template <By kBy, int kTarget>
+template <By kBy, class Args>
 int64_t reduce_workspace(const Problem& p) {
-  const bool counts = !p.attrs || counts_terms(p.attrs[2], p.attrs[3] != 0);
-  return sums_rows(kBy, p, kTarget) ? 0 : numel_of(p, kTarget) * accumulator_bytes(p.element, counts);
+  const SpreadAttrs attrs = p.attrs ? attributes<SpreadAttrs>(p) : SpreadAttrs{};
+  const bool counts = !p.attrs || counts_terms(attrs.mode, attrs.include_self != 0);
+  return sums_rows(kBy, attrs.axis, p, Args::y) ? 0 : numel_of(p, Args::y) * accumulator_bytes(p.element, counts);
 }
 
 // Elements are counted in chunks before they are moved.
 inline constexpr int64_t kChunk = 16384;
-inline int64_t count_workspace(const Problem& p) { return (numel_of(p, 0) + kChunk - 1) / kChunk * 8; }
-inline int64_t simt_count_workspace(const Problem& p) { return (numel_of(p, 0) + kSimtChunk - 1) / kSimtChunk * 8; }
+template <int kTested>
+int64_t count_workspace(const Problem& p) {
+  return (numel_of(p, kTested) + kChunk - 1) / kChunk * 8;
+}
+template <int kTested>
+int64_t simt_count_workspace(const Problem& p) {
+  return (numel_of(p, kTested) + kSimtChunk - 1) / kSimtChunk * 8;
+}
 
 // GPUs sort what is written by its place, and fold long lists in runs: for every column of what one index writes.
-inline int64_t simt_assign_workspace(const Problem& p) { return simt::sort_workspace(numel_of(p, 1)); }
-template <By kBy, int kTarget>
+template <class Args>
+int64_t simt_assign_workspace(const Problem& p) {
+  return simt::sort_workspace(numel_of(p, Args::index));
+}
+template <By kBy, class Args, class Attrs, int kTarget>
 int64_t simt_fold_workspace(const Problem& p) {
   int64_t columns = 1;
-  if (kBy == By::Axis && p.params && p.attrs && p.n_params > kTarget)
-    for (int d = 0; d < p.params[kTarget].rank; ++d) columns *= d == p.attrs[0] ? 1 : p.params[kTarget].shape[d];
-  const int64_t entries = numel_of(p, 1);
+  if (kBy == By::Axis && p.params && p.attrs && p.n_params > kTarget) {
+    const int64_t axis = attributes<Attrs>(p).axis;
+    for (int d = 0; d < p.params[kTarget].rank; ++d) columns *= d == axis ? 1 : p.params[kTarget].shape[d];
+  }
+  const int64_t entries = numel_of(p, Args::index);
   return simt::sort_workspace(entries) + simt::runs_workspace(entries, columns, p.element == Element::F64 ? 16 : 8);
 }
 inline int64_t no_workspace(const Problem&) { return 0; }
 
 // One set of rules for each way of working.
 struct CpuRules {
-  template <By kBy, int kTarget>
-  static constexpr WorkspaceRule kGradient = gradient_workspace<kBy, kTarget>;
-  template <By kBy, int kTarget>
-  static constexpr WorkspaceRule kReduce = reduce_workspace<kBy, kTarget>;
-  static constexpr WorkspaceRule kAssign = no_workspace, kCount = count_workspace;
+  template <By kBy>
+  static constexpr WorkspaceRule kGradient = gradient_workspace<kBy>;
+  template <By kBy, class Args>
+  static constexpr WorkspaceRule kReduce = reduce_workspace<kBy, Args>;
+  template <class Args>
+  static constexpr WorkspaceRule kAssign = no_workspace;
+  template <int kTested>
+  static constexpr WorkspaceRule kCount = count_workspace<kTested>;
+  template <class Args>
   static constexpr ExtraCheck kFits = nullptr;
 };
-inline Reason sort_fits(const Problem& p) {
-  if (numel_of(p, 1) < (int64_t{1} << 31)) return {};
+template <class Args>
+Reason sort_fits(const Problem& p) {
+  if (numel_of(p, Args::index) < (int64_t{1} << 31)) return {};
   return {"index_shape", "fewer than 2^31 indices", "a GPU counts them in 32 bits"};
 }
 struct SimtRules {
-  template <By kBy, int kTarget>
-  static constexpr WorkspaceRule kGradient = simt_fold_workspace<kBy, kTarget>;
-  template <By kBy, int kTarget>
-  static constexpr WorkspaceRule kReduce = simt_fold_workspace<kBy, kTarget>;
-  static constexpr WorkspaceRule kAssign = simt_assign_workspace, kCount = simt_count_workspace;
-  static constexpr ExtraCheck kFits = sort_fits;
+  template <By kBy>
+  static constexpr WorkspaceRule kGradient =
+      simt_fold_workspace<kBy, CollectBackwardArgs, CollectAttrs, CollectBackwardArgs::dx>;
+  template <By kBy, class Args>
+  static constexpr WorkspaceRule kReduce = simt_fold_workspace<kBy, Args, SpreadAttrs, Args::y>;
+  template <class Args>
+  static constexpr WorkspaceRule kAssign = simt_assign_workspace<Args>;
+  template <int kTested>
+  static constexpr WorkspaceRule kCount = simt_count_workspace<kTested>;
+  template <class Args>
+  static constexpr ExtraCheck kFits = sort_fits<Args>;
 };
 
 template <By kBy>
 constexpr auto collect_row(const char* op) {
-  return row<Collect<kBy>>(op).name("rows").takes(kWhole, kIndex).template attrs_of<CollectAttrs>().exact();
+  return row<Collect<kBy>>(op)
+      .name("rows")
+      .takes(kWhole, kIndex)
+      .template args_of<CollectArgs>()
+      .template attrs_of<CollectAttrs>()
+      .exact();
 }
 template <By kBy, class Rules>
 constexpr auto gradient_row(const char* op) {
@@ -117,39 +154,56 @@ constexpr auto gradient_row(const char* op) {
       .backward()
       .name("ordered")
       .takes(kFloats, kIndex)
+      .template args_of<CollectBackwardArgs>()
       .template attrs_of<CollectAttrs>()
-      .scratch(Rules::template kGradient<kBy, 2>)
-      .only_if(Rules::kFits)
+      .scratch(Rules::template kGradient<kBy>)
+      .only_if(Rules::template kFits<CollectBackwardArgs>)
       .sum(1);
 }
-template <class Tag>
+template <class Tag, class Args, class Rules>
 constexpr auto written_row(const char* op, Elements elements) {
-  return row<Tag>(op).name("ordered").takes(elements, kIndex).template attrs_of<SpreadAttrs>().in_place_of(1u);
+  return row<Tag>(op)
+      .name("ordered")
+      .takes(elements, kIndex)
+      .template args_of<Args>()
+      .template attrs_of<SpreadAttrs>()
+      .in_place_of(1u << Args::x)
+      .only_if(Rules::template kFits<Args>);
 }
-template <By kBy, class Rules>
+template <class Tag, class Args, class Rules>
 constexpr auto assign_row(const char* op, Elements elements) {
-  return written_row<Assign<kBy>>(op, elements).scratch(Rules::kAssign).only_if(Rules::kFits).exact();
+  return written_row<Tag, Args, Rules>(op, elements).scratch(Rules::template kAssign<Args>).exact();
 }
-template <By kBy, class Rules>
+template <By kBy, class Args, class Rules>
 constexpr auto reduce_row(const char* op) {
-  return written_row<Reduce<kBy>>(op, kReal).scratch(Rules::template kReduce<kBy, 3>).only_if(Rules::kFits).sum(2);
+  return written_row<Reduce<kBy>, Args, Rules>(op, kReal).scratch(Rules::template kReduce<kBy, Args>).sum(2);
+}
+template <class Tag, class Args, int kTested, class Rules>
+constexpr auto kept_row(const char* op, Elements elements) {
+  return row<Tag>(op)
+      .name("ordered")
+      .takes(elements)
+      .template args_of<Args>()
+      .scratch(Rules::template kCount<kTested>)
+      .exact();
 }
 
 // Rows whose workspace differs between the CPU and GPUs.
 template <class Rules>
 constexpr auto ordered() {
-  return table(gradient_row<By::Element, Rules>("gather"), gradient_row<By::Axis, Rules>("index_select"),
-               gradient_row<By::Flat, Rules>("take"), assign_row<By::Element, Rules>("scatter", kReal),
-               assign_row<By::Axis, Rules>("index_copy", kWhole), reduce_row<By::Element, Rules>("scatter_reduce"),
-               reduce_row<By::Axis, Rules>("index_add"),
-               written_row<Fill>("index_fill", kReal).scratch(Rules::kAssign).only_if(Rules::kFits).exact(),
-               row<Nonzero>("nonzero").name("ordered").takes(kReal).scratch(Rules::kCount).exact(),
-               row<MaskedSelect>("masked_select").name("ordered").takes(kWhole).scratch(Rules::kCount).exact());
+  return table(
+      gradient_row<By::Element, Rules>("gather"), gradient_row<By::Axis, Rules>("index_select"),
+      gradient_row<By::Flat, Rules>("take"), assign_row<Assign<By::Element>, ScatterArgs, Rules>("scatter", kReal),
+      assign_row<Assign<By::Axis>, SpreadArgs, Rules>("index_copy", kWhole),
+      reduce_row<By::Element, SpreadArgs, Rules>("scatter_reduce"),
+      reduce_row<By::Axis, IndexAddArgs, Rules>("index_add"), assign_row<Fill, FillArgs, Rules>("index_fill", kReal),
+      kept_row<Nonzero, NonzeroArgs, NonzeroArgs::x, Rules>("nonzero", kReal),
+      kept_row<MaskedSelect, MaskedSelectArgs, MaskedSelectArgs::mask, Rules>("masked_select", kWhole));
 }
 
 inline constexpr auto kLocal =
     table(collect_row<By::Element>("gather"), collect_row<By::Axis>("index_select"), collect_row<By::Flat>("take"),
-          row<OneHot>("one_hot").name("rows").takes(kReal, kIndex).exact());
+          row<OneHot>("one_hot").name("rows").takes(kReal, kIndex).args_of<OneHotArgs>().exact());
 inline constexpr auto kCpu = ordered<CpuRules>();
 inline constexpr auto kSimt = ordered<SimtRules>();
 

@@ -81,9 +81,6 @@ class _Collect(Indexed):
     def signature(self) -> Signature:
         return _collects(self, self.shape, self.index_shape, self.index_element, self.result_shape())
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis, int(self.wrap))
-
 
 class _Gather(_Collect):
     __slots__ = ()
@@ -119,8 +116,8 @@ class _Take(Descriptor):
     def signature(self) -> Signature:
         return _collects(self, self.shape, self.index_shape, self.index_element, self.index_shape)
 
-    def attributes(self) -> tuple[int, ...]:
-        return (0, 1)
+    def attributes(self) -> dict[str, int | float]:
+        return {"axis": 0, "wrap": 1}
 
 
 @descriptor(family="indexing", op="gather")

@@ -78,7 +78,7 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         descriptors += [select(s, i, a, element, e, wrap) for s, i, a, e, wrap in _SELECTS]
     for desc in descriptors:
         limit = int(np.prod(desc.shape)) if op == "take" else desc.shape[desc.axis] if desc.shape else 1
-        wrap = desc.attributes()[1] == 1 and desc.index_element is not Element.U32
+        wrap = desc.attributes()["wrap"] == 1 and desc.index_element is not Element.U32
         tensors = {"index": indices(rng, limit, desc.index_shape, wrap)}
         if direction == "forward":
             yield Case(desc, {"x": values(element, desc.shape, rng)} | tensors)

@@ -57,8 +57,8 @@ class _Spread(Indexed):
             *self.numbers(),
         )
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis, int(self.wraps), self.fold, 1)
+    def attributes(self) -> dict[str, int | float]:
+        return {"axis": self.axis, "wrap": int(self.wraps), "mode": self.fold, "include_self": 1}
 
 
 class _SpreadSlices(_Spread):
@@ -124,8 +124,9 @@ class ScatterReduceDescriptor(_Spread):
         if self.mode is ScatterReduction.MEAN and self.element is Element.BOOL:
             raise self.wrong("mode", "mean", "another mode for bool")
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis, 0, _MODES[self.mode], int(self.include_self))
+    def attributes(self) -> dict[str, int | float]:
+        mode, include_self = _MODES[self.mode], int(self.include_self)
+        return {"axis": self.axis, "wrap": 0, "mode": mode, "include_self": include_self}
 
 
 @descriptor(family="indexing", op="index_copy")
