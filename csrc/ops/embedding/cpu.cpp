@@ -9,8 +9,9 @@ namespace baracuda::embedding {
 namespace {
 
 Status forward(const Launch& launch) {
-  const TensorView &ids = launch[0], &weight = launch[1], &y = launch[2];
-  if (!in_range(launch, 0, weight.shape[0])) return Status::IndexOutOfRange;
+  using Args = EmbeddingArgs;
+  const TensorView &ids = launch[Args::ids], &weight = launch[Args::weight], &y = launch[Args::y];
+  if (!in_range(launch, Args::ids, weight.shape[0])) return Status::IndexOutOfRange;
   const int64_t columns = weight.shape[1], size = size_of(weight.element);
   const MergedView id_view(ids);
   const Rows source(weight), target(y);
@@ -66,12 +67,13 @@ void sum_row(const Rows& source, const Rows& target, Element element, bool accum
 
 template <class T>
 Status backward(const Launch& launch) {
-  const TensorView &dy = launch[0], &ids = launch[1], &dweight = launch[2];
+  using Args = EmbeddingBackwardArgs;
+  const TensorView &dy = launch[Args::dy], &ids = launch[Args::ids], &dweight = launch[Args::dweight];
   const EmbeddingBackwardAttrs attrs = attributes<EmbeddingBackwardAttrs>(launch);
   const int64_t rows = dweight.shape[0], n = ids.numel();
   Occurrence* occurrences = static_cast<Occurrence*>(launch.workspace);
   int64_t kept = 0;
-  const bool good = for_each_id(launch, 1, rows, [&](int64_t position, int64_t id) {
+  const bool good = for_each_id(launch, Args::ids, rows, [&](int64_t position, int64_t id) {
     if (id != attrs.padding_idx) occurrences[kept++] = {id, position};
   });
   if (!good) return Status::IndexOutOfRange;

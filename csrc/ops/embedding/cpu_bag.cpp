@@ -110,17 +110,19 @@ void add_strips(const char* const* rows, int64_t n, int64_t known, double* to) {
 // Columns of one bag's result. T is what rows are computed in.
 template <class T>
 class BagFold {
+  using Args = BagArgs;
+
  public:
   BagFold(const Launch& launch, const BagAttrs& attrs)
       : attrs_(attrs),
-        ids_(launch[kBagIds]),
-        scales_(launch[kBagScales].present() ? launch[kBagScales] : launch[kBagIds]),
-        scaled_(launch[kBagScales].present()),
+        ids_(launch[Args::ids]),
+        scales_(launch[Args::per_sample_weights].present() ? launch[Args::per_sample_weights] : launch[Args::ids]),
+        scaled_(launch[Args::per_sample_weights].present()),
         element_(launch.element),
-        total_(launch[kBagIds].numel()),
-        weight_(launch[kBagWeight]),
-        y_(launch[kBagY]),
-        chosen_(attrs.mode == kBagMax ? launch[kBagChosen] : launch[kBagY]),
+        total_(launch[Args::ids].numel()),
+        weight_(launch[Args::weight]),
+        y_(launch[Args::y]),
+        chosen_(attrs.mode == kBagMax ? launch[Args::max_indices] : launch[Args::y]),
         strips_(!scaled_ && weight_.stride == 1 && (element_ == Element::F32 || element_ == Element::BF16)) {}
 
   void run(int64_t bag, Bags::Range range, int64_t column, int64_t n) {
@@ -234,10 +236,11 @@ class BagFold {
 
 template <class T>
 Status forward(const Launch& launch) {
-  const TensorView &ids = launch[kBagIds], &y = launch[kBagY];
+  using Args = BagArgs;
+  const TensorView &ids = launch[Args::ids], &y = launch[Args::y];
   const BagAttrs attrs = attributes<BagAttrs>(launch);
-  const Bags bags(ids, launch[kBagOffsets], attrs);
-  if (!check(launch, kBagIds, kBagOffsets, bags, launch[kBagWeight].shape[0])) return Status::IndexOutOfRange;
+  const Bags bags(ids, launch[Args::offsets], attrs);
+  if (!check(launch, Args::ids, Args::offsets, bags, launch[Args::weight].shape[0])) return Status::IndexOutOfRange;
   const int64_t columns = y.shape[1], stripes = (columns + kWidth - 1) / kWidth;
   if (bags.count == 0 || columns == 0) return Status::Ok;
   const int64_t work = std::min(columns, kWidth) * std::max<int64_t>(1, ids.numel() / bags.count);
@@ -273,22 +276,24 @@ double dot(const double* a, const double* b, int64_t n) {
 
 template <class T>
 class BagGradient {
+  using Args = BagBackwardArgs;
+
  public:
   BagGradient(const Launch& launch, const BagAttrs& attrs)
       : launch_(launch),
         attrs_(attrs),
-        dweight_(launch[kGradDweight]),
-        n_(launch[kGradIds].numel()),
+        dweight_(launch[Args::dweight]),
+        n_(launch[Args::ids].numel()),
         rows_(dweight_.shape[0]),
         columns_(dweight_.shape[1]),
-        bags_(launch[kGradIds], launch[kGradOffsets], attrs),
+        bags_(launch[Args::ids], launch[Args::offsets], attrs),
         occurrences_(static_cast<Occurrence*>(launch.workspace)),
         bag_(reinterpret_cast<int64_t*>(occurrences_ + 2 * n_)),
         kept_(bag_ + n_),
-        dy_(launch[kGradDy]) {}
+        dy_(launch[Args::dy]) {}
 
   Status run() {
-    if (!check(launch_, kGradIds, kGradOffsets, bags_, rows_)) return Status::IndexOutOfRange;
+    if (!check(launch_, Args::ids, Args::offsets, bags_, rows_)) return Status::IndexOutOfRange;
     const int64_t count = read();
     fill_zero(dweight_);
     const Occurrence* sorted = sort_by_id(occurrences_, occurrences_ + n_, count, rows_);
@@ -297,7 +302,7 @@ class BagGradient {
                  [&](const Occurrence* first, const Occurrence* last, int64_t column, int64_t n) {
                    sum(target, first, last, column, n);
                  });
-    if (launch_[kGradDscales].present()) scales();
+    if (launch_[Args::dper_sample_weights].present()) scales();
     return Status::Ok;
   }
 
@@ -311,7 +316,7 @@ class BagGradient {
       kept_[b] = 0;
     }
     int64_t count = 0;
-    for_each_id(launch_, kGradIds, rows_, [&](int64_t position, int64_t id) {
+    for_each_id(launch_, Args::ids, rows_, [&](int64_t position, int64_t id) {
       if (bag_[position] < 0 || id == attrs_.padding_idx) return;
       ++kept_[bag_[position]];
       occurrences_[count++] = {id, position};
@@ -321,7 +326,7 @@ class BagGradient {
 
   void sum(const Rows& target, const Occurrence* first, const Occurrence* last, int64_t column, int64_t n) {
     const int64_t size = size_of(launch_.element);
-    const bool scaled = launch_[kGradScales].present();
+    const bool scaled = launch_[Args::per_sample_weights].present();
     BlockSum<T> sums;
     alignas(64) T row[kBlock];
     alignas(64) int64_t chosen[kBlock];
@@ -337,12 +342,12 @@ class BagGradient {
       load<T>(launch_.element, from, dy_.stride, row, n);
       if (scaled) {
         T scale;
-        load_span(MergedView(launch_[kGradScales]), o->position, 1, &scale);
+        load_span(MergedView(launch_[Args::per_sample_weights]), o->position, 1, &scale);
         for (int64_t j = 0; j < n; ++j) row[j] *= scale;
       } else if (attrs_.mode == kBagMean) {
         for (int64_t j = 0; j < n; ++j) row[j] /= static_cast<T>(kept_[bag]);
       } else {
-        const Rows best(launch_[kGradChosen]);
+        const Rows best(launch_[Args::max_indices]);
         load<int64_t>(Element::I64, best.at(bag) + column * best.stride * 8, best.stride, chosen, n);
         for (int64_t j = 0; j < n; ++j) row[j] = chosen[j] == first->id ? row[j] : T(0);
       }
@@ -354,8 +359,8 @@ class BagGradient {
 
   // What each row's scale gets: the product of its row and the bag's gradient.
   void scales() {
-    const MergedView ids(launch_[kGradIds]), to(launch_[kGradDscales]);
-    const Rows weight(launch_[kGradWeight]);
+    const MergedView ids(launch_[Args::ids]), to(launch_[Args::dper_sample_weights]);
+    const Rows weight(launch_[Args::weight]);
     parallel_for(n_, rows_per_chunk(columns_), [&](int64_t begin, int64_t end) {
       alignas(64) T row[kBlock];
       alignas(64) T gradient[kBlock];

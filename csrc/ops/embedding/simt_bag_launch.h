@@ -46,25 +46,26 @@ inline Operand beside_ids(const TensorView& t, const IterationSpace& space) {
 }
 
 inline Status bag_forward(const Launch& launch) {
-  const TensorView &ids = launch[kBagIds], &weight = launch[kBagWeight], &y = launch[kBagY];
+  using Args = BagArgs;
+  const TensorView &ids = launch[Args::ids], &weight = launch[Args::weight], &y = launch[Args::y];
   const BagAttrs attrs = attributes<BagAttrs>(launch);
   BagFoldParams p{};
-  p.bags = bags_params(launch, kBagIds, kBagOffsets, attrs);
+  p.bags = bags_params(launch, Args::ids, Args::offsets, attrs);
   if (Status s = check_offsets(launch, p.bags); s != Status::Ok) return s;
   // Ids in no bag, or of rows without columns, are not read by the fold.
   if (attrs.include_last_offset || y.numel() == 0) {
-    if (Status s = simt::check_indices(launch, kBagIds, weight.shape[0], false); s != Status::Ok) return s;
+    if (Status s = simt::check_indices(launch, Args::ids, weight.shape[0], false); s != Status::Ok) return s;
   }
   const IterationSpace space = space_of(ids);
-  p.positions =
-      simt::space_over<BagFoldParams::kTensors>(space, {operand(ids, space), beside_ids(launch[kBagScales], space)});
-  p.index = simt::index_params(launch, kBagIds, weight.shape[0], false);
+  p.positions = simt::space_over<BagFoldParams::kTensors>(
+      space, {operand(ids, space), beside_ids(launch[Args::per_sample_weights], space)});
+  p.index = simt::index_params(launch, Args::ids, weight.shape[0], false);
   p.weight = weight.data, p.y = y.data;
-  if (launch[kBagScales].present()) p.scales = launch[kBagScales].data;
+  if (launch[Args::per_sample_weights].present()) p.scales = launch[Args::per_sample_weights].data;
   p.columns = weight.shape[1], p.padding = attrs.padding_idx, p.mode = static_cast<int32_t>(attrs.mode);
   p.weight_row = weight.strides[0], p.weight_column = weight.strides[1];
   p.y_row = y.strides[0], p.y_column = y.strides[1];
-  if (const TensorView& chosen = launch[kBagChosen]; chosen.present()) {
+  if (const TensorView& chosen = launch[Args::max_indices]; chosen.present()) {
     p.chosen = chosen.as<int64_t>(), p.chosen_row = chosen.strides[0], p.chosen_column = chosen.strides[1];
   }
   return simt::with_float(launch.element, [&](auto t) {
@@ -74,17 +75,19 @@ inline Status bag_forward(const Launch& launch) {
 }
 
 class BagGradient {
+  using Args = BagBackwardArgs;
+
  public:
   explicit BagGradient(const Launch& launch)
       : launch_(launch),
-        dweight_(launch[kGradDweight]),
+        dweight_(launch[Args::dweight]),
         attrs_(attributes<BagAttrs>(launch)),
-        count_(launch[kGradIds].numel()),
+        count_(launch[Args::ids].numel()),
         entries_(static_cast<simt::Entry*>(launch.workspace)) {}
 
   Status run() {
     Status s = clear_rows(launch_, dweight_);
-    const BagsParams bags = bags_params(launch_, kGradIds, kGradOffsets, attrs_);
+    const BagsParams bags = bags_params(launch_, Args::ids, Args::offsets, attrs_);
     if (s == Status::Ok) s = check_offsets(launch_, bags);
     if (s != Status::Ok || count_ == 0) return s;
     const int64_t state = launch_.element == Element::F64 ? 16 : 8;
@@ -107,9 +110,9 @@ class BagGradient {
  private:
   Status read(const BagsParams& bags) {
     BagEntriesParams p{};
-    const IterationSpace space = space_of(launch_[kGradIds]);
-    p.bags = bags, p.positions = simt::space_over<1>(space, {operand(launch_[kGradIds], space)});
-    p.index = simt::index_params(launch_, kGradIds, dweight_.shape[0], false);
+    const IterationSpace space = space_of(launch_[Args::ids]);
+    p.bags = bags, p.positions = simt::space_over<1>(space, {operand(launch_[Args::ids], space)});
+    p.index = simt::index_params(launch_, Args::ids, dweight_.shape[0], false);
     p.out = entries_, p.bag = bag_, p.kept = kept_, p.padding = attrs_.padding_idx;
     const Status s = simt::submit<BagEntries>(launch_, {simt::blocks_for(count_, 256)}, 256, p);
     if (s != Status::Ok || attrs_.mode != kBagMean) return s;
@@ -117,8 +120,9 @@ class BagGradient {
   }
 
   BagRowsParams params() const {
-    const TensorView &ids = launch_[kGradIds], &dy = launch_[kGradDy], &scales = launch_[kGradScales],
-                     &weight = launch_[kGradWeight], &chosen = launch_[kGradChosen], &dscales = launch_[kGradDscales];
+    const TensorView &ids = launch_[Args::ids], &dy = launch_[Args::dy], &scales = launch_[Args::per_sample_weights],
+                     &weight = launch_[Args::weight], &chosen = launch_[Args::max_indices],
+                     &dscales = launch_[Args::dper_sample_weights];
     BagRowsParams p{};
     const IterationSpace space = space_of(ids);
     p.positions = simt::space_over<BagRowsParams::kTensors>(

@@ -11,7 +11,8 @@
 namespace baracuda::embedding {
 
 inline Status look_up(const Launch& launch) {
-  const TensorView &ids = launch[0], &weight = launch[1], &y = launch[2];
+  using Args = EmbeddingArgs;
+  const TensorView &ids = launch[Args::ids], &weight = launch[Args::weight], &y = launch[Args::y];
   const IterationSpace rows = space_of(ids);
   if (rows.numel() == 0) return Status::Ok;
   simt::RowCopy copy{};
@@ -24,18 +25,20 @@ inline Status look_up(const Launch& launch) {
   copy.from_column = simt::last_stride(weight), copy.to_column = simt::last_stride(y);
   copy.from_step = weight.shape[0] > 1 ? weight.strides[0] : 0;
   copy.limit = weight.shape[0];
-  copy.tensor = 0;
+  copy.tensor = Args::ids;
   return copy.run(launch);
 }
 
 // The gradient by sorting, or atomic.
 class Gradient {
+  using Args = EmbeddingBackwardArgs;
+
  public:
   explicit Gradient(const Launch& launch)
       : launch_(launch),
-        dy_(launch[0]),
-        ids_(launch[1]),
-        dweight_(launch[2]),
+        dy_(launch[Args::dy]),
+        ids_(launch[Args::ids]),
+        dweight_(launch[Args::dweight]),
         attrs_(attributes<EmbeddingBackwardAttrs>(launch)),
         count_(ids_.numel()),
         entries_(static_cast<simt::Entry*>(launch.workspace)) {}
@@ -52,7 +55,7 @@ class Gradient {
     p.padding = attrs_.padding_idx;
     p.dy_column = simt::last_stride(dy_);
     p.weight_row = dweight_.strides[0], p.weight_column = simt::last_stride(dweight_);
-    p.index = simt::index_params(launch_, 1, dweight_.shape[0], false);
+    p.index = simt::index_params(launch_, Args::ids, dweight_.shape[0], false);
     return simt::submit<AddRows>(launch_, {simt::blocks_for(p.space.count, 256)}, 256, p);
   }
 
@@ -71,7 +74,7 @@ class Gradient {
     ReadIdsParams p{};
     const IterationSpace space = space_of(ids_);
     p.space = simt::space_over<1>(space, {operand(ids_, space)});
-    p.index = simt::index_params(launch_, 1, dweight_.shape[0], false);
+    p.index = simt::index_params(launch_, Args::ids, dweight_.shape[0], false);
     p.out = entries_, p.padding = attrs_.padding_idx;
     return simt::submit<ReadIds>(launch_, {simt::blocks_for(count_, 256)}, 256, p);
   }

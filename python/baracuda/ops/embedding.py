@@ -82,8 +82,8 @@ class EmbeddingDescriptor(_Embedding):
             output("y", self.rows_shape(), self.element),
         )
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.padding(),)
+    def attributes(self) -> dict[str, int | float]:
+        return {"padding_idx": self.padding()}
 
 
 @descriptor(gradient_of=EmbeddingDescriptor)
@@ -117,8 +117,8 @@ class EmbeddingBackwardDescriptor(_Embedding):
             place("dweight", self.weight_shape, self.element),
         )
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.padding(), int(self.accumulate))
+    def attributes(self) -> dict[str, int | float]:
+        return {"padding_idx": self.padding(), "accumulate": int(self.accumulate)}
 
 
 OPS = (Op("embedding", EmbeddingDescriptor, EmbeddingBackwardDescriptor, "y[..., :] = weight[ids[...], :]"),)

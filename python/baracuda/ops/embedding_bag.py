@@ -62,8 +62,9 @@ class _Bag(Table):
         """What rows are multiplied by."""
         return tensor("per_sample_weights", self.ids_shape, self.element, present=self.weighted)
 
-    def attributes(self) -> tuple[int, ...]:
-        return (list(BagMode).index(self.mode), self.padding(), int(self.include_last_offset))
+    def attributes(self) -> dict[str, int | float]:
+        mode, last = list(BagMode).index(self.mode), int(self.include_last_offset)
+        return {"mode": mode, "padding_idx": self.padding(), "include_last_offset": last}
 
 
 @descriptor(family="embedding", op="embedding_bag", enums={"mode": BagMode})
