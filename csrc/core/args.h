@@ -1,7 +1,8 @@
 // BCU_ARGS(SoftmaxArgs, (x, y), (scale)) declares once what a kernel is called with: its tensor and its scalar
 // parameters in signature order. Kernels say launch[SoftmaxArgs::x] and launch.scalars[SoftmaxArgs::scale]; the row
-// carries the names.
+// carries the names, which Metal's kernels do without. Portable.
 #pragma once
+#if !defined(__METAL_VERSION__)
 #include <string_view>
 
 namespace baracuda {
@@ -22,11 +23,17 @@ struct ArgList {
 
 }  // namespace baracuda
 
+#define BCU_ARGS_NAMES(Tensors, Scalars) \
+  static constexpr ::baracuda::ArgList kArgs{BCU_ARGS_TEXT Tensors, BCU_ARGS_TEXT Scalars};
+#else
+#define BCU_ARGS_NAMES(Tensors, Scalars)
+#endif
+
 #define BCU_ARGS_OF(...) __VA_ARGS__
 #define BCU_ARGS_TEXT(...) #__VA_ARGS__
-#define BCU_ARGS(Name, Tensors, Scalars)                                                      \
-  struct Name {                                                                               \
-    enum : int { BCU_ARGS_OF Tensors };                                                       \
-    enum : int { BCU_ARGS_OF Scalars };                                                       \
-    static constexpr ::baracuda::ArgList kArgs{BCU_ARGS_TEXT Tensors, BCU_ARGS_TEXT Scalars}; \
+#define BCU_ARGS(Name, Tensors, Scalars) \
+  struct Name {                          \
+    enum : int { BCU_ARGS_OF Tensors };  \
+    enum : int { BCU_ARGS_OF Scalars };  \
+    BCU_ARGS_NAMES(Tensors, Scalars)     \
   };

@@ -29,7 +29,8 @@ template <class Rule, class T, class Step, int... K>
 void update_part(const Launch& launch, int tensor, const Step& step, int64_t begin, int64_t end, Ints<K...> written) {
   auto view = [&](int list) -> const TensorView& { return launch.tensors[launch.first[list] + tensor]; };
   // A rule without gradients gives the first written list in their place, which it does not read from there.
-  Stretch<T> g(view(0)), x[] = {Stretch<T>(view(Rule::kGradient + K))...};
+  constexpr int kFirst = Rule::Args::grads;
+  Stretch<T> g(view(kFirst)), x[] = {Stretch<T>(view(kFirst + Rule::kGradient + K))...};
   const bool direct = g.direct() && (x[K].direct() && ...);
   for (int64_t n; begin < end; begin += n) {
     n = direct || end - begin < kTile ? end - begin : kTile;
@@ -46,7 +47,8 @@ Status run_lists(const Launch& launch, Known... known) {
     if (launch.failure) *launch.failure = {-1, k, 0, 0};
     return Status::InvalidProblem;
   }
-  const ListIndex index(launch.tensors + launch.first[0], launch.count(0));
+  constexpr int kFirst = Rule::Args::grads;
+  const ListIndex index(&launch[kFirst], launch.count(kFirst));
   parallel_for(index.total(), kChunk, [&](int64_t begin, int64_t end) {
     index.pieces(begin, end, [&](int tensor, int64_t from, int64_t to) {
       update_part<Rule, T>(launch, tensor, step, from, to, std::make_integer_sequence<int, Rule::kWritten>());
@@ -76,15 +78,17 @@ struct CpuKernel<optim::Adam<kDecoupled>> {
 template <>
 struct CpuKernel<optim::Sgd> {
   static Status run(const Launch& launch) {
-    return launch[2].present() ? optim::run<optim::SgdRule<true>>(launch) : optim::run<optim::SgdRule<false>>(launch);
+    return launch[optim::SgdArgs::momentum_buffers].present() ? optim::run<optim::SgdRule<true>>(launch)
+                                                              : optim::run<optim::SgdRule<false>>(launch);
   }
 };
 
 template <>
 struct CpuKernel<optim::ClipWithNorm> {
   static Status run(const Launch& launch) {
+    const TensorView& total_norm = launch[optim::ClipWithNormArgs::total_norm];
     double norm;
-    load<double>(launch[1].element, launch[1].data, 1, &norm, 1);
+    load<double>(total_norm.element, total_norm.data, 1, &norm, 1);
     return optim::run<optim::ScaleRule>(launch, norm);
   }
 };

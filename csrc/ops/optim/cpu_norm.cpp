@@ -98,15 +98,17 @@ template <class C>
 Status total_norm(const Launch& launch) {
   const NormAttrs attrs = attributes<NormAttrs>(launch);
   const Terms terms = terms_of(attrs.p);
-  const TensorView *tensors = launch.tensors + launch.first[0], &out = launch[1];
-  const ListIndex index(tensors, launch.count(0));
+  using Args = NormArgs;
+  const TensorView *tensors = &launch[Args::tensors], &out = launch[Args::total_norm];
+  const ListIndex index(tensors, launch.count(Args::tensors));
   C norm = terms == Terms::Squares ? root_of_squares<C>(index, tensors)
                                    : list_total(index, tensors, terms, static_cast<C>(attrs.p));
   if (terms == Terms::Powers) norm = math::pow(norm, static_cast<C>(1 / attrs.p));
   if (attrs.error_if_nonfinite && !std::isfinite(norm)) {
     const double found = norm;
     if (launch.failure)
-      *launch.failure = {launch.first[1], -1, std::bit_cast<int64_t>(found), static_cast<int64_t>(ValueRange::Finite)};
+      *launch.failure = {launch.first[Args::total_norm], -1, std::bit_cast<int64_t>(found),
+                         static_cast<int64_t>(ValueRange::Finite)};
     return Status::ValueOutOfRange;
   }
   store<C>(out.element, out.data, 1, &norm, 1);

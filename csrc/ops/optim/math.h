@@ -1,10 +1,12 @@
 // The update rules of the optimizers and of gradient clipping, one element at a time.
 //
-// A rule says how many lists of tensors it goes over: the gradients, where kGradient is 1 and they are read only, then
-// kWritten lists in place, of which the first has the plan's element and the others the statistics'.
+// A rule says how many of a call's lists of tensors it goes over: the gradients, where kGradient is 1 and they are read
+// only, then kWritten lists in place, of which the first has the plan's element and the others the statistics'; and how
+// many scalars the call has.
 #pragma once
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
+#include "ops/optim/args.h"
 
 namespace baracuda::optim {
 
@@ -29,7 +31,8 @@ BCU_FN T decayed(T g, T p, T weight_decay) {
 // x: the parameter, its first and second moment and, for kAmsgrad, the largest second moment so far.
 template <bool kDecoupled, bool kAmsgrad>
 struct AdamRule {
-  enum : int { kGradient = 1, kWritten = kAmsgrad ? 4 : 3 };
+  using Args = AdamArgs;
+  enum : int { kGradient = 1, kWritten = kAmsgrad ? 4 : 3, kScalars = Args::grad_scale + 1 };
   template <class T>
   using Step = AdamStep<T>;
 
@@ -59,7 +62,8 @@ struct SgdStep {
 // x: the parameter and, for kMomentum, its momentum.
 template <bool kMomentum>
 struct SgdRule {
-  enum : int { kGradient = 1, kWritten = kMomentum ? 2 : 1 };
+  using Args = SgdArgs;
+  enum : int { kGradient = 1, kWritten = kMomentum ? 2 : 1, kScalars = Args::grad_scale + 1 };
   template <class T>
   using Step = SgdStep<T>;
 
@@ -88,7 +92,8 @@ struct ScaleStep {
 };
 // Gradients times what brings their norm down to the largest one wanted.
 struct ScaleRule {
-  enum : int { kGradient = 0, kWritten = 1 };
+  using Args = ClipWithNormArgs;
+  enum : int { kGradient = 0, kWritten = 1, kScalars = Args::max_norm + 1 };
   template <class T>
   using Step = ScaleStep<T>;
 
@@ -104,7 +109,8 @@ struct BoundStep {
 };
 // Gradients cut to [-most, most]; NaN stays.
 struct BoundRule {
-  enum : int { kGradient = 0, kWritten = 1 };
+  using Args = ClipValueArgs;
+  enum : int { kGradient = 0, kWritten = 1, kScalars = Args::clip_value + 1 };
   template <class T>
   using Step = BoundStep<T>;
 

@@ -6,7 +6,7 @@
 
 namespace baracuda::optim {
 
-enum : int { kMostScalars = 7 };
+enum : int { kMostScalars = AdamArgs::grad_scale + 1 };
 
 // A beta as a number, its distance to 1 and its logarithm, which f32 would lose most of for a beta given in f64.
 template <class W>
@@ -57,8 +57,8 @@ BCU_DEVICE void read(BCU_CONSTANT AdamStep<C>& from, BCU_THREAD AdamStep<C>& to)
 template <class W, class Source>
 BCU_DEVICE Beta<W> beta_of(BCU_CONSTANT Source& p, int which) {
   Beta<W> b;
-  if (p.scalar[1 + which].data) {
-    b.value = simt::number<W>(p.scalar[1 + which]);
+  if (p.scalar[AdamArgs::beta1 + which].data) {
+    b.value = simt::number<W>(p.scalar[AdamArgs::beta1 + which]);
     b.gain = W(1) - b.value, b.log = math::log(b.value);
   } else {
     b.value = p.beta[which].value, b.gain = p.beta[which].gain, b.log = p.beta[which].log;
@@ -66,15 +66,16 @@ BCU_DEVICE Beta<W> beta_of(BCU_CONSTANT Source& p, int which) {
   return b;
 }
 
-// lr, beta1, beta2, eps, weight_decay, step, grad_scale
 template <bool kDecoupled, bool kAmsgrad, class C, class Source>
 BCU_DEVICE int make(BCU_THREAD const AdamRule<kDecoupled, kAmsgrad>&, BCU_CONSTANT Source& p,
                     BCU_THREAD AdamStep<C>& s) {
   using W = typename Source::W;
+  using Args = AdamArgs;
   Beta<W> one = beta_of<W>(p, 0), two = beta_of<W>(p, 1);
-  W lr = simt::number<W>(p.scalar[0]), eps = simt::number<W>(p.scalar[3]), decay = simt::number<W>(p.scalar[4]);
-  int64_t step = simt::number<int64_t>(p.scalar[5]);
-  W grad_scale = simt::number<W>(p.scalar[6]);
+  W lr = simt::number<W>(p.scalar[Args::lr]), eps = simt::number<W>(p.scalar[Args::eps]);
+  W decay = simt::number<W>(p.scalar[Args::weight_decay]);
+  int64_t step = simt::number<int64_t>(p.scalar[Args::step]);
+  W grad_scale = simt::number<W>(p.scalar[Args::grad_scale]);
   s.grad_factor = C((p.maximize ? W(-1) : W(1)) / grad_scale);
   s.beta1 = C(one.value), s.gain1 = C(one.gain);
   s.beta2 = C(two.value), s.gain2 = C(two.gain);
@@ -82,13 +83,13 @@ BCU_DEVICE int make(BCU_THREAD const AdamRule<kDecoupled, kAmsgrad>&, BCU_CONSTA
   s.step_size = C(-lr / math::expm1(W(step) * one.log));
   s.root_factor = C(W(1) / math::sqrt(-math::expm1(W(step) * two.log)));
   s.eps = C(eps);
-  if (!is_finite_size(lr)) return 0;
-  if (!(one.value >= W(0) && one.value < W(1))) return 1;
-  if (!(two.value >= W(0) && two.value < W(1))) return 2;
-  if (!(eps >= W(0))) return 3;
-  if (!is_finite_size(decay)) return 4;
-  if (step < 1) return 5;
-  return math::fabs(grad_scale) > W(0) ? -1 : 6;
+  if (!is_finite_size(lr)) return Args::lr;
+  if (!(one.value >= W(0) && one.value < W(1))) return Args::beta1;
+  if (!(two.value >= W(0) && two.value < W(1))) return Args::beta2;
+  if (!(eps >= W(0))) return Args::eps;
+  if (!is_finite_size(decay)) return Args::weight_decay;
+  if (step < 1) return Args::step;
+  return math::fabs(grad_scale) > W(0) ? -1 : int(Args::grad_scale);
 }
 
 template <class C>
@@ -98,35 +99,36 @@ BCU_DEVICE void read(BCU_CONSTANT SgdStep<C>& from, BCU_THREAD SgdStep<C>& to) {
   to.first = from.first, to.nesterov = from.nesterov;
 }
 
-// lr, momentum, dampening, weight_decay, step, grad_scale
 template <bool kMomentum, class C, class Source>
 BCU_DEVICE int make(BCU_THREAD const SgdRule<kMomentum>&, BCU_CONSTANT Source& p, BCU_THREAD SgdStep<C>& s) {
   using W = typename Source::W;
-  W lr = simt::number<W>(p.scalar[0]), momentum = simt::number<W>(p.scalar[1]);
-  W dampening = simt::number<W>(p.scalar[2]), decay = simt::number<W>(p.scalar[3]);
-  int64_t step = simt::number<int64_t>(p.scalar[4]);
-  W grad_scale = simt::number<W>(p.scalar[5]);
+  using Args = SgdArgs;
+  W lr = simt::number<W>(p.scalar[Args::lr]), momentum = simt::number<W>(p.scalar[Args::momentum]);
+  W dampening = simt::number<W>(p.scalar[Args::dampening]), decay = simt::number<W>(p.scalar[Args::weight_decay]);
+  int64_t step = simt::number<int64_t>(p.scalar[Args::step]);
+  W grad_scale = simt::number<W>(p.scalar[Args::grad_scale]);
   s.grad_factor = C((p.maximize ? W(-1) : W(1)) / grad_scale);
   s.weight_decay = C(decay), s.momentum = C(momentum), s.gain = C(W(1) - dampening), s.lr = C(lr);
   s.first = step == 1 ? 1 : 0, s.nesterov = p.nesterov;
   bool still = momentum == W(0), plain = dampening == W(0);
-  if (!is_finite_size(lr)) return 0;
-  if (kMomentum ? !is_finite_size(momentum) || (p.nesterov && still) : !still) return 1;
-  if (!(dampening - dampening == W(0)) || (p.nesterov && !plain)) return 2;
-  if (!is_finite_size(decay)) return 3;
-  if (step < 1) return 4;
-  return math::fabs(grad_scale) > W(0) ? -1 : 5;
+  if (!is_finite_size(lr)) return Args::lr;
+  if (kMomentum ? !is_finite_size(momentum) || (p.nesterov && still) : !still) return Args::momentum;
+  if (!(dampening - dampening == W(0)) || (p.nesterov && !plain)) return Args::dampening;
+  if (!is_finite_size(decay)) return Args::weight_decay;
+  if (step < 1) return Args::step;
+  return math::fabs(grad_scale) > W(0) ? -1 : int(Args::grad_scale);
 }
 
 template <class C>
 BCU_DEVICE void read(BCU_CONSTANT ScaleStep<C>& from, BCU_THREAD ScaleStep<C>& to) {
   to.factor = from.factor;
 }
-// max_norm, and the norm, which always is on the device
+// The norm, which always is on the device, comes after the call's scalars.
 template <class C, class Source>
 BCU_DEVICE int make(BCU_THREAD const ScaleRule&, BCU_CONSTANT Source& p, BCU_THREAD ScaleStep<C>& s) {
   using W = typename Source::W;
-  W share = simt::number<W>(p.scalar[0]) / (simt::number<W>(p.scalar[1]) + norm_margin<W>());
+  W most = simt::number<W>(p.scalar[ScaleRule::Args::max_norm]), norm = simt::number<W>(p.scalar[ScaleRule::kScalars]);
+  W share = most / (norm + norm_margin<W>());
   s.factor = C(share > W(1) ? W(1) : share);
   return -1;
 }
@@ -135,11 +137,10 @@ template <class C>
 BCU_DEVICE void read(BCU_CONSTANT BoundStep<C>& from, BCU_THREAD BoundStep<C>& to) {
   to.most = from.most;
 }
-// clip_value
 template <class C, class Source>
 BCU_DEVICE int make(BCU_THREAD const BoundRule&, BCU_CONSTANT Source& p, BCU_THREAD BoundStep<C>& s) {
-  s.most = simt::number<C>(p.scalar[0]);
-  return s.most == s.most ? -1 : 0;
+  s.most = simt::number<C>(p.scalar[BoundRule::Args::clip_value]);
+  return s.most == s.most ? -1 : int(BoundRule::Args::clip_value);
 }
 
 // A block's step. Scalars on the device are worked out by one thread of it.

@@ -13,24 +13,28 @@ inline const TensorView& tensor_of(const Launch& launch, int list, int tensor) {
   return launch.tensors[launch.first[list] + tensor];
 }
 
-// Collects contiguous tensors for one launch. Chunks are a few rounds of a block.
-template <int kLists, int kTensors>
+// Collects contiguous tensors of kLists parameters, from kFirst on, for one launch. Chunks are a few rounds of a block.
+template <int kFirst, int kLists, int kTensors>
 class ListBuilder {
  public:
   using Space = ListSpace<kLists, kTensors>;
 
   ListBuilder(const Launch& launch, Space& list, int32_t round) : launch_(launch), list_(list) {
     int64_t total = 0;
-    for (int t = 0; t < launch.count(0); ++t) total += tensor_of(launch, 0, t).numel();
+    for (int t = 0; t < count(); ++t) total += first(t).numel();
     list_.chunk = round * (total < kManyElements ? 2 : 8);
     clear();
   }
+
+  // How many tensors each list has; those of the first.
+  int count() const { return launch_.count(kFirst); }
+  const TensorView& first(int t) const { return tensor_of(launch_, kFirst, t); }
 
   int64_t chunks() const { return list_.tensors > 0 ? list_.end[list_.tensors - 1] : 0; }
   void clear() { list_.tensors = 0, list_.packs = 1; }
   bool dense(int t) const {
     for (int list = 0; list < kLists; ++list)
-      if (!is_contiguous(tensor_of(launch_, list, t))) return false;
+      if (!is_contiguous(tensor_of(launch_, kFirst + list, t))) return false;
     return true;
   }
   // Whether a tensor still fits.
@@ -39,16 +43,16 @@ class ListBuilder {
     const int64_t before = chunks();
     const int at = list_.tensors++;
     for (int list = 0; list < kLists; ++list) {
-      list_.data[list][at] = tensor_of(launch_, list, t).data;
+      list_.data[list][at] = tensor_of(launch_, kFirst + list, t).data;
       list_.packs &= reinterpret_cast<uintptr_t>(list_.data[list][at]) % 16 == 0;
     }
-    list_.count[at] = tensor_of(launch_, 0, t).numel();
+    list_.count[at] = first(t).numel();
     list_.end[at] = static_cast<uint32_t>(before + chunks_of(t));
   }
 
  private:
   static constexpr int64_t kManyElements = int64_t{1} << 23;  // fewer are cut finer, to occupy the device
-  int64_t chunks_of(int t) const { return (tensor_of(launch_, 0, t).numel() + list_.chunk - 1) / list_.chunk; }
+  int64_t chunks_of(int t) const { return (first(t).numel() + list_.chunk - 1) / list_.chunk; }
 
   const Launch& launch_;
   Space& list_;
@@ -56,15 +60,15 @@ class ListBuilder {
 
 // Calls dense() for runs of contiguous tensors that one launch takes and strided(t) for others.
 template <class Builder, class Dense, class Strided>
-Status over_lists(const Launch& launch, Builder& build, Dense&& dense, Strided&& strided) {
+Status over_lists(Builder& build, Dense&& dense, Strided&& strided) {
   const auto flush = [&] {
     if (build.chunks() == 0) return Status::Ok;
     const Status s = dense();
     build.clear();
     return s;
   };
-  for (int t = 0; t < launch.count(0); ++t) {
-    if (tensor_of(launch, 0, t).numel() == 0) continue;
+  for (int t = 0; t < build.count(); ++t) {
+    if (build.first(t).numel() == 0) continue;
     if (!build.dense(t)) {
       if (const Status s = strided(t); s != Status::Ok) return s;
       continue;
@@ -82,6 +86,7 @@ class RuleLaunch {
   using C = simt::ComputeOf<T>;
   using List = ListStep<T, Rule>;
   using Params = ListParams<T, Rule>;
+  using Args = typename Rule::Args;
   using Strided = StridedParams<C, Rule>;
   using Source = typename StepOf<C, Rule>::Source;
   using W = typename Source::W;
@@ -90,51 +95,52 @@ class RuleLaunch {
   explicit RuleLaunch(const Launch& launch) : launch_(launch), p_() {}
 
   // Scalars that are numbers are worked out here, as on the CPU; tensors by the kernels.
-  Status read_scalars(int count, bool maximize = false, bool nesterov = false) {
+  Status read_scalars(bool maximize = false, bool nesterov = false) {
     Source& source = p_.source;
-    for (int k = 0; k < count; ++k) source.on_device |= launch_.scalars[k].data != nullptr;
+    for (int k = 0; k < Rule::kScalars; ++k) source.on_device |= launch_.scalars[k].data != nullptr;
     if (!source.on_device) {
       const int wrong = make_step(launch_, Rule(), source.known);
       if (wrong >= 0 && launch_.failure) *launch_.failure = {-1, wrong, 0, 0};
       return wrong >= 0 ? Status::InvalidProblem : Status::Ok;
     }
-    on_device(count);
+    on_device();
     source.maximize = maximize, source.nesterov = nesterov;
     return Status::Ok;
   }
   void read_betas() {
     for (int k = 0; k < 2; ++k) {
-      const Scalar& beta = launch_.scalars[1 + k];
+      const Scalar& beta = launch_.scalars[Args::beta1 + k];
       if (beta.data) continue;
       const double b = beta.as_f64();
       p_.source.beta[k] = {static_cast<W>(b), static_cast<W>(1 - b), static_cast<W>(std::log(b))};
     }
   }
   // The scalars are worked out on the device, `last` after those of the call.
-  void on_device(int count, const TensorView* last = nullptr) {
+  void on_device(const TensorView* last = nullptr) {
+    constexpr int kCount = Rule::kScalars;
     Source& source = p_.source;
     source.on_device = 1;
-    for (int k = 0; k < count; ++k) source.scalar[k] = simt::number_of(launch_.scalars[k]);
+    for (int k = 0; k < kCount; ++k) source.scalar[k] = simt::number_of(launch_.scalars[k]);
     if (last)
-      source.scalar[count].data = last->data, source.scalar[count].element = static_cast<int32_t>(last->element);
+      source.scalar[kCount].data = last->data, source.scalar[kCount].element = static_cast<int32_t>(last->element);
     source.fault = simt::fault_of(launch_), source.row = launch_.row;
   }
 
   Status run() {
-    ListBuilder<Params::kLists, Params::kTensors> build(launch_, p_.list, List::kRound);
+    ListBuilder<Args::grads, Params::kLists, Params::kTensors> build(launch_, p_.list, List::kRound);
     return over_lists(
-        launch_, build, [&] { return simt::submit<List>(launch_, {build.chunks()}, List::kThreads, p_); },
+        build, [&] { return simt::submit<List>(launch_, {build.chunks()}, List::kThreads, p_); },
         [&](int t) { return strided(t); });
   }
 
  private:
   Status strided(int t) {
-    const IterationSpace space = space_of(tensor_of(launch_, 0, t));
+    const IterationSpace space = space_of(tensor_of(launch_, Args::grads, t));
     Strided p{};
     p.source = p_.source;
     std::array<Operand, Strided::kLists> all;
     for (int list = 0; list < Strided::kLists; ++list) {
-      all[list] = operand(tensor_of(launch_, list, t), space);
+      all[list] = operand(tensor_of(launch_, Args::grads + list, t), space);
       p.data[list] = all[list].data, p.element[list] = static_cast<int32_t>(all[list].element);
     }
     p.space = simt::space_of_rows(space, all, 1);
@@ -150,7 +156,7 @@ Status run_adam(const Launch& launch) {
   return simt::with_float(launch.element, [&](auto t) {
     RuleLaunch<decltype(t), Rule> call(launch);
     call.read_betas();
-    const Status status = call.read_scalars(7, attributes<AdamAttrs>(launch).maximize != 0);
+    const Status status = call.read_scalars(attributes<AdamAttrs>(launch).maximize != 0);
     return status == Status::Ok ? call.run() : status;
   });
 }
@@ -160,7 +166,7 @@ Status run_sgd(const Launch& launch) {
   const SgdAttrs attrs = attributes<SgdAttrs>(launch);
   return simt::with_float(launch.element, [&](auto t) {
     RuleLaunch<decltype(t), Rule> call(launch);
-    const Status status = call.read_scalars(6, attrs.maximize != 0, attrs.nesterov != 0);
+    const Status status = call.read_scalars(attrs.maximize != 0, attrs.nesterov != 0);
     return status == Status::Ok ? call.run() : status;
   });
 }
@@ -179,9 +185,9 @@ class NormLaunch {
   }
 
   Status run() {
-    ListBuilder<1, Params::kTensors> build(launch_, p_.list, ListNorm<T>::kRound);
+    ListBuilder<NormArgs::tensors, 1, Params::kTensors> build(launch_, p_.list, ListNorm<T>::kRound);
     const Status status = over_lists(
-        launch_, build,
+        build,
         [&] {
           p_.chunks = static_cast<uint32_t>(build.chunks());
           return fill<ListNorm<T>>(build.chunks(), p_);
@@ -201,7 +207,7 @@ class NormLaunch {
   }
 
   Status strided(int t) {
-    const TensorView& x = tensor_of(launch_, 0, t);
+    const TensorView& x = tensor_of(launch_, NormArgs::tensors, t);
     const IterationSpace space = space_of(x);
     const std::array<Operand, 1> all = {operand(x, space)};
     StridedNormParams<C> p{};
@@ -212,13 +218,13 @@ class NormLaunch {
   }
 
   Status total() {
-    const TensorView& out = launch_[1];
+    const TensorView& out = launch_[NormArgs::total_norm];
     NormTotalParams<C> p{};
     p.parts = p_.parts;
     p.parts.filled = filled_;
     p.out = out.data, p.element = static_cast<int32_t>(out.element);
     p.fault = attrs_.error_if_nonfinite ? simt::fault_of(launch_) : nullptr;
-    p.row = launch_.row, p.tensor = launch_.first[1];
+    p.row = launch_.row, p.tensor = launch_.first[NormArgs::total_norm];
     return simt::submit<NormTotal<C>>(launch_, {1}, NormTotal<C>::kThreads, p);
   }
 
@@ -243,8 +249,8 @@ struct SimtKernel<optim::Adam<kDecoupled>> {
 template <>
 struct SimtKernel<optim::Sgd> {
   static Status run(const Launch& launch) {
-    return launch[2].present() ? optim::run_sgd<optim::SgdRule<true>>(launch)
-                               : optim::run_sgd<optim::SgdRule<false>>(launch);
+    return launch[optim::SgdArgs::momentum_buffers].present() ? optim::run_sgd<optim::SgdRule<true>>(launch)
+                                                              : optim::run_sgd<optim::SgdRule<false>>(launch);
   }
 };
 
@@ -260,7 +266,7 @@ struct SimtKernel<optim::ClipWithNorm> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
       optim::RuleLaunch<decltype(t), optim::ScaleRule> call(launch);
-      call.on_device(1, &launch[1]);
+      call.on_device(&launch[optim::ClipWithNormArgs::total_norm]);
       return call.run();
     });
   }
@@ -271,7 +277,7 @@ struct SimtKernel<optim::ClipValue> {
   static Status run(const Launch& launch) {
     return simt::with_float(launch.element, [&](auto t) {
       optim::RuleLaunch<decltype(t), optim::BoundRule> call(launch);
-      const Status status = call.read_scalars(1);
+      const Status status = call.read_scalars();
       return status == Status::Ok ? call.run() : status;
     });
   }

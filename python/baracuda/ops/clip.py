@@ -43,9 +43,6 @@ class TotalNormDescriptor(ListDescriptor):
             tensors("tensors", self.shapes, self.element), output("total_norm", (), self.element.statistic)
         )
 
-    def attributes(self) -> tuple[float, int]:
-        return self.p, int(self.error_if_nonfinite)
-
 
 @descriptor(family="optim", op="clip_grads_with_norm")
 class ClipGradsWithNormDescriptor(ListDescriptor):

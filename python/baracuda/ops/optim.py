@@ -62,9 +62,6 @@ class _Adam(ListDescriptor):
             scalar("grad_scale", default=1.0),
         )
 
-    def attributes(self) -> tuple[int, ...]:
-        return int(self.maximize), int(self.amsgrad)
-
 
 @descriptor(family="optim", op="adamw")
 class AdamWDescriptor(_Adam):
@@ -145,9 +142,6 @@ class SGDDescriptor(ListDescriptor):
             scalar("step", "int", None if self.has_momentum else 1),
             scalar("grad_scale", default=1.0),
         )
-
-    def attributes(self) -> tuple[int, ...]:
-        return int(self.maximize), int(self.nesterov)
 
 
 _IN_PLACE = NotDifferentiable("an optimizer step changes parameters in place")

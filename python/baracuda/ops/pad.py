@@ -17,7 +17,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.ops.layout import number_kind
 from baracuda.options import integers
-from baracuda.spec import Descriptor, ScalarParam, Signature, descriptor, output, scalar, tensor
+from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 
 
 class PadMode(Enum):
@@ -98,11 +98,12 @@ class PadDescriptor(_Pad):
 
     def signature(self) -> Signature:
         default = 0 if number_kind(self.element) != "float" else 0.0
-        values: list[ScalarParam] = []
-        if self.mode is PadMode.CONSTANT:
-            values.append(scalar("value", number_kind(self.element), default, fits=self.element))
-        x = tensor("x", self.shape, self.element)
-        return Signature(x, output("y", self.padded_shape(), self.element), *values)
+        given = self.mode is PadMode.CONSTANT
+        return Signature(
+            tensor("x", self.shape, self.element),
+            output("y", self.padded_shape(), self.element),
+            scalar("value", number_kind(self.element), default, fits=self.element, present=given),
+        )
 
     def backward(self) -> PadBackwardDescriptor:
         """The gradient's descriptor."""

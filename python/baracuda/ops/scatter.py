@@ -95,7 +95,8 @@ class ScatterDescriptor(_Spread):
         return tensor("source", self.index_shape, self.element, present=self.has_source)
 
     def numbers(self) -> tuple[ScalarParam, ...]:
-        return () if self.has_source else (scalar("value", number_kind(self.element), fits=self.element),)
+        given = not self.has_source
+        return (scalar("value", number_kind(self.element), fits=self.element, present=given),)
 
 
 @descriptor(family="indexing", op="scatter_reduce", enums={"mode": ScatterReduction})
