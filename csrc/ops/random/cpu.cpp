@@ -71,19 +71,23 @@ void fill(const TensorView& y, const Target& to, uint64_t seed, uint64_t offset)
 
 template <class T>
 Status run_uniform(const Launch& launch) {
+  using Args = UniformArgs;
+  const Scalar* s = launch.scalars;
   Interval<T> to;
-  const Status status = interval_of(launch, launch.scalars[0].as_f64(), launch.scalars[1].as_f64(), to);
+  const Status status = interval_of(launch, s[Args::low].as_f64(), s[Args::high].as_f64(), to);
   if (status != Status::Ok) return status;
-  fill<T>(launch[0], to, launch.scalars[2].as_u64(), launch.scalars[3].as_u64());
+  fill<T>(launch[Args::y], to, s[Args::seed].as_u64(), s[Args::offset].as_u64());
   return Status::Ok;
 }
 
 template <class T>
 Status run_normal(const Launch& launch) {
+  using Args = NormalArgs;
+  const Scalar* s = launch.scalars;
   Moments<T> to;
-  const Status status = moments_of(launch, launch.scalars[0].as_f64(), launch.scalars[1].as_f64(), to);
+  const Status status = moments_of(launch, s[Args::mean].as_f64(), s[Args::std].as_f64(), to);
   if (status != Status::Ok) return status;
-  fill<T>(launch[0], to, launch.scalars[2].as_u64(), launch.scalars[3].as_u64());
+  fill<T>(launch[Args::y], to, s[Args::seed].as_u64(), s[Args::offset].as_u64());
   return Status::Ok;
 }
 

@@ -64,28 +64,29 @@ void toss(const double* p, uint64_t seed, uint64_t offset, int64_t begin, double
 // The place of the first value that is no probability.
 template <class C>
 Status not_a_probability(const Launch& launch) {
-  const TensorView& p = launch[0];
+  const TensorView& p = launch[BernoulliArgs::p];
   Stretch<C> values(p);
   for (int64_t begin = 0, total = p.numel(); begin < total; begin += kStretch) {
     const int64_t n = std::min(kStretch, total - begin);
     const C* v = values.get(begin, n);
     for (int64_t i = 0; i < n; ++i)
-      if (!(v[i] >= C(0) && v[i] <= C(1))) return wrong_value(launch, 0, begin + i, v[i], ValueRange::Unit);
+      if (!(v[i] >= C(0) && v[i] <= C(1)))
+        return wrong_value(launch, BernoulliArgs::p, begin + i, v[i], ValueRange::Unit);
   }
   return Status::Ok;
 }
 
 template <class C>
 Status bernoulli(const Launch& launch) {
-  const TensorView &p = launch[0], &y = launch[1];
+  using Args = BernoulliArgs;
+  const TensorView &p = launch[Args::p], &y = launch[Args::y];
   const bool number = !p.present();
-  const Scalar* rest = launch.scalars + (number ? 1 : 0);
-  const uint64_t seed = rest[0].as_u64(), offset = rest[1].as_u64();
+  const uint64_t seed = launch.scalars[Args::seed].as_u64(), offset = launch.scalars[Args::offset].as_u64();
   C constant = 0;
   TensorView same;  // without a dimension
   if (number) {
-    const double v = launch.scalars[0].as_f64();
-    if (!(v >= 0 && v <= 1)) return wrong_scalar(launch, 0);
+    const double v = launch.scalars[Args::p].as_f64();
+    if (!(v >= 0 && v <= 1)) return wrong_scalar(launch, Args::p);
     constant = static_cast<C>(v), same.data = &constant, same.element = element_of<C>;
   } else if (const Status s = not_a_probability<C>(launch); s != Status::Ok) {
     return s;
@@ -157,12 +158,14 @@ class Integers {
 };
 
 Status randint(const Launch& launch) {
-  const int64_t low = launch.scalars[0].as_i64(), high = launch.scalars[1].as_i64();
-  const uint64_t seed = launch.scalars[2].as_u64(), offset = launch.scalars[3].as_u64();
-  const TensorView& y = launch[0];
-  if (low >= high) return wrong_scalar(launch, 1);
-  if (!holds(y.element, low, low)) return wrong_scalar(launch, 0);
-  if (!holds(y.element, low, high - 1)) return wrong_scalar(launch, 1);
+  using Args = RandintArgs;
+  const Scalar* s = launch.scalars;
+  const int64_t low = s[Args::low].as_i64(), high = s[Args::high].as_i64();
+  const uint64_t seed = s[Args::seed].as_u64(), offset = s[Args::offset].as_u64();
+  const TensorView& y = launch[Args::y];
+  if (low >= high) return wrong_scalar(launch, Args::high);
+  if (!holds(y.element, low, low)) return wrong_scalar(launch, Args::low);
+  if (!holds(y.element, low, high - 1)) return wrong_scalar(launch, Args::high);
   const Integers numbers(seed, offset, static_cast<uint64_t>(high) - static_cast<uint64_t>(low));
   const IntegerWriter to(y);
   over_tiles(y.numel(), [&](int64_t begin, int64_t count) {
@@ -217,11 +220,13 @@ void shuffle_tile(const Shuffle& s, int64_t begin, int64_t count, int64_t* out) 
 }
 
 Status randperm(const Launch& launch) {
-  const TensorView& y = launch[0];
+  using Args = RandpermArgs;
+  const TensorView& y = launch[Args::y];
   const int64_t n = y.numel();
   if (n == 0) return Status::Ok;
+  const uint64_t seed = launch.scalars[Args::seed].as_u64(), offset = launch.scalars[Args::offset].as_u64();
   Shuffle s;
-  make_shuffle(launch.scalars[0].as_u64(), launch.scalars[1].as_u64(), static_cast<uint64_t>(n), s);
+  make_shuffle(seed, offset, static_cast<uint64_t>(n), s);
   const IntegerWriter to(y);
   over_tiles(n, [&](int64_t begin, int64_t count) {
     alignas(kStreamLine) int64_t out[kTile];
@@ -231,16 +236,16 @@ Status randperm(const Launch& launch) {
   return Status::Ok;
 }
 
-template <class C>
-Status dropout(const Launch& launch) {
-  const double p = launch.scalars[0].as_f64();
-  const uint64_t seed = launch.scalars[1].as_u64(), offset = launch.scalars[2].as_u64();
-  if (!(p >= 0 && p <= 1)) return wrong_scalar(launch, 0);
+template <class Args, class C>
+Status dropout(const Launch& launch, const TensorView& given, const TensorView& result) {
+  const double p = launch.scalars[Args::p].as_f64();
+  const uint64_t seed = launch.scalars[Args::seed].as_u64(), offset = launch.scalars[Args::offset].as_u64();
+  if (!(p >= 0 && p <= 1)) return wrong_scalar(launch, Args::p);
   const uint64_t dropped = heads_of(static_cast<float>(p));
   const C scale = static_cast<C>(p < 1 ? 1 / (1 - p) : 0);
-  const MergedView from(launch[0]), to(launch[1]);
+  const MergedView from(given), to(result);
   const bool direct = from.contiguous() && to.contiguous() && from.element == element_of<C>;
-  over_tiles(launch[1].numel(), [&](int64_t begin, int64_t n) {
+  over_tiles(result.numel(), [&](int64_t begin, int64_t n) {
     uint32_t words[kTile];
     C in[kTile], out[kTile];
     tile_words(seed, offset + static_cast<uint64_t>(begin / 4), words);
@@ -267,8 +272,14 @@ Status CpuKernel<Bernoulli>::run(const Launch& launch) {
 Status CpuKernel<Randint>::run(const Launch& launch) { return randint(launch); }
 Status CpuKernel<Randperm>::run(const Launch& launch) { return randperm(launch); }
 Status CpuKernel<Dropout>::run(const Launch& launch) {
-  return with_float_type(launch.element, [&](auto c) { return dropout<decltype(c)>(launch); });
+  using Args = DropoutArgs;
+  return with_float_type(launch.element,
+                         [&](auto c) { return dropout<Args, decltype(c)>(launch, launch[Args::x], launch[Args::y]); });
 }
-Status CpuKernel<DropoutBackward>::run(const Launch& launch) { return CpuKernel<Dropout>::run(launch); }
+Status CpuKernel<DropoutBackward>::run(const Launch& launch) {
+  using Args = DropoutBackwardArgs;
+  return with_float_type(
+      launch.element, [&](auto c) { return dropout<Args, decltype(c)>(launch, launch[Args::dy], launch[Args::dx]); });
+}
 
 }  // namespace baracuda

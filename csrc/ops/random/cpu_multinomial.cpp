@@ -64,16 +64,18 @@ struct RowState {
 
 template <class C>
 class Sampler {
+  using Args = MultinomialArgs;
+
  public:
   explicit Sampler(const Launch& launch)
       : launch_(launch),
-        p_(row_map(launch[0], 1u << (launch[0].rank - 1))),
-        y_(row_map(launch[1], 1u << (launch[1].rank - 1))),
+        p_(row_map(launch[Args::p], 1u << (launch[Args::p].rank - 1))),
+        y_(row_map(launch[Args::y], 1u << (launch[Args::y].rank - 1))),
         replacement_(attributes<MultinomialAttrs>(launch).replacement != 0),
         scratch_(p_.rows(), p_.length(), replacement_),
         bits_(weight_bits(p_.length())),
-        seed_(launch.scalars[0].as_u64()),
-        offset_(launch.scalars[1].as_u64()) {
+        seed_(launch.scalars[Args::seed].as_u64()),
+        offset_(launch.scalars[Args::offset].as_u64()) {
     char* at = static_cast<char*>(launch.workspace);
     rows_ = reinterpret_cast<RowState*>(at), at += whole_lines(p_.rows() * 16);
     groups_ = reinterpret_cast<uint64_t*>(at), at += whole_lines(p_.rows() * scratch_.groups * 8);
@@ -214,7 +216,8 @@ class Sampler {
   }
 
   Status failed(int64_t position, double value, ValueRange range) {
-    if (launch_.failure) *launch_.failure = {0, position, std::bit_cast<int64_t>(value), static_cast<int64_t>(range)};
+    if (launch_.failure)
+      *launch_.failure = {Args::p, position, std::bit_cast<int64_t>(value), static_cast<int64_t>(range)};
     return Status::ValueOutOfRange;
   }
   Status exhausted(int64_t r) { return failed(r * p_.length(), 0, ValueRange::PositiveSum); }

@@ -10,17 +10,18 @@
 
 namespace baracuda::random {
 
-template <template <class> class Draw, class T>
-Status fill(const Launch& launch, const typename Draw<T>::Target& target) {
+// `a` and `b`: the numbers that the target is made of.
+template <template <class> class Draw, class T, class Args>
+Status fill(const Launch& launch, const Scalar& a, const Scalar& b, const typename Draw<T>::Target& target) {
   using Body = Fill<Draw<T>, T>;
-  const IterationSpace space = space_of(launch[0]);
-  const Operand y = operand(launch[0], space);
+  const IterationSpace space = space_of(launch[Args::y]);
+  const Operand y = operand(launch[Args::y], space);
   const Operand* const operands[] = {&y};
   return simt::for_parts(simt::merged<1>(space, operands, 0, true), true, [&](const simt::Merged<1>& s) {
     typename Body::Params p{};
     p.y = s.data[0];
-    p.a = simt::number_of(launch.scalars[0]), p.b = simt::number_of(launch.scalars[1]);
-    p.seed = simt::number_of(launch.scalars[2]), p.offset = simt::number_of(launch.scalars[3]);
+    p.a = simt::number_of(a), p.b = simt::number_of(b);
+    p.seed = simt::number_of(launch.scalars[Args::seed]), p.offset = simt::number_of(launch.scalars[Args::offset]);
     p.target = target;
     p.first = s.first;
     p.element = static_cast<int32_t>(y.element);
@@ -38,28 +39,30 @@ Status fill(const Launch& launch, const typename Draw<T>::Target& target) {
 }
 
 // Numbers that only the device knows are taken as they are, there.
-inline bool known(const Launch& launch) { return !launch.scalars[0].data && !launch.scalars[1].data; }
+inline bool known(const Scalar& a, const Scalar& b) { return !a.data && !b.data; }
 inline double value_of(const Scalar& s) { return math::bit_cast<double>(simt::number_of(s).real); }
 
 template <class T>
 Status run_uniform(const Launch& launch) {
+  using Args = UniformArgs;
+  const Scalar &low = launch.scalars[Args::low], &high = launch.scalars[Args::high];
   Interval<T> to{};
-  const Status status =
-      known(launch) ? interval_of(launch, value_of(launch.scalars[0]), value_of(launch.scalars[1]), to) : Status::Ok;
-  return status == Status::Ok ? fill<UniformDraw, T>(launch, to) : status;
+  const Status status = known(low, high) ? interval_of(launch, value_of(low), value_of(high), to) : Status::Ok;
+  return status == Status::Ok ? fill<UniformDraw, T, Args>(launch, low, high, to) : status;
 }
 template <class T>
 Status run_normal(const Launch& launch) {
+  using Args = NormalArgs;
+  const Scalar &mean = launch.scalars[Args::mean], &std = launch.scalars[Args::std];
   Moments<T> to{};
-  const Status status =
-      known(launch) ? moments_of(launch, value_of(launch.scalars[0]), value_of(launch.scalars[1]), to) : Status::Ok;
-  return status == Status::Ok ? fill<NormalDraw, T>(launch, to) : status;
+  const Status status = known(mean, std) ? moments_of(launch, value_of(mean), value_of(std), to) : Status::Ok;
+  return status == Status::Ok ? fill<NormalDraw, T, Args>(launch, mean, std, to) : status;
 }
 
-// `first`: of the scalars seed and offset.
-inline DrawExtra draw_extra(const Launch& launch, int first) {
+template <class Args>
+DrawExtra draw_extra(const Launch& launch) {
   DrawExtra x{};
-  x.seed = simt::number_of(launch.scalars[first]), x.offset = simt::number_of(launch.scalars[first + 1]);
+  x.seed = simt::number_of(launch.scalars[Args::seed]), x.offset = simt::number_of(launch.scalars[Args::offset]);
   x.fault = simt::fault_of(launch), x.row = launch.row;
   return x;
 }
@@ -67,15 +70,17 @@ inline DrawExtra draw_extra(const Launch& launch, int first) {
 inline Scalar nothing() { return Scalar(); }
 
 inline Status run_bernoulli(const Launch& launch) {
-  const TensorView &p = launch[0], &y = launch[1];
+  using Args = BernoulliArgs;
+  const TensorView &p = launch[Args::p], &y = launch[Args::y];
+  const Scalar& number = launch.scalars[Args::p];
   const IterationSpace space = space_of(y);
-  DrawExtra x = draw_extra(launch, p.present() ? 0 : 1);
-  x.tensor = p.present() ? 0 : -1;
-  if (!p.present() && !launch.scalars[0].data) {
-    const double v = value_of(launch.scalars[0]);
-    if (!(v >= 0 && v <= 1)) return wrong_scalar(launch, 0);
+  DrawExtra x = draw_extra<Args>(launch);
+  x.tensor = p.present() ? int{Args::p} : -1;
+  if (!p.present() && !number.data) {
+    const double v = value_of(number);
+    if (!(v >= 0 && v <= 1)) return wrong_scalar(launch, Args::p);
   }
-  const simt::Input in[] = {p.present() ? simt::Input(operand(p, space)) : simt::Input(launch.scalars[0])};
+  const simt::Input in[] = {p.present() ? simt::Input(operand(p, space)) : simt::Input(number)};
   const Operand out[] = {operand(y, space)};
 #if BCU_HAS_F64
   if (launch.aux == Element::F64) return simt::run_map<TossDraw, double, DrawExtra>(launch, space, in, out, x);
@@ -84,52 +89,60 @@ inline Status run_bernoulli(const Launch& launch) {
 }
 
 template <class Draw>
-Status run_integers(const Launch& launch, const DrawExtra& x) {
-  const IterationSpace space = space_of(launch[0]);
+Status run_integers(const Launch& launch, const TensorView& y, const DrawExtra& x) {
+  const IterationSpace space = space_of(y);
   const simt::Input in[] = {nothing()};
-  const Operand out[] = {operand(launch[0], space)};
+  const Operand out[] = {operand(y, space)};
   return simt::run_map<Draw, int64_t, DrawExtra>(launch, space, in, out, x);
 }
 
 inline Status run_randint(const Launch& launch) {
-  DrawExtra x = draw_extra(launch, 2);
-  x.a = simt::number_of(launch.scalars[0]), x.b = simt::number_of(launch.scalars[1]);
-  if (known(launch)) {
-    if (x.a.whole >= x.b.whole) return wrong_scalar(launch, 1);
-    for (int k = 0; k < 2; ++k)
-      if (!holds(launch[0].element, x.a.whole, k == 0 ? x.a.whole : x.b.whole - 1)) return wrong_scalar(launch, k);
+  using Args = RandintArgs;
+  const TensorView& y = launch[Args::y];
+  const Scalar &low = launch.scalars[Args::low], &high = launch.scalars[Args::high];
+  DrawExtra x = draw_extra<Args>(launch);
+  x.a = simt::number_of(low), x.b = simt::number_of(high), x.scalar = Args::high;
+  if (known(low, high)) {
+    if (x.a.whole >= x.b.whole) return wrong_scalar(launch, Args::high);
+    if (!holds(y.element, x.a.whole, x.a.whole)) return wrong_scalar(launch, Args::low);
+    if (!holds(y.element, x.a.whole, x.b.whole - 1)) return wrong_scalar(launch, Args::high);
   }
-  return run_integers<IntegerDraw>(launch, x);
+  return run_integers<IntegerDraw>(launch, y, x);
 }
 
 inline Status run_randperm(const Launch& launch) {
-  DrawExtra x = draw_extra(launch, 0);
-  x.n = launch[0].numel();
-  return run_integers<ShuffleDraw>(launch, x);
+  using Args = RandpermArgs;
+  const TensorView& y = launch[Args::y];
+  DrawExtra x = draw_extra<Args>(launch);
+  x.n = y.numel();
+  return run_integers<ShuffleDraw>(launch, y, x);
 }
 
-inline Status run_dropout(const Launch& launch) {
-  DrawExtra x = draw_extra(launch, 1);
-  x.a = simt::number_of(launch.scalars[0]);
-  x.known = !launch.scalars[0].data;
+template <class Args>
+Status run_dropout(const Launch& launch, const TensorView& from, const TensorView& to) {
+  const Scalar& number = launch.scalars[Args::p];
+  DrawExtra x = draw_extra<Args>(launch);
+  x.a = simt::number_of(number), x.scalar = Args::p;
+  x.known = !number.data;
   if (x.known) {
-    const double p = value_of(launch.scalars[0]);
-    if (!(p >= 0 && p <= 1)) return wrong_scalar(launch, 0);
+    const double p = value_of(number);
+    if (!(p >= 0 && p <= 1)) return wrong_scalar(launch, Args::p);
     Scalar scale;
     scale.f = p < 1 ? 1 / (1 - p) : 0;
     x.b = simt::number_of(scale);
   }
-  const IterationSpace space = space_of(launch[1]);
-  const simt::Input in[] = {operand(launch[0], space)};
-  const Operand out[] = {operand(launch[1], space)};
+  const IterationSpace space = space_of(to);
+  const simt::Input in[] = {operand(from, space)};
+  const Operand out[] = {operand(to, space)};
   return simt::map_floats<DropoutDraw, DrawExtra>(launch, space, in, out, x);
 }
 
 template <class C>
 Status run_multinomial(const Launch& launch) {
-  const TensorView &p = launch[0], &y = launch[1];
+  using Args = MultinomialArgs;
+  const TensorView &p = launch[Args::p], &y = launch[Args::y];
   SampleParams s{};
-  s.p = p.data, s.y = y.data;
+  s.p = p.data, s.y = y.data, s.tensor = Args::p;
   const int last = p.rank - 1;
   s.rows = last > 0 ? p.shape[0] : 1, s.categories = p.shape[last], s.samples = y.shape[last];
   s.p_row = last > 0 ? p.strides[0] : 0, s.p_step = p.strides[last];
@@ -142,7 +155,7 @@ Status run_multinomial(const Launch& launch) {
   at += whole_lines(s.rows * 16);
   s.sums = reinterpret_cast<uint64_t*>(at), at += whole_lines(s.rows * s.groups * 8);
   s.marks = replacement ? nullptr : reinterpret_cast<uint8_t*>(at);
-  s.seed = simt::number_of(launch.scalars[0]), s.offset = simt::number_of(launch.scalars[1]);
+  s.seed = simt::number_of(launch.scalars[Args::seed]), s.offset = simt::number_of(launch.scalars[Args::offset]);
   s.fault = simt::fault_of(launch), s.row = launch.row;
   s.p_element = static_cast<int32_t>(p.element), s.y_element = static_cast<int32_t>(y.element);
   s.bits = weight_bits(s.categories);
@@ -170,11 +183,17 @@ struct SimtKernel<random::Randperm> {
 };
 template <>
 struct SimtKernel<random::Dropout> {
-  static Status run(const Launch& launch) { return random::run_dropout(launch); }
+  static Status run(const Launch& launch) {
+    using Args = random::DropoutArgs;
+    return random::run_dropout<Args>(launch, launch[Args::x], launch[Args::y]);
+  }
 };
 template <>
 struct SimtKernel<random::DropoutBackward> {
-  static Status run(const Launch& launch) { return random::run_dropout(launch); }
+  static Status run(const Launch& launch) {
+    using Args = random::DropoutBackwardArgs;
+    return random::run_dropout<Args>(launch, launch[Args::dy], launch[Args::dx]);
+  }
 };
 template <>
 struct SimtKernel<random::Multinomial> {

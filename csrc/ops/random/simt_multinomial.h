@@ -19,6 +19,7 @@ struct SampleParams {
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;  // in the table
   int32_t p_element, y_element, bits;
+  int32_t tensor;  // p, as a fault names it
 };
 
 template <class C>
@@ -45,7 +46,7 @@ struct WeighRows {
     int32_t most = 1;
     for (int64_t i = ctx.tid(); i < p.categories; i += ctx.bdim()) {
       C v = chance_of<C>(p, row, i);
-      if (!is_weight(v)) simt::raise_value(p.fault, p.row, 0, row * p.categories + i, v, simt::kNotNegative);
+      if (!is_weight(v)) simt::raise_value(p.fault, p.row, p.tensor, row * p.categories + i, v, simt::kNotNegative);
       int32_t e = is_weight(v) ? Parts<C>::exponent(v) : 1;
       most = e > most ? e : most;
     }
@@ -74,7 +75,7 @@ struct WeighRows {
       if (ctx.tid() == ctx.bdim() - 1u) {
         p.totals[row] = before + own, p.most[row] = most;
         if (before + own == 0u && p.samples > 0)
-          simt::raise_value(p.fault, p.row, 0, row * p.categories, C(0), simt::kPositiveSum);
+          simt::raise_value(p.fault, p.row, p.tensor, row * p.categories, C(0), simt::kPositiveSum);
       }
       if (p.marks)
         for (int64_t i = ctx.tid(); i < p.categories; i += ctx.bdim()) p.marks[row * p.categories + i] = 0;
@@ -147,7 +148,8 @@ struct TakeSamples {
           Sample s;
           s.category = 0, s.weight = 0;
           if (total != 0u) s = draw_sample<C>(p, row, row * p.samples + j, total);
-          if (total == 0u && j > 0) simt::raise_value(p.fault, p.row, 0, row * p.categories, C(0), simt::kPositiveSum);
+          if (total == 0u && j > 0)
+            simt::raise_value(p.fault, p.row, p.tensor, row * p.categories, C(0), simt::kPositiveSum);
           put_sample(p, row, j, s.category);
           if (s.weight != 0u) p.marks[row * p.categories + s.category] = 1;
           *found = s;

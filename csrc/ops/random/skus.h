@@ -7,12 +7,20 @@ namespace baracuda::random {
 // replacement: whether a category may be drawn again.
 BCU_ATTRS(MultinomialAttrs, (i64, replacement))
 
-// The last scalars of all are seed and offset.
-//   uniform, normal (y): low and high, mean and std
-//   bernoulli ([p], y): p where it is no tensor. The second element is p's.
-//   randint (y): low, high;  randperm (y)
-//   dropout (x, y): p;  backward (dy, dx): p
-//   multinomial (p, y)
+BCU_ARGS(UniformArgs, (y), (low, high, seed, offset))
+BCU_ARGS(NormalArgs, (y), (mean, std, seed, offset))
+BCU_ARGS(RandintArgs, (y), (low, high, seed, offset))
+BCU_ARGS(RandpermArgs, (y), (seed, offset))
+BCU_ARGS(DropoutArgs, (x, y), (p, seed, offset))
+BCU_ARGS(DropoutBackwardArgs, (dy, dx), (p, seed, offset))
+BCU_ARGS(MultinomialArgs, (p, y), (seed, offset))
+// p is a tensor, whose element is the second one, or a number: the first of either.
+struct BernoulliArgs {
+  enum : int { p, y };
+  enum : int { seed = p + 1, offset };
+  static constexpr ArgList kArgs{"p, y", "p, seed, offset"};
+};
+
 struct Uniform {};
 struct Normal {};
 struct Bernoulli {};
@@ -37,21 +45,25 @@ struct SampleScratch {
         bytes(whole_lines(rows * 16) + whole_lines(rows * groups * 8) + whole_lines(rows * marks)) {}
 };
 inline int64_t sample_scratch(const Problem& p) {
-  return SampleScratch(sample_rows(p.params[0]), categories_of(p.params[0]), p.attrs[0] != 0).bytes;
+  const ParamMeta& chances = p.params[MultinomialArgs::p];
+  const bool replacement = attributes<MultinomialAttrs>(p).replacement != 0;
+  return SampleScratch(sample_rows(chances), categories_of(chances), replacement).bytes;
 }
 
-template <class Tag>
+template <class Tag, class Args>
 constexpr auto philox_row(const char* op) {
-  return row<Tag>(op).name("philox");
+  return row<Tag>(op).name("philox").template args_of<Args>();
 }
 
 inline constexpr auto kLocal =
-    table(philox_row<Uniform>("uniform").takes(kFloats).exact(), philox_row<Normal>("normal").takes(kFloats).sum(6),
-          philox_row<Bernoulli>("bernoulli").takes(kReal, kFloats).exact(),
-          philox_row<Randint>("randint").takes(kReal).exact(), philox_row<Randperm>("randperm").takes(kNumeric).exact(),
-          philox_row<Dropout>("dropout").takes(kFloats).in_place().ulp(2),
-          philox_row<DropoutBackward>("dropout").backward().takes(kFloats).in_place().ulp(2),
-          philox_row<Multinomial>("multinomial")
+    table(philox_row<Uniform, UniformArgs>("uniform").takes(kFloats).exact(),
+          philox_row<Normal, NormalArgs>("normal").takes(kFloats).sum(6),
+          philox_row<Bernoulli, BernoulliArgs>("bernoulli").takes(kReal, kFloats).exact(),
+          philox_row<Randint, RandintArgs>("randint").takes(kReal).exact(),
+          philox_row<Randperm, RandpermArgs>("randperm").takes(kNumeric).exact(),
+          philox_row<Dropout, DropoutArgs>("dropout").takes(kFloats).in_place().ulp(2),
+          philox_row<DropoutBackward, DropoutBackwardArgs>("dropout").backward().takes(kFloats).in_place().ulp(2),
+          philox_row<Multinomial, MultinomialArgs>("multinomial")
               .takes(kFloats)
               .exact()
               .attrs_of<MultinomialAttrs>()

@@ -6,6 +6,7 @@
 #include "core/half.h"
 #include "core/launch.h"
 #include "ops/random/math.h"
+#include "ops/random/skus.h"
 
 namespace baracuda::random {
 
@@ -52,9 +53,9 @@ inline double stored_neighbour(Element element, double x, bool below) {
   }
 }
 
-// Refuses the value of a scalar, given by its place in the signature.
-inline Status wrong_scalar(const Launch& launch, int position) {
-  if (launch.failure) *launch.failure = {-1, position, 0, 0};
+// Refuses the value of a scalar.
+inline Status wrong_scalar(const Launch& launch, int scalar) {
+  if (launch.failure) *launch.failure = {-1, scalar, 0, 0};
   return Status::InvalidProblem;
 }
 
@@ -74,8 +75,8 @@ template <class T>
 Status interval_of(const Launch& launch, double low, double high, Interval<T>& to) {
   const T span = static_cast<T>(high - low);
   const T upper = upper_bits(span);
-  if (!std::isfinite(static_cast<T>(low))) return wrong_scalar(launch, 0);
-  if (!(low <= high) || !std::isfinite(upper)) return wrong_scalar(launch, 1);
+  if (!std::isfinite(static_cast<T>(low))) return wrong_scalar(launch, UniformArgs::low);
+  if (!(low <= high) || !std::isfinite(upper)) return wrong_scalar(launch, UniformArgs::high);
   const double bottom = stored_neighbour(launch.element, low, false);
   const double top = stored_neighbour(launch.element, high, true);
   // No stored value in [low, high): all become the one nearest to low.
@@ -87,8 +88,8 @@ Status interval_of(const Launch& launch, double low, double high, Interval<T>& t
 
 template <class T>
 Status moments_of(const Launch& launch, double mean, double std, Moments<T>& to) {
-  if (!std::isfinite(static_cast<T>(mean))) return wrong_scalar(launch, 0);
-  if (!(std >= 0) || !std::isfinite(static_cast<T>(std))) return wrong_scalar(launch, 1);
+  if (!std::isfinite(static_cast<T>(mean))) return wrong_scalar(launch, NormalArgs::mean);
+  if (!(std >= 0) || !std::isfinite(static_cast<T>(std))) return wrong_scalar(launch, NormalArgs::std);
   to = {static_cast<T>(mean), static_cast<T>(std)};
   return Status::Ok;
 }

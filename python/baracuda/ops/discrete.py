@@ -58,11 +58,10 @@ class BernoulliDescriptor(Descriptor):
 
     def signature(self) -> Signature:
         given = self.p_element is not None
-        numbers = () if given else (scalar("p", default=0.5),)
         return Signature(
             tensor("p", self.shape, self.p_element or Element.F32, present=given),
             output("y", self.shape, self.element),
-            *numbers,
+            scalar("p", default=0.5, present=not given),
             scalar("seed", "unsigned"),
             scalar("offset", "unsigned", 0),
         )
@@ -154,9 +153,6 @@ class MultinomialDescriptor(Descriptor):
             scalar("seed", "unsigned"),
             scalar("offset", "unsigned", 0),
         )
-
-    def attributes(self) -> tuple[int, ...]:
-        return (int(self.replacement),)
 
 
 _WHY = NotDifferentiable("random numbers are not a function of a tensor")
