@@ -23,13 +23,15 @@ struct CpuKernel<unary::Backward<Op>> {
 template <class Op, class Other>
 struct CpuKernel<unary::Forward<unary::Either<Op, Other>>> {
   static Status run(const Launch& launch) {
-    return launch.attrs[0] ? unary::run_forward<Other>(launch) : unary::run_forward<Op>(launch);
+    return attributes<unary::GeluAttrs>(launch).approximate ? unary::run_forward<Other>(launch)
+                                                            : unary::run_forward<Op>(launch);
   }
 };
 template <class Op, class Other>
 struct CpuKernel<unary::Backward<unary::Either<Op, Other>>> {
   static Status run(const Launch& launch) {
-    return launch.attrs[0] ? unary::run_backward<Other>(launch) : unary::run_backward<Op>(launch);
+    return attributes<unary::GeluAttrs>(launch).approximate ? unary::run_backward<Other>(launch)
+                                                            : unary::run_backward<Op>(launch);
   }
 };
 
@@ -53,7 +55,7 @@ struct CpuKernel<unary::Bits<Op>> {
     return with_integer_type(launch.element, [&](auto c) {
       using C = decltype(c);
       const std::array<C, 1> bits = {C(info(launch.element).bits)};
-      return unary::launch_loop<C, 1>(launch, &unary::forward_numbers_loop<Op, C, 1>, &bits);
+      return unary::launch_forward<Op, C>(launch, &unary::forward_numbers_loop<Op, C, 1>, &bits);
     });
   }
 };
@@ -61,9 +63,9 @@ template <class Op, int kNumbers>
 struct CpuKernel<unary::BackwardNumbers<Op, kNumbers>> {
   static Status run(const Launch& launch) {
     return with_float_type(launch.element, [&](auto c) {
-      const auto numbers = unary::numbers_of<decltype(c), kNumbers>(launch);
-      return unary::launch_loop<decltype(c), 2>(launch, &unary::backward_numbers_loop<Op, decltype(c), kNumbers>,
-                                                &numbers);
+      using C = decltype(c);
+      const auto numbers = unary::numbers_of<C, kNumbers>(launch);
+      return unary::launch_backward<Op, C>(launch, &unary::backward_numbers_loop<Op, C, kNumbers>, &numbers);
     });
   }
 };

@@ -27,16 +27,23 @@ void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   for (int64_t i = 0; i < n; ++i) dx[i] = Op::df(dy[i], saved[i]);
 }
 
-// All tensors but the last are inputs of the output's shape.
-template <class C, int kInputs>
+// Inputs have the result's shape.
+template <class C, int kResult, int... kInputs>
 Status launch_loop(const Launch& launch, TileLoop<C> loop, const void* params) {
-  const TensorView& result = launch[kInputs];
-  IterationSpace space = space_of(result);
-  Operand in[kInputs];
-  for (int k = 0; k < kInputs; ++k) in[k] = operand(launch[k], space);
-  const Operand out[] = {operand(result, space)};
+  IterationSpace space = space_of(launch[kResult]);
+  const Operand in[] = {operand(launch[kInputs], space)...}, out[] = {operand(launch[kResult], space)};
   run_tiles<C>(space, in, out, loop, params);
   return Status::Ok;
+}
+template <class Op, class C>
+Status launch_forward(const Launch& launch, TileLoop<C> loop, const void* params = nullptr) {
+  using Args = ForwardArgs<Op>;
+  return launch_loop<C, Args::y, Args::x>(launch, loop, params);
+}
+template <class Op, class C>
+Status launch_backward(const Launch& launch, TileLoop<C> loop, const void* params = nullptr) {
+  using Args = BackwardArgs<Op>;
+  return launch_loop<C, Args::dx, Args::dy, kSaved<Op>>(launch, loop, params);
 }
 
 // Functions whose halves are worth a loop of their own: they are converted in registers (exp of 64M bf16: 14.4 ms, 19
@@ -59,23 +66,22 @@ struct InRegisters {
 template <class Op>
 Status run_forward(const Launch& launch) {
   if constexpr (kInRegisters<Op>) {
+    using Args = ForwardArgs<Op>;
     constexpr int64_t kMany = 4096;
-    if (kHalves.has(launch.element) && launch[1].numel() >= kMany) {
-      const IterationSpace space = space_of(launch[1]);
-      const Operand in[] = {operand(launch[0], space)}, out[] = {operand(launch[1], space)};
+    if (kHalves.has(launch.element) && launch[Args::y].numel() >= kMany) {
+      const IterationSpace space = space_of(launch[Args::y]);
+      const Operand in[] = {operand(launch[Args::x], space)}, out[] = {operand(launch[Args::y], space)};
       run_elements<InRegisters<Op>>(launch.element, space, in, out);
       return Status::Ok;
     }
   }
-  return with_float_type(launch.element, [&](auto c) {
-    return launch_loop<decltype(c), 1>(launch, &forward_loop<Op, decltype(c)>, nullptr);
-  });
+  return with_float_type(
+      launch.element, [&](auto c) { return launch_forward<Op, decltype(c)>(launch, &forward_loop<Op, decltype(c)>); });
 }
 template <class Op>
 Status run_integers(const Launch& launch) {
-  return with_integer_type(launch.element, [&](auto c) {
-    return launch_loop<decltype(c), 1>(launch, &forward_loop<Op, decltype(c)>, nullptr);
-  });
+  return with_integer_type(
+      launch.element, [&](auto c) { return launch_forward<Op, decltype(c)>(launch, &forward_loop<Op, decltype(c)>); });
 }
 template <class Op>
 Status run_real(const Launch& launch) {
@@ -85,7 +91,7 @@ Status run_real(const Launch& launch) {
 template <class Op>
 Status run_backward(const Launch& launch) {
   return with_float_type(launch.element, [&](auto c) {
-    return launch_loop<decltype(c), 2>(launch, &backward_loop<Op, decltype(c)>, nullptr);
+    return launch_backward<Op, decltype(c)>(launch, &backward_loop<Op, decltype(c)>);
   });
 }
 
@@ -118,7 +124,7 @@ std::array<C, kNumbers> numbers_of(const Launch& launch) {
 template <class Op, class C, int kNumbers>
 Status run_numbers(const Launch& launch) {
   const std::array<C, kNumbers> numbers = numbers_of<C, kNumbers>(launch);
-  return launch_loop<C, 1>(launch, &forward_numbers_loop<Op, C, kNumbers>, &numbers);
+  return launch_forward<Op, C>(launch, &forward_numbers_loop<Op, C, kNumbers>, &numbers);
 }
 
 }  // namespace baracuda::unary

@@ -127,8 +127,8 @@ class GeluDescriptor(Descriptor):
     element: Element = Element.F32
     input_element: Element | None = None
 
-    def attributes(self) -> tuple[int, ...]:
-        return (int(self.approximate is Approximate.TANH),)
+    def attributes(self) -> dict[str, int | float]:
+        return {"approximate": int(self.approximate is Approximate.TANH)}
 
     def signature(self) -> Signature:
         return Signature(_input(self.shape, self.element, self.input_element), output("y", self.shape, self.element))
@@ -152,8 +152,8 @@ class GeluBackwardDescriptor(Descriptor):
     approximate: Approximate = Approximate.NONE
     element: Element = Element.F32
 
-    def attributes(self) -> tuple[int, ...]:
-        return (int(self.approximate is Approximate.TANH),)
+    def attributes(self) -> dict[str, int | float]:
+        return {"approximate": int(self.approximate is Approximate.TANH)}
 
     def signature(self) -> Signature:
         s, e = self.shape, self.element
