@@ -25,16 +25,16 @@ class Rows(Kinded):
     def signature(self) -> Signature:
         return Signature(tensor("x", self.shape, Element.F32), output("y", self.shape, Element.F32))
 
-    def attributes(self) -> tuple[int, ...]:
-        return (self.axis,)
+    def attributes(self) -> dict[str, int | float]:
+        return {"axis": self.axis}
 
 
 @descriptor(family="none", kinds=("a", "b"))
 class OneDescriptor(Rows):
     extra: int = 3
 
-    def attributes(self) -> tuple[int, ...]:
-        return (*Rows.attributes(self), self.extra)
+    def attributes(self) -> dict[str, int | float]:
+        return {**Rows.attributes(self), "extra": self.extra}
 
 
 @descriptor(gradient_of=OneDescriptor, kinds=("a",))
@@ -46,7 +46,7 @@ def test_fields_of_frames_come_first() -> None:
     assert [f.name for f in fields(OneDescriptor)] == ["kind", "shape", "axis", "extra"]  # type: ignore[arg-type]
     made = OneDescriptor("a", (3, 4), 0, 7)
     assert repr(made) == "OneDescriptor(kind='a', shape=(3, 4), axis=0, extra=7)"
-    assert made.attributes() == (0, 7)
+    assert made.attributes() == {"axis": 0, "extra": 7}
     assert made == OneDescriptor.from_dict(made.to_dict())
     assert not hasattr(made, "__dict__")
     with pytest.raises(AttributeError):

@@ -370,8 +370,7 @@ class Descriptor:
     def packed_attributes(self) -> list[int]:
         """Attributes as 8-byte slots."""
         out = []
-        given = self.attributes()
-        for value in given.values() if isinstance(given, dict) else given:  # MIGRATION
+        for value in self.attributes().values():
             out.append(struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else int(value))
         return out
 
