@@ -29,11 +29,9 @@ struct ArgList {
 #define BCU_ARGS_NAMES(Tensors, Scalars)
 #endif
 
-#define BCU_ARGS_OF(...) __VA_ARGS__
+#define BCU_ARGS_PLACES(...) __VA_OPT__(enum : int{__VA_ARGS__};)
 #define BCU_ARGS_TEXT(...) #__VA_ARGS__
-#define BCU_ARGS(Name, Tensors, Scalars) \
-  struct Name {                          \
-    enum : int { BCU_ARGS_OF Tensors };  \
-    enum : int { BCU_ARGS_OF Scalars };  \
-    BCU_ARGS_NAMES(Tensors, Scalars)     \
+#define BCU_ARGS(Name, Tensors, Scalars)                                             \
+  struct Name {                                                                      \
+    BCU_ARGS_PLACES Tensors BCU_ARGS_PLACES Scalars BCU_ARGS_NAMES(Tensors, Scalars) \
   };

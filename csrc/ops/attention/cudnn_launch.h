@@ -120,7 +120,8 @@ inline cuda::SdpaProblem cudnn_problem(const Problem& p, int32_t device, bool ba
   out.device = device, out.arch = cuda::architecture(device);
   out.element = int64_t(p.element);
   out.backward = backward, out.deterministic = backward && ordered;
-  out.causal = p.attrs[0] != 0, out.bottom_right = out.causal && p.attrs[1] == 0;
+  const auto attrs = attributes<AttentionAttrs>(p);
+  out.causal = attrs.causal != 0, out.bottom_right = out.causal && attrs.causal_alignment == 0;
   const CudnnArgs args = cudnn_args(backward);
   for (int slot = 0; slot < dnn::kTensors; ++slot)
     if (args.at[slot] >= 0 && p.params[args.at[slot]].rank >= 0) describe(p.params[args.at[slot]], out.tensors[slot]);

@@ -30,11 +30,12 @@ Reason by_cudnn(const Problem& p) {
     if (t->shape[0] * t->shape[1] * t->shape[2] * t->shape[3] >= kMostCudnnElements)
       return {"q_shape", "tensors of fewer than 2^31 elements"};
   if (p.params[Args::alibi].rank >= 0) return {"alibi_shape", "no ALiBi", "the portable row takes slopes"};
-  if (p.attrs[2] >= 0 || (p.attrs[0] == 0 && p.attrs[3] >= 0))
-    return {p.attrs[2] >= 0 ? "window_left" : "window_right", "no window",
+  const auto attrs = attributes<AttentionAttrs>(p);
+  if (attrs.window_left >= 0 || (attrs.causal == 0 && attrs.window_right >= 0))
+    return {attrs.window_left >= 0 ? "window_left" : "window_right", "no window",
             "the portable row leaves out blocks of keys"};
-  if (p.attrs[4] != 0) return {"softcap", "0.0", "the portable row caps scores"};
-  const bool causal = p.attrs[0] != 0, bottom_right = causal && p.attrs[1] == 0;
+  if (attrs.softcap != 0) return {"softcap", "0.0", "the portable row caps scores"};
+  const bool causal = attrs.causal != 0, bottom_right = causal && attrs.causal_alignment == 0;
   if (bottom_right && q_len > k_len)
     return {"causal_alignment", "top_left, or no more queries than keys",
             "queries without any key are left to the portable row"};

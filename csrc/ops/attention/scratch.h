@@ -145,7 +145,8 @@ Extent extent_of(const Problem& p) {
 template <class Args>
 Extent packed_extent(const Problem& p) {
   const int64_t *q = p.params[Args::q].shape, *k = p.params[Args::k].shape, *cu = p.params[Args::cu_seq_q].shape;
-  return {cu[0] - 1, q[1], k[1], p.attrs[5], p.attrs[6], q[2], p.params[Args::v].shape[2]};
+  const auto attrs = attributes<PackedAttrs>(p);
+  return {cu[0] - 1, q[1], k[1], attrs.max_q, attrs.max_k, q[2], p.params[Args::v].shape[2]};
 }
 // q [batch, queries, heads, dim], k and v [pages, size, heads, dim], table [batch, pages].
 inline Extent paged_extent(const Problem& p) {

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/row.h"
+#include "ops/loss/args.h"
 #include "ops/matmul/blocking.h"
 
 namespace baracuda::loss {
@@ -59,7 +60,8 @@ int64_t linear_scratch(const Problem& p) {
   const ParamMeta &input = p.params[Args::input], &weight = p.params[Args::linear_weight];
   const Elements halves = Element::F16 | Element::BF16;
   const int64_t bytes = p.element == Element::F64 ? 8 : 4;
-  return linear_parts({input.shape[0], input.shape[1], weight.shape[0], bytes, kMakesLoss<Args> && p.attrs[0] != 0,
+  const bool adds_up = attributes<CrossEntropyAttrs>(p).reduction != static_cast<int64_t>(Reduction::None);
+  return linear_parts({input.shape[0], input.shape[1], weight.shape[0], bytes, kMakesLoss<Args> && adds_up,
                        p.params[Args::dlinear_weight].rank >= 0, p.params[Args::dlinear_bias].rank >= 0,
                        halves.has(p.element)})
       .all();

@@ -1,6 +1,7 @@
 // The SKU table of the losses.
 #pragma once
 #include "core/row.h"
+#include "ops/loss/args.h"
 #include "ops/loss/linear.h"
 #include "ops/loss/math.h"
 #include "simt/fold_workspace.h"
@@ -8,10 +9,6 @@
 
 namespace baracuda::loss {
 
-enum class Reduction : int64_t { None, Mean, Sum };
-
-// Targets equal to ignore_index add nothing to the loss, to its gradient or to the count that a mean divides by.
-BCU_ATTRS(CrossEntropyAttrs, (i64, reduction), (i64, ignore_index))
 // lse is f32, f64 for f64; weight: of each class. dlogits of the fused op is the gradient for dloss = 1.
 BCU_ARGS(CrossEntropyArgs, (logits, target, weight, loss, lse), (label_smoothing))
 BCU_ARGS(CrossEntropyBackwardArgs, (dloss, logits, target, weight, lse, dlogits), (label_smoothing))
@@ -110,7 +107,7 @@ inline int64_t rows_of_logits(const ParamMeta& x) {
 // One loss per row, added up in order afterwards.
 template <const Places& kAt>
 int64_t row_losses(const Problem& p) {
-  if (p.attrs[0] == static_cast<int64_t>(Reduction::None)) return 0;
+  if (attributes<CrossEntropyAttrs>(p).reduction == static_cast<int64_t>(Reduction::None)) return 0;
   return whole_lines(rows_of_logits(p.params[kAt.input]) * (p.element == Element::F64 ? 8 : 4));
 }
 inline int64_t fused_scratch(const Problem& p) {
@@ -131,11 +128,13 @@ template <const Places& kAt>
 int64_t simt_totals(const Problem& p) {
   bool weighted = false;
   if constexpr (kAt.weight >= 0) weighted = p.params[kAt.weight].rank >= 0;
-  return weighted || p.attrs[0] == static_cast<int64_t>(Reduction::Mean) ? whole_lines(2 * sizeof(double)) : 0;
+  return weighted || attributes<CrossEntropyAttrs>(p).reduction == static_cast<int64_t>(Reduction::Mean)
+             ? whole_lines(2 * sizeof(double))
+             : 0;
 }
 template <const Places& kAt>
 int64_t simt_losses(const Problem& p) {
-  if (p.attrs[0] == static_cast<int64_t>(Reduction::None)) return simt_totals<kAt>(p);
+  if (attributes<CrossEntropyAttrs>(p).reduction == static_cast<int64_t>(Reduction::None)) return simt_totals<kAt>(p);
   const int64_t rows = rows_of_logits(p.params[kAt.input]);
   return simt_totals<kAt>(p) + row_losses<kAt>(p) + simt::fold_workspace(rows, 1, 8);
 }
@@ -180,7 +179,9 @@ constexpr auto local() {
 }
 
 inline int64_t sum_scratch(const Problem& p) {
-  return p.attrs[0] == static_cast<int64_t>(PointwiseReduction::None) ? 0 : simt::kSumWorkspace;
+  return attributes<PointwiseAttrs>(p).reduction == static_cast<int64_t>(PointwiseReduction::None)
+             ? 0
+             : simt::kSumWorkspace;
 }
 template <class Tag, class Args>
 constexpr auto map(const char* op, double bound) {

@@ -181,7 +181,7 @@ inline Reason cublaslt_takes(const Problem& p) {
   const FoundLibrary& found = library(Library::CublasLt);
   if (!found.handle) return {"library", "cuBLASLt", found.reason.c_str()};
   // It does not say what its RELU makes of NaN, nor how near its GELU comes; its other functions are none of ours.
-  if (p.attrs[0] != kNoActivation)
+  if (attributes<MatmulAttrs>(p).activation != kNoActivation)
     return {"activation", "none: cuBLASLt promises nothing about its own", "the portable rows apply it in f32"};
   return strided_enough(p);
 }

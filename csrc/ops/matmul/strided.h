@@ -191,7 +191,7 @@ inline Reason scaled_enough(const Problem& p) {
   using Args = ScaledArgs;
   const ParamMeta &a = p.params[Args::a], &bias = p.params[Args::bias];
   const char* other = "the portable row takes it";
-  if (p.attrs[0] != kNoActivation)
+  if (attributes<MatmulAttrs>(p).activation != kNoActivation)
     return {"activation", "none: cuBLASLt promises nothing about its own", "the portable row applies it in f32"};
   if (p.element == Element::I8 && bias.rank >= 0) return {"bias", "none with 32-bit results", other};
   if (p.aux == Element::F32 && bias.rank >= 0) return {"bias", "none with f32 results", other};

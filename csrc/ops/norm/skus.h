@@ -29,7 +29,7 @@ template <int kX, int... kGradients>
 int64_t gradient_partials(const Problem& p) {
   const ParamMeta& x = p.params[kX];
   int64_t rows = 1, length = 1;
-  for (int i = 0; i < x.rank; ++i) (i < x.rank - p.attrs[0] ? rows : length) *= x.shape[i];
+  for (int i = 0; i < x.rank; ++i) (i < x.rank - attributes<NormAttrs>(p).dims ? rows : length) *= x.shape[i];
   const int64_t gradients = (0 + ... + (p.params[kGradients].rank >= 0));
   return partial_bytes(rows, length, gradients, p.element);
 }
@@ -45,7 +45,7 @@ template <int kX, int... kGradients>
 int64_t simt_partials(const Problem& p) {
   const ParamMeta& x = p.params[kX];
   int64_t rows = 1, length = 1;
-  for (int i = 0; i < x.rank; ++i) (i < x.rank - p.attrs[0] ? rows : length) *= x.shape[i];
+  for (int i = 0; i < x.rank; ++i) (i < x.rank - attributes<NormAttrs>(p).dims ? rows : length) *= x.shape[i];
   const int64_t gradients = (0 + ... + (p.params[kGradients].rank >= 0));
   if (gradients == 0) return 0;
   const int64_t width = length < kWarpRow ? length : kWarpRow, bytes = p.element == Element::F64 ? 8 : 4;

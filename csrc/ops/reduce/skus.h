@@ -122,18 +122,19 @@ constexpr int64_t reduced_count(const ParamMeta& x, int64_t axes) {
 }
 template <class Args>
 Reason not_empty(const Problem& p) {
-  if (reduced_count(p.params[Args::x], p.attrs[0]) > 0) return {};
+  if (reduced_count(p.params[Args::x], attributes<ReduceAttrs>(p).axes) > 0) return {};
   return {"x", "at least one element along the reduced axes", "an empty maximum or minimum has no value"};
 }
 template <class Args>
 Reason not_empty_axis(const Problem& p) {
-  if (reduced_count(p.params[Args::x], p.attrs[0] < 0 ? 0xff : int64_t{1} << p.attrs[0]) > 0) return {};
+  const int64_t axis = attributes<ArgReduceAttrs>(p).axis;
+  if (reduced_count(p.params[Args::x], axis < 0 ? 0xff : int64_t{1} << axis) > 0) return {};
   return {"x", "at least one element along the searched axis", "an empty tensor has no position of its maximum"};
 }
 
 // An infinite or negative norm of nothing has no value.
 inline Reason not_empty_norm(const Problem& p) {
-  const double power = std::bit_cast<double>(p.attrs[2]);
+  const double power = attributes<NormAttrs>(p).p;
   if (power >= 0 && power <= std::numeric_limits<double>::max()) return {};
   return not_empty<ReduceArgs>(p);
 }
