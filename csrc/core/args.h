@@ -23,13 +23,14 @@ struct ArgList {
 
 }  // namespace baracuda
 
+#define BCU_ARGS_PLACES(...) __VA_OPT__(enum : int{__VA_ARGS__};)
 #define BCU_ARGS_NAMES(Tensors, Scalars) \
   static constexpr ::baracuda::ArgList kArgs{BCU_ARGS_TEXT Tensors, BCU_ARGS_TEXT Scalars};
-#else
+#else  // of older C++, where both lists have names
+#define BCU_ARGS_PLACES(...) enum : int { __VA_ARGS__ };
 #define BCU_ARGS_NAMES(Tensors, Scalars)
 #endif
 
-#define BCU_ARGS_PLACES(...) __VA_OPT__(enum : int{__VA_ARGS__};)
 #define BCU_ARGS_TEXT(...) #__VA_ARGS__
 #define BCU_ARGS(Name, Tensors, Scalars)                                             \
   struct Name {                                                                      \
