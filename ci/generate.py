@@ -38,6 +38,7 @@ def bootstrap() -> None:
     if not (PACKAGE / "_index.py").exists():
         (PACKAGE / "_index.py").write_text(
             "DESCRIPTORS: dict[str, str] = {}\nFUNCTIONS: dict[str, str] = {}\nOPS: dict[str, str] = {}\n"
+            "STEPS: dict[str, tuple[tuple[str, str], ...]] = {}\n"
         )
 
 
@@ -51,9 +52,13 @@ def families() -> list[ModuleType]:
 
 
 def index_text(modules: list[ModuleType]) -> str:
+    from baracuda.sku import rows
     from baracuda.spec import Descriptor
+    from baracuda.steps import Steps, declared_steps
 
     tables: dict[str, dict[str, str]] = {"DESCRIPTORS": {}, "FUNCTIONS": {}, "OPS": {}}
+    steps: dict[str, Steps] = {}
+    table = {(r["op"], r["direction"]) for r in rows()}
     for module in modules:
         for name, value in vars(module).items():
             if name.startswith("_"):
@@ -63,6 +68,11 @@ def index_text(modules: list[ModuleType]) -> str:
                 tables["DESCRIPTORS"][name] = module.__name__
             elif is_functional(value, module):
                 tables["FUNCTIONS"][name] = module.__name__
+                steps[name] = declared_steps(name, value, table)
+                if not steps[name]:
+                    sys.exit(
+                        f"{module.__name__}.{name} has no row of its own: say with @made_of which ops it is made of"
+                    )
         for op in getattr(module, "OPS", ()):
             tables["OPS"][op.name] = module.__name__
     lines = ['"""Which module holds what; written by ci/generate.py."""', ""]
@@ -70,6 +80,16 @@ def index_text(modules: list[ModuleType]) -> str:
         lines.append(f"{title}: dict[str, str] = {{")
         lines += [f'    "{k}": "{v}",' for k, v in sorted(table.items())]
         lines.append("}")
+    lines += [
+        "# Functions that are no ops: of which ops' rows they are made.",
+        "STEPS: dict[str, tuple[tuple[str, str], ...]] = {",
+    ]
+    for name, made_of in sorted(steps.items()):
+        if name not in tables["OPS"]:
+            lines.append(
+                f'    "{name}": ({", ".join(f"({chr(34)}{op}{chr(34)}, {chr(34)}{way}{chr(34)})" for op, way in made_of)},),'
+            )
+    lines.append("}")
     return "\n".join(lines) + "\n"
 
 
@@ -87,8 +107,25 @@ def default_text(value: object) -> str:
     return repr(value) if literal else "..."
 
 
+STUB_HEAD = '''"""Written by ci/generate.py."""
+
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec
+
+_P = ParamSpec("_P")
+
+class _Function(Generic[_P]):
+    __name__: str
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def infer(self, *args: Any, **kwargs: Any) -> Any:
+        r"""Shapes and elements of the results, as `bc.TensorSpec`s, for arguments that need have no data."""
+
+def _function(fn: Callable[_P, Any]) -> _Function[_P]: ...
+'''
+
+
 def stub_text(modules: list[ModuleType]) -> str:
-    lines = ['"""Written by ci/generate.py."""', "", "from typing import Any", ""]
+    lines = [STUB_HEAD]
     for module in modules:
         for name, value in sorted(vars(module).items()):
             if name.startswith("_") or not is_functional(value, module):
@@ -104,7 +141,7 @@ def stub_text(modules: list[ModuleType]) -> str:
                     f"{prefix}{p.name}: Any" + ("" if p.default is p.empty else f" = {default_text(p.default)}")
                 )
             summary = inspect.cleandoc(getattr(value, "_summary", value.__doc__)).partition("\n")[0]
-            lines += [f"def {name}({', '.join(parts)}) -> Any:", f'    r"""{summary}"""']
+            lines += ["@_function", f"def {name}({', '.join(parts)}) -> Any:", f'    r"""{summary}"""']
     return "\n".join(lines) + "\n"
 
 

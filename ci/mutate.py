@@ -1,13 +1,14 @@
 """Mutation testing: wrong versions of csrc and python/baracuda, and whether the tests see them.
 
     python ci/mutate.py --seed 1 --count 300        # draws, builds, runs; goes on where it was stopped
+    python ci/mutate.py --stages 1                  # no further than the first, short, group of tests
     python ci/mutate.py --survivors                 # the survivors once more, with the tests as they are now
     python ci/mutate.py --survivors --keys K,L --tests "tests/test_refusal.py -k scalars"    # these, by these tests
     python ci/mutate.py --table                     # Markdown: made, killed, equivalent, by room
 
 All C++ mutants are compiled into one build in build/mutate (ci/mutation_sites.py says how), which leaves the working tree
-alone; those of GPU bodies run on the emulator. Survivors that no test can tell from the right code stand in
-ci/equivalent_mutants.toml, each with its reason. Needs pip install -e '.[test]'.
+alone; those of GPU bodies run on the emulator. ci/mutation_campaign.py runs the tests. Survivors that no test can tell from
+the right code stand in ci/equivalent_mutants.toml, each with its reason. Needs pip install -e '.[test]'.
 """
 
 from __future__ import annotations
@@ -22,17 +23,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 import tomllib
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Lock
 
-from mutation_rooms import ROOT, SHARES, room_of, share_of, tests_of
-from mutation_sites import Mutant, mutants, replaced, with_switches
+from mutation_campaign import Campaign, results
+from mutation_rooms import ROOT, room_of, share_of
+from mutation_sites import Mutant, mutants, with_switches
 
 WORK = ROOT / "build" / "mutate"
 TREE, RESULTS, DRAWN = WORK / "tree", WORK / "results.jsonl", WORK / "mutants.json"
@@ -42,13 +40,23 @@ SWITCH = """\
 #pragma once
 #include <cstdlib>
 namespace bcu_mutation {
-inline const int chosen = [] { const char* s = std::getenv("BCU_MUTANT"); return s ? std::atoi(s) : -1; }();
+inline int from_environment() { const char* s = std::getenv("BCU_MUTANT"); return s ? std::atoi(s) : -1; }
+// One for all libraries of a process, however they are opened; ci/mutation_server.py sets it after a fork.
+inline __attribute__((visibility("default"))) int chosen __asm__("bcu_mutant_chosen") = from_environment();
 template <int kNumber> constexpr bool on() {
   if (__builtin_is_constant_evaluated()) return false;
   return chosen == kNumber;
 }
 }
 """
+# What the build of the mutants has otherwise: it is compiled faster, and forks of ci/mutation_server.py run threads.
+OTHERWISE = {
+    "CMakeLists.txt": [("set(optimize -O3)", "set(optimize -O1)")],
+    "csrc/backends/cpu/parallel.cpp": [
+        ("g_forked.store(true,", 'g_forked.store(std::getenv("BCU_MUTATION_SERVER") == nullptr,'),
+        ("if (base == nullptr ||", 'if (std::getenv("BCU_MUTATION_SERVER") != nullptr || base == nullptr ||'),
+    ],
+}
 
 
 def sources() -> list[str]:
@@ -79,14 +87,19 @@ def draw(seed: int, count: int, rooms: list[str]) -> list[Mutant]:
     return drawn
 
 
+def otherwise(file: str, text: bytes) -> bytes:
+    for right, instead in OTHERWISE.get(file, []):
+        assert right.encode() in text, f"{file} has no {right!r} any more: see OTHERWISE"
+        text = text.replace(right.encode(), instead.encode())
+    return text
+
+
 def copy_tree() -> None:
     """The sources as git has them, with the changes of the working tree; what is the same stays, and so do builds of it."""
     for file in subprocess.check_output(["git", "-C", ROOT, "ls-files"], text=True).splitlines():
         if file.startswith(("bench/", "docs/")) or not (ROOT / file).exists():
             continue
-        text, to = (ROOT / file).read_bytes(), TREE / file
-        if file == "CMakeLists.txt":
-            text = text.replace(b"set(optimize -O3)", b"set(optimize -O1)")
+        text, to = otherwise(file, (ROOT / file).read_bytes()), TREE / file
         if not to.exists() or to.read_bytes() != text:
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_bytes(text)
@@ -100,7 +113,7 @@ def apply(numbered: dict[int, Mutant]) -> None:
         by_file[m.file].append((number, m))
     for file in {f for f in sources() if not f.endswith(".py")}:
         text = (ROOT / file).read_bytes()
-        wanted = with_switches(text, by_file[file]) if file in by_file else text
+        wanted = otherwise(file, with_switches(text, by_file[file]) if file in by_file else text)
         if (TREE / file).read_bytes() != wanted:
             (TREE / file).write_bytes(wanted)
 
@@ -177,123 +190,6 @@ def build(drawn: dict[int, Mutant]) -> dict[int, Mutant]:
         numbered = {n: m for n, m in numbered.items() if n not in bad}
 
 
-class Site:
-    """A package of its own for each worker, since mutants of Python replace its files."""
-
-    def __init__(self, number: int) -> None:
-        self.path = WORK / f"site-{number}"
-        shutil.rmtree(self.path, ignore_errors=True)
-        shutil.copytree(
-            TREE / "python",
-            self.path,
-            copy_function=lambda a, b: (os.link if a.endswith(".so") else shutil.copyfile)(a, b),
-        )
-        for file in (ROOT / "python").rglob("*.py*"):  # as they are now
-            if "__pycache__" not in file.parts and file.suffix in (".py", ".pyi"):
-                shutil.copyfile(file, self.path / file.relative_to(ROOT / "python"))
-
-    def pytest(self, arguments: list[str], mutant: int | None, limit: float) -> tuple[str, str]:
-        """ "passed", "failed", "hung" or "none" (no test), and the last lines."""
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("BARACUDA_", "BCU_"))}
-        env |= {"PYTHONPATH": str(self.path), "PYTHONDONTWRITEBYTECODE": "1", "BARACUDA_CPU_LEVEL": LEVEL}
-        if mutant is not None:
-            env["BCU_MUTANT"] = str(mutant)
-        if any("test_device" in a for a in arguments):
-            module = str(TREE / "build/emulator-plain/libbaracuda_cuda_emulated.so")
-            env |= {"BARACUDA_CUDA_MODULE": module, "BARACUDA_CUBLASLT_LIBRARY": module}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider",
-                   "-W", "ignore", *arguments]  # fmt: skip
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   start_new_session=True)  # fmt: skip
-        try:
-            said, _ = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.communicate()
-            return "hung", f"no end in {limit:.0f} s"
-        word = {0: "passed", 5: "none"}.get(process.returncode, "failed")
-        return word, "\n".join(said.splitlines()[-12:])
-
-
-class Campaign:
-    """Runs mutants on two sites at once and writes each result as it comes."""
-
-    def __init__(self, jobs: int, stages: int, tests: list[str]) -> None:
-        self.stages, self.tests = stages, tests
-        self.sites: SimpleQueue[Site] = SimpleQueue()
-        self.jobs = jobs
-        for n in range(jobs):
-            self.sites.put(Site(n))
-        self.limits: dict[tuple[str, ...], float] = {}
-        self.measuring = Lock()
-
-    def limit(self, site: Site, arguments: list[str]) -> float:
-        """Some times what the tests take with the right code, which they must pass."""
-        key = tuple(arguments)
-        with self.measuring:
-            if key not in self.limits:
-                start = time.monotonic()
-                word, said = site.pytest(arguments, None, 1800)
-                if word in ("failed", "hung"):
-                    raise RuntimeError(f"without a mutant: {word}: pytest {' '.join(arguments)}\n{said}")
-                self.limits[key] = 60 + 5 * (time.monotonic() - start) if word == "passed" else 0
-            return self.limits[key]
-
-    def judge(self, number: int, m: Mutant) -> dict[str, object]:
-        site = self.sites.get()
-        start = time.monotonic()
-        try:
-            verdict, detail = self._judge(site, number, m)
-        except RuntimeError as e:
-            verdict, detail = "error", str(e)
-        finally:
-            self.sites.put(site)
-        return {"key": m.key, "file": m.file, "line": m.line, "what": str(m), "verdict": verdict, "detail": detail,
-                "seconds": round(time.monotonic() - start, 1)}  # fmt: skip
-
-    def _judge(self, site: Site, number: int, m: Mutant) -> tuple[str, str]:
-        python = m.file.endswith(".py")
-        inside = site.path / m.file.removeprefix("python/")
-        right = inside.read_bytes() if python else b""
-        wanted = [self.tests] if self.tests else tests_of(m.file)
-        for arguments in wanted[: self.stages]:
-            limit = self.limit(site, arguments)
-            if not limit:
-                continue
-            if python:
-                inside.write_bytes(replaced((ROOT / m.file).read_bytes(), m))
-            try:
-                word, said = site.pytest(arguments, None if python else number, limit)
-            finally:
-                if python:
-                    inside.write_bytes(right)
-            if word in ("failed", "hung"):
-                return "killed", next((s for s in said.splitlines() if "FAILED" in s or "Error" in s), said[-300:])
-        return ("survived" if len(wanted) <= self.stages and not self.tests else "open"), ""
-
-    def run(self, numbered: dict[int, Mutant], done: set[str]) -> None:
-        with ThreadPoolExecutor(self.jobs) as pool:
-            left = [(n, m) for n, m in numbered.items() if m.key not in done]
-            left.sort(key=lambda t: room_of(t[1].file) in SHARES)  # families first: their tests are the shortest
-            waiting = [pool.submit(self.judge, n, m) for n, m in left]
-            for i, future in enumerate(waiting):
-                result = future.result()
-                if result["verdict"] == "killed" or not self.tests:  # other tests may know what these do not
-                    with RESULTS.open("a") as f:
-                        f.write(json.dumps(result) + "\n")
-                print(
-                    f"{i + 1}/{len(waiting)} {result['verdict']:9} {result['seconds']:6} s  {result['what']}",
-                    flush=True,
-                )
-
-
-def results() -> dict[str, dict[str, object]]:
-    """The last one of each mutant."""
-    if not RESULTS.exists():
-        return {}
-    return {r["key"]: r for r in map(json.loads, RESULTS.read_text().splitlines())}
-
-
 def equivalent() -> dict[str, str]:
     if not EQUIVALENT.exists():
         return {}
@@ -302,15 +198,20 @@ def equivalent() -> dict[str, str]:
 
 def table() -> str:
     reasons, counts = equivalent(), defaultdict(Counter)
-    for r in results().values():
-        verdict = "equivalent" if r["verdict"] == "survived" and r["key"] in reasons else str(r["verdict"])
-        counts[room_of(str(r["file"]))][verdict] += 1
-        counts["all"][verdict] += 1
-    lines = ["| room | made | killed | equivalent | survived | killed of the others |", "|---|---|---|---|---|---|"]
+    judged = results(RESULTS)
+    for m in (Mutant(**m) for m in json.loads(DRAWN.read_text())["mutants"].values()):
+        verdict = str(judged[m.key]["verdict"]) if m.key in judged else "open"
+        for room in (room_of(m.file), "all"):
+            counts[room]["equivalent" if verdict != "killed" and m.key in reasons else verdict] += 1
+    lines = [
+        "| room | made | killed | equivalent | survived | open | killed of the others |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for room, c in sorted(counts.items(), key=lambda t: (t[0] == "all", t[0])):
-        others = c["killed"] + c["survived"]
+        others = c.total() - c["equivalent"]
         share = f"{c['killed'] / others:.0%}" if others else ""
-        lines.append(f"| {room} | {c.total()} | {c['killed']} | {c['equivalent']} | {c['survived']} | {share} |")
+        left = f"{c['survived']} | {c['open'] + c['error']}"
+        lines.append(f"| {room} | {c.total()} | {c['killed']} | {c['equivalent']} | {left} | {share} |")
     return "\n".join(lines)
 
 
@@ -345,16 +246,16 @@ def main() -> int:
         held = {"asked": asked}
     held |= {"mutants": {n: asdict(m) for n, m in numbered.items()}, "sources": sources_digest()}
     DRAWN.write_text(json.dumps(held))
-    final = ("killed",) if options.survivors else ("killed", "survived")
-    done = {k for k, r in results().items() if r["verdict"] in final}
     if options.keys:
         numbered = {n: m for n, m in numbered.items() if m.key in options.keys.split(",")}
-    Campaign(options.jobs, options.stages, shlex.split(options.tests)).run(numbered, done)
+    tests = shlex.split(options.tests)
+    with Campaign(WORK, TREE, options.jobs, LEVEL, tests, options.survivors, equivalent()) as campaign:
+        campaign.run(numbered, min(options.stages, 1) if options.tests else options.stages)
     print(table())
-    left = [r for r in results().values() if r["verdict"] == "survived" and r["key"] not in equivalent()]
+    left = [r for r in results(RESULTS).values() if r["verdict"] == "survived" and r["key"] not in equivalent()]
     for r in left:
         print(f"survived: {r['key']}  {r['what']}")
-    return 1 if any(r["verdict"] == "error" for r in results().values()) else 0
+    return 1 if any(r["verdict"] == "error" for r in results(RESULTS).values()) else 0
 
 
 if __name__ == "__main__":

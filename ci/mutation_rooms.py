@@ -129,10 +129,12 @@ def _of_python_ops(stem: str) -> list[list[str]]:
     ]
 
 
-def _of_gpus(file: str) -> list[list[str]]:
-    room = room_of(file)
-    of = [room.removesuffix(" (gpu)")] if room.endswith("(gpu)") else users_of(file, "csrc/ops/{}/cuda*.cu")
-    device = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests").glob("test_device*.py"))]
+def _device_tests() -> list[str]:
+    return [str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests").glob("test_device*.py"))]
+
+
+def _of_gpus(of: list[str]) -> list[list[str]]:
+    device = _device_tests()
     guarantee = ["tests/test_device_guarantee.py", "-k", "cuda", f"--families={','.join(of)}"]
     rounds = [[*guarantee, f"--light={n}"] for n in (6, 40) if of]
     others = [d for d in device if d not in guarantee]
@@ -145,26 +147,26 @@ def tests_of(file: str) -> list[list[str]]:
     if room == "python ops":
         return _of_python_ops(PurePath(file).stem)
     if room.endswith("(gpu)") or room in ("simt", "cuda backend"):
-        return _of_gpus(file)
+        of = [room.removesuffix(" (gpu)")] if room.endswith("(gpu)") else users_of(file, "csrc/ops/{}/cuda*.cu")
+        return _of_gpus(of)
     if room in families():
+        both = _of_gpus([room]) if PurePath(file).name == "skus.h" else []  # says what kernels of GPUs take, too
         return [
             [*_files(GENERATED), f"--families={room}", "--light=30"],
             [*_own_tests(room), *_files(GENERATED), f"--families={room}"],
             [*_files([*BY_OP, *WHOLE]), "tests/conformance", f"--families={room}"],
+            *both,
         ]
     if room == "math":
         of = f"--families={','.join(users_of(file, 'csrc/ops/{}/cpu*.cpp'))}"
         return [[*_files(GENERATED), of, "--light=60"], ["tests/ops", *_files(GENERATED), of]]
-    own = [str(p.relative_to(ROOT)) for p in ROOT.glob(f"tests/test_{PurePath(file).stem}*.py")]
-    loops = [f"--families={','.join(LOOPS)}"] if room == "cpu backend" else []
-    return [
-        [
-            *own,
-            *_files(["test_functional", "test_import_tensors", "test_run_path"]),
-            *_files(GENERATED),
-            *loops,
-            "--light=60",
-        ],
-        [*_files([*WHOLE, *BY_OP]), "tests/native", "--light=600"],
+    whole = _files([*WHOLE, *BY_OP])
+    own = [str(p.relative_to(ROOT)) for p in sorted(ROOT.glob(f"tests/test_{PurePath(file).stem}*.py"))]
+    users = users_of(file, "csrc/ops/{}/cpu*.cpp") or LOOPS
+    loops = [f"--families={','.join(users)}"] if room == "cpu backend" else []
+    groups = [
+        [*_files(["test_functional", "test_import_tensors", "test_run_path", *GENERATED]), *loops, "--light=60"],
+        [*(o for o in own if o not in (*whole, *_device_tests())), *whole, "tests/native", "--light=600"],
         [*_files(GENERATED), "tests/ops", "tests/conformance"],
     ]
+    return groups if room == "cpu backend" else [*groups, _device_tests()]

@@ -219,8 +219,17 @@ def _of_python(node: Node, text: bytes) -> Iterator[Edit]:
             yield "condition", at, _text(at, text), f"not ({_text(at, text)})", "expression"
     elif kind in ("expression_statement", "raise_statement"):
         inner = node.named_children[0] if node.named_children else None
-        if inner is None or inner.type not in ("string", "ellipsis"):
+        if inner is None or not (inner.type in ("string", "ellipsis") or _only_annotates(inner)):
             yield "statement", node, _text(node, text), "pass", "statement"
+
+
+def _only_annotates(node: Node) -> bool:
+    """`x: int` of a function, which no process evaluates."""
+    inside = node
+    while inside.parent is not None and inside.type not in ("function_definition", "class_definition"):
+        inside = inside.parent
+    bare = node.type == "assignment" and node.child_by_field_name("right") is None
+    return bare and inside.type == "function_definition"
 
 
 def with_switches(text: bytes, chosen: list[tuple[int, Mutant]]) -> bytes:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import baracuda as bc
+import baracuda.functional as F
 from baracuda import _core
 from baracuda.sku import rows
 
@@ -142,6 +143,21 @@ def test_outputs_must_not_share_memory(op: str, direction: str) -> None:
             with pytest.raises(bc.InvalidProblemError) as caught:
                 call.run(**{first.name: call.args[second.name]})
             assert caught.value.code == "overlap"
+
+
+@pytest.mark.parametrize("n", [2, 3, 31, 32, 33, 65])
+def test_members_of_a_list_of_any_length_must_not_share_memory(n: int) -> None:
+    """Few tensors are compared pair by pair, many after sorting."""
+    memory = np.ones((n, 4), np.float32)
+    for first, second in {(0, n - 1), (n // 2 - 1, n // 2), (n - 2, n - 1)}:
+        grads = list(memory)
+        grads[second] = memory.reshape(-1)[4 * first + 3 :][:4]
+        with pytest.raises(bc.InvalidProblemError) as caught:
+            F.clip_grad_value_(grads, 0.5)
+        assert caught.value.code == "overlap"
+        assert (memory == 1).all()
+    F.clip_grad_value_(list(memory), 0.5)
+    assert (memory == 0.5).all()
 
 
 @OPS

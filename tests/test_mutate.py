@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ci"))
 
 import mutate
+import mutation_campaign
 import mutation_rooms as rooms
 from mutation_rooms import ROOT
-from mutation_sites import mutants, replaced, with_switches
+from mutation_sites import Mutant, mutants, replaced, with_switches
 
 PROGRAM = """\
 #include <cstdio>
@@ -66,7 +70,7 @@ def test_nothing_that_only_the_compiler_sees_is_changed(folder: Path) -> None:
 
 
 def test_mutants_of_python_are_valid_and_different(tmp_path: Path) -> None:
-    text = "def f(a, b=1):\n    if a < b and not b:\n        raise ValueError('no')\n    return a + 2\n"
+    text = "def f(a, b=1):\n    c: int\n    if a < b and not b:\n        raise ValueError('no')\n    return a + 2\n"
     (tmp_path / "f.py").write_text(text)
     found = mutants(tmp_path, "f.py")
     assert {m.kind for m in found} == {"comparison", "logic", "condition", "statement", "arithmetic", "constant"}
@@ -74,6 +78,110 @@ def test_mutants_of_python_are_valid_and_different(tmp_path: Path) -> None:
         wrong = replaced(text.encode(), m).decode()
         compile(wrong, "f.py", "exec")
         assert wrong != text
+
+
+def test_what_the_build_has_otherwise_stands_in_the_sources() -> None:
+    for file in mutate.OTHERWISE:
+        text = (ROOT / file).read_bytes()
+        assert mutate.otherwise(file, text) != text
+
+
+SUBJECT = """\
+import os
+
+def test_right():
+    import baracuda
+
+def test_wrong():
+    assert os.environ.get("BCU_MUTANT") != "1"
+
+def test_endless():
+    while os.environ.get("BCU_MUTANT") == "2":
+        pass
+
+def test_crash():
+    if os.environ.get("BCU_MUTANT") == "3":
+        os.abort()
+"""
+
+
+def test_the_server_runs_each_request_in_a_process_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "test_subject.py").write_text(SUBJECT)
+    common = {"arguments": [f"--rootdir={tmp_path}", "-c", os.devnull, str(tmp_path)], "site": str(ROOT / "python")}
+    common |= {"cpu_seconds": 2, "test_seconds": 240, "seconds": 300, "seed": ""}
+    common |= {"first": ["test_subject.py::test_right"], "only": "", "without": []}
+    plan = [("", False, {}), ("1", False, {}), ("2", False, {}), ("3", True, {}), ("1", True, {}),
+            ("1", False, {"without": ["test_subject.py::test_wrong"]}), ("1", True, {"only": "test_subject.py::test_right"})]  # fmt: skip
+    requests = [{"env": {"BCU_MUTANT": n} if n else {}, "fresh": fresh, **more} for n, fresh, more in plan]
+    done = subprocess.run(
+        [sys.executable, ROOT / "ci/mutation_server.py"],
+        input="".join(json.dumps(common | r) + "\n" for r in requests), capture_output=True, text=True, timeout=500,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    words = ["passed", "failed", "hung", "failed", "failed", "passed", "passed"]
+    assert [a["word"] for a in answers] == words, f"{answers} {done.stderr}"
+    assert [a["test"].partition("::")[2] for a in answers[1:5]] == [
+        "test_wrong",
+        "test_endless",
+        "test_crash",
+        "test_wrong",
+    ]
+
+
+class Answers:
+    """A worker whose tests are a table: what fails with a mutant (True) and what fails with the right code, too (None)."""
+
+    def __init__(self, tests: dict[str, bool | None]) -> None:
+        self.tests, self.asked = tests, list[list[str]]()
+
+    def pytest(self, arguments: list[str], fresh: bool, mutant: int | None = None, **order: Any) -> dict[str, str]:
+        order = mutation_campaign.ORDER | order
+        self.asked.append(arguments)
+        for test in sorted(self.tests, key=lambda t: (t not in order["first"], t)):
+            fails = self.tests[test] is None or (self.tests[test] and mutant is not None)
+            if fails and test not in order["without"] and order["only"] in ("", test):
+                return {"word": "failed", "test": test, "said": "wrong"}
+        return {"word": "passed", "test": "", "said": ""}
+
+    def close(self) -> None:
+        pass
+
+
+def campaign(tmp_path: Path, worker: Answers, again: bool = False) -> mutation_campaign.Campaign:
+    made = mutation_campaign.Campaign(tmp_path, tmp_path, 0, "v3", [], again)
+    made.workers.put(worker)  # type: ignore[arg-type]
+    made.jobs = 1
+    return made
+
+
+def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    m = Mutant("csrc/core/plan.cpp", "constant", 1, 0, 1, "0", "1")
+    groups = len(rooms.tests_of(m.file)) + 1  # and the first once more, where baracuda is imported with the mutant
+    campaign(tmp_path, blind := Answers({"a.py::x": False})).run({0: m}, 1)
+    assert [r["verdict"] for r in mutation_campaign.results(tmp_path / "results.jsonl").values()] == ["open"]
+    campaign(tmp_path, blind).run({0: m}, groups)
+    assert len(blind.asked) == groups, "each group once"
+    found = mutation_campaign.results(tmp_path / "results.jsonl")
+    assert found[m.key]["verdict"] == "survived"
+    campaign(tmp_path, seeing := Answers({"a.py::x": True})).run({0: m}, groups)
+    assert not seeing.asked, "judged already"
+    campaign(tmp_path, seeing, again=True).run({0: m}, groups)
+    found = mutation_campaign.results(tmp_path / "results.jsonl")
+    assert (found[m.key]["verdict"], found[m.key]["test"]) == ("killed", "a.py::x")
+
+
+def test_a_test_that_fails_without_a_mutant_kills_none(tmp_path: Path) -> None:
+    m = Mutant("csrc/core/plan.cpp", "constant", 1, 0, 1, "0", "1")
+    made = campaign(tmp_path, Answers({"a.py::always": None, "a.py::x": False}))
+    made.run({0: m}, 1)
+    assert made.results[m.key]["verdict"] == "open"
+    other = Mutant("csrc/core/plan.cpp", "constant", 2, 0, 1, "1", "2")
+    worker = Answers({"a.py::always": None, "b.py::y": True})
+    made.workers.get()
+    made.workers.put(worker)  # type: ignore[arg-type]
+    made.run({1: other}, 1)
+    assert (made.results[other.key]["verdict"], made.results[other.key]["test"]) == ("killed", "b.py::y")
+    assert made.killers("csrc/core/plan.cpp") == ["b.py::y"]
 
 
 def test_every_room_has_tests_that_exist() -> None:

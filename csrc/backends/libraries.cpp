@@ -1,4 +1,4 @@
-#include "backends/libraries.h"
+#include "core/libraries.h"
 
 #include <dlfcn.h>
 #include <unistd.h>

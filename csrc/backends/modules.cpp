@@ -5,13 +5,14 @@
 
 #include <cstdlib>
 
-#include "backends/cpu/module.h"
+#include "backends/cpu/loader.h"
+#include "core/device.h"
 
 namespace baracuda {
 namespace {
 
 // Says of a module that opened which devices it finds.
-void look_for_devices(DeviceBackend& backend) {
+void look_for_devices(LoadedBackend& backend) {
   const DeviceModule& module = *backend.module;
   if (module.count() <= 0) {
     backend.state.reason = module.last_error();
@@ -27,8 +28,8 @@ void look_for_devices(DeviceBackend& backend) {
   backend.state.level = info.name;
 }
 
-DeviceBackend open_device_backend(const char* name, const char* variable, const char* symbol) {
-  DeviceBackend out;
+LoadedBackend open_device_backend(const char* name, const char* variable, const char* symbol) {
+  LoadedBackend out;
   const char* named = std::getenv(variable);
   bool chosen = named && *named;
   std::string path = chosen ? named : own_directory() + "/libbaracuda_" + name + ".so", tried;
@@ -49,6 +50,7 @@ DeviceBackend open_device_backend(const char* name, const char* variable, const 
     return out;
   }
   out.module = module;
+  out.families.emplace_back(module->families, static_cast<size_t>(module->n_families));
   out.state.built = true;
   if (module->attach) module->attach(&library_symbol);
   look_for_devices(out);
@@ -75,17 +77,26 @@ void* open_module(const std::string& path, const char* symbol, std::string& trie
   return nullptr;
 }
 
-const DeviceBackend& device_backend(Backend backend) {
-  static const DeviceBackend none = {};
-  if (backend == Backend::Cuda) {
-    static const DeviceBackend cuda = open_device_backend("cuda", "BARACUDA_CUDA_MODULE", "baracuda_cuda_module");
-    return cuda;
+// BARACUDA_CUDA_MODULE and BARACUDA_METAL_MODULE name other files.
+const LoadedBackend& loaded_backend(Backend backend) {
+  switch (backend) {
+    case Backend::Cpu: {
+      static const LoadedBackend cpu = open_cpu_backend();
+      return cpu;
+    }
+    case Backend::Cuda: {
+      static const LoadedBackend cuda = open_device_backend("cuda", "BARACUDA_CUDA_MODULE", "baracuda_cuda_module");
+      return cuda;
+    }
+    case Backend::Metal: {
+      static const LoadedBackend metal = open_device_backend("metal", "BARACUDA_METAL_MODULE", "baracuda_metal_module");
+      return metal;
+    }
+    default: {
+      static const LoadedBackend none = {};
+      return none;
+    }
   }
-  if (backend == Backend::Metal) {
-    static const DeviceBackend metal = open_device_backend("metal", "BARACUDA_METAL_MODULE", "baracuda_metal_module");
-    return metal;
-  }
-  return none;
 }
 
 }  // namespace baracuda

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "bindings/import_detail.h"
+#include "bindings/tensor.h"
 
 namespace baracuda::bindings {
 
@@ -14,6 +15,7 @@ namespace {
 
 inline bool holds(const Anchor& a) {
   if (a.storage) return torch_storage(a.object) == a.torch;
+  if (a.rank < 0) return address_of(self_of(a.object)) == a.data;
   auto* array = reinterpret_cast<PyArrayObject*>(a.object);
   if (PyArray_DATA(array) != a.data || PyArray_NDIM(array) != a.rank) return false;
   const npy_intp* sizes = PyArray_DIMS(array);
@@ -45,6 +47,10 @@ bool Anchors::add(PyObject* object) {
     a.rank = PyArray_NDIM(array);
     if (a.rank > kMaxRank) return true;  // refused when it is imported
     std::copy_n(PyArray_DIMS(array), a.rank, a.sizes);
+  } else if (const TensorObject* own = as_tensor(object)) {
+    if (!own->movable) return true;
+    a.data = address_of(own);
+    a.rank = -1;
   } else if (detail::is_torch_type(Py_TYPE(object))) {
     a.storage = PyObject_CallMethod(object, "untyped_storage", nullptr);
     if (!a.storage) {  // one without memory: refused when it is imported, or its producer keeps what it exports

@@ -9,15 +9,15 @@
 
 namespace baracuda::bindings {
 
-// Where the memory of one NumPy array or torch tensor was. Both can be given other memory in place (torch's x.data =
-// ..., set_, resize_; NumPy's resize), and the old one is freed. torch's storage is held, so that no other tensor's
+// Where the memory of one tensor was that can be given other memory in place (torch's x.data = ..., set_, resize_;
+// NumPy's resize; our rebase), after which the old one may be freed. torch's storage is held, so that no other tensor's
 // memory can come to lie where it was.
 struct Anchor {
   PyObject* object = nullptr;   // borrowed: who has the anchor holds it
-  PyObject* storage = nullptr;  // held; null for NumPy
+  PyObject* storage = nullptr;  // held; null for others than torch's
   TorchStorage torch{};
   const void* data = nullptr;
-  int32_t rank = 0;
+  int32_t rank = 0;  // -1 for our own, whose shape stays
   Py_ssize_t sizes[kMaxRank];
 
   Anchor() = default;

@@ -102,7 +102,7 @@ std::string name_of_argument(PlanObject* plan, PyObject* const* args, PyObject* 
 PyObject* refuse_moved(PlanObject* plan, PyObject* const* args, PyObject* object) {
   const std::string name = name_of_argument(plan, args, object);
   return raise_refusal(
-      {Code::Moved, name, "a tensor that was given other memory since it was bound (resize, set_, .data = ...)",
+      {Code::Moved, name, "a tensor that was given other memory since it was bound (rebase, resize, set_, .data = ...)",
        "the memory that was bound", "rebind it: rebind(" + name.substr(0, name.find('[')) + "=...)"},
       reinterpret_cast<PyObject*>(plan));
 }
@@ -118,7 +118,8 @@ PyObject* bound_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* 
   const PlanCore& plan = *b->plan->core;
   if (PyObject* moved = now->anchors.moved()) return refuse_moved(b->plan, now->args, moved);
   void* stream = now->stream_handle;
-  if (now->exchange && framework_stream(now->exchange, plan.row.backend, plan.device_id, &stream) != Imported::Yes)
+  if (now->exchange &&
+      framework_stream(now->exchange, plan.row.backend, plan.question.device, &stream) != Imported::Yes)
     return nullptr;
   if (!may_launch(plan, stream, caller)) return nullptr;
   Failure failure;
@@ -194,6 +195,11 @@ std::unique_ptr<Binding> bind_frame(PlanObject* plan, Frame& f, PyObject* const*
     return nullptr;
   }
   if (PyObject* moved = b->anchors.moved()) return refuse_moved(plan, b->args, moved), nullptr;
+  if (f.keep.unbacked) {
+    raise_refusal({Code::NullData, "", "a shape without memory", "tensors", "bind where there is data"},
+                  reinterpret_cast<PyObject*>(plan));
+    return nullptr;
+  }
   b->views.assign(f.views, f.views + plan->core->signature.slots.size());
   std::copy(f.scalars, f.scalars + plan->core->signature.scalars.size(), b->scalars);
   b->kept = PyList_New(0);

@@ -58,7 +58,7 @@ namespace {
 
 void allocate_on(const DeviceModule& module, Place place, int64_t bytes, void** out) {
   refuse_in_capture(place, "an allocation", "memory that was made before the capture began");
-  if (fails_now(Injected::Alloc)) throw_no_memory(place, kAskedFor, bytes);
+  if (fails_now(Injected::Alloc)) throw_no_memory(place, kInjectedText, bytes);
   call(module, place, [&] { return module.allocate(place.device, bytes, out); }, bytes);
 }
 
@@ -74,21 +74,6 @@ void free_device_memory(PyObject* capsule) {
   if (!module) return;
   Py_BEGIN_ALLOW_THREADS module->release(place->device, memory);
   Py_END_ALLOW_THREADS
-}
-
-py::object allocate(int backend, int device, int64_t bytes) {
-  auto place = std::make_unique<Place>(place_of(backend, device));
-  const DeviceModule& module = module_of(*place);
-  void* memory = nullptr;
-  allocate_on(module, *place, bytes, &memory);
-  PyObject* capsule = PyCapsule_New(memory, kCapsule, nullptr);
-  if (!capsule) {
-    module.release(device, memory);
-    throw py::error_already_set();
-  }
-  PyCapsule_SetContext(capsule, place.release());
-  PyCapsule_SetDestructor(capsule, &free_device_memory);
-  return py::reinterpret_steal<py::object>(capsule);
 }
 
 void copy(int backend, int device, uintptr_t to, uintptr_t from, int64_t bytes, int kind, uintptr_t stream) {
@@ -368,6 +353,22 @@ bool wait_for_device(Backend backend, int32_t device) {
   }
 }
 
+PyObject* device_memory(Backend backend, int32_t device, int64_t bytes, void** address) {
+  try {
+    auto place = std::make_unique<Place>(Place{backend, device});
+    const DeviceModule& module = module_of(*place);
+    allocate_on(module, *place, bytes, address);
+    PyObject* capsule = PyCapsule_New(*address, kCapsule, nullptr);
+    if (!capsule) return module.release(device, *address), nullptr;
+    PyCapsule_SetContext(capsule, place.release());
+    PyCapsule_SetDestructor(capsule, &free_device_memory);
+    return capsule;
+  } catch (py::error_already_set& e) {
+    e.restore();
+    return nullptr;
+  }
+}
+
 void* device_scratch(Backend backend, int32_t device, void* stream, int64_t bytes) {
   thread_local Scratches mine;
   Scratch* block = nullptr;
@@ -402,7 +403,6 @@ bool device_setup(PyObject* module) {
   });
   m.def("device_count", [](int backend) { return device_count(static_cast<Backend>(backend)); });
   m.def("device_describe", &describe);
-  m.def("device_allocate", &allocate);
   m.def("device_copy", &copy);
   m.def("device_copy_between", &copy_between);
   m.def("device_fill", &fill);

@@ -18,6 +18,9 @@ Imported import_stream(PyObject* object, const Keep& keep, void** out, Why& why)
 // Waits for all work of a device; false with DeviceError set.
 bool wait_for_device(Backend backend, int32_t device);
 
+// New memory of a device: what owns it, or null with an exception set.
+PyObject* device_memory(Backend backend, int32_t device, int64_t bytes, void** address);
+
 // Device memory that functional calls use for a moment: one growing block per thread, device and stream, so that the
 // launches that use it follow one another. Null with an exception set.
 void* device_scratch(Backend backend, int32_t device, void* stream, int64_t bytes);

@@ -1,11 +1,6 @@
 #include "bindings/error.h"
 
-#include <bit>
-#include <cstdio>
-#include <iterator>
-
-#include "core/devices.h"
-#include "core/inject.h"
+#include "bindings/plan.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -16,9 +11,43 @@ PyObject* text(const std::string& s) {
   return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
 }
 
-std::string tensor_name(const PlanCore& plan, int slot) {
-  if (slot < 0 || slot >= static_cast<int>(plan.signature.slots.size())) return "";
-  return plan.signature.params[plan.signature.slots[slot].param].name;
+bool is_plan(PyObject* caller) { return caller && PyObject_TypeCheck(caller, plan_type); }
+
+// "SoftmaxPlan(softmax.forward.cpu.f32.rows)" or "softmax()"; empty where nobody is known.
+std::string place_of(PyObject* caller) {
+  if (!caller || caller == Py_None) return "";
+  if (is_plan(caller)) {
+    const PlanCore& core = *reinterpret_cast<PlanObject*>(caller)->core;
+    return std::string(Py_TYPE(caller)->tp_name) + "(" + sku_name(core.row, core.question.element) + ")";
+  }
+  PyObject* name = PyObject_GetAttrString(caller, "__name__");
+  const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  std::string out = text ? std::string(text) + "()" : "";
+  PyErr_Clear();
+  Py_XDECREF(name);
+  return out;
+}
+
+// A function's caller can pass another `out`, where a plan's could select another plan.
+Refusals for_function(Refusals refusals, PyObject* caller) {
+  Refusal& first = refusals.front();
+  const bool out = first.field == "out" && caller && caller != Py_None && !is_plan(caller);
+  if (out && (first.code == Code::Shape || first.code == Code::Rank || first.code == Code::ElementKind))
+    first.hint = std::string("pass a tensor of this ") + (first.code == Code::ElementKind ? "element" : "shape") +
+                 ", or leave the function to make one";
+  return refusals;
+}
+
+// Sets the exception: of the class with this name, or of the one that the first refusal's code has.
+PyObject* raise(const std::string& message, const Refusals& refusals, const char* error_class) {
+  PyObject* list = refusals_list(refusals);
+  PyObject* said = text(message);
+  PyObject* error = list && said ? PyObject_CallFunction(error_factory, "OOz", said, list, error_class) : nullptr;
+  Py_XDECREF(said);
+  Py_XDECREF(list);
+  if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  Py_XDECREF(error);
+  return nullptr;
 }
 
 }  // namespace
@@ -46,13 +75,11 @@ PyObject* raise_refusals(const Refusals& refusals, PyObject* caller, const Field
   Refusals renamed = refusals;
   for (Refusal& r : renamed)
     if (names) r.field = names->of(r.field);
-  PyObject* list = refusals_list(renamed);
-  PyObject* error =
-      list ? PyObject_CallFunctionObjArgs(error_factory, list, caller ? caller : Py_None, nullptr) : nullptr;
-  Py_XDECREF(list);
-  if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
-  Py_XDECREF(error);
-  return nullptr;
+  return raise(message_of(for_function(renamed, caller), place_of(caller)), renamed, nullptr);
+}
+
+PyObject* raise_at(const std::string& where, const Refusals& refusals) {
+  return raise(message_of(refusals, where), refusals, nullptr);
 }
 
 PyObject* raise_refusal(Refusal refusal, PyObject* caller, const FieldNames* names) {
@@ -61,49 +88,11 @@ PyObject* raise_refusal(Refusal refusal, PyObject* caller, const FieldNames* nam
 
 PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failure, PyObject* caller,
                        const FieldNames* names) {
-  std::string field = tensor_name(plan, failure.tensor);
-  std::string at = failure.position >= 0 ? " at element " + std::to_string(failure.position) : "";
-  switch (status) {
-    case Status::IndexOutOfRange:
-      return raise_refusal({Code::IndexRange, field, "index " + std::to_string(failure.value) + at,
-                            "0 <= index < " + std::to_string(failure.limit),
-                            "check the indices against the indexed dimension's size", failure.limit, failure.value},
-                           caller, names);
-    case Status::IntegerDivision:
-      return raise_refusal({Code::IntegerDivision, field, "an integer divisor of zero" + at, "non-zero divisors",
-                            "mask the zeros first, or divide as floats"},
-                           caller, names);
-    case Status::ValueOutOfRange: {
-      char value[32];
-      std::snprintf(value, sizeof value, "%.6g", std::bit_cast<double>(failure.value));
-      return raise_refusal({Code::ValueRange, field, value + at, name(static_cast<ValueRange>(failure.limit)),
-                            "check the values given to this call"},
-                           caller, names);
-    }
-    case Status::InvalidProblem: {
-      // A kernel that refuses a scalar's value says which one in `position`.
-      const auto& scalars = plan.signature.scalars;
-      const bool known = failure.tensor < 0 && failure.position >= 0 && failure.position < std::ssize(scalars);
-      return raise_refusal(
-          {Code::Problem, known ? scalars[failure.position].name : field, "a value out of its range",
-           "a value in the range that the descriptor's docstring gives", "check the scalars given to run"},
-          caller, names);
-    }
-    case Status::Launch:
-      if (failure.position == kInjectedLaunch)
-        return raise_refusal(
-            {Code::LaunchFailed, device_name(plan.row.backend, plan.device_id), kAskedFor, "a launch that works", ""},
-            caller, names);
-      if (std::string reason; const DeviceModule* module = device_module(plan.row.backend, reason))
-        return raise_refusal({Code::LaunchFailed, device_name(plan.row.backend, plan.device_id), module->last_error(),
-                              "a device that works", ""},
-                             caller, names);
-      [[fallthrough]];
-    default:
-      return raise_refusal({Code::LaunchFailed, field, "status " + std::to_string(static_cast<int>(status)), "0",
-                            "please report this call"},
-                           caller, names);
-  }
+  return raise_refusal(refusal_of(plan, status, failure), caller, names);
+}
+
+PyObject* raise_no_plan(const NoPlan& why) {
+  return raise(why.message, why.refusals, why.unavailable ? "BackendUnavailableError" : "UnsupportedError");
 }
 
 PyObject* raise_no_memory(const std::string& device, std::string why, int64_t bytes) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <Python.h>
 
+#include "core/message.h"
 #include "core/plan.h"
 
 namespace baracuda::bindings {
@@ -23,8 +24,10 @@ PyObject* raise_refusal(Refusal refusal, PyObject* caller, const FieldNames* nam
 PyObject* raise_status(const PlanCore& plan, Status status, const Failure& failure, PyObject* caller,
                        const FieldNames* names = nullptr);
 
-// What an error says of a failure that bc.testing.fail asked for.
-inline constexpr const char* kAskedFor = "the failure that bc.testing.fail asked for";
+// With words of the caller's own for where it happened.
+PyObject* raise_at(const std::string& where, const Refusals& refusals);
+// That for a question that has no plan.
+PyObject* raise_no_plan(const NoPlan& why);
 // The exception for memory that could not be had; always returns null.
 PyObject* raise_no_memory(const std::string& device, std::string why, int64_t bytes);
 

@@ -10,6 +10,7 @@
 
 #include "bindings/error.h"
 #include "bindings/functional_key.h"
+#include "bindings/opaque.h"
 #include "bindings/recipe.h"
 #include "bindings/tensor.h"
 
@@ -229,7 +230,11 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, const Key& key) {
     PyTuple_SET_ITEM(values, i, a.values[i]);
   }
   // (recipe, None) to be kept and run here, or (None, result) of a call that Python carried out.
-  PyObject* answer = PyObject_CallOneArg(f->miss, values);
+  PyObject* answer = nullptr;
+  {
+    const Unwatched unwatched;
+    answer = PyObject_CallOneArg(f->miss, values);
+  }
   PyObject *recipe = nullptr, *result = nullptr;
   if (answer && !PyArg_ParseTuple(answer, "OO", &recipe, &result)) Py_CLEAR(answer);
   if (!answer) {

@@ -10,6 +10,7 @@
 #include "bindings/device.h"
 #include "bindings/import_detail.h"
 #include "bindings/tensor.h"
+#include "core/dltensor.h"
 
 namespace baracuda::bindings {
 namespace detail {
@@ -112,61 +113,10 @@ Imported import_numpy(PyObject* object, TensorView& view, Why& why) {
   return Imported::Yes;
 }
 
-uint8_t element_of_dl(DLDataType t) {
-  if (t.lanes != 1) return kNoElement;
-  if (t.code == kDLBool && t.bits == 8) return uint8_t(Element::Bool);
-  for (int i = 0; i < kElementCount; ++i) {
-    const ElementInfo& e = kElementInfo[i];
-    if (e.dl_code == t.code && e.dl_bits == t.bits && e.bits >= 8) return uint8_t(i);
-  }
-  return kNoElement;
-}
-
 }  // namespace
 
 Imported from_dl(const DLTensor& t, TensorView& view, Why& why) {
-  uint8_t element = element_of_dl(t.dtype);
-  if (element == kNoElement) {
-    why = Refusal{Code::ElementKind, "",
-                  "DLPack type code " + std::to_string(t.dtype.code) + ", " + std::to_string(t.dtype.bits) + " bits, " +
-                      std::to_string(t.dtype.lanes) + " lanes",
-                  "an element that baracuda knows", "cast it first"};
-    return Imported::Refused;
-  }
-  if (t.ndim < 0 || t.ndim > kMaxRank) {
-    why = Refusal{Code::Rank, "", "rank " + std::to_string(t.ndim), "at most 8", "merge dimensions with reshape()"};
-    return Imported::Refused;
-  }
-  switch (t.device.device_type) {
-    case kDLCPU:
-    case kDLCUDAHost:
-      view.device = Backend::Cpu;
-      break;
-    case kDLCUDA:
-    case kDLCUDAManaged:
-      view.device = Backend::Cuda;
-      break;
-    case kDLMetal:
-      view.device = Backend::Metal;
-      break;
-    default:
-      return refuse(why, Code::Device, "a device that baracuda has no backend for", "cpu, cuda or metal",
-                    "copy it to one of these");
-  }
-  view.device_id = view.device == Backend::Cpu ? 0 : t.device.device_id;
-  view.unbacked = false;
-  view.data = t.data ? static_cast<char*>(t.data) + t.byte_offset : nullptr;
-  view.rank = t.ndim;
-  view.element = static_cast<Element>(element);
-  int64_t dense = 1;
-  for (int i = t.ndim - 1; i >= 0; --i) {
-    view.shape[i] = t.shape[i];
-    view.strides[i] = t.strides ? t.strides[i] : dense;
-    if (t.shape[i] < 0 || (!t.strides && __builtin_mul_overflow(dense, t.shape[i], &dense)))
-      return refuse(why, Code::Shape, "a negative size, or more than 2^63 elements", "sizes of at least 0",
-                    "the tensor's producer is at fault");
-  }
-  return Imported::Yes;
+  return read_dltensor(t, view, why) ? Imported::Yes : Imported::Refused;
 }
 
 namespace {
@@ -206,14 +156,16 @@ Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Why& why)
   using namespace detail;
   PyTypeObject* type = Py_TYPE(object);
   if (PyArray_CheckExact(object)) return import_numpy(object, view, why);
-  if (const DLPackExchangeAPI* const* api = exchange_apis.find(type))
-    return import_torch(object, *api, view, keep, why);
-  if (const TensorView* own = own_tensor(object)) {
-    if (own->unbacked && !keep.dry)
-      return refuse(why, Code::NullData, "a shape without memory", "a tensor", "such shapes are for can_implement");
-    view = *own;
+  if (const TensorObject* own = as_tensor(object)) {
+    if (own->view.unbacked && !keep.dry && !inferring())
+      return refuse(why, Code::NullData, "a shape without memory", "a tensor",
+                    "such shapes are for can_implement, and for infer of functions");
+    keep.unbacked |= own->view.unbacked;
+    read_view(own, view);
     return Imported::Yes;
   }
+  if (const DLPackExchangeAPI* const* api = exchange_apis.find(type))
+    return import_torch(object, *api, view, keep, why);
   if (PyArray_Check(object)) {
     if (is_masked(type))
       return refuse(why, Code::Masked, "a masked array", "a plain array",
@@ -233,7 +185,16 @@ Imported import_tensor(PyObject* object, TensorView& view, Keep& keep, Why& why)
   return import_protocol(object, view, keep, why);
 }
 
-bool may_move(PyObject* object) { return PyArray_Check(object) || is_torch_tensor(object); }
+namespace {
+constinit thread_local bool t_inferring = false;
+}
+bool inferring() { return t_inferring; }
+bool exchange_inferring(bool now) { return std::exchange(t_inferring, now); }
+
+bool may_move(PyObject* object) {
+  if (const TensorObject* own = as_tensor(object)) return own->movable;
+  return PyArray_Check(object) || is_torch_tensor(object);
+}
 
 Imported import_same(PyObject* object, TensorView& view, Keep& keep, Why& why) {
   TensorView now;

@@ -23,6 +23,7 @@ struct Keep {
   bool lasts = false;             // it is held for longer than one call
   bool ran_python = false;        // code of a producer ran, which may have moved what was read before
   bool torch = false;             // set when a torch tensor was imported
+  bool unbacked = false;          // set when a shape without memory was: such a call is checked and not carried out
   Backend device = Backend::Cpu;  // the plan's device: where 0-d tensors given as numbers must be
   int32_t device_id = 0;
   const void* exchange = nullptr;  // DLPack's C functions of the framework that owns a tensor on a device
@@ -56,8 +57,14 @@ Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scala
 // The current stream of a framework, by its DLPack functions (null: nobody is asked, and it is the default stream).
 Imported framework_stream(const void* exchange, Backend backend, int32_t device, void** out);
 
+// Whether the calling thread asks for shapes of results only: calls then take shapes without memory. Sets it; the state
+// before.
+bool inferring();
+bool exchange_inferring(bool now);
+
 bool is_torch_tensor(PyObject* object);
-// Whether Python code can give a tensor other memory while somebody holds it: NumPy's resize, torch's set_ and resize_.
+// Whether Python code can give a tensor other memory while somebody holds it: NumPy's resize, torch's set_ and resize_,
+// our rebase.
 bool may_move(PyObject* object);
 // Imports such a tensor once more; refused when it was resized meanwhile.
 Imported import_same(PyObject* object, TensorView& view, Keep& keep, Why& why);

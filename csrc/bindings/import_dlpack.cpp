@@ -46,6 +46,12 @@ Imported take_over(PyObject* capsule, Managed* m, const char* name, const char* 
   return Imported::Yes;
 }
 
+bool is_tracer(PyObject* object) {
+  const char* type = Py_TYPE(object)->tp_name;
+  const size_t length = std::strlen(type);
+  return length >= 6 && std::strcmp(type + length - 6, "Tracer") == 0;
+}
+
 // What __dlpack__ raised, as a refusal; interrupts and the like stay exceptions.
 Imported explain_raised(PyObject* object, Why& why) {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return Imported::PythonError;
@@ -57,6 +63,10 @@ Imported explain_raised(PyObject* object, Why& why) {
   if (c && *c) message += std::string(": ") + c;
   Py_XDECREF(text), Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
   PyErr_Clear();
+  if (is_tracer(object))
+    return refuse(why, Code::NullData, "a traced value of jax, which has no data", "an array with data",
+                  "call it outside of what jax traces (jit, vmap, grad), or in jax.pure_callback; F.<name>.infer gives "
+                  "the shapes of its results");
   why = Refusal{Code::Capsule, "", std::string(Py_TYPE(object)->tp_name) + ".__dlpack__() raised " + message,
                 "a tensor that can be exported", "copy it to a plain array first"};
   return Imported::Refused;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bindings/import_detail.h"
+#include "core/number.h"
 #include "core/plan.h"
 
 namespace baracuda::bindings {
@@ -16,44 +17,27 @@ using detail::refuse;
 
 namespace {
 
-std::string text_of(double number) {
+Imported taken(bool yes) { return yes ? Imported::Yes : Imported::Refused; }
+
+std::string text_beyond(PyObject* integer) {
+  const double about = PyLong_AsDouble(integer);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return "a number beyond all floats";
+  }
   char text[32];
-  std::snprintf(text, sizeof text, "%.9g", number);
+  std::snprintf(text, sizeof text, "%.9g", about);
   return text;
 }
 
-// Refuses a number below the parameter's least, and NaN where there is one.
-Imported in_range(const ScalarParam& param, const Scalar& scalar, Why& why) {
-  if (!param.has_least || scalar.as_f64() >= param.least) return Imported::Yes;
-  why = Refusal{Code::ScalarKind, "", text_of(scalar.as_f64()), "a number >= " + text_of(param.least),
-                "pass a number in this range"};
-  return Imported::Refused;
-}
-
-std::string text_of_whole(PyObject* integer) {
-  int overflow = 0;
-  const long long number = PyLong_AsLongLongAndOverflow(integer, &overflow);
-  if (!overflow) return std::to_string(number);
-  const double about = PyLong_AsDouble(integer);
-  if (!PyErr_Occurred()) return text_of(about);
-  PyErr_Clear();
-  return "a number beyond all floats";
-}
-
-// Takes a Python int that the parameter's kind and element hold.
 Imported import_whole(PyObject* integer, const ScalarParam& param, Scalar& scalar, Why& why) {
-  const WholeRange range = whole_range(param);
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(integer, &overflow);
-  bool held = !overflow && number >= range.least && (number < 0 || static_cast<uint64_t>(number) <= range.most);
-  scalar.i = number;
-  if (overflow > 0 && range.most > uint64_t{INT64_MAX}) {
-    scalar.u = PyLong_AsUnsignedLongLong(integer);
-    held = !PyErr_Occurred();
-    PyErr_Clear();
-  }
-  if (held) return in_range(param, scalar, why);
-  why = out_of_range(param, text_of_whole(integer));
+  if (!overflow) return taken(take_whole(param, number, scalar, why));
+  const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(integer) : 0;
+  if (overflow > 0 && !PyErr_Occurred()) return taken(take_whole(param, __int128{large}, scalar, why));
+  PyErr_Clear();
+  why = out_of_range(param, text_beyond(integer));
   return Imported::Refused;
 }
 
@@ -61,12 +45,8 @@ Imported import_whole(PyObject* integer, const ScalarParam& param, Scalar& scala
 
 Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scalar, Keep& keep, Why& why) {
   const Scalar::Kind kind = param.kind;
-  scalar.kind = kind;
-  scalar.data = nullptr;
-  if (PyFloat_CheckExact(object) && kind == Scalar::Kind::Float) {
-    scalar.f = PyFloat_AS_DOUBLE(object);
-    return in_range(param, scalar, why);
-  }
+  if (PyFloat_CheckExact(object) && kind == Scalar::Kind::Float)
+    return taken(take_real(param, PyFloat_AS_DOUBLE(object), scalar, why));
   if (PyLong_Check(object) || PyFloat_Check(object) || PyArray_IsScalar(object, Generic)) {
     // Conversions that would drop an imaginary part or read a text are no numbers.
     bool number = !PyArray_IsScalar(object, ComplexFloating) && !PyArray_IsScalar(object, Flexible) &&
@@ -82,8 +62,8 @@ Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scala
       Py_DECREF(integer);
       return done;
     }
-    scalar.f = PyFloat_AsDouble(object);
-    if (!PyErr_Occurred()) return in_range(param, scalar, why);
+    const double real = PyFloat_AsDouble(object);
+    if (!PyErr_Occurred()) return taken(take_real(param, real, scalar, why));
     if (!PyErr_ExceptionMatches(PyExc_OverflowError) && !PyErr_ExceptionMatches(PyExc_TypeError))
       return Imported::PythonError;
     PyErr_Clear();
@@ -96,18 +76,7 @@ Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scala
     if (done == Imported::Refused && why->code == Code::NotATensor) why->want = "a number or a 0-d tensor";
     return done;
   }
-  bool fits = kind == Scalar::Kind::Float ? kReal.has(view.element) : (kInts | kBool).has(view.element);
-  const bool here = view.device == keep.device && view.device_id == keep.device_id;
-  if (view.numel() != 1 || !here || !fits)
-    return refuse(why, Code::ScalarKind, "a tensor of several elements, of another element, or on another device",
-                  kind == Scalar::Kind::Float ? "a number or a real 0-d tensor on the plan's device"
-                                              : "an int or an integer 0-d tensor on the plan's device",
-                  "pass x.item()");
-  if (!view.data && !view.unbacked)
-    return refuse(why, Code::NullData, "no data", "a number or a 0-d tensor", "pass a number");
-  scalar.data = view.data;
-  scalar.element = view.element;
-  return Imported::Yes;
+  return taken(take_tensor(param, view, keep.device, keep.device_id, scalar, why));
 }
 
 PyObject* number_of_numpy_scalar(PyObject* object) {

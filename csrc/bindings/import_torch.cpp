@@ -101,8 +101,12 @@ Imported explain_torch(PyObject* object, Why& why) {
   Py_XDECREF(layout), Py_XDECREF(text);
   PyErr_Clear();
   if (sparse) return refuse(why, Code::Sparse, "a sparse torch tensor", "a dense (strided) tensor", "call .to_dense()");
+  if (std::strcmp(Py_TYPE(object)->tp_name, "FakeTensor") == 0)
+    return refuse(why, Code::NullData, "a fake torch tensor, which has no data", "a tensor with data",
+                  "call it outside of what torch traces: torch.compiler.disable keeps a function out of it; "
+                  "F.<name>.infer gives the shapes of its results");
   return refuse(why, Code::NullData, "a wrapped torch tensor without memory of its own", "a plain tensor",
-                "call the plan outside functorch, vmap or fake-tensor modes");
+                "call it outside of functorch and vmap");
 }
 
 struct Flags {

@@ -88,9 +88,9 @@ Imported import_workspace(const PlanCore& plan, Frame& f, Why& why) {
     if (why->code == Code::NotATensor) why->want = "a uint8 tensor", why->hint = kWorkspaceHint;
   }
   if (done != Imported::Yes) return done;
-  if (view.device != plan.row.backend || view.device_id != plan.device_id) {
+  if (view.device != plan.row.backend || view.device_id != plan.question.device) {
     why = Refusal{Code::Device, "workspace", device_name(view.device, view.device_id),
-                  device_name(plan.row.backend, plan.device_id), "allocate it on the plan's device"};
+                  device_name(plan.row.backend, plan.question.device), "allocate it on the plan's device"};
     return Imported::Refused;
   }
   if (!is_contiguous(view) || view.read_only) {
@@ -153,6 +153,26 @@ PyObject* plan_bind(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyO
   return make_bound(plan, frame);
 }
 
+// Bytes of workspace at these values of the symbols, which the caller has checked.
+PyObject* plan_workspace_at(PyObject* self, PyObject* values) {
+  const PlanCore& core = *reinterpret_cast<PlanObject*>(self)->core;
+  int64_t symbols[kMaxSymbols] = {};
+  if (!PyTuple_Check(values) || PyTuple_GET_SIZE(values) != static_cast<Py_ssize_t>(core.signature.symbols.size()))
+    return PyErr_Format(PyExc_TypeError, "want a tuple with a value per symbol");
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); ++i) symbols[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(values, i));
+  return PyErr_Occurred() ? nullptr : PyLong_FromLongLong(workspace_at(core, symbols));
+}
+
+PyObject* get_symbols(PyObject* self, void*) {
+  const auto& symbols = reinterpret_cast<PlanObject*>(self)->core->signature.symbols;
+  PyObject* found = PyDict_New();
+  for (size_t i = 0; found && i < symbols.size(); ++i) {
+    PyObject* most = PyLong_FromLongLong(symbols[i].max);
+    if (!most || PyDict_SetItemString(found, symbols[i].name.c_str(), most) < 0) Py_CLEAR(found);
+    Py_XDECREF(most);
+  }
+  return found;
+}
 PyObject* get_row(PyObject* self, void*) {
   return PyLong_FromLong(reinterpret_cast<PlanObject*>(self)->core->row_index);
 }
@@ -161,7 +181,7 @@ PyObject* get_workspace(PyObject* self, void*) {
 }
 PyObject* get_elements(PyObject* self, void*) {
   const PlanCore& core = *reinterpret_cast<PlanObject*>(self)->core;
-  return Py_BuildValue("(ii)", static_cast<int>(core.element), static_cast<int>(core.aux));
+  return Py_BuildValue("(ii)", static_cast<int>(core.question.element), static_cast<int>(core.question.aux));
 }
 PyObject* new_ref(PyObject* o) {
   Py_INCREF(o);
@@ -199,12 +219,14 @@ PyMethodDef methods[] = {{"run", as_c(&plan_run), METH_FASTCALL | METH_KEYWORDS,
                           "bind(*tensors, *scalars, workspace=None, stream=None)\n--\n\nFreezes the arguments and "
                           "gives a callable with the lowest cost."},
                          {"_check", as_c(&plan_check), METH_FASTCALL | METH_KEYWORDS, nullptr},
+                         {"_workspace_at", &plan_workspace_at, METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getset[] = {
     {"_row", get_row, nullptr, nullptr, nullptr},
     {"_elements", get_elements, nullptr, nullptr, nullptr},
+    {"_symbols", get_symbols, nullptr, nullptr, nullptr},
     {"_origin", get_origin, nullptr, nullptr, nullptr},
-    {"workspace_size", get_workspace, nullptr, "Bytes of workspace that run needs; 0 means none.", nullptr},
+    {"workspace_size", get_workspace, nullptr, "Bytes of workspace that run needs at most; 0 means none.", nullptr},
     {"descriptor", get_descriptor, nullptr, "The descriptor that this plan was selected for.", nullptr},
     {"arguments", get_arguments, nullptr, "Names of run's arguments, in order.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -230,7 +252,7 @@ Frame::Frame(const PlanObject* plan) {
   call.views = views;
   call.scalars = scalars;
   keep.device = core.row.backend;
-  keep.device_id = core.device_id;
+  keep.device_id = core.question.device;
 }
 
 Frame::~Frame() {
@@ -340,6 +362,7 @@ bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
     if (!all) return false;
     if (i < plan->n_args) pass_over(plan, f, i);
   }
+  f.call.dry |= f.keep.unbacked;
   if (f.keep.ran_python && refusals.empty()) return import_again(plan, f, refusals);
   return refusals.empty();
 }
@@ -385,12 +408,15 @@ bool releases_gil(const PlanCore& plan, const Call& call) {
 
 bool check_frame(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames* names) {
   Refusals refusals;
-  if (check_call(*plan->core, f.call, false, refusals)) return may_launch(*plan->core, f.stream_handle, caller);
+  if (check_call(*plan->core, f.call, false, refusals))
+    return f.keep.unbacked || may_launch(*plan->core, f.stream_handle, caller);
   raise_refusals(refusals, caller, names);
   return false;
 }
 
 bool launch_frame(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames* names) {
+  if (f.keep.unbacked) [[unlikely]]
+    return true;
   Failure failure;
   Status status;
   if (releases_gil(*plan->core, f.call)) {

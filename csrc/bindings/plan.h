@@ -8,9 +8,6 @@
 
 namespace baracuda::bindings {
 
-inline constexpr int kMaxArgs = 32;  // tensor and scalar parameters of one op
-inline constexpr int kMaxScalars = 16;
-
 struct PlanObject {
   PyObject_HEAD PlanCore* core;
   PyObject* descriptor;

@@ -93,7 +93,7 @@ void refuse_wait_in_capture(Place place, void* stream) {
 }
 
 bool refused_launch(const PlanCore& plan, void* stream, PyObject* caller) {
-  const Place place = {plan.row.backend, plan.device_id};
+  const Place place = {plan.row.backend, plan.question.device};
   try {
     const bool capturing = !(plan.row.flags & kCaptureSafe) && is_captured(module_of(place), place, stream);
     Refusal why;

@@ -18,7 +18,7 @@ struct Scratch {
   // Null with an exception when the memory cannot be had.
   void* at_least(int64_t bytes) {
     if (bytes <= size) return memory;
-    if (fails_now(Injected::Alloc)) return raise_no_memory("cpu", kAskedFor, bytes);
+    if (fails_now(Injected::Alloc)) return raise_no_memory("cpu", kInjectedText, bytes);
     std::free(memory);
     size = (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
     memory = std::aligned_alloc(kWorkspaceAlignment, size);
@@ -64,12 +64,13 @@ PyObject* allocate_by_python(const Allocation& a) {
   return made;
 }
 
-// A reference to a new result, or to the tensor given as out=.
+// A reference to a new result, or to the tensor given as out=. What a call without data makes has none either.
 PyObject* allocate_result(const Allocation& a, const Arguments& args) {
   if (a.out_param >= 0 && args.values[a.out_param] != Py_None) {
     Py_INCREF(args.values[a.out_param]);
     return args.values[a.out_param];
   }
+  if (args.keep.unbacked) return allocate_by_python(a);
   Py_ssize_t keywords = a.kwnames ? PyTuple_GET_SIZE(a.kwnames) : 0;
   PyObject* made =
       PyObject_Vectorcall(a.make, &PyTuple_GET_ITEM(a.args, 0), PyTuple_GET_SIZE(a.args) - keywords, a.kwnames);
@@ -227,18 +228,22 @@ namespace {
 
 // The stream of a call: the current one of the framework whose tensors came.
 bool prepare_device(const PlanCore& plan, const Arguments& a, Frame& frame) {
-  if (plan.row.backend == Backend::Cpu) return true;
+  if (plan.row.backend == Backend::Cpu || frame.keep.unbacked) return true;
   const void* exchange = a.keep.exchange ? a.keep.exchange : frame.keep.exchange;
-  return framework_stream(exchange, plan.row.backend, plan.device_id, &frame.stream_handle) == Imported::Yes;
+  return framework_stream(exchange, plan.row.backend, plan.question.device, &frame.stream_handle) == Imported::Yes;
 }
 
 bool take_workspace(const PlanCore& plan, Frame& frame) {
   const int64_t bytes = plan.workspace_size;
   if (!bytes) return true;
-  const bool here = plan.row.backend == Backend::Cpu;
-  frame.call.workspace =
-      here ? scratch.at_least(bytes) : device_scratch(plan.row.backend, plan.device_id, frame.stream_handle, bytes);
   frame.call.workspace_bytes = bytes;
+  if (frame.keep.unbacked) {  // any aligned address stands for it
+    frame.call.workspace = reinterpret_cast<void*>(kWorkspaceAlignment);
+    return true;
+  }
+  const bool here = plan.row.backend == Backend::Cpu;
+  frame.call.workspace = here ? scratch.at_least(bytes)
+                              : device_scratch(plan.row.backend, plan.question.device, frame.stream_handle, bytes);
   return frame.call.workspace != nullptr;
 }
 
@@ -254,6 +259,7 @@ PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry
   Frame frame(plan);
   Refusals refusals;
   frame.keep.torch = a.keep.torch;
+  frame.call.dry = frame.keep.unbacked = a.keep.unbacked;
   EntryNames names(params, e, plan);
   if (!fill_frame(e, plan, a, r, frame, refusals) ||
       (frame.keep.ran_python && !fill_frame(e, plan, a, r, frame, refusals, true)))

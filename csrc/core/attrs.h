@@ -2,7 +2,9 @@
 // that kernels read and the list that the Python spec is compared with.
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <type_traits>
 
 namespace baracuda {
 
@@ -14,6 +16,15 @@ struct AttrField {
   const char* name;
 };
 using AttrList = std::span<const AttrField>;
+
+// The attributes of a launch or a problem. They are plain structs of 8-byte members, so reading them is a copy.
+template <class Attrs, class Given>
+Attrs attributes(const Given& given) {
+  static_assert(std::is_trivially_copyable_v<Attrs> && sizeof(Attrs) % 8 == 0);
+  Attrs out;
+  std::memcpy(&out, given.attrs, sizeof out);
+  return out;
+}
 
 }  // namespace baracuda
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "backends/device.h"
 #include "core/api.h"
+#include "core/device.h"
 #include "core/registry.h"
 
 namespace baracuda {

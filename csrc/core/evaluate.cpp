@@ -1,8 +1,10 @@
 #include "core/evaluate.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "core/devices.h"
 
@@ -38,8 +40,7 @@ struct Judge {
   void identity() {
     if (!q.op.empty() && q.op != row.op) refuse(Code::Op, "op", q.op, row.op);
     if (q.direction != Direction::Any && q.direction != row.direction)
-      refuse(Code::Direction, "direction", q.direction == Direction::Forward ? "forward" : "backward",
-             row.direction == Direction::Forward ? "forward" : "backward");
+      refuse(Code::Direction, "direction", name(q.direction), name(row.direction));
     const std::string& sku = q.preference.sku;
     if (!sku.empty() && sku != row.variant && sku != sku_name(row, q.element))
       refuse(Code::Sku, "preference.sku", sku, sku_name(row, q.element), "drop the sku or name this one");
@@ -49,6 +50,10 @@ struct Judge {
     // A backend that is not asked about is not opened: that would start its driver, which does not survive a fork.
     if (q.backend != Backend::Any && q.backend != row.backend)
       return refuse(Code::Backend, "device", name(q.backend), name(row.backend), "ask for this row's backend");
+    if (q.arch >= 0) {
+      if (q.arch < row.min_arch) too_old(std::to_string(q.arch));
+      return;
+    }
     const BackendState& state = backend_state(row.backend);
     if (!state.built) {
       refuse(Code::NotBuilt, "device", name(row.backend), "a wheel with this backend", state.reason);
@@ -60,9 +65,11 @@ struct Judge {
              "bc.devices() lists them");
     } else if (const DeviceInfo* device = q.device > 0 ? device_info(row.backend, q.device) : nullptr;
                (device ? device->arch : state.arch) < row.min_arch) {
-      refuse(Code::Arch, "device", device ? device->name : state.level,
-             "architecture level " + std::to_string(row.min_arch) + " or newer");
+      too_old(device ? device->name : state.level);
     }
+  }
+  void too_old(std::string got) {
+    refuse(Code::Arch, "device", std::move(got), "architecture level " + std::to_string(row.min_arch) + " or newer");
   }
 
   void elements() {
@@ -72,7 +79,10 @@ struct Judge {
       refuse(Code::ElementKind, "element", name(q.element), "one of " + names_of(row.elements),
              "cast the tensors, or ask capabilities() which rows take this element");
     }
-    if (!row.aux.empty()) {
+    if (row.aux.empty()) {
+      if (q.aux != Element::Any && !q.has_problem)
+        refuse(Code::AuxElement, "aux_element", name(q.aux), "none: the op has no second element");
+    } else {
       if (q.aux == Element::Any)
         depends("aux_element");
       else if (!row.aux.has(q.aux))
@@ -113,9 +123,37 @@ struct Judge {
              "allow a larger max_error, or none");
   }
 
+  // An attribute's number, if the question says it.
+  std::optional<double> attribute(const char* wanted) const {
+    for (const auto& [called, value] : q.given)
+      if (called == wanted) return value;
+    for (size_t i = 0; q.has_problem && i < row.attrs.size(); ++i)
+      if (std::strcmp(row.attrs[i].name, wanted) == 0)
+        return std::strcmp(row.attrs[i].type, "f64") == 0 ? std::bit_cast<double>(q.attrs[i])
+                                                          : static_cast<double>(q.attrs[i]);
+    return {};
+  }
+  // False where an attribute is not known that decides.
+  bool attributes() {
+    for (const auto& [called, value] : q.given) {
+      const auto same = [&](const AttrField& field) { return called == field.name; };
+      if (std::none_of(row.attrs.begin(), row.attrs.end(), same))
+        refuse(Code::Problem, "attributes", called, "an op with this attribute");
+    }
+    bool known = true;
+    for (const AttrRange& range : row.ranges) {
+      const std::optional<double> value = attribute(range.name);
+      known &= value.has_value();
+      if (value && !(*value >= range.least && *value <= range.most))
+        refuse(Code::Problem, range.name, q.has_problem ? "" : brief(*value), range.want, range.hint);
+    }
+    return known;
+  }
+
   void problem() {
+    const bool known = attributes();
     if (!q.has_problem) {
-      if (row.check) depends("descriptor");
+      if (row.check || !known) depends("descriptor");
       return;
     }
     if (row.check && answer.refusals.empty()) {
@@ -130,13 +168,46 @@ struct Judge {
   }
 };
 
+// What a row's rules see of a parameter: its first tensor, at the largest sizes.
+ParamMeta meta_of(const Param& p, const Signature& s, const int64_t* largest) {
+  ParamMeta m;
+  if (p.count == 0) return m;
+  const Slot& slot = s.slots[p.first];
+  m.element = slot.element;
+  if (!p.present) return m;
+  m.rank = slot.rank;
+  for (int i = 0; i < slot.rank; ++i) {
+    m.shape[i] = slot.dims[i].eval(largest);
+    m.fixed &= slot.dims[i].symbol < 0;
+  }
+  return m;
+}
+
 }  // namespace
 
+void take_signature(Question& q, const Signature& s, const std::vector<NamedStrides>& promised) {
+  int64_t largest[kMaxSymbols] = {};
+  for (size_t i = 0; i < s.symbols.size(); ++i) largest[i] = s.symbols[i].max;
+  q.has_problem = true;
+  q.rank = 0;
+  for (const Param& p : s.params) {
+    ParamMeta m = meta_of(p, s, largest);
+    for (int32_t i = 0; p.present && i < p.count; ++i) q.rank = std::max(q.rank, s.slots[p.first + i].rank);
+    if (p.present && p.reads && p.role == Role::In && m.element != q.element) q.reads.push_back(m.element);
+    for (const NamedStrides& given : promised) {
+      if (given.name != p.name || static_cast<int32_t>(given.strides.size()) != m.rank || m.rank == 0) continue;
+      m.strided = true;
+      std::copy(given.strides.begin(), given.strides.end(), m.strides);
+    }
+    q.params.push_back(m);
+  }
+  std::sort(q.reads.begin(), q.reads.end());
+  q.reads.erase(std::unique(q.reads.begin(), q.reads.end()), q.reads.end());
+}
+
 std::string sku_name(const Row& row, Element element) {
-  std::string out = row.op;
-  out += row.direction == Direction::Forward ? ".forward." : ".backward.";
-  out += std::string(name(row.backend)) + "." + name(element) + "." + row.variant;
-  return out;
+  return std::string(row.op) + "." + name(row.direction) + "." + name(row.backend) + "." + name(element) + "." +
+         row.variant;
 }
 
 Answer evaluate(int32_t index, const Question& question) {
@@ -155,7 +226,10 @@ Answer evaluate(int32_t index, const Question& question) {
 
 std::vector<Answer> evaluate_all(const Question& question) {
   std::vector<Answer> out;
-  for (const int32_t i : rows_of(question.op, question.direction)) out.push_back(evaluate(i, question));
+  for (const int32_t i : rows_of(question.op, question.direction)) {
+    const bool others = question.backend != Backend::Any && question.backend != row_at(i).backend;
+    if (question.has_problem || !others) out.push_back(evaluate(i, question));
+  }
   return out;
 }
 

@@ -10,6 +10,9 @@ namespace baracuda {
 inline constexpr int64_t kInjectedLaunch = -2;  // the Failure::position of a launch that failed because it was to
 
 enum class Injected : int32_t { Alloc, Launch, Count };
+// What an error says of it.
+inline constexpr const char* kInjectedText = "the failure that bc.testing.fail asked for";
+
 // How many calls of a kind are left before the one that fails; negative when none is asked for.
 BCU_API std::atomic<int64_t>& calls_left(Injected kind);
 // Counts a call, and says whether it is the one to fail. What is asked for fails once, on one thread.

@@ -1,10 +1,9 @@
 // What a kernel is given: tensors, scalars and attributes in signature order, and memory it may use. Nothing else.
 #pragma once
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
 #include "core/api.h"
+#include "core/attrs.h"
 #include "core/element.h"
 
 namespace baracuda {
@@ -13,6 +12,10 @@ inline constexpr int kMaxRank = 8;
 
 enum class Backend : uint8_t { Cpu, Cuda, Metal, Count, Any = 255 };
 enum class Direction : uint8_t { Forward, Backward, Any = 255 };
+inline constexpr const char* kBackendNames[] = {"cpu", "cuda", "metal"};
+inline constexpr const char* kDirectionNames[] = {"forward", "backward"};
+constexpr const char* name(Backend b) { return kBackendNames[static_cast<int>(b)]; }
+constexpr const char* name(Direction d) { return kDirectionNames[static_cast<int>(d)]; }
 
 // Return codes of a launch; the Python errors map one to one (docs/errors.md).
 enum class Status : int32_t {
@@ -107,14 +110,5 @@ struct Launch {
 };
 
 using Kernel = Status (*)(const Launch&);
-
-// Attributes are plain structs of 8-byte members, so reading them is a copy.
-template <class Attrs>
-Attrs attributes(const Launch& launch) {
-  static_assert(std::is_trivially_copyable_v<Attrs> && sizeof(Attrs) % 8 == 0);
-  Attrs out;
-  std::memcpy(&out, launch.attrs, sizeof out);
-  return out;
-}
 
 }  // namespace baracuda

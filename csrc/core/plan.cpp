@@ -1,11 +1,12 @@
 #include "core/plan.h"
 
 #include <algorithm>
+#include <functional>
 
-#include "backends/cpu/parallel.h"
 #include "core/devices.h"
 #include "core/inject.h"
 #include "core/overlap.h"
+#include "core/parallel.h"
 
 namespace baracuda {
 namespace {
@@ -46,17 +47,12 @@ std::string shared_with(Overlap found, const std::string& name) {
          name;
 }
 
-// The row's own demand, or what the element's parts need.
-int64_t alignment_of(const PlanCore& plan, Element e) {
-  bool complex = e == Element::C64 || e == Element::C128;
-  return std::max<int64_t>(plan.row.alignment, complex ? size_of(e) / 2 : size_of(e));
-}
-
 struct Checker {
   const PlanCore& plan;
   const Call& call;
   bool all;
   Refusals& out;
+  int64_t needed = plan.workspace_size;  // bytes of workspace, once the sizes are known
 
   // Returns true when checking should stop.
   bool refuse(Code code, std::string field, std::string got, std::string want, std::string hint = "",
@@ -118,6 +114,8 @@ struct Checker {
     int64_t values[kMaxSymbols] = {};
     bool known[kMaxSymbols] = {};
     if (!s.symbols.empty() && (symbols(values, known) || divisible(values, known))) return true;
+    if (call.workspace_bytes < needed && out.empty() && std::all_of(known, known + s.symbols.size(), std::identity()))
+      needed = workspace_at(plan, values);
     for (size_t k = 0; k < s.slots.size(); ++k) {
       if (skipped(k)) continue;
       const Slot& slot = s.slots[k];
@@ -170,9 +168,9 @@ struct Checker {
       if (t.element != slot.element && refuse(Code::ElementKind, slot_name(s, k), name(t.element), name(slot.element),
                                               "cast it, or select a plan whose descriptor has this element"))
         return true;
-      if ((t.device != plan.row.backend || t.device_id != plan.device_id) &&
+      if ((t.device != plan.row.backend || t.device_id != plan.question.device) &&
           refuse(Code::Device, slot_name(s, k), device_name(t.device, t.device_id),
-                 device_name(plan.row.backend, plan.device_id), "copy it there, or select a plan for its device"))
+                 device_name(plan.row.backend, plan.question.device), "copy it there, or select a plan for its device"))
         return true;
       if (slot.role != Role::In && t.read_only &&
           refuse(Code::ReadOnly, slot_name(s, k), "a read-only tensor", "a writable one",
@@ -269,16 +267,15 @@ struct Checker {
   }
 
   bool workspace() {
-    if (plan.workspace_size == 0) return false;
-    if (call.workspace_bytes < plan.workspace_size || !call.workspace)
+    if (needed == 0) return false;
+    if (call.workspace_bytes < needed || !call.workspace)
       return refuse(Code::Workspace, "workspace", std::to_string(call.workspace_bytes) + " bytes",
-                    std::to_string(plan.workspace_size) + " bytes", kWorkspaceHint, plan.workspace_size,
-                    call.workspace_bytes);
+                    std::to_string(needed) + " bytes", kWorkspaceHint, needed, call.workspace_bytes);
     if (reinterpret_cast<uintptr_t>(call.workspace) % kWorkspaceAlignment)
       return refuse(Code::WorkspaceAlignment, "workspace", "an address that is not a multiple of 64",
                     "64-byte alignment", kWorkspaceHint, kWorkspaceAlignment);
     const Signature& s = plan.signature;
-    TensorView scratch = block(call.workspace, plan.workspace_size);
+    TensorView scratch = block(call.workspace, std::min(call.workspace_bytes, plan.workspace_size));
     for (size_t k = 0; k < s.slots.size(); ++k) {
       if (!located(k) || overlap(scratch, call.views[k]) == Overlap::None) continue;
       if (refuse(Code::Overlap, "workspace", "memory that overlaps " + slot_name(s, k), "memory of its own",
@@ -290,6 +287,11 @@ struct Checker {
 };
 
 }  // namespace
+
+int64_t alignment_of(const PlanCore& plan, Element e) {
+  const bool complex = e == Element::C64 || e == Element::C128;
+  return std::max<int64_t>(plan.row.alignment, complex ? size_of(e) / 2 : size_of(e));
+}
 
 Refusal out_of_range(const ScalarParam& param, std::string got) {
   const WholeRange range = whole_range(param);
@@ -319,7 +321,7 @@ static bool plainly_fine(const PlanCore& plan, const Call& call) {
     const TensorView& t = call.views[want.slot];
     const intptr_t start = reinterpret_cast<intptr_t>(t.data);
     if (t.rank != want.rank || t.element != want.element || t.device != plan.row.backend ||
-        t.device_id != plan.device_id)
+        t.device_id != plan.question.device)
       return false;
     if ((!start && want.bytes) || (start & want.misalignment) || (want.written && t.read_only)) return false;
     int64_t resized = 0, strided = 0;
@@ -416,28 +418,44 @@ bool check_apart(const std::vector<Planned>& calls, Refusals& refusals, size_t& 
   });
 }
 
-Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure) {
-  if (fails_now(Injected::Launch)) [[unlikely]]
-    return failure->position = kInjectedLaunch, Status::Launch;
+// Here and not behind an exported name: a call through one costs what a small kernel does.
+static inline Launch prepared(const PlanCore& plan, const Call& call, void* stream, Failure* failure) {
   Launch l;
   l.tensors = call.views;
   l.first = plan.first.data();
   l.n_params = static_cast<int32_t>(plan.signature.params.size());
   l.scalars = call.scalars;
-  l.attrs = plan.attrs.data();
+  l.attrs = plan.question.attrs.data();
   l.workspace = call.workspace;
   l.stream = stream;
-  l.device = plan.device_id;
+  l.device = plan.question.device;
   l.row = plan.row_index;
   l.prepared = plan.prepared.get();
   l.failure = failure;
-  l.element = plan.element;
-  l.aux = plan.aux;
+  l.element = plan.question.element;
+  l.aux = plan.question.aux;
   l.batch_invariant = plan.row.guarantee.batch_invariant;
-  if (plan.threads == 0) return plan.kernel(l);
-  ThreadLimit limit(plan.threads);
-  return plan.kernel(l);
+  return l;
 }
+
+static inline Status carry_out(const PlanCore& plan, const Launch& launch) {
+  if (fails_now(Injected::Launch)) [[unlikely]]
+    return launch.failure->position = kInjectedLaunch, Status::Launch;
+  if (plan.threads == 0) return plan.kernel(launch);
+  ThreadLimit limit(plan.threads);
+  return plan.kernel(launch);
+}
+
+Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure) {
+  const Launch made = prepared(plan, call, stream, failure);
+  return carry_out(plan, made);
+}
+
+Launch launch_of(const PlanCore& plan, const Call& call, void* stream, Failure* failure) {
+  return prepared(plan, call, stream, failure);
+}
+
+Status launch_again(const PlanCore& plan, const Launch& launch) { return carry_out(plan, launch); }
 
 int64_t call_bytes(const PlanCore& plan, const Call& call) {
   if (plan.bytes >= 0) return plan.bytes;

@@ -35,19 +35,20 @@ struct PlanCore {
   Kernel kernel = nullptr;
   std::shared_ptr<const Prepared> prepared;  // null for rows that make nothing
   Signature signature;
-  std::vector<int64_t> attrs;
   std::vector<int32_t> first;     // signature.params.size() + 1 entries
   std::vector<SlotCheck> checks;  // of the tensors that the plan has; empty when sizes depend on symbols
   int64_t bytes = -1;             // that they hold together, where `checks` knows it
-  Element element = Element::F32;
-  Element aux = Element::F32;
   int64_t workspace_size = 0;
-  int32_t threads = 0;    // 0: as many as the process uses
-  int32_t device_id = 0;  // ordinal of the row's backend
+  int32_t threads = 0;  // 0: as many as the process uses
+  Question question;    // as it was asked, with the device's ordinal and the attributes
 };
 
 // Fills `first`, `checks` and `bytes` from the signature.
 BCU_API void finish(PlanCore& plan);
+
+// Bytes of workspace that a call needs where the symbols have these values, each at most its maximum. A launch is told
+// nothing of the maxima: what it carves for a call's sizes, it would carve in a plan that is fixed to them.
+BCU_API int64_t workspace_at(const PlanCore& plan, const int64_t* symbols);
 
 // A call being checked: views of all slots, and the caller's workspace.
 struct Call {
@@ -57,6 +58,9 @@ struct Call {
   int64_t workspace_bytes = 0;
   bool dry = false;  // a question: tensors without memory are fine
 };
+
+// What the row and the element want an address to be a multiple of.
+BCU_API int64_t alignment_of(const PlanCore& plan, Element element);
 
 // The refusal of a number that a scalar parameter of whole numbers does not take.
 BCU_API Refusal out_of_range(const ScalarParam& param, std::string got);
@@ -89,6 +93,9 @@ inline bool refuse_in_capture(const Row& row, bool capturing, bool here, Refusal
 }
 
 BCU_API Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure);
+// The same in two: a launch that refers to the call's views and scalars, and carrying it out, again and again.
+BCU_API Launch launch_of(const PlanCore& plan, const Call& call, void* stream, Failure* failure);
+BCU_API Status launch_again(const PlanCore& plan, const Launch& launch);
 // Bytes that the call's tensors hold, to decide whether to release the interpreter.
 BCU_API int64_t call_bytes(const PlanCore& plan, const Call& call);
 

@@ -29,7 +29,8 @@ namespace baracuda {
                                                                   X(ValueRange, "value_out_of_range")              \
                                                                   X(LaunchFailed, "launch_failed")                 \
                                                                   X(DeviceMemory, "device_memory")                 \
-                                                                  X(Moved, "moved") X(Busy, "busy")
+                                                                  X(Moved, "moved") X(Busy, "busy")                \
+                                                                  X(Document, "document") X(BufferTooSmall, "buffer_too_small")
 
 enum class Code : uint8_t {
 #define X(code, text) code,

@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/loader.h"
-#include "backends/modules.h"
 #include "skus.inc"
 
 namespace baracuda {
@@ -66,25 +64,26 @@ std::span<const int32_t> rows_of(std::string_view op, Direction direction) {
 
 const char* family_of(int32_t index) { return place(index).family->name; }
 
-const BackendState& backend_state(Backend backend) {
-  return backend == Backend::Cpu ? cpu_backend().state : device_backend(backend).state;
-}
+const BackendState& backend_state(Backend backend) { return loaded_backend(backend).state; }
 
 const DeviceModule* device_module(Backend backend, std::string& reason) {
-  const DeviceBackend& found = device_backend(backend);
+  const LoadedBackend& found = loaded_backend(backend);
   if (!found.state.present) reason = found.state.reason;
   return found.state.present ? found.module : nullptr;
 }
 
 namespace {
 
+using Families = std::span<const FamilyKernels* const>;
+
+bool is_of(const FamilyKernels& f, const Place& p) { return std::strcmp(f.family, p.family->name) == 0; }
+
 // A module's kernel for a row, or null; `stale` is set when the module was built from another table.
-Kernel kernel_in(const FamilyKernels* const* families, int32_t n, const Place& p, bool& stale) {
-  for (int32_t i = 0; i < n; ++i) {
-    const FamilyKernels& f = *families[i];
-    if (std::strcmp(f.family, p.family->name) != 0) continue;
-    stale |= f.n_rows != p.family->n_rows;
-    if (!stale && f.kernels[p.row]) return f.kernels[p.row];
+Kernel kernel_in(Families families, const Place& p, bool& stale) {
+  for (const FamilyKernels* f : families) {
+    if (!is_of(*f, p)) continue;
+    stale |= f->n_rows != p.family->n_rows;
+    if (!stale && f->kernels[p.row]) return f->kernels[p.row];
   }
   return nullptr;
 }
@@ -93,39 +92,30 @@ Kernel kernel_in(const FamilyKernels* const* families, int32_t n, const Place& p
 
 Kernel find_kernel(int32_t row, std::string& reason) {
   const Place& p = place(row);
-  Backend backend = p.family->rows[p.row].backend;
-  const BackendState& state = backend_state(backend);
+  const Backend backend = p.get().backend;
+  const LoadedBackend& loaded = loaded_backend(backend);
+  const BackendState& state = loaded.state;
   if (!state.built || !state.present) {
     reason = state.reason;
     return nullptr;
   }
   bool stale = false;
   Kernel kernel = nullptr;
-  if (const DeviceModule* module = device_backend(backend).module)
-    kernel = kernel_in(module->families, module->n_families, p, stale);
-  if (backend == Backend::Cpu)
-    for (const CpuModule* module : cpu_backend().modules)
-      if (!kernel && !stale) kernel = kernel_in(module->families, module->n_families, p, stale);
+  for (const Families families : loaded.families)
+    if (!kernel && !stale) kernel = kernel_in(families, p, stale);
   if (kernel) return kernel;
   reason = "the " + std::string(name(backend)) + " module for " + state.level;
   reason += stale ? " was built from another table; build it again" : " has no kernel for this row";
   return nullptr;
 }
 
-std::span<const Threshold> cpu_thresholds() {
-  const auto& modules = cpu_backend().modules;
-  if (modules.empty()) return {};
-  return {modules.front()->thresholds, static_cast<size_t>(modules.front()->n_thresholds)};
-}
+std::span<const Threshold> cpu_thresholds() { return loaded_backend(Backend::Cpu).thresholds; }
 
 Prepare find_prepare(int32_t row) {
   const Place& p = place(row);
-  const DeviceModule* module = device_backend(p.family->rows[p.row].backend).module;
-  for (int32_t i = 0; module && i < module->n_families; ++i) {
-    const FamilyKernels& f = *module->families[i];
-    const bool mine = f.n_rows == p.family->n_rows && std::strcmp(f.family, p.family->name) == 0;
-    if (mine && f.prepare && f.prepare[p.row]) return f.prepare[p.row];
-  }
+  for (const Families families : loaded_backend(p.get().backend).families)
+    for (const FamilyKernels* f : families)
+      if (is_of(*f, p) && f->n_rows == p.family->n_rows && f->prepare && f->prepare[p.row]) return f->prepare[p.row];
   return nullptr;
 }
 

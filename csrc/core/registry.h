@@ -5,8 +5,7 @@
 #include <string_view>
 
 #include "core/api.h"
-#include "core/prepare.h"
-#include "core/row.h"
+#include "core/backend.h"
 
 namespace baracuda {
 
@@ -18,25 +17,9 @@ BCU_API const char* family_of(int32_t index);
 // all.
 BCU_API std::span<const int32_t> rows_of(std::string_view op, Direction direction);
 
-// A size at which a kernel changes what it does: a block, a tile, a chunk. For tests, whose cases straddle them.
-struct Threshold {
-  const char* family;  // "" where all families have it
-  const char* name;
-  int64_t value;
-};
-
-struct BackendState {
-  bool built = false;
-  bool present = false;
-  int32_t arch = 0;    // cpu: 2, 3, 4 for x86-64-v2.., 5 with VNNI and BF16; cuda: 80, 90
-  std::string level;   // "v4"
-  std::string reason;  // why it is not usable
-};
 BCU_API const BackendState& backend_state(Backend backend);
-struct DeviceModule;  // backends/device.h
 // The module of a backend with memory of its own, or null with the reason why it is not usable.
 BCU_API const DeviceModule* device_module(Backend backend, std::string& reason);
-constexpr const char* name(Backend b) { return b == Backend::Cpu ? "cpu" : b == Backend::Cuda ? "cuda" : "metal"; }
 
 // The kernel of a row in the loaded module, or null with the reason.
 BCU_API Kernel find_kernel(int32_t row, std::string& reason);

@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "core/args.h"
-#include "core/attrs.h"
 #include "core/launch.h"
 
 namespace baracuda {
 
 enum class BoundKind : uint8_t { Exact, Ulp, Sum };
+inline constexpr const char* kBoundNames[] = {"exact", "ulp", "sum"};
 // exact        the correctly rounded (or integer) result
 // ulp(n)       n units in the last place of the compute element, plus one rounding to the stored element
 // sum(c)       |err| <= c * eps(accumulator) * sqrt(K) * sum|terms|, plus one rounding of the output
@@ -24,6 +25,7 @@ constexpr Bound ulp(double n) { return {BoundKind::Ulp, n}; }
 constexpr Bound sum(double c) { return {BoundKind::Sum, c}; }
 
 enum class MathPrecision : uint8_t { Ieee, Tf32, Bf16, F16, Int8, Count };
+inline constexpr const char* kMathNames[] = {"ieee", "tf32", "bf16", "f16", "int8"};
 
 struct Guarantee {
   MathPrecision math = MathPrecision::Ieee;
@@ -68,13 +70,6 @@ struct Problem {
   Element element = Element::F32;
   Element aux = Element::F32;
 };
-template <class Attrs>
-Attrs attributes(const Problem& problem) {
-  static_assert(std::is_trivially_copyable_v<Attrs> && sizeof(Attrs) % 8 == 0);
-  Attrs out;
-  std::memcpy(&out, problem.attrs, sizeof out);
-  return out;
-}
 using WorkspaceRule = int64_t (*)(const Problem&);
 // A reason why this row cannot do this problem: field, what it wants and what to do; all null when it can.
 struct Reason {
@@ -84,10 +79,18 @@ struct Reason {
   explicit constexpr operator bool() const { return field != nullptr; }
 };
 using ExtraCheck = Reason (*)(const Problem&);
+// Numbers that a row takes of an attribute, whatever the sizes are: the answer needs no sizes.
+struct AttrRange {
+  const char* name;
+  double least, most;
+  const char* want;
+  const char* hint;
+};
 
 struct Row {
   const char* op = "";
-  const char* variant = "general";  // the last word of the SKU's readable name
+  const char* variant = "general";    // the last word of the SKU's readable name
+  const char* gpu_variant = "simt";   // the same on GPUs, where portable bodies serve them
   Direction direction = Direction::Forward;
   Backend backend = Backend::Cpu;
   Elements elements{};
@@ -106,6 +109,7 @@ struct Row {
   AttrList attrs{};
   WorkspaceRule workspace = nullptr;
   ExtraCheck check = nullptr;
+  std::span<const AttrRange> ranges{};
 };
 
 // A row that also knows, at compile time, the type its kernel is made from (a functor, or a tag).
@@ -117,7 +121,9 @@ struct RowOf : Row {
     change(r);
     return r;
   }
-  constexpr RowOf name(const char* v) const { return with([&](Row& r) { r.variant = v; }); }
+  constexpr RowOf name(const char* v, const char* on_gpus = "simt") const {
+    return with([&](Row& r) { r.variant = v, r.gpu_variant = on_gpus; });
+  }
   constexpr RowOf backward() const { return with([](Row& r) { r.direction = Direction::Backward; }); }
   constexpr RowOf on(Backend b) const { return with([&](Row& r) { r.backend = b; }); }
   constexpr RowOf takes(Elements e, Elements second = {}) const {
@@ -154,6 +160,7 @@ struct RowOf : Row {
   }
   constexpr RowOf scratch(WorkspaceRule f) const { return with([&](Row& r) { r.workspace = f; }); }
   constexpr RowOf only_if(ExtraCheck f) const { return with([&](Row& r) { r.check = f; }); }
+  constexpr RowOf only_in(std::span<const AttrRange> ranges) const { return with([&](Row& r) { r.ranges = ranges; }); }
 };
 
 template <class Tag>
@@ -203,7 +210,7 @@ constexpr Table<Tags..., Tags...> and_alone(const Table<Tags...>& t) {
 template <class... Tags>
 constexpr Table<Tags...> on_simt(Table<Tags...> t, Backend backend, int arch) {
   for (Row& row : t.rows) {
-    row.backend = backend, row.min_arch = arch, row.variant = "simt", row.proof = Proof::Emulated;
+    row.backend = backend, row.min_arch = arch, row.variant = row.gpu_variant, row.proof = Proof::Emulated;
     row.preference = 0, row.measured = "";
     if (backend != Backend::Metal) continue;
     row.elements = row.elements - kNoMetal, row.aux = row.aux - kNoMetal;

@@ -1,6 +1,6 @@
 #include "core/select.h"
 
-#include "backends/device.h"
+#include "core/device.h"
 #include "core/devices.h"
 
 namespace baracuda {
@@ -10,19 +10,20 @@ namespace {
 bool prepare_device(const PlanCore& plan, Refusal& failure) {
   std::string reason;
   const DeviceModule* module = plan.row.backend == Backend::Cpu ? nullptr : device_module(plan.row.backend, reason);
-  if (!module || module->prepare(plan.device_id) == Status::Ok) return true;
-  failure = {Code::LaunchFailed, device_name(plan.row.backend, plan.device_id), module->last_error(),
+  if (!module || module->prepare(plan.question.device) == Status::Ok) return true;
+  failure = {Code::LaunchFailed, device_name(plan.row.backend, plan.question.device), module->last_error(),
              "a device that works", ""};
   return false;
 }
 
 // Lets the row make what its launches need.
-Status prepare_row(PlanCore& plan, const Question& question, Refusal& why) {
+Status prepare_row(PlanCore& plan, Refusal& why) {
+  const Question& question = plan.question;
   const Prepare prepare = find_prepare(plan.row_index);
   if (!prepare) return Status::Ok;
   Prepared* made = nullptr;
   Reason reason;
-  const Preparation p{question.problem(), &plan.row, plan.device_id, question.preference.max_workspace_bytes};
+  const Preparation p{question.problem(), &plan.row, question.device, question.preference.max_workspace_bytes};
   const Status status = prepare(p, &made, &reason);
   if (status == Status::Ok) {
     plan.workspace_size = made->workspace;
@@ -31,7 +32,7 @@ Status prepare_row(PlanCore& plan, const Question& question, Refusal& why) {
     why = {Code::Problem, reason.field, "", reason.want, reason.hint ? reason.hint : ""};
   } else {
     std::string unused;
-    why = {Code::LaunchFailed, device_name(plan.row.backend, plan.device_id),
+    why = {Code::LaunchFailed, device_name(plan.row.backend, plan.question.device),
            device_module(plan.row.backend, unused)->last_error(), "a device that works", ""};
   }
   return status;
@@ -50,17 +51,15 @@ Selection select(const Question& question, Signature signature, int32_t threads)
     plan->row = row_at(index);
     std::string reason;
     plan->kernel = find_kernel(index, reason);
-    plan->attrs = question.attrs;
-    plan->element = question.element, plan->aux = question.aux;
+    plan->question = question;
     plan->workspace_size = answer.workspace;
     plan->threads = threads;
-    plan->device_id = question.device;
     if (!plan->kernel)
       out.failure = {Code::NotBuilt, "device", name(question.backend), "a kernel for this row", reason};
     out.failed = !plan->kernel || !prepare_device(*plan, out.failure);
     if (out.failed) return out;
     Refusal why;
-    const Status status = prepare_row(*plan, question, why);
+    const Status status = prepare_row(*plan, why);
     if (status == Status::Unsupported) {
       out.later.emplace_back(index, why);
       continue;

@@ -16,7 +16,7 @@ struct Selection {
   Refusal failure{};
 };
 
-// The rows of other backends are passed over; the plan has no signature's checks that `finish` has not made.
+// The rows of other backends are passed over; the plan has what `finish` makes of its signature.
 BCU_API Selection select(const Question& question, Signature signature, int32_t threads);
 
 }  // namespace baracuda

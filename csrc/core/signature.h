@@ -9,7 +9,14 @@
 namespace baracuda {
 
 enum class Role : uint8_t { In, InOut, Out };
+inline constexpr const char* kRoleNames[] = {"in", "in-out", "out"};
+inline constexpr const char* kScalarKindNames[] = {"float", "int", "unsigned"};
+
 inline constexpr int kMaxSymbols = 8;
+inline constexpr int kMaxArgs = 32;  // tensor and scalar parameters of one op
+inline constexpr int kMaxScalars = 16;
+// No size is larger, nor the product of a tensor's: even 16-byte elements take fewer than 2^63 bytes.
+inline constexpr int64_t kMaxElements = int64_t{1} << 59;
 
 // A size: a constant, or symbol * mul / div + add where the symbol is a bc.Dim read from the tensors.
 struct DimExpr {
@@ -43,6 +50,7 @@ struct Param {  // one tensor argument; a variadic one has several slots, an abs
   Role role = Role::In;
   bool present = true;
   bool variadic = false;
+  bool reads = false;  // its element is converted while being read: the row lists it as convertible
   int32_t first = 0, count = 1;
 };
 

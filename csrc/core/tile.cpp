@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/parallel.h"
 #include "core/compute.h"
 #include "core/convert.h"
+#include "core/parallel.h"
 #include "core/stream.h"
 #include "core/tile_plan.h"
 #include "core/tile_small.h"

@@ -26,7 +26,9 @@ class Generator:
         self.config, self.store = c, store
         self.cache = Cache(c, 1, store)
         self.activations = Activations(c, 1, 1, keep=False, store=store)
-        self.decode = forward(c, parameters, self.activations, tables, self.cache).compile()
+        self.decode = Program(store.device)
+        forward(c, parameters, self.activations, tables, self.decode, self.cache)
+        self.decode.compile()
         self.token = store.zeros((1,), np.int64)
         self.draws = store.scalar(0)
         self.sample = self._sampler(temperature, seed).compile()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from program import Program
@@ -13,6 +13,7 @@ from storage import Array, Storage
 import baracuda as bc
 
 HOST = Storage()
+Steps: TypeAlias = Program | bc.ProgramBuilder  # what takes down launches: over arrays, or over values of a bc.Program
 
 
 @dataclass(frozen=True)
@@ -141,16 +142,15 @@ class Cache:
         self.position, self.filled = store.scalar(0), store.scalar(1)
 
 
-def matmul(p: Program, a: Array, b: Array, out: Array) -> None:
+def matmul(p: Steps, a: Array, b: Array, out: Array, element: str) -> None:
     """Out = a @ b; transposes are views."""
-    p.add(bc.MatmulDescriptor(a.shape, b.shape, bc.Element.coerce(a.dtype)), a=a, b=b, out=out)
+    p.add(bc.MatmulDescriptor(a.shape, b.shape, element), a=a, b=b, out=out)
 
 
 def forward(
-    c: Config, w: dict[str, Array], a: Activations, tables: tuple[Array, Array], cache: Cache | None = None
-) -> Program:
-    """The forward pass up to the logits; with a cache, of the next token only."""
-    p = Program(a.store.device)
+    c: Config, w: dict[str, Array], a: Activations, tables: tuple[Array, Array], p: Steps, cache: Cache | None = None
+) -> None:
+    """Appends the forward pass up to the logits; with a cache, of the next token only."""
     tokens, e = a.batch * a.length, c.element
     flat = (tokens, c.d_model)
     norm = bc.RmsNormDescriptor(flat, (c.d_model,), e)
@@ -163,33 +163,32 @@ def forward(
     p.add(norm, x=stream, weight=w["layers.0.attention_norm"], y=a.normed[0], rstd=a.rstd[0], eps=c.eps)
     for i in range(c.layers):
         name = f"layers.{i}."
-        matmul(p, a.normed[i], w[name + "qkv"], a.qkv[i])
+        matmul(p, a.normed[i], w[name + "qkv"], a.qkv[i], c.element)
         attention(p, c, a, i, tables, cache)
-        matmul(p, a.attended[i], w[name + "out"], a.update)
+        matmul(p, a.attended[i], w[name + "out"], a.update, c.element)
         p.add(
             fused, x=a.inputs[i], residual=a.update, weight=w[name + "mlp_norm"], y=a.middle_normed[i],
             sum=a.middle[i], rstd=a.middle_rstd[i], eps=c.eps,
         )  # fmt: skip
-        matmul(p, a.middle_normed[i], w[name + "gate_up"], a.gate_up[i])
+        matmul(p, a.middle_normed[i], w[name + "gate_up"], a.gate_up[i], c.element)
         gated = bc.GatedActivationDescriptor("swiglu", (tokens, 2 * c.hidden), -1, e, "first")
         p.add(gated, x=a.gate_up[i], y=a.activated[i])
-        matmul(p, a.activated[i], w[name + "down"], a.update)
+        matmul(p, a.activated[i], w[name + "down"], a.update, c.element)
         last = i + 1 == c.layers
         following = w["norm"] if last else w[f"layers.{i + 1}.attention_norm"]
         p.add(
             fused, x=a.middle[i], residual=a.update, weight=following, y=a.final if last else a.normed[i + 1],
             sum=a.inputs[i + 1], rstd=a.rstd[i + 1], eps=c.eps,
         )  # fmt: skip
-    matmul(p, a.final, w["embedding"].transpose(), a.logits)
-    return p
+    matmul(p, a.final, w["embedding"].transpose(), a.logits, c.element)
 
 
-def attention(p: Program, c: Config, a: Activations, i: int, tables: tuple[Array, Array], cache: Cache | None) -> None:
+def attention(p: Steps, c: Config, a: Activations, i: int, tables: tuple[Array, Array], cache: Cache | None) -> None:
     """Rotates q and k in place and attends; with a cache, appends k and v to it and attends to what it holds."""
     q, k, v = a.heads(a.qkv[i])
     position = cache.position if cache else 0
     for x in (q, k):
-        rope = bc.RopeDescriptor(x.shape, len(tables[0]), element=c.element)
+        rope = bc.RopeDescriptor(x.shape, tables[0].shape[0], element=c.element)
         p.add(rope, x=x, cos=tables[0], sin=tables[1], y=x, position=position)
     scale = c.head_dim**-0.5
     if cache is None:
@@ -230,8 +229,8 @@ def backward(c: Config, w: dict[str, Array], a: Activations, g: Gradients, table
     tokens, e = a.batch * a.length, c.element
     fused = bc.AddRmsNormBackwardDescriptor((tokens, c.d_model), (c.d_model,), e)
     first = bc.AddRmsNormBackwardDescriptor((tokens, c.d_model), (c.d_model,), e, dsum=False)
-    matmul(p, g.logits, w["embedding"], g.normed)
-    matmul(p, g.logits.transpose(), a.final, g.of["embedding"])
+    matmul(p, g.logits, w["embedding"], g.normed, c.element)
+    matmul(p, g.logits.transpose(), a.final, g.of["embedding"], c.element)
     down, up = g.stream
     p.add(
         first,
@@ -244,21 +243,21 @@ def backward(c: Config, w: dict[str, Array], a: Activations, g: Gradients, table
     )
     for i in reversed(range(c.layers)):
         name = f"layers.{i}."
-        matmul(p, down, w[name + "down"].transpose(), g.activated)
-        matmul(p, a.activated[i].transpose(), down, g.of[name + "down"])
+        matmul(p, down, w[name + "down"].transpose(), g.activated, c.element)
+        matmul(p, a.activated[i].transpose(), down, g.of[name + "down"], c.element)
         gated = bc.GatedActivationBackwardDescriptor("swiglu", (tokens, 2 * c.hidden), -1, e, "first")
         p.add(gated, dy=g.activated, x=a.gate_up[i], dx=g.gate_up)
-        matmul(p, g.gate_up, w[name + "gate_up"].transpose(), g.normed)
-        matmul(p, a.middle_normed[i].transpose(), g.gate_up, g.of[name + "gate_up"])
+        matmul(p, g.gate_up, w[name + "gate_up"].transpose(), g.normed, c.element)
+        matmul(p, a.middle_normed[i].transpose(), g.gate_up, g.of[name + "gate_up"], c.element)
         p.add(
             fused, dy=g.normed, dsum=down, sum=a.middle[i], weight=w[name + "mlp_norm"], rstd=a.middle_rstd[i], dx=up,
             dweight=g.of[name + "mlp_norm"],
         )  # fmt: skip
-        matmul(p, up, w[name + "out"].transpose(), g.attended)
-        matmul(p, a.attended[i].transpose(), up, g.of[name + "out"])
+        matmul(p, up, w[name + "out"].transpose(), g.attended, c.element)
+        matmul(p, a.attended[i].transpose(), up, g.of[name + "out"], c.element)
         attention_backward(p, c, a, g, i, tables)
-        matmul(p, g.qkv, w[name + "qkv"].transpose(), g.normed)
-        matmul(p, a.normed[i].transpose(), g.qkv, g.of[name + "qkv"])
+        matmul(p, g.qkv, w[name + "qkv"].transpose(), g.normed, c.element)
+        matmul(p, a.normed[i].transpose(), g.qkv, g.of[name + "qkv"], c.element)
         p.add(
             fused, dy=g.normed, dsum=up, sum=a.inputs[i], weight=w[name + "attention_norm"], rstd=a.rstd[i], dx=down,
             dweight=g.of[name + "attention_norm"],
@@ -280,5 +279,5 @@ def attention_backward(
         scale=c.head_dim**-0.5, kv_len=a.length,
     )  # fmt: skip
     for x in (dq, dk):
-        rope = bc.RopeBackwardDescriptor(x.shape, len(tables[0]), element=c.element)
+        rope = bc.RopeBackwardDescriptor(x.shape, tables[0].shape[0], element=c.element)
         p.add(rope, dy=x, cos=tables[0], sin=tables[1], dx=x, position=0)

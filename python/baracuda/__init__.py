@@ -10,7 +10,8 @@ from baracuda import _core, _index
 from baracuda import _fork as _fork
 from baracuda import errors as errors
 from baracuda.autograd import vjp
-from baracuda.capability import Capability, capabilities
+from baracuda.capability import Capabilities, Capability, capabilities
+from baracuda.config import get_include, get_library
 from baracuda.device import Device, devices, synchronize
 from baracuda.dims import Dim
 from baracuda.elements import Element
@@ -33,6 +34,8 @@ from baracuda.errors import (
 from baracuda.errors import suggestion as _suggestion
 from baracuda.generator import Generator, manual_seed
 from baracuda.plan import Plan, plan
+from baracuda.program import Program, ProgramBuilder
+from baracuda.question import Question
 from baracuda.sku import Explanation, KernelSku, PlanPreference, PrecisionGuarantee, Support
 from baracuda.stream import Event, Graph, Stream
 from baracuda.tensor import Tensor, TensorSpec, asarray, empty, from_dlpack, from_pointer, zeros
@@ -44,17 +47,16 @@ if TYPE_CHECKING:
 __version__: str = _core.__version__
 
 __all__ = [
-    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capability", "Device", "DeviceError",
+    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capabilities", "Capability", "Device", "DeviceError",
     "DeviceMemoryError", "Dim", "Element", "Event", "Explanation", "Generator", "Graph", "IndexOutOfRangeError",
     "IntegerDivisionError", "InvalidProblemError", "KernelSku", "MemoryLimitError", "MisalignedOperandError", "Plan",
-    "PlanPreference", "PrecisionGuarantee", "Refusal", "Stream", "Support", "Tensor", "TensorSpec",
+    "PlanPreference", "PrecisionGuarantee", "Program", "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorSpec",
     "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
     "devices", "empty",
-    "errors", "from_dlpack", "from_pointer", "functional", "get_num_threads", "manual_seed", "plan",
+    "errors", "from_dlpack", "from_pointer", "functional", "get_include", "get_library", "get_num_threads", "manual_seed", "plan",
     "set_num_threads", "synchronize", "vjp", "zeros",
 ]  # fmt: skip
 
-_core.set_bundled_thread_runtime(f"{__path__[0]}/lib/fallback/libgomp.so.1")
 _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")])
 
 

@@ -1,4 +1,4 @@
-"""`python -m baracuda info | skus | explain | verify | check | bench`."""
+"""`python -m baracuda info | capabilities | explain | verify | check | config | bench`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from baracuda import _index
 from baracuda.capability import capabilities
 from baracuda.elements import Element
-from baracuda.errors import BaracudaError
+from baracuda.errors import BaracudaError, InvalidProblemError
 from baracuda.plan import plan
-from baracuda.sku import rows
+from baracuda.question import LAYOUTS, STATES, check_op, steps_of
+from baracuda.sku import DIRECTIONS, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,20 +29,14 @@ def _info(args: argparse.Namespace) -> int:
     return 0
 
 
-def _skus(args: argparse.Namespace) -> int:
-    found = capabilities(args.op, element=args.element, device=args.device, direction=args.direction, state=args.state)
-    if args.json:
-        print(
-            json.dumps(
-                [
-                    {"sku": c.sku.name, "state": c.state, "reason": c.reason, "elements": [str(e) for e in c.elements]}
-                    for c in found
-                ],
-                indent=2,
-            )
-        )
-    else:
-        print(found.to_markdown())
+def _capabilities(args: argparse.Namespace) -> int:
+    given = dict(entry.partition("=")[::2] for entry in args.attribute)
+    found = capabilities(
+        args.op, direction=args.direction, element=args.element, index_element=args.index_element, device=args.device,
+        rank=args.rank, layout=args.layout, alignment=args.alignment, state=args.state,
+        attributes={name: _parse_value(value) for name, value in given.items()},
+    )  # fmt: skip
+    print(found.to_json() if args.json else found.to_markdown())
     return 0 if found else 1
 
 
@@ -62,7 +57,21 @@ def _parse_value(text: str) -> Any:
     return text
 
 
+def _explain_steps(args: argparse.Namespace) -> int:
+    """A function of several plans: its steps, of which each has kernels to choose from."""
+    ops = [op for op, _ in steps_of(args.op)]
+    if args.fields:
+        raise InvalidProblemError(
+            f"explain: got fields for {args.op}, want none: it is made of {', '.join(ops)}. Explain one of these."
+        )
+    found = capabilities(args.op, device=args.device)
+    print(found.to_json() if args.json else f"{args.op} is made of {', '.join(ops)}:\n{found}")
+    return 0
+
+
 def _explain(args: argparse.Namespace) -> int:
+    if check_op(args.op) not in _index.OPS:
+        return _explain_steps(args)
     module = import_module(_index.OPS[args.op])
     op = next(o for o in module.OPS if o.name == args.op)
     cls = op.backward if args.direction == "backward" else op.forward
@@ -88,11 +97,13 @@ QUICK: dict[str, Any] = {"most_elements": 1 << 13, "stretched": 2, "batched": 1}
 def _reports(
     ops: Sequence[str], elements: Sequence[str], seed: int, device: str = "cpu", **options: Any
 ) -> list[Report]:
+    from baracuda import _core
     from baracuda.verify import candidates, verify
 
+    _core.set_thread_pacing(False)  # what is proven holds for teams of threads, on busy machines, too
     out = []
     for name in ops:
-        for direction in ("forward", "backward"):
+        for direction in DIRECTIONS:
             declared = sorted(
                 {e for r in rows() if (r["op"], r["direction"]) == (name, direction) for e in r["elements"]}
             )
@@ -120,7 +131,8 @@ def _verdict(report: Report) -> str:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    reports = _reports(args.ops or sorted(_index.OPS), args.element, args.seed, args.device)
+    steps = [op for name in args.ops for op, _ in steps_of(check_op(name))]
+    reports = _reports(list(dict.fromkeys(steps)) or sorted(_index.OPS), args.element, args.seed, args.device)
     broken = [r for r in reports if not r.ok]
     print(f"{len(reports) - len(broken)} SKUs keep their promise, {len(broken)} do not")
     return 1 if broken or not reports else 0
@@ -135,6 +147,14 @@ def _check(args: argparse.Namespace) -> int:
     broken = [r for r in reports if not r.ok]
     print(f"{'OK' if not broken else 'FAILED'}: {len(reports)} SKUs checked, {len(broken)} broken")
     return 1 if broken or not reports else 0
+
+
+def _config(args: argparse.Namespace) -> int:
+    from baracuda import config
+
+    asked = [text for wanted, text in ((args.cflags, config.cflags()), (args.libs, config.libs())) if wanted]
+    print(" ".join(asked) or f"include: {config.get_include()}\nlibrary: {config.get_library()}")
+    return 0
 
 
 def _bench(args: argparse.Namespace) -> int:
@@ -154,19 +174,24 @@ def _parser() -> argparse.ArgumentParser:
 
     p = command("info", _info, "what this installation is and can do")
     p.add_argument("--json", action="store_true")
-    p = command("skus", _skus, "the SKU table, as questions are answered")
+    p = command("capabilities", _capabilities, "the SKU table, as questions are answered")
     p.add_argument("op", nargs="?")
     p.add_argument("--element")
-    p.add_argument("--device")
-    p.add_argument("--direction", choices=("forward", "backward"))
-    p.add_argument("--state", choices=("declared", "built", "present", "usable"))
+    p.add_argument("--index-element")
+    p.add_argument("--device", help="one that is here, or an architecture: cpu:v3, cuda:sm_90, metal:apple9")
+    p.add_argument("--rank", type=int)
+    p.add_argument("--layout", choices=LAYOUTS)
+    p.add_argument("--alignment", type=int, default=0, metavar="BYTES")
+    p.add_argument("--attribute", action="append", default=[], metavar="NAME=VALUE")
+    p.add_argument("--direction", choices=DIRECTIONS)
+    p.add_argument("--state", choices=STATES)
     p.add_argument("--json", action="store_true")
     p = command(
         "explain", _explain, "which kernel a problem gets and why, e.g. explain swiglu input_shape=8x4096 element=bf16"
     )
-    p.add_argument("op", choices=sorted(_index.OPS), metavar="OP")
+    p.add_argument("op", metavar="OP")
     p.add_argument("fields", nargs="*", metavar="FIELD=VALUE")
-    p.add_argument("--direction", choices=("forward", "backward"), default="forward")
+    p.add_argument("--direction", choices=DIRECTIONS, default=DIRECTIONS[0])
     p.add_argument("--device", default="cpu")
     p.add_argument("--json", action="store_true")
     p = command("verify", _verify, "re-prove the promises of SKUs on this machine")
@@ -176,6 +201,9 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--seed", type=int, default=0)
     p = command("check", _check, "a quick self-test of this installation")
     p.add_argument("--seed", type=int, default=0)
+    p = command("config", _config, "where the C interface is")
+    p.add_argument("--cflags", action="store_true", help="what a compiler needs")
+    p.add_argument("--libs", action="store_true", help="what a linker needs")
     command("bench", _bench, "measure against peers, side by side in one process (see bench --help)", own_options=True)
     return parser
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,14 +60,21 @@ def native_functions() -> tuple[int, ...] | None:
 
     try:
         functions = _functions(*_QUESTIONS, _BUMP)
-        # Modes of the caller (inference, no_grad, a default device) must not reach the probes.
-        with torch.inference_mode(False), torch.enable_grad():
+        # Modes of the caller (fake tensors, inference, no_grad, a default device) must not reach the probes.
+        with _without_modes(), torch.inference_mode(False), torch.enable_grad():
             if not _answer_as_python(functions):
                 return None
             places = _storage_places()
     except Exception:  # whatever is different in this torch: it is asked through Python then
         return None
     return (*_addresses(functions), *places) if places else None
+
+
+def _without_modes() -> AbstractContextManager[Any]:
+    """No fake tensors, and nobody who traces."""
+    import torch.utils._python_dispatch as dispatch
+
+    return dispatch._disable_current_modes()
 
 
 def _storage_places() -> tuple[int, int, int] | None:
@@ -107,7 +115,7 @@ def scalar_types() -> dict[Any, int]:
 
     try:
         _core.set_torch_empty(*_addresses(_functions(*_EMPTY)))
-        with torch.inference_mode(False):
+        with _without_modes(), torch.inference_mode(False):
             numbers = {getattr(torch, name): code for name, code in _SCALAR_TYPES.items() if hasattr(torch, name)}
             return {
                 dtype: code

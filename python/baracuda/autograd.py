@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from baracuda.errors import InvalidProblemError
+from baracuda.inference import infer
 
 if TYPE_CHECKING:
     import inspect
@@ -16,8 +17,16 @@ VjpRule: TypeAlias = Callable[..., tuple[Any, Callable[..., Any]]]
 class Pullable:
     """A function of bc.functional that may have a gradient."""
 
+    __name__: str
     __signature__: inspect.Signature
     vjp_rule: VjpRule | None
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    def infer(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and elements of the results, as `bc.TensorSpec`s, for arguments that need have no data."""
+        return infer(cast(Any, self), args, kwargs)
 
     def vjp(self, rule: VjpRule) -> VjpRule:
         """Decorator: the rule (*args) -> (y, pull) that bc.vjp uses."""

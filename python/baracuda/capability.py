@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any, NoReturn
 
 from baracuda import _core
-from baracuda.device import BACKENDS, place_of
 from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError, Refusal
-from baracuda.sku import KernelSku, PlanPreference, Support, make_sku, rows
+from baracuda.errors import InvalidProblemError, Refusal, shown
+from baracuda.question import STATES, Question, asked_place, read_kind, steps_of
+from baracuda.record import from_plain, to_plain
+from baracuda.sku import NO_PREFERENCE, SCHEMA, KernelSku, PlanPreference, Support, make_sku, rows
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_STATES = ("declared", "built", "present", "usable")
+_RANKS = {state: rank for rank, state in enumerate(STATES)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Capability:
             device) or "compiled".
         support: The evaluator's answer to the question: yes, no (with refusals) or depends.
         reason: Why this wheel or machine does not have it; empty from state "present" on.
+        step_of: The function of several plans that was asked about, where the row is of one of its steps.
     """
 
     sku: KernelSku
@@ -38,6 +40,7 @@ class Capability:
     verified: str
     support: Support
     reason: str = ""
+    step_of: str = ""
 
     def standing(self) -> str:
         """The state in words, with the reason where it cannot run here."""
@@ -46,16 +49,33 @@ class Capability:
 
 
 class Capabilities(tuple[Capability, ...]):
-    """Rows that answer a capability question; printed a line each, `to_markdown()` makes a table."""
+    """Rows that answer a capability question; printed a line each, `to_markdown()` makes a table.
 
-    __slots__ = ()
+    Attributes:
+        question: What was asked.
+    """
+
+    question: Question
+
+    def __new__(cls, found: Iterable[Capability], question: Question | None = None) -> Capabilities:
+        """Rows, and what they answer."""
+        made = super().__new__(cls, found)
+        made.__dict__["question"] = question or Question()
+        return made
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{name}: answers cannot be changed.")
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self), self.question
 
     def __repr__(self) -> str:
         lines = [f"{len(self)} kernels"]
         for c in self:
             why = "" if c.support else f": {'; '.join(str(r) for r in c.support.refusals)}"
             elements = " ".join(map(str, c.elements))
-            lines.append(f"  {c.sku.name}  [{elements}]  {c.state}, {c.verified}, {c.support.verdict}{why}")
+            step = f"step of {c.step_of}, " if c.step_of else ""
+            lines.append(f"  {c.sku.name}  [{elements}]  {step}{c.state}, {c.verified}, {c.support.verdict}{why}")
         return "\n".join(lines)
 
     def to_markdown(self, *, state: bool = True) -> str:
@@ -74,60 +94,111 @@ class Capabilities(tuple[Capability, ...]):
             )
         return "\n".join(lines)
 
+    def to_json(self) -> str:
+        """Question and rows for other processes, such as a scheduler's; carries a schema number."""
+        held = {"question": to_plain(self.question), "rows": to_plain(tuple(self))}
+        return json.dumps({"schema": SCHEMA, "kind": "capabilities", "capabilities": held})
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Capabilities:
+        """The inverse of `to_json`: equal rows, as the machine that wrote them answered.
+
+        Raises:
+            InvalidProblemError: For anything that it did not write.
+        """
+        held = read_kind(text, "capabilities")
+        if not isinstance(held, dict) or held.keys() != {"question", "rows"}:
+            raise InvalidProblemError(f"from_json: capabilities: got {shown(held)}, want a question and rows.")
+        question = from_plain(Question, held["question"], "question")
+        return Capabilities(from_plain(tuple[Capability, ...], held["rows"], "rows"), question)
+
 
 def capabilities(
     op: str | None = None,
     *,
     direction: str | None = None,
     element: Any = None,
-    device: str | None = None,
+    index_element: Any = None,
+    device: Any = None,
     rank: int | None = None,
     layout: str | None = None,
     alignment: int = 0,
+    attributes: Mapping[str, float] | None = None,
     preference: PlanPreference | None = None,
     state: str | None = None,
 ) -> Capabilities:
     """Asks the SKU table; what is left out is a wildcard. Works on every machine.
 
     Args:
-        op: Op name, such as "softmax".
+        op: Op name, such as "softmax". For a function of several plans, such as "einsum", the rows of its steps answer.
         direction: "forward" or "backward".
         element: Primary element.
-        device: "cpu", "cuda:0" or "metal".
+        index_element: The second element: that of indices, or what else the op has besides.
+        device: "cpu", "cuda:0" or "metal". An architecture that need not be here is answered from the table alone, with
+            the states "declared" or "built": "cpu:v3", "cuda:sm_90", "metal:apple9".
         rank: Rank of the tensors.
         layout: "contiguous" if the caller can promise it.
         alignment: Bytes of alignment that the caller can promise.
+        attributes: Numbers of the op's attributes by name, such as {"causal": 1}; rows that take others refuse.
         preference: Further demands.
         state: Keep rows that are at least this far: "declared", "built", "present" or "usable".
+
+    Raises:
+        InvalidProblemError: An argument is wrong; an op that is misspelt comes with what is spelt much alike.
     """
-    if state is not None and state not in _STATES:
-        raise InvalidProblemError(f"state: got {state!r}, want one of {', '.join(_STATES)}.")
-    kind = None if element is None else Element.coerce(element)
-    wanted = preference or PlanPreference()
-    backend, index = (None, 0) if device is None else place_of(device)
-    question = {
-        "op": op or "", "direction": direction or "any", "backend": "any" if backend is None else BACKENDS[backend],
-        "device": index, "element": -1 if kind is None else int(kind), "aux": -1, "reads": [], "rank": -1 if rank is None else rank,
-        "contiguous": layout == "contiguous", "alignment": alignment, "attrs": None, "params": None,
-        "preference": wanted.packed(),
-    }  # fmt: skip
-    table = rows()
-    return Capabilities(
-        c for c in _answers(question, table, kind) if state is None or _STATES.index(c.state) >= _STATES.index(state)
-    )
+    return answer(
+        Question(
+            op, direction, element, index_element, device, rank, layout, alignment,
+            attributes or (),  # type: ignore[arg-type]
+            NO_PREFERENCE if preference is None else preference, state,
+        )
+    )  # fmt: skip
 
 
-def _answers(question: dict[str, Any], table: tuple[dict[str, Any], ...], kind: Element | None) -> Iterator[Capability]:
-    for index, verdict, refusals, depends, _ in _core.evaluate(question):
-        row = table[index]
-        if question["backend"] not in ("any", row["backend"]):
-            continue
-        reasons = tuple(Refusal(*r) for r in refusals)
-        sku = make_sku(row, kind)
-        found = Support(("no", "depends", "yes")[verdict], reasons, tuple(depends), sku)
-        backend = _core.backend_state(row["backend"])
-        state = "present" if backend["present"] else "built" if backend["built"] else "declared"
-        if state == "present" and not reasons:
-            state = "usable"
-        reason = "" if backend["present"] else backend["reason"]
-        yield Capability(sku, tuple(Element(e) for e in row["elements"]), state, row["proof"], found, reason)
+def answer(question: Question) -> Capabilities:
+    """The rows that answer a question."""
+    _, _, arch = asked_place(question.device)
+    elements = [-1 if e is None else e._value_ for e in (question.element, question.index_element)]
+    elsewhere = "" if arch < 0 else question.device
+    found = [
+        _capability(index, verdict, refusals, depends, *elements, elsewhere, step_of)
+        for op, direction, step_of in _asked_about(question)
+        for index, verdict, refusals, depends, _ in _core.evaluate(question.packed(op, direction))
+    ]
+    if question.state is not None:
+        least = _RANKS[question.state]
+        found = [c for c in found if _RANKS[c.state] >= least]
+    return Capabilities(found, question)
+
+
+def _asked_about(question: Question) -> list[tuple[str, str | None, str]]:
+    """Ops and directions, with the function that they are steps of."""
+    op, direction = question.op, question.direction
+    if op is None or len(steps := steps_of(op)) == 0 or steps[0][0] == op:
+        return [(op or "", direction, "")]
+    return [(one, way, op) for one, way in steps if direction in (None, way)]
+
+
+@lru_cache(maxsize=1 << 14)
+def _capability(
+    index: int,
+    verdict: str,
+    refusals: tuple[tuple[Any, ...], ...],
+    depends: tuple[str, ...],
+    element: int,
+    aux: int,
+    elsewhere: str,
+    step_of: str,
+) -> Capability:
+    """The answer of one row: the same questions are asked again and again. -1 is no element in particular."""
+    row = rows()[index]
+    sku = make_sku(row, *(None if e < 0 else Element(e) for e in (element, aux)))
+    found = Support(verdict, tuple(Refusal(*r) for r in refusals), depends, sku)
+    backend = _core.backend_state(row["backend"])
+    state = "present" if backend["present"] and not elsewhere else "built" if backend["built"] else "declared"
+    reason = "" if backend["present"] else backend["reason"]
+    if elsewhere and state == "built":
+        reason = f"asked about {elsewhere}, not about a device that is here"
+    if state == "present" and not refusals:
+        state = "usable"
+    return Capability(sku, tuple(map(Element, row["elements"])), state, row["proof"], found, reason, step_of)

@@ -22,7 +22,7 @@ from baracuda.autograd import Pullable
 from baracuda.device import Place, name_of
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
-from baracuda.op import name_failure
+from baracuda.op import WITHOUT_DOC, documentation, name_failure
 from baracuda.options import UNUSABLE, refuse_option, unusable, wanted
 from baracuda.plan import Plan, plan
 from baracuda.results import allocated, foreign_converter, is_torch, maker
@@ -66,13 +66,13 @@ class Value:
     def reshape(self, shape: Shape) -> Value | None:
         """In another shape with as many elements; None where that takes a copy."""
         try:
-            sizes, steps = views.reshape(self.shape, self.strides, shape)
+            sizes, steps = _core.reshape_layout(self.shape, self.strides, shape)
         except InvalidProblemError:
             return None
         return replace(self, shape=sizes, strides=steps)
 
     def __getitem__(self, key: Any) -> Value:
-        offset, shape, strides = views.index(self.shape, self.strides, key)
+        offset, shape, strides = _core.index_layout(self.shape, self.strides, key)
         return replace(self, shape=shape, strides=strides, offset=self.offset + offset)
 
 
@@ -174,7 +174,7 @@ class _Program:
     single: bool
     device: str
 
-    def run(self, borrowed: list[tuple[Any, ...]], like: Any) -> Any:
+    def run(self, borrowed: list[_core.Tensor], like: Any) -> Any:
         convert = foreign_converter(like)
         objects: dict[int, Any] = {}
         shapes = dict(self.results)
@@ -191,17 +191,11 @@ class _Program:
         found = tuple(objects[slot] if convert is None else convert(objects[slot]) for slot, _ in self.results)
         return found[0] if self.single else found
 
-    def _launch(self, step: _Step, memory: list[tuple[Any, ...]], space: Any, stream: Any) -> None:
-        from baracuda.tensor import Tensor
-
-        given: list[Any] = []
-        for x in step.given:
-            if isinstance(x, Value):
-                address, _, _, _, read_only, keep, *place = memory[x.slot]
-                at = address + x.offset * x.element.nbytes
-                given.append(Tensor(at, int(x.element), x.shape, x.strides, keep, -1, read_only, False, *place))
-            else:
-                given.append(x)
+    def _launch(self, step: _Step, memory: list[_core.Tensor], space: Any, stream: Any) -> None:
+        given = [
+            _core.view_of(memory[x.slot], x.offset, x.shape, x.strides, x.element) if isinstance(x, Value) else x
+            for x in step.given
+        ]
         step.plan.run(*given, workspace=space if step.plan.workspace_size else None, stream=stream)
 
 
@@ -246,14 +240,16 @@ _Spec: TypeAlias = tuple[Shape, Shape, int]
 _Layout: TypeAlias = tuple[tuple[str, int], ...]  # how many tensors a parameter has: -1 for a single one
 
 
-class Composed(Pullable):
+class Composed(_core.Opaque, Pullable):
     """A function of bc.functional that takes several plans."""
 
+    __doc__ = property(documentation)
     is_functional = True
     __name__: str
 
     def __init__(self, rule: Callable[..., Any], tensors: tuple[str, ...]) -> None:
-        update_wrapper(self, rule)
+        update_wrapper(self, rule, WITHOUT_DOC)
+        self._summary = rule.__doc__ or ""
         self.defined_in = rule.__module__
         self.rule = rule
         self.tensors = tensors
@@ -268,7 +264,7 @@ class Composed(Pullable):
     def __repr__(self) -> str:
         return f"<baracuda function {self.__name__}{self.__signature__}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         """Carries out the steps; finds them first where a shape is new."""
         try:
             call = self.__signature__.bind(*self.spelling(args), **kwargs)
@@ -287,7 +283,7 @@ class Composed(Pullable):
         self.spelling = spelling
 
     def _run(self, given: dict[str, Any]) -> Any:
-        borrowed: list[tuple[Any, ...]] = []
+        borrowed: list[_core.Tensor] = []
         layout: list[tuple[str, int]] = []
         options: dict[str, Any] = {}
         like: Any = None
@@ -306,8 +302,8 @@ class Composed(Pullable):
             layout.append((p.name, len(value) if listed else -1))
         if not borrowed:
             raise InvalidProblemError(f"{self.tensors[0]}: got none, want at least one tensor.")
-        specs = tuple((b[1], b[3], b[2]) for b in borrowed)
-        place = (borrowed[0][6], borrowed[0][7])
+        specs = tuple((b.shape, b.strides, b._element) for b in borrowed)
+        place = borrowed[0]._place
         kept = _Options(options, tuple((k, _frozen(k, v)) for k, v in options.items()))
         result = self.program(specs, tuple(layout), place, kept).run(borrowed, like)
         return result if given.get("out") is None else _written(result, given["out"])
@@ -335,16 +331,15 @@ class Composed(Pullable):
         return _Program(tuple(composer.steps), tuple(composer.made), results, single, composer.device)
 
 
-def _borrowed(name: str, value: Any) -> tuple[Any, ...]:
+def _borrowed(name: str, value: Any) -> _core.Tensor:
     if value is None or isinstance(value, (int, float, str, list, tuple)):
         got = "None" if value is None else f"a {type(value).__name__}"
         raise InvalidProblemError(f"{name}: got {got}, want a tensor. Wrap numbers and lists with np.asarray().")
     try:
-        found: tuple[Any, ...] = _core.borrow(value)
+        return _core.borrow(value)
     except BaracudaError as error:
         error.args = (f"{name}: {error}",)
         raise
-    return found
 
 
 def _written(result: Any, out: Any) -> Any:

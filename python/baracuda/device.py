@@ -7,7 +7,7 @@ import re
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from baracuda import _core
 from baracuda.errors import (
@@ -19,12 +19,9 @@ from baracuda.errors import (
     ValueOutOfRangeError,
 )
 
-if TYPE_CHECKING:
-    pass
-
-BACKENDS = ("cpu", "cuda", "metal")
+BACKENDS: tuple[str, ...] = _core.backends
 Place = tuple[int, int]  # backend and ordinal, as the engine has them
-CPU: Place = (0, 0)
+CPU: Place = (BACKENDS.index("cpu"), 0)
 
 
 def place_of(device: Any, field: str = "device") -> Place:
@@ -34,7 +31,7 @@ def place_of(device: Any, field: str = "device") -> Place:
 
 @lru_cache(maxsize=256)
 def _parse(name: str, field: str) -> Place:
-    found = re.fullmatch(r"(cpu|cuda|metal)(?::(\d{1,4}))?", name)
+    found = re.fullmatch(rf"({'|'.join(BACKENDS)})(?::(\d{{1,4}}))?", name)
     if not found or (found[1] != "cuda" and found[2] not in (None, "0")):
         raise InvalidProblemError(f"{field}: got {name!r}, want 'cpu', 'cuda', 'cuda:0' or 'metal'.")
     return BACKENDS.index(found[1]), int(found[2] or 0)
@@ -42,7 +39,8 @@ def _parse(name: str, field: str) -> Place:
 
 def name_of(place: Place) -> str:
     """A place as text: "cpu", "cuda:1" or "metal"."""
-    return f"cuda:{place[1]}" if place[0] == 1 else BACKENDS[place[0]]
+    backend = BACKENDS[place[0]]
+    return f"{backend}:{place[1]}" if backend == "cuda" else backend
 
 
 def _version(number: int) -> str:
@@ -172,7 +170,7 @@ class Device:
 def devices() -> tuple[Device, ...]:
     """The devices of this machine, the cpu first; a backend without any is listed once, with the reason."""
     found = [Device("cpu")]
-    for backend in (1, 2):
+    for backend in range(1, len(BACKENDS)):
         count = _core.device_count(backend)
         found += [Device(name_of((backend, i))) for i in range(max(count, 1))]
     return tuple(found)

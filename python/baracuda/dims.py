@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from baracuda.errors import InvalidProblemError, is_text, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,6 +69,19 @@ class Dim:
         """The size at the maximum."""
         return self.max * self.mul // self.div + self.add
 
+    def at(self, n: int) -> int:
+        """The size where the name stands for `n`.
+
+        Raises:
+            InvalidProblemError: A division leaves a remainder, or the size is below 0.
+        """
+        whole, rest = divmod(n * self.mul, self.div)
+        if rest or whole + self.add < 0:
+            raise InvalidProblemError(
+                f"{self.name}: got {shown(n)}, want one for which {self} is a whole number of at least 0."
+            )
+        return whole + self.add
+
     def __repr__(self) -> str:
         plain = (("mul", self.mul, 1), ("div", self.div, 1), ("add", self.add, 0))
         changed = "".join(f", {name}={value}" for name, value, default in plain if value != default)
@@ -94,10 +107,47 @@ def largest(size: Size) -> int:
     return size.largest if isinstance(size, Dim) else size
 
 
+def size_at(size: Size, values: Mapping[str, int]) -> int:
+    """The size where the names of Dims have these values."""
+    return size.at(values[size.name]) if isinstance(size, Dim) else size
+
+
+def check_values(limits: Mapping[str, int], given: Mapping[str, object]) -> dict[str, int]:
+    """Values of Dims by name, in the order of `limits`, which says the largest of each.
+
+    Raises:
+        InvalidProblemError: A name is unknown or missing, or its value is no size or too large.
+    """
+    for name in given.keys() - limits.keys():
+        names = ", ".join(limits) or "none: no size of this plan is a bc.Dim"
+        raise InvalidProblemError(f"{name}: got a size of this name, want one of {names}.")
+    found = {}
+    for name, most in limits.items():
+        if name not in given:
+            raise InvalidProblemError(f"{name}: got nothing, want its size: a value for each bc.Dim of the plan.")
+        value = given[name]
+        if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() <= most:
+            raise InvalidProblemError(f"{name}: got {shown(value)}, want an int, 0 <= {name} <= {most}.")
+        found[name] = int(value.__index__())
+    return found
+
+
 def shape_text(shape: Iterable[Size]) -> str:
     """A shape for a message: sizes as numbers, Dims by name."""
     sizes = [str(s) if isinstance(s, Dim) else shown(s) for s in shape]
     return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+
+
+def is_plain(shape: object) -> bool:
+    """Whether this is a tuple of ints that check_shape takes as it is; what most shapes are."""
+    if type(shape) is not tuple or len(shape) > MAX_RANK:
+        return False
+    count = 1
+    for size in shape:
+        if type(size) is not int or size < 0:
+            return False
+        count *= size or 1
+    return count < MAX_ELEMENTS
 
 
 def check_shape(shape: object, field: str) -> Shape:

@@ -10,7 +10,8 @@ import numpy as np
 from baracuda import _core
 from baracuda.errors import InvalidProblemError
 
-_TABLE = _core.element_table()
+_TABLE: tuple[tuple[str, int], ...] = tuple(_core.element_table())  # name and bits
+_CODES = {name: code for code, (name, _) in enumerate(_TABLE)}
 
 _ALIASES = {
     "bool": "bool", "bool_": "bool", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
@@ -23,32 +24,32 @@ _NUMPY_NAMES = {v: k for k, v in _ALIASES.items() if k not in ("bool_", "half", 
 
 
 class Element(IntEnum):
-    """What a tensor's entries are; members and values come from the engine."""
+    """What a tensor's entries are; values come from the engine."""
 
-    BOOL = 0
-    U8 = 1
-    U16 = 2
-    U32 = 3
-    U64 = 4
-    I8 = 5
-    I16 = 6
-    I32 = 7
-    I64 = 8
-    F16 = 9
-    BF16 = 10
-    F32 = 11
-    F64 = 12
-    C64 = 13
-    C128 = 14
-    F8E4M3 = 15
-    F8E5M2 = 16
-    S4 = 17
-    U4 = 18
-    BIN = 19
+    BOOL = _CODES["bool"]
+    U8 = _CODES["u8"]
+    U16 = _CODES["u16"]
+    U32 = _CODES["u32"]
+    U64 = _CODES["u64"]
+    I8 = _CODES["i8"]
+    I16 = _CODES["i16"]
+    I32 = _CODES["i32"]
+    I64 = _CODES["i64"]
+    F16 = _CODES["f16"]
+    BF16 = _CODES["bf16"]
+    F32 = _CODES["f32"]
+    F64 = _CODES["f64"]
+    C64 = _CODES["c64"]
+    C128 = _CODES["c128"]
+    F8E4M3 = _CODES["f8e4m3"]
+    F8E5M2 = _CODES["f8e5m2"]
+    S4 = _CODES["s4"]
+    U4 = _CODES["u4"]
+    BIN = _CODES["bin"]
 
     def __str__(self) -> str:
         """The short name, such as "f32"."""
-        return str(_TABLE[self.value][0])
+        return _TABLE[self._value_][0]
 
     def __repr__(self) -> str:
         """The short name in quotes: what a descriptor accepts."""
@@ -57,7 +58,7 @@ class Element(IntEnum):
     @property
     def bits(self) -> int:
         """Bits per element."""
-        return int(_TABLE[self.value][1])
+        return _TABLE[self._value_][1]
 
     @property
     def nbytes(self) -> int:

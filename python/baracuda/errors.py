@@ -71,7 +71,7 @@ class MisalignedOperandError(InvalidProblemError):
 
 
 class WorkspaceTooSmallError(BaracudaError, ValueError):
-    """The workspace holds fewer bytes than `plan.workspace_size`.
+    """The workspace holds fewer bytes than the call needs: `plan.workspace_size`, or `workspace_for` its sizes.
 
     Attributes:
         needed: Bytes that the plan needs.
@@ -92,11 +92,10 @@ class BufferTooSmallError(BaracudaError, ValueError):
         got: Bytes that the memory has.
     """
 
-    def __init__(self, message: str, needed: int = -1, got: int = -1) -> None:
-        super().__init__(message)
-        self.code = "buffer_too_small"
-        self.needed = needed
-        self.got = got
+    def __init__(self, message: str, refusals: Sequence[Refusal] = ()) -> None:
+        super().__init__(message, refusals)
+        self.needed = self.refusals[0].needed if self.refusals else -1
+        self.got = self.refusals[0].actual if self.refusals else -1
 
 
 class DeviceError(BaracudaError, RuntimeError):
@@ -129,6 +128,7 @@ _CLASS_OF_CODE: dict[str, type[BaracudaError]] = {
     "no_device": BackendUnavailableError,
     "misaligned": MisalignedOperandError,
     "workspace": WorkspaceTooSmallError,
+    "buffer_too_small": BufferTooSmallError,
     "workspace_alignment": MisalignedOperandError,
     "index_out_of_range": IndexOutOfRangeError,
     "integer_division": IntegerDivisionError,
@@ -161,38 +161,11 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _sentence(hint: str) -> str:
-    """A hint as a sentence; names and code keep their case."""
-    first = hint.partition(" ")[0]
-    return f" {hint[0].upper()}{hint[1:]}." if first.strip(",:").isalpha() and first != "baracuda" else f" {hint}."
+def error_of(message: str, refusals: Sequence[tuple[Any, ...]], error_class: str | None) -> BaracudaError:
+    """The exception for what the engine refuses: of this class, or of the one that the first refusal's code has."""
+    reasons = [Refusal(*r) for r in refusals]
+    made = _CLASS_OF_CODE.get(reasons[0].code, InvalidProblemError) if error_class is None else globals()[error_class]
+    return made(message, reasons)
 
 
-# What to do about the argument of a function, where a plan's caller could select another plan.
-_HINT_OF_FUNCTION = {
-    "shape": "pass a tensor of this shape, or leave the function to make one",
-    "rank": "pass a tensor of this shape, or leave the function to make one",
-    "element": "pass a tensor of this element, or leave the function to make one",
-}
-
-
-def error_from_refusals(tuples: Sequence[tuple[Any, ...]], plan: Any) -> BaracudaError:
-    """Builds the exception for refusals that the engine reports about one call."""
-    refusals = [Refusal(*t) for t in tuples]
-    first = refusals[0]
-    hint = first.hint
-    if isinstance(plan, _core.Function):
-        where = f"{plan.__name__}(): "
-        hint = _HINT_OF_FUNCTION.get(first.code, hint) if first.field == "out" else hint
-    else:
-        where = f"{type(plan).__name__}({plan.sku}): " if plan is not None else ""
-    message = where + first.field + (": " if first.field else "")
-    if first.code in ("launch_failed", "device_memory"):
-        message += f"{first.got}."
-    else:
-        message += f"got {first.got}, want {first.want}."
-    if hint:
-        message += _sentence(hint)
-    return _CLASS_OF_CODE.get(first.code, InvalidProblemError)(message, refusals)
-
-
-_core.set_error_factory(error_from_refusals)
+_core.set_error_factory(error_of)

@@ -1,900 +1,1359 @@
 """Written by ci/generate.py."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec
 
+_P = ParamSpec("_P")
+
+class _Function(Generic[_P]):
+    __name__: str
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def infer(self, *args: Any, **kwargs: Any) -> Any:
+        r"""Shapes and elements of the results, as `bc.TensorSpec`s, for arguments that need have no data."""
+
+def _function(fn: Callable[_P, Any]) -> _Function[_P]: ...
+
+@_function
 def diag(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
     r"""The matrix that has the vector `input` as a diagonal, or a diagonal of the matrix `input`, as torch.diag."""
+@_function
 def diag_backward(dy: Any, shape: Any, diagonal: Any = 0) -> Any:
     r"""Gradient of diag with respect to an input of `shape`."""
+@_function
 def diag_embed(input: Any, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
     r"""Matrices that have the last dimension of `input` as a diagonal and are 0 elsewhere, as torch.diag_embed."""
+@_function
 def diag_embed_backward(dy: Any, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
     r"""Gradient of diag_embed: the diagonals of dy."""
+@_function
 def flip(input: Any, dims: Any, *, out: Any = None) -> Any:
     r"""`input` with the order of elements turned round along `dims`, as torch.flip."""
+@_function
 def roll(input: Any, shifts: Any, dims: Any = ..., *, out: Any = None) -> Any:
     r"""`input` shifted along `dims`, what leaves one end coming in at the other, as torch.roll."""
+@_function
 def slice_scatter(input: Any, src: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
     r"""`input` with `input[..., start:end:step, ...]` along `dim` replaced by `src`, as torch.slice_scatter."""
+@_function
 def tril(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
     r"""`input` with what lies above a diagonal set to 0, as torch.tril."""
+@_function
 def triu(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
     r"""`input` with what lies below a diagonal set to 0, as torch.triu."""
+@_function
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left') -> Any:
     r"""softmax(scale * query @ key^T + mask) @ value, as torch.nn.functional.scaled_dot_product_attention."""
+@_function
 def scaled_dot_product_attention_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left') -> Any:
     r"""Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned."""
+@_function
 def scaled_dot_product_attention_forward(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left') -> Any:
     r"""scaled_dot_product_attention that returns (out, lse), for the backward."""
+@_function
 def attention_merge(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
     r"""(out, lse) of attention over the keys of two partial results, of scaled_dot_product_attention_forward for example."""
+@_function
 def attention_merge_backward(dout: Any, dlse: Any, out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
     r"""Gradients (dout_a, dlse_a, dout_b, dlse_b) of attention_merge."""
+@_function
 def paged_append_(key: Any, value: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, cu_seq: Any = None) -> Any:
     r"""Writes new keys and values into the pages of a cache, in place, behind the kv_len[b] positions of each sequence."""
+@_function
 def paged_attention(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None) -> Any:
     r"""Attention of each sequence's last queries over the pages of a key-value cache, as flash_attn_with_kvcache."""
+@_function
 def paged_attention_forward(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None) -> Any:
     r"""paged_attention that returns (out, lse), for attention_merge; lse is [B, H, Sq]."""
+@_function
 def varlen_attn(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
     r"""Attention of packed sequences, as torch.nn.attention.varlen.varlen_attn and flash_attn_varlen_func."""
+@_function
 def varlen_attn_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
     r"""Gradients (dquery, dkey, dvalue) of varlen_attn, from what varlen_attn_forward returned."""
+@_function
 def varlen_attn_forward(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
     r"""varlen_attn that returns (out, lse), for the backward; lse is [H, total queries]."""
+@_function
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""y = a + alpha b, as torch.add, with broadcasting and torch's type promotion."""
+@_function
 def arctan2(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = the angle of the point (b, a), as torch.atan2, with broadcasting and torch's type promotion."""
+@_function
 def atan2(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = the angle of the point (b, a), as torch.atan2, with broadcasting and torch's type promotion."""
+@_function
 def atan2_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of atan2 with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def bitwise_and(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a & b, as torch.bitwise_and, with broadcasting and torch's type promotion."""
+@_function
 def bitwise_left_shift(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a 2^b, cut to its bits; 0 for b < 0 and b >= its bits, as torch.bitwise_left_shift, with broadcasting and torch's type promotion."""
+@_function
 def bitwise_or(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a | b, as torch.bitwise_or, with broadcasting and torch's type promotion."""
+@_function
 def bitwise_right_shift(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = floor(a / 2^b); 0, or -1 where a < 0, for b < 0 and b >= its bits, as torch.bitwise_right_shift, with broadcasting and torch's type promotion."""
+@_function
 def bitwise_xor(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a ^ b, as torch.bitwise_xor, with broadcasting and torch's type promotion."""
+@_function
 def copysign(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = |a| with the sign of b, as torch.copysign, with broadcasting and torch's type promotion."""
+@_function
 def copysign_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of copysign with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def div(input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) -> Any:
     r"""`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None, "floor" or "trunc"."""
+@_function
 def div_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of div with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def divide(input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) -> Any:
     r"""`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None, "floor" or "trunc"."""
+@_function
 def eq(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a == b, as torch.eq, with broadcasting and torch's type promotion."""
+@_function
 def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""the largest integer <= a / b, as torch.floor_divide, with broadcasting and torch's type promotion."""
+@_function
 def fmax(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = max(a, b); of a number and NaN the number, as torch.fmax, with broadcasting and torch's type promotion."""
+@_function
 def fmax_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of fmax with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def fmin(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = min(a, b); of a number and NaN the number, as torch.fmin, with broadcasting and torch's type promotion."""
+@_function
 def fmin_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of fmin with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def fmod(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""the remainder of a / b with the sign of a, as torch.fmod, with broadcasting and torch's type promotion."""
+@_function
 def fmod_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of fmod with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def gcd(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""the greatest common divisor of |a| and |b|; gcd(0, 0) is 0, as torch.gcd, with broadcasting and torch's type promotion."""
+@_function
 def ge(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a >= b, as torch.ge, with broadcasting and torch's type promotion."""
+@_function
 def greater(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a > b, as torch.gt, with broadcasting and torch's type promotion."""
+@_function
 def greater_equal(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a >= b, as torch.ge, with broadcasting and torch's type promotion."""
+@_function
 def gt(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a > b, as torch.gt, with broadcasting and torch's type promotion."""
+@_function
 def heaviside(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a < 0 ? 0 : a == 0 ? b : 1; 0 for NaN, as torch.heaviside, with broadcasting and torch's type promotion."""
+@_function
 def hypot(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = sqrt(a^2 + b^2), as torch.hypot, with broadcasting and torch's type promotion."""
+@_function
 def hypot_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of hypot with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def isclose(input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     r"""|input - other| <= atol + |rtol * other|, as torch.isclose; integers of 32 bits and more are compared in f64."""
+@_function
 def lcm(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""the least common multiple of |a| and |b|, 0 with 0; it wraps, as torch.lcm, with broadcasting and torch's type promotion."""
+@_function
 def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a 2^b, as torch.ldexp, with broadcasting and torch's type promotion."""
+@_function
 def ldexp_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of ldexp with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def le(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a <= b, as torch.le, with broadcasting and torch's type promotion."""
+@_function
 def less(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a < b, as torch.lt, with broadcasting and torch's type promotion."""
+@_function
 def less_equal(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a <= b, as torch.le, with broadcasting and torch's type promotion."""
+@_function
 def logaddexp(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = ln(e^a + e^b), as torch.logaddexp, with broadcasting and torch's type promotion."""
+@_function
 def logaddexp2(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = log2(2^a + 2^b), as torch.logaddexp2, with broadcasting and torch's type promotion."""
+@_function
 def logaddexp2_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of logaddexp2 with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def logaddexp_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of logaddexp with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def logical_and(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = (a != 0) and (b != 0), as torch.logical_and, with broadcasting and torch's type promotion."""
+@_function
 def logical_or(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = (a != 0) or (b != 0), as torch.logical_or, with broadcasting and torch's type promotion."""
+@_function
 def logical_xor(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = (a != 0) != (b != 0), as torch.logical_xor, with broadcasting and torch's type promotion."""
+@_function
 def lt(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a < b, as torch.lt, with broadcasting and torch's type promotion."""
+@_function
 def maximum(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = max(a, b); NaN is kept, as torch.maximum, with broadcasting and torch's type promotion."""
+@_function
 def maximum_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of maximum with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def minimum(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = min(a, b); NaN is kept, as torch.minimum, with broadcasting and torch's type promotion."""
+@_function
 def minimum_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of minimum with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def mul(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a * b, as torch.mul, with broadcasting and torch's type promotion."""
+@_function
 def mul_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of mul with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def multiply(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a * b, as torch.mul, with broadcasting and torch's type promotion."""
+@_function
 def ne(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a != b, as torch.ne, with broadcasting and torch's type promotion."""
+@_function
 def nextafter(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""the neighbour of a in its element, on the way to b, as torch.nextafter, with broadcasting and torch's type promotion."""
+@_function
 def not_equal(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a != b, as torch.ne, with broadcasting and torch's type promotion."""
+@_function
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     r"""y = a^b, as torch.pow, with broadcasting and torch's type promotion."""
+@_function
 def pow_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of pow with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def prelu(input: Any, weight: Any) -> Any:
     r"""`input` where it is above zero, elsewhere `weight * input`, as torch.nn.functional.prelu; weights per dimension 1."""
+@_function
 def prelu_backward(dy: Any, input: Any, weight: Any) -> Any:
     r"""Gradients of prelu with respect to input and, in the input's shape, to weight."""
+@_function
 def remainder(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""the remainder of a / b with the sign of b, as torch.remainder, with broadcasting and torch's type promotion."""
+@_function
 def remainder_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of remainder with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""y = a - alpha b, as torch.sub, with broadcasting and torch's type promotion."""
+@_function
 def subtract(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""y = a - alpha b, as torch.sub, with broadcasting and torch's type promotion."""
+@_function
 def true_divide(input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) -> Any:
     r"""`a / b`, as torch.div, with broadcasting and type promotion; `rounding_mode` is None, "floor" or "trunc"."""
+@_function
 def xlogy(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""y = a ln(b); 0 where a is 0 and b not NaN, as torch.xlogy, with broadcasting and torch's type promotion."""
+@_function
 def xlogy_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of xlogy with respect to the operands that are tensors, in the broadcast shape."""
+@_function
 def cast(input: Any, dtype: Any, *, out: Any = None) -> Any:
     r"""`input` in another element, as torch.Tensor.to(dtype); `dtype` is an element name or any framework's dtype."""
+@_function
 def clip_grad_norm_(grads: Any, max_norm: Any, norm_type: Any = 2.0, error_if_nonfinite: Any = False) -> Any:
     r"""Scales gradients in place so that their norm together is at most `max_norm`, as torch.nn.utils.clip_grad_norm_."""
+@_function
 def clip_grad_value_(grads: Any, clip_value: Any) -> Any:
     r"""Cuts gradients to [-clip_value, clip_value] in place, as torch.nn.utils.clip_grad_value_."""
+@_function
 def clip_grads_with_norm_(grads: Any, max_norm: Any, total_norm: Any) -> Any:
     r"""Scales gradients in place by min(1, max_norm / (total_norm + 1e-6)), as torch.nn.utils.clip_grads_with_norm_."""
+@_function
 def get_total_norm(tensors: Any, norm_type: Any = 2.0, error_if_nonfinite: Any = False) -> Any:
     r"""The norm of all elements of one array or a list of them together, as torch.nn.utils.get_total_norm."""
+@_function
 def argwhere(input: Any) -> Any:
     r"""The same as nonzero, as torch.argwhere."""
+@_function
 def masked_select(input: Any, mask: Any) -> Any:
     r"""Elements of `input` where `mask` holds, in logical order, as torch.masked_select; the two broadcast."""
+@_function
 def nonzero(input: Any, *, as_tuple: Any = False) -> Any:
     r"""Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero."""
+@_function
 def one_hot(tensor: Any, num_classes: Any = -1) -> Any:
     r"""A row of zeros with a one at each index of `tensor`, as torch.nn.functional.one_hot: i64."""
+@_function
 def bernoulli(input: Any, *, generator: Any = None, out: Any = None) -> Any:
     r"""1 with the probability that `input` holds, else 0, element by element, as torch.bernoulli."""
+@_function
 def bernoulli_(input: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     r"""Fills `input` with 1 with probability `p`, else 0, and returns it, as Tensor.bernoulli_; p is a number."""
+@_function
 def multinomial(input: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Any:
     r"""Categories drawn from each row of `input` in proportion to its values, as torch.multinomial."""
+@_function
 def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
     r"""Integers low <= y < high, with the arguments of torch.randint: (high, size) or (low, high, size)."""
+@_function
 def random_(input: Any, low: Any, high: Any, *, generator: Any = None) -> Any:
     r"""Fills `input` with integers low <= y < high and returns it, as Tensor.random_."""
+@_function
 def randperm(n: Any, *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
     r"""A random permutation of 0 .. n - 1, as torch.randperm."""
+@_function
 def dropout(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, generator: Any = None) -> Any:
     r"""Drops elements with probability `p` and divides the others by 1 - p, as torch.nn.functional.dropout."""
+@_function
 def dropout_backward(dy: Any, p: Any, seed: Any, offset: Any) -> Any:
     r"""Gradient of dropout with respect to its input, from what its generator gave: the mask is made again."""
+@_function
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     r"""The product of matrices in the order that takes the fewest multiplications, as torch.chain_matmul."""
+@_function
 def chain_matmul_backward(dy: Any, *matrices: Any) -> Any:
     r"""Gradients of chain_matmul with respect to its matrices."""
+@_function
 def einsum(equation: Any, *operands: Any) -> Any:
     r"""Sums of products of the operands' elements, with the dimensions named by letters, as torch.einsum."""
+@_function
 def einsum_backward(dy: Any, equation: Any, *operands: Any) -> Any:
     r"""Gradients of einsum with respect to its operands."""
+@_function
 def inner(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""Products summed over the last dimension of both, as torch.inner; a 0-d tensor is a factor."""
+@_function
 def inner_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients (dinput, dother) of inner."""
+@_function
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     r"""Products of `a` and `b` summed over the last dimensions of a and the first of b, or over listed ones, as torch's."""
+@_function
 def tensordot_backward(dy: Any, a: Any, b: Any, dims: Any = 2) -> Any:
     r"""Gradients (da, db) of tensordot."""
+@_function
 def embedding(input: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0, scale_grad_by_freq: Any = False, sparse: Any = False) -> Any:
     r"""Rows of `weight` at the indices `input`, as torch.nn.functional.embedding."""
+@_function
 def embedding_backward(dy: Any, input: Any, num_weights: Any, padding_idx: Any = None) -> Any:
     r"""Gradient of embedding with respect to a weight of `num_weights` rows."""
+@_function
 def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: Any = 2.0, scale_grad_by_freq: Any = False, mode: Any = 'mean', sparse: Any = False, per_sample_weights: Any = None, include_last_offset: Any = False, padding_idx: Any = None) -> Any:
     r"""Sums, means or maxima of bags of rows of `weight`, as torch.nn.functional.embedding_bag."""
+@_function
 def embedding_bag_backward(dy: Any, input: Any, weight: Any, offsets: Any = None, mode: Any = 'mean', per_sample_weights: Any = None, include_last_offset: Any = False, padding_idx: Any = None, max_indices: Any = None) -> Any:
     r"""Gradient of embedding_bag with respect to `weight`; with weights (dweight, dper_sample_weights)."""
+@_function
 def embedding_bag_forward(input: Any, weight: Any, offsets: Any = None, mode: Any = 'mean', per_sample_weights: Any = None, include_last_offset: Any = False, padding_idx: Any = None) -> Any:
     r"""embedding_bag with what its gradient needs: (y, max_indices) of maxima, else y alone."""
+@_function
 def aminmax(input: Any, *, dim: Any = None, keepdim: Any = False) -> Any:
     r"""(minimum, maximum) over `dim` (all axes by default), as torch.aminmax."""
+@_function
 def aminmax_backward(dmin: Any, dmax: Any, input: Any, min: Any, max: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of aminmax with respect to `input`, given both results; ties share evenly."""
+@_function
 def argmax(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Position of the first maximum along `dim`, or in the flattened tensor, as torch.argmax (i64)."""
+@_function
 def argmin(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Position of the first minimum along `dim`, or in the flattened tensor, as torch.argmin (i64)."""
+@_function
 def max(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""The maximum of all elements, or (maximum, its first position) along `dim`, as torch.max; for two tensors: maximum."""
+@_function
 def max_backward(dvalues: Any, indices: Any, input: Any, dim: Any, keepdim: Any = False) -> Any:
     r"""Gradient of max along `dim` with respect to `input`, of which only the shape matters."""
+@_function
 def min(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""The minimum of all elements, or (minimum, its first position) along `dim`, as torch.min; for two tensors: minimum."""
+@_function
 def min_backward(dvalues: Any, indices: Any, input: Any, dim: Any, keepdim: Any = False) -> Any:
     r"""Gradient of min along `dim` with respect to `input`, of which only the shape matters."""
+@_function
 def geglu(input: Any, dim: Any = -1) -> Any:
     r"""`value * gelu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
+@_function
 def geglu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of geglu with respect to `input`."""
+@_function
 def glu(input: Any, dim: Any = -1) -> Any:
     r"""`value * sigmoid(gate)` over the halves of `input` along `dim`, as torch.nn.functional.glu."""
+@_function
 def glu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of glu with respect to `input`."""
+@_function
 def reglu(input: Any, dim: Any = -1) -> Any:
     r"""`value * relu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
+@_function
 def reglu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of reglu with respect to `input`."""
+@_function
 def silu_and_mul(input: Any, dim: Any = -1) -> Any:
     r"""silu(first half) * second half, as inference engines lay out their gate and up projections."""
+@_function
 def silu_and_mul_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of silu_and_mul with respect to `input`."""
+@_function
 def silu_mul(gate: Any, value: Any) -> Any:
     r"""silu(gate) * value for two tensors."""
+@_function
 def silu_mul_backward(dy: Any, gate: Any, value: Any) -> Any:
     r"""Gradients (dgate, dvalue) of silu_mul."""
+@_function
 def swiglu(input: Any, dim: Any = -1) -> Any:
     r"""`value * silu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
+@_function
 def swiglu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of swiglu with respect to `input`."""
+@_function
 def index_reduce(input: Any, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True, out: Any = None) -> Any:
     r"""`input` folded with slices of `source` at `index` along `dim`, as torch.index_reduce."""
+@_function
 def masked_scatter(input: Any, mask: Any, source: Any, *, out: Any = None) -> Any:
     r"""`input` with the elements of `source`, in order, where `mask` holds, as torch.masked_scatter."""
+@_function
 def masked_scatter_backward(dy: Any, input: Any, mask: Any, source: Any) -> Any:
     r"""Gradients (dinput, dsource) of masked_scatter; elements of the source that were not used have 0."""
+@_function
 def gather(input: Any, dim: Any, index: Any, *, out: Any = None) -> Any:
     r"""Elements of `input` along `dim` at `index`, element by element, as torch.gather."""
+@_function
 def gather_backward(dy: Any, index: Any, shape: Any, dim: Any, wrap: Any = False) -> Any:
     r"""Gradient of gather with respect to an input of `shape`; with `wrap` that of take_along_dim."""
+@_function
 def index_select(input: Any, dim: Any, index: Any, *, out: Any = None) -> Any:
     r"""Slices of `input` along `dim` at the indices of a vector, as torch.index_select."""
+@_function
 def index_select_backward(dy: Any, index: Any, shape: Any, dim: Any) -> Any:
     r"""Gradient of index_select with respect to an input of `shape`."""
+@_function
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     r"""`input` with `value` where `mask` holds, as torch.masked_fill: of the element of `input`, with broadcasting."""
+@_function
 def take(input: Any, index: Any, *, out: Any = None) -> Any:
     r"""Elements of `input`, taken as one row, at `index`, as torch.take: negative indices count from the end."""
+@_function
 def take_along_dim(input: Any, indices: Any, dim: Any = None, *, out: Any = None) -> Any:
     r"""Elements of `input` along `dim` at `indices`, as torch.take_along_dim: negative ones count from the end."""
+@_function
 def take_along_dim_backward(dy: Any, input: Any, indices: Any, dim: Any = None) -> Any:
     r"""Gradient of take_along_dim with respect to `input`."""
+@_function
 def take_backward(dy: Any, index: Any, shape: Any) -> Any:
     r"""Gradient of take with respect to an input of `shape`."""
+@_function
 def pack_int4(input: Any, dtype: Any = 's4', *, out: Any = None) -> Any:
     r"""`input` rounded to 4-bit integers, two to a byte along the last dimension: the first in the low half."""
+@_function
 def unpack_int4(input: Any, packed: Any = 's4', dtype: Any = 'f32', size: Any = None, *, out: Any = None) -> Any:
     r"""The 4-bit integers of bytes along the last dimension, as pack_int4 lays them."""
+@_function
 def cat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The tensors one after the other along `dim`, as torch.cat: of the element that holds all of theirs."""
+@_function
 def concat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The same as cat, as torch.concat."""
+@_function
 def stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The tensors side by side along a new dimension, as torch.stack: of the element that holds all of theirs."""
+@_function
 def group_norm(input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05) -> Any:
     r"""(input - mean) / sqrt(var + eps) * weight + bias over groups of channels, as torch's group_norm."""
+@_function
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05, weight_offset: Any = 0.0) -> Any:
     r"""(input - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions, as torch."""
+@_function
 def layer_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any, mean: Any, rstd: Any, bias: Any = False, weight_offset: Any = 0.0) -> Any:
     r"""(dx, dweight, dbias) without those that do not exist; `bias` says whether dbias is wanted."""
+@_function
 def layer_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05, weight_offset: Any = 0.0) -> Any:
     r"""layer_norm with what its gradient needs: (y, mean, rstd)."""
+@_function
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
     r"""start, start + step, ... below end (above it for a negative step), as torch.arange."""
+@_function
 def copy(input: Any, *, out: Any = None) -> Any:
     r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""
+@_function
 def eye(n: Any, m: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
     r"""Ones on the diagonal of an (n, m) matrix of zeros, as torch.eye."""
+@_function
 def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> Any:
     r"""A new array filled with one number, as torch.full."""
+@_function
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Any:
     r"""A tensor of the shape of `input`, and of its element or of `dtype`, filled with one value, as torch.full_like."""
+@_function
 def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, out: Any = None) -> Any:
     r"""`steps` evenly spaced numbers from start to end, both included, as torch.linspace."""
+@_function
 def ones(*size: Any, dtype: Any = None, out: Any = None) -> Any:
     r"""A new array of ones, as torch.ones."""
+@_function
 def ones_like(input: Any, *, dtype: Any = None) -> Any:
     r"""Ones of the shape of `input`, and of its element or of `dtype`, as torch.ones_like."""
+@_function
 def zeros(*size: Any, dtype: Any = None, out: Any = None) -> Any:
     r"""A new array of zeros, as torch.zeros."""
+@_function
 def zeros_like(input: Any, *, dtype: Any = None) -> Any:
     r"""Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
+@_function
 def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:
     r"""cross_entropy(linear(input, linear_weight, linear_bias), target) without keeping the logits, as torch's."""
+@_function
 def linear_cross_entropy_backward(dloss: Any, input: Any, linear_weight: Any, target: Any, lse: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:
     r"""Gradients (dinput, dlinear_weight) and, with a bias, dlinear_bias, from linear_cross_entropy_forward's lse."""
+@_function
 def linear_cross_entropy_forward(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:
     r"""linear_cross_entropy with what its gradient needs: (loss, lse)."""
+@_function
 def linear_cross_entropy_fused(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0, dloss: Any = 1.0) -> Any:
     r"""(loss, dinput, dlinear_weight) and with a bias dlinear_bias: the gradients, for `dloss`, in the pass that finds the loss."""
+@_function
 def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
     r"""Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy."""
+@_function
 def cross_entropy_backward(dloss: Any, input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None, *, lse: Any = None) -> Any:
     r"""Gradient of cross_entropy with respect to `input`; `lse` is recomputed when it is not given."""
+@_function
 def cross_entropy_forward(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None) -> Any:
     r"""cross_entropy with what its gradient needs: (loss, lse)."""
+@_function
 def cross_entropy_fused(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
     r"""(loss, dinput): cross_entropy with its gradient for dloss = 1, in one pass over the logits."""
+@_function
 def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean') -> Any:
     r"""Negative log-likelihood of class indices, as torch.nn.functional.nll_loss."""
+@_function
 def nll_loss_backward(dloss: Any, input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean') -> Any:
     r"""Gradient of nll_loss with respect to `input`, of which only the shape matters."""
+@_function
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     r"""Gives beta * input + alpha * (sum over the batch of batch1 @ batch2), as torch.addbmm; `input` broadcasts."""
+@_function
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     r"""Gives beta * input + alpha * mat1 @ mat2, as torch.addmm; `input` broadcasts, and is not read when beta is 0."""
+@_function
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     r"""Gives beta * input + alpha * mat @ vec, as torch.addmv; `input` broadcasts."""
+@_function
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     r"""Gives beta * input + alpha * batch1 @ batch2 for batches of matrices, as torch.baddbmm; `input` broadcasts."""
+@_function
 def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     r"""Products of two batches of matrices of the same length, as torch.bmm."""
+@_function
 def dot(input: Any, tensor: Any, *, out: Any = None) -> Any:
     r"""Sum of the products of two vectors, as torch.dot."""
+@_function
 def linear(input: Any, weight: Any, bias: Any = None, *, activation: Any = 'none') -> Any:
     r"""Gives input @ weight.T + bias over the last dimension, as torch.nn.functional.linear."""
+@_function
 def linear_backward(dy: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     r"""Gradients (dinput, dweight) of linear, and dbias where there is a `bias`."""
+@_function
 def matmul(input: Any, other: Any, *, activation: Any = 'none', out: Any = None) -> Any:
     r"""Matrix product as torch.matmul: batches broadcast; vectors are rows on the left, columns on the right."""
+@_function
 def matmul_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients (dinput, dother) of matmul, summed over the dimensions that it broadcast."""
+@_function
 def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     r"""The product of two matrices, as torch.mm."""
+@_function
 def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
     r"""Matrix times vector, as torch.mv."""
+@_function
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""Sum of the products of two vectors, as torch.vdot: the same as dot for real numbers."""
+@_function
 def add_rms_norm(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""(rms_norm(input + residual), input + residual) in one pass; the sum is rounded to the element first."""
+@_function
 def add_rms_norm_backward(dy: Any, dsum: Any, sum: Any, normalized_shape: Any, weight: Any, rstd: Any, weight_offset: Any = 0.0) -> Any:
     r"""(dx, dweight), or dx alone without a weight; dx is the gradient of input and of residual. dsum may be None."""
+@_function
 def add_rms_norm_forward(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""add_rms_norm with what its gradient needs: (y, sum, rstd)."""
+@_function
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""`input / sqrt(mean(input^2) + eps) * weight` over the trailing dimensions, as torch.nn.functional.rms_norm."""
+@_function
 def rms_norm_add(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""`residual + rms_norm(input)` in one pass, rounded once."""
+@_function
 def rms_norm_add_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any, rstd: Any, weight_offset: Any = 0.0) -> Any:
     r"""(dx, dweight), or dx alone without a weight; the gradient of residual is dy."""
+@_function
 def rms_norm_add_forward(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""rms_norm_add with what its gradient needs: (y, rstd)."""
+@_function
 def rms_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0, *, rstd: Any = None) -> Any:
     r"""Gradients (dx, dweight) of rms_norm, or dx alone without a weight; `rstd` is recomputed when it is not given."""
+@_function
 def rms_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""rms_norm with what its gradient needs: (y, rstd)."""
+@_function
 def adam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any = None, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False, amsgrad: Any = False) -> Any:
     r"""One Adam step in place, over one array or a list of them; see AdamDescriptor for the formula."""
+@_function
 def adamw_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any = None, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.01, grad_scale: Any = 1.0, maximize: Any = False, amsgrad: Any = False) -> Any:
     r"""One AdamW step in place, over one array or a list of them; see AdamWDescriptor for the formula."""
+@_function
 def sgd_(params: Any, grads: Any, momentum_buffers: Any = None, *, step: Any = None, lr: Any = 0.001, momentum: Any = 0.0, dampening: Any = 0.0, weight_decay: Any = 0.0, grad_scale: Any = 1.0, nesterov: Any = False, maximize: Any = False) -> Any:
     r"""One SGD step in place, over one array or a list of them; see SGDDescriptor for the formula."""
+@_function
 def pad(input: Any, pad: Any, mode: Any = 'constant', value: Any = None, *, out: Any = None) -> Any:
     r"""`input` with elements added before and behind its last dimensions, as torch.nn.functional.pad."""
+@_function
 def pad_backward(dy: Any, shape: Any, pad: Any, mode: Any = 'constant') -> Any:
     r"""Gradient of pad with respect to an input of `shape`."""
+@_function
 def repeat(input: Any, repeats: Any, *, out: Any = None) -> Any:
     r"""`input` repeated as a whole along each dimension, as torch.Tensor.repeat: at least one number per dimension."""
+@_function
 def repeat_backward(dy: Any, shape: Any, repeats: Any, each: Any = False) -> Any:
     r"""Gradient of repeat with respect to an input of `shape`; with `each` that of repeat_interleave."""
+@_function
 def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
     r"""Every element of `input` repeated along `dim`, as torch.repeat_interleave."""
+@_function
 def tile(input: Any, dims: Any, *, out: Any = None) -> Any:
     r"""`input` repeated as a whole along its last dimensions, as torch.tile."""
+@_function
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
     r"""Cross entropy of probabilities, as torch.nn.functional.binary_cross_entropy."""
+@_function
 def binary_cross_entropy_backward(dloss: Any, input: Any, target: Any, weight: Any = None, reduction: Any = 'mean') -> Any:
     r"""Gradient of binary_cross_entropy with respect to `input`."""
+@_function
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', pos_weight: Any = None) -> Any:
     r"""Cross entropy of sigmoid(input), as torch.nn.functional.binary_cross_entropy_with_logits."""
+@_function
 def binary_cross_entropy_with_logits_backward(dloss: Any, input: Any, target: Any, weight: Any = None, reduction: Any = 'mean', pos_weight: Any = None) -> Any:
     r"""Gradient of binary_cross_entropy_with_logits with respect to `input`."""
+@_function
 def huber_loss(input: Any, target: Any, reduction: Any = 'mean', delta: Any = 1.0, weight: Any = None) -> Any:
     r"""Squares up to `delta`, then magnitudes times it, as torch.nn.functional.huber_loss."""
+@_function
 def huber_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean', delta: Any = 1.0) -> Any:
     r"""Gradient of huber_loss with respect to `input`, in the shape that input and target broadcast to."""
+@_function
 def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', log_target: Any = False) -> Any:
     r"""Kullback-Leibler divergence of log-probabilities from a target, as torch.nn.functional.kl_div."""
+@_function
 def kl_div_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean', log_target: Any = False) -> Any:
     r"""Gradient of kl_div with respect to `input`, in the shape that input and target broadcast to."""
+@_function
 def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', weight: Any = None) -> Any:
     r"""|input - target|, as torch.nn.functional.l1_loss."""
+@_function
 def l1_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean') -> Any:
     r"""Gradient of l1_loss with respect to `input`, in the shape that input and target broadcast to."""
+@_function
 def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', weight: Any = None) -> Any:
     r"""(input - target)^2, as torch.nn.functional.mse_loss."""
+@_function
 def mse_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean') -> Any:
     r"""Gradient of mse_loss with respect to `input`, in the shape that input and target broadcast to."""
+@_function
 def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean', beta: Any = 1.0) -> Any:
     r"""Squares up to `beta`, then magnitudes, as torch.nn.functional.smooth_l1_loss."""
+@_function
 def smooth_l1_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean', beta: Any = 1.0) -> Any:
     r"""Gradient of smooth_l1_loss with respect to `input`, in the shape that input and target broadcast to."""
+@_function
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     r"""Gives beta * input + alpha * outer(vec1, vec2), as torch.addr, for one element; `input` broadcasts."""
+@_function
 def ger(input: Any, vec2: Any, *, out: Any = None) -> Any:
     r"""The same as outer, as torch.ger."""
+@_function
 def kron(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""Kronecker's product: every element of `input` times all of `other`, as torch.kron; elements are promoted."""
+@_function
 def kron_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients (dinput, dother) of kron."""
+@_function
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
     r"""The matrix of all products of an element of `input` and one of `vec2`, as torch.outer; elements are promoted."""
+@_function
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
     r"""Normal numbers, with the arguments of torch.normal(mean, std, size); mean and std are numbers."""
+@_function
 def normal_(input: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with normal numbers and returns it, as Tensor.normal_."""
+@_function
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
     r"""Uniform numbers on [low, high), as numpy.random.uniform; `high` is never reached, in half types neither."""
+@_function
 def uniform_(input: Any, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with uniform numbers on [low, high) and returns it, as Tensor.uniform_."""
+@_function
 def all(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Whether no element along `dim` is zero, as torch.all; u8 for u8. An empty list of dimensions folds none."""
+@_function
 def amax(input: Any, dim: Any = ..., keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Maximum over `dim` (all axes by default), as torch.amax."""
+@_function
 def amax_backward(dy: Any, input: Any, result: Any, dim: Any = ..., keepdim: Any = False) -> Any:
     r"""Gradient of amax with respect to `input`, given its result; ties share evenly."""
+@_function
 def amin(input: Any, dim: Any = ..., keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Minimum over `dim` (all axes by default), as torch.amin."""
+@_function
 def amin_backward(dy: Any, input: Any, result: Any, dim: Any = ..., keepdim: Any = False) -> Any:
     r"""Gradient of amin with respect to `input`, given its result; ties share evenly."""
+@_function
 def any(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Whether some element along `dim` is not zero, as torch.any; u8 for u8. An empty list of dimensions folds none."""
+@_function
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     r"""How many elements along `dim` (of all by default) are not zero, as torch.count_nonzero (i64)."""
+@_function
 def logsumexp(input: Any, dim: Any, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""log(sum(exp(input))) over `dim`, without overflow, as torch.logsumexp."""
+@_function
 def logsumexp_backward(dy: Any, input: Any, result: Any, dim: Any, keepdim: Any = False) -> Any:
     r"""Gradient of logsumexp with respect to `input`, from its result."""
+@_function
 def mean(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Mean over `dim` (all axes by default), as torch.mean."""
+@_function
 def mean_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of mean with respect to `input`, of which only the shape matters."""
+@_function
 def nanmean(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Mean over `dim` of the elements that are no NaN, as torch.nanmean; NaN where there are none."""
+@_function
 def nanmean_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of nanmean with respect to `input`."""
+@_function
 def nansum(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Sum over `dim` without NaN, as torch.nansum; integers and bool give i64."""
+@_function
 def nansum_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of nansum with respect to `input`."""
+@_function
 def prod(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Product along `dim` (of all elements by default), as torch.prod; integers and bool give i64."""
+@_function
 def prod_backward(dy: Any, input: Any, result: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of prod with respect to `input`, right where elements are zero."""
+@_function
 def sum(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Sum over `dim` (all axes by default), as torch.sum; integers and bool give i64."""
+@_function
 def sum_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of sum with respect to `input`, of which only the shape matters."""
+@_function
 def sum_to(input: Any, shape: Any) -> Any:
     r"""`input` summed down to `shape`, which broadcasts to its shape, as torch.Tensor.sum_to_size."""
+@_function
 def sum_to_backward(dy: Any, input: Any, shape: Any = ...) -> Any:
     r"""Gradient of sum_to with respect to `input`: dy broadcast to its shape."""
+@_function
 def trace(input: Any) -> Any:
     r"""Sum of the diagonal of a matrix, as torch.trace; integers give i64."""
+@_function
 def trace_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of trace with respect to `input`, of which only the shape matters."""
+@_function
 def qk_norm_rope(q: Any, k: Any, q_weight: Any, k_weight: Any, cos: Any, sin: Any, eps: Any = None, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
     r"""(q, k) with each head normalised and rotated: rms_norm_rope of both, which may have different numbers of heads."""
+@_function
 def rms_norm_rope(input: Any, weight: Any, cos: Any, sin: Any, eps: Any = None, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
     r"""rope(rms_norm(input, weight), cos, sin) over the last dimension of [..., S, D], in one pass and rounded once."""
+@_function
 def rms_norm_rope_backward(dy: Any, input: Any, weight: Any, cos: Any, sin: Any, rstd: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
     r"""Gradients (dx, dweight) of rms_norm_rope, or dx alone without a weight."""
+@_function
 def rms_norm_rope_forward(input: Any, weight: Any, cos: Any, sin: Any, eps: Any = None, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
     r"""rms_norm_rope with what its gradient needs: (y, rstd)."""
+@_function
 def rope(input: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:
     r"""Rotary position embedding of [..., S, D] with tables [positions, rotary_dim / 2]."""
+@_function
 def rope_backward(dy: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:
     r"""Gradient of rope with respect to `input`."""
+@_function
 def int_mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     r"""The product of two matrices of int8 in int32, exact, as torch._int_mm."""
+@_function
 def scaled_matmul(input: Any, other: Any, scale_a: Any = None, scale_b: Any = None, bias: Any = None, *, out_dtype: Any = None, activation: Any = 'none', out: Any = None) -> Any:
     r"""Gives act(scale_a * scale_b * (input @ other) + bias) for i8 or float8_e4m3fn factors."""
+@_function
 def cumprod(input: Any, dim: Any, *, out: Any = None) -> Any:
     r"""Running product along `dim`, as torch.cumprod; integers and bool give i64."""
+@_function
 def cumprod_backward(dy: Any, input: Any, result: Any, dim: Any) -> Any:
     r"""Gradient of cumprod with respect to `input`, given its result; right where elements are zero."""
+@_function
 def cumsum(input: Any, dim: Any, *, out: Any = None) -> Any:
     r"""Running sum along `dim`, as torch.cumsum; integers and bool give i64."""
+@_function
 def cumsum_backward(dy: Any, dim: Any) -> Any:
     r"""Gradient of cumsum with respect to its input."""
+@_function
 def index_add(input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""`input` with `alpha` times slices of `source` added at `index` along `dim`, as torch.index_add."""
+@_function
 def index_copy(input: Any, dim: Any, index: Any, source: Any, *, out: Any = None) -> Any:
     r"""`input` with slices of `source` written to `index` along `dim`, as torch.index_copy; the last of equal ones stays."""
+@_function
 def index_fill(input: Any, dim: Any, index: Any, value: Any) -> Any:
     r"""`input` with `value` at the slices `index` along `dim`, as torch.index_fill: negative ones count from the end."""
+@_function
 def scatter(input: Any, dim: Any, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None, out: Any = None) -> Any:
     r"""`input` with elements of `src`, or one number, written to `index` along `dim`, as torch.scatter."""
+@_function
 def scatter_add(input: Any, dim: Any, index: Any, src: Any, *, out: Any = None) -> Any:
     r"""`input` with elements of `src` added at `index` along `dim`, as torch.scatter_add."""
+@_function
 def scatter_reduce(input: Any, dim: Any, index: Any, src: Any, reduce: Any, *, include_self: Any = True, out: Any = None) -> Any:
     r"""`input` folded with elements of `src` at `index` along `dim`, as torch.scatter_reduce: sum, prod, mean, amax, amin."""
+@_function
 def log_softmax(input: Any, dim: Any, *, out: Any = None) -> Any:
     r"""log(softmax(input)) along `dim`, as torch.log_softmax."""
+@_function
 def log_softmax_backward(dy: Any, result: Any, dim: Any) -> Any:
     r"""Gradient of log_softmax, from its result."""
+@_function
 def scaled_softmax(input: Any, dim: Any, scale: Any = 1.0, mask: Any = None, *, out: Any = None) -> Any:
     r"""softmax(scale * input) along `dim` of the elements where `mask` (bool) is true; the others are 0."""
+@_function
 def scaled_softmax_backward(dy: Any, result: Any, dim: Any, scale: Any = 1.0) -> Any:
     r"""Gradient of scaled_softmax, from its result."""
+@_function
 def softmax(input: Any, dim: Any, *, out: Any = None) -> Any:
     r"""exp(input) / sum(exp(input)) along `dim`, as torch.softmax."""
+@_function
 def softmax_backward(dy: Any, result: Any, dim: Any) -> Any:
     r"""Gradient of softmax, from its result."""
+@_function
 def softmin(input: Any, dim: Any) -> Any:
     r"""softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1."""
+@_function
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     r"""`input + value * tensor1 / tensor2`, as torch.addcdiv: of floats only, as there."""
+@_function
 def addcdiv_backward(dy: Any, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     r"""Gradients of addcdiv with respect to its tensors, in the broadcast shape."""
+@_function
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     r"""`input + value * tensor1 * tensor2`, as torch.addcmul, with broadcasting and type promotion."""
+@_function
 def addcmul_backward(dy: Any, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     r"""Gradients of addcmul with respect to its tensors, in the broadcast shape."""
+@_function
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     r"""`input` held between two bounds, as torch.clamp; they are numbers or tensors that broadcast, either may be None."""
+@_function
 def clamp_backward(dy: Any, input: Any, min: Any = None, max: Any = None) -> Any:
     r"""Gradient of clamp; of the bounds, too, where they are tensors."""
+@_function
 def clip(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     r"""`input` held between two bounds, as torch.clamp; they are numbers or tensors that broadcast, either may be None."""
+@_function
 def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
     r"""`input + weight * (end - input)`, as torch.lerp; `weight` is a number or a tensor, all of one element."""
+@_function
 def lerp_backward(dy: Any, input: Any, end: Any, weight: Any) -> Any:
     r"""Gradients of lerp with respect to its tensors, in the broadcast shape."""
+@_function
 def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
     r"""`input` where `condition` holds, else `other`, as torch.where, with broadcasting and type promotion."""
+@_function
 def where_backward(dy: Any, condition: Any, input: Any, other: Any) -> Any:
     r"""Gradients of where with respect to the choices that are tensors, in the broadcast shape."""
+@_function
 def abs(input: Any, *, out: Any = None) -> Any:
     r"""y = |x|; integers wrap, as torch.abs. Integers are promoted as in torch."""
+@_function
 def abs_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of abs from its input."""
+@_function
 def absolute(input: Any, *, out: Any = None) -> Any:
     r"""y = |x|; integers wrap, as torch.abs. Integers are promoted as in torch."""
+@_function
 def acos(input: Any, *, out: Any = None) -> Any:
     r"""y = arccos(x), as torch.acos. Integers are promoted as in torch."""
+@_function
 def acos_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of acos from its input."""
+@_function
 def acosh(input: Any, *, out: Any = None) -> Any:
     r"""y = arcosh(x), as torch.acosh. Integers are promoted as in torch."""
+@_function
 def acosh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of acosh from its input."""
+@_function
 def affine(input: Any, scale: Any, shift: Any, *, out: Any = None) -> Any:
     r"""y = scale x + shift; integers wrap."""
+@_function
 def affine_backward(dy: Any, input: Any, scale: Any, shift: Any) -> Any:
     r"""Gradient of affine from its input."""
+@_function
 def arccos(input: Any, *, out: Any = None) -> Any:
     r"""y = arccos(x), as torch.acos. Integers are promoted as in torch."""
+@_function
 def arccosh(input: Any, *, out: Any = None) -> Any:
     r"""y = arcosh(x), as torch.acosh. Integers are promoted as in torch."""
+@_function
 def arcsin(input: Any, *, out: Any = None) -> Any:
     r"""y = arcsin(x), as torch.asin. Integers are promoted as in torch."""
+@_function
 def arcsinh(input: Any, *, out: Any = None) -> Any:
     r"""y = arsinh(x), as torch.asinh. Integers are promoted as in torch."""
+@_function
 def arctan(input: Any, *, out: Any = None) -> Any:
     r"""y = arctan(x), as torch.atan. Integers are promoted as in torch."""
+@_function
 def arctanh(input: Any, *, out: Any = None) -> Any:
     r"""y = artanh(x), as torch.atanh. Integers are promoted as in torch."""
+@_function
 def asin(input: Any, *, out: Any = None) -> Any:
     r"""y = arcsin(x), as torch.asin. Integers are promoted as in torch."""
+@_function
 def asin_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of asin from its input."""
+@_function
 def asinh(input: Any, *, out: Any = None) -> Any:
     r"""y = arsinh(x), as torch.asinh. Integers are promoted as in torch."""
+@_function
 def asinh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of asinh from its input."""
+@_function
 def atan(input: Any, *, out: Any = None) -> Any:
     r"""y = arctan(x), as torch.atan. Integers are promoted as in torch."""
+@_function
 def atan_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of atan from its input."""
+@_function
 def atanh(input: Any, *, out: Any = None) -> Any:
     r"""y = artanh(x), as torch.atanh. Integers are promoted as in torch."""
+@_function
 def atanh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of atanh from its input."""
+@_function
 def bitwise_not(input: Any, *, out: Any = None) -> Any:
     r"""y = ~x; not x for bool, as torch.bitwise_not. Integers are promoted as in torch."""
+@_function
 def cbrt(input: Any, *, out: Any = None) -> Any:
     r"""y = the real cube root of x. Integers are promoted as in torch."""
+@_function
 def cbrt_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of cbrt from its output."""
+@_function
 def ceil(input: Any, *, out: Any = None) -> Any:
     r"""the smallest integer >= x, as torch.ceil. Integers are promoted as in torch."""
+@_function
 def celu(input: Any, alpha: Any = 1.0, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = x > 0 ? x : alpha (e^(x / alpha) - 1), as torch.nn.functional.celu."""
+@_function
 def celu_backward(dy: Any, input: Any, alpha: Any = 1.0) -> Any:
     r"""Gradient of celu from its input."""
+@_function
 def clz(input: Any, *, out: Any = None) -> Any:
     r"""the number of zero bits above the highest one. Integers are promoted as in torch."""
+@_function
 def cos(input: Any, *, out: Any = None) -> Any:
     r"""y = cos(x), as torch.cos. Integers are promoted as in torch."""
+@_function
 def cos_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of cos from its input."""
+@_function
 def cosh(input: Any, *, out: Any = None) -> Any:
     r"""y = cosh(x), as torch.cosh. Integers are promoted as in torch."""
+@_function
 def cosh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of cosh from its input."""
+@_function
 def ctz(input: Any, *, out: Any = None) -> Any:
     r"""the number of zero bits below the lowest one. Integers are promoted as in torch."""
+@_function
 def cube(input: Any, *, out: Any = None) -> Any:
     r"""y = x * x * x. Integers are promoted as in torch."""
+@_function
 def cube_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of cube from its input."""
+@_function
 def deg2rad(input: Any, *, out: Any = None) -> Any:
     r"""y = x pi / 180, as torch.deg2rad. Integers are promoted as in torch."""
+@_function
 def deg2rad_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of deg2rad from its input."""
+@_function
 def digamma(input: Any, *, out: Any = None) -> Any:
     r"""y = the derivative of ln |gamma(x)|, as torch.digamma. Integers are promoted as in torch."""
+@_function
 def digamma_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of digamma from its input."""
+@_function
 def elu(input: Any, alpha: Any = 1.0, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = x > 0 ? x : alpha (e^x - 1), as torch.nn.functional.elu."""
+@_function
 def elu_backward(dy: Any, input: Any, alpha: Any = 1.0) -> Any:
     r"""Gradient of elu from its input."""
+@_function
 def erf(input: Any, *, out: Any = None) -> Any:
     r"""y = erf(x), as torch.erf. Integers are promoted as in torch."""
+@_function
 def erf_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of erf from its input."""
+@_function
 def erfc(input: Any, *, out: Any = None) -> Any:
     r"""y = 1 - erf(x), right for large x, as torch.erfc. Integers are promoted as in torch."""
+@_function
 def erfc_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of erfc from its input."""
+@_function
 def erfinv(input: Any, *, out: Any = None) -> Any:
     r"""y = the number with erf(y) = x, as torch.erfinv. Integers are promoted as in torch."""
+@_function
 def erfinv_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of erfinv from its output."""
+@_function
 def exp(input: Any, *, out: Any = None) -> Any:
     r"""y = e^x, as torch.exp. Integers are promoted as in torch."""
+@_function
 def exp2(input: Any, *, out: Any = None) -> Any:
     r"""y = 2^x, as torch.exp2. Integers are promoted as in torch."""
+@_function
 def exp2_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of exp2 from its output."""
+@_function
 def exp_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of exp from its output."""
+@_function
 def expm1(input: Any, *, out: Any = None) -> Any:
     r"""y = e^x - 1, right for small x, as torch.expm1. Integers are promoted as in torch."""
+@_function
 def expm1_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of expm1 from its output."""
+@_function
 def fix(input: Any, *, out: Any = None) -> Any:
     r"""x without its fraction, as torch.trunc. Integers are promoted as in torch."""
+@_function
 def floor(input: Any, *, out: Any = None) -> Any:
     r"""the largest integer <= x, as torch.floor. Integers are promoted as in torch."""
+@_function
 def frac(input: Any, *, out: Any = None) -> Any:
     r"""x - trunc(x), as torch.frac."""
+@_function
 def frac_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of frac from its input."""
+@_function
 def gelu(input: Any, approximate: Any = 'none') -> Any:
     r"""`x * Phi(x)`, as torch.nn.functional.gelu; `approximate` is "none" or "tanh"."""
+@_function
 def gelu_backward(dy: Any, input: Any, approximate: Any = 'none') -> Any:
     r"""Gradient of gelu from its input."""
+@_function
 def hardshrink(input: Any, lambd: Any = 0.5, *, out: Any = None) -> Any:
     r"""y = |x| <= lambd ? 0 : x, as torch.nn.functional.hardshrink."""
+@_function
 def hardshrink_backward(dy: Any, input: Any, lambd: Any = 0.5) -> Any:
     r"""Gradient of hardshrink from its input."""
+@_function
 def hardsigmoid(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = min(max(x + 3, 0), 6) / 6, as torch.nn.functional.hardsigmoid."""
+@_function
 def hardsigmoid_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of hardsigmoid from its input."""
+@_function
 def hardswish(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = x min(max(x + 3, 0), 6) / 6, as torch.nn.functional.hardswish."""
+@_function
 def hardswish_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of hardswish from its input."""
+@_function
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = min(max(x, min_val), max_val); NaN is kept, as torch.nn.functional.hardtanh."""
+@_function
 def hardtanh_backward(dy: Any, input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     r"""Gradient of hardtanh from its input."""
+@_function
 def isfinite(input: Any, *, out: Any = None) -> Any:
     r"""y = x is neither infinite nor NaN, as torch.isfinite. Integers are promoted as in torch."""
+@_function
 def isinf(input: Any, *, out: Any = None) -> Any:
     r"""y = x is infinite, as torch.isinf. Integers are promoted as in torch."""
+@_function
 def isnan(input: Any, *, out: Any = None) -> Any:
     r"""y = x is NaN, as torch.isnan. Integers are promoted as in torch."""
+@_function
 def leaky_relu(input: Any, negative_slope: Any = 0.01, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = x > 0 ? x : negative_slope x, as torch.nn.functional.leaky_relu."""
+@_function
 def leaky_relu_backward(dy: Any, input: Any, negative_slope: Any = 0.01) -> Any:
     r"""Gradient of leaky_relu from its input."""
+@_function
 def lgamma(input: Any, *, out: Any = None) -> Any:
     r"""y = ln |gamma(x)|, as torch.lgamma. Integers are promoted as in torch."""
+@_function
 def lgamma_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of lgamma from its input."""
+@_function
 def log(input: Any, *, out: Any = None) -> Any:
     r"""y = ln(x), as torch.log. Integers are promoted as in torch."""
+@_function
 def log10(input: Any, *, out: Any = None) -> Any:
     r"""y = log10(x), as torch.log10. Integers are promoted as in torch."""
+@_function
 def log10_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of log10 from its input."""
+@_function
 def log1p(input: Any, *, out: Any = None) -> Any:
     r"""y = ln(1 + x), right for small x, as torch.log1p. Integers are promoted as in torch."""
+@_function
 def log1p_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of log1p from its input."""
+@_function
 def log2(input: Any, *, out: Any = None) -> Any:
     r"""y = log2(x), as torch.log2. Integers are promoted as in torch."""
+@_function
 def log2_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of log2 from its input."""
+@_function
 def log_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of log from its input."""
+@_function
 def logical_not(input: Any, *, out: Any = None) -> Any:
     r"""y = x == 0, as torch.logical_not. Integers are promoted as in torch."""
+@_function
 def logit(input: Any, eps: Any = None, *, out: Any = None) -> Any:
     r"""y = ln(z / (1 - z)), z being x held within [eps, 1 - eps (rounded)] unless eps is negative, as torch.logit. Integers are promoted as in torch."""
+@_function
 def logit_backward(dy: Any, input: Any, eps: Any = None) -> Any:
     r"""Gradient of logit from its input."""
+@_function
 def logsigmoid(input: Any, *, out: Any = None) -> Any:
     r"""y = -ln(1 + e^-x), as torch.nn.functional.logsigmoid."""
+@_function
 def logsigmoid_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of logsigmoid from its input."""
+@_function
 def mish(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = x tanh(ln(1 + e^x)), as torch.nn.functional.mish."""
+@_function
 def mish_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of mish from its input."""
+@_function
 def nan_to_num(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Any:
     r"""NaN and infinities replaced by numbers, infinities by the largest ones where none is given, as torch.nan_to_num."""
+@_function
 def nan_to_num_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of nan_to_num: zero where its input is not finite."""
+@_function
 def neg(input: Any, *, out: Any = None) -> Any:
     r"""y = -x; integers wrap, as torch.neg. Integers are promoted as in torch."""
+@_function
 def neg_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of neg from its input."""
+@_function
 def negative(input: Any, *, out: Any = None) -> Any:
     r"""y = -x; integers wrap, as torch.neg. Integers are promoted as in torch."""
+@_function
 def popcount(input: Any, *, out: Any = None) -> Any:
     r"""the number of one bits. Integers are promoted as in torch."""
+@_function
 def positive(input: Any) -> Any:
     r"""A copy of the input, which must be a number, as torch.positive."""
+@_function
 def rad2deg(input: Any, *, out: Any = None) -> Any:
     r"""y = x 180 / pi, as torch.rad2deg. Integers are promoted as in torch."""
+@_function
 def rad2deg_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of rad2deg from its input."""
+@_function
 def reciprocal(input: Any, *, out: Any = None) -> Any:
     r"""y = 1 / x, as torch.reciprocal. Integers are promoted as in torch."""
+@_function
 def reciprocal_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of reciprocal from its output."""
+@_function
 def relu(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = max(x, 0); NaN is kept, as torch.nn.functional.relu."""
+@_function
 def relu6(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = min(max(x, 0), 6); NaN is kept, as torch.nn.functional.relu6."""
+@_function
 def relu6_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of relu6 from its input."""
+@_function
 def relu_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of relu from its output."""
+@_function
 def round(input: Any, *, decimals: Any = 0, out: Any = None) -> Any:
     r"""The nearest multiple of 10^-decimals, ties to even, as torch.round; `decimals` needs a float element."""
+@_function
 def rsqrt(input: Any, *, out: Any = None) -> Any:
     r"""y = 1 / sqrt(x), as torch.rsqrt. Integers are promoted as in torch."""
+@_function
 def rsqrt_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of rsqrt from its output."""
+@_function
 def selu(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = scale (x > 0 ? x : alpha (e^x - 1)), scale 1.0507009873554805, alpha 1.6732632423543772, as torch.nn.functional.selu."""
+@_function
 def selu_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of selu from its input."""
+@_function
 def sgn(input: Any, *, out: Any = None) -> Any:
     r"""y = (x > 0) - (x < 0); 0 for NaN, as torch.sign. Integers are promoted as in torch."""
+@_function
 def sigmoid(input: Any, *, out: Any = None) -> Any:
     r"""y = 1 / (1 + e^-x), as torch.sigmoid. Integers are promoted as in torch."""
+@_function
 def sigmoid_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of sigmoid from its output."""
+@_function
 def sign(input: Any, *, out: Any = None) -> Any:
     r"""y = (x > 0) - (x < 0); 0 for NaN, as torch.sign. Integers are promoted as in torch."""
+@_function
 def signbit(input: Any, *, out: Any = None) -> Any:
     r"""y = x has a minus sign, also as -0 and NaN, as torch.signbit. Integers are promoted as in torch."""
+@_function
 def silu(input: Any, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = x / (1 + e^-x), as torch.nn.functional.silu."""
+@_function
 def silu_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of silu from its input."""
+@_function
 def sin(input: Any, *, out: Any = None) -> Any:
     r"""y = sin(x), as torch.sin. Integers are promoted as in torch."""
+@_function
 def sin_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of sin from its input."""
+@_function
 def sinc(input: Any, *, out: Any = None) -> Any:
     r"""y = sin(pi x) / (pi x); 1 for 0, as torch.sinc. Integers are promoted as in torch."""
+@_function
 def sinc_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of sinc from its input."""
+@_function
 def sinh(input: Any, *, out: Any = None) -> Any:
     r"""y = sinh(x), as torch.sinh. Integers are promoted as in torch."""
+@_function
 def sinh_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of sinh from its input."""
+@_function
 def softplus(input: Any, beta: Any = 1.0, threshold: Any = 20.0, *, out: Any = None) -> Any:
     r"""y = ln(1 + e^(beta x)) / beta; x where beta x > threshold, as torch.nn.functional.softplus."""
+@_function
 def softplus_backward(dy: Any, input: Any, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
     r"""Gradient of softplus from its input."""
+@_function
 def softshrink(input: Any, lambd: Any = 0.5, *, out: Any = None) -> Any:
     r"""y = x > lambd ? x - lambd : x < -lambd ? x + lambd : 0; NaN is kept, as torch.nn.functional.softshrink."""
+@_function
 def softshrink_backward(dy: Any, input: Any, lambd: Any = 0.5) -> Any:
     r"""Gradient of softshrink from its input."""
+@_function
 def softsign(input: Any, *, out: Any = None) -> Any:
     r"""y = x / (1 + |x|), as torch.nn.functional.softsign. Integers are promoted as in torch."""
+@_function
 def softsign_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of softsign from its input."""
+@_function
 def sqrt(input: Any, *, out: Any = None) -> Any:
     r"""y = sqrt(x), as torch.sqrt. Integers are promoted as in torch."""
+@_function
 def sqrt_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of sqrt from its output."""
+@_function
 def square(input: Any, *, out: Any = None) -> Any:
     r"""y = x * x; integers wrap, as torch.square. Integers are promoted as in torch."""
+@_function
 def square_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of square from its input."""
+@_function
 def step(input: Any, *, out: Any = None) -> Any:
     r"""y = x > 0 ? 1 : 0; 0 for NaN. Integers are promoted as in torch."""
+@_function
 def tan(input: Any, *, out: Any = None) -> Any:
     r"""y = tan(x), as torch.tan. Integers are promoted as in torch."""
+@_function
 def tan_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of tan from its output."""
+@_function
 def tanh(input: Any, *, out: Any = None) -> Any:
     r"""y = tanh(x), as torch.tanh. Integers are promoted as in torch."""
+@_function
 def tanh_backward(dy: Any, output: Any) -> Any:
     r"""Gradient of tanh from its output."""
+@_function
 def tanhshrink(input: Any, *, out: Any = None) -> Any:
     r"""y = x - tanh(x), as torch.nn.functional.tanhshrink. Integers are promoted as in torch."""
+@_function
 def tanhshrink_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of tanhshrink from its input."""
+@_function
 def threshold(input: Any, threshold: Any, value: Any, inplace: Any = False, *, out: Any = None) -> Any:
     r"""y = x > threshold ? x : value; NaN is kept, as torch.nn.functional.threshold."""
+@_function
 def threshold_backward(dy: Any, input: Any, threshold: Any, value: Any) -> Any:
     r"""Gradient of threshold from its input."""
+@_function
 def trunc(input: Any, *, out: Any = None) -> Any:
     r"""x without its fraction, as torch.trunc. Integers are promoted as in torch."""
+@_function
 def cosine_similarity(x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-08) -> Any:
     r"""Cosine of the angle between x1 and x2 along `dim` of their common shape, as torch's cosine_similarity."""
+@_function
 def cosine_similarity_backward(dy: Any, x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-08) -> Any:
     r"""Gradients of cosine_similarity with respect to x1 and x2, in their common shape."""
+@_function
 def norm(input: Any, p: Any = 'fro', dim: Any = None, keepdim: Any = False, out: Any = None) -> Any:
     r"""(sum |input|^p)^(1/p) over `dim` (all axes by default), as torch.norm; p "fro" is 2."""
+@_function
 def norm_backward(dy: Any, input: Any, result: Any, p: Any = 'fro', dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of norm with respect to `input`, given its result."""
+@_function
 def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12) -> Any:
     r"""Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
+@_function
 def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False, out: Any = None) -> Any:
     r"""Standard deviation over `dim` (all axes by default), as torch.std."""
+@_function
 def std_backward(dy: Any, input: Any, result: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
     r"""Gradient of std with respect to `input`, given its result."""
+@_function
 def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False) -> Any:
     r"""(standard deviation, mean) over `dim` (all axes by default), as torch.std_mean."""
+@_function
 def std_mean_backward(dstd: Any, dmean: Any, input: Any, std: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
     r"""Gradient of std_mean with respect to `input`, given the standard deviation."""
+@_function
 def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False, out: Any = None) -> Any:
     r"""Variance over `dim` (all axes by default), as torch.var."""
+@_function
 def var_backward(dy: Any, input: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
     r"""Gradient of var with respect to `input`."""
+@_function
 def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False) -> Any:
     r"""(variance, mean) over `dim` (all axes by default), as torch.var_mean."""
+@_function
 def var_mean_backward(dvar: Any, dmean: Any, input: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
     r"""Gradient of var_mean with respect to `input`."""
+@_function
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm; a plan of norm."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from baracuda import _core
 from baracuda.errors import InvalidProblemError
 
 _WORD = 2**64
@@ -61,9 +62,11 @@ class Generator:
         return self
 
     def take(self, blocks: int) -> tuple[int, int]:
-        """Reserves blocks; returns (seed, offset), the scalars of a random plan."""
+        """Reserves blocks; returns (seed, offset), the scalars of a random plan. None where only shapes are asked for."""
         with _held:
             start = self._offset
+            if _core.inferring():
+                return self._seed, start
             self._offset = (start + blocks) % _WORD
             return self._seed, start
 

@@ -10,22 +10,29 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
-from baracuda.device import Device, devices
+from baracuda.device import BACKENDS, Device, devices
 from baracuda.sku import rows
 
 
 def collect() -> dict[str, Any]:
     """Facts about the build, the machine, the backends and the SKU table."""
     table = rows()
+    paced, stalls, serial = _core.thread_pace()
     return {
         "version": _core.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "location": str(Path(__file__).parent),
         "cpu": dict(_core.cpu_info()),
-        "threads": {"count": _core.num_threads(), "runtime": _core.thread_runtime()},
+        "threads": {
+            "count": _core.num_threads(),
+            "runtime": _core.thread_runtime(),
+            "paced": paced,
+            "stalls": stalls,
+            "serial_now": serial,
+        },
         "devices": [_facts(d) for d in devices()],
-        "backends": {name: dict(_core.backend_state(name)) for name in ("cpu", "cuda", "metal")},
+        "backends": {name: dict(_core.backend_state(name)) for name in BACKENDS},
         "libraries": [dict(found) for found in _core.libraries()],
         "rows": {"total": len(table), "by_family": dict(Counter(r["family"] for r in table))},
     }
@@ -45,7 +52,7 @@ def text() -> str:
         f"  installed in  {facts['location']}",
         f"  processor     {cpu['model']}, {cpu['usable_cpus']} usable CPUs, hardware level {cpu['hardware_level']}",
         f"  caches        L1d {cpu['l1d_bytes'] >> 10} KiB, L2 {cpu['l2_bytes'] >> 10} KiB, L3 {cpu['l3_bytes'] >> 20} MiB",
-        f"  threads       {threads['count']}, {threads['runtime']}",
+        f"  threads       {threads['count']}, {threads['runtime']}" + ("" if threads["paced"] else ", not paced"),
     ]
     for d in facts["devices"]:
         lines.append(

@@ -6,11 +6,11 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from baracuda import _core
 from baracuda.autograd import Pullable
-from baracuda.device import name_of
+from baracuda.device import CPU, Place, name_of
 from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
@@ -48,7 +48,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """An argument of a functional call, as its rule sees it: shape and element, but no data.
+    """An argument of a functional call, as its rule sees it: shape, element and place, but no data.
 
     `permute`, `insert` and `fit` give the plan a view of it; nothing is copied.
     """
@@ -61,6 +61,7 @@ class Arg:
     is_tensor: bool = True
     dims: tuple[int, ...] | None = None
     fitted: bool = False
+    place: Place = CPU
 
     @property
     def rank(self) -> int:
@@ -87,7 +88,7 @@ class Arg:
 
     def _view(self, dims: tuple[int, ...], shape: tuple[int, ...], fitted: bool = False) -> Arg:
         again = self.fitted or fitted
-        return Arg(self.index, self.name, self.value, shape, self.element, self.is_tensor, dims, again)
+        return Arg(self.index, self.name, self.value, shape, self.element, self.is_tensor, dims, again, self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +142,21 @@ class Call:
         self.args = args
         self.out = out
 
-    def like(self) -> Any:
-        """The first tensor among the arguments: results are of its kind."""
+    def first(self) -> Arg:
+        """The first tensor among the arguments."""
         for arg in self.args:
             if arg is not None and arg.is_tensor:
-                return arg.value
+                return arg
         raise InvalidProblemError("got only numbers, want at least one tensor. Wrap one with np.asarray().")
+
+    def like(self) -> Any:
+        """Its value: results are of its kind."""
+        return self.first().value
 
     @property
     def device(self) -> str:
-        """Where the tensors lie."""
-        return name_of(_core.describe(self.like())[3:])
+        """Where it lies."""
+        return name_of(self.first().place)
 
     def _check_out(self, shape: tuple[int, ...]) -> None:
         """Refuses an `out` of another shape where the plan sees only some of its dimensions, and cannot."""
@@ -178,9 +183,9 @@ class Call:
                 result, dims of it that the plan sees, -1 for an inserted one).
             **given: Plan arguments: an Arg, a ListArg, or a number.
         """
-        like = self.like()
-        plan = select_plan(desc, self.device)
-        signature = plan.signature
+        like, device = self.like(), self.device
+        plan = select_plan(desc, device)
+        signature = desc.signature()
         outputs = {p.name: p for p in signature.outputs if p.name not in given}
         allocations: list[tuple[Any, tuple[Any, ...], tuple[str, ...] | None, int]] = []
         places: dict[str, int] = {}
@@ -193,7 +198,7 @@ class Call:
                 if takes_out and dims is not None:
                     self._check_out(shape)
                 places[name] = len(allocations)
-                made = maker(like, shape, outputs[name].element, self.device)
+                made = maker(like, shape, outputs[name].element, device)
                 allocations.append((*made, self.out.index if takes_out and self.out is not None else -1))
                 sources.append((_ALLOCATED, places[name], None, dims, None))
             elif isinstance(value, (Arg, ListArg)):
@@ -217,9 +222,20 @@ _TENSOR, _SCALAR, _ATTRIBUTE, _OUT, _LIST = 0, 1, 2, 3, 4
 Rule: TypeAlias = Callable[..., Recipe | Elsewhere]
 
 
+WITHOUT_DOC = tuple(name for name in functools.WRAPPER_ASSIGNMENTS if name != "__doc__")
+
+
+def documentation(fn: Any) -> str:
+    """The docstring of a function, made when it is asked for: nothing of it is needed to call the function."""
+    from baracuda.function_doc import docstring
+
+    return docstring(fn.__name__, inspect.cleandoc(fn._summary))
+
+
 class Function(_core.Function, Pullable):
     """A function of bc.functional. A call of a shape seen before runs without a Python frame."""
 
+    __doc__ = property(documentation)
     __name__: str
 
     def __new__(cls, rule: Rule, signature: inspect.Signature, kinds: dict[str, int]) -> Function:
@@ -246,13 +262,6 @@ class Function(_core.Function, Pullable):
         self.__module__ = "baracuda.functional"
         self.__signature__ = signature
         self.vjp_rule = None
-
-    @property
-    def __doc__(self) -> str:  # type: ignore[override]
-        """Made when it is asked for: nothing of it is needed to call the function."""
-        from baracuda.function_doc import docstring
-
-        return docstring(self.__name__, inspect.cleandoc(self._summary))
 
     def __repr__(self) -> str:
         return f"<baracuda function {self.__name__}{self.__signature__}>"
@@ -322,8 +331,7 @@ class _Miss:
                     passed[name] = value
                     continue
                 else:
-                    shape, code, *_ = _core.describe(value)
-                    arg = Arg(i, name, value, shape, Element(code))
+                    arg = _tensor_arg(i, name, value)
             if kind == _OUT:
                 out = arg
                 continue
@@ -344,14 +352,16 @@ def _list_items(index: int, name: str, value: Any) -> tuple[Arg, ...]:
     if not isinstance(value, (list, tuple)) or not value:
         got = "an empty list" if isinstance(value, (list, tuple)) else f"an object of type {type(value).__name__}"
         raise InvalidProblemError(f"{name}: got {got}, want a list of at least one tensor.")
-    found = [_core.describe(v) for v in value]
-    return tuple(Arg(index, name, v, d[0], Element(d[1])) for v, d in zip(value, found, strict=True))
+    return tuple(_tensor_arg(index, name, v) for v in value)
+
+
+def _tensor_arg(index: int, name: str, value: Any) -> Arg:
+    shape, code, _, backend, number = _core.describe(value)
+    return Arg(index, name, value, shape, Element(code), place=(backend, number))
 
 
 def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any], Any]) -> Any:
     """Carries out a recipe once, with results that another framework takes over."""
-    from baracuda.tensor import Tensor
-
     # A tensor given as out= takes the place of a new one; run refuses it where it may not be written.
     results = [
         values[out] if out >= 0 and values[out] is not None else allocated(make, args, names)
@@ -361,13 +371,13 @@ def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any
     for where, index, constant, dims, fit in recipe.sources:
         value = values[index] if where == _FROM_ARGUMENT else results[index] if where == _ALLOCATED else constant
         if dims is not None:
-            address, shape, element, strides, read_only, keep, *place = _core.borrow(value)
-            sizes = tuple(1 if d < 0 else shape[d] for d in dims)
-            steps = tuple(0 if d < 0 else strides[d] for d in dims)
+            memory = _core.borrow(value)
+            sizes = tuple(1 if d < 0 else memory.shape[d] for d in dims)
+            steps = tuple(0 if d < 0 else memory.strides[d] for d in dims)
             if fit is not None:
                 steps = tuple(0 if n == 1 and m != 1 else s for n, m, s in zip(sizes, fit, steps, strict=True))
                 sizes = fit
-            value = Tensor(address, element, sizes, steps, keep, -1, read_only, False, *place)
+            value = _core.view_of(memory, 0, sizes, steps, memory._element)
         call.append(value)
     workspace = None
     if recipe.plan.workspace_size:
@@ -428,27 +438,42 @@ def function(*, tensors: str = "", scalars: str = "", lists: str = "") -> Callab
     return make
 
 
+class Composite(_core.Opaque, Pullable):
+    """A plain Python function as one of bc.functional."""
+
+    __doc__ = property(documentation)
+    is_functional = True
+    __name__: str
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fn, WITHOUT_DOC)
+        self._summary = fn.__doc__ or ""
+        self.fn = fn
+        self.defined_in = fn.__module__
+        self.__signature__ = inspect.signature(fn)
+        self.wanted = {p.name: found for p in self.__signature__.parameters.values() if (found := wanted(p))}
+        self.vjp_rule = None
+
+    def __repr__(self) -> str:
+        return f"<baracuda function {self.__name__}{self.__signature__}>"
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() & self.wanted:
+            refuse_option(f"{self.__name__}: {name}", kwargs[name], self.wanted[name])
+        try:
+            return self.fn(*args, **kwargs)
+        except BaracudaError as error:
+            name_failure(self.__name__, error)
+            raise
+        except (*UNUSABLE, RuntimeError) as error:
+            if refuse_types(self.__name__, self.__signature__, args, kwargs) and isinstance(error, UNUSABLE):
+                raise unusable(self.__name__, error) from error
+            raise
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def composite(fn: F) -> F:
     """Makes a plain Python function one of bc.functional, for calls that a single Recipe cannot describe."""
-    signature = inspect.signature(fn)
-    checked = {p.name: found for p in signature.parameters.values() if (found := wanted(p))}
-
-    @functools.wraps(fn)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs.keys() & checked:
-            refuse_option(f"{fn.__name__}: {name}", kwargs[name], checked[name])
-        try:
-            return fn(*args, **kwargs)
-        except BaracudaError:
-            raise
-        except (*UNUSABLE, RuntimeError) as error:
-            if refuse_types(fn.__name__, signature, args, kwargs) and isinstance(error, UNUSABLE):
-                raise unusable(fn.__name__, error) from error
-            raise
-
-    marks: Any = called
-    marks.is_functional, marks.defined_in = True, fn.__module__
-    return marks  # type: ignore[no-any-return]
+    return cast(F, Composite(fn))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from baracuda import _core
-from baracuda.device import BACKENDS, CPU, Device, name_of, place_of
+from baracuda.device import BACKENDS, CPU, Place, name_of, place_of
+from baracuda.dims import check_values, size_at
 from baracuda.elements import Element
-from baracuda.errors import BackendUnavailableError, InvalidProblemError, Refusal, UnsupportedError
+from baracuda.errors import InvalidProblemError, Refusal
 from baracuda.sku import (
-    SCHEMA,
+    NO_PREFERENCE,
     Candidate,
     Explanation,
     KernelSku,
@@ -21,14 +22,15 @@ from baracuda.sku import (
     Support,
     describe,
     make_sku,
+    packed_question,
     rows,
 )
-from baracuda.spec import IN, highest_rank, meta
+from baracuda.spec import Descriptor
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from baracuda.spec import Descriptor, Signature
+    from baracuda.spec import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Request:
     """What select was asked besides the descriptor."""
 
     device: str = "cpu"
-    preference: PlanPreference = field(default_factory=PlanPreference)
+    preference: PlanPreference = NO_PREFERENCE
     contiguous: bool = False
     alignment: int = 0
     strides: tuple[tuple[str, tuple[int, ...]], ...] = ()  # that the caller says tensors will have
@@ -47,7 +49,9 @@ class Request:
     ) -> Request:
         """Checks select's arguments."""
         place = place_of(device)
-        wanted = PlanPreference() if preference is None else preference
+        if preference is None and layout is None and type(alignment) is int and alignment == 0:
+            return _unpromised(place)
+        wanted = NO_PREFERENCE if preference is None else preference
         if not isinstance(wanted, PlanPreference):
             raise InvalidProblemError(f"preference: got {preference!r}, want a bc.PlanPreference.")
         if wanted.backend is not None and wanted.backend != BACKENDS[place[0]]:
@@ -73,27 +77,20 @@ class Request:
         whole = bool(names) and all(promise.get(n) == "contiguous" for n in names)
         return cls(name_of(place), wanted, whole, alignment, tuple(sorted(strides.items())))
 
-    def question(self, desc: Descriptor, signature: Signature) -> dict[str, Any]:
-        """What the evaluator is asked."""
-        aux = desc.aux_element()
-        primary = desc.primary_element()
-        strides, (backend, number) = dict(self.strides), place_of(self.device)
-        reads = sorted({int(p.element) for p in signature.present if p.reads and p.role == IN and p.element != primary})
-        return {
-            "op": desc.op,
-            "direction": desc.direction,
-            "backend": BACKENDS[backend],
-            "device": number,
-            "element": int(primary),
-            "aux": -1 if aux is None else int(aux),
-            "reads": reads,
-            "rank": highest_rank(signature),
-            "contiguous": self.contiguous,
-            "alignment": self.alignment,
-            "attrs": desc.packed_attributes(),
-            "params": [meta(p, strides.get(p.name, ())) for p in signature.params],
-            "preference": self.preference.packed(),
-        }
+    def question(self, desc: Descriptor, signature: Signature) -> tuple[Any, ...]:
+        """What the evaluator is asked: the question, the signature, attributes and strides."""
+        backend, number = place_of(self.device)
+        asked = packed_question(
+            desc.op, desc.direction, backend, number, -1, desc.primary_element(), desc.aux_element(), None,
+            self.contiguous, self.alignment, (), self.preference,
+        )  # fmt: skip
+        return asked, signature, desc.packed_attributes(), self.strides
+
+
+@lru_cache(maxsize=64)
+def _unpromised(place: Place) -> Request:
+    """What is asked of most devices most of the time."""
+    return Request(name_of(place))
 
 
 def _strides_of(signature: Signature, promise: dict[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -112,9 +109,9 @@ def judge(desc: Descriptor, request: Request) -> list[Candidate]:
     """Asks the evaluator about every row of the descriptor's op."""
     table = rows()
     candidates = []
-    for index, verdict, refusals, depends, workspace in _core.evaluate(request.question(desc, desc.signature())):
+    for index, verdict, refusals, depends, workspace in _core.evaluate(*request.question(desc, desc.signature())):
         sku = make_sku(table[index], desc.primary_element(), desc.aux_element())
-        found = Support(("no", "depends", "yes")[verdict], tuple(Refusal(*r) for r in refusals), tuple(depends), sku)
+        found = Support(verdict, tuple(Refusal(*r) for r in refusals), tuple(depends), sku)
         candidates.append(Candidate(sku, found, workspace, index))
     return candidates
 
@@ -123,30 +120,6 @@ def _nearest(request: Request, candidates: list[Candidate]) -> list[Candidate]:
     """Nearest miss first; rows of other backends, whose one reason is that they are, come last."""
     wanted = BACKENDS[place_of(request.device)[0]]
     return sorted(candidates, key=lambda c: (c.sku.backend != wanted, len(c.support.refusals)))
-
-
-def _refuse(desc: Descriptor, request: Request, candidates: list[Candidate]) -> NoReturn:
-    """The error for a descriptor that no row takes: every candidate, every reason, nearest miss first."""
-    wanted = BACKENDS[place_of(request.device)[0]]
-    nearest = _nearest(request, candidates)
-    mine = [c for c in nearest if c.sku.backend == wanted]
-    refusals = tuple(r for c in mine or nearest for r in c.support.refusals)
-    reason = Device(request.device).reason
-    if reason or (nearest and not mine):
-        why = reason or f"no kernel of {desc.op} is declared for it"
-        what = request.device if _core.backend_state(wanted)["present"] else f"the {wanted} backend"
-        todo = "bc.devices() says what can be used here; docs/building.md how a backend is built."
-        raise BackendUnavailableError(f"{desc}: {what} cannot be used here: {why}. {todo}", refusals)
-    lines = [f"No kernel for {desc} on {request.device}. Candidates, nearest miss first:"]
-    for c in mine:
-        lines.append(f"  {c.sku.name}")
-        lines += [f"    [{r.code}] {r}" for r in c.support.refusals]
-    if not nearest:
-        lines.append(f"  none: no row of the SKU table is for {desc.op!r}, {desc.direction}")
-    hint = next((r.hint for c in mine for r in c.support.refusals if r.hint), "")
-    if hint:
-        lines.append(f"Hint: {hint}.")
-    raise UnsupportedError("\n".join(lines), refusals)
 
 
 class Plan(_core.RawPlan):
@@ -187,12 +160,8 @@ class Plan(_core.RawPlan):
         cls._check_class(desc)
         signature = desc.signature()
         request = Request.of(signature, device, preference, layout, alignment)
-        question = request.question(desc, signature)
-        made = _core.select(cls, question, signature.packed(), request.preference.threads, desc, request)
-        if isinstance(made, cls):
-            return made
-        later = {row: Support("no", tuple(Refusal(*r) for r in reasons)) for row, reasons in made}
-        _refuse(desc, request, [replace(c, support=later.get(c.row, c.support)) for c in judge(desc, request)])
+        made: Self = _core.select(cls, *request.question(desc, signature), request.preference.threads, desc, request)
+        return made
 
     @classmethod
     def query(
@@ -219,8 +188,6 @@ class Plan(_core.RawPlan):
 
     @classmethod
     def _check_class(cls, desc: Descriptor) -> None:
-        from baracuda.spec import Descriptor
-
         wanted = getattr(cls, "descriptor_class", Descriptor)
         if not isinstance(desc, wanted):
             raise InvalidProblemError(
@@ -249,6 +216,38 @@ class Plan(_core.RawPlan):
         """The device the plan runs on."""
         return str(self._origin.device)
 
+    def workspace_for(self, /, **sizes: int) -> int:
+        """Bytes of workspace that `run` needs for tensors of these sizes: `plan.workspace_for(kv=128)`.
+
+        At most `workspace_size`, which is enough for every size; the same where nothing is a `bc.Dim`, and for kernels of
+        libraries, which are made ready for the maxima.
+
+        Args:
+            **sizes: The value of each `bc.Dim`, by its name.
+
+        Raises:
+            InvalidProblemError: A name is missing or unknown, or its size is too large or leaves a remainder.
+        """
+        values = check_values(self._symbols, sizes)
+        for p in self.signature.present:
+            for shape in p.shapes:
+                for size in shape:
+                    size_at(size, values)
+        return int(self._workspace_at(tuple(values.values())))
+
+    def output_shapes(self, /, **sizes: int) -> dict[str, Any]:
+        """Shapes of the outputs by name, for tensors of these sizes; a list of shapes for a list of tensors.
+
+        Args:
+            **sizes: The value of each `bc.Dim`, by its name.
+
+        Raises:
+            InvalidProblemError: A name is missing or unknown, or its size is too large or leaves a remainder.
+        """
+        values = check_values(self._symbols, sizes)
+        found = {p.name: [tuple(size_at(size, values) for size in s) for s in p.shapes] for p in self.signature.outputs}
+        return {p.name: found[p.name] if p.variadic else found[p.name][0] for p in self.signature.outputs}
+
     def can_implement(self, *args: Any, **kwargs: Any) -> Support:
         """Whether `run` would accept these arguments, with every reason if not.
 
@@ -276,36 +275,33 @@ class Plan(_core.RawPlan):
         return Explanation(self.descriptor, tuple(candidates), self.sku)
 
     def to_bytes(self) -> bytes:
-        """The plan as JSON: descriptor, device, preference and the SKU that was chosen."""
-        origin = self._origin
-        preference = {
-            k: getattr(origin.preference, k)
-            for k in origin.preference.__slots__
-            if getattr(origin.preference, k) != math.inf
-        }
-        document = {
-            "schema": SCHEMA,
-            "descriptor": describe(self.descriptor),
-            "sku": self.sku.name,
-            "device": origin.device,
-            "contiguous": origin.contiguous,
-            "alignment": origin.alignment,
-            "strides": dict(origin.strides),
-            "preference": preference,
-        }
-        return json.dumps(document, sort_keys=True).encode()
+        """The plan as JSON that any host of the engine reads: what select was asked, by name, and the SKU that was chosen."""
+        return bytes(_core.plan_document(self, json.dumps(describe(self.descriptor))))
 
     @staticmethod
     def from_bytes(data: bytes) -> Plan:
-        """Selects the plan that `to_bytes` described, with the same SKU, or says why it cannot."""
-        from baracuda.document import read_descriptor, read_document, read_fields
+        """Selects the plan that `to_bytes` described, with the same SKU.
 
-        document = read_document(data)
-        desc = read_descriptor(document["descriptor"])
-        given = read_fields("preference", document["preference"], PlanPreference)
-        preference = replace(PlanPreference(**given), sku=document["sku"])
-        layout = "contiguous" if document["contiguous"] else document["strides"] or None
-        return plan(desc, document["device"], preference, layout=layout, alignment=document["alignment"])
+        Raises:
+            InvalidProblemError: The data are no plan's, were changed, or were written by another version.
+            UnsupportedError: The SKU is not here, or takes the problem no more.
+        """
+        from baracuda.document import read_descriptor
+
+        canonical = _core.read_plan_document(data)
+        document = json.loads(canonical)
+        question, tensors = document["question"], document["signature"]["tensors"]
+        wanted = question["preference"]
+        preference = PlanPreference(sku=document["sku"], **wanted | {"max_error": float(wanted["max_error"])})
+        strides = {p["name"]: tuple(p["strides"]) for p in tensors if "strides" in p}
+        desc = read_descriptor(document.get("descriptor"))
+        layout = "contiguous" if question["contiguous"] else strides or None
+        made = plan(desc, question["device"], preference, layout=layout, alignment=question["alignment"])
+        if made.to_bytes() != canonical:
+            raise InvalidProblemError(
+                f"from_bytes: descriptor: got {desc}, want the one that the plan was selected for."
+            )
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Plan.from_bytes, (self.to_bytes(),)
@@ -323,5 +319,6 @@ def plan(
     alignment: int = 0,
 ) -> Plan:
     """Selects a plan for any descriptor: `type(desc).plan_class.select(...)`."""
-    Plan._check_class(desc)
+    if not isinstance(desc, Descriptor):
+        Plan._check_class(desc)
     return desc.plan_class.select(desc, device, preference, layout=layout, alignment=alignment)

@@ -40,9 +40,15 @@ def maker(
 def allocated(make: Any, args: tuple[Any, ...], names: tuple[str, ...] | None = None) -> Any:
     """Calls what `maker` found.
 
+    Where only shapes are asked for it has no memory.
+
     Raises:
         DeviceMemoryError: There is no memory; what NumPy or torch said is its cause.
     """
+    if _core.inferring():
+        from baracuda.tensor import unbacked
+
+        return unbacked(args[0], args[1], device=args[2] if len(args) > 2 else "cpu")
     split = len(args) - len(names or ())
     try:
         return make(*args[:split], **dict(zip(names or (), args[split:], strict=True)))
@@ -62,11 +68,9 @@ def is_torch(like: Any) -> bool:
 
 def foreign_converter(like: Any) -> Callable[[Any], Any] | None:
     """For results that have to be handed to another framework through DLPack."""
-    from baracuda.tensor import Tensor
-
-    root = type(like).__module__.partition(".")[0]
-    if isinstance(like, (np.ndarray, np.generic, Tensor)) or is_torch(like):
+    if isinstance(like, (np.ndarray, np.generic, _core.Tensor)) or is_torch(like):
         return None
+    root = type(like).__module__.partition(".")[0]
     if root in ("jax", "jaxlib"):
         import jax
 

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from baracuda.spec import Descriptor
 
-SCHEMA = 1  # of to_bytes and to_json
+SCHEMA: int = _core.schema  # of to_bytes and to_json
 
-MATH = ("ieee", "tf32", "bf16", "f16", "int8")
+MATH: tuple[str, ...] = _core.math_precisions
+DIRECTIONS: tuple[str, ...] = _core.directions
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +145,14 @@ class PlanPreference:
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < most:
                 raise InvalidProblemError(f"PlanPreference.{name}: got {value!r}, want an int, 0 <= {name} < {most}.")
 
-    def packed(self) -> dict[str, Any]:
-        """What the evaluator reads."""
-        return {
-            "sku": self.sku,
-            "deterministic": self.deterministic,
-            "batch_invariant": self.batch_invariant,
-            "math": MATH.index(self.math_precision),
-            "max_error": float(self.max_error),
-            "max_workspace_bytes": self.max_workspace_bytes,
-        }
+    def packed(self) -> tuple[Any, ...]:
+        """What the evaluator reads: see parse_preference in csrc/bindings/question.cpp."""
+        math = MATH.index(self.math_precision)
+        most = self.max_workspace_bytes
+        return self.sku, self.deterministic, self.batch_invariant, math, float(self.max_error), most
+
+
+NO_PREFERENCE = PlanPreference()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +180,27 @@ class Support:
         return self.verdict + (f" on {', '.join(self.depends)}" if self.depends else "")
 
 
+def packed_question(
+    op: str,
+    direction: str | None,
+    backend: int | None,
+    device: int,
+    arch: int,
+    element: Element | None,
+    aux: Element | None,
+    rank: int | None,
+    contiguous: bool,
+    alignment: int,
+    attributes: tuple[tuple[str, float], ...],
+    preference: PlanPreference,
+) -> tuple[Any, ...]:
+    """What the evaluator is asked: see parse_question in csrc/bindings/question.cpp. None is a wildcard."""
+    way = -1 if direction is None else DIRECTIONS.index(direction)
+    codes = [-1 if code is None else code for code in (backend, element, aux, rank)]
+    demands = preference.packed()
+    return op, way, codes[0], device, arch, *codes[1:], contiguous, alignment, attributes, demands
+
+
 @lru_cache(maxsize=1)
 def rows() -> tuple[dict[str, Any], ...]:
     """The SKU table, as the engine has it."""
@@ -193,7 +213,7 @@ def make_sku(row: Mapping[str, Any], element: Element | None, aux: Element | Non
     if row["accumulator"] >= 0:
         accumulator = Element(row["accumulator"])
     guarantee = PrecisionGuarantee(
-        MATH[row["math"]], accumulator, row["bound"], row["bound_c"], row["deterministic"], row["bit_stable"],
+        row["math"], accumulator, row["bound"], row["bound_c"], row["deterministic"], row["bit_stable"],
         row["thread_invariant"], row["batch_invariant"],
     )  # fmt: skip
     level = _core.backend_state("cpu")["level"] if row["backend"] == "cpu" else ""
@@ -257,4 +277,4 @@ class Explanation:
 
 def describe(desc: Descriptor) -> dict[str, Any]:
     """A descriptor as JSON-ready values, with its class."""
-    return {"class": type(desc).__name__, "module": type(desc).__module__, "fields": desc.to_dict()}
+    return {"class": type(desc).__name__, "fields": desc.to_dict()}

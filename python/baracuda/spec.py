@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 
-from baracuda.dims import Dim, Shape, Size, check_axis, check_shape, largest, shape_text
+from baracuda import _core
+from baracuda.dims import Dim, Shape, check_axis, check_shape, is_plain, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError, shown
 from baracuda.sku import rows
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 
     from baracuda.plan import Plan
 
-IN, INOUT, OUT = 0, 1, 2
+ROLES: tuple[str, ...] = _core.roles
+IN = ROLES.index("in")
+INOUT = ROLES.index("in-out")
+OUT = ROLES.index("out")
 MAX_SYMBOLS = 8  # names of sizes that one signature may have
-_ROLES = ("in", "in-out", "out")
-_SCALAR_KINDS = {"float": 0, "int": 1, "unsigned": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Param:
         name: Keyword of `run`.
         shape: Its planned shape; for a variadic argument a tuple of shapes, one per tensor in the list.
         element: Its element.
-        role: 0 in, 1 in-out, 2 out.
+        role: IN, INOUT or OUT, by number.
         present: False for an optional tensor that this descriptor does not have.
         reads: The element is converted while being read, so the row must list it as convertible.
         variadic: The argument is a list of tensors.
@@ -102,7 +104,7 @@ def scalar(
     *,
     present: bool = True,
 ) -> ScalarParam:
-    """A number given to `run`; `kind` is "float", "int" or "unsigned"."""
+    """A number given to `run`; `kind` is one of `_core.scalar_kinds`."""
     return ScalarParam(name, kind, default, least, fits if fits is not None and fits.is_integer else None, present)
 
 
@@ -118,24 +120,24 @@ class Signature:
     __slots__ = ("params", "present", "scalars")
 
     def __init__(self, *args: Param | ScalarParam) -> None:
-        self.params = tuple(a for a in args if isinstance(a, Param))
-        self.scalars = tuple(a for a in args if isinstance(a, ScalarParam))
-        self.present = tuple(p for p in self.params if p.present)
+        self.params = tuple([a for a in args if isinstance(a, Param)])
+        self.scalars = tuple([a for a in args if isinstance(a, ScalarParam)])
+        self.present = tuple([p for p in self.params if p.present])
 
     @property
     def numbers(self) -> tuple[ScalarParam, ...]:
         """The scalar arguments that this descriptor has."""
-        return tuple(s for s in self.scalars if s.present)
+        return tuple([s for s in self.scalars if s.present])
 
     @property
     def inputs(self) -> tuple[Param, ...]:
         """Tensors that are read only."""
-        return tuple(p for p in self.present if p.role == IN)
+        return tuple([p for p in self.present if p.role == IN])
 
     @property
     def outputs(self) -> tuple[Param, ...]:
         """Tensors that are written: what `run` returns."""
-        return tuple(p for p in self.present if p.role != IN)
+        return tuple([p for p in self.present if p.role != IN])
 
     def __getitem__(self, name: str) -> Param:
         for p in self.params:
@@ -147,36 +149,10 @@ class Signature:
         parts = []
         for p in self.present:
             shape = ", ".join(f"({', '.join(map(str, s))})" for s in p.shapes)
-            parts.append(f"{p.name}: {p.element}[{shape}] {_ROLES[p.role]}")
+            parts.append(f"{p.name}: {p.element}[{shape}] {ROLES[p.role]}")
         for s in self.numbers:
             parts.append(f"{s.name}: {s.kind}" + (f" = {s.default}" if s.default is not None else ""))
         return "(" + "; ".join(parts) + ")"
-
-    def packed(self) -> dict[str, Any]:
-        """What the engine keeps: see parse_signature in csrc/bindings/module.cpp."""
-        symbols: dict[str, int] = {}
-        for p in self.present:
-            for size in (s for shape in p.shapes for s in shape if isinstance(s, Dim)):
-                index = symbols.setdefault(size.name, len(symbols))
-                del index
-        order = list(symbols)
-        limits = {d.name: d.max for p in self.present for shape in p.shapes for d in shape if isinstance(d, Dim)}
-
-        def pack(size: Size) -> int | tuple[int, int, int, int]:
-            return (order.index(size.name), size.mul, size.div, size.add) if isinstance(size, Dim) else size
-
-        return {
-            "params": [
-                (p.name, p.role, int(p.element), p.present, p.variadic,
-                 [[pack(s) for s in shape] for shape in p.shapes] if p.present else [[]])
-                for p in self.params
-            ],
-            "scalars": [
-                (s.name, _SCALAR_KINDS[s.kind], s.default, s.least, None if s.fits is None else int(s.fits), s.present)
-                for s in self.scalars
-            ],
-            "symbols": [(name, limits[name]) for name in order],
-        }  # fmt: skip
 
 
 D = TypeVar("D", bound="Descriptor")
@@ -226,9 +202,11 @@ class Descriptor:
             cls.signature = _made_once(own)  # type: ignore[assignment,method-assign]
 
     def __post_init__(self) -> None:
-        for name, kind, optional in self._coercions():
+        for name, kind, optional, settled in self._coercions():
             value = getattr(self, name)
-            fixed = None if optional and value is None else self._coerce(name, kind, value)
+            if type(value) is settled or (optional and value is None):
+                continue
+            fixed = self._coerce(name, kind, value)
             if fixed is not value:
                 object.__setattr__(self, name, fixed)
         if self.axis_of:
@@ -239,12 +217,14 @@ class Descriptor:
 
     @classmethod
     @cache
-    def _coercions(cls) -> tuple[tuple[str, str, bool], ...]:
-        """Names of the fields, the words of their annotations, and which may be None."""
-        annotations = {f.name: str(f.type) for f in fields(cls)}  # type: ignore[arg-type]
-        return tuple(
-            (name, text.removesuffix(" | None"), text.endswith(" | None")) for name, text in annotations.items()
-        )
+    def _coercions(cls) -> tuple[tuple[str, str, bool, type | None], ...]:
+        """Names of the fields, the words of their annotations, which may be None, and of which type nothing is wrong."""
+        found = []
+        for f in fields(cls):  # type: ignore[arg-type]
+            kind = str(f.type).removesuffix(" | None")
+            settled = {"Element": Element, "bool": bool}.get(kind, cls.enums.get(f.name))
+            found.append((f.name, kind, kind != str(f.type), settled))
+        return tuple(found)
 
     def _coerce(self, name: str, kind: str, value: Any) -> Any:
         """A field's value as what it is annotated as: a wrong one would reach the kernel as other bits."""
@@ -252,6 +232,8 @@ class Descriptor:
             if not isinstance(value, str) or value not in self.kinds:
                 raise self.wrong("kind", value, "one of " + ", ".join(self.kinds))
             return str(value)
+        if kind == "Shape" and is_plain(value):
+            return value
         where = f"{type(self).__name__}.{name}"
         if kind == "Shape":
             return check_shape(value, where)
@@ -302,6 +284,8 @@ class Descriptor:
         limits: dict[Any, Any] = {}
         for p in self.signature().present:
             for shape in p.shapes:
+                if is_plain(shape):
+                    continue
                 check_shape(shape, f"{where}: shape of {p.name}")
                 for size in (s for s in shape if isinstance(s, Dim)):
                     if limits.setdefault(size.name, size.max) != size.max:
@@ -391,6 +375,9 @@ class Descriptor:
         for f in fields(cls):  # type: ignore[arg-type]
             if f.name not in given and f.default is MISSING:
                 raise InvalidProblemError(f"{cls.__name__}.{f.name}: got nothing, want a value.")
+        for name in cls.unbounded & given.keys():
+            if given[name] in ("inf", "-inf", "nan"):
+                given[name] = float(given[name])
         return cls(**{k: _from_json(v, f"{cls.__name__}.{k}") for k, v in given.items()})
 
 
@@ -408,6 +395,8 @@ def _to_json(value: Any) -> Any:
         return value.value
     if isinstance(value, Dim):
         return {"dim": [value.name, value.max, value.mul, value.div, value.add]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no infinities
     if isinstance(value, tuple):
         return [_to_json(v) for v in value]
     return value
@@ -498,16 +487,3 @@ def descriptor(
 def _declared_attributes(op: str, direction: str) -> tuple[tuple[str, str], ...]:
     """Types and names of an op's attributes, from the SKU table."""
     return next((tuple(r["attributes"]) for r in rows() if (r["op"], r["direction"]) == (op, direction)), ())
-
-
-def highest_rank(signature: Signature) -> int:
-    """The highest rank among the tensors."""
-    return max((len(shape) for p in signature.present for shape in p.shapes), default=0)
-
-
-def meta(param: Param, strides: tuple[int, ...] = ()) -> tuple[int, list[int], bool, bool, list[int]]:
-    """What a row's rules see of a parameter: element, largest sizes, present, whether no size is a Dim, and strides."""
-    shapes = param.shapes
-    first = shapes[0] if shapes and param.present else ()
-    fixed = not any(isinstance(s, Dim) for s in first)
-    return int(param.element), [largest(s) for s in first], param.present, fixed, list(strides)

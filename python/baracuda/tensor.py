@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baracuda import _core, views
-from baracuda.device import Device, name_of, place_of, refuse_place
+from baracuda import _core
+from baracuda._core import Tensor as Tensor
+from baracuda._core import empty as empty
+from baracuda._core import from_pointer as from_pointer
+from baracuda.device import Device, Place, name_of, place_of, refuse_place
 from baracuda.dims import check_shape
 from baracuda.elements import Element
-from baracuda.errors import BufferTooSmallError, InvalidProblemError
-from baracuda.transfer import as_array, as_bytes, assign, download, upload
-from baracuda.views import contiguous_strides
+from baracuda.errors import InvalidProblemError
+from baracuda.transfer import assign, download, upload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,117 +60,29 @@ def stand_in(value: Any, device: str = "cpu") -> Any:
         return [stand_in(v, device) for v in value]
     else:
         return value
-    if len(shape) > 8:
-        raise InvalidProblemError(f"shape: got rank {len(shape)}, want at most 8.")
-    steps = contiguous_strides(shape) if strides is None else strides
-    return _core.TensorBase(0, int(element), shape, steps, None, -1, read_only, True, *place)
+    return unbacked(shape, element, strides, name_of(place), read_only=read_only)
 
 
-class Tensor(_core.TensorBase):
-    """Memory with a shape, strides and an element, exchanged with every framework through DLPack.
-
-    Make one with `empty`, `zeros`, `asarray`, `from_dlpack` or `from_pointer`. Slicing gives views.
-    """
-
-    __slots__ = ()
-
-    @property
-    def element(self) -> Element:
-        """The element kind."""
-        return Element(self._element)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The element as a NumPy dtype."""
-        return self.element.numpy
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def numel(self) -> int:
-        """Number of elements."""
-        return prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the elements take."""
-        return self.numel * self.element.nbytes
-
-    @property
-    def device(self) -> str:
-        """Where the memory is: "cpu", "cuda:1", "metal"."""
-        return name_of(self._place)
-
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """A NumPy array of the same memory; bf16 and fp8 need ml_dtypes."""
-        if self._place[0]:
-            raise InvalidProblemError(
-                f"numpy: the tensor is on {self.device}, which NumPy cannot read. Copy it: t.to('cpu').numpy()."
-            )
-        return as_array(self, self.dtype)
-
-    def to(self, device: Any, *, stream: Any = None) -> Tensor:
-        """The tensor on a device: itself where it is there already, else a contiguous copy.
-
-        The copy is done when this returns, and comes after the work given to `stream`: None is the device's default
-        stream, which follows all streams that were not made with non_blocking=True. Between two cuda devices the values
-        go directly where the devices reach each other; the source's device is waited for, and `stream` is the target's.
-        """
-        place = place_of(device)
-        if place == self._place:
-            return self
-        if place[0] == 0:
-            return download(self, stream)
-        return upload(self, name_of(place), stream)
-
-    def copy_from(self, source: Any, *, stream: Any = None) -> Tensor:
-        """Overwrites the values with those of a tensor of the same shape and element; returns the tensor itself.
-
-        `source` is on any device, of any framework and any strides. A copy from the host is done when this returns; one
-        on the device is done when `stream` is.
-        """
-        assign(self, source if isinstance(source, Tensor) else _borrowed(source), stream)
-        return self
-
-    def item(self) -> Any:
-        """The only element, as a Python number; fetched from the device after the work of its default stream."""
-        if self.numel != 1:
-            raise InvalidProblemError(f"item: got {self.numel} elements, want 1.")
-        return self.to("cpu").numpy().reshape(()).item()
-
-    def __getitem__(self, key: Any) -> Tensor:
-        offset, shape, strides = views.index(self.shape, self.strides, key)
-        return self._view(offset, shape, strides)
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """The dimensions in another order; all reversed by default."""
-        return self._view(0, *views.transpose(self.shape, self.strides, axes))
-
-    def reshape(self, *shape: Any) -> Tensor:
-        """Another shape of the same memory; refused where that would need a copy."""
-        return self._view(0, *views.reshape(self.shape, self.strides, shape))
-
-    def _view(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
-        address = self.address + offset * self.element.nbytes
-        return Tensor(address, self._element, shape, strides, self, -1, self.read_only, False, *self._place)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.asarray(self.numpy(), dtype=dtype, copy=copy)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a 0-d tensor")
-        return int(self.shape[0])
-
-    def __repr__(self) -> str:
-        where = f", device={self.device!r}" if self._place[0] else ""
-        return f"bc.Tensor(shape={self.shape}, element={self.element!r}, strides={self.strides}{where})"
+def _to(tensor: Tensor, device: Any, *, stream: Any = None) -> Tensor:
+    place = place_of(device)
+    if place == tensor._place:
+        return tensor
+    if place[0] == 0:
+        return download(tensor, stream)
+    return upload(tensor, name_of(place), stream)
 
 
-_core.set_tensor_class(Tensor)
+def _copy_from(tensor: Tensor, source: Any, *, stream: Any = None) -> Tensor:
+    assign(tensor, source if isinstance(source, Tensor) else _core.borrow(source), stream)
+    return tensor
+
+
+def _as_array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    return np.asarray(tensor.numpy(), dtype=dtype, copy=copy)
+
+
+def _tolist(tensor: Tensor) -> Any:
+    return tensor.to("cpu").numpy().tolist()
 
 
 def _sizes(shape: int | Sequence[int], field: str = "shape") -> tuple[int, ...]:
@@ -189,29 +102,40 @@ def _steps(strides: Sequence[int], shape: tuple[int, ...], field: str = "strides
     return steps
 
 
-def empty(shape: int | Sequence[int], element: Any = Element.F32, *, device: Any = "cpu") -> Tensor:
-    """A tensor of uninitialised memory, at least 64-byte aligned; large ones on the cpu ask for huge pages.
-
-    Raises:
-        DeviceMemoryError: The device has not that much memory left.
-    """
-    sizes = _sizes(shape)
-    kind = Element.coerce(element)
+def _usable(device: Any) -> Place:
     place = place_of(device)
-    nbytes = prod(sizes) * kind.nbytes
-    memory = _core.device_allocate(*place, nbytes) if place[0] else _core.allocate(nbytes)
-    address = _core.memory_address(memory)
-    return Tensor(address, int(kind), sizes, contiguous_strides(sizes), memory, nbytes, False, False, *place)
+    if Device(name_of(place)).reason:
+        refuse_place(place)
+    return place
+
+
+_core.tensor_hooks(
+    Element, tuple(Element), Element.coerce, _sizes, _steps, _usable, _to, _copy_from, _as_array, _tolist
+)
+
+
+def unbacked(
+    shape: Sequence[int],
+    element: Any,
+    strides: Sequence[int] | None = None,
+    device: str = "cpu",
+    *,
+    read_only: bool = False,
+) -> Tensor:
+    """A tensor without memory: its shape and element, for checks and for shapes of results."""
+    return _core.stand_in(tuple(shape), strides, element, read_only, *place_of(device))
 
 
 def zeros(shape: int | Sequence[int], element: Any = Element.F32, *, device: Any = "cpu") -> Tensor:
     """A tensor of zeros."""
     out = empty(shape, element, device=device)
+    if out._unbacked:
+        return out
     if out._place[0]:
         _core.device_fill(*out._place, out.address, 0, out.nbytes, 0)
         _core.device_synchronize(*out._place, 0)  # streams may use it that do not follow the default one
     else:
-        as_bytes(out.address, out.nbytes, out)[:] = 0
+        _core.clear(out)
     return out
 
 
@@ -222,7 +146,7 @@ def asarray(value: Any, element: Any = None, *, device: Any = "cpu") -> Tensor:
         array = np.asarray(array, Element.coerce(element).numpy)
     out = empty(array.shape, array.dtype)
     out.numpy()[...] = array
-    return out.to(device)
+    return out if device == "cpu" else out.to(device)
 
 
 def _host_values(value: Any) -> np.ndarray[Any, Any]:
@@ -230,7 +154,7 @@ def _host_values(value: Any) -> np.ndarray[Any, Any]:
     where = None if isinstance(value, (np.ndarray, list, tuple)) else getattr(value, "__dlpack_device__", None)
     if where is None or where()[0] in _HOST_DEVICES:
         return np.asarray(value)
-    tensor = value if isinstance(value, Tensor) else _borrowed(value)
+    tensor = value if isinstance(value, Tensor) else _core.borrow(value)
     if tensor._place[0]:
         _core.device_synchronize(*tensor._place, 0)
     return tensor.to("cpu").numpy()
@@ -246,14 +170,9 @@ def from_dlpack(value: Any) -> Tensor:
     `x.numpy()`.
     """
     torch = sys.modules.get("torch")
-    storage = _held_storage(torch, value) if torch and isinstance(value, torch.Tensor) else None
-    return _borrowed(value, storage)
-
-
-def _borrowed(value: Any, *held: Any) -> Tensor:
-    """A tensor of the same memory, for as long as `value` and its memory stay as they are."""
-    address, shape, element, strides, read_only, keep, *place = _core.borrow(value)
-    return Tensor(address, element, shape, strides, (keep, *held), -1, read_only, False, *place)
+    if torch and isinstance(value, torch.Tensor):
+        return _core.borrow(value, _held_storage(torch, value))
+    return _core.borrow(value)
 
 
 def _held_storage(torch: Any, tensor: Any) -> Any:
@@ -265,45 +184,3 @@ def _held_storage(torch: Any, tensor: Any) -> Any:
             return whole.numpy() if storage.device.type == "cpu" else storage
     except (RuntimeError, NotImplementedError, TypeError):  # no storage of its own: a meta tensor, a wrapper
         return None
-
-
-def from_pointer(
-    ptr: int,
-    shape: Sequence[int],
-    element: Any,
-    strides: Sequence[int] | None = None,
-    device: Any = "cpu",
-    nbytes: int | None = None,
-    owner: object = None,
-) -> Tensor:
-    """A tensor of memory that somebody else holds.
-
-    Args:
-        ptr: Address of the first element.
-        shape: Sizes.
-        element: Element kind.
-        strides: In elements; row-major by default.
-        device: Where the memory is.
-        nbytes: Bytes known to be valid from `ptr` on; checked against what the view reaches.
-        owner: An object that keeps the memory alive.
-
-    Raises:
-        BufferTooSmallError: If the view reaches past `nbytes`, or before `ptr`.
-    """
-    place = place_of(device)
-    if Device(name_of(place)).reason:
-        refuse_place(place)
-    sizes, kind = _sizes(shape), Element.coerce(element)
-    steps = contiguous_strides(sizes) if strides is None else _steps(strides, sizes)
-    if isinstance(ptr, bool) or not isinstance(ptr, int) or not 0 <= ptr < 2**63 or (ptr == 0 and 0 not in sizes):
-        raise InvalidProblemError(f"from_pointer: got ptr={ptr!r}, want the address of the first element.")
-    if nbytes is not None and 0 not in sizes:
-        low, high = views.reach(sizes, steps)
-        if high * kind.nbytes > nbytes or low < 0:
-            raise BufferTooSmallError(
-                f"from_pointer: the view reaches from byte {low * kind.nbytes} to {high * kind.nbytes}, "
-                f"but {nbytes} bytes are valid from ptr on. Pass a smaller shape, other strides or the right nbytes.",
-                needed=high * kind.nbytes,
-                got=nbytes,
-            )
-    return Tensor(ptr, int(kind), sizes, steps, owner, -1 if nbytes is None else nbytes, False, False, *place)

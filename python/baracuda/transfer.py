@@ -9,50 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baracuda import _core
-from baracuda.errors import InvalidProblemError
+from baracuda.errors import InvalidProblemError, Refusal
 from baracuda.views import is_contiguous, reach
 
 if TYPE_CHECKING:
     from baracuda.tensor import Tensor
 
-Array = np.ndarray[Any, Any]
 TO_DEVICE, TO_HOST, ON_DEVICE = 0, 1, 2
 
 
-class _Memory:
-    """Raw memory for NumPy's array interface, with a reference to its owner."""
-
-    __slots__ = ("__array_interface__", "owner")
-
-    def __init__(self, address: int, nbytes: int, owner: object) -> None:
-        self.__array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (address, False), "version": 3}
-        self.owner = owner
-
-
-def as_bytes(address: int, nbytes: int, owner: object) -> Array:
-    """Host memory as an array of bytes."""
-    return np.asarray(_Memory(address, nbytes, owner)) if nbytes else np.empty(0, np.uint8)
-
-
-def as_array(tensor: Tensor, dtype: np.dtype[Any]) -> Array:
-    """A host tensor's memory as an array of the same view."""
-    low, high = reach(tensor.shape, tensor.strides)
-    raw = as_bytes(tensor.address + low * dtype.itemsize, (high - low) * dtype.itemsize, tensor)
-    if tensor.read_only:
-        raw.flags.writeable = False
-    return _strided(raw, tensor, dtype)
-
-
-def _strided(raw: Array, tensor: Tensor, dtype: np.dtype[Any]) -> Array:
-    """The tensor's view in bytes that hold what it reaches."""
-    low, _ = reach(tensor.shape, tensor.strides)
-    steps = tuple(s * dtype.itemsize for s in tensor.strides)
-    return np.ndarray(tensor.shape, dtype, raw, -low * dtype.itemsize, steps)
-
-
-def _opaque(tensor: Tensor) -> np.dtype[Any]:
-    """A dtype of the element's size: for copies of bits that NumPy may have no name for."""
-    return np.dtype((np.void, tensor.element.nbytes))
+def _need_data(what: str, *tensors: Tensor) -> None:
+    if any(t._unbacked for t in tensors):
+        raise InvalidProblemError(
+            f"{what}: got a shape without memory, want a tensor with data.",
+            [Refusal("null_data", "", "a shape without memory", "a tensor with data")],
+        )
 
 
 def download(tensor: Tensor, stream: Any = None) -> Tensor:
@@ -60,6 +31,7 @@ def download(tensor: Tensor, stream: Any = None) -> Tensor:
     from baracuda.tensor import empty
 
     place, size = tensor._place, tensor.element.nbytes
+    _need_data("to", tensor)
     handle = _core.stream_handle(*place, stream)
     out = empty(tensor.shape, tensor.element)
     if is_contiguous(tensor.shape, tensor.strides):
@@ -68,7 +40,9 @@ def download(tensor: Tensor, stream: Any = None) -> Tensor:
     low, high = reach(tensor.shape, tensor.strides)
     raw = empty((high - low) * size, "u8")
     _core.device_copy(*place, raw.address, tensor.address + low * size, raw.nbytes, TO_HOST, handle)
-    as_array(out, _opaque(out))[...] = _strided(as_bytes(raw.address, raw.nbytes, raw), tensor, _opaque(tensor))
+    held = out._opaque()
+    steps = tuple(s * size for s in tensor.strides)
+    held[...] = np.ndarray(tensor.shape, held.dtype, raw.numpy(), -low * size, steps)
     return out
 
 
@@ -89,10 +63,11 @@ def assign(target: Tensor, source: Tensor, stream: Any = None) -> None:
         )
     if target.read_only:
         raise InvalidProblemError("copy_from: the tensor is read-only.")
+    _need_data("copy_from", target, source)
     here, there = target._place, source._place
     if here[0] == 0:
         host = source if there[0] == 0 else download(source, stream)
-        as_array(target, _opaque(target))[...] = as_array(host, _opaque(host))
+        target._opaque()[...] = host._opaque()
     elif there[0] == 0:
         _from_host(target, source, stream)
     elif here == there:
@@ -111,7 +86,7 @@ def _from_host(target: Tensor, source: Tensor, stream: Any) -> None:
     place = target._place
     if not is_contiguous(source.shape, source.strides):
         dense = empty(source.shape, source.element)
-        as_array(dense, _opaque(dense))[...] = as_array(source, _opaque(source))
+        dense._opaque()[...] = source._opaque()
         source = dense
     if is_contiguous(target.shape, target.strides):
         handle = _core.stream_handle(*place, stream)

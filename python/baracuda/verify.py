@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 from baracuda import _core
 from baracuda.batches import COUNTS, batches, other_bits
 from baracuda.device import Device
-from baracuda.dims import largest
+from baracuda.dims import Shape, largest, size_at
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError
 from baracuda.magnitudes import some, stretched_cases
@@ -198,15 +198,25 @@ class Resident:
 
 
 def execute(
-    case: Case, made: Plan, layout: str = "contiguous", output_layout: str | None = None, fill: int = SENTINEL
+    case: Case,
+    made: Plan,
+    layout: str = "contiguous",
+    output_layout: str | None = None,
+    fill: int = SENTINEL,
+    sizes: Mapping[str, int] | None = None,
 ) -> Outcome:
     """Runs a plan on a case's inputs, arranged in memory as `layout` says, on the plan's device.
 
-    Whatever else there is, outputs and workspace above all, is filled with a byte.
+    Whatever else there is, outputs and workspace above all, is filled with a byte. `sizes` are the values of the plan's
+    Dims, for which it is given no more workspace than they need; the maxima by default.
     """
     case = arranged(case, layout)
     buffers: dict[str, list[Buffer]] = {}
     residents: list[Resident] = []
+    room = made.workspace_size if sizes is None else made.workspace_for(**sizes)
+
+    def shaped(shape: Shape) -> tuple[int, ...]:
+        return tuple(largest(n) if sizes is None else size_at(n, sizes) for n in shape)
 
     def given(part: Buffer, element: Element) -> Any:
         if made.device == "cpu":
@@ -219,18 +229,18 @@ def execute(
         where = layout if p.role == IN else output_layout or layout
         if where in REPEATED and not _repeats(p, case.descriptor.direction):
             where = "contiguous"
-        parts = [buffer(tuple(map(largest, shape)), p.element.numpy, where, fill) for shape in p.shapes]
+        parts = [buffer(shaped(shape), p.element.numpy, where, fill) for shape in p.shapes]
         if p.role in (IN, INOUT):
             values = case.tensors[p.name] if p.variadic else [case.tensors[p.name]]
             for part, v in zip(parts, values, strict=True):
                 part.view[...] = round_to(v, p.element)
         buffers[p.name] = parts
         call[p.name] = [given(b, p.element) for b in parts] if p.variadic else given(parts[0], p.element)
-    if made.workspace_size:
+    if room:
         # As much behind it: what is written there is seen, not somebody else's memory.
-        raw = np.full((2 * made.workspace_size + Plan.workspace_alignment, 1), fill, np.uint8)
-        scratch = Resident(Buffer(raw, raw, np.arange(len(raw)) < made.workspace_size, fill), Element.U8, made.device)
-        call["workspace"] = scratch.base[: made.workspace_size]
+        raw = np.full((2 * room + Plan.workspace_alignment, 1), fill, np.uint8)
+        scratch = Resident(Buffer(raw, raw, np.arange(len(raw)) < room, fill), Element.U8, made.device)
+        call["workspace"] = scratch.base[:room]
         buffers["workspace"] = [scratch.buffer]
         residents.append(scratch)
     made.run(**call)
@@ -344,7 +354,7 @@ def verify(
     report = Report(f"{op}.{direction}.{Device(device).backend}.{element}.{variant}", "")
     rng = np.random.default_rng(seed)
     maths = {r["math"] for r in rows() if (r["op"], r["direction"], r["variant"]) == (op, direction, variant)}
-    limit = PlanPreference(sku=variant, math_precision=MATH[max(maths, default=0)])
+    limit = PlanPreference(sku=variant, math_precision=max(maths, key=MATH.index, default=MATH[0]))
     promised: list[tuple[Case, dict[str, Any]]] = []
     for number, case in enumerate(reference_module(op).cases(op, direction, element, rng)):
         if not type(case.descriptor).plan_class.query(case.descriptor, device, limit):

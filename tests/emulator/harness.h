@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/device.h"
+#include "core/device.h"
 #include "simt/launch.h"
 
 extern "C" const baracuda::DeviceModule* baracuda_cuda_module();

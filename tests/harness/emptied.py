@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baracuda.dims import Dim, largest
+from baracuda.dims import Dim, Size, largest
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
 from baracuda.plan import plan
@@ -30,7 +30,7 @@ _MOST_TENSORS = 20  # of a case; what long lists have is like what short ones ha
 Place = tuple[str, int | None, int | None]
 
 
-def _places(desc: Descriptor) -> dict[Place, int]:
+def places(desc: Descriptor) -> dict[Place, int]:
     """Every size that a descriptor's fields have."""
     found: dict[Place, int] = {}
     for f in fields(desc):
@@ -47,31 +47,36 @@ def _places(desc: Descriptor) -> dict[Place, int]:
     return found
 
 
-def _with_zeros(desc: Descriptor, places: tuple[Place, ...]) -> dict[str, Any]:
-    """The fields that change where these sizes become 0; named sizes become 0 under every name."""
+def with_sizes(desc: Descriptor, sizes: Mapping[Place, Size]) -> dict[str, Any]:
+    """The fields that change where these sizes do."""
     changes: dict[str, Any] = {}
-    for name, part, d in places:
+    for (name, part, d), size in sizes.items():
         value = changes.get(name, getattr(desc, name))
         if d is None:
-            changes[name] = 0
+            changes[name] = size
         elif part is None:
-            changes[name] = (*value[:d], 0, *value[d + 1 :])
+            changes[name] = (*value[:d], size, *value[d + 1 :])
         else:
             shape = value[part]
-            changes[name] = (*value[:part], (*shape[:d], 0, *shape[d + 1 :]), *value[part + 1 :])
+            changes[name] = (*value[:part], (*shape[:d], size, *shape[d + 1 :]), *value[part + 1 :])
     return changes
+
+
+def _with_zeros(desc: Descriptor, some: tuple[Place, ...]) -> dict[str, Any]:
+    """The fields that change where these sizes become 0; named sizes become 0 under every name."""
+    return with_sizes(desc, dict.fromkeys(some, 0))
 
 
 def _asked(desc: Descriptor) -> Iterator[dict[str, Any]]:
     """What is tried: each size as 0 alone, with some that are equal, with all of them; shapes of rank 0."""
-    places = _places(desc)
-    for size in dict.fromkeys(places.values()):
-        equal = tuple(p for p in places if places[p] == size)
+    sizes = places(desc)
+    for size in dict.fromkeys(sizes.values()):
+        equal = tuple(p for p in sizes if sizes[p] == size)
         for count in (1, 2, 3):
             for some in combinations(equal[:_MOST_EQUAL], count):
                 yield _with_zeros(desc, some)
         yield _with_zeros(desc, equal)
-    shapes = [name for name, part, d in places if part is None and d is not None]
+    shapes = [name for name, part, d in sizes if part is None and d is not None]
     for some in [*((n,) for n in dict.fromkeys(shapes)), tuple(dict.fromkeys(shapes))]:
         yield {name: () for name in some} | ({"axis": 0} if hasattr(desc, "axis") else {})
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "backends/cpu/parallel.h"
+#include "core/parallel.h"
 
 #define BCU_TEST_API extern "C" BCU_API
 

@@ -1,4 +1,4 @@
-// Checks of csrc/backends/cpu/parallel.h that need threads or fork. `parallel_test <case>` exits 0 or says what went
+// Checks of csrc/core/parallel.h that need threads or fork. `parallel_test <case>` exits 0 or says what went
 // wrong.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/parallel.h"
+#include "core/parallel.h"
 
 namespace bc = baracuda;
 
@@ -280,6 +280,41 @@ void show_settings() {
 }
 
 // Not a check: prints the cost of an empty region in nanoseconds, median of blocks.
+// A region that its second worker holds up, if it takes part; whether all chunks ran on the calling thread.
+bool held_up() {
+  const auto caller = std::this_thread::get_id();
+  std::atomic<bool> alone{true}, came{false};
+  bc::parallel_for(2, 1, [&](int64_t, int64_t) {
+    if (std::this_thread::get_id() != caller) {
+      alone = false, came = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    } else {
+      for (int i = 0; i < 100 && !came; ++i) std::this_thread::yield();
+    }
+  });
+  return alone;
+}
+
+// Stalls are noticed, and then regions are serial.
+void test_paced() {
+  bc::set_num_threads(2);
+  CHECK(bc::thread_pace().on && bc::thread_pace().stalls == 0 && !bc::thread_pace().serial);
+  for (int i = 0; i < 5000; ++i) {
+    const bool before = bc::thread_pace().serial, alone = held_up();
+    if (!before || !bc::thread_pace().serial) continue;
+    CHECK(alone && bc::thread_pace().stalls > 0);
+    check_cover(1000, 3);
+    return;
+  }
+  CHECK(!"no region was serial after a stall");
+}
+
+void test_unpaced() {
+  bc::set_num_threads(2);
+  for (int i = 0; i < 40; ++i) held_up();
+  CHECK(!bc::thread_pace().on && bc::thread_pace().stalls == 0 && !bc::thread_pace().serial);
+}
+
 void bench() {
   bc::set_num_threads(2);
   auto nothing = [](int64_t, int64_t) {};
@@ -307,7 +342,8 @@ int main(int argc, char** argv) {
                                                       {"counts", test_counts},   {"limit", test_limit},
                                                       {"nested", test_nested},   {"sums", test_sums},
                                                       {"callers", test_callers}, {"busy", test_busy},
-                                                      {"fork", test_fork},       {"settings", show_settings},
+                                                      {"fork", test_fork},       {"paced", test_paced},
+                                                      {"unpaced", test_unpaced}, {"settings", show_settings},
                                                       {"bench", bench}};
   for (const auto& [name, run] : cases) {
     if (argc == 2 && std::strcmp(argv[1], name) == 0) {

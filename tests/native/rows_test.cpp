@@ -31,7 +31,6 @@ static_assert(kFirstSlice == Kernels{kHere} && kSecondSlice == Kernels{nullptr, 
 
 constexpr FamilyKernels kFirst = {"sample", kFirstSlice.data(), 4}, kSecond = {"sample", kSecondSlice.data(), 4};
 constexpr const FamilyKernels* kFamilies[] = {&kFirst, &kSecond};
-constexpr CpuModule kModule = {kModuleAbi, "v4", kFamilies, 2, true, nullptr, 0};
 
 void check(bool holds, const char* what) {
   if (holds) return;
@@ -54,7 +53,7 @@ void kernels_are_found_in_any_slice() {
 
 void unbuilt_rows_stay_visible(Backend asked) {
   Question q;
-  q.op = "sample", q.direction = Direction::Forward, q.backend = asked, q.element = Element::F32;
+  q.op = "sample", q.direction = Direction::Forward, q.backend = asked, q.element = Element::F32, q.has_problem = true;
   const auto answers = evaluate_all(q);
   check(answers.size() == 3, "every row of the op and direction is answered for");
   check((answers[0].verdict == Verdict::Yes) == (asked != Backend::Cuda), "the cpu row");
@@ -82,14 +81,11 @@ void captures_refuse_what_they_cannot_hold() {
 
 }  // namespace
 
-const CpuBackend& cpu_backend() {
-  static const CpuBackend backend = [] {
-    CpuBackend b;
-    b.state = {true, true, 4, "v4", ""};
-    b.modules.push_back(&kModule);
-    return b;
-  }();
-  return backend;
+LoadedBackend open_cpu_backend() {
+  LoadedBackend b;
+  b.state = {true, true, 4, "v4", ""};
+  b.families.emplace_back(kFamilies);
+  return b;
 }
 
 }  // namespace baracuda

@@ -30,9 +30,13 @@ def build(out: Path, main: str, *flags: str) -> Path:
 
 
 def clean_env(**settings: str) -> dict[str, str]:
-    """The environment without what steers threads and levels, plus `settings`."""
+    """The environment without what steers threads and levels, plus `settings`.
+
+    Teams are kept although the machine may be busy: many cases look at what several threads do.
+    """
     drop = ("BARACUDA_", "OMP_", "GOMP_", "LD_PRELOAD")
-    return {k: v for k, v in os.environ.items() if not k.startswith(drop)} | settings
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
+    return kept | {"BARACUDA_PACE_THREADS": "0"} | settings
 
 
 def run(*command: object, **settings: str) -> str:
@@ -48,6 +52,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("parallel")
     build(out / "parallel_test", "parallel_test.cpp")
     build(out / "probe_test", "probe_test.cpp")
+    build(out / "pace_test", "pace_test.cpp")
     build(out / "capi.so", "parallel_capi.cpp", "-shared", "-fPIC", "-fvisibility=hidden")
     build(
         out / "capi_alone.so",
@@ -65,6 +70,23 @@ def test_case(programs: Path, case: str) -> None:
     run(programs / "parallel_test", case)
 
 
+def test_pace(programs: Path) -> None:
+    run(programs / "pace_test")
+
+
+@pytest.mark.skipif(not LINUX, reason="the thread runtime is libgomp")
+def test_stalled_teams_are_given_up(programs: Path) -> None:
+    run(programs / "parallel_test", "paced", BARACUDA_PACE_THREADS="1")
+    run(programs / "parallel_test", "paced", BARACUDA_PACE_THREADS="")
+    run(programs / "parallel_test", "unpaced")
+
+
+@pytest.mark.parametrize("value", ["2", "on", "-1", "00"])
+def test_malformed_pace(programs: Path, value: str) -> None:
+    out = run(programs / "parallel_test", "settings", BARACUDA_PACE_THREADS=value)
+    assert f"BARACUDA_PACE_THREADS must be 0 or 1, got '{value}'" in out
+
+
 @pytest.mark.skipif(not LINUX, reason="the thread runtime is libgomp")
 def test_sanitized(tmp_path: Path) -> None:
     """Every case under ThreadSanitizer. parallel.cpp annotates the fork and join in libgomp; nothing is suppressed."""
@@ -78,6 +100,7 @@ def test_sanitized(tmp_path: Path) -> None:
     program = build(tmp_path / "tsan", "parallel_test.cpp", "-O1", "-fsanitize=thread")
     for case in CASES:
         run(program, case, TSAN_OPTIONS="atexit_sleep_ms=50")  # the default is a second for each process
+    run(program, "paced", TSAN_OPTIONS="atexit_sleep_ms=50", BARACUDA_PACE_THREADS="1")
 
 
 def test_no_static_initialisers(programs: Path) -> None:

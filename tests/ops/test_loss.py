@@ -73,7 +73,6 @@ def test_what_has_no_meaning_is_refused() -> None:
         (lambda: F.cross_entropy(x, target, weight=np.ones(2, np.float32)), "weight"),
         (lambda: F.cross_entropy(x, x, ignore_index=1), "ignore_index"),
         (lambda: F.cross_entropy(x, target, label_smoothing=1.5), "label_smoothing"),
-        (lambda: F.cross_entropy(x, target, size_average=True), "size_average"),
         (lambda: F.cross_entropy_fused(x, x), "class indices"),
         (lambda: F.nll_loss(x, x), "class indices"),
         (lambda: F.nll_loss(x, np.zeros(3, np.int64)), "target"),

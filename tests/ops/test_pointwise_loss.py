@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
+from baracuda import _index
 
 RNG = np.random.default_rng(17)
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -109,7 +111,6 @@ def test_what_has_no_meaning_is_refused() -> None:
         (lambda: F.huber_loss(x, x, delta=0.0), "delta"),
         (lambda: F.mse_loss(x, x, weight=x), "weight"),
         (lambda: F.mse_loss(x, x, reduction="average"), "reduction"),
-        (lambda: F.mse_loss(x, x, size_average=True), "size_average"),
         (lambda: F.mse_loss(x.astype(np.int32), x.astype(np.int32)), "float"),
         (lambda: F.binary_cross_entropy(x, x[0]), "target_shape"),
         (lambda: F.binary_cross_entropy(x, x.astype(np.float64)), "target"),
@@ -118,6 +119,18 @@ def test_what_has_no_meaning_is_refused() -> None:
     ):
         with pytest.raises(bc.InvalidProblemError, match=match):
             call()
+
+
+LOSSES = [name for name in _index.FUNCTIONS if "size_average" in inspect.signature(getattr(F, name)).parameters]
+
+
+@pytest.mark.parametrize("argument", ["size_average", "reduce"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_arguments_before_reduction_are_refused(name: str, argument: str) -> None:
+    x = np.full((2, 3), 0.5, np.float32)
+    for value in (True, False):
+        with pytest.raises(bc.InvalidProblemError, match=rf"{argument}: got {value}, want None. Use reduction="):
+            getattr(F, name)(x, x, **{argument: value})
 
 
 def test_means_over_nothing() -> None:

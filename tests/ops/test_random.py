@@ -158,6 +158,18 @@ def test_generator_never_repeats_and_can_be_restored() -> None:
         bc.Generator(seed=-1)
 
 
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [("uniform", (0.0, 1.0)), ("normal", (0.0, 1.0)), ("uniform_", (0.0, 1.0)), ("normal_", (0.0, 1.0)), ("bernoulli_", (0.5,))],
+)  # fmt: skip
+def test_the_numbers_are_torchs_where_none_are_given(name: str, numbers: tuple[float, ...]) -> None:
+    def drawn(*given: float) -> np.ndarray:
+        before, size = ((np.empty(300, np.float32),), {}) if name.endswith("_") else ((), {"size": (300,)})
+        return getattr(F, name)(*before, *given, **size, generator=bc.Generator(4))
+
+    np.testing.assert_array_equal(drawn(), drawn(*numbers))
+
+
 def test_default_generator_and_out() -> None:
     bc.manual_seed(11)
     a = F.normal(1.0, 2.0, (3, 4))

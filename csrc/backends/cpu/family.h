@@ -7,8 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "core/prepare.h"
-#include "core/row.h"
+#include "core/backend.h"
 
 #ifndef BCU_SLICE
 #define BCU_SLICE 0
@@ -20,13 +19,6 @@ namespace baracuda {
 // Specialise for every tag: static Status run(const Launch&) noexcept.
 template <class Tag>
 struct CpuKernel;
-
-struct FamilyKernels {
-  const char* family;
-  const Kernel* kernels;  // by row index; null for rows of other backends and of other slices
-  int32_t n_rows;
-  const Prepare* prepare = nullptr;  // by row index, null for rows that make nothing; null where no row does
-};
 
 template <class Tag, bool kWanted>
 constexpr Kernel cpu_kernel_of() {

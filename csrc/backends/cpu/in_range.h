@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
+#include "core/parallel.h"
 #include "core/runs.h"
 
 namespace baracuda {

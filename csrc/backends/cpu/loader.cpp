@@ -1,6 +1,7 @@
 #include "backends/cpu/loader.h"
 
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include "backends/cpu/probe.h"
@@ -9,12 +10,9 @@
 namespace baracuda {
 namespace {
 
-const char* const kLevels[] = {"neon", "v2", "v3", "v4", "v4x"};
-constexpr int kArchOf[] = {2, 2, 3, 4, 5};
-
 int start_of(const std::string& level) {
-  for (int i = 4; i >= 0; --i)
-    if (level == kLevels[i]) return i;
+  for (int i = static_cast<int>(std::size(kModuleLevels)) - 1; i >= 0; --i)
+    if (level == kModuleLevels[i].name) return i;
   return 0;
 }
 
@@ -27,8 +25,10 @@ const CpuModule* open_level(const std::string& directory, const char* level, std
   return nullptr;
 }
 
-CpuBackend open_backend() {
-  CpuBackend out;
+}  // namespace
+
+LoadedBackend open_cpu_backend() {
+  LoadedBackend out;
   std::string error;
   CpuLevel level = best_cpu_level(error);
   if (!error.empty()) {
@@ -42,29 +42,24 @@ CpuBackend open_backend() {
   bool named = forced && *forced;
   std::string directory = own_directory(), tried;
   for (int i = start_of(cpu_level_name(level)); i >= 0; --i) {
-    const CpuModule* module = open_level(directory, kLevels[i], tried);
-    if (!module && named && out.modules.empty()) {
+    const CpuModule* module = open_level(directory, kModuleLevels[i].name, tried);
+    if (!module && named && out.families.empty()) {
       out.state.built = true;
-      out.state.reason = std::string("BARACUDA_CPU_LEVEL names ") + kLevels[i] + ", for which this wheel has no module";
+      out.state.reason =
+          std::string("BARACUDA_CPU_LEVEL names ") + kModuleLevels[i].name + ", for which this wheel has no module";
       if (!tried.empty()) out.state.reason += " that opens: " + tried;
       return out;
     }
     if (!module) continue;
-    if (out.modules.empty()) out.state = {true, true, kArchOf[i], kLevels[i], ""};
-    out.modules.push_back(module);
+    if (out.families.empty()) out.thresholds = {module->thresholds, static_cast<size_t>(module->n_thresholds)};
+    if (out.families.empty()) out.state = {true, true, kModuleLevels[i].arch, kModuleLevels[i].name, ""};
+    out.families.emplace_back(module->families, static_cast<size_t>(module->n_families));
     if (module->complete) return out;
   }
-  out.modules.clear();
+  out.families.clear();
   out.state = {};
   out.state.reason = tried.empty() ? "no CPU module lies in " + directory : tried;
   return out;
-}
-
-}  // namespace
-
-const CpuBackend& cpu_backend() {
-  static const CpuBackend backend = open_backend();
-  return backend;
 }
 
 }  // namespace baracuda

@@ -1,17 +1,18 @@
-// Opens the modules of the best CPU level this machine has, once.
+// Opens the modules of the best CPU level this machine has.
 #pragma once
-#include <vector>
-
 #include "backends/cpu/module.h"
-#include "core/registry.h"
+#include "core/backend.h"
 
 namespace baracuda {
 
-struct CpuBackend {
-  BackendState state;
-  // Best level first. v4x holds only the families that gain from its instructions; the others are v4's.
-  std::vector<const CpuModule*> modules;
+// The levels that modules are built for, lowest first, and their numbers in the table.
+struct ModuleLevel {
+  const char* name;
+  int32_t arch;
 };
-const CpuBackend& cpu_backend();
+inline constexpr ModuleLevel kModuleLevels[] = {{"neon", 2}, {"v2", 2}, {"v3", 3}, {"v4", 4}, {"v4x", 5}};
+
+// Best level first: v4x holds only the families that gain from its instructions; the others are v4's.
+LoadedBackend open_cpu_backend();
 
 }  // namespace baracuda

@@ -1,17 +1,21 @@
-#include "backends/cpu/parallel.h"
+#include "core/parallel.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 
+#include "backends/cpu/pace.h"
 #include "backends/cpu/probe.h"
 
 #if defined(__linux__)
@@ -33,6 +37,7 @@ namespace {
 
 constexpr int kMinThreadBound = 8;     // lets a two-core machine test oversubscribed teams
 constexpr int kMaxThreadBound = 1024;  // beyond this a setting is taken for a slip
+constexpr int kMaxHostThreads = 64;    // bits of HostRegion::taken
 constexpr size_t kPathBytes = 4096;
 
 #if !defined(BCU_LIBGOMP)
@@ -56,12 +61,17 @@ constinit std::atomic<const Runtime*> g_runtime{nullptr};
 constinit std::atomic<bool> g_forked{false};
 constinit std::atomic<bool> g_fork_handler{false};
 constinit std::atomic<bool> g_team_busy{false};
+constinit Pace g_pace;                             // of whoever has the team
+constinit std::atomic<int64_t> g_serial_until{0};  // 0: teams are worth it
+constinit std::atomic<int64_t> g_stalls{0};
+constinit std::atomic<int> g_paced{-1};  // -1: as BARACUDA_PACE_THREADS says, which is read with the first region
 constinit std::atomic<int> g_set_threads{0};
 constinit char g_bundled_path[kPathBytes] = {};
 
 constinit thread_local int t_limit = 0;
 constinit thread_local int t_index = 0;
 constinit thread_local int t_region_threads = 0;  // 0 outside a parallel body
+constinit thread_local const HostThreads* t_host = nullptr;
 
 // 0 when unset; -1 when malformed.
 int threads_from_env() {
@@ -71,6 +81,13 @@ int threads_from_env() {
   errno = 0;
   const long value = std::strtol(text, &end, 10);
   return errno == 0 && *end == '\0' && value >= 1 && value <= kMaxThreadBound ? static_cast<int>(value) : -1;
+}
+
+// 1 when unset; -1 when malformed.
+int pacing_from_env() {
+  const char* text = std::getenv("BARACUDA_PACE_THREADS");
+  if (text == nullptr || *text == '\0') return 1;
+  return (*text == '0' || *text == '1') && text[1] == '\0' ? *text - '0' : -1;
 }
 
 #if defined(__linux__)
@@ -146,6 +163,16 @@ bool adopt(Runtime& rt, void* handle, const char* origin) {
   return true;
 }
 
+// The copy that was named, or the one that wheels have beside this library.
+bool find_bundled(char* path) {
+  if (g_bundled_path[0] != '\0') return std::snprintf(path, kPathBytes, "%s", g_bundled_path) > 0;
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&find_bundled), &info) == 0 || info.dli_fname == nullptr) return false;
+  const char* slash = std::strrchr(info.dli_fname, '/');
+  const int folder = slash != nullptr ? static_cast<int>(slash - info.dli_fname) : 0;
+  return folder > 0 && std::snprintf(path, kPathBytes, "%.*s/fallback/libgomp.so.1", folder, info.dli_fname) > 0;
+}
+
 void open_runtime(Runtime& rt) {
   // Matches the SONAME too, so torch's own copy is found; the second look finds renamed copies.
   if (adopt(rt, dlopen(kRuntimeName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), "shared")) return;
@@ -157,7 +184,7 @@ void open_runtime(Runtime& rt) {
   if (adopt(rt, dlopen(kRuntimeName, RTLD_NOW | RTLD_LOCAL), "system")) return;
   const char* why = dlerror();
   std::snprintf(rt.text, sizeof rt.text, "serial (no libgomp: %s)", why != nullptr ? why : "symbols missing");
-  if (g_bundled_path[0] != '\0') adopt(rt, dlopen(g_bundled_path, RTLD_NOW | RTLD_LOCAL), "bundled");
+  if (find_bundled(path)) adopt(rt, dlopen(path, RTLD_NOW | RTLD_LOCAL), "bundled");
 }
 
 #else
@@ -175,6 +202,8 @@ const Runtime& open_once() {
   Runtime& rt = g_storage;
   const int env = threads_from_env();
   rt.env_threads = env > 0 ? env : 0;
+  int unset = -1;
+  g_paced.compare_exchange_strong(unset, pacing_from_env() != 0);
   open_runtime(rt);
   int bound = std::max({kMinThreadBound, usable_cpus(), rt.env_threads});
   if (rt.parallel != nullptr) bound = std::max(bound, rt.omp_max_threads());
@@ -208,6 +237,8 @@ struct Region {
   int64_t grain;
   int64_t chunks;
   int threads;  // workers that take chunks; under a ThreadLimit fewer than the team has
+  bool timed;
+  int64_t own_chunks, own_until;  // of a timed region: chunks that the caller ran, and when it had done so
   alignas(64) std::atomic<int64_t> next{0};
 };
 
@@ -221,6 +252,21 @@ void run_serial(const Region& region) {
   for (int64_t chunk = 0; chunk < region.chunks; ++chunk) run_chunk(region, chunk);
 }
 
+int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Whether a team was found not to be worth it, not long ago.
+bool goes_alone() {
+  const int64_t until = g_serial_until.load(std::memory_order_relaxed);
+  if (until == 0) [[likely]]
+    return false;
+  if (nanoseconds() < until) return true;
+  g_serial_until.store(0, std::memory_order_relaxed);
+  return false;
+}
+
 void worker(void* data) noexcept {
   Region& region = *static_cast<Region*>(data);
   BCU_TSAN_ACQUIRE(&region.body);
@@ -228,15 +274,29 @@ void worker(void* data) noexcept {
   if (index < region.threads) {
     t_index = index;
     t_region_threads = region.threads;
-    for (;;) {
+    int64_t chunks = 0;
+    for (;; ++chunks) {
       const int64_t chunk = region.next.fetch_add(1, std::memory_order_relaxed);
       if (chunk >= region.chunks) break;
       run_chunk(region, chunk);
     }
+    if (index == 0 && region.timed) region.own_chunks = chunks, region.own_until = nanoseconds();
     t_index = 0;
     t_region_threads = 0;
   }
   BCU_TSAN_RELEASE(&region.threads);
+}
+
+// What one thread would have taken follows from the chunks that the caller ran, if there were any.
+void keep_pace(const Region& region, int64_t start) {
+  if (region.own_chunks == 0) return;
+  const int64_t now = nanoseconds();
+  const double each = static_cast<double>(region.own_until - start) / static_cast<double>(region.own_chunks);
+  const auto serial = static_cast<int64_t>(each * static_cast<double>(region.chunks));
+  const int64_t until = g_pace.finished(serial, now - start, now);
+  if (until == 0) return;
+  g_serial_until.store(until, std::memory_order_relaxed);
+  g_stalls.store(g_pace.stalls(), std::memory_order_relaxed);
 }
 
 // False when the region has to run serially.
@@ -245,18 +305,66 @@ bool run_parallel(Region& region) {
   const Runtime& rt = runtime();
   const int team = team_size(rt);
   region.threads = limited(team);
-  if (region.threads < 2 || rt.omp_in_parallel() != 0) return false;
+  if (region.threads < 2 || rt.omp_in_parallel() != 0 || goes_alone()) return false;
   // One region at a time: with k callers in parallel, k teams would fight for the same cores.
   if (g_team_busy.load(std::memory_order_relaxed) || g_team_busy.exchange(true, std::memory_order_acquire))
     return false;
+  region.timed = g_paced.load(std::memory_order_relaxed) == 1 && g_pace.times_next();
+  const int64_t start = region.timed ? nanoseconds() : 0;
   BCU_TSAN_RELEASE(&region.body);
   rt.parallel(worker, &region, static_cast<unsigned>(team), 0);
   BCU_TSAN_ACQUIRE(&region.threads);
+  if (region.timed) keep_pace(region, start);
   g_team_busy.store(false, std::memory_order_release);
   return true;
 }
 
+// A region on a host's threads. Each that comes takes a free index, and waits where there is none; which chunk it was
+// called for does not matter, as long as it comes.
+struct HostRegion {
+  Region& region;
+  std::atomic<uint64_t> taken{0};
+
+  int take() {
+    for (;;) {
+      uint64_t now = taken.load(std::memory_order_relaxed);
+      const int index = std::countr_one(now);
+      if (index >= region.threads) {
+        sched_yield();
+      } else if (taken.compare_exchange_weak(now, now | uint64_t{1} << index, std::memory_order_acquire)) {
+        return index;
+      }
+    }
+  }
+  void give(int index) { taken.fetch_and(~(uint64_t{1} << index), std::memory_order_release); }
+
+  static void body(void* data, int64_t) {
+    auto& host = *static_cast<HostRegion*>(data);
+    const int64_t chunk = host.region.next.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= host.region.chunks) return;
+    const int index = host.take();
+    t_index = index;
+    t_region_threads = host.region.threads;
+    run_chunk(host.region, chunk);
+    t_index = 0;
+    t_region_threads = 0;
+    host.give(index);
+  }
+};
+
+void run_on_host(Region& region, const HostThreads& threads) {
+  region.threads = num_threads();
+  HostRegion host{region};
+  threads.run(threads.context, region.chunks, &HostRegion::body, &host);
+  while (region.next.load(std::memory_order_relaxed) < region.chunks) HostRegion::body(&host, 0);
+}
+
 }  // namespace
+
+HostThreads::HostThreads(HostParallelFor run, void* context) noexcept : run(run), context(context), before_(t_host) {
+  if (run != nullptr) t_host = this;
+}
+HostThreads::~HostThreads() { t_host = before_; }
 
 void parallel_for_raw(int64_t n, int64_t grain, ParallelBody body, void* ctx) noexcept {
   if (n <= 0) return;
@@ -265,12 +373,14 @@ void parallel_for_raw(int64_t n, int64_t grain, ParallelBody body, void* ctx) no
     body(ctx, 0, n);
     return;
   }
-  Region region{body, ctx, n, grain, (n - 1) / grain + 1, 1};
+  Region region{body, ctx, n, grain, (n - 1) / grain + 1, 1, false, 0, 0};
+  if (t_host != nullptr && t_region_threads == 0) return run_on_host(region, *t_host);
   if (!run_parallel(region)) run_serial(region);
 }
 
 int num_threads() noexcept {
   if (t_region_threads != 0) return t_region_threads;
+  if (t_host != nullptr) return std::min(limited(runtime().bound), kMaxHostThreads);
   return forked() ? 1 : limited(team_size(runtime()));
 }
 
@@ -285,6 +395,18 @@ int max_threads() noexcept {
   return rt != nullptr ? rt->bound : open_once().bound;
 }
 
+ThreadPace thread_pace() noexcept {
+  const int64_t until = g_serial_until.load(std::memory_order_relaxed);
+  const int paced = g_paced.load(std::memory_order_relaxed);
+  return {paced < 0 ? pacing_from_env() != 0 : paced == 1, g_stalls.load(std::memory_order_relaxed),
+          until != 0 && nanoseconds() < until};
+}
+
+void set_thread_pacing(bool on) noexcept {
+  g_paced.store(on, std::memory_order_relaxed);
+  if (!on) g_serial_until.store(0, std::memory_order_relaxed);
+}
+
 const char* thread_runtime() noexcept { return forked() ? "serial (forked child)" : runtime().text; }
 
 void init_parallel() noexcept {
@@ -297,6 +419,10 @@ void init_parallel() noexcept {
 
 bool check_thread_settings(std::string& error) {
   error.clear();
+  if (pacing_from_env() < 0) {
+    error = "BARACUDA_PACE_THREADS must be 0 or 1, got '" + std::string(std::getenv("BARACUDA_PACE_THREADS")) + "'";
+    return false;
+  }
   if (threads_from_env() >= 0) return true;
   error = "BARACUDA_NUM_THREADS must be an integer from 1 to " + std::to_string(kMaxThreadBound) + ", got '" +
           std::getenv("BARACUDA_NUM_THREADS") + "'";

@@ -1,7 +1,7 @@
 // Sums over all rows, of as many values as a row has: per strip of rows, in blocks, then over the strips, in order.
 #pragma once
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
+#include "core/parallel.h"
 #include "core/strips.h"
 
 namespace baracuda {

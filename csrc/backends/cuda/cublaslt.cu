@@ -3,7 +3,7 @@
 #include <mutex>
 
 #include "backends/cuda/device.h"
-#include "backends/libraries.h"
+#include "core/libraries.h"
 
 namespace baracuda::cuda::lt {
 namespace {

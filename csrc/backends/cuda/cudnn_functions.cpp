@@ -4,7 +4,7 @@
 #include <nvrtc.h>
 
 #include "backends/cuda/device.h"
-#include "backends/libraries.h"
+#include "core/libraries.h"
 
 // A function as its header declares it; `missing` is its result where the library lacks it.
 #define BCU_FORWARD(result, name, parameters, arguments, from, missing)                                 \

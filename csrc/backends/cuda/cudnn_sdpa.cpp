@@ -6,7 +6,7 @@
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/sdpa.h"
-#include "backends/libraries.h"
+#include "core/libraries.h"
 
 namespace baracuda::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // What the cuda module's own files share besides device.h, which every kernel's launcher reads.
 #pragma once
 #include "backends/cuda/device.h"
-#include "backends/device.h"
+#include "core/device.h"
 
 // A call of the CUDA runtime, checked; errors name it. BCU_CUDA("freeing memory", cudaFree, memory)
 #define BCU_CUDA(doing, function, ...) ::baracuda::cuda::check(function(__VA_ARGS__), doing ": " #function)

@@ -10,8 +10,8 @@
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/sdpa.h"
-#include "backends/device.h"
 #include "backends/simt/family.h"
+#include "core/device.h"
 #include "core/prepare.h"
 #include "core/refusal.h"
 #include "ops/attention/skus.h"

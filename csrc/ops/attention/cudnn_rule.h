@@ -1,5 +1,7 @@
 // Which attention problems go to cuDNN, by what is known without it.
 #pragma once
+#include <limits>
+
 #include "ops/attention/scratch.h"
 
 namespace baracuda::attention {
@@ -10,6 +12,12 @@ inline constexpr int64_t kMostCudnnElements = int64_t{1} << 31;
 
 // The backward's sums in a fixed order take memory for every score.
 inline constexpr int64_t kMostOrderedBytes = int64_t{2} << 30;
+
+inline constexpr const char* kWindowHint = "the portable row leaves out blocks of keys";
+inline constexpr AttrRange kCudnnRanges[] = {
+    {"window_left", -std::numeric_limits<double>::infinity(), -1, "no window", kWindowHint},
+    {"softcap", 0, 0, "0.0", "the portable row caps scores"},
+};
 
 template <class Args>
 Reason by_cudnn(const Problem& p) {
@@ -31,10 +39,7 @@ Reason by_cudnn(const Problem& p) {
       return {"q_shape", "tensors of fewer than 2^31 elements"};
   if (p.params[Args::alibi].rank >= 0) return {"alibi_shape", "no ALiBi", "the portable row takes slopes"};
   const auto attrs = attributes<AttentionAttrs>(p);
-  if (attrs.window_left >= 0 || (attrs.causal == 0 && attrs.window_right >= 0))
-    return {attrs.window_left >= 0 ? "window_left" : "window_right", "no window",
-            "the portable row leaves out blocks of keys"};
-  if (attrs.softcap != 0) return {"softcap", "0.0", "the portable row caps scores"};
+  if (attrs.causal == 0 && attrs.window_right >= 0) return {"window_right", "no window", kWindowHint};
   const bool causal = attrs.causal != 0, bottom_right = causal && attrs.causal_alignment == 0;
   if (bottom_right && q_len > k_len)
     return {"causal_alignment", "top_left, or no more queries than keys",

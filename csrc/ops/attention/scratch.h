@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "backends/cpu/parallel.h"
+#include "core/parallel.h"
 #include "core/row.h"
 #include "ops/attention/args.h"
 

@@ -100,6 +100,7 @@ constexpr auto on_cudnn(auto r, Element e, double roundings) {
       .template attrs_of<AttentionAttrs>()
       .sum(2 + roundings * half_ulp(e))
       .not_batch_invariant()
+      .only_in(kCudnnRanges)
       .with([](Row& row) { row.backend = Backend::Cuda, row.min_arch = kLeastCudaArch, row.proof = Proof::Compiled; });
 }
 constexpr auto cudnn_forward(Element e) {

@@ -26,11 +26,12 @@ constexpr auto base(const char* op) {
 }
 
 // The elements are the input's and the output's.
-inline constexpr auto kLocal = table(base<Cast, CastAttrs>("cast").name("tiled").takes(kReal, kReal),
-                                     base<FromF8, CastAttrs>("cast").name("from_f8").takes(kF8, kReal | kF8),
-                                     base<ToF8, CastAttrs>("cast").name("to_f8").takes(kReal, kF8),
-                                     base<PackInt4Row, Int4Attrs>("pack_int4").name("bytes").takes(kWide),
-                                     base<UnpackInt4Row, Int4Attrs>("unpack_int4").name("bytes").takes(kWide));
+inline constexpr auto kLocal =
+    table(base<Cast, CastAttrs>("cast").name("tiled").takes(kReal, kReal),
+          base<FromF8, CastAttrs>("cast").name("from_f8", "simt_from_f8").takes(kF8, kReal | kF8),
+          base<ToF8, CastAttrs>("cast").name("to_f8", "simt_to_f8").takes(kReal, kF8),
+          base<PackInt4Row, Int4Attrs>("pack_int4").name("bytes").takes(kWide),
+          base<UnpackInt4Row, Int4Attrs>("unpack_int4").name("bytes").takes(kWide));
 
 inline constexpr auto kTable = everywhere(kLocal);
 inline constexpr auto kRows = rows_of(kTable);

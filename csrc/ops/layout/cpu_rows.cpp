@@ -3,9 +3,9 @@
 
 #include "backends/cpu/block_sum.h"
 #include "backends/cpu/move_row.h"
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
 #include "core/compute.h"
+#include "core/parallel.h"
 #include "core/runs.h"
 #include "ops/layout/blocks.h"
 #include "ops/layout/cpu.h"

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "backends/cpu/lanes.h"
-#include "backends/cpu/parallel.h"
 #include "core/compute.h"
 #include "core/loops.h"
+#include "core/parallel.h"
 #include "core/runs.h"
 #include "ops/loss/call.h"
 #include "ops/loss/kernels.h"

@@ -140,8 +140,8 @@ int64_t simt_losses(const Problem& p) {
 }
 
 template <class Tag, class Args>
-constexpr auto of_classes(const char* op, const char* name) {
-  const auto plain = row<Tag>(op).name(name).takes(kFloats, Element::I64 | Element::I32);
+constexpr auto of_classes(const char* op, const char* name, const char* on_gpus = "simt") {
+  const auto plain = row<Tag>(op).name(name, on_gpus).takes(kFloats, Element::I64 | Element::I32);
   return plain.template args_of<Args>().template attrs_of<CrossEntropyAttrs>();
 }
 
@@ -153,11 +153,12 @@ constexpr auto local() {
                            .backward()
                            .sum(5)
                            .in_place_of(1u << Gradient::logits);
-  const auto numbers = of_classes<ProbabilitiesBackward, Gradient>("cross_entropy", "probabilities")
-                           .backward()
-                           .sum(6)
-                           .takes(kFloats, kFloats)
-                           .only_if(&same_element);
+  const auto numbers =
+      of_classes<ProbabilitiesBackward, Gradient>("cross_entropy", "probabilities", "simt_probabilities")
+          .backward()
+          .sum(6)
+          .takes(kFloats, kFloats)
+          .only_if(&same_element);
   const auto nll = of_classes<NllBackward, NllBackwardArgs>("nll_loss", "rows").backward().sum(2);
   return table(
       of_classes<CrossEntropy, CrossEntropyArgs>("cross_entropy", "rows")
@@ -168,7 +169,7 @@ constexpr auto local() {
           .sum(4)
           .scratch(kSimt ? &simt_losses<kFused> : &fused_scratch)
           .in_place(),
-      of_classes<Probabilities, CrossEntropyArgs>("cross_entropy", "probabilities")
+      of_classes<Probabilities, CrossEntropyArgs>("cross_entropy", "probabilities", "simt_probabilities")
           .takes(kFloats, kFloats)
           .sum(6)
           .only_if(&same_element)

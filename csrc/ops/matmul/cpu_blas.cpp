@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/blas.h"
-#include "backends/cpu/parallel.h"
+#include "core/parallel.h"
 #include "ops/matmul/cpu.h"
 
 namespace baracuda::matmul {

@@ -3,7 +3,7 @@
 // one.
 #include <algorithm>
 
-#include "backends/cpu/parallel.h"
+#include "core/parallel.h"
 #include "ops/matmul/blocking.h"
 #include "ops/matmul/cpu.h"
 #include "ops/matmul/micro.h"

@@ -1,7 +1,7 @@
 // The packed matmul: blocks of A and B are copied into panels, then tiles of D are computed from them on all threads.
 // One driver for every element; a policy (micro.h) says what panels hold and how they are multiplied.
 #pragma once
-#include "backends/cpu/parallel.h"
+#include "core/parallel.h"
 #include "ops/matmul/blocking.h"
 #include "ops/matmul/gemm.h"
 #include "ops/matmul/pack.h"

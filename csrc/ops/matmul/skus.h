@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backends/cpu/blas.h"
-#include "backends/libraries.h"
+#include "core/libraries.h"
 #include "core/row.h"
 #include "ops/matmul/blocking.h"
 #include "ops/matmul/strided.h"
@@ -177,12 +177,13 @@ constexpr auto preferred(Table<Tags...> t, const char* variant, int preference) 
   return t;
 }
 
+// cuBLASLt does not say what its RELU makes of NaN, nor how near its GELU comes; its other functions are none of ours.
+inline constexpr AttrRange kNoEpilogue[] = {{"activation", kNoActivation, kNoActivation,
+                                             "none: cuBLASLt promises nothing about its own",
+                                             "the portable rows apply it in f32"}};
 inline Reason cublaslt_takes(const Problem& p) {
   const FoundLibrary& found = library(Library::CublasLt);
   if (!found.handle) return {"library", "cuBLASLt", found.reason.c_str()};
-  // It does not say what its RELU makes of NaN, nor how near its GELU comes; its other functions are none of ours.
-  if (attributes<MatmulAttrs>(p).activation != kNoActivation)
-    return {"activation", "none: cuBLASLt promises nothing about its own", "the portable rows apply it in f32"};
   return strided_enough(p);
 }
 
@@ -192,7 +193,7 @@ inline Reason cublaslt_takes(const Problem& p) {
 inline constexpr int kLeastF8Arch = 89;
 template <class Row>
 constexpr auto by_cublaslt(Row r, const char* variant) {
-  r = r.not_batch_invariant().only_if(cublaslt_takes).arch(kLeastCudaArch);
+  r = r.not_batch_invariant().only_if(cublaslt_takes).only_in(kNoEpilogue).arch(kLeastCudaArch);
   return table(
       r.on(Backend::Cuda).name(variant).prefer(5, "").with([](baracuda::Row& x) { x.proof = Proof::Compiled; }));
 }

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "backends/cpu/careful.h"
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/row_writer.h"
 #include "backends/cpu/short_rows.h"
+#include "core/parallel.h"
 #include "ops/norm/kernels.h"
 
 namespace baracuda::norm {

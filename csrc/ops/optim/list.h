@@ -1,7 +1,7 @@
 // Lists of tensors on the CPU: one parallel region over fixed chunks of the whole list, so that a thousand small
 // tensors cost no more than a large one.
 #pragma once
-#include "backends/cpu/parallel.h"
+#include "core/parallel.h"
 #include "core/runs.h"
 
 namespace baracuda::optim {

@@ -1,6 +1,6 @@
 // Random fills on the CPU: Philox blocks in groups that vectorise, written in logical order to any layout.
 #include "backends/cpu/family.h"
-#include "backends/cpu/parallel.h"
+#include "core/parallel.h"
 #include "core/runs.h"
 #include "ops/random/kernels.h"
 #include "ops/random/math.h"

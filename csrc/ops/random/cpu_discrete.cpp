@@ -2,8 +2,8 @@
 #include <atomic>
 #include <bit>
 
-#include "backends/cpu/parallel.h"
 #include "core/compute.h"
+#include "core/parallel.h"
 #include "core/runs.h"
 #include "core/stream.h"
 #include "ops/random/discrete.h"

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "backends/cpu/careful.h"
-#include "backends/cpu/parallel.h"
 #include "core/compute.h"
+#include "core/parallel.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/kernels.h"
 

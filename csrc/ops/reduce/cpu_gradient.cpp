@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/parallel.h"
 #include "core/compute.h"
 #include "core/loops.h"
+#include "core/parallel.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/kernels.h"
 #include "ops/reduce/math.h"

@@ -1,8 +1,8 @@
 // Running sums and products along an axis. Floats are accumulated in f64 (as torch does), sums of f64 with their
 // rounding errors beside them; where the axis is not the dense one, columns go side by side.
 #include "backends/cpu/family.h"
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/row_writer.h"
+#include "core/parallel.h"
 #include "ops/scan/flip.h"
 #include "ops/scan/skus.h"
 

@@ -3,10 +3,10 @@
 #include "backends/cpu/family.h"
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/online.h"
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/row_writer.h"
 #include "backends/cpu/short_rows.h"
 #include "baracuda/math/math.h"
+#include "core/parallel.h"
 #include "ops/softmax/kernels.h"
 
 namespace baracuda::softmax {

@@ -16,6 +16,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Elsewhere, Op, Recipe, function
 from baracuda.ops.layout import CopyDescriptor
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.steps import made_of
 
 
 @descriptor(family="layout", op="flip")
@@ -338,6 +339,7 @@ def _matrix_diagonal(x: Value, offset: int, rows: int, columns: int) -> Value:
     return replace(x, shape=shape, strides=strides, offset=x.offset + (at if size > 0 else 0))
 
 
+@made_of("copy fill")
 @composed(tensors="input")
 def diag_embed(c: Composer, input: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
     """Matrices that have the last dimension of `input` as a diagonal and are 0 elsewhere, as torch.diag_embed."""
@@ -352,6 +354,7 @@ def diag_embed(c: Composer, input: Value, offset: int = 0, dim1: int = -2, dim2:
     return y
 
 
+@made_of("copy")
 @composed(tensors="dy")
 def diag_embed_backward(c: Composer, dy: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
     """Gradient of diag_embed: the diagonals of dy."""
@@ -364,6 +367,7 @@ def diag_embed_backward(c: Composer, dy: Value, offset: int = 0, dim1: int = -2,
 diag_embed.pulled_by(diag_embed_backward)
 
 
+@made_of("write_slice")
 @function(tensors="input src")
 def slice_scatter(
     call: Call, input: Arg, src: Arg, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1

@@ -12,6 +12,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.op import NotDifferentiable, Op, composite, run_new
 from baracuda.ops.optim import Group, ListDescriptor, as_list, groups_of, plan_of, run_groups
 from baracuda.spec import INOUT, Signature, descriptor, output, scalar, tensor, tensors
+from baracuda.steps import made_of
 
 
 @descriptor(family="optim", op="get_total_norm")
@@ -156,6 +157,7 @@ def _scale(groups: list[Group], max_norm: Any, total_norm: Any) -> None:
     run_groups(groups, lambda g: ClipGradsWithNormDescriptor(g.shapes, g.element, found), total_norm, max_norm)
 
 
+@made_of("get_total_norm clip_grads_with_norm")
 @composite
 def clip_grad_norm_(grads: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
     """Scales gradients in place so that their norm together is at most `max_norm`, as torch.nn.utils.clip_grad_norm_.

@@ -21,6 +21,7 @@ from baracuda.op import NotDifferentiable, Op, composite, run_new
 from baracuda.plan import Plan, plan
 from baracuda.promotion import broadcast
 from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+from baracuda.steps import made_of
 
 
 @descriptor(family="indexing", op="nonzero")
@@ -128,6 +129,7 @@ def _number(place: Place) -> Any:
     return empty((), Element.I64, device=name_of(place))
 
 
+@made_of("nonzero")
 @composite
 def argwhere(input: Any) -> Any:
     """The same as nonzero, as torch.argwhere.
@@ -185,15 +187,13 @@ def masked_select(input: Any, mask: Any) -> Any:
     return _masked_select(input, mask, shape, code, where, input)
 
 
-def expanded(value: Any, shape: Shape, behind: int = 0) -> Any:
+def expanded(value: Any, shape: tuple[int, ...], behind: int = 0) -> Any:
     """A view that is broadcast to a shape, after so many dimensions of size 1 are put behind its own."""
-    from baracuda.tensor import Tensor
-
-    address, found, element, strides, read_only, keep, *place = _core.borrow(value)
-    found, strides = (*found, *(1,) * behind), (*strides, *(0,) * behind)
+    memory = _core.borrow(value)
+    found, strides = (*memory.shape, *(1,) * behind), (*memory.strides, *(0,) * behind)
     lead = len(shape) - len(found)
     steps = (*(0,) * lead, *(0 if n == 1 else s for n, s in zip(found, strides, strict=True)))
-    return Tensor(address, element, shape, steps, keep, -1, read_only, False, *place)
+    return _core.view_of(memory, 0, shape, steps, memory._element)
 
 
 def _masked_select(input: Any, mask: Any, shape: Shape, code: int, where: Any, like: Any) -> Any:

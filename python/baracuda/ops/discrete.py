@@ -35,6 +35,7 @@ from baracuda.op import NotDifferentiable, Op, composite, run_new
 from baracuda.plan import Plan, plan
 from baracuda.results import allocated
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.steps import made_of
 
 
 @descriptor(family="random", op="bernoulli")
@@ -233,6 +234,7 @@ def randint(
     return _fill_integers(y, low, high, generator)
 
 
+@made_of("randint")
 @composite
 def random_(input: Any, low: Any, high: Any, *, generator: Any = None) -> Any:
     """Fills `input` with integers low <= y < high and returns it, as Tensor.random_."""

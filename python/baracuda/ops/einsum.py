@@ -9,6 +9,7 @@ from baracuda.compose import Composer, Shape, Value, composed
 from baracuda.contraction import Evaluation, Labels, Network, network
 from baracuda.dims import MAX_RANK, check_axis
 from baracuda.errors import InvalidProblemError
+from baracuda.steps import made_of
 
 OPS = ()
 _DOTS = 1 << 20  # labels from here on are dimensions that an ellipsis covers, the last one with the highest number
@@ -114,6 +115,7 @@ def _spelled(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return (equation, *args[: 2 * len(terms) : 2])
 
 
+@made_of("cast copy matmul mul sum")
 @composed(tensors="operands")
 def einsum(c: Composer, equation: str, *operands: Value) -> Value:
     """Sums of products of the operands' elements, with the dimensions named by letters, as torch.einsum.
@@ -132,6 +134,7 @@ def einsum(c: Composer, equation: str, *operands: Value) -> Value:
 einsum.spelled_by(_spelled)
 
 
+@made_of("cast copy fill matmul mul sum")
 @composed(tensors="dy operands")
 def einsum_backward(c: Composer, dy: Value, equation: str, *operands: Value) -> tuple[Value, ...]:
     """Gradients of einsum with respect to its operands."""
@@ -180,6 +183,7 @@ def _tensordot(a: Value, b: Value, dims: Any) -> Network:
     return network([left, right], [a.shape, b.shape], result)
 
 
+@made_of("cast copy matmul mul sum")
 @composed(tensors="a b")
 def tensordot(c: Composer, a: Value, b: Value, dims: Any = 2, out: Any = None) -> Value:
     """Products of `a` and `b` summed over the last dimensions of a and the first of b, or over listed ones, as torch's.
@@ -193,6 +197,7 @@ def tensordot(c: Composer, a: Value, b: Value, dims: Any = 2, out: Any = None) -
     return Evaluation(c, _tensordot(a, b, dims), (a, b), keeps=True).result()
 
 
+@made_of("cast copy matmul mul sum")
 @composed(tensors="dy a b")
 def tensordot_backward(c: Composer, dy: Value, a: Value, b: Value, dims: Any = 2) -> tuple[Value, ...]:
     """Gradients (da, db) of tensordot."""
@@ -210,12 +215,14 @@ def _inner(a: Value, b: Value) -> Network:
     return _tensordot(a, b, dims)
 
 
+@made_of("cast copy matmul mul")
 @composed(tensors="input other")
 def inner(c: Composer, input: Value, other: Value, *, out: Any = None) -> Value:
     """Products summed over the last dimension of both, as torch.inner; a 0-d tensor is a factor."""
     return Evaluation(c, _inner(input, other), (input, other)).result()
 
 
+@made_of("cast copy matmul mul")
 @composed(tensors="dy input other")
 def inner_backward(c: Composer, dy: Value, input: Value, other: Value) -> tuple[Value, ...]:
     """Gradients (dinput, dother) of inner."""
@@ -258,12 +265,14 @@ def _chain(matrices: Sequence[Value]) -> Network:
     return network(labels, [x.shape for x in matrices], (0, n), path)
 
 
+@made_of("cast copy matmul mul")
 @composed(tensors="matrices")
 def chain_matmul(c: Composer, *matrices: Value, out: Any = None) -> Value:
     """The product of matrices in the order that takes the fewest multiplications, as torch.chain_matmul."""
     return Evaluation(c, _chain(matrices), matrices).result()
 
 
+@made_of("copy matmul mul")
 @composed(tensors="dy matrices")
 def chain_matmul_backward(c: Composer, dy: Value, *matrices: Value) -> tuple[Value, ...]:
     """Gradients of chain_matmul with respect to its matrices."""

@@ -12,6 +12,7 @@ from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+from baracuda.steps import made_of
 
 KINDS = ("glu", "reglu", "swiglu", "geglu")
 
@@ -191,24 +192,28 @@ def geglu_backward(call: Call, dy: Arg, input: Arg, dim: int = -1) -> Recipe:
     return _split_backward(call, "geglu", dy, input, dim, GateHalf.SECOND)
 
 
+@made_of("swiglu")
 @function(tensors="input")
 def silu_and_mul(call: Call, input: Arg, dim: int = -1) -> Recipe:
     """silu(first half) * second half, as inference engines lay out their gate and up projections."""
     return _split(call, "swiglu", input, dim, GateHalf.FIRST)
 
 
+@made_of("swiglu_backward")
 @function(tensors="dy input")
 def silu_and_mul_backward(call: Call, dy: Arg, input: Arg, dim: int = -1) -> Recipe:
     """Gradient of silu_and_mul with respect to `input`."""
     return _split_backward(call, "swiglu", dy, input, dim, GateHalf.FIRST)
 
 
+@made_of("swiglu")
 @function(tensors="gate value")
 def silu_mul(call: Call, gate: Arg, value: Arg) -> Recipe:
     """silu(gate) * value for two tensors."""
     return call(GatedActivationDescriptor("swiglu", value.shape, None, value.element), value=value, gate=gate)
 
 
+@made_of("swiglu_backward")
 @function(tensors="dy gate value")
 def silu_mul_backward(call: Call, dy: Arg, gate: Arg, value: Arg) -> Recipe:
     """Gradients (dgate, dvalue) of silu_mul."""

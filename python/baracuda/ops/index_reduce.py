@@ -19,6 +19,7 @@ from baracuda.ops.scan import ScanDescriptor
 from baracuda.ops.scatter import fold
 from baracuda.ops.ternary import WhereDescriptor
 from baracuda.promotion import broadcast
+from baracuda.steps import made_of
 
 OPS = ()
 _MODES = ("prod", "mean", "amax", "amin")
@@ -28,6 +29,7 @@ def _refuse(what: str, got: Any, want: str) -> InvalidProblemError:
     return InvalidProblemError(f"index_reduce: {what}: got {got}, want {want}.")
 
 
+@made_of("scatter_reduce")
 @function(tensors="input index source")
 def index_reduce(
     call: Call,
@@ -110,6 +112,7 @@ def _masked_shape(input: Value, mask: Value) -> tuple[int, ...]:
     return tuple(int(n) for n in broadcast(input.shape, mask.shape, "mask"))  # type: ignore[arg-type]
 
 
+@made_of("cast copy cumsum fill mul take where")
 @composed(tensors="input mask source")
 def masked_scatter(c: Composer, input: Value, mask: Value, source: Value, *, out: Any = None) -> Value:
     """`input` with the elements of `source`, in order, where `mask` holds, as torch.masked_scatter.
@@ -134,6 +137,7 @@ def masked_scatter(c: Composer, input: Value, mask: Value, source: Value, *, out
     return made
 
 
+@made_of("cast copy cumsum mul take_backward where")
 @composed(tensors="dy input mask source")
 def masked_scatter_backward(c: Composer, dy: Value, input: Value, mask: Value, source: Value) -> tuple[Value, ...]:
     """Gradients (dinput, dsource) of masked_scatter; elements of the source that were not used have 0."""

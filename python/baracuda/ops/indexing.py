@@ -15,6 +15,7 @@ from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError, shown
 from baracuda.op import Arg, Call, Elsewhere, Op, Recipe, function
 from baracuda.spec import Descriptor, Signature, descriptor, frame, output, tensor
+from baracuda.steps import made_of
 
 
 @frame
@@ -258,6 +259,7 @@ def _gather_vjp(input: Any, dim: int, index: Any) -> tuple[Any, Any]:
     return gather(input, dim, index), lambda dy: gather_backward(dy, index, shape, dim)
 
 
+@made_of("gather take")
 @function(tensors="input indices")
 def take_along_dim(
     call: Call, input: Arg, indices: Arg, dim: int | None = None, *, out: Arg | None = None
@@ -301,6 +303,7 @@ def _taken_row(c: Composer, input: Value, indices: Value, *, out: Any = None) ->
     return made
 
 
+@made_of("gather_backward sum_to take_backward")
 @function(tensors="dy input indices")
 def take_along_dim_backward(
     call: Call, dy: Arg, input: Arg, indices: Arg, dim: int | None = None
@@ -378,6 +381,7 @@ def _take_vjp(input: Any, index: Any) -> tuple[Any, Any]:
     return take(input, index), lambda dy: take_backward(dy, index, shape)
 
 
+@made_of("where")
 @function(tensors="input mask")
 def masked_fill(call: Call, input: Arg, mask: Arg, value: Any) -> Recipe:
     """`input` with `value` where `mask` holds, as torch.masked_fill: of the element of `input`, with broadcasting."""

@@ -12,6 +12,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Elsewhere, ListArg, Op, Recipe, function
 from baracuda.promotion import promote
 from baracuda.spec import Descriptor, Signature, descriptor, output, tensors
+from baracuda.steps import made_of
 
 
 @descriptor(family="layout", op="cat")
@@ -145,6 +146,7 @@ def _cat_vjp(tensors: Any, dim: int = 0) -> tuple[Any, Any]:
     return cat(tensors, dim), pull
 
 
+@made_of("cast cat")
 @function(lists="tensors")
 def concat(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe | Elsewhere:
     """The same as cat, as torch.concat.

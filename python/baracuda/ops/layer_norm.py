@@ -10,6 +10,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.ops.norm import Norm, Sizes, common_fields
 from baracuda.spec import Signature, descriptor, output, scalar, tensor
+from baracuda.steps import made_of
 
 
 @descriptor(family="norm", op="layer_norm")
@@ -165,6 +166,7 @@ def _groups(input: Any, num_groups: int, *channelwise: Any) -> tuple[tuple[int, 
     return (shape[0], num_groups, members * math.prod(shape[2:])), (1, shape[1], *(1 for _ in shape[2:]))
 
 
+@made_of("add layer_norm mul")
 @composite
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """(input - mean) / sqrt(var + eps) * weight + bias over groups of channels, as torch's group_norm.

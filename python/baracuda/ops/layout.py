@@ -18,6 +18,7 @@ from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, composite, fun
 from baracuda.plan import Plan, plan
 from baracuda.results import allocated
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.steps import made_of
 
 
 def number_kind(element: Element) -> str:
@@ -146,18 +147,21 @@ def _of(input: Arg, dtype: Any) -> Element:
     return input.element if dtype is None else Element.coerce(dtype, "dtype")
 
 
+@made_of("fill")
 @function(tensors="input", scalars="fill_value")
 def full_like(call: Call, input: Arg, fill_value: Any, *, dtype: Any = None) -> Recipe:
     """A tensor of the shape of `input`, and of its element or of `dtype`, filled with one value, as torch.full_like."""
     return call(FillDescriptor(input.shape, _of(input, dtype)), value=fill_value)
 
 
+@made_of("fill")
 @function(tensors="input")
 def zeros_like(call: Call, input: Arg, *, dtype: Any = None) -> Recipe:
     """Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
     return call(FillDescriptor(input.shape, _of(input, dtype)), value=0)
 
 
+@made_of("fill")
 @function(tensors="input")
 def ones_like(call: Call, input: Arg, *, dtype: Any = None) -> Recipe:
     """Ones of the shape of `input`, and of its element or of `dtype`, as torch.ones_like."""
@@ -195,6 +199,7 @@ def _element(dtype: Any, out: Any, *numbers: Any) -> Element:
     return Element.I64 if all(hasattr(n, "__index__") for n in numbers) else Element.F32
 
 
+@made_of("fill")
 @composite
 def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> Any:
     """A new array filled with one number, as torch.full.
@@ -213,6 +218,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> A
     return _made(FillDescriptor, _shape(size), element, out, masked_number(fill_value, element, "fill_value"))
 
 
+@made_of("fill")
 @composite
 def zeros(*size: Any, dtype: Any = None, out: Any = None) -> Any:
     """A new array of zeros, as torch.zeros.
@@ -225,6 +231,7 @@ def zeros(*size: Any, dtype: Any = None, out: Any = None) -> Any:
     return _filled(size, 0, dtype, out)
 
 
+@made_of("fill")
 @composite
 def ones(*size: Any, dtype: Any = None, out: Any = None) -> Any:
     """A new array of ones, as torch.ones.
@@ -335,7 +342,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = 
         raise InvalidProblemError("linspace: dtype: got bool, want an integer or a float.")
     place = _core.describe(out)[3:] if out is not None else (0, 0)
     fine = (
-        allocated(np.empty, (shape,))
+        allocated(np.empty, (shape, np.float64))
         if out is None
         else empty(shape, Element.F64, device=name_of((place[0], place[1])))
     )

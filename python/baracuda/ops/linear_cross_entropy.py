@@ -18,6 +18,7 @@ from baracuda.ops.loss import CrossEntropyBackwardDescriptor, CrossEntropyDescri
 from baracuda.ops.matmul import MatmulDescriptor
 from baracuda.ops.reduce import ReduceDescriptor
 from baracuda.spec import Descriptor, Param, Signature, descriptor, frame, output, scalar, tensor
+from baracuda.steps import made_of
 
 
 @frame
@@ -441,6 +442,7 @@ def linear_cross_entropy_forward(
     return _planned(call, LinearCrossEntropyDescriptor(**fields), "loss lse", layer, label_smoothing)
 
 
+@made_of("linear_cross_entropy")
 @function(tensors=_TENSORS, scalars="label_smoothing dloss")
 def linear_cross_entropy_fused(
     call: Call,

@@ -14,6 +14,7 @@ from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.steps import made_of
 
 
 class Activation(Enum):
@@ -187,6 +188,7 @@ def matmul(call: Call, input: Arg, other: Arg, *, activation: str = "none", out:
     return _product(call, input, other, activation)
 
 
+@made_of("matmul")
 @function(tensors="input mat2")
 def mm(call: Call, input: Arg, mat2: Arg, *, out: Arg | None = None) -> Recipe:
     """The product of two matrices, as torch.mm."""
@@ -194,6 +196,7 @@ def mm(call: Call, input: Arg, mat2: Arg, *, out: Arg | None = None) -> Recipe:
     return _product(call, input, mat2)
 
 
+@made_of("matmul")
 @function(tensors="input mat2")
 def bmm(call: Call, input: Arg, mat2: Arg, *, out: Arg | None = None) -> Recipe:
     """Products of two batches of matrices of the same length, as torch.bmm."""
@@ -204,6 +207,7 @@ def bmm(call: Call, input: Arg, mat2: Arg, *, out: Arg | None = None) -> Recipe:
     return _product(call, input, mat2)
 
 
+@made_of("matmul")
 @function(tensors="input vec")
 def mv(call: Call, input: Arg, vec: Arg, *, out: Arg | None = None) -> Recipe:
     """Matrix times vector, as torch.mv."""
@@ -211,6 +215,7 @@ def mv(call: Call, input: Arg, vec: Arg, *, out: Arg | None = None) -> Recipe:
     return _product(call, input, vec)
 
 
+@made_of("matmul")
 @function(tensors="input tensor")
 def dot(call: Call, input: Arg, tensor: Arg, *, out: Arg | None = None) -> Recipe:
     """Sum of the products of two vectors, as torch.dot."""
@@ -218,6 +223,7 @@ def dot(call: Call, input: Arg, tensor: Arg, *, out: Arg | None = None) -> Recip
     return _product(call, input, tensor)
 
 
+@made_of("matmul")
 @function(tensors="input other")
 def vdot(call: Call, input: Arg, other: Arg, *, out: Arg | None = None) -> Recipe:
     """Sum of the products of two vectors, as torch.vdot: the same as dot for real numbers."""
@@ -225,6 +231,7 @@ def vdot(call: Call, input: Arg, other: Arg, *, out: Arg | None = None) -> Recip
     return _product(call, input, other)
 
 
+@made_of("matmul")
 @function(tensors="input mat1 mat2", scalars="beta alpha")
 def addmm(
     call: Call, input: Arg, mat1: Arg, mat2: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
@@ -235,6 +242,7 @@ def addmm(
     return call(desc, a=mat1, b=mat2, c=input, beta=beta, alpha=alpha)
 
 
+@made_of("matmul")
 @function(tensors="input batch1 batch2", scalars="beta alpha")
 def baddbmm(
     call: Call, input: Arg, batch1: Arg, batch2: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
@@ -247,6 +255,7 @@ def baddbmm(
     return call(desc, a=batch1, b=batch2, c=input, beta=beta, alpha=alpha)
 
 
+@made_of("matmul")
 @function(tensors="input batch1 batch2", scalars="beta alpha")
 def addbmm(
     call: Call, input: Arg, batch1: Arg, batch2: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
@@ -259,6 +268,7 @@ def addbmm(
     return call(desc, a=batch1, b=batch2, c=input, beta=beta, alpha=alpha)
 
 
+@made_of("matmul")
 @function(tensors="input mat vec", scalars="beta alpha")
 def addmv(
     call: Call, input: Arg, mat: Arg, vec: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
@@ -271,6 +281,7 @@ def addmv(
     return call(desc, views=views, a=mat, b=column, c=c, beta=beta, alpha=alpha)
 
 
+@made_of("matmul")
 @function(tensors="input weight bias")
 def linear(call: Call, input: Arg, weight: Arg, bias: Arg | None = None, *, activation: str = "none") -> Recipe:
     """Gives input @ weight.T + bias over the last dimension, as torch.nn.functional.linear.
@@ -336,6 +347,7 @@ def _linear_weight_gradient(call: Call, dy: Arg, input: Arg, weight: Arg) -> Rec
     return _gradient(call, _transposed(dy), input, weight, None)
 
 
+@made_of("matmul")
 @composite
 def matmul_backward(dy: Any, input: Any, other: Any) -> tuple[Any, Any]:
     """Gradients (dinput, dother) of matmul, summed over the dimensions that it broadcast."""
@@ -347,6 +359,7 @@ def scaled_gradients(dy: Any, input: Any, other: Any, alpha: Any) -> tuple[Any, 
     return _input_gradient(dy, input, other, alpha), _other_gradient(dy, input, other, alpha)
 
 
+@made_of("matmul sum")
 @composite
 def linear_backward(dy: Any, input: Any, weight: Any, bias: Any = None) -> tuple[Any, ...]:
     """Gradients (dinput, dweight) of linear, and dbias where there is a `bias`."""

@@ -18,6 +18,7 @@ from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.ops.layout import number_kind
 from baracuda.options import integers
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.steps import made_of
 
 
 class PadMode(Enum):
@@ -277,6 +278,7 @@ def _tiled(rank: int, dims: Any) -> tuple[int, ...]:
     return (*(1,) * (rank - len(times)), *times)
 
 
+@made_of("repeat")
 @function(tensors="input")
 def tile(call: Call, input: Arg, dims: Any, *, out: Arg | None = None) -> Recipe:
     """`input` repeated as a whole along its last dimensions, as torch.tile."""
@@ -316,7 +318,8 @@ def _count(repeats: Any, output_size: int | None, size: int) -> int | None:
     elif not hasattr(repeats, "__dlpack__") or Element(_core.describe(repeats)[1]) not in (Element.I64, Element.I32):
         raise InvalidProblemError(f"repeat_interleave: repeats: got {repeats!r}, want an int, or i64 or i32 ones.")
     elif prod(shape := tuple(_core.describe(repeats)[0])) == 1 and len(shape) <= 1:
-        count = int(repeats.reshape(()).item())
+        told = output_size is not None and _core.inferring()
+        count = (output_size or 0) // max(size, 1) if told else int(repeats.reshape(()).item())
     elif len(shape) != 1 or shape[0] != size:
         raise InvalidProblemError(f"repeat_interleave: repeats: got shape {shape}, want () or ({size},).")
     else:
@@ -336,6 +339,8 @@ def _positions(repeats: Any, output_size: int | None) -> Any:
     counts = F.cast(repeats, "i64")
     ends = F.cumsum(counts, 0)
     size = len(counts)
+    if output_size is not None and _core.inferring():  # it is what only the data would tell
+        return F.pad(F.zeros_like(counts[:0]), (0, output_size))
     total = int(ends[size - 1 :].reshape(()).item()) if size else 0
     if size and int(F.amin(counts).item()) < 0:
         raise InvalidProblemError("repeat_interleave: repeats: got a negative number, want at least 0.")
@@ -352,6 +357,7 @@ def _positions(repeats: Any, output_size: int | None) -> Any:
     return F.sub(F.cumsum(marks[:total], 0), 1)
 
 
+@made_of("amin cast copy cumsum fill index_select pad repeat scatter_reduce sub")
 @composite
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None

@@ -12,6 +12,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Function, Recipe, function
 from baracuda.ops.matmul import MatmulDescriptor, scaled_gradients
 from baracuda.promotion import result_element
+from baracuda.steps import made_of
 
 OPS = ()
 
@@ -32,12 +33,14 @@ def _outer(call: Call, name: str, input: Arg, vec2: Arg) -> Recipe:
     return call(BinaryDescriptor("mul", a.shape, b.shape, element, *elements), a=a, b=b)
 
 
+@made_of("mul")
 @function(tensors="input vec2")
 def outer(call: Call, input: Arg, vec2: Arg, *, out: Arg | None = None) -> Recipe:
     """The matrix of all products of an element of `input` and one of `vec2`, as torch.outer; elements are promoted."""
     return _outer(call, "outer", input, vec2)
 
 
+@made_of("mul")
 @function(tensors="input vec2")
 def ger(call: Call, input: Arg, vec2: Arg, *, out: Arg | None = None) -> Recipe:
     """The same as outer, as torch.ger."""
@@ -56,6 +59,7 @@ _outer_rule(outer)
 _outer_rule(ger)
 
 
+@made_of("matmul")
 @function(tensors="input vec1 vec2", scalars="beta alpha")
 def addr(
     call: Call, input: Arg, vec1: Arg, vec2: Arg, *, beta: float = 1, alpha: float = 1, out: Arg | None = None
@@ -100,6 +104,7 @@ def _kron_shape(a: Value, b: Value) -> Shape:
     return tuple(m * n for m, n in zip(*longer, strict=True))
 
 
+@made_of("mul")
 @composed(tensors="input other")
 def kron(c: Composer, input: Value, other: Value, *, out: Any = None) -> Value:
     """Kronecker's product: every element of `input` times all of `other`, as torch.kron; elements are promoted."""
@@ -107,6 +112,7 @@ def kron(c: Composer, input: Value, other: Value, *, out: Any = None) -> Value:
     return c.reshape(made, _kron_shape(input, other))
 
 
+@made_of("cast copy matmul mul")
 @composed(tensors="dy input other")
 def kron_backward(c: Composer, dy: Value, input: Value, other: Value) -> tuple[Value, ...]:
     """Gradients (dinput, dother) of kron."""

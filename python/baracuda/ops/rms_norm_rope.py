@@ -9,6 +9,7 @@ from baracuda.elements import Element
 from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.ops.rope import RopeLayout, Rotary, rotary_fields
 from baracuda.spec import Param, Signature, descriptor, frame, output, scalar, tensor
+from baracuda.steps import made_of
 
 MOST_COLUMNS = 2048
 
@@ -233,6 +234,7 @@ def _rms_norm_rope_vjp(
     return y, lambda dy: rms_norm_rope_backward(dy, input, weight, cos, sin, rstd, position, *rest, **options)
 
 
+@made_of("rms_norm_rope")
 @composite
 def qk_norm_rope(
     q: Any,

@@ -10,6 +10,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, function
 from baracuda.ops.matmul import Activation, broadcasts_to, common_batch
 from baracuda.spec import Descriptor, Signature, descriptor, output, tensor
+from baracuda.steps import made_of
 
 MOST_TERMS = 2**17 - 1  # products of 8-bit integers whose sum always fits 32 bits
 OUTPUTS = {
@@ -145,6 +146,7 @@ def scaled_matmul(
     return call(desc, a=input, b=other, **{k: v for k, v in given.items() if v is not None})
 
 
+@made_of("scaled_matmul")
 @function(tensors="input mat2")
 def int_mm(call: Call, input: Arg, mat2: Arg, *, out: Arg | None = None) -> Recipe:
     """The product of two matrices of int8 in int32, exact, as torch._int_mm."""

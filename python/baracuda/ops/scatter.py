@@ -16,6 +16,7 @@ from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.ops.indexing import Indexed, check_index, masked_number, same_rank
 from baracuda.ops.layout import number_kind
 from baracuda.spec import Param, ScalarParam, Signature, descriptor, output, scalar, tensor
+from baracuda.steps import made_of
 
 
 class ScatterReduction(Enum):
@@ -305,6 +306,7 @@ def _scatter_vjp(
     return scatter(input, dim, index, src, value=value), pull
 
 
+@made_of("scatter_reduce")
 @function(tensors="input index src")
 def scatter_add(call: Call, input: Arg, dim: int, index: Arg, src: Arg, *, out: Arg | None = None) -> Recipe:
     """`input` with elements of `src` added at `index` along `dim`, as torch.scatter_add."""

@@ -9,6 +9,7 @@ from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.steps import made_of
 
 KINDS = ("softmax", "log_softmax")
 
@@ -184,6 +185,7 @@ def scaled_softmax_backward(call: Call, dy: Arg, result: Arg, dim: int, scale: f
     return call(desc, dy=dy, y=result, scale=float(scale))
 
 
+@made_of("scaled_softmax")
 @function(tensors="input")
 def softmin(call: Call, input: Arg, dim: int) -> Recipe:
     """softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1."""

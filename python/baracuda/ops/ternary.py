@@ -210,10 +210,10 @@ class _Three(Descriptor):
 
 
 def _ends(element: Element) -> tuple[float | int, float | int]:
-    """Bounds that nothing lies beyond."""
+    """Bounds that nothing lies beyond; of elements that no kernel takes, some."""
     if element.is_float:
         return float("-inf"), float("inf")
-    return (0, 1) if element is Element.BOOL else element.limits
+    return element.limits if element.is_integer else (0, 1)
 
 
 @descriptor(family="ternary", kinds=KINDS)

@@ -19,6 +19,7 @@ from baracuda.ops.cast import CastDescriptor
 from baracuda.ops.unary_kinds import KINDS, Number
 from baracuda.sku import rows
 from baracuda.spec import Descriptor, ScalarParam, Signature, descriptor, output, scalar, tensor
+from baracuda.steps import made_of
 
 SAVES = {kind: entry.saves for kind, entry in KINDS.items() if entry.saves}
 
@@ -296,6 +297,7 @@ def _nan_to_num_vjp(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any 
     return nan_to_num(input, nan, posinf, neginf), lambda dy: nan_to_num_backward(dy, input)
 
 
+@made_of("cast")
 @function(tensors="input")
 def positive(call: Call, input: Arg) -> Recipe:
     """A copy of the input, which must be a number, as torch.positive."""

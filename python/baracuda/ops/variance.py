@@ -12,6 +12,7 @@ from baracuda.op import Arg, Call, Op, Recipe, composite, function
 from baracuda.ops.reduce import Axes, ReduceShape, axes_of
 from baracuda.promotion import broadcast
 from baracuda.spec import Descriptor, Kinded, Signature, descriptor, frame, output, scalar, tensor
+from baracuda.steps import made_of
 
 KINDS = ("var", "std", "var_mean", "std_mean")
 
@@ -329,6 +330,7 @@ def norm(
     return call(VectorNormDescriptor(input.shape, axes_of(dim), keepdim, input.element, _power(p)), x=input)
 
 
+@made_of("norm")
 @function(tensors="x")
 def vector_norm(
     call: Call, x: Arg, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None
@@ -398,6 +400,7 @@ def _vector_norm_vjp(x: Any, ord: float = 2, dim: Axes = None, keepdim: bool = F
     return y, lambda dy: norm_backward(dy, x, y, ord, dim, keepdim)
 
 
+@made_of("clamp div norm")
 @composite
 def normalize(input: Any, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> Any:
     """Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""

@@ -34,6 +34,7 @@ class Excuse:
         where: For numbers: the places that it excuses, in an array that broadcasts to the result. There the op's
             reference is right.
         free: Whether the reference does not tell there, either.
+        by_processor: Whether the example differs on some processors only, because of the order in which torch's library adds.
     """
 
     row: str
@@ -42,6 +43,7 @@ class Excuse:
     example: Callable[[], Call]
     where: Callable[[Call], Array] | None = None
     free: bool = False
+    by_processor: bool = False
 
 
 def t(values: Any, element: str = "f32", **more: Any) -> T:

@@ -472,5 +472,6 @@ EXCUSES = (
         lambda: call("mm", input=t(_SIGNS, "f64"), mat2=t(10 * _SIGNS.T, "f64")),
         overflowing,
         free=True,
+        by_processor=True,
     ),
 )

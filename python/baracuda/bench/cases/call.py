@@ -3,7 +3,7 @@
 Nothing is subtracted. The design's goals are for a call without its kernel, so they stand at the calls on empty
 tensors, where the kernel finds nothing to do; the same calls on [4, 4] show what the smallest kernel adds. Times are CPU
 time of the calling thread: nothing here waits, and other processes should not count. The peer is torch's own op on the
-same tensors.
+same tensors; of making a bc.Tensor and views of it, what NumPy does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from time import thread_time
 from timeit import Timer
 from typing import Any
 
+import numpy as np
 import torch
 
 import baracuda as bc
@@ -72,6 +73,25 @@ def _rms_norm(framework: str, shape: tuple[int, int]) -> Sides:
     return Sides(statement, peer, (made,))
 
 
+# Making a bc.Tensor and views of one; what NumPy takes for the same is the peer.
+_TENSORS = {
+    "from_pointer": ("from_pointer(p, (4, 6), 'f32')", "ndarray((4, 6), 'f4', held)"),
+    "empty": ("empty((4, 6), 'f32')", "new((4, 6), 'f4')"),
+    "x[1:3]": ("x[1:3]", "a[1:3]"),
+    "x.T": ("x.T", "a.T"),
+    "x.reshape(6, 4)": ("x.reshape(6, 4)", "a.reshape(6, 4)"),
+    "x.numpy()": ("x.numpy()", "a.view()"),
+}
+
+
+def _tensor(kind: str) -> Sides:
+    a = np.zeros((4, 6), np.float32)
+    ours = {"from_pointer": bc.from_pointer, "p": a.ctypes.data, "empty": bc.empty, "x": bc.from_dlpack(a)}
+    theirs = {"ndarray": np.ndarray, "new": np.empty, "held": bytearray(a.nbytes), "a": a}
+    texts = _TENSORS[kind]
+    return Sides(Statement(texts[0], ours, thread_time), Statement(texts[1], theirs, thread_time))
+
+
 def _torch_empty() -> float:
     """Nanoseconds of torch.empty for the result."""
     timer = Timer("empty((4, 2), dtype=f32)", timer=thread_time, globals={"empty": torch.empty, "f32": torch.float32})
@@ -104,4 +124,7 @@ def cases(quick: bool) -> list[Case]:
     add("bound, torch", partial(_glu, "bound", "torch"), 60, with_out)
     add("functional hit, NumPy", partial(_glu, "functional", "numpy"), 1500, new, with_kernel=True)
     add("functional hit, torch", partial(_glu, "functional", "torch"), lambda: 1000 + _torch_empty(), new, True)
+    for kind, (_, numpys) in _TENSORS.items():
+        name, peer = f"call: bc.Tensor, {kind}", f"NumPy {numpys}"
+        out.append(Case(name, "call", "f32", "4x6", peer, partial(_tensor, kind), goal_ns=300))
     return out

@@ -1,10 +1,9 @@
 // What a backend with memory of its own gives the engine besides kernels: devices, memory, copies and waiting. The
 // cuda and metal modules export one of these; so does the tests' emulator.
 #pragma once
-#include "backends/cpu/family.h"
-#include "backends/libraries.h"
 #include "core/api.h"
-#include "core/launch.h"
+#include "core/backend.h"
+#include "core/libraries.h"
 
 namespace baracuda {
 

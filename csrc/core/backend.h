@@ -1,0 +1,46 @@
+// What the engine is given of a backend: where it stands here, and its kernels. csrc/backends finds and opens modules;
+// core knows these declarations alone.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/prepare.h"
+
+namespace baracuda {
+
+struct DeviceModule;  // core/device.h
+
+struct FamilyKernels {
+  const char* family;
+  const Kernel* kernels;  // by row index; null for rows of other backends and of other slices
+  int32_t n_rows;
+  const Prepare* prepare = nullptr;  // by row index, null for rows that make nothing; null where no row does
+};
+
+// A size at which a kernel changes what it does: a block, a tile, a chunk. For tests, whose cases straddle them.
+struct Threshold {
+  const char* family;  // "" where all families have it
+  const char* name;
+  int64_t value;
+};
+
+struct BackendState {
+  bool built = false;
+  bool present = false;
+  int32_t arch = 0;    // cpu: 2, 3, 4 for x86-64-v2.., 5 with VNNI and BF16; cuda: 80, 90
+  std::string level;   // "v4"
+  std::string reason;  // why it is not usable
+};
+
+struct LoadedBackend {
+  BackendState state;
+  const DeviceModule* module = nullptr;  // of a backend with memory of its own, where it is built and opens
+  std::vector<std::span<const FamilyKernels* const>> families;  // of each module, the best one first
+  std::span<const Threshold> thresholds;
+};
+
+// Opened by the first question about it; csrc/backends/modules.cpp.
+const LoadedBackend& loaded_backend(Backend backend);
+
+}  // namespace baracuda

@@ -1,0 +1,59 @@
+// What the parts of the C interface share: handles, and exceptions and refusals as status codes.
+#pragma once
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "baracuda/baracuda.h"
+#include "core/dltensor.h"
+#include "core/json.h"
+#include "core/plan.h"
+
+struct bcu_error {
+  std::string message, code, reasons = "[]";
+};
+
+struct bcu_plan {
+  std::unique_ptr<baracuda::PlanCore> core;
+  std::string title;             // how messages call it
+  std::vector<int32_t> tensors;  // slots, in the order in which callers give them
+  std::vector<int32_t> scalars;  // numbers of scalar parameters
+  std::vector<int32_t> absent;   // slots of optional tensors that the plan does not have
+};
+
+namespace baracuda::capi {
+
+// The calling thread's own.
+bcu_error& last();
+// Writes an error and returns its status.
+bcu_status fail(bcu_error* error, const Refusals& refusals, const std::string& where);
+bcu_status fail_with(bcu_error* error, bcu_status status, std::string message, const Refusals& refusals);
+bcu_status refuse_null(bcu_error* error, const char* argument);
+// For the exception that is being handled.
+bcu_status fail_caught(bcu_error* error) noexcept;
+
+// No exception leaves the interface.
+template <class F>
+bcu_status guarded(bcu_error* error, F f) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    return fail_caught(error);
+  }
+}
+
+// A number for a parameter; false with the reason.
+bool take_number(const ScalarParam& param, const bcu_scalar& given, Backend backend, int32_t device, Scalar& out,
+                 std::unique_ptr<Refusal>& why);
+// False with the status where a caller's options are none.
+bool known_options(const bcu_load_options* options, bcu_status& status, bcu_error* error);
+// Throws DocumentError; null with the error written where no row takes the plan.
+std::unique_ptr<PlanCore> load_plan(const Reader& document, const bcu_load_options* options, std::string* title,
+                                    bcu_status& status, bcu_error* error);
+
+// Whether a caller's struct of `size` bytes has nothing that this version, which knows the first ones, would miss.
+bool known_struct(const void* given, size_t size, size_t known);
+char* copy_text(const std::string& text);
+
+}  // namespace baracuda::capi

@@ -1,0 +1,82 @@
+#include "core/dltensor.h"
+
+#include <array>
+#include <bit>
+
+namespace baracuda {
+namespace {
+
+constexpr uint8_t kUnknown = 255;
+constexpr int kCodes = 16, kWidths = 8;  // widths: the logarithm of the bits
+
+using ByType = std::array<std::array<uint8_t, kWidths>, kCodes>;
+constexpr ByType by_type() {
+  ByType out{};
+  for (auto& widths : out) widths.fill(kUnknown);
+  for (int i = 0; i < kElementCount; ++i) {
+    const ElementInfo& e = kElementInfo[i];
+    if (e.bits >= 8) out[e.dl_code][std::countr_zero(e.dl_bits)] = static_cast<uint8_t>(i);
+  }
+  return out;
+}
+constexpr ByType kByType = by_type();
+
+uint8_t element_of(DLDataType t) {
+  if (t.lanes != 1 || t.code >= kCodes || !std::has_single_bit(t.bits)) return kUnknown;
+  return kByType[t.code][std::countr_zero(t.bits)];
+}
+
+Backend backend_of(DLDeviceType type) {
+  switch (type) {
+    case kDLCPU:
+    case kDLCUDAHost:
+      return Backend::Cpu;
+    case kDLCUDA:
+    case kDLCUDAManaged:
+      return Backend::Cuda;
+    case kDLMetal:
+      return Backend::Metal;
+    default:
+      return Backend::Any;
+  }
+}
+
+bool refuse(std::unique_ptr<Refusal>& why, Code code, std::string got, const char* want, const char* hint) {
+  why = std::make_unique<Refusal>(Refusal{code, "", std::move(got), want, hint});
+  return false;
+}
+
+}  // namespace
+
+bool read_dltensor(const DLTensor& t, TensorView& view, std::unique_ptr<Refusal>& why) {
+  const uint8_t element = element_of(t.dtype);
+  if (element == kUnknown)
+    return refuse(why, Code::ElementKind,
+                  "DLPack type code " + std::to_string(t.dtype.code) + ", " + std::to_string(t.dtype.bits) + " bits, " +
+                      std::to_string(t.dtype.lanes) + " lanes",
+                  "an element that baracuda knows", "cast it first");
+  if (t.ndim < 0 || t.ndim > kMaxRank)
+    return refuse(why, Code::Rank, "rank " + std::to_string(t.ndim), "at most 8", "merge dimensions with reshape()");
+  view.device = backend_of(t.device.device_type);
+  if (view.device == Backend::Any)
+    return refuse(why, Code::Device, "a device that baracuda has no backend for", "cpu, cuda or metal",
+                  "copy it to one of these");
+  if (t.ndim > 0 && !t.shape)
+    return refuse(why, Code::Shape, "no sizes", "a size for each dimension", "the tensor's producer is at fault");
+  view.device_id = view.device == Backend::Cpu ? 0 : t.device.device_id;
+  view.unbacked = false;
+  view.data = t.data ? static_cast<char*>(t.data) + t.byte_offset : nullptr;
+  view.rank = t.ndim;
+  view.element = static_cast<Element>(element);
+  int64_t dense = 1;
+  for (int i = t.ndim - 1; i >= 0; --i) {
+    view.shape[i] = t.shape[i];
+    view.strides[i] = t.strides ? t.strides[i] : dense;
+    if (t.shape[i] < 0 || (!t.strides && __builtin_mul_overflow(dense, t.shape[i], &dense)))
+      return refuse(why, Code::Shape, "a negative size, or more than 2^63 elements", "sizes of at least 0",
+                    "the tensor's producer is at fault");
+  }
+  return true;
+}
+
+}  // namespace baracuda

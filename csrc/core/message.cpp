@@ -1,0 +1,187 @@
+#include "core/message.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <iterator>
+
+#include "core/device.h"
+#include "core/devices.h"
+#include "core/inject.h"
+
+namespace baracuda {
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// A hint as a sentence; names and code keep their case.
+std::string sentence(std::string hint) {
+  std::string_view first = std::string_view(hint).substr(0, hint.find(' '));
+  while (!first.empty() && (first.back() == ',' || first.back() == ':')) first.remove_suffix(1);
+  const bool word = !first.empty() && std::all_of(first.begin(), first.end(), is_letter) && first != "baracuda";
+  if (word && hint[0] >= 'a') hint[0] = static_cast<char>(hint[0] - 'a' + 'A');
+  return " " + hint + ".";
+}
+
+// Why a device cannot be used; empty where it can.
+std::string reason_of(Backend backend, int32_t device) {
+  const BackendState& state = backend_state(backend);
+  if (!state.built || !state.present) return state.reason;
+  const int32_t count = device_count(backend);
+  if (device < count) return "";
+  return count == 1 ? "there is 1 device of this backend"
+                    : "there are " + std::to_string(count) + " devices of this backend";
+}
+
+struct Candidate {
+  int32_t row;
+  Refusals refusals;
+  bool mine;  // of the backend that was asked about
+};
+
+// Rows of other backends, whose one reason is that they are, come last.
+std::vector<Candidate> candidates_of(const Question& question, const Selection& selection) {
+  std::vector<Candidate> out;
+  for (Answer& answer : evaluate_all(question)) {
+    Candidate c{answer.row, std::move(answer.refusals), row_at(answer.row).backend == question.backend};
+    for (const auto& [row, why] : selection.later)
+      if (row == c.row) c.refusals = {why};
+    out.push_back(std::move(c));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) {
+    return a.mine != b.mine ? a.mine : a.refusals.size() < b.refusals.size();
+  });
+  return out;
+}
+
+NoPlan unavailable(const Question& q, NoPlan out, const std::string& reason, std::string_view subject) {
+  const std::string backend = name(q.backend);
+  const std::string what =
+      backend_state(q.backend).present ? device_name(q.backend, q.device) : "the " + backend + " backend";
+  out.unavailable = true;
+  out.message = std::string(subject) + ": " + what +
+                " cannot be used here: " + (reason.empty() ? "no kernel of " + q.op + " is declared for it" : reason) +
+                ". bc.devices() says what can be used here; docs/building.md how a backend is built.";
+  return out;
+}
+
+}  // namespace
+
+std::string line_of(const Refusal& r) {
+  std::string text = r.field.empty() ? "" : r.field + ": ";
+  text += r.got.empty() ? "want " + r.want : "got " + r.got + ", want " + r.want;
+  return r.hint.empty() ? text : text + " (" + r.hint + ")";
+}
+
+std::string message_of(const Refusals& refusals, std::string_view where) {
+  const Refusal& first = refusals.front();
+  std::string out(where);
+  if (!where.empty()) out += ": ";
+  if (!first.field.empty()) out += first.field + ": ";
+  const bool told = first.code == Code::LaunchFailed || first.code == Code::DeviceMemory;
+  out += told ? first.got + "." : "got " + first.got + ", want " + first.want + ".";
+  return first.hint.empty() ? out : out + sentence(first.hint);
+}
+
+Status status_of(Code code) {
+  switch (code) {
+    case Code::Misaligned:
+    case Code::WorkspaceAlignment:
+      return Status::Misaligned;
+    case Code::Workspace:
+      return Status::Workspace;
+    case Code::LaunchFailed:
+    case Code::DeviceMemory:
+      return Status::Launch;
+    case Code::IndexRange:
+      return Status::IndexOutOfRange;
+    case Code::IntegerDivision:
+      return Status::IntegerDivision;
+    case Code::ValueRange:
+      return Status::ValueOutOfRange;
+    case Code::Op:
+    case Code::Backend:
+    case Code::NotBuilt:
+    case Code::NoDevice:
+    case Code::Arch:
+    case Code::Sku:
+    case Code::Deterministic:
+    case Code::BatchInvariant:
+    case Code::MathPrecision:
+    case Code::MaxError:
+    case Code::WorkspaceLimit:
+      return Status::Unsupported;
+    default:
+      return Status::InvalidProblem;
+  }
+}
+
+Refusal refusal_of(const PlanCore& plan, Status status, const Failure& failure) {
+  const Signature& s = plan.signature;
+  const bool known = failure.tensor >= 0 && failure.tensor < std::ssize(s.slots);
+  const std::string field = known ? s.params[s.slots[failure.tensor].param].name : "";
+  const std::string at = failure.position >= 0 ? " at element " + std::to_string(failure.position) : "";
+  const std::string device = device_name(plan.row.backend, plan.question.device);
+  switch (status) {
+    case Status::IndexOutOfRange:
+      return {Code::IndexRange,
+              field,
+              "index " + std::to_string(failure.value) + at,
+              "0 <= index < " + std::to_string(failure.limit),
+              "check the indices against the indexed dimension's size",
+              failure.limit,
+              failure.value};
+    case Status::IntegerDivision:
+      return {Code::IntegerDivision, field, "an integer divisor of zero" + at, "non-zero divisors",
+              "mask the zeros first, or divide as floats"};
+    case Status::ValueOutOfRange: {
+      char value[32];
+      std::snprintf(value, sizeof value, "%.6g", std::bit_cast<double>(failure.value));
+      return {Code::ValueRange, field, value + at, name(static_cast<ValueRange>(failure.limit)),
+              "check the values given to this call"};
+    }
+    case Status::InvalidProblem: {
+      // A kernel that refuses a scalar's value says which one in `position`.
+      const bool number = failure.tensor < 0 && failure.position >= 0 && failure.position < std::ssize(s.scalars);
+      return {Code::Problem, number ? s.scalars[failure.position].name : field, "a value out of its range",
+              "a value in the range that the descriptor's docstring gives", "check the scalars given to run"};
+    }
+    case Status::Launch:
+      if (failure.position == kInjectedLaunch)
+        return {Code::LaunchFailed, device, kInjectedText, "a launch that works", ""};
+      if (std::string reason; const DeviceModule* module = device_module(plan.row.backend, reason))
+        return {Code::LaunchFailed, device, module->last_error(), "a device that works", ""};
+      [[fallthrough]];
+    default:
+      return {Code::LaunchFailed, field, "status " + std::to_string(static_cast<int>(status)), "0",
+              "please report this call"};
+  }
+}
+
+NoPlan no_plan(const Question& question, const Selection& selection, std::string_view subject) {
+  NoPlan out;
+  const std::vector<Candidate> all = candidates_of(question, selection);
+  const bool some = std::any_of(all.begin(), all.end(), [](const Candidate& c) { return c.mine; });
+  for (const Candidate& c : all)
+    if (c.mine || !some) out.refusals.insert(out.refusals.end(), c.refusals.begin(), c.refusals.end());
+  const std::string reason = reason_of(question.backend, question.device);
+  if (!reason.empty() || (!all.empty() && !some)) return unavailable(question, std::move(out), reason, subject);
+  out.message = "No kernel for " + std::string(subject) + " on " + device_name(question.backend, question.device) +
+                ". Candidates, nearest miss first:";
+  std::string hint;
+  for (const Candidate& c : all) {
+    if (!c.mine) continue;
+    out.message += "\n  " + sku_name(row_at(c.row), question.element);
+    for (const Refusal& r : c.refusals) {
+      out.message += std::string("\n    [") + name(r.code) + "] " + line_of(r);
+      if (hint.empty()) hint = r.hint;
+    }
+  }
+  if (all.empty())
+    out.message += "\n  none: no row of the SKU table is for '" + question.op + "', " +
+                   kDirectionNames[static_cast<int>(question.direction)];
+  if (!hint.empty()) out.message += "\nHint: " + hint + ".";
+  return out;
+}
+
+}  // namespace baracuda

@@ -1,0 +1,130 @@
+// A program: steps of plans over slots of memory, checked once and replayed. Sizes are expressions of symbols, so one
+// program serves a length that changes. Immutable; what changes from run to run is in frames, of which a pool is kept.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/plan.h"
+#include "core/size.h"
+
+namespace baracuda {
+
+// Where a value's memory is: the caller's, held from the start, or planned.
+enum class Storage : uint8_t { Argument, Constant, Scratch };
+inline constexpr const char* kStorageNames[] = {"argument", "constant", "scratch"};
+
+struct ProgramValue {
+  std::string name;
+  Storage storage = Storage::Argument;
+  Role role = Role::In;  // of arguments
+  Element element = Element::F32;
+  std::vector<SizeExpr> shape;
+  int64_t alignment = 1;  // that its address needs, whatever the steps make of it
+  int64_t most_bytes = 0;
+  int64_t offset = 0;  // of scratch, in the frame's memory
+};
+
+// What a step's plan sees of a value.
+struct ProgramView {
+  int32_t value = 0;
+  int32_t slot = 0;                      // of the plan
+  bool fixed = true;                     // no size, stride or offset depends on a symbol
+  bool whole = false;                    // all of the value, as it is
+  SizeExpr offset;                       // in elements
+  std::vector<SizeExpr> shape, strides;  // in elements
+};
+
+// A number of a step: written in the program, the caller's, one that follows sizes, or a value's memory.
+struct ProgramNumber {
+  enum class From : uint8_t { Literal, Scalar, Size, View } from = From::Literal;
+  Scalar literal;
+  int32_t scalar = 0;  // of the program's
+  int32_t number = 0;  // of the plan's scalars
+  SizeExpr size;       // the number, or, with a scalar, what is added to it
+  ProgramView view;
+};
+
+struct ProgramStep {
+  const PlanCore* plan = nullptr;
+  std::vector<ProgramView> views;            // of the plan's tensors that are present, in order
+  std::vector<ProgramNumber> numbers;        // of its scalars that are present, in order
+  int32_t first_view = 0, first_number = 0;  // in a frame's lists, which have a place for absent ones, too
+  int64_t workspace = 0;                     // offset in the frame's memory, where the plan needs one
+  bool fixed = true;
+  // Once it was checked at some sizes, all that can be wrong at others is a size of the plan that is too large: shapes
+  // go together whatever the symbols are, and what is written is a value that the step sees once.
+  bool proven = false;
+  std::vector<std::pair<SizeExpr, int64_t>> limits;  // those sizes, and the most that they may be
+};
+
+struct ProgramFrame;  // core/program_run.cpp
+
+// Where a run failed: a step with the reasons, or, with step -1, the arguments.
+struct ProgramFailure {
+  int32_t step = -1;
+  Refusals refusals;
+};
+
+class Program {
+ public:
+  // Reads a document whose steps name plans by their place in `plans`; the constants are views of memory that outlives
+  // the program. Throws DocumentError.
+  BCU_API Program(const Reader& document, std::vector<const PlanCore*> plans, std::vector<TensorView> constants);
+  BCU_API ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  const std::vector<ProgramValue>& values() const { return values_; }
+  const std::vector<int32_t>& arguments() const { return arguments_; }  // numbers of values, in the caller's order
+  const std::vector<ScalarParam>& scalars() const { return scalars_; }
+  const std::vector<Symbol>& symbols() const { return symbols_; }
+  const std::vector<ProgramStep>& steps() const { return steps_; }
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+  int64_t unplanned_bytes() const { return unplanned_bytes_; }  // the scratch, one buffer per value
+
+  // What was read, which is how it is written.
+  const Json& source() const { return source_; }
+
+  // The symbols' values, from the arguments that are present; false with the reasons.
+  BCU_API bool solve(const TensorView* arguments, int64_t* symbols, Refusals& out) const;
+  BCU_API bool shape_of(int32_t value, const int64_t* symbols, std::vector<int64_t>& out) const;
+
+  // Runs all steps. Arguments in order, all present; numbers in the order of scalars(). False with the failure: before
+  // the first launch nothing has changed, later the outputs are unspecified.
+  BCU_API bool run(const TensorView* arguments, const Scalar* scalars, void* stream, ProgramFailure& failure) const;
+  // Makes frames until there are so many; false where memory is lacking.
+  BCU_API bool reserve(int frames, ProgramFailure& failure) const;
+  // Lets go of frames that no run uses.
+  BCU_API void trim() const;
+
+  // A frame of one caller's own, with arguments that are checked once.
+  using Bound = std::unique_ptr<ProgramFrame, void (*)(ProgramFrame*)>;
+  BCU_API Bound bind(const TensorView* arguments, const Scalar* scalars, void* stream, ProgramFailure& failure) const;
+  BCU_API bool replay(ProgramFrame& frame, ProgramFailure& failure) const;
+
+ private:
+  friend struct ProgramFrame;
+  void read_values(const Reader& document, const std::vector<TensorView>& constants);
+  void read_steps(const Reader& steps, const std::vector<const PlanCore*>& plans);
+  void plan_scratch();
+  std::unique_ptr<ProgramFrame> take(ProgramFailure& failure) const;
+  bool check(const TensorView* arguments, int64_t* symbols, Refusals& out) const;
+
+  Json source_;
+  std::vector<Symbol> symbols_;
+  std::vector<ProgramValue> values_;
+  std::vector<int32_t> arguments_;
+  std::vector<TensorView> constants_;  // by value; of the others, nothing
+  std::vector<ScalarParam> scalars_;
+  std::vector<ProgramStep> steps_;
+  Backend backend_ = Backend::Cpu;
+  int32_t device_ = 0;
+  int64_t scratch_bytes_ = 0, unplanned_bytes_ = 0;
+  int32_t n_views_ = 0, n_numbers_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<ProgramFrame>> idle_;
+};
+
+}  // namespace baracuda

@@ -1,0 +1,69 @@
+// What one run of a program needs besides the program: resolved views and launches, and scratch.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/program.h"
+
+namespace baracuda {
+
+// Memory on the program's device, aligned to 64 bytes.
+class ScratchMemory {
+ public:
+  ScratchMemory() = default;
+  ScratchMemory(const ScratchMemory&) = delete;
+  ScratchMemory& operator=(const ScratchMemory&) = delete;
+  ~ScratchMemory();
+  // False with the reason.
+  bool allocate(Backend backend, int32_t device, int64_t bytes, Refusals& out);
+  char* data() const { return data_; }
+
+ private:
+  char* data_ = nullptr;
+  Backend backend_ = Backend::Cpu;
+  int32_t device_ = 0;
+};
+
+struct ProgramFrame {
+  explicit ProgramFrame(const Program& program);
+
+  // Makes everything ready for these arguments, which were checked.
+  bool prepare(const TensorView* arguments, const Scalar* scalars, void* stream, const int64_t* symbols,
+               ProgramFailure& failure);
+  bool launch(ProgramFailure& failure);
+
+  ScratchMemory scratch;
+
+ private:
+  struct Use {  // a view or number that lies in a value
+    int32_t value;
+    int64_t bytes;  // from the value's address
+  };
+  // The sizes of values at these symbols; false with the reason.
+  bool size_values(const int64_t* symbols, Refusals& out);
+  bool resolve_step(int32_t k, const int64_t* symbols, Refusals& out);
+  bool resolve_view(const ProgramView& from, const int64_t* symbols, TensorView& view, Use& use, std::string& why);
+  void point(const TensorView* arguments, bool all);
+  bool number(const ProgramStep& step, size_t i, const Scalar* scalars, const int64_t* symbols, Refusals& out);
+  bool numbers(const Scalar* scalars, const int64_t* symbols, bool resolved, ProgramFailure& failure);
+  bool check(int32_t k, Refusals& out);
+  bool within_limits(const ProgramStep& step, const int64_t* symbols, Refusals& out) const;
+  // A frame that is half of one size and half of another is made anew.
+  bool forget(int32_t step, ProgramFailure& failure);
+
+  const Program& program_;
+  std::vector<TensorView> views_;
+  std::vector<Use> uses_, number_uses_;  // beside views_ and numbers_
+  std::vector<Scalar> numbers_;
+  std::vector<Launch> launches_;
+  std::vector<char*> addresses_;                             // by value
+  std::vector<TensorView> whole_;                            // by value: its own shape
+  std::vector<int64_t> numel_;                               // likewise
+  std::vector<std::pair<int32_t, int32_t>> following_;       // step and number: those that the caller's scalars give
+  std::vector<std::vector<int32_t>> views_of_, numbers_of_;  // by value
+  int64_t symbols_[kMaxProgramSymbols] = {};
+  Failure failure_;
+  bool resolved_ = false;
+};
+
+}  // namespace baracuda

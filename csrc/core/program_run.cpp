@@ -1,0 +1,431 @@
+// Running a program: arguments are checked once per run; views are resolved when a symbol changed; then steps are
+// launched one after the other.
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "core/device.h"
+#include "core/devices.h"
+#include "core/inject.h"
+#include "core/message.h"
+#include "core/number.h"
+#include "core/overlap.h"
+#include "core/program_frame.h"
+
+namespace baracuda {
+namespace {
+
+constexpr size_t kMostIdle = 16;  // frames that are kept for later runs
+
+std::string shape_text(const int64_t* shape, size_t n) {
+  std::string out = "(";
+  for (size_t i = 0; i < n; ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
+  return out + (n == 1 ? ",)" : ")");
+}
+
+std::string shape_text(const std::vector<SizeExpr>& shape, const std::vector<Symbol>& symbols) {
+  std::string out = "(";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + shape[i].text(symbols);
+  return out + (shape.size() == 1 ? ",)" : ")");
+}
+
+// Checks the arguments of one run; the first thing that is wrong ends it.
+struct ArgumentChecker {
+  const Program& program;
+  Backend backend;
+  int32_t device;
+  Refusals& out;
+
+  bool refuse(Code code, const std::string& field, std::string got, std::string want, std::string hint) {
+    out.push_back({code, field, std::move(got), std::move(want), std::move(hint)});
+    return false;
+  }
+
+  bool one(const ProgramValue& v, const TensorView& t, const int64_t* symbols) {
+    if (t.element != v.element)
+      return refuse(Code::ElementKind, v.name, name(t.element), name(v.element), "cast it first");
+    if (t.device != backend || t.device_id != device)
+      return refuse(Code::Device, v.name, device_name(t.device, t.device_id), device_name(backend, device),
+                    "copy it there, or make the program for its device");
+    bool same = t.rank == static_cast<int32_t>(v.shape.size());
+    for (int32_t i = 0; same && i < t.rank; ++i) {
+      int64_t size = 0;
+      same = v.shape[i].eval(symbols, size) && size == t.shape[i];
+    }
+    if (!same)
+      return refuse(t.rank == static_cast<int32_t>(v.shape.size()) ? Code::Shape : Code::Rank, v.name,
+                    "shape " + shape_text(t.shape, static_cast<size_t>(std::max(t.rank, 0))),
+                    "shape " + shape_text(v.shape, program.symbols()), "pass a tensor of the program's shape");
+    if (!is_contiguous(t))
+      return refuse(Code::Strides, v.name, "a strided view", "a contiguous tensor", "copy it first");
+    if (v.role != Role::In && t.read_only)
+      return refuse(Code::ReadOnly, v.name, "a read-only tensor", "a writable one", "pass a writable tensor");
+    if (!t.data && t.numel()) return refuse(Code::NullData, v.name, "no data", "a tensor with memory", "");
+    if (reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(v.alignment) && t.numel())
+      return refuse(Code::Misaligned, v.name, "an address that is not a multiple of " + std::to_string(v.alignment),
+                    std::to_string(v.alignment) + "-byte alignment", "copy it to fresh memory");
+    return true;
+  }
+
+  // What is written shares no memory with anything else that the program sees.
+  bool apart(const TensorView* arguments, const std::vector<TensorView>& constants) {
+    const auto& numbers = program.arguments();
+    auto meets = [](const TensorView& a, const TensorView& b) {
+      const Extent x = extent(a), y = extent(b);
+      return x.begin < y.end && y.begin < x.end;
+    };
+    for (size_t a = 0; a < numbers.size(); ++a) {
+      const ProgramValue& v = program.values()[numbers[a]];
+      if (v.role == Role::In || arguments[a].numel() == 0) continue;
+      for (size_t b = 0; b < numbers.size(); ++b) {
+        if (a == b || arguments[b].numel() == 0 || !meets(arguments[a], arguments[b])) continue;
+        return refuse(Code::Overlap, v.name, "memory that overlaps " + program.values()[numbers[b]].name,
+                      "disjoint memory", "pass a separate tensor");
+      }
+      for (size_t c = 0; c < constants.size(); ++c)
+        if (program.values()[c].storage == Storage::Constant && constants[c].numel() &&
+            meets(arguments[a], constants[c]))
+          return refuse(Code::Overlap, v.name, "memory that overlaps the constant " + program.values()[c].name,
+                        "disjoint memory", "pass a separate tensor");
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+ScratchMemory::~ScratchMemory() {
+  std::string unused;
+  if (!data_) return;
+  if (backend_ == Backend::Cpu)
+    std::free(data_);
+  else if (const DeviceModule* module = device_module(backend_, unused))
+    module->release(device_, data_);
+}
+
+bool ScratchMemory::allocate(Backend backend, int32_t device, int64_t bytes, Refusals& out) {
+  backend_ = backend, device_ = device;
+  if (bytes == 0) return true;
+  std::string reason = "no memory is left";
+  void* memory = nullptr;
+  if (fails_now(Injected::Alloc)) {
+    reason = kInjectedText;
+  } else if (backend == Backend::Cpu) {
+    memory = std::aligned_alloc(kWorkspaceAlignment, static_cast<size_t>(bytes));
+  } else if (const DeviceModule* module = device_module(backend, reason)) {
+    if (module->allocate(device, bytes, &memory) != Status::Ok) reason = module->last_error(), memory = nullptr;
+  }
+  data_ = static_cast<char*>(memory);
+  if (!data_)
+    out.push_back({Code::DeviceMemory, device_name(backend, device), reason,
+                   std::to_string(bytes) + " bytes of scratch", "free tensors that are not needed any more", bytes});
+  return data_ != nullptr;
+}
+
+ProgramFrame::ProgramFrame(const Program& program)
+    : program_(program),
+      views_(program.n_views_),
+      uses_(program.n_views_, Use{-1, 0}),
+      number_uses_(program.n_numbers_, Use{-1, 0}),
+      numbers_(program.n_numbers_),
+      launches_(program.steps_.size()),
+      addresses_(program.values_.size(), nullptr),
+      whole_(program.values_.size()),
+      numel_(program.values_.size(), 0),
+      views_of_(program.values_.size()),
+      numbers_of_(program.values_.size()) {
+  for (TensorView& v : views_) v.rank = -1;
+  for (size_t v = 0; v < whole_.size(); ++v) {
+    const ProgramValue& value = program.values_[v];
+    whole_[v].rank = static_cast<int32_t>(value.shape.size());
+    whole_[v].element = value.element;
+    whole_[v].device = program.backend_;
+    whole_[v].device_id = program.device_;
+    whole_[v].read_only = value.storage == Storage::Constant;
+  }
+}
+
+bool ProgramFrame::size_values(const int64_t* symbols, Refusals& out) {
+  for (size_t v = 0; v < whole_.size(); ++v) {
+    const ProgramValue& value = program_.values_[v];
+    TensorView& view = whole_[v];
+    int64_t numel = 1;
+    bool good = true;
+    for (int i = view.rank - 1; good && i >= 0; --i) {
+      view.strides[i] = numel;
+      good = value.shape[i].eval(symbols, view.shape[i]) && view.shape[i] >= 0 &&
+             !__builtin_mul_overflow(numel, view.shape[i], &numel);
+    }
+    if (!good || numel > value.most_bytes / size_of(value.element)) {
+      out.push_back({Code::Dim, value.name, "sizes that leave a remainder, or are beyond those at the maxima",
+                     "shape " + shape_text(value.shape, program_.symbols_), "these sizes do not go with the program"});
+      return false;
+    }
+    numel_[v] = numel;
+  }
+  return true;
+}
+
+bool ProgramFrame::resolve_view(const ProgramView& from, const int64_t* symbols, TensorView& view, Use& use,
+                                std::string& why) {
+  const ProgramValue& value = program_.values_[from.value];
+  if (from.whole) {
+    view = whole_[from.value];
+    use = {from.value, 0};
+    return true;
+  }
+  const int rank = static_cast<int>(from.shape.size());
+  int64_t low = 0, numel = 1, dense = 1;
+  bool good = from.offset.eval(symbols, low);
+  int64_t high = low;
+  const int64_t offset = low;
+  view = whole_[from.value];
+  view.rank = rank;
+  for (int i = rank - 1; good && i >= 0; --i) {
+    good = from.shape[i].eval(symbols, view.shape[i]) && view.shape[i] >= 0;
+    view.strides[i] = dense;
+    if (!from.strides.empty()) good = good && from.strides[i].eval(symbols, view.strides[i]);
+    int64_t reach = 0;
+    good = good && !__builtin_mul_overflow(dense, std::max<int64_t>(view.shape[i], 1), &dense) &&
+           !__builtin_mul_overflow(numel, view.shape[i], &numel) &&
+           !__builtin_mul_overflow(view.strides[i], view.shape[i] - (view.shape[i] > 0), &reach) &&
+           !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
+  }
+  if (!good || (numel > 0 && (low < 0 || high >= numel_[from.value]))) {
+    why = value.name;
+    return false;
+  }
+  use = {from.value, numel > 0 ? offset * size_of(value.element) : 0};
+  return true;
+}
+
+bool ProgramFrame::resolve_step(int32_t k, const int64_t* symbols, Refusals& out) {
+  const ProgramStep& step = program_.steps_[k];
+  std::string why;
+  bool good = true;
+  for (const ProgramView& from : step.views) {
+    const int32_t at = step.first_view + from.slot;
+    if (!resolved_) views_of_[from.value].push_back(at);
+    if (good && (!resolved_ || !from.fixed)) good = resolve_view(from, symbols, views_[at], uses_[at], why);
+  }
+  for (const ProgramNumber& from : step.numbers) {
+    if (!good || from.from != ProgramNumber::From::View) continue;
+    const int32_t at = step.first_number + from.number;
+    TensorView view;
+    std::unique_ptr<Refusal> unfit;
+    good = resolve_view(from.view, symbols, view, number_uses_[at], why);
+    view.unbacked = true;  // its address is filled in with the others
+    const ScalarParam& param = step.plan->signature.scalars[from.number];
+    if (good && !take_tensor(param, view, program_.backend_, program_.device_, numbers_[at], unfit))
+      good = false, why = program_.values_[from.view.value].name;
+    if (!resolved_) numbers_of_[from.view.value].push_back(at);
+  }
+  if (!good)
+    out.push_back({Code::Dim, "steps[" + std::to_string(k) + "]", "a view of " + why + " that reaches beyond it",
+                   "views inside their values at all sizes", "these sizes do not go together with the program"});
+  return good;
+}
+
+bool ProgramFrame::check(int32_t k, Refusals& out) {
+  const ProgramStep& step = program_.steps_[k];
+  Call call;
+  call.views = views_.data() + step.first_view;
+  call.scalars = numbers_.data() + step.first_number;
+  call.workspace = step.plan->workspace_size ? scratch.data() + step.workspace : nullptr;
+  call.workspace_bytes = step.plan->workspace_size;
+  if (!check_call(*step.plan, call, false, out)) return false;
+  launches_[k] = launch_of(*step.plan, call, nullptr, &failure_);
+  return true;
+}
+
+void ProgramFrame::point(const TensorView* arguments, bool all) {
+  for (size_t v = 0, a = 0; v < addresses_.size(); ++v) {
+    const ProgramValue& value = program_.values_[v];
+    char* now = value.storage == Storage::Argument   ? static_cast<char*>(arguments[a++].data)
+                : value.storage == Storage::Constant ? static_cast<char*>(program_.constants_[v].data)
+                                                     : scratch.data() + value.offset;
+    if (!all && now == addresses_[v]) continue;
+    addresses_[v] = now;
+    for (const int32_t at : views_of_[v]) views_[at].data = now + uses_[at].bytes;
+    for (const int32_t at : numbers_of_[v]) numbers_[at].data = now + number_uses_[at].bytes;
+  }
+}
+
+bool ProgramFrame::number(const ProgramStep& step, size_t i, const Scalar* scalars, const int64_t* symbols,
+                          Refusals& out) {
+  const ProgramNumber& from = step.numbers[i];
+  const ScalarParam& param = step.plan->signature.scalars[from.number];
+  Scalar& to = numbers_[step.first_number + from.number];
+  std::unique_ptr<Refusal> why;
+  int64_t size = 0;
+  bool good = from.size.eval(symbols, size);
+  if (from.from == ProgramNumber::From::Literal) {
+    to = from.literal;
+  } else if (from.from == ProgramNumber::From::Size) {
+    good = good && take_whole(param, size, to, why);
+  } else if (const Scalar& given = scalars[from.scalar]; given.data) {
+    to = given;
+    good = size == 0;
+  } else if (given.kind == Scalar::Kind::Float) {
+    good = take_real(param, given.f, to, why);
+  } else {
+    const __int128 whole = given.kind == Scalar::Kind::Int ? __int128{given.i} : __int128{given.u};
+    good = good && take_whole(param, whole + size, to, why);
+  }
+  if (good) return true;
+  const std::string field = from.from == ProgramNumber::From::Scalar ? program_.scalars_[from.scalar].name : param.name;
+  if (why) {
+    why->field = field;
+    out.push_back(*why);
+  } else {
+    out.push_back({Code::ScalarKind, field, "a number that these sizes do not go with", "a number given by value", ""});
+  }
+  return false;
+}
+
+bool ProgramFrame::numbers(const Scalar* scalars, const int64_t* symbols, bool all, ProgramFailure& failure) {
+  if (all) following_.clear();
+  for (size_t k = 0; all && k < program_.steps_.size(); ++k)
+    for (size_t i = 0; i < program_.steps_[k].numbers.size(); ++i) {
+      const ProgramNumber::From from = program_.steps_[k].numbers[i].from;
+      if (from == ProgramNumber::From::Scalar) following_.emplace_back(k, i);
+      if (from == ProgramNumber::From::View || from == ProgramNumber::From::Scalar) continue;
+      if (number(program_.steps_[k], i, scalars, symbols, failure.refusals)) continue;
+      failure.step = static_cast<int32_t>(k);
+      return false;
+    }
+  for (const auto& [k, i] : following_) {
+    if (number(program_.steps_[k], static_cast<size_t>(i), scalars, symbols, failure.refusals)) continue;
+    failure.step = k;
+    return false;
+  }
+  return true;
+}
+
+bool ProgramFrame::within_limits(const ProgramStep& step, const int64_t* symbols, Refusals& out) const {
+  for (const auto& [size, most] : step.limits) {
+    int64_t n = 0;
+    if (size.eval(symbols, n) && n <= most) continue;
+    out.push_back({Code::Dim, "", size.text(program_.symbols_) + " = " + std::to_string(n),
+                   "at most " + std::to_string(most), "make the program with plans for larger sizes", most, n});
+    return false;
+  }
+  return true;
+}
+
+bool ProgramFrame::forget(int32_t step, ProgramFailure& failure) {
+  failure.step = step;
+  resolved_ = false;
+  for (auto& list : views_of_) list.clear();
+  for (auto& list : numbers_of_) list.clear();
+  return false;
+}
+
+bool ProgramFrame::prepare(const TensorView* arguments, const Scalar* scalars, void* stream, const int64_t* symbols,
+                           ProgramFailure& failure) {
+  const size_t n = program_.symbols_.size();
+  const bool same = resolved_ && std::equal(symbols, symbols + n, symbols_);
+  const bool first = !resolved_;
+  const auto steps = static_cast<int32_t>(program_.steps_.size());
+  if (!same) {
+    if (!size_values(symbols, failure.refusals)) return forget(-1, failure);
+    for (int32_t k = 0; k < steps; ++k) {
+      if (!first && program_.steps_[k].fixed) continue;
+      if (!resolve_step(k, symbols, failure.refusals)) return forget(k, failure);
+    }
+    std::copy(symbols, symbols + n, symbols_);
+    resolved_ = true;
+  }
+  point(arguments, !same);
+  if (!numbers(scalars, symbols, !same, failure)) return same ? false : forget(failure.step, failure);
+  for (int32_t k = 0; !same && k < steps; ++k) {
+    const ProgramStep& step = program_.steps_[k];
+    if (!first && step.fixed) continue;
+    const bool known = !first && step.proven;
+    if (!(known ? within_limits(step, symbols, failure.refusals) : check(k, failure.refusals)))
+      return forget(k, failure);
+  }
+  if (!same || (steps && launches_[0].stream != stream))
+    for (Launch& l : launches_) l.stream = stream;
+  return true;
+}
+
+bool ProgramFrame::launch(ProgramFailure& failure) {
+  const size_t steps = launches_.size();
+  for (size_t k = 0; k < steps; ++k) {
+    const PlanCore& plan = *program_.steps_[k].plan;
+    const Status status = launch_again(plan, launches_[k]);
+    if (status == Status::Ok) [[likely]]
+      continue;
+    failure.step = static_cast<int32_t>(k);
+    failure.refusals.push_back(refusal_of(plan, status, failure_));
+    failure_ = Failure();
+    return false;
+  }
+  return true;
+}
+
+std::unique_ptr<ProgramFrame> Program::take(ProgramFailure& failure) const {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<ProgramFrame> out = std::move(idle_.back());
+      idle_.pop_back();
+      return out;
+    }
+  }
+  auto out = std::make_unique<ProgramFrame>(*this);
+  if (!out->scratch.allocate(backend_, device_, scratch_bytes_, failure.refusals)) return nullptr;
+  return out;
+}
+
+bool Program::check(const TensorView* arguments, int64_t* symbols, Refusals& out) const {
+  if (!solve(arguments, symbols, out)) return false;
+  ArgumentChecker checker{*this, backend_, device_, out};
+  for (size_t a = 0; a < arguments_.size(); ++a)
+    if (!checker.one(values_[arguments_[a]], arguments[a], symbols)) return false;
+  return checker.apart(arguments, constants_);
+}
+
+bool Program::run(const TensorView* arguments, const Scalar* scalars, void* stream, ProgramFailure& failure) const {
+  int64_t symbols[kMaxProgramSymbols];
+  if (!check(arguments, symbols, failure.refusals)) return false;
+  std::unique_ptr<ProgramFrame> frame = take(failure);
+  if (!frame) return false;
+  const bool done = frame->prepare(arguments, scalars, stream, symbols, failure) && frame->launch(failure);
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(frame));
+  return done;
+}
+
+bool Program::reserve(int frames, ProgramFailure& failure) const {
+  std::vector<std::unique_ptr<ProgramFrame>> made;
+  for (int i = 0; i < frames; ++i) {
+    made.push_back(take(failure));
+    if (!made.back()) return false;
+  }
+  std::lock_guard lock(mutex_);
+  for (auto& frame : made) idle_.push_back(std::move(frame));
+  return true;
+}
+
+void Program::trim() const {
+  std::vector<std::unique_ptr<ProgramFrame>> gone;
+  std::lock_guard lock(mutex_);
+  gone.swap(idle_);
+}
+
+Program::Bound Program::bind(const TensorView* arguments, const Scalar* scalars, void* stream,
+                             ProgramFailure& failure) const {
+  Bound none(nullptr, [](ProgramFrame* f) { delete f; });
+  int64_t symbols[kMaxProgramSymbols];
+  if (!check(arguments, symbols, failure.refusals)) return none;
+  std::unique_ptr<ProgramFrame> frame = take(failure);
+  if (!frame || !frame->prepare(arguments, scalars, stream, symbols, failure)) return none;
+  none.reset(frame.release());
+  return none;
+}
+
+bool Program::replay(ProgramFrame& frame, ProgramFailure& failure) const { return frame.launch(failure); }
+
+}  // namespace baracuda

@@ -1,0 +1,71 @@
+"""Calls of the functions that random arguments do not fit: what they are given, as NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def _floats(*shape: int, dtype: str = "f4") -> np.ndarray:
+    return np.random.default_rng(3).normal(size=shape).astype(dtype)
+
+
+def _call(*args: Any, **kwargs: Any) -> Call:
+    return args, kwargs
+
+
+def _lists(count: int) -> list[list[np.ndarray]]:
+    return [[np.abs(_floats(3, 2)), np.abs(_floats(5))] for _ in range(count)]
+
+
+X, W, ONE, ROWS = _floats(4, 6), _floats(6), np.ones((), np.float32), _floats(4, 1)
+HEADS, TURN = _floats(2, 5, 3, 8), _floats(9, 4)
+TARGET, LSE = np.array([1, 0, 2, 1]), _floats(4)
+LAYER = _floats(3, 6)
+Q, CU = _floats(7, 2, 8), np.array([0, 3, 7], np.int32)
+PAGES, TABLE, LENGTHS = _floats(4, 8, 2, 8), np.array([[0, 1], [2, 3]], np.int32), np.array([3, 11], np.int32)
+ATTENDED = _floats(2, 2, 5, 8)
+CODES = np.arange(24, dtype=np.int8).reshape(4, 6)
+
+SAMPLES: dict[str, Call] = {
+    "adam_": _call(*_lists(4), step=1),
+    "adamw_": _call(*_lists(5), step=1, amsgrad=True),
+    "add_rms_norm": _call(X, X, (6,), W),
+    "add_rms_norm_backward": _call(X, X, X, (6,), W, ROWS),
+    "attention_merge": _call(ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5)),
+    "attention_merge_backward": _call(
+        ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5)
+    ),
+    "clamp_backward": _call(X, X, 0.0, 1.0),
+    "clip_grads_with_norm_": _call([X.copy(), W.copy()], 1.0, ONE),
+    "einsum_backward": _call(_floats(4, 3), "ij,kj->ik", X, LAYER),
+    "embedding_bag_backward": _call(_floats(2, 6), TARGET, LAYER, np.array([0, 2])),
+    "int_mm": _call(CODES, CODES.T),
+    "layer_norm_backward": _call(X, X, (6,), W, ROWS, ROWS, True),
+    "linear_cross_entropy_backward": _call(ONE, X, LAYER, TARGET, LSE),
+    "linear_cross_entropy_fused": _call(X, LAYER, TARGET),
+    "linear_cross_entropy_forward": _call(X, LAYER, TARGET),
+    "normal": _call(0.0, 1.0, (3, 2), dtype="f16"),
+    "pad_backward": _call(_floats(4, 9), (4, 6), (1, 2)),
+    "paged_append_": _call(_floats(2, 1, 2, 8), _floats(2, 1, 2, 8), PAGES, PAGES.copy(), TABLE, LENGTHS),
+    "paged_attention": _call(_floats(2, 1, 4, 8), PAGES, PAGES, TABLE, LENGTHS, enable_gqa=True),
+    "paged_attention_forward": _call(_floats(2, 1, 2, 8), PAGES, PAGES, TABLE, LENGTHS),
+    "qk_norm_rope": _call(HEADS, HEADS[:, :, :1], W[:1].repeat(8), W[:1].repeat(8), TURN, TURN),
+    "randint": _call(3, 9, (2, 4)),
+    "random_": _call(CODES.copy(), 0, 5),
+    "randperm": _call(7),
+    "rms_norm_add_backward": _call(X, X, (6,), W, ROWS),
+    "rms_norm_rope": _call(HEADS, None, TURN, TURN),
+    "rms_norm_rope_forward": _call(HEADS, W[:1].repeat(8), TURN, TURN),
+    "rms_norm_rope_backward": _call(HEADS, HEADS, W[:1].repeat(8), TURN, TURN, _floats(2, 5, 3, 1)),
+    "scaled_dot_product_attention_backward": _call(*(ATTENDED,) * 5, _floats(2, 2, 5)),
+    "scaled_matmul": _call(CODES, CODES.T, ONE, ONE, out_dtype="f16"),
+    "uniform": _call(0.0, 1.0, (3, 2)),
+    "unpack_int4": _call(np.arange(6, dtype=np.uint8).reshape(2, 3)),
+    "varlen_attn": _call(Q, Q, Q, CU, CU, 4, 4),
+    "varlen_attn_forward": _call(Q, Q, Q, CU, CU, 4, 4),
+    "varlen_attn_backward": _call(*(Q,) * 5, _floats(2, 7), CU, CU, 4, 4),
+}

@@ -1,0 +1,172 @@
+"""What functions without a row of their own are declared to be made of, compared with the plans that run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from differential import calls, functions
+from differential.probe import Probe
+from differential.values import to_numpy
+
+import baracuda as bc
+from baracuda import __main__ as command
+from baracuda import _index
+from baracuda import functional as F
+from baracuda.sku import rows
+from conftest import FULL
+
+CALLS = 400 if FULL else 60  # random ones of each function, some of which it refuses
+
+
+def _x(*shape: int) -> np.ndarray[Any, Any]:
+    return np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+def _whole(*shape: int) -> np.ndarray[Any, Any]:
+    return np.ones(shape, np.int32)
+
+
+_LONG = np.ones((3, 4), np.int64)
+# Calls of functions that no peer has, of gradients, and of what random calls rarely need.
+SAMPLES: dict[str, list[Callable[[], Any]]] = {
+    "chain_matmul": [lambda: F.chain_matmul(_whole(2, 3), _LONG)],
+    "chain_matmul_backward": [
+        lambda: F.chain_matmul_backward(_x(2, 5), _x(2, 1), _x(1, 1), _x(1, 5)),
+        lambda: F.chain_matmul_backward(_x(2, 5), _x(2, 3), _x(3, 4), _x(4, 5)),
+    ],
+    "clip_grad_norm_": [lambda: F.clip_grad_norm_([_x(3), _x(2, 2)], 1.0)],
+    "diag_embed_backward": [lambda: F.diag_embed_backward(_x(2, 3, 3))],
+    "einsum": [lambda: F.einsum("ij,jk->ik", _whole(2, 3), _LONG)],
+    "einsum_backward": [
+        lambda: F.einsum_backward(_x(2), "ij,k->i", _x(2, 3), _x(4)),
+        lambda: F.einsum_backward(_x(3), "ii->i", _x(3, 3)),
+        lambda: F.einsum_backward(_x(2), "ij,ij->i", _x(2, 3), _x(2, 3).astype(np.float16)),
+    ],
+    "inner": [lambda: F.inner(_whole(2, 3), _LONG.T)],
+    "inner_backward": [
+        lambda: F.inner_backward(_x(2, 2, 2, 2).transpose(0, 2, 1, 3), _x(2, 2, 3), _x(2, 2, 3)),
+        lambda: F.inner_backward(_x(2, 3), _x(2, 3), _x().astype(np.float16)),
+    ],
+    "int_mm": [lambda: F.int_mm(np.ones((17, 32), np.int8), np.ones((32, 8), np.int8))],
+    "kron_backward": [
+        lambda: F.kron_backward(_x(4, 6), _x(2, 3), _x(2, 2)),
+        lambda: F.kron_backward(_x(1, 2), _x(1, 1), _x(1, 2)),
+        lambda: F.kron_backward(_x(4, 6), _x(2, 3).astype(np.float16), _x(2, 2)),
+    ],
+    "linear_backward": [
+        lambda: F.linear_backward(_x(2, 4), _x(2, 3), _x(4, 3)),
+        lambda: F.linear_backward(_x(2, 4), _x(2, 3), _x(4, 3), _x(4)),
+    ],
+    "linear_cross_entropy_fused": [lambda: F.linear_cross_entropy_fused(_x(4, 8), _x(6, 8), np.arange(4))],
+    "masked_scatter_backward": [lambda: F.masked_scatter_backward(_x(2, 3), _x(2, 3), _x(2, 3) > 0, _x(6))],
+    "matmul_backward": [
+        lambda: F.matmul_backward(_x(2, 4), _x(2, 3), _x(3, 4)),
+        lambda: F.matmul_backward(_x(5, 2, 4), _x(2, 3), _x(5, 3, 4)),
+    ],
+    "qk_norm_rope": [lambda: F.qk_norm_rope(_x(2, 4, 3, 8), _x(2, 2, 3, 8), _x(8), _x(8), _x(3, 4), _x(3, 4))],
+    "random_": [lambda: F.random_(_x(3), 0, 9)],
+    "silu_and_mul_backward": [lambda: F.silu_and_mul_backward(_x(2, 4), _x(2, 8))],
+    "silu_mul_backward": [lambda: F.silu_mul_backward(_x(4), _x(4), _x(4))],
+    "take_along_dim_backward": [
+        lambda: F.take_along_dim_backward(_x(2, 1), _x(2, 3), np.zeros((2, 1), np.int64), 1),
+        lambda: F.take_along_dim_backward(_x(2, 2), _x(1, 3), np.zeros((2, 2), np.int64), 1),
+        lambda: F.take_along_dim_backward(_x(2), _x(2, 3), np.zeros(2, np.int64)),
+    ],
+    "tensordot": [lambda: F.tensordot(_whole(2, 3), _LONG, 1)],
+    "tensordot_backward": [
+        lambda: F.tensordot_backward(_x(2, 4), _x(2, 3), _x(3, 4), 1),
+        lambda: F.tensordot_backward(_x(2, 3, 4), _x(2, 3).astype(np.float16), _x(4), 0),
+    ],
+}
+OWN = [n for n in dir(F) if n not in _index.OPS]
+TABLE = {(r["op"], r["direction"]) for r in rows()}
+
+
+def _launched(probe: Probe, call: Callable[[], Any]) -> set[tuple[str, str]]:
+    """The ops of a call's plans, with their directions; none where the function refuses the call."""
+    record = probe.fresh()
+    try:
+        call()
+    except bc.BaracudaError:
+        return set()
+    return {(r.plan.descriptor.op, r.plan.descriptor.direction) for r in record.ran}
+
+
+def _random_call(name: str, number: int) -> Callable[[], Any]:
+    made = calls.make(name, (7, number))
+    positional, keywords = made.arguments(calls.ours(made))
+    return lambda: getattr(F, name)(*positional, **keywords)
+
+
+def _random_pull(name: str, number: int) -> Callable[[], Any]:
+    """The gradient of a random call with respect to its results; nothing where it has none."""
+    made = calls.make(name, (7, number))
+    positional, keywords = made.arguments(calls.ours(made))
+    keywords.pop("out", None)
+    try:
+        y, pull = bc.vjp(getattr(F, name), *positional, **keywords)
+    except bc.BaracudaError:
+        return lambda: None
+    ones = [to_numpy(x) for x in (y if isinstance(y, tuple) else (y,))]
+    ones = [np.ones(x.shape, x.dtype) for x in ones]
+    return lambda: pull(ones[0] if len(ones) == 1 else tuple(ones))
+
+
+def _declared(name: str) -> bool:
+    return bool(getattr(getattr(F, name), "steps", ""))
+
+
+@pytest.mark.parametrize("name", [n for n in OWN if _declared(n)])
+def test_declared_steps_are_those_that_run(name: str) -> None:
+    made = list(SAMPLES.get(name, ()))
+    if name in functions.names():
+        made += [_random_call(name, i) for i in range(CALLS)]
+    forward = name.removesuffix("_backward")
+    if forward != name and forward in functions.names() and functions.has_gradient(forward):
+        made += [_random_pull(forward, i) for i in range(CALLS)]
+    with Probe().installed() as probe:
+        ran = set().union(*(_launched(probe, call) for call in made))
+    declared = set(_index.STEPS[name])
+    assert ran <= declared, "say so in @made_of"
+    assert declared <= ran, "nothing runs these: drop them from @made_of, or add a call to SAMPLES that needs them"
+
+
+def test_every_function_answers() -> None:
+    """By a row of its own, one that its name says, or those that it declares."""
+    for name in dir(F):
+        found = bc.capabilities(name, element="f32", device="cpu:v4x")
+        assert found, name
+        mine = {(c.sku.op, c.sku.direction) for c in found}
+        assert mine <= TABLE
+        if name not in _index.OPS:
+            assert mine == set(_index.STEPS[name]) and {c.step_of for c in found} == {name}
+        assert getattr(F, name).__doc__.count("Elements, error bounds") or "Made of" in getattr(F, name).__doc__, name
+
+
+def test_steps_are_named_in_docstrings() -> None:
+    text = F.einsum.__doc__
+    assert "Made of `cast`, `copy`, `matmul`, `mul`, `sum`" in text
+    assert "    matmul, f16 bf16 f32 f64: " in text and "    mul, " in text
+    assert F.clip.__doc__ == F.clamp.__doc__, "one function"
+
+
+def _printed(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.setattr(sys, "argv", ["baracuda", *arguments])
+    assert command.main() == 0
+    return capsys.readouterr().out
+
+
+def test_commands_know_functions_of_several_plans(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explained = _printed(["explain", "kron"], monkeypatch, capsys)
+    assert explained.startswith("kron is made of mul:") and "step of kron" in explained
+    assert "`mul` forward cpu" in _printed(["capabilities", "kron"], monkeypatch, capsys)
+    verified = _printed(["verify", "chain_matmul", "--element", "f32"], monkeypatch, capsys)
+    assert "matmul.forward.cpu.f32" in verified and "mul.forward.cpu.f32" in verified
+    monkeypatch.setattr(sys, "argv", ["baracuda", "explain", "einsum", "shape=8"])
+    assert command.main() == 2 and "Explain one of these" in capsys.readouterr().err
