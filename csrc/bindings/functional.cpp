@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -48,9 +49,9 @@ PyTypeObject* function_type = nullptr;
 
 int find_param(FunctionObject* f, PyObject* name) {
   for (int i = 0; i < f->n_params; ++i)
-    if (f->params[i].name == name) return i;
+    if (f->params[i].name == name && f->params[i].kind != ParamKind::Rest) return i;
   for (int i = 0; i < f->n_params; ++i)
-    if (PyUnicode_Compare(f->params[i].name, name) == 0) return i;
+    if (PyUnicode_Compare(f->params[i].name, name) == 0 && f->params[i].kind != ParamKind::Rest) return i;
   return -1;
 }
 
@@ -59,14 +60,26 @@ const char* function_name(FunctionObject* f) {
   return name ? PyUnicode_AsUTF8(name) : "function";
 }
 
-bool normalise(FunctionObject* f, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** out) {
+// All positional arguments from one on, as a tuple.
+PyObject* rest_of(Arguments& a, PyObject* const* args, Py_ssize_t n) {
+  PyObject* rest = PyTuple_New(std::max<Py_ssize_t>(n, 0));
+  if (!rest) return nullptr;
+  for (Py_ssize_t k = 0; k < n; ++k) PyTuple_SET_ITEM(rest, k, Py_NewRef(args[k]));
+  a.keep.add(rest);
+  return rest;
+}
+
+bool normalise(FunctionObject* f, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Arguments& a) {
+  PyObject** out = a.values;
   int most = 0;
-  while (most < f->n_params && !f->params[most].keyword_only) ++most;
-  if (nargs > most) {
+  while (most < f->n_params && !f->params[most].keyword_only && f->params[most].kind != ParamKind::Rest) ++most;
+  const bool rest = most < f->n_params && f->params[most].kind == ParamKind::Rest;
+  if (nargs > most && !rest) {
     PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments, got %zd", function_name(f), most, nargs);
     return false;
   }
-  for (int i = 0; i < f->n_params; ++i) out[i] = i < nargs ? args[i] : nullptr;
+  for (int i = 0; i < f->n_params; ++i) out[i] = i < nargs && i < most ? args[i] : nullptr;
+  if (rest && !(out[most] = rest_of(a, args + most, nargs - most))) return false;
   for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
     int at = find_param(f, name);
@@ -102,10 +115,31 @@ bool refuse_member(FunctionObject* f, int i, Py_ssize_t k, Refusal& why) {
   return refuse_argument(f, why);
 }
 
+// Further positional arguments may be one list. Whether all of them can be tensors: what they are otherwise, Python
+// says.
+bool unwrap_rest(Arguments& a, PyObject*& v, bool& good) {
+  PyObject* seen = v;
+  if (PyTuple_GET_SIZE(v) == 1 && (PyList_Check(PyTuple_GET_ITEM(v, 0)) || PyTuple_Check(PyTuple_GET_ITEM(v, 0)))) {
+    seen = PySequence_Tuple(PyTuple_GET_ITEM(v, 0));
+    if (!seen) return false;
+    a.keep.add(seen);
+  }
+  good = true;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(seen); ++k) {
+    PyObject* member = PyTuple_GET_ITEM(seen, k);
+    good &= member != Py_None && !is_number(member) && !PyList_Check(member) && !PyTuple_Check(member) &&
+            !PyUnicode_Check(member);
+  }
+  if (good) v = seen;
+  return true;
+}
+
 // A list of tensors: its value is a copy from here on, since importing may run Python code.
 bool read_list(FunctionObject* f, int i, Arguments& a, Key& key) {
   PyObject*& v = a.values[i];
-  if (!PyList_Check(v) && !PyTuple_Check(v)) {
+  bool good = PyList_Check(v) || PyTuple_Check(v);
+  if (f->params[i].kind == ParamKind::Rest && !unwrap_rest(a, v, good)) return false;
+  if (!good) {
     key.usable = false;
     return true;
   }
@@ -118,8 +152,10 @@ bool read_list(FunctionObject* f, int i, Arguments& a, Key& key) {
   a.keep.add(now);
   v = now;
   key.put('L'), key.put(PyTuple_GET_SIZE(now));
+  a.first_member[i] = static_cast<int32_t>(a.members.size());
+  a.members.resize(a.members.size() + PyTuple_GET_SIZE(now));
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(now); ++k) {
-    TensorView view;
+    TensorView& view = a.members[a.first_member[i] + k];
     done = import_tensor(PyTuple_GET_ITEM(now, k), view, a.keep, why);
     if (done == Imported::Refused) return refuse_member(f, i, k, *why);
     if (done != Imported::Yes) return false;
@@ -139,7 +175,7 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
     }
     PyObject* v = a.values[i];
     ParamKind kind = f->params[i].kind;
-    if (kind == ParamKind::List) {
+    if (kind == ParamKind::List || kind == ParamKind::Rest) {
       if (!read_list(f, i, a, key)) return false;
       continue;
     }
@@ -173,6 +209,14 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
   return true;
 }
 
+void add_strides(FunctionObject* f, const Arguments& a, Key& key) {
+  key.strided = true;
+  key.put('S');
+  for (int i = 0; i < f->n_params; ++i)
+    if (a.is_tensor[i]) key_strides(key, a.views[i]);
+  for (const TensorView& view : a.members) key_strides(key, view);
+}
+
 // The code of one argument's producer, or of a rule, may have moved the memory of those that were read before it.
 bool read_again(FunctionObject* f, Arguments& a) {
   for (int i = 0; i < f->n_params; ++i) {
@@ -200,7 +244,7 @@ void remember(FunctionObject* f, const Arguments& a, const Key& key, const std::
   for (int i = 0; i < f->n_params; ++i) {
     if (a.is_tensor[i])
       PyList_Append(fresh, reinterpret_cast<PyObject*>(Py_TYPE(a.values[i])));
-    else if (f->params[i].kind == ParamKind::List)
+    else if (f->params[i].kind == ParamKind::List || f->params[i].kind == ParamKind::Rest)
       pin_types(fresh, a.values[i]);
     else if (f->params[i].kind == ParamKind::Attribute)
       pin(fresh, a.values[i]);
@@ -222,7 +266,19 @@ void remember(FunctionObject* f, const Arguments& a, const Key& key, const std::
   for (PyObject* p : unpinned) Py_DECREF(p);
 }
 
-PyObject* call_miss(FunctionObject* f, Arguments& a, const Key& key) {
+// Where strides matter, a note says so under the key without them.
+void remember_all(FunctionObject* f, const Arguments& a, Key& key, const std::shared_ptr<Entry>& entry) {
+  if (!key.usable) return;
+  if (entry->program && !key.strided) {
+    auto note = std::make_shared<Entry>();
+    note->strided = true;
+    remember(f, a, key, note);
+    add_strides(f, a, key);
+  }
+  if (key.usable) remember(f, a, key, entry);
+}
+
+PyObject* call_miss(FunctionObject* f, Arguments& a, Key& key) {
   PyObject* values = PyTuple_New(f->n_params);
   if (!values) return nullptr;
   for (int i = 0; i < f->n_params; ++i) {
@@ -246,7 +302,7 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, const Key& key) {
     Py_INCREF(result);
     out = result;
   } else if (std::shared_ptr<Entry> entry = parse_entry(recipe, f->n_params)) {
-    if (key.usable && !PyErr_Occurred()) remember(f, a, key, entry);
+    if (!PyErr_Occurred()) remember_all(f, a, key, entry);
     if (read_again(f, a)) out = run_entry(reinterpret_cast<PyObject*>(f), f->params, *entry, a);
   }
   Py_DECREF(values);
@@ -254,17 +310,23 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, const Key& key) {
   return out;
 }
 
+std::shared_ptr<Entry> find_entry(FunctionObject* f, const Key& key) {
+  if (!key.usable) return nullptr;
+  std::lock_guard lock(f->cache->mutex);
+  auto found = f->cache->entries.find(std::string_view(key.bytes, key.n));
+  return found == f->cache->entries.end() ? nullptr : found->second;
+}
+
 PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto* f = reinterpret_cast<FunctionObject*>(self);
   Arguments a;
   Key key;
-  if (!normalise(f, args, PyVectorcall_NARGS(nargsf), kwnames, a.values)) return nullptr;
+  if (!normalise(f, args, PyVectorcall_NARGS(nargsf), kwnames, a)) return nullptr;
   if (!read_arguments(f, a, key) || (a.keep.ran_python && !read_again(f, a))) return nullptr;
-  std::shared_ptr<Entry> entry;
-  if (key.usable) {
-    std::lock_guard lock(f->cache->mutex);
-    auto found = f->cache->entries.find(std::string_view(key.bytes, key.n));
-    if (found != f->cache->entries.end()) entry = found->second;
+  std::shared_ptr<Entry> entry = find_entry(f, key);
+  if (entry && entry->strided) {
+    add_strides(f, a, key);
+    entry = find_entry(f, key);
   }
   return entry ? run_entry(reinterpret_cast<PyObject*>(f), f->params, *entry, a) : call_miss(f, a, key);
 }

@@ -67,4 +67,6 @@ void key_tensor(Key& key, PyObject* object, const TensorView& view) {
   key.put(view.shape, sizeof(int64_t) * view.rank);
 }
 
+void key_strides(Key& key, const TensorView& view) { key.put(view.strides, sizeof(int64_t) * view.rank); }
+
 }  // namespace baracuda::bindings

@@ -12,6 +12,7 @@ struct Key {
   char bytes[4096];  // a list of some 80 matrices
   size_t n = 0;
   bool usable = true;
+  bool strided = false;  // it has strides, too
 
   void put(const void* p, size_t size) {
     if (n + size > sizeof bytes) {
@@ -30,6 +31,7 @@ struct Key {
 // An argument that decides the plan; of a number only the kind unless `value`.
 void key_attribute(Key& key, PyObject* v, bool value);
 void key_tensor(Key& key, PyObject* object, const TensorView& view);
+void key_strides(Key& key, const TensorView& view);
 // Adds what a key holds the address of to the list `pins`.
 void pin(PyObject* pins, PyObject* v);
 

@@ -17,6 +17,7 @@
 #include "bindings/program.h"
 #include "bindings/question.h"
 #include "bindings/queue.h"
+#include "bindings/recipe.h"
 #include "bindings/tensor.h"
 #include "bindings/torch_empty.h"
 #include "core/devices.h"
@@ -187,6 +188,8 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
   m.attr("backends") = names_of(kBackendNames);
   m.attr("directions") = names_of(kDirectionNames);
   m.attr("roles") = names_of(kRoleNames);
+  m.attr("param_kinds") = names_of(baracuda::bindings::kParamKindNames);
+  m.attr("recipe_sources") = names_of(baracuda::bindings::kSourceNames);
   m.attr("scalar_kinds") = names_of(kScalarKindNames);
   m.attr("math_precisions") = names_of(kMathNames);
   m.attr("bound_kinds") = names_of(kBoundNames);

@@ -16,6 +16,12 @@ namespace {
 
 PyTypeObject* program_type;
 
+}  // namespace
+
+bool is_program(PyObject* object) { return PyObject_TypeCheck(object, program_type); }
+
+namespace {
+
 PyObject* program_run(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   auto* p = reinterpret_cast<ProgramObject*>(self);
   Call call(p);

@@ -22,6 +22,7 @@ struct ProgramObject {
   bool release_gil;
 };
 
+bool is_program(PyObject* object);
 size_t n_tensors(const ProgramObject* p);
 const ProgramValue& argument(const ProgramObject* p, size_t i);
 

@@ -5,16 +5,18 @@
 
 #include "bindings/device.h"
 #include "bindings/error.h"
+#include "bindings/program_detail.h"
+#include "bindings/queue.h"
 #include "core/inject.h"
 
 namespace baracuda::bindings {
 namespace {
 
 // Workspace of functional calls: one growing block per thread.
-struct Scratch {
+struct ThreadScratch {
   void* memory = nullptr;
   int64_t size = 0;
-  ~Scratch() { std::free(memory); }
+  ~ThreadScratch() { std::free(memory); }
   // Null with an exception when the memory cannot be had.
   void* at_least(int64_t bytes) {
     if (bytes <= size) return memory;
@@ -26,7 +28,7 @@ struct Scratch {
     return memory;
   }
 };
-thread_local Scratch scratch;
+thread_local ThreadScratch scratch;
 
 void apply_dims(const Source& s, TensorView& view) {
   if (s.n_dims < 0) return;
@@ -85,17 +87,23 @@ struct Results {
   }
 };
 
+// A result as the caller's framework has it: what it gave itself stays as it is.
+PyObject* handed_out(const Entry& e, const Results& r, size_t i, const Arguments& args) {
+  const Allocation& a = e.allocations[e.returns[i]];
+  PyObject* made = r.objects[e.returns[i]];
+  const bool given = a.out_param >= 0 && args.values[a.out_param] == made;
+  return a.convert && !given && !args.keep.unbacked ? PyObject_CallOneArg(a.convert, made) : Py_NewRef(made);
+}
+
 // None from a function that only writes to its arguments.
-PyObject* take_results(const Entry& e, Results& r) {
+PyObject* take_results(const Entry& e, const Results& r, const Arguments& args) {
   if (e.returns.empty()) return Py_NewRef(Py_None);
-  if (e.returns.size() == 1) {
-    Py_INCREF(r.objects[e.returns[0]]);
-    return r.objects[e.returns[0]];
-  }
+  if (e.returns.size() == 1 && !e.listed) return handed_out(e, r, 0, args);
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(e.returns.size()));
   for (size_t i = 0; tuple && i < e.returns.size(); ++i) {
-    Py_INCREF(r.objects[e.returns[i]]);
-    PyTuple_SET_ITEM(tuple, i, r.objects[e.returns[i]]);
+    PyObject* result = handed_out(e, r, i, args);
+    if (!result) Py_CLEAR(tuple);
+    if (result) PyTuple_SET_ITEM(tuple, i, result);
   }
   return tuple;
 }
@@ -159,12 +167,15 @@ struct EntryNames : FieldNames {
 
 // Every index inside its table; a rule that got one wrong must not read past them.
 bool sound(const Entry& e, int n_params) {
-  auto* plan = reinterpret_cast<PlanObject*>(e.plan);
+  const size_t wanted = e.plan ? static_cast<size_t>(reinterpret_cast<PlanObject*>(e.plan)->n_args)
+                               : reinterpret_cast<programs::ProgramObject*>(e.program)->names->size();
   int made = static_cast<int>(e.allocations.size());
-  bool ok = static_cast<int>(e.sources.size()) == plan->n_args && made <= kMaxParams;
+  bool ok = e.sources.size() == wanted && made <= kMaxParams;
   for (const Source& s : e.sources) {
-    int limit = s.from == Source::From::Argument ? n_params : s.from == Source::From::Allocated ? made : s.index + 1;
-    ok = ok && s.index >= 0 && s.index < limit;
+    const bool parameter = s.from == Source::From::Argument || s.from == Source::From::Member;
+    int limit = parameter ? n_params : s.from == Source::From::Allocated ? made : s.index + 1;
+    ok = ok && s.index >= 0 && s.index < limit && (!e.program || s.from != Source::From::Constant);
+    ok = ok && (e.program || s.from != Source::From::Member);
     for (int d = 0; d < s.n_dims; ++d) ok = ok && s.dims[d] >= -1 && s.dims[d] < kMaxRank;
   }
   for (const Allocation& a : e.allocations) ok = ok && a.out_param < n_params;
@@ -176,19 +187,26 @@ bool sound(const Entry& e, int n_params) {
 
 std::shared_ptr<Entry> parse_entry(PyObject* t, int n_params) {
   auto e = std::make_shared<Entry>();
-  PyObject *plan, *sources, *allocations, *returns;
-  if (!PyArg_ParseTuple(t, "O!O!O!O!", plan_type, &plan, &PyTuple_Type, &sources, &PyTuple_Type, &allocations,
-                        &PyTuple_Type, &returns))
+  PyObject *what, *sources, *allocations, *returns;
+  int listed;
+  if (!PyArg_ParseTuple(t, "OO!O!O!p", &what, &PyTuple_Type, &sources, &PyTuple_Type, &allocations, &PyTuple_Type,
+                        &returns, &listed))
     return nullptr;
-  Py_INCREF(plan);
-  e->plan = plan;
+  e->listed = listed != 0;
+  const bool program = programs::is_program(what);
+  if (!program && !PyObject_TypeCheck(what, plan_type)) {
+    PyErr_SetString(PyExc_TypeError, "a recipe is made of a plan or a program");
+    return nullptr;
+  }
+  (program ? e->program : e->plan) = Py_NewRef(what);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sources); ++i) {
     int from, index;
     PyObject *constant, *dims, *sizes;
     if (!PyArg_ParseTuple(PyTuple_GET_ITEM(sources, i), "iiOOO", &from, &index, &constant, &dims, &sizes))
       return nullptr;
-    Source s{static_cast<Source::From>(from), index, constant, -1, {}, sizes != Py_None, {}};
+    Source s{static_cast<Source::From>(from), index, constant, 0, -1, {}, sizes != Py_None, {}};
     Py_INCREF(constant);
+    if (s.from == Source::From::Member) s.member = static_cast<int32_t>(PyLong_AsLong(constant));
     e->sources.push_back(s);
     if (dims == Py_None) continue;
     Source& last = e->sources.back();
@@ -204,11 +222,12 @@ std::shared_ptr<Entry> parse_entry(PyObject* t, int n_params) {
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(allocations); ++i) {
     Allocation a{};
-    PyObject *args, *kwnames;
+    PyObject *args, *kwnames, *convert;
     int out_param;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(allocations, i), "OO!Oi", &a.make, &PyTuple_Type, &args, &kwnames,
-                          &out_param))
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(allocations, i), "OO!OiO", &a.make, &PyTuple_Type, &args, &kwnames,
+                          &out_param, &convert))
       return nullptr;
+    a.convert = convert == Py_None ? nullptr : Py_NewRef(convert);
     Py_INCREF(a.make), Py_INCREF(args);
     a.args = args;
     a.kwnames = kwnames == Py_None ? nullptr : kwnames;
@@ -247,6 +266,111 @@ bool take_workspace(const PlanCore& plan, Frame& frame) {
   return frame.call.workspace != nullptr;
 }
 
+// The scratch of one run of a program.
+class ProgramScratch {
+ public:
+  ProgramScratch() = default;
+  ProgramScratch(const ProgramScratch&) = delete;
+  ProgramScratch& operator=(const ProgramScratch&) = delete;
+  ~ProgramScratch() { std::free(own_); }
+  // False with an exception.
+  bool take(const PlanCore& plan, void* stream, int64_t bytes) {
+    constexpr int64_t kKept = int64_t{32} << 20;  // more is not held by a thread for calls to come
+    if (!bytes) return true;
+    if (plan.row.backend != Backend::Cpu) {
+      memory_ = device_scratch(plan.row.backend, plan.question.device, stream, bytes);
+    } else if (bytes <= kKept) {
+      memory_ = scratch.at_least(bytes);
+    } else if (fails_now(Injected::Alloc)) {
+      raise_no_memory("cpu", kInjectedText, bytes);
+    } else {
+      memory_ = own_ = std::aligned_alloc(
+          kWorkspaceAlignment,
+          static_cast<size_t>(bytes) / kWorkspaceAlignment * kWorkspaceAlignment + kWorkspaceAlignment);
+      if (!memory_) raise_no_memory("cpu", "no memory", bytes);
+    }
+    return memory_ != nullptr;
+  }
+  void* memory() const { return memory_; }
+
+ private:
+  void *memory_ = nullptr, *own_ = nullptr;
+};
+
+struct ProgramArguments {
+  std::vector<TensorView> views;
+  std::vector<PyObject*> objects;  // borrowed
+  std::vector<Scalar> numbers;
+  Keep keep;
+
+  explicit ProgramArguments(const programs::ProgramObject* p)
+      : views(programs::n_tensors(p)), objects(p->names->size()), numbers(p->core->scalars().size()) {
+    const PlanCore& first = *p->core->steps()[0].plan;
+    keep.device = first.row.backend;
+    keep.device_id = first.question.device;
+  }
+};
+
+// Fills the program's arguments from the entry's sources; false with an exception.
+bool fill_arguments(PyObject* function, const FunctionParam* params, const Entry& e, Arguments& a, const Results& r,
+                    ProgramArguments& v) {
+  const Program& core = *reinterpret_cast<programs::ProgramObject*>(e.program)->core;
+  for (size_t i = 0; i < e.sources.size(); ++i) {
+    const Source& s = e.sources[i];
+    if (i >= v.views.size()) {
+      const size_t k = i - v.views.size();
+      Why why;
+      v.objects[i] = a.values[s.index];
+      const Imported done = import_scalar(v.objects[i], core.scalars()[k], v.numbers[k], v.keep, why);
+      if (done == Imported::Refused) why->field = PyUnicode_AsUTF8(params[s.index].name), raise_refusal(*why, function);
+      if (done != Imported::Yes) return false;
+    } else if (s.from == Source::From::Argument) {
+      v.objects[i] = a.values[s.index];
+      v.views[i] = a.views[s.index];
+    } else if (s.from == Source::From::Member) {
+      if (s.member < 0 || s.member >= PyTuple_Size(a.values[s.index])) return false;
+      v.objects[i] = PyTuple_GET_ITEM(a.values[s.index], s.member);
+      v.views[i] = a.members[a.first_member[s.index] + s.member];
+    } else {
+      v.objects[i] = r.objects[s.index];
+      Why why;
+      const Imported done = import_tensor(v.objects[i], v.views[i], v.keep, why);
+      if (done == Imported::Refused) why->field = "out", raise_refusal(*why, function);
+      if (done != Imported::Yes) return false;
+    }
+  }
+  // What the code of a producer, or of what made a result, may have moved meanwhile.
+  for (size_t i = 0; (a.keep.ran_python || v.keep.ran_python) && i < v.views.size(); ++i) {
+    Why why;
+    const Imported done = may_move(v.objects[i]) ? import_same(v.objects[i], v.views[i], v.keep, why) : Imported::Yes;
+    if (done == Imported::Refused) raise_refusal(*why, function);
+    if (done != Imported::Yes) return false;
+  }
+  return true;
+}
+
+bool run_program(PyObject* function, const FunctionParam* params, const Entry& e, Arguments& a, const Results& r) {
+  auto* p = reinterpret_cast<programs::ProgramObject*>(e.program);
+  ProgramArguments v(p);
+  if (!fill_arguments(function, params, e, a, r, v)) return false;
+  void* stream = nullptr;
+  const PlanCore& first = *p->core->steps()[0].plan;
+  const void* exchange = a.keep.exchange ? a.keep.exchange : v.keep.exchange;
+  if (first.row.backend != Backend::Cpu &&
+      framework_stream(exchange, first.row.backend, first.question.device, &stream) != Imported::Yes)
+    return false;
+  for (const ProgramStep& step : p->core->steps())
+    if (!may_launch(*step.plan, stream, function)) return false;
+  ProgramScratch memory;
+  if (!memory.take(first, stream, p->core->scratch_bytes())) return false;
+  ProgramFailure failure;
+  const bool done = programs::without_gil(
+      p->release_gil, [&] { return p->core->run(v.views.data(), v.numbers.data(), stream, failure, memory.memory()); });
+  if (a.keep.torch || v.keep.torch) programs::bump(p, v.objects.data());
+  if (!done) raise_refusals(failure.refusals, function);
+  return done;
+}
+
 }  // namespace
 
 PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry& e, Arguments& a) {
@@ -256,6 +380,7 @@ PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry
     r.objects[r.n] = allocate_result(alloc, a);
     if (!r.objects[r.n++]) return nullptr;
   }
+  if (e.program) return a.keep.unbacked || run_program(function, params, e, a, r) ? take_results(e, r, a) : nullptr;
   Frame frame(plan);
   Refusals refusals;
   frame.keep.torch = a.keep.torch;
@@ -266,7 +391,7 @@ PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry
     return PyErr_Occurred() ? nullptr : raise_refusals(refusals, function, &names);
   if (!prepare_device(*plan->core, a, frame) || !take_workspace(*plan->core, frame)) return nullptr;
   if (!launch_checked(plan, frame, function, &names)) return nullptr;
-  return take_results(e, r);
+  return take_results(e, r, a);
 }
 
 }  // namespace baracuda::bindings

@@ -1,4 +1,5 @@
-// How calls of one shape are carried out: bc.functional's recipes, parsed once and run without a Python frame.
+// How calls of one shape are carried out: bc.functional's recipes, a plan or a program each, parsed once and run
+// without a Python frame.
 #pragma once
 #include <Python.h>
 
@@ -11,7 +12,9 @@ namespace baracuda::bindings {
 
 constexpr int kMaxParams = 16;
 
-enum class ParamKind : uint8_t { Tensor, Scalar, Attribute, Out, List };
+// Rest: a list that takes all further positional arguments.
+enum class ParamKind : uint8_t { Tensor, Scalar, Attribute, Out, List, Rest };
+inline constexpr const char* kParamKindNames[] = {"tensor", "scalar", "attribute", "out", "list", "rest"};
 
 struct FunctionParam {
   PyObject* name;  // interned
@@ -24,6 +27,8 @@ struct Arguments {
   PyObject* values[kMaxParams];
   TensorView* views;  // not initialised: filled for the parameters that are tensors
   bool is_tensor[kMaxParams] = {};
+  std::vector<TensorView> members;  // of all lists
+  int32_t first_member[kMaxParams];
   Keep keep;
 
   Arguments() : views(reinterpret_cast<TensorView*>(memory_)) {}
@@ -32,38 +37,48 @@ struct Arguments {
   alignas(TensorView) char memory_[kMaxParams * sizeof(TensorView)];
 };
 
-// Where an argument of the plan comes from.
+// Where an argument of the plan or the program comes from.
 struct Source {
-  enum class From : uint8_t { Argument, Constant, Allocated } from;
-  int32_t index;  // function parameter, or allocation
-  PyObject* constant = nullptr;
+  enum class From : uint8_t { Argument, Constant, Allocated, Member } from;
+  int32_t index;                 // function parameter, or allocation
+  PyObject* constant = nullptr;  // of a member, its place in the list
+  int32_t member = 0;
   int32_t n_dims = -1;  // >= 0: the plan sees dimensions `dims` of the tensor, -1 for an inserted one
   int8_t dims[kMaxRank] = {};
   bool fitted = false;  // the plan sees `sizes`: the first elements of a dimension, or one of size 1 broadcast
   int64_t sizes[kMaxRank] = {};
 };
 
+inline constexpr const char* kSourceNames[] = {"argument", "constant", "allocated", "member"};
+
 struct Allocation {
   PyObject* make;          // callable
   PyObject* args;          // tuple of its positional, then keyword arguments
   PyObject* kwnames;       // or null
   int32_t out_param = -1;  // the function's out= parameter, which takes the place of a new result
+  PyObject* convert;       // hands a new result to another framework, or null
 };
 
 // What to do for calls of one shape: immutable, shared by the threads that run it.
 struct Entry {
-  PyObject* plan = nullptr;
+  PyObject* plan = nullptr;     // either a plan,
+  PyObject* program = nullptr;  // or a program,
+  bool strided = false;         // or neither: it depends on strides, too, and has keys with them
   std::vector<Source> sources;
   std::vector<Allocation> allocations;
   std::vector<int32_t> returns;
+  bool listed = false;  // a tuple, even of one result
   ~Entry() {
     Py_XDECREF(plan);
+    Py_XDECREF(program);
     for (Source& s : sources) Py_XDECREF(s.constant);
-    for (Allocation& a : allocations) Py_XDECREF(a.make), Py_XDECREF(a.args), Py_XDECREF(a.kwnames);
+    for (Allocation& a : allocations)
+      Py_XDECREF(a.make), Py_XDECREF(a.args), Py_XDECREF(a.kwnames), Py_XDECREF(a.convert);
   }
 };
 
-// Makes an Entry of (plan, sources, allocations, returns), see op.py's Recipe; null with an exception set.
+// Makes an Entry of (plan or program, sources, allocations, returns, listed), see op.py's Recipe; null with an
+// exception set.
 std::shared_ptr<Entry> parse_entry(PyObject* recipe, int n_params);
 // Runs an entry for a function's arguments; `function` and its `params` are for messages.
 PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry& entry, Arguments& arguments);

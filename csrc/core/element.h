@@ -57,6 +57,11 @@ inline constexpr Elements kReal = kNumeric | kBool;
 
 constexpr bool is_float(Element e) { return kFloats.has(e); }
 
+// The element of a complex number's parts; of others, itself.
+constexpr Element part_of(Element e) {
+  return e == Element::C64 ? Element::F32 : e == Element::C128 ? Element::F64 : e;
+}
+
 // The element that arithmetic on `e` is carried out in: f32 for half types, f64 for f64, exact for integers.
 constexpr Element compute_element(Element e) { return kHalves.has(e) ? Element::F32 : e; }
 

@@ -22,6 +22,17 @@ std::vector<SizeExpr> read_sizes(const Reader& r, const std::vector<Symbol>& sym
   return out;
 }
 
+std::vector<SizeExpr> read_strides(const Reader& r, const std::vector<Symbol>& symbols, size_t rank) {
+  std::vector<SizeExpr> out = read_sizes(r, symbols);
+  if (out.size() != rank) r.wrong("one stride per dimension");
+  return out;
+}
+
+bool same(const std::vector<SizeExpr>& a, const std::vector<SizeExpr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const SizeExpr& x, const SizeExpr& y) { return x.follows(y, 1, 0); });
+}
+
 bool all_fixed(const std::vector<SizeExpr>& sizes) {
   return std::all_of(sizes.begin(), sizes.end(), [](const SizeExpr& e) { return e.fixed(); });
 }
@@ -62,18 +73,23 @@ struct StepReader {
   const std::vector<ScalarParam>& scalars;
 
   ProgramView view(const Reader& r) const {
-    r.only({"value", "offset", "shape", "strides"});
+    r.only({"value", "element", "offset", "shape", "strides"});
     ProgramView out;
     out.value = static_cast<int32_t>(r.at("value").integer(0, static_cast<int64_t>(values.size()) - 1));
     const ProgramValue& value = values[out.value];
+    out.element = r.has("element") ? read_element(r.at("element")) : value.element;
+    if (out.element != value.element && out.element != part_of(value.element))
+      r.at("element").wrong("the value's, or that of its real parts");
     if (r.has("offset")) out.offset = SizeExpr::read(r.at("offset"), symbols);
     out.shape = r.has("shape") ? read_sizes(r.at("shape"), symbols) : value.shape;
-    if (r.has("strides")) out.strides = read_sizes(r.at("strides"), symbols);
-    if (r.has("strides") && out.strides.size() != out.shape.size()) r.at("strides").wrong("one stride per dimension");
-    out.whole = out.strides.empty() && out.offset.follows(SizeExpr(), 1, 0) && out.shape.size() == value.shape.size() &&
-                std::equal(out.shape.begin(), out.shape.end(), value.shape.begin(),
-                           [](const SizeExpr& a, const SizeExpr& b) { return a.follows(b, 1, 0); });
-    out.fixed = out.offset.fixed() && all_fixed(out.shape) && all_fixed(out.strides) && all_fixed(value.shape);
+    if (r.has("strides"))
+      out.strides = read_strides(r.at("strides"), symbols, out.shape.size());
+    else if (!r.has("shape"))
+      out.strides = value.strides;
+    out.whole = out.element == value.element && out.offset.follows(SizeExpr(), 1, 0) && same(out.shape, value.shape) &&
+                same(out.strides, value.strides);
+    out.fixed = out.offset.fixed() && all_fixed(out.shape) && all_fixed(out.strides) && all_fixed(value.shape) &&
+                all_fixed(value.strides);
     return out;
   }
 
@@ -90,7 +106,7 @@ struct StepReader {
       step.views.back().slot = slots[i];
       const ProgramValue& value = values[step.views.back().value];
       const std::string name = s.params[slot.param].name;
-      if (value.element != slot.element)
+      if (step.views.back().element != slot.element)
         given[i].wrong("a value of " + std::string(baracuda::name(slot.element)) + " for " + name);
       const bool writes = slot.role != Role::In;
       const bool writable =
@@ -182,6 +198,7 @@ bool proven(ProgramStep& step, const std::vector<ProgramValue>& values) {
                                     [&](const ProgramView& v) { return v.value == view.value; });
     const bool written = slot.role != Role::In;
     if (written && (uses != 1 || !view.strides.empty())) return false;
+    if (view.element != values[view.value].element) return false;
     if ((step.plan->row.flags & kContiguous) && !view.strides.empty()) return false;
     const Element element = values[view.value].element;
     if (alignment_of(*step.plan, element) > size_of(element) && !view.whole) return false;
@@ -224,13 +241,15 @@ void Program::read_values(const Reader& r, const std::vector<TensorView>& consta
   int64_t most[kMaxProgramSymbols] = {};
   for (size_t i = 0; i < symbols_.size(); ++i) most[i] = symbols_[i].max;
   for (const Reader& given : r.items(kMostValues)) {
-    given.only({"name", "storage", "role", "element", "shape"});
+    given.only({"name", "storage", "role", "element", "shape", "strides"});
     ProgramValue v;
     v.name = given.at("name").text();
     v.storage = static_cast<Storage>(given.at("storage").one_of(kStorageNames, 3));
     if (v.storage == Storage::Argument) v.role = static_cast<Role>(given.at("role").one_of(kRoleNames, 3));
     v.element = read_element(given.at("element"));
     v.shape = read_sizes(given.at("shape"), symbols_);
+    if (given.has("strides")) v.strides = read_strides(given.at("strides"), symbols_, v.shape.size());
+    if (given.has("strides") && v.storage != Storage::Argument) given.at("strides").wrong("none: it is contiguous");
     const auto number = static_cast<int32_t>(values_.size());
     TensorView constant;
     if (v.storage == Storage::Argument) arguments_.push_back(number);
@@ -297,6 +316,8 @@ void Program::plan_scratch() {
                           "a value that an argument, a constant or an earlier step gives");
     if (piece.first < 0) piece.first = step;
     piece.last = step;
+    values_[value].last_use = step;
+    if (writes && values_[value].first_write < 0) values_[value].first_write = step;
   };
   for (size_t k = 0; k < steps_.size(); ++k) {
     const ProgramStep& step = steps_[k];
@@ -305,6 +326,9 @@ void Program::plan_scratch() {
     for (const bool writes : {false, true})  // what is read comes before what is written
       for (const ProgramView& view : step.views)
         if ((s.slots[view.slot].role == Role::Out) == writes) uses(view.value, at, writes);
+    for (const ProgramView& view : step.views)
+      if (int32_t& first = values_[view.value].first_write; first < 0 && s.slots[view.slot].role == Role::InOut)
+        first = at;
     for (const ProgramNumber& n : step.numbers)
       if (n.from == ProgramNumber::From::View) uses(n.view.value, at, false);
   }

@@ -21,9 +21,12 @@ struct ProgramValue {
   Role role = Role::In;  // of arguments
   Element element = Element::F32;
   std::vector<SizeExpr> shape;
-  int64_t alignment = 1;  // that its address needs, whatever the steps make of it
+  std::vector<SizeExpr> strides;  // in elements, of arguments that are not contiguous
+  int64_t alignment = 1;          // that its address needs, whatever the steps make of it
   int64_t most_bytes = 0;
   int64_t offset = 0;  // of scratch, in the frame's memory
+  // Places of steps: of the first that writes it, and the last that sees it; -1 where none does.
+  int32_t first_write = -1, last_use = -1;
 };
 
 // What a step's plan sees of a value.
@@ -32,6 +35,7 @@ struct ProgramView {
   int32_t slot = 0;                      // of the plan
   bool fixed = true;                     // no size, stride or offset depends on a symbol
   bool whole = false;                    // all of the value, as it is
+  Element element = Element::F32;        // the value's, or the part of a complex one
   SizeExpr offset;                       // in elements
   std::vector<SizeExpr> shape, strides;  // in elements
 };
@@ -92,8 +96,10 @@ class Program {
   BCU_API bool shape_of(int32_t value, const int64_t* symbols, std::vector<int64_t>& out) const;
 
   // Runs all steps. Arguments in order, all present; numbers in the order of scalars(). False with the failure: before
-  // the first launch nothing has changed, later the outputs are unspecified.
-  BCU_API bool run(const TensorView* arguments, const Scalar* scalars, void* stream, ProgramFailure& failure) const;
+  // the first launch nothing has changed, later the outputs are unspecified. `scratch`: scratch_bytes() of the
+  // caller's, aligned to 64; null where the program shall keep its own.
+  BCU_API bool run(const TensorView* arguments, const Scalar* scalars, void* stream, ProgramFailure& failure,
+                   void* scratch = nullptr) const;
   // Makes frames until there are so many; false where memory is lacking.
   BCU_API bool reserve(int frames, ProgramFailure& failure) const;
   // Lets go of frames that no run uses.
@@ -109,7 +115,7 @@ class Program {
   void read_values(const Reader& document, const std::vector<TensorView>& constants);
   void read_steps(const Reader& steps, const std::vector<const PlanCore*>& plans);
   void plan_scratch();
-  std::unique_ptr<ProgramFrame> take(ProgramFailure& failure) const;
+  std::unique_ptr<ProgramFrame> take(void* scratch, ProgramFailure& failure) const;
   bool check(const TensorView* arguments, int64_t* symbols, Refusals& out) const;
 
   Json source_;

@@ -27,18 +27,23 @@ class ScratchMemory {
 struct ProgramFrame {
   explicit ProgramFrame(const Program& program);
 
+  // Takes the caller's scratch, or memory of its own; false with the reason.
+  bool use_scratch(void* given, Refusals& out);
   // Makes everything ready for these arguments, which were checked.
   bool prepare(const TensorView* arguments, const Scalar* scalars, void* stream, const int64_t* symbols,
                ProgramFailure& failure);
   bool launch(ProgramFailure& failure);
 
-  ScratchMemory scratch;
-
  private:
+  struct Reach {  // the first and the last element, counted from the value's address
+    int64_t low = 0, high = -1;
+  };
   struct Use {  // a view or number that lies in a value
     int32_t value;
     int64_t bytes;  // from the value's address
   };
+  static bool spread(const std::vector<SizeExpr>& shape, const std::vector<SizeExpr>& strides, const int64_t* symbols,
+                     TensorView& view, int64_t& numel, Reach& reach);
   // The sizes of values at these symbols; false with the reason.
   bool size_values(const int64_t* symbols, Refusals& out);
   bool resolve_step(int32_t k, const int64_t* symbols, Refusals& out);
@@ -52,13 +57,15 @@ struct ProgramFrame {
   bool forget(int32_t step, ProgramFailure& failure);
 
   const Program& program_;
+  ScratchMemory own_;
+  char* scratch_ = nullptr;
   std::vector<TensorView> views_;
   std::vector<Use> uses_, number_uses_;  // beside views_ and numbers_
   std::vector<Scalar> numbers_;
   std::vector<Launch> launches_;
   std::vector<char*> addresses_;                             // by value
   std::vector<TensorView> whole_;                            // by value: its own shape
-  std::vector<int64_t> numel_;                               // likewise
+  std::vector<Reach> reach_;                                 // likewise
   std::vector<std::pair<int32_t, int32_t>> following_;       // step and number: those that the caller's scalars give
   std::vector<std::vector<int32_t>> views_of_, numbers_of_;  // by value
   int64_t symbols_[kMaxProgramSymbols] = {};

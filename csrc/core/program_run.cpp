@@ -56,8 +56,10 @@ struct ArgumentChecker {
       return refuse(t.rank == static_cast<int32_t>(v.shape.size()) ? Code::Shape : Code::Rank, v.name,
                     "shape " + shape_text(t.shape, static_cast<size_t>(std::max(t.rank, 0))),
                     "shape " + shape_text(v.shape, program.symbols()), "pass a tensor of the program's shape");
-    if (!is_contiguous(t))
-      return refuse(Code::Strides, v.name, "a strided view", "a contiguous tensor", "copy it first");
+    if (v.strides.empty() ? !is_contiguous(t) : !addressable(t) || !as_strided(v, t, symbols))
+      return refuse(Code::Strides, v.name, "strides " + shape_text(t.strides, static_cast<size_t>(t.rank)),
+                    v.strides.empty() ? "a contiguous tensor" : "strides " + shape_text(v.strides, program.symbols()),
+                    "copy it first");
     if (v.role != Role::In && t.read_only)
       return refuse(Code::ReadOnly, v.name, "a read-only tensor", "a writable one", "pass a writable tensor");
     if (!t.data && t.numel()) return refuse(Code::NullData, v.name, "no data", "a tensor with memory", "");
@@ -67,7 +69,17 @@ struct ArgumentChecker {
     return true;
   }
 
-  // What is written shares no memory with anything else that the program sees.
+  // Strides of single elements, and of no elements, say nothing.
+  static bool as_strided(const ProgramValue& v, const TensorView& t, const int64_t* symbols) {
+    bool same = true;
+    for (int32_t i = 0; same && i < t.rank; ++i) {
+      int64_t step = 0;
+      same = t.shape[i] <= 1 || (v.strides[i].eval(symbols, step) && step == t.strides[i]);
+    }
+    return same || t.numel() == 0;
+  }
+
+  // What is written shares no memory with anything else that the program sees from then on.
   bool apart(const TensorView* arguments, const std::vector<TensorView>& constants) {
     const auto& numbers = program.arguments();
     auto meets = [](const TensorView& a, const TensorView& b) {
@@ -79,8 +91,10 @@ struct ArgumentChecker {
       if (v.role == Role::In || arguments[a].numel() == 0) continue;
       for (size_t b = 0; b < numbers.size(); ++b) {
         if (a == b || arguments[b].numel() == 0 || !meets(arguments[a], arguments[b])) continue;
-        return refuse(Code::Overlap, v.name, "memory that overlaps " + program.values()[numbers[b]].name,
-                      "disjoint memory", "pass a separate tensor");
+        const ProgramValue& other = program.values()[numbers[b]];
+        if (other.role == Role::In && other.last_use < v.first_write) continue;
+        return refuse(Code::Overlap, v.name, "memory that overlaps " + other.name, "disjoint memory",
+                      "pass a separate tensor");
       }
       for (size_t c = 0; c < constants.size(); ++c)
         if (program.values()[c].storage == Storage::Constant && constants[c].numel() &&
@@ -122,6 +136,27 @@ bool ScratchMemory::allocate(Backend backend, int32_t device, int64_t bytes, Ref
   return data_ != nullptr;
 }
 
+// Sizes and strides (none: contiguous) at these symbols, the number of elements, and how far they reach; false where
+// that is no shape.
+bool ProgramFrame::spread(const std::vector<SizeExpr>& shape, const std::vector<SizeExpr>& strides,
+                          const int64_t* symbols, TensorView& view, int64_t& numel, Reach& reach) {
+  int64_t dense = 1, low = 0, high = 0;
+  bool good = true;
+  numel = 1;
+  for (int i = static_cast<int>(shape.size()) - 1; good && i >= 0; --i) {
+    good = shape[i].eval(symbols, view.shape[i]) && view.shape[i] >= 0;
+    view.strides[i] = dense;
+    if (!strides.empty()) good = good && strides[i].eval(symbols, view.strides[i]);
+    int64_t step = 0;
+    good = good && !__builtin_mul_overflow(dense, std::max<int64_t>(view.shape[i], 1), &dense) &&
+           !__builtin_mul_overflow(numel, view.shape[i], &numel) &&
+           !__builtin_mul_overflow(view.strides[i], view.shape[i] - (view.shape[i] > 0), &step) &&
+           !__builtin_add_overflow(step < 0 ? low : high, step, step < 0 ? &low : &high);
+  }
+  reach = numel > 0 ? Reach{low, high} : Reach{};
+  return good;
+}
+
 ProgramFrame::ProgramFrame(const Program& program)
     : program_(program),
       views_(program.n_views_),
@@ -131,7 +166,7 @@ ProgramFrame::ProgramFrame(const Program& program)
       launches_(program.steps_.size()),
       addresses_(program.values_.size(), nullptr),
       whole_(program.values_.size()),
-      numel_(program.values_.size(), 0),
+      reach_(program.values_.size()),
       views_of_(program.values_.size()),
       numbers_of_(program.values_.size()) {
   for (TensorView& v : views_) v.rank = -1;
@@ -148,20 +183,13 @@ ProgramFrame::ProgramFrame(const Program& program)
 bool ProgramFrame::size_values(const int64_t* symbols, Refusals& out) {
   for (size_t v = 0; v < whole_.size(); ++v) {
     const ProgramValue& value = program_.values_[v];
-    TensorView& view = whole_[v];
-    int64_t numel = 1;
-    bool good = true;
-    for (int i = view.rank - 1; good && i >= 0; --i) {
-      view.strides[i] = numel;
-      good = value.shape[i].eval(symbols, view.shape[i]) && view.shape[i] >= 0 &&
-             !__builtin_mul_overflow(numel, view.shape[i], &numel);
-    }
-    if (!good || numel > value.most_bytes / size_of(value.element)) {
-      out.push_back({Code::Dim, value.name, "sizes that leave a remainder, or are beyond those at the maxima",
-                     "shape " + shape_text(value.shape, program_.symbols_), "these sizes do not go with the program"});
-      return false;
-    }
-    numel_[v] = numel;
+    int64_t numel = 0;
+    if (spread(value.shape, value.strides, symbols, whole_[v], numel, reach_[v]) &&
+        numel <= value.most_bytes / size_of(value.element))
+      continue;
+    out.push_back({Code::Dim, value.name, "sizes that leave a remainder, or are beyond those at the maxima",
+                   "shape " + shape_text(value.shape, program_.symbols_), "these sizes do not go with the program"});
+    return false;
   }
   return true;
 }
@@ -174,28 +202,22 @@ bool ProgramFrame::resolve_view(const ProgramView& from, const int64_t* symbols,
     use = {from.value, 0};
     return true;
   }
-  const int rank = static_cast<int>(from.shape.size());
-  int64_t low = 0, numel = 1, dense = 1;
-  bool good = from.offset.eval(symbols, low);
-  int64_t high = low;
-  const int64_t offset = low;
+  int64_t offset = 0, numel = 0;
+  Reach reach;
   view = whole_[from.value];
-  view.rank = rank;
-  for (int i = rank - 1; good && i >= 0; --i) {
-    good = from.shape[i].eval(symbols, view.shape[i]) && view.shape[i] >= 0;
-    view.strides[i] = dense;
-    if (!from.strides.empty()) good = good && from.strides[i].eval(symbols, view.strides[i]);
-    int64_t reach = 0;
-    good = good && !__builtin_mul_overflow(dense, std::max<int64_t>(view.shape[i], 1), &dense) &&
-           !__builtin_mul_overflow(numel, view.shape[i], &numel) &&
-           !__builtin_mul_overflow(view.strides[i], view.shape[i] - (view.shape[i] > 0), &reach) &&
-           !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
-  }
-  if (!good || (numel > 0 && (low < 0 || high >= numel_[from.value]))) {
+  view.rank = static_cast<int32_t>(from.shape.size());
+  view.element = from.element;
+  const int64_t parts = size_of(value.element) / size_of(from.element);
+  const Reach& all = reach_[from.value];
+  const bool good = from.offset.eval(symbols, offset) &&
+                    spread(from.shape, from.strides, symbols, view, numel, reach) &&
+                    !__builtin_add_overflow(reach.low, offset, &reach.low) &&
+                    !__builtin_add_overflow(reach.high, offset, &reach.high);
+  if (!good || (numel > 0 && (reach.low < all.low * parts || reach.high >= (all.high + 1) * parts))) {
     why = value.name;
     return false;
   }
-  use = {from.value, numel > 0 ? offset * size_of(value.element) : 0};
+  use = {from.value, numel > 0 ? offset * size_of(from.element) : 0};
   return true;
 }
 
@@ -226,12 +248,22 @@ bool ProgramFrame::resolve_step(int32_t k, const int64_t* symbols, Refusals& out
   return good;
 }
 
+bool ProgramFrame::use_scratch(void* given, Refusals& out) {
+  if (!given && !own_.data() && !own_.allocate(program_.backend_, program_.device_, program_.scratch_bytes_, out))
+    return false;
+  char* const now = given ? static_cast<char*>(given) : own_.data();
+  for (size_t k = 0; resolved_ && now != scratch_ && k < launches_.size(); ++k)
+    if (program_.steps_[k].plan->workspace_size) launches_[k].workspace = now + program_.steps_[k].workspace;
+  scratch_ = now;
+  return true;
+}
+
 bool ProgramFrame::check(int32_t k, Refusals& out) {
   const ProgramStep& step = program_.steps_[k];
   Call call;
   call.views = views_.data() + step.first_view;
   call.scalars = numbers_.data() + step.first_number;
-  call.workspace = step.plan->workspace_size ? scratch.data() + step.workspace : nullptr;
+  call.workspace = step.plan->workspace_size ? scratch_ + step.workspace : nullptr;
   call.workspace_bytes = step.plan->workspace_size;
   if (!check_call(*step.plan, call, false, out)) return false;
   launches_[k] = launch_of(*step.plan, call, nullptr, &failure_);
@@ -243,7 +275,7 @@ void ProgramFrame::point(const TensorView* arguments, bool all) {
     const ProgramValue& value = program_.values_[v];
     char* now = value.storage == Storage::Argument   ? static_cast<char*>(arguments[a++].data)
                 : value.storage == Storage::Constant ? static_cast<char*>(program_.constants_[v].data)
-                                                     : scratch.data() + value.offset;
+                                                     : scratch_ + value.offset;
     if (!all && now == addresses_[v]) continue;
     addresses_[v] = now;
     for (const int32_t at : views_of_[v]) views_[at].data = now + uses_[at].bytes;
@@ -365,17 +397,17 @@ bool ProgramFrame::launch(ProgramFailure& failure) {
   return true;
 }
 
-std::unique_ptr<ProgramFrame> Program::take(ProgramFailure& failure) const {
+std::unique_ptr<ProgramFrame> Program::take(void* scratch, ProgramFailure& failure) const {
+  std::unique_ptr<ProgramFrame> out;
   {
     std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
-      std::unique_ptr<ProgramFrame> out = std::move(idle_.back());
+      out = std::move(idle_.back());
       idle_.pop_back();
-      return out;
     }
   }
-  auto out = std::make_unique<ProgramFrame>(*this);
-  if (!out->scratch.allocate(backend_, device_, scratch_bytes_, failure.refusals)) return nullptr;
+  if (!out) out = std::make_unique<ProgramFrame>(*this);
+  if (!out->use_scratch(scratch, failure.refusals)) return nullptr;
   return out;
 }
 
@@ -387,10 +419,11 @@ bool Program::check(const TensorView* arguments, int64_t* symbols, Refusals& out
   return checker.apart(arguments, constants_);
 }
 
-bool Program::run(const TensorView* arguments, const Scalar* scalars, void* stream, ProgramFailure& failure) const {
+bool Program::run(const TensorView* arguments, const Scalar* scalars, void* stream, ProgramFailure& failure,
+                  void* scratch) const {
   int64_t symbols[kMaxProgramSymbols];
   if (!check(arguments, symbols, failure.refusals)) return false;
-  std::unique_ptr<ProgramFrame> frame = take(failure);
+  std::unique_ptr<ProgramFrame> frame = take(scratch, failure);
   if (!frame) return false;
   const bool done = frame->prepare(arguments, scalars, stream, symbols, failure) && frame->launch(failure);
   std::lock_guard lock(mutex_);
@@ -401,7 +434,7 @@ bool Program::run(const TensorView* arguments, const Scalar* scalars, void* stre
 bool Program::reserve(int frames, ProgramFailure& failure) const {
   std::vector<std::unique_ptr<ProgramFrame>> made;
   for (int i = 0; i < frames; ++i) {
-    made.push_back(take(failure));
+    made.push_back(take(nullptr, failure));
     if (!made.back()) return false;
   }
   std::lock_guard lock(mutex_);
@@ -420,7 +453,7 @@ Program::Bound Program::bind(const TensorView* arguments, const Scalar* scalars,
   Bound none(nullptr, [](ProgramFrame* f) { delete f; });
   int64_t symbols[kMaxProgramSymbols];
   if (!check(arguments, symbols, failure.refusals)) return none;
-  std::unique_ptr<ProgramFrame> frame = take(failure);
+  std::unique_ptr<ProgramFrame> frame = take(nullptr, failure);
   if (!frame || !frame->prepare(arguments, scalars, stream, symbols, failure)) return none;
   none.reset(frame.release());
   return none;

@@ -3,32 +3,49 @@
     @composed(tensors="input")
     def roll(c: Composer, input: Value, shifts: Any, dims: Any = ()) -> Value: ...
 
-What lies between the steps is new memory of the kind of the first tensor; views cost nothing. The steps are found once
-per shape, strides, element, device and options, and kept.
+The steps become one program, whose memory is planned; views cost nothing. It is made once per shape, strides, element,
+device and options, and kept.
 """
 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, update_wrapper
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from baracuda import _core, views
-from baracuda.autograd import Pullable
 from baracuda.device import Place, name_of
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
-from baracuda.op import WITHOUT_DOC, documentation, name_failure
-from baracuda.options import UNUSABLE, refuse_option, unusable, wanted
+from baracuda.op import (
+    ALLOCATED,
+    FROM_ARGUMENT,
+    FROM_MEMBER,
+    OUT,
+    REST,
+    TENSOR,
+    Function,
+    Miss,
+    Recipe,
+    Source,
+    allocation,
+    documentation,
+)  # fmt: skip
+from baracuda.options import refuse_option
 from baracuda.plan import Plan, plan
-from baracuda.results import allocated, foreign_converter, is_torch, maker
+from baracuda.program import Program, ProgramBuilder
 from baracuda.spec import Descriptor
 
 Shape: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that a call of the function gives, as a rule sees it."""
+
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,35 +93,34 @@ class Value:
         return replace(self, shape=shape, strides=strides, offset=self.offset + offset)
 
 
-_Given: TypeAlias = tuple[Value | int | float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    plan: Plan
-    given: _Given
-
-
 class Composer:
     """Given to a rule: every call of it is one step, a plan for a descriptor, whose result the next steps may use."""
 
     def __init__(self, place: Place) -> None:
         self.device = name_of(place)
-        self.steps: list[_Step] = []
+        self.steps: list[tuple[Plan, dict[str, Value | int | float]]] = []
+        self.arguments: list[tuple[str, Value, Source]] = []
+        self.numbers: list[tuple[str, Source]] = []
         self.made: list[tuple[Shape, Element]] = []
-        self.arguments = 0
 
-    def argument(self, shape: Shape, strides: Shape, element: Element) -> Value:
-        """The next argument; all of them come before the first step."""
-        self.arguments += 1
-        return Value(self.arguments - 1, shape, strides, element)
+    def argument(self, name: str, value: Any, source: Source) -> Value:
+        """The next argument, as it lies in memory; all of them come before the first step."""
+        seen = _borrowed(name, value)
+        made = Value(len(self.arguments), seen.shape, seen.strides, Element(seen._element))
+        self.arguments.append((name, made, source))
+        return made
+
+    def number(self, name: str, source: Source) -> Number:
+        """A number of the call, which steps are given as it is."""
+        self.numbers.append((name, source))
+        return Number(len(self.numbers) - 1)
 
     def new(self, shape: Shape, element: Element) -> Value:
         """Memory for a step to write to."""
         self.made.append((shape, element))
-        return Value(self.arguments + len(self.made) - 1, shape, views.contiguous_strides(shape), element)
+        return Value(len(self.arguments) + len(self.made) - 1, shape, views.contiguous_strides(shape), element)
 
-    def __call__(self, desc: Descriptor, **given: Value | int | float | None) -> Any:
+    def __call__(self, desc: Descriptor, **given: Any) -> Any:
         """Runs the plan of `desc`; outputs that are not given are new. Returns the new outputs, one or a tuple."""
         made = plan(desc, self.device)
         found = []
@@ -112,8 +128,7 @@ class Composer:
             if p.name not in given:
                 found.append(self.new(tuple(int(n) for n in p.shape), p.element))
                 given[p.name] = found[-1]
-        numbers = {s.name: s.default for s in made.signature.numbers}
-        self.steps.append(_Step(made, tuple(given.get(n, numbers.get(n)) for n in made.arguments)))
+        self.steps.append((made, {name: value for name, value in given.items() if value is not None}))
         return found[0] if len(found) == 1 else tuple(found)
 
     def copy(self, x: Value) -> Value:
@@ -155,180 +170,181 @@ class Composer:
         """What is handed out: slots and their shapes; what is not the whole of new memory is copied before."""
         found: dict[int, Shape] = {}
         for x in values:
-            whole = x.slot >= self.arguments and x.slot not in found and x.offset == 0
+            first = len(self.arguments)
+            whole = x.slot >= first and x.slot not in found and x.offset == 0
             if whole:
-                whole = prod(self.made[x.slot - self.arguments][0]) == prod(x.shape)
+                shape, element = self.made[x.slot - first]
+                whole = prod(shape) == prod(x.shape) and element is x.element
             if not whole or not views.is_contiguous(x.shape, x.strides):
                 x = self.copy(x)
             found[x.slot] = x.shape
         return tuple(found.items())
 
+    def program(self, results: dict[int, str], shapes: dict[int, Shape], out: Value | None) -> Program:
+        """The steps, with memory of their own for what is no argument and no result."""
+        b = ProgramBuilder(self.device)
+        numbers = [b.scalar(name) for name, _ in self.numbers]
+        seen = [b.input(name, x.shape, x.element, x.strides) for name, x, _ in self.arguments]
+        for slot, (shape, element) in enumerate(self.made, len(self.arguments)):
+            handed_out = slot in results and out is None
+            seen.append(b.output(results[slot], shapes[slot], element) if handed_out else b.scratch(shape, element))
+        if out is not None:
+            (slot, shape), target = next(iter(shapes.items())), b.output("out", out.shape, out.element, out.strides)
+            seen.append(target)
+            from baracuda.ops.layout import CopyDescriptor
 
-@dataclass(frozen=True, slots=True)
-class _Program:
-    """The steps of one call."""
+            copied = replace(self._whole(slot), shape=shape, strides=views.contiguous_strides(shape))
+            copy = plan(CopyDescriptor(shape, out.element), self.device)
+            self.steps.append((copy, {"x": copied, "y": replace(out, slot=len(seen) - 1)}))
 
-    steps: tuple[_Step, ...]
-    made: tuple[tuple[Shape, Element], ...]
-    results: tuple[tuple[int, Shape], ...]
-    single: bool
-    device: str
+        def seen_by(x: Any) -> Any:
+            if isinstance(x, (list, tuple)):
+                return [seen_by(part) for part in x]
+            if isinstance(x, Number):
+                return numbers[x.index]
+            return seen[x.slot].as_strided(x.shape, x.strides, x.offset, x.element) if isinstance(x, Value) else x
 
-    def run(self, borrowed: list[_core.Tensor], like: Any) -> Any:
-        convert = foreign_converter(like)
-        objects: dict[int, Any] = {}
-        shapes = dict(self.results)
-        memory = list(borrowed)
-        for shape, element in self.made:
-            size = shapes.get(len(memory), shape)
-            objects[len(memory)] = made = _allocated(None if convert else like, size, element, self.device)
-            memory.append(_core.borrow(made))
-        stream = _stream(like) if self.device != "cpu" else None
-        room = max((step.plan.workspace_size for step in self.steps), default=0)
-        space = _allocated(None, (room,), Element.U8, self.device) if room else None
-        for step in self.steps:
-            self._launch(step, memory, space, stream)
-        found = tuple(objects[slot] if convert is None else convert(objects[slot]) for slot, _ in self.results)
-        return found[0] if self.single else found
+        for made, given in self.steps:
+            b.add(made, **{name: seen_by(x) for name, x in given.items()})
+        return b.build()
 
-    def _launch(self, step: _Step, memory: list[_core.Tensor], space: Any, stream: Any) -> None:
-        given = [
-            _core.view_of(memory[x.slot], x.offset, x.shape, x.strides, x.element) if isinstance(x, Value) else x
-            for x in step.given
-        ]
-        step.plan.run(*given, workspace=space if step.plan.workspace_size else None, stream=stream)
+    def _whole(self, slot: int) -> Value:
+        shape, element = self.made[slot - len(self.arguments)]
+        return Value(slot, shape, views.contiguous_strides(shape), element)
+
+    def recipe(self, found: Value | Sequence[Value], like: Any, out: Out) -> Recipe:
+        """What a function's engine keeps: the program, where its arguments come from, and its results.
+
+        Args:
+            found: What the rule returned.
+            like: A tensor that results shall be of the kind of.
+            out: Parameter and value of a tensor to write the only result to, or None.
+        """
+        shapes = dict(self.results((found,) if isinstance(found, Value) else found))
+        target = None if out is None else self._target(out[1], shapes)
+        names = {slot: f"result{i}" if len(shapes) > 1 else "result" for i, slot in enumerate(shapes)}
+        made = self.program(names, shapes, target)
+        allocations = []
+        for slot in sorted(shapes):
+            element = self.made[slot - len(self.arguments)][1]
+            allocations.append(allocation(like, shapes[slot], element, self.device, -1 if out is None else out[0]))
+        order = sorted(shapes)
+        sources = [source for *_, source in self.arguments]
+        sources += [(ALLOCATED, i, None, None, None) for i in range(len(order))]
+        sources += [source for _, source in self.numbers]
+        returns = tuple(order.index(slot) for slot in shapes)
+        return Recipe(made, tuple(sources), tuple(allocations), returns, listed=not isinstance(found, Value))
+
+    def _target(self, out: Any, shapes: dict[int, Shape]) -> Value:
+        if len(shapes) != 1:
+            raise InvalidProblemError(f"out: got a tensor, want None: there are {len(shapes)} results.")
+        (slot, shape), seen = next(iter(shapes.items())), _borrowed("out", out)
+        element = self.made[slot - len(self.arguments)][1]
+        if seen.shape != shape or Element(seen._element) is not element:
+            got = f"{Element(seen._element)} of shape {seen.shape}"
+            raise InvalidProblemError(
+                f"out: got {got}, want {element} of shape {shape}. Pass such a tensor, or leave the function to make one."
+            )
+        return Value(0, seen.shape, seen.strides, element)
 
 
-def _allocated(like: Any, shape: Shape, element: Element, device: str) -> Any:
-    from baracuda.tensor import empty
-
-    if like is None:
-        return empty(shape, element, device=device)
-    return allocated(*maker(like, shape, element, device))
+Out: TypeAlias = tuple[int, Any] | None
 
 
-def _stream(like: Any) -> Any:
-    """The stream that the caller's framework works on: views of its tensors do not tell."""
-    return sys.modules["torch"].cuda.current_stream(like.device) if is_torch(like) else None
-
-
-def _frozen(name: str, value: Any) -> Any:
-    """An option as part of a key; 1, 1.0 and True are three."""
-    if isinstance(value, (list, tuple)):
-        return (type(value), tuple(_frozen(name, v) for v in value))
-    if hasattr(value, "__dlpack__") or type(value).__hash__ is None:
+def refuse_tensors(name: str, value: Any) -> None:
+    """Refuses an option that is a tensor, or something else that has no value of its own."""
+    for part in value if isinstance(value, (list, tuple)) else ():
+        refuse_tensors(name, part)
+    if not isinstance(value, list) and (hasattr(value, "__dlpack__") or type(value).__hash__ is None):
         got = type(value).__name__
         raise InvalidProblemError(f"{name}: got {got}, want a number, text, or a list of them, not a tensor.")
-    return (type(value), value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Options:
-    """Options as the rule takes them, equal where they mean the same."""
+class _ComposedMiss(Miss):
+    """Called by the engine for calls of a new kind: has the rule find steps."""
 
-    given: dict[str, Any]
-    key: Any
+    function: Composed
+    spelling: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Options) and self.key == other.key
+    def answer(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
+        """A recipe for these arguments; or the result, where they are a call in another form."""
+        given = {name: value for (name, *_), value in zip(self.params, values, strict=True)}
+        if self.spelling is not None:
+            positional = self._positional(given)
+            if (spelled := self.spelling(positional)) is not positional:
+                return None, self.function(*spelled, **{n: given[n] for n in self.keywords})
+        tensors = [self._tensors(i, *param, given[param[0]]) for i, param in enumerate(self.params)]
+        listed = [t for group in tensors for t in group]
+        if not listed:
+            first = next(name for name, kind, *_ in self.params if kind in (TENSOR, REST))
+            raise InvalidProblemError(f"{first}: got none, want at least one tensor.")
+        composer = Composer(_borrowed(listed[0][0], listed[0][1])._place)
+        out: Out = None
+        for i, ((name, kind, *_), group) in enumerate(zip(self.params, tensors, strict=True)):
+            found = tuple(composer.argument(*tensor) for tensor in group)
+            if kind == OUT:
+                out = None if given.pop(name) is None else (i, values[i])
+            elif kind == REST or found:
+                given[name] = found if kind == REST else found[0]
+            elif kind != TENSOR:
+                refuse_option(name, given[name], self.wanted.get(name))
+                refuse_tensors(name, given[name])
+        made: Any = self.rule(composer, *self._positional(given), **{n: given[n] for n in self.keywords if n in given})
+        return composer.recipe(made, listed[0][1], out).packed(), None
 
-    def __hash__(self) -> int:
-        return hash(self.key)
+    def _positional(self, given: dict[str, Any]) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for name, kind, keyword_only, *_ in self.params:
+            if kind == REST:
+                found += given[name]
+            elif not keyword_only and name in given:
+                found.append(given[name])
+        return tuple(found)
+
+    @property
+    def keywords(self) -> list[str]:
+        """Parameters that are given by name."""
+        return [name for name, _, keyword_only, *_ in self.params if keyword_only]
+
+    @staticmethod
+    def _tensors(
+        index: int, name: str, kind: int, _: bool, optional: bool, default: Any, value: Any
+    ) -> list[tuple[str, Any, Source]]:
+        """Name, tensor and source of each tensor that a parameter has."""
+        if kind == REST:
+            if len(value) == 1 and isinstance(value[0], (list, tuple)):
+                value = value[0]
+            return [(f"{name}[{k}]", x, (FROM_MEMBER, index, k, None, None)) for k, x in enumerate(value)]
+        if kind != TENSOR or (value is None and optional and default is None):
+            return []
+        return [(name, value, (FROM_ARGUMENT, index, None, None, None))]
 
 
-_Spec: TypeAlias = tuple[Shape, Shape, int]
-_Layout: TypeAlias = tuple[tuple[str, int], ...]  # how many tensors a parameter has: -1 for a single one
-
-
-class Composed(_core.Opaque, Pullable):
+class Composed(Function):
     """A function of bc.functional that takes several plans."""
 
     __doc__ = property(documentation)
-    is_functional = True
-    __name__: str
+    miss_type = _ComposedMiss
+
+    def __new__(cls, rule: Callable[..., Any], tensors: tuple[str, ...]) -> Composed:
+        """Makes the C++ side of the function; `rule` answers for calls of a new kind."""
+        full = inspect.signature(rule)
+        plain = [p.replace(annotation=inspect.Parameter.empty) for p in list(full.parameters.values())[1:]]
+        kinds = {"out": OUT} | {
+            p.name: REST if p.kind is p.VAR_POSITIONAL else TENSOR for p in plain if p.name in tensors
+        }
+        made: Any = super().__new__(cls, rule, inspect.Signature(plain), kinds)
+        made.miss.function = made
+        return cast(Composed, made)
 
     def __init__(self, rule: Callable[..., Any], tensors: tuple[str, ...]) -> None:
-        update_wrapper(self, rule, WITHOUT_DOC)
-        self._summary = rule.__doc__ or ""
-        self.defined_in = rule.__module__
-        self.rule = rule
-        self.tensors = tensors
         full = inspect.signature(rule)
-        self.parameters = list(full.parameters.values())[1:]
-        plain = [p.replace(annotation=inspect.Parameter.empty) for p in self.parameters]
-        self.__signature__ = full.replace(parameters=plain, return_annotation=inspect.Signature.empty)
-        self.vjp_rule = None
-        self.spelling: Callable[[tuple[Any, ...]], tuple[Any, ...]] = tuple
-        self.program = lru_cache(maxsize=512)(self._build)
-
-    def __repr__(self) -> str:
-        return f"<baracuda function {self.__name__}{self.__signature__}>"
-
-    def _call(self, *args: Any, **kwargs: Any) -> Any:
-        """Carries out the steps; finds them first where a shape is new."""
-        try:
-            call = self.__signature__.bind(*self.spelling(args), **kwargs)
-            call.apply_defaults()
-            return self._run(call.arguments)
-        except BaracudaError as error:
-            if not self.__name__.startswith("_"):  # a part of another function
-                name_failure(self.__name__, error)
-            raise
-        except UNUSABLE as error:
-            self.__signature__.bind(*args, **kwargs)  # says itself what is missing or too much
-            raise unusable(self.__name__, error) from error
+        plain = [p.replace(annotation=inspect.Parameter.empty) for p in list(full.parameters.values())[1:]]
+        super().__init__(rule, inspect.Signature(plain), {})
 
     def spelled_by(self, spelling: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
-        """Has `spelling` turn positional arguments of other forms into those of the signature, before anything else."""
-        self.spelling = spelling
-
-    def _run(self, given: dict[str, Any]) -> Any:
-        borrowed: list[_core.Tensor] = []
-        layout: list[tuple[str, int]] = []
-        options: dict[str, Any] = {}
-        like: Any = None
-        for p in self.parameters:
-            value = given[p.name]
-            if p.name not in self.tensors or (value is None and p.default is None):
-                if p.name != "out":
-                    options[p.name] = value
-                continue
-            listed = p.kind is p.VAR_POSITIONAL
-            if listed and len(value) == 1 and isinstance(value[0], (list, tuple)):
-                value = value[0]
-            for i, x in enumerate(value if listed else (value,)):
-                like = x if not borrowed else like
-                borrowed.append(_borrowed(f"{p.name}[{i}]" if listed else p.name, x))
-            layout.append((p.name, len(value) if listed else -1))
-        if not borrowed:
-            raise InvalidProblemError(f"{self.tensors[0]}: got none, want at least one tensor.")
-        specs = tuple((b.shape, b.strides, b._element) for b in borrowed)
-        place = borrowed[0]._place
-        kept = _Options(options, tuple((k, _frozen(k, v)) for k, v in options.items()))
-        result = self.program(specs, tuple(layout), place, kept).run(borrowed, like)
-        return result if given.get("out") is None else _written(result, given["out"])
-
-    def _build(self, specs: tuple[_Spec, ...], layout: _Layout, place: Place, options: _Options) -> _Program:
-        for p in self.parameters:
-            if p.name in options.given and p.name not in self.tensors:
-                refuse_option(p.name, options.given[p.name], wanted(p))
-        composer = Composer(place)
-        values = [composer.argument(shape, strides, Element(code)) for shape, strides, code in specs]
-        passed: dict[str, Any] = dict(options.given)
-        at = 0
-        for name, count in layout:
-            passed[name] = values[at] if count < 0 else tuple(values[at : at + count])
-            at += abs(count)
-        positional: list[Any] = []
-        for p in self.parameters:
-            if p.name != "out" and p.kind is p.VAR_POSITIONAL:
-                positional.extend(passed.pop(p.name, ()))
-            elif p.name != "out" and p.kind is p.POSITIONAL_OR_KEYWORD:
-                positional.append(passed.pop(p.name))
-        found = self.rule(composer, *positional, **passed)
-        single = isinstance(found, Value)
-        results = composer.results((found,) if single else found)
-        return _Program(tuple(composer.steps), tuple(composer.made), results, single, composer.device)
+        """Has `spelling` turn positional arguments of other forms into those of the signature; it returns others as they are."""
+        self.miss.spelling = spelling
 
 
 def _borrowed(name: str, value: Any) -> _core.Tensor:
@@ -340,12 +356,6 @@ def _borrowed(name: str, value: Any) -> _core.Tensor:
     except BaracudaError as error:
         error.args = (f"{name}: {error}",)
         raise
-
-
-def _written(result: Any, out: Any) -> Any:
-    from baracuda.ops.layout import copy
-
-    return copy(result, out=out)
 
 
 def composed(*, tensors: str) -> Callable[[Callable[..., Any]], Composed]:

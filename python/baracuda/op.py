@@ -84,7 +84,7 @@ class Arg:
 
     def source(self) -> Source:
         """Where the plan's argument comes from."""
-        return (_FROM_ARGUMENT, self.index, None, self.dims, self.shape if self.fitted else None)
+        return (FROM_ARGUMENT, self.index, None, self.dims, self.shape if self.fitted else None)
 
     def _view(self, dims: tuple[int, ...], shape: tuple[int, ...], fitted: bool = False) -> Arg:
         again = self.fitted or fitted
@@ -101,38 +101,38 @@ class ListArg:
 
     def source(self) -> Source:
         """Where the plan's argument comes from."""
-        return (_FROM_ARGUMENT, self.index, None, None, None)
+        return (FROM_ARGUMENT, self.index, None, None, None)
 
 
 Source: TypeAlias = tuple[int, int, Any, tuple[int, ...] | None, tuple[int, ...] | None]
-_FROM_ARGUMENT, _FROM_CONSTANT, _ALLOCATED = 0, 1, 2
+FROM_ARGUMENT, FROM_CONSTANT, ALLOCATED, FROM_MEMBER = map(
+    _core.recipe_sources.index, ("argument", "constant", "allocated", "member")
+)
+
+
+# What makes a result, as `maker` finds it; the parameter `out` that takes its place, or -1; what hands it to another
+# framework, or None.
+Allocation: TypeAlias = tuple[Any, tuple[Any, ...], tuple[str, ...] | None, int, Any]
+
+
+def allocation(like: Any, shape: tuple[Any, ...], element: Element, device: str, out: int = -1) -> Allocation:
+    """A result of the kind that `like` is of."""
+    return (*maker(like, shape, element, device), out, foreign_converter(like))
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How calls of one shape are carried out; the engine keeps it and runs it without Python."""
+    """How calls of one shape are carried out, by a plan or a program; the engine keeps it and runs it without Python."""
 
     plan: Any
     sources: tuple[Source, ...]
-    allocations: tuple[tuple[Any, tuple[Any, ...], tuple[str, ...] | None, int], ...]
+    allocations: tuple[Allocation, ...]
     returns: tuple[int, ...]
+    listed: bool = False
 
     def packed(self) -> tuple[Any, ...]:
         """What the engine keeps."""
-        return (self.plan, self.sources, self.allocations, self.returns)
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """What a rule returns for calls that take several plans: another function, and what it is called with."""
-
-    fn: Callable[..., Any]
-    args: tuple[Any, ...]
-    out: Arg | None = None
-
-    def run(self) -> Any:
-        """Calls it."""
-        return self.fn(*self.args) if self.out is None else self.fn(*self.args, out=self.out.value)
+        return (self.plan, self.sources, self.allocations, self.returns, self.listed)
 
 
 class Call:
@@ -157,6 +157,33 @@ class Call:
     def device(self) -> str:
         """Where it lies."""
         return name_of(self.first().place)
+
+    def steps(self, rule: Callable[..., Any], *arguments: Arg | ListArg | float | None, **options: Any) -> Recipe:
+        """Plans several kernels as one program, for these shapes and strides.
+
+        Args:
+            rule: Is given a Composer, the arguments as Values (lists of them; numbers as Numbers), and the options.
+            *arguments: What the steps are given.
+            **options: What decides the steps.
+        """
+        from baracuda.compose import Composer
+
+        composer = Composer(self.first().place)
+
+        def seen(arg: Arg | ListArg | float | None) -> Any:
+            if isinstance(arg, ListArg):
+                places = ((FROM_MEMBER, arg.index, k, None, None) for k in range(len(arg.items)))
+                named = zip(arg.items, places, strict=True)
+                return [composer.argument(f"{arg.name}[{k}]", x.value, p) for k, (x, p) in enumerate(named)]
+            if not isinstance(arg, Arg):
+                return arg
+            if not arg.is_tensor:
+                return composer.number(arg.name, arg.source())
+            return composer.argument(arg.name, arg.value, arg.source())
+
+        made = rule(composer, *map(seen, arguments), **options)
+        out = None if self.out is None else (self.out.index, self.out.value)
+        return composer.recipe(made, self.like(), out)
 
     def _check_out(self, shape: tuple[int, ...]) -> None:
         """Refuses an `out` of another shape where the plan sees only some of its dimensions, and cannot."""
@@ -187,7 +214,7 @@ class Call:
         plan = select_plan(desc, device)
         signature = desc.signature()
         outputs = {p.name: p for p in signature.outputs if p.name not in given}
-        allocations: list[tuple[Any, tuple[Any, ...], tuple[str, ...] | None, int]] = []
+        allocations: list[Allocation] = []
         places: dict[str, int] = {}
         sources: list[Source] = []
         for name in plan.arguments:
@@ -198,9 +225,9 @@ class Call:
                 if takes_out and dims is not None:
                     self._check_out(shape)
                 places[name] = len(allocations)
-                made = maker(like, shape, outputs[name].element, device)
-                allocations.append((*made, self.out.index if takes_out and self.out is not None else -1))
-                sources.append((_ALLOCATED, places[name], None, dims, None))
+                to = self.out.index if takes_out and self.out is not None else -1
+                allocations.append(allocation(like, shape, outputs[name].element, device, to))
+                sources.append((ALLOCATED, places[name], None, dims, None))
             elif isinstance(value, (Arg, ListArg)):
                 sources.append(value.source())
             elif value is None:
@@ -209,17 +236,19 @@ class Call:
                     raise InvalidProblemError(
                         f"{name}: got None, want a tensor for these options. Pass one, or change them."
                     )
-                sources.append((_FROM_CONSTANT, 0, scalar.default, None, None))
+                sources.append((FROM_CONSTANT, 0, scalar.default, None, None))
             else:
-                sources.append((_FROM_CONSTANT, 0, value, None, None))
+                sources.append((FROM_CONSTANT, 0, value, None, None))
         names = returns or tuple(places)
         if self.out is not None and len(names) != 1:
             raise InvalidProblemError(f"out: got a tensor, want None: {desc.op} returns {len(names)} results.")
         return Recipe(plan, tuple(sources), tuple(allocations), tuple(places[n] for n in names))
 
 
-_TENSOR, _SCALAR, _ATTRIBUTE, _OUT, _LIST = 0, 1, 2, 3, 4
-Rule: TypeAlias = Callable[..., Recipe | Elsewhere]
+TENSOR, SCALAR, ATTRIBUTE, OUT, LIST, REST = map(
+    _core.param_kinds.index, ("tensor", "scalar", "attribute", "out", "list", "rest")
+)
+Rule: TypeAlias = Callable[..., Recipe]
 
 
 WITHOUT_DOC = tuple(name for name in functools.WRAPPER_ASSIGNMENTS if name != "__doc__")
@@ -232,48 +261,16 @@ def documentation(fn: Any) -> str:
     return docstring(fn.__name__, inspect.cleandoc(fn._summary))
 
 
-class Function(_core.Function, Pullable):
-    """A function of bc.functional. A call of a shape seen before runs without a Python frame."""
-
-    __doc__ = property(documentation)
-    __name__: str
-
-    def __new__(cls, rule: Rule, signature: inspect.Signature, kinds: dict[str, int]) -> Function:
-        """Makes the C++ side of the function; `rule` answers for shapes that it has not seen."""
-        params = []
-        for p in signature.parameters.values():
-            kind = kinds.get(p.name, _ATTRIBUTE)
-            has_default = p.default is not inspect.Parameter.empty
-            params.append(
-                (
-                    p.name,
-                    kind,
-                    p.kind is inspect.Parameter.KEYWORD_ONLY,
-                    has_default,
-                    p.default if has_default else None,
-                )
-            )
-        made: Function = super().__new__(cls, _Miss(rule, tuple(params)), tuple(params))
-        return made
-
-    def __init__(self, rule: Rule, signature: inspect.Signature, kinds: dict[str, int]) -> None:
-        self.__name__ = self.__qualname__ = rule.__name__
-        self._summary = rule.__doc__ or ""
-        self.__module__ = "baracuda.functional"
-        self.__signature__ = signature
-        self.vjp_rule = None
-
-    def __repr__(self) -> str:
-        return f"<baracuda function {self.__name__}{self.__signature__}>"
-
-
 def name_failure(name: str, error: BaracudaError) -> None:
-    """Puts the function's name in front of an error that lacks it: descriptors know nothing of functions."""
-    if not str(error).startswith((f"{name}(", f"{name}:")):
+    """Puts the function's name in front of an error that lacks it: descriptors know nothing of functions.
+
+    Parts of functions, whose names begin with "_", are not named.
+    """
+    if not name.startswith("_") and not str(error).startswith((f"{name}(", f"{name}:")):
         error.args = (f"{name}(): {error}",)
 
 
-class _Miss:
+class Miss:
     """Called by the engine for calls of a new shape: asks the rule for a Recipe."""
 
     def __init__(self, rule: Rule, params: tuple[tuple[str, int, bool, bool, Any], ...]) -> None:
@@ -294,30 +291,32 @@ class _Miss:
             )
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
+        """The same, with errors that name the function."""
         try:
-            return self._answer(values)
+            return self.answer(values)
         except BaracudaError as error:
             name_failure(self.rule.__name__, error)
             raise
         except UNUSABLE as error:
             raise unusable(self.rule.__name__, error) from error
 
-    def _answer(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
+    def answer(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
+        """A recipe for arguments like these, or what a call of them gave."""
         args: list[Arg | None] = []
         passed: dict[str, Any] = {}
         out = None
         for i, ((name, kind, *_), value) in enumerate(zip(self.params, values, strict=True)):
             arg = None
-            if kind in (_TENSOR, _SCALAR):
+            if kind in (TENSOR, SCALAR):
                 self._check_plain(name, value)
-            if kind == _LIST:
+            if kind == LIST:
                 items = _list_items(i, name, value)
                 args.extend(items)
                 passed[name] = ListArg(i, name, items)
                 continue
-            if kind == _ATTRIBUTE:
+            if kind == ATTRIBUTE:
                 refuse_option(name, value, self.wanted.get(name))
-            if kind != _ATTRIBUTE and value is not None:
+            if kind != ATTRIBUTE and value is not None:
                 if isinstance(value, (int, float)):
                     element = (
                         Element.BOOL
@@ -332,20 +331,53 @@ class _Miss:
                     continue
                 else:
                     arg = _tensor_arg(i, name, value)
-            if kind == _OUT:
+            if kind == OUT:
                 out = arg
                 continue
-            if kind == _TENSOR:
+            if kind == TENSOR:
                 args.append(arg)
-            passed[name] = value if kind == _ATTRIBUTE else arg
+            passed[name] = value if kind == ATTRIBUTE else arg
         call = Call(tuple(args), out)
-        recipe = self.rule(call, **passed)
-        if isinstance(recipe, Elsewhere):
-            return None, recipe.run()
-        convert = foreign_converter(call.like())
-        if convert is None:
-            return recipe.packed(), None
-        return None, _run_foreign(recipe, values, convert)
+        return self.rule(call, **passed).packed(), None
+
+
+class Function(_core.Function, Pullable):
+    """A function of bc.functional. A call of a shape seen before runs without a Python frame."""
+
+    __doc__ = property(documentation)
+    __name__: str
+    miss_type: type[Miss] = Miss
+    miss: Any
+
+    def __new__(cls, rule: Rule, signature: inspect.Signature, kinds: dict[str, int]) -> Function:
+        """Makes the C++ side of the function; `rule` answers for shapes that it has not seen."""
+        params = []
+        for p in signature.parameters.values():
+            kind = kinds.get(p.name, ATTRIBUTE)
+            has_default = p.default is not inspect.Parameter.empty
+            params.append(
+                (
+                    p.name,
+                    kind,
+                    p.kind is inspect.Parameter.KEYWORD_ONLY,
+                    has_default,
+                    p.default if has_default else None,
+                )
+            )
+        miss = cls.miss_type(rule, tuple(params))
+        made: Function = super().__new__(cls, miss, tuple(params))
+        made.miss = miss
+        return made
+
+    def __init__(self, rule: Rule, signature: inspect.Signature, kinds: dict[str, int]) -> None:
+        self.__name__ = self.__qualname__ = rule.__name__
+        self._summary = rule.__doc__ or ""
+        self.__module__ = "baracuda.functional"
+        self.__signature__ = signature
+        self.vjp_rule = None
+
+    def __repr__(self) -> str:
+        return f"<baracuda function {self.__name__}{self.__signature__}>"
 
 
 def _list_items(index: int, name: str, value: Any) -> tuple[Arg, ...]:
@@ -358,36 +390,6 @@ def _list_items(index: int, name: str, value: Any) -> tuple[Arg, ...]:
 def _tensor_arg(index: int, name: str, value: Any) -> Arg:
     shape, code, _, backend, number = _core.describe(value)
     return Arg(index, name, value, shape, Element(code), place=(backend, number))
-
-
-def _run_foreign(recipe: Recipe, values: tuple[Any, ...], convert: Callable[[Any], Any]) -> Any:
-    """Carries out a recipe once, with results that another framework takes over."""
-    # A tensor given as out= takes the place of a new one; run refuses it where it may not be written.
-    results = [
-        values[out] if out >= 0 and values[out] is not None else allocated(make, args, names)
-        for make, args, names, out in recipe.allocations
-    ]
-    call = []
-    for where, index, constant, dims, fit in recipe.sources:
-        value = values[index] if where == _FROM_ARGUMENT else results[index] if where == _ALLOCATED else constant
-        if dims is not None:
-            memory = _core.borrow(value)
-            sizes = tuple(1 if d < 0 else memory.shape[d] for d in dims)
-            steps = tuple(0 if d < 0 else memory.strides[d] for d in dims)
-            if fit is not None:
-                steps = tuple(0 if n == 1 and m != 1 else s for n, m, s in zip(sizes, fit, steps, strict=True))
-                sizes = fit
-            value = _core.view_of(memory, 0, sizes, steps, memory._element)
-        call.append(value)
-    workspace = None
-    if recipe.plan.workspace_size:
-        from baracuda.tensor import empty
-
-        workspace = empty(recipe.plan.workspace_size, "u8", device=recipe.plan.device)
-    recipe.plan.run(*call, workspace=workspace)
-    given = {id(values[out]) for *_, out in recipe.allocations if out >= 0}
-    made = tuple(results[i] if id(results[i]) in given else convert(results[i]) for i in recipe.returns)
-    return made[0] if len(made) == 1 else made or None
 
 
 def run_new(made: Any, like: Any, out: Any = None, **given: Any) -> Any:
@@ -425,8 +427,8 @@ def function(*, tensors: str = "", scalars: str = "", lists: str = "") -> Callab
         scalars: Names of parameters that are numbers passed on to `run`.
         lists: Names of parameters that are lists of at least one tensor.
     """
-    kinds = {"out": _OUT}
-    for names, kind in ((tensors, _TENSOR), (scalars, _SCALAR), (lists, _LIST)):
+    kinds = {"out": OUT}
+    for names, kind in ((tensors, TENSOR), (scalars, SCALAR), (lists, LIST)):
         kinds |= dict.fromkeys(names.split(), kind)
 
     def make(rule: Rule) -> Function:

@@ -79,6 +79,13 @@ class Value:
             raise InvalidProblemError(f"transpose: got {axes}, want each of {rank} axes once.")
         return self._view([self.shape[a] for a in order], [self.strides[a] for a in order])
 
+    def as_strided(
+        self, shape: Iterable[AnySize], strides: Iterable[AnySize], offset: AnySize = 0, element: Any = None
+    ) -> Value:
+        """Any view of the memory: sizes, strides and an offset in elements, which may be the parts of complex ones."""
+        kind = self.element if element is None else Element.coerce(element, "element")
+        return Value(self._builder, self.index, kind, shape, strides, offset)
+
     def __getitem__(self, index: Any) -> Value:
         parts = index if isinstance(index, tuple) else (index,)
         if sum(p is not Ellipsis and p is not None for p in parts) > len(self.shape):
@@ -109,6 +116,8 @@ class Value:
     def json(self) -> dict[str, Any]:
         """As the engine reads it."""
         out: dict[str, Any] = {"value": self.index, "shape": [SizeExpr.of(s).json() for s in self.shape]}
+        if str(self.element) != self._builder.element_of(self.index):
+            out["element"] = str(self.element)
         if self.offset != 0:
             out["offset"] = self.offset.json()
         if not self.contiguous:
@@ -183,7 +192,11 @@ class ProgramBuilder:
         """The name of a value."""
         return str(self._values[index]["name"])
 
-    def _value(self, name: str, storage: str, shape: Any, element: Any, role: str = "") -> Value:
+    def element_of(self, index: int) -> str:
+        """The element of a value."""
+        return str(self._values[index]["element"])
+
+    def _value(self, name: str, storage: str, shape: Any, element: Any, role: str = "", strides: Any = None) -> Value:
         if any(v["name"] == name for v in self._values):
             raise InvalidProblemError(f"{name}: got the name twice, want one for each value.")
         sizes = [SizeExpr.of(s) for s in (shape if isinstance(shape, (tuple, list)) else (shape,))]
@@ -191,7 +204,11 @@ class ProgramBuilder:
         kind = Element.coerce(element, name)
         entry = {"name": name, "storage": storage, "element": str(kind), "shape": [s.json() for s in sizes]}
         self._values.append(entry | ({"role": role} if role else {}))
-        return Value(self, len(self._values) - 1, kind, sizes)
+        made = Value(self, len(self._values) - 1, kind, sizes, strides)
+        if not made.contiguous:
+            self._know(made.strides)
+            self._values[-1]["strides"] = [s.json() for s in made.strides]
+        return made
 
     def _know(self, sizes: Iterable[SizeExpr]) -> None:
         for size in sizes:
@@ -201,17 +218,17 @@ class ProgramBuilder:
                         f"bc.Dim({name!r}): got max={self._dims[name]} and max={most}, want one maximum per name."
                     )
 
-    def input(self, name: str, shape: Any, element: Any = "f32") -> Value:
-        """An argument that is read: contiguous, of ints, `bc.Dim`s and products of them."""
-        return self._value(name, "argument", shape, element, "in")
+    def input(self, name: str, shape: Any, element: Any = "f32", strides: Any = None) -> Value:
+        """An argument that is read: its shape of ints, `bc.Dim`s and products of them; contiguous, or with these strides."""
+        return self._value(name, "argument", shape, element, "in", strides)
 
-    def inout(self, name: str, shape: Any, element: Any = "f32") -> Value:
+    def inout(self, name: str, shape: Any, element: Any = "f32", strides: Any = None) -> Value:
         """An argument that is read and overwritten."""
-        return self._value(name, "argument", shape, element, "in-out")
+        return self._value(name, "argument", shape, element, "in-out", strides)
 
-    def output(self, name: str, shape: Any, element: Any = "f32") -> Value:
-        """An argument that is written; `run` makes one where none is given."""
-        return self._value(name, "argument", shape, element, "out")
+    def output(self, name: str, shape: Any, element: Any = "f32", strides: Any = None) -> Value:
+        """An argument that is written; `run` makes one where none is given, which is contiguous."""
+        return self._value(name, "argument", shape, element, "out", strides)
 
     def scratch(self, shape: Any, element: Any = "f32", name: str = "") -> Value:
         """Memory that only the steps see; it is shared by values that are not alive at once."""

@@ -13,7 +13,7 @@ from baracuda.compose import Composer, Value, composed
 from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Elsewhere, Op, Recipe, function
+from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.ops.layout import CopyDescriptor
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 from baracuda.steps import made_of
@@ -245,7 +245,7 @@ def _flip_vjp(input: Any, dims: Any) -> tuple[Any, Any]:
 
 
 @function(tensors="input")
-def roll(call: Call, input: Arg, shifts: Any, dims: Any = (), *, out: Arg | None = None) -> Recipe | Elsewhere:
+def roll(call: Call, input: Arg, shifts: Any, dims: Any = (), *, out: Arg | None = None) -> Recipe:
     """`input` shifted along `dims`, what leaves one end coming in at the other, as torch.roll.
 
     Without `dims` the tensor is taken as one row.
@@ -255,7 +255,7 @@ def roll(call: Call, input: Arg, shifts: Any, dims: Any = (), *, out: Arg | None
         if len(given) != 1:
             raise InvalidProblemError(f"roll: dims: got none for {len(given)} shifts, want one per shift.")
         if input.rank > 1:
-            return Elsewhere(_rolled_row, (input.value, given[0]), call.out)
+            return call.steps(_rolled_row, input, shift=given[0])
         axes = (0,) * input.rank
         given = given[: input.rank]
     if len(axes) != len(given):
@@ -269,8 +269,7 @@ def roll(call: Call, input: Arg, shifts: Any, dims: Any = (), *, out: Arg | None
     return call(RollDescriptor(input.shape, tuple(total), input.element), x=input)
 
 
-@composed(tensors="input")
-def _rolled_row(c: Composer, input: Value, shift: int, *, out: Any = None) -> Value:
+def _rolled_row(c: Composer, input: Value, shift: int) -> Value:
     row = c.reshape(input, (prod(input.shape),))
     total = (int(shift) % max(row.shape[0], 1),)
     return c.reshape(c(RollDescriptor(row.shape, total, row.element), x=row), input.shape)

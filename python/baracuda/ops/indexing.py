@@ -9,11 +9,11 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from baracuda.compose import Composer, Value, composed
+from baracuda.compose import Composer, Value
 from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError, shown
-from baracuda.op import Arg, Call, Elsewhere, Op, Recipe, function
+from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.spec import Descriptor, Signature, descriptor, frame, output, tensor
 from baracuda.steps import made_of
 
@@ -261,9 +261,7 @@ def _gather_vjp(input: Any, dim: int, index: Any) -> tuple[Any, Any]:
 
 @made_of("gather take")
 @function(tensors="input indices")
-def take_along_dim(
-    call: Call, input: Arg, indices: Arg, dim: int | None = None, *, out: Arg | None = None
-) -> Recipe | Elsewhere:
+def take_along_dim(call: Call, input: Arg, indices: Arg, dim: int | None = None, *, out: Arg | None = None) -> Recipe:
     """Elements of `input` along `dim` at `indices`, as torch.take_along_dim: negative ones count from the end.
 
     Beside `dim` the two broadcast. Without it both are taken as one row.
@@ -271,7 +269,7 @@ def take_along_dim(
     check_index("take_along_dim", indices, *(() if dim is None else (Element.I64,)))
     if dim is None:
         if indices.rank != 1:
-            return Elsewhere(_taken_row, (input.value, indices.value), call.out)
+            return call.steps(_taken_row, input, indices)
         desc: Descriptor = TakeDescriptor(input.shape, indices.shape, input.element, indices.element)
         return call(desc, x=input, index=indices)
     shape, index_shape, axis = _side_by_side(input, indices, dim)
@@ -296,8 +294,7 @@ def _side_by_side(input: Arg, indices: Arg, dim: int) -> tuple[tuple[int, ...], 
     return shape, index_shape, axis
 
 
-@composed(tensors="input indices")
-def _taken_row(c: Composer, input: Value, indices: Value, *, out: Any = None) -> Value:
+def _taken_row(c: Composer, input: Value, indices: Value) -> Value:
     index = c.reshape(indices, (prod(indices.shape),))
     made: Value = c(TakeDescriptor(input.shape, index.shape, input.element, index.element), x=input, index=index)
     return made
@@ -305,20 +302,17 @@ def _taken_row(c: Composer, input: Value, indices: Value, *, out: Any = None) ->
 
 @made_of("gather_backward sum_to take_backward")
 @function(tensors="dy input indices")
-def take_along_dim_backward(
-    call: Call, dy: Arg, input: Arg, indices: Arg, dim: int | None = None
-) -> Recipe | Elsewhere:
+def take_along_dim_backward(call: Call, dy: Arg, input: Arg, indices: Arg, dim: int | None = None) -> Recipe:
     """Gradient of take_along_dim with respect to `input`."""
     if dim is None:
-        return Elsewhere(_row_backward, (dy.value, indices.value, input.shape))
+        return call.steps(_row_backward, dy, indices, shape=input.shape)
     shape, index_shape, axis = _side_by_side(input, indices, dim)
     if shape != input.shape:
-        return Elsewhere(_broadcast_backward, (dy.value, indices.value, input.shape, shape, axis))
+        return call.steps(_broadcast_backward, dy, indices, small=input.shape, shape=shape, axis=axis)
     desc = GatherBackwardDescriptor(shape, index_shape, axis, dy.element, indices.element, True)
     return call(desc, dy=dy, index=indices.fit(index_shape))
 
 
-@composed(tensors="dy indices")
 def _row_backward(c: Composer, dy: Value, indices: Value, shape: Any) -> Value:
     if dy.shape != (prod(indices.shape),):
         raise InvalidProblemError(f"dy: got shape {dy.shape}, want {(prod(indices.shape),)}, as the result.")
@@ -327,7 +321,6 @@ def _row_backward(c: Composer, dy: Value, indices: Value, shape: Any) -> Value:
     return made
 
 
-@composed(tensors="dy indices")
 def _broadcast_backward(c: Composer, dy: Value, indices: Value, small: Any, shape: Any, axis: int) -> Value:
     """Summed over the dimensions along which the input was broadcast."""
     from baracuda.ops.reduce import SumToDescriptor

@@ -6,10 +6,11 @@ from functools import reduce
 from typing import Any
 
 from baracuda import _core
+from baracuda.compose import Composer, Value
 from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Elsewhere, ListArg, Op, Recipe, function
+from baracuda.op import Arg, Call, ListArg, Op, Recipe, function
 from baracuda.promotion import promote
 from baracuda.spec import Descriptor, Signature, descriptor, output, tensors
 from baracuda.steps import made_of
@@ -86,24 +87,30 @@ OPS = (
 )
 
 
-def _in_one(tensors: ListArg) -> tuple[Element, list[Any] | None]:
-    """The element that holds all of a list's, and the tensors in it where they have several."""
-    from baracuda.ops.cast import cast
-
-    elements = [t.element for t in tensors.items]
-    element = reduce(promote, elements)
-    if all(e is element for e in elements):
-        return element, None
-    return element, [t.value if t.element is element else cast(t.value, element) for t in tensors.items]
+def _in_one(tensors: ListArg) -> Element:
+    """The element that holds all of a list's."""
+    return reduce(promote, (t.element for t in tensors.items))
 
 
-def _cat(call: Call, tensors: ListArg, dim: int) -> Recipe | Elsewhere:
-    element, cast = _in_one(tensors)
-    kept = [i for i, t in enumerate(tensors.items) if t.shape != (0,)] or [0]
-    if cast is not None or len(kept) < len(tensors.items):
-        values = cast or [t.value for t in tensors.items]
-        return Elsewhere(cat, ([values[i] for i in kept], dim), call.out)
-    return call(CatDescriptor(tuple(t.shape for t in tensors.items), dim, element), tensors=tensors)
+def _joined(c: Composer, tensors: list[Value], dim: int, element: Element) -> Value:
+    """Without those of shape (0,), of which the shape says nothing."""
+    kept = [c.cast(x, element) for x in tensors if x.shape != (0,)] or [c.cast(tensors[0], element)]
+    made: Value = c(CatDescriptor(tuple(x.shape for x in kept), dim, element), tensors=kept)
+    return made
+
+
+def _stacked(c: Composer, tensors: list[Value], dim: int, element: Element) -> Value:
+    desc = StackDescriptor(tensors[0].shape, len(tensors), dim, element)
+    made: Value = c(desc, tensors=[c.cast(x, element) for x in tensors])
+    return made
+
+
+def _cat(call: Call, tensors: ListArg, dim: int) -> Recipe:
+    element = _in_one(tensors)
+    shapes = tuple(t.shape for t in tensors.items)
+    if any(t.element is not element for t in tensors.items) or (len(shapes) > 1 and (0,) in shapes):
+        return call.steps(_joined, tensors, dim=dim, element=element)
+    return call(CatDescriptor(shapes, dim, element), tensors=tensors)
 
 
 def _copied(part: Any) -> Any:
@@ -113,7 +120,7 @@ def _copied(part: Any) -> Any:
 
 
 @function(lists="tensors")
-def cat(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe | Elsewhere:
+def cat(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe:
     """The tensors one after the other along `dim`, as torch.cat: of the element that holds all of theirs.
 
     Empty tensors of shape (0,) are left out, whatever the shape of the others.
@@ -148,7 +155,7 @@ def _cat_vjp(tensors: Any, dim: int = 0) -> tuple[Any, Any]:
 
 @made_of("cast cat")
 @function(lists="tensors")
-def concat(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe | Elsewhere:
+def concat(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe:
     """The same as cat, as torch.concat.
 
     Args:
@@ -163,7 +170,7 @@ concat.vjp(_cat_vjp)
 
 
 @function(lists="tensors")
-def stack(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe | Elsewhere:
+def stack(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None) -> Recipe:
     """The tensors side by side along a new dimension, as torch.stack: of the element that holds all of theirs.
 
     Args:
@@ -174,12 +181,12 @@ def stack(call: Call, tensors: ListArg, dim: int = 0, *, out: Arg | None = None)
     Raises:
         InvalidProblemError: If there is no tensor, or their shapes differ.
     """
-    element, cast = _in_one(tensors)
+    element = _in_one(tensors)
     shapes = [t.shape for t in tensors.items]
     if any(s != shapes[0] for s in shapes):
         raise InvalidProblemError(f"tensors: got shapes {', '.join(map(str, shapes))}, want equal ones.")
-    if cast is not None:
-        return Elsewhere(stack, (cast, dim), call.out)
+    if any(t.element is not element for t in tensors.items):
+        return call.steps(_stacked, tensors, dim=dim, element=element)
     return call(StackDescriptor(shapes[0], len(shapes), dim, element), tensors=tensors)
 
 

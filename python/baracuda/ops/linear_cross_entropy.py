@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda.compose import Composer, Value, composed
+from baracuda.compose import Composer, Number, Value
 from baracuda.dims import Shape, Size, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Elsewhere, Op, Recipe, function
+from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.ops.binary import BinaryDescriptor
 from baracuda.ops.layout import FillDescriptor
 from baracuda.ops.loss import CrossEntropyBackwardDescriptor, CrossEntropyDescriptor, NllLossDescriptor, Reduction
@@ -198,7 +198,7 @@ class _Layer:
     (f64 for f64).
     """
 
-    def __init__(self, c: Composer, desc: _Linear, tensors: dict[str, Value | None], smoothing: float) -> None:
+    def __init__(self, c: Composer, desc: _Linear, tensors: dict[str, Value | None], smoothing: Number | float) -> None:
         self.c = c
         self.desc = desc
         self.smoothing = smoothing
@@ -320,23 +320,22 @@ def _given(tensors: dict[str, Value | None], name: str) -> Value:
     return found
 
 
-@composed(tensors="input linear_weight target linear_bias weight dloss lse")
 def _chunked(
     c: Composer,
     input: Value,
     linear_weight: Value,
     target: Value,
-    linear_bias: Value | None = None,
-    weight: Value | None = None,
-    dloss: Value | None = None,
+    linear_bias: Value | None,
+    weight: Value | None,
+    label_smoothing: Number | float,
+    dloss: Value | Number | None = None,
     lse: Value | None = None,
-    fields: Any = (),
-    label_smoothing: float = 0.0,
-    scale: float = 1.0,
-    wanted: str = "loss",
+    *,
+    fields: dict[str, Any],
+    wanted: str,
 ) -> Value | tuple[Value, ...]:
-    """`wanted`: "loss", "loss lse", "loss gradients" for a dloss that is `scale`, or "gradients"."""
-    desc = LinearCrossEntropyDescriptor(**dict(fields))
+    """`wanted`: "loss", "loss lse", "loss gradients" for a dloss that is a number, or "gradients"."""
+    desc = LinearCrossEntropyDescriptor(**fields)
     tensors = {"input": input, "target": target, "linear_weight": linear_weight}
     layer = _Layer(c, desc, {**tensors, "linear_bias": linear_bias, "weight": weight}, label_smoothing)
     divisor = layer.divisor() if desc.reduction is Reduction.MEAN else None
@@ -345,9 +344,9 @@ def _chunked(
     every = c.new((layer.rows,), layer.wide) if lse is None else lse
     by = None
     if found:
-        if dloss is None:
-            dloss = c(FillDescriptor((), layer.wide), value=scale)
-        wide = dloss if desc.reduction is Reduction.NONE else layer.over(c.cast(dloss, layer.wide), divisor)
+        number = 1.0 if dloss is None else dloss
+        given = dloss if isinstance(dloss, Value) else c(FillDescriptor((), layer.wide), value=number)
+        wide = given if desc.reduction is Reduction.NONE else layer.over(c.cast(given, layer.wide), divisor)
         by = c.cast(wide, input.element).expand((layer.rows,))
     for part in layer.chunks():
         logits = layer.logits(part)
@@ -370,21 +369,14 @@ def _planned(
     layer: tuple[Arg | None, ...],
     label_smoothing: Arg | float,
     **more: Any,
-) -> Recipe | Elsewhere:
+) -> Recipe:
     """One plan on the CPU, and several elsewhere."""
     if call.device == "cpu":
         names = ("input", "linear_weight", "target", "linear_bias", "weight")
         given: dict[str, Any] = {n: a for n, a in zip(names, layer, strict=True) if a is not None}
         return call(desc, label_smoothing=label_smoothing, **given, **more)
-    number = [a.value if isinstance(a, Arg) else a for a in (label_smoothing, more.get("dloss", 1.0))]
-    tensors = [None if a is None else a.value for a in layer]
-    if "lse" in more:
-        tensors += [more["dloss"].value, more["lse"].value]
-        number[1] = 1.0
-    else:
-        tensors += [None, None]
-    fields = tuple((n, getattr(desc, n)) for n in _Linear.__annotations__)
-    return Elsewhere(_chunked, (*tensors, fields, *number, wanted))
+    fields = {n: getattr(desc, n) for n in _Linear.__annotations__}
+    return call.steps(_chunked, *layer, label_smoothing, *more.values(), fields=fields, wanted=wanted)
 
 
 _TENSORS = "input linear_weight target linear_bias weight"
@@ -402,7 +394,7 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: Arg | float = 0.0,
-) -> Recipe | Elsewhere:
+) -> Recipe:
     """cross_entropy(linear(input, linear_weight, linear_bias), target) without keeping the logits, as torch's.
 
     Args:
@@ -435,7 +427,7 @@ def linear_cross_entropy_forward(
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: Arg | float = 0.0,
-) -> Recipe | Elsewhere:
+) -> Recipe:
     """linear_cross_entropy with what its gradient needs: (loss, lse)."""
     fields = _fields(input, linear_weight, target, linear_bias, weight, reduction, ignore_index)
     layer = (input, linear_weight, target, linear_bias, weight)
@@ -456,7 +448,7 @@ def linear_cross_entropy_fused(
     ignore_index: int = -100,
     label_smoothing: Arg | float = 0.0,
     dloss: Arg | float = 1.0,
-) -> Recipe | Elsewhere:
+) -> Recipe:
     """(loss, dinput, dlinear_weight) and with a bias dlinear_bias: the gradients, for `dloss`, in the pass that finds the loss."""
     fields = _fields(input, linear_weight, target, linear_bias, weight, reduction, ignore_index)
     desc = LinearCrossEntropyDescriptor(**fields, save=False, gradients_wanted=True)
@@ -478,7 +470,7 @@ def linear_cross_entropy_backward(
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: Arg | float = 0.0,
-) -> Recipe | Elsewhere:
+) -> Recipe:
     """Gradients (dinput, dlinear_weight) and, with a bias, dlinear_bias, from linear_cross_entropy_forward's lse."""
     fields = _fields(input, linear_weight, target, linear_bias, weight, reduction, ignore_index)
     layer = (input, linear_weight, target, linear_bias, weight)

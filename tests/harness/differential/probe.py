@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +14,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from baracuda import _core, _index, compose, op
+from baracuda import _core, _index, op
 from baracuda.dims import largest
 from baracuda.elements import Element
 from baracuda.plan import plan as select_plan
+from baracuda.program import Program
 from baracuda.reference import Case, Expected, epsilon, reference_module, to_reference, ulp
 from baracuda.spec import IN
 from differential.values import to_numpy
@@ -164,26 +166,22 @@ class Record:
 
 
 @cache
-def _remembering() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Everything that remembers calls: functions, and those of several plans."""
-    functions: dict[int, Any] = {}
-    composed: dict[int, Any] = {}
-    for module in sorted(set(_index.FUNCTIONS.values())):
-        for value in vars(import_module(module)).values():
-            if isinstance(value, _core.Function):
-                functions[id(value)] = value
-            elif isinstance(value, compose.Composed):
-                composed[id(value)] = value
-    return tuple(functions.values()), tuple(composed.values())
+def _remembering() -> tuple[Any, ...]:
+    """All functions that remember calls."""
+    modules = map(import_module, sorted(set(_index.FUNCTIONS.values())))
+    found = {id(v): v for module in modules for v in vars(module).values() if isinstance(v, _core.Function)}
+    return tuple(found.values())
 
 
 def forget() -> None:
     """Makes every function plan its next call."""
-    functions, composed = _remembering()
-    for f in functions:
+    for f in _remembering():
         f._forget()
-    for c in composed:
-        c.program.cache_clear()
+
+
+def steps_of(program: Program) -> list[Any]:
+    """The plan of each step."""
+    return [program.plans[step["plan"]] for step in json.loads(program.to_bytes())["steps"]]
 
 
 class Probe:
@@ -200,35 +198,26 @@ class Probe:
 
     @contextmanager
     def installed(self) -> Iterator[Probe]:
-        answer, select, run = op._Miss._answer, select_plan, compose._Program.run
+        ask, select = op.Miss.__call__, select_plan
 
         def answered(miss: Any, values: tuple[Any, ...]) -> Any:
-            rule = miss.rule
-
-            def noted(*args: Any, **kwargs: Any) -> Any:
-                made = rule(*args, **kwargs)
-                if isinstance(made, op.Recipe):
-                    self.record.ran.append(Ran(made.plan, made, values))
-                return made
-
-            with patch.object(miss, "rule", noted):
-                return answer(miss, values)
+            recipe, result = ask(miss, values)
+            if recipe is not None and isinstance(recipe[0], Program):
+                self.record.ran += map(Ran, steps_of(recipe[0]))
+            elif recipe is not None:
+                self.record.ran.append(Ran(recipe[0], op.Recipe(*recipe), values))
+            return recipe, result
 
         def selected(*args: Any, **kwargs: Any) -> Any:
             made = select(*args, **kwargs)
             self.record.ran.append(Ran(made))
             return made
 
-        def ran(program: Any, borrowed: Any, like: Any) -> Any:
-            self.record.ran += [Ran(step.plan) for step in program.steps]
-            return run(program, borrowed, like)
-
         plans = [
             m for m in map(import_module, sorted(set(_index.FUNCTIONS.values()))) if getattr(m, "plan", None) is select
         ]
         changes: list[tuple[Any, str, Callable[..., Any]]] = [
-            (op._Miss, "_answer", answered),
-            (compose._Program, "run", ran),
+            (op.Miss, "__call__", answered),
             *((m, "plan", selected) for m in plans),
         ]
         undo = [patch.object(where, name, new) for where, name, new in changes]
