@@ -238,8 +238,9 @@ def test_recipes_that_reach_outside_are_refused() -> None:
     good = (
         made,
         ((0, 0, None, None, None), (2, 0, None, None, None)),
-        ((np.empty, ((3, 4), np.float32), None, -1),),
+        ((np.empty, ((3, 4), np.float32), None, -1, None),),
         (0,),
+        False,
     )
     for change in (
         {1: ((0, 7, None, None, None), (2, 0, None, None, None))},
@@ -250,7 +251,9 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         {1: ((0, 0, None, (0, 1), (3,)), (2, 0, None, None, None))},
         {1: ((0, 0, None, (0, 1), 3), (2, 0, None, None, None))},
         {1: ((0, 0, None, (0, -2), (3, 8)), (2, 0, None, None, None))},
-        {2: ((np.empty, ((3, 4), np.float32), None, 1),)},
+        {1: ((3, 0, 0, None, None), (2, 0, None, None, None))},
+        {2: ((np.empty, ((3, 4), np.float32), None, 1, None),)},
+        {0: 3},
         {3: (4,)},
         {3: ("x",)},
     ):
@@ -263,7 +266,13 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         right = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None),))
         assert right(X).tobytes() == F.swiglu(X).tobytes()
     row = bc.plan(bc.GatedActivationDescriptor("swiglu", (1, 8)))  # of a vector: -1 puts a dimension in front
-    recipe = (row, ((0, 0, None, (-1, 0), None), good[1][1]), ((np.empty, ((1, 4), np.float32), None, -1),), (0,))
+    recipe = (
+        row,
+        ((0, 0, None, (-1, 0), None), good[1][1]),
+        ((np.empty, ((1, 4), np.float32), None, -1, None),),
+        (0,),
+        False,
+    )
     right = _core.Function(lambda values: (recipe, None), (("x", 0, False, False, None),))
     assert right(X[0]).tobytes() == F.swiglu(X[:1]).tobytes()
 
