@@ -33,6 +33,13 @@ struct BackendState {
   std::string reason;  // why it is not usable
 };
 
+// The levels of processors that modules are built for, lowest first, and their numbers in the table.
+struct ModuleLevel {
+  const char* name;
+  int32_t arch;
+};
+inline constexpr ModuleLevel kModuleLevels[] = {{"neon", 2}, {"v2", 2}, {"v3", 3}, {"v4", 4}, {"v4x", 5}};
+
 struct LoadedBackend {
   BackendState state;
   const DeviceModule* module = nullptr;  // of a backend with memory of its own, where it is built and opens

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "baracuda/baracuda.h"
+#include "core/capability.h"
 #include "core/capi.h"
 #include "core/device.h"
 #include "core/devices.h"
@@ -152,21 +153,6 @@ Status launch_on(const PlanCore& plan, const HostCall& call, Failure& failure) {
   return launch(plan, call.call(), call.stream(), &failure);
 }
 
-Json guarantee_of(const PlanCore& plan) {
-  const Guarantee& g = plan.row.guarantee;
-  Json out = Json::object();
-  out.set("math_precision", kMathNames[static_cast<int>(g.math)]);
-  out.set("accumulator",
-          name(g.accumulator == Element::Count ? compute_element(plan.question.element) : g.accumulator));
-  out.set("bound", kBoundNames[static_cast<int>(g.bound.kind)]);
-  out.set("c", g.bound.c);
-  out.set("deterministic", g.deterministic);
-  out.set("bit_stable_on_same_hardware", g.bit_stable);
-  out.set("thread_invariant", g.thread_invariant);
-  out.set("batch_invariant", g.batch_invariant);
-  return out;
-}
-
 Json device_of(Backend backend, int32_t number) {
   const BackendState& state = backend_state(backend);
   const DeviceInfo* info = backend == Backend::Cpu ? nullptr : device_info(backend, number);
@@ -298,7 +284,7 @@ bcu_status bcu_plan_info(const bcu_plan* plan, char** json, bcu_error* error) {
     Json out = Json::object();
     const Json document = write_plan(*plan->core, Json());
     for (const char* part : {"schema", "sku", "question", "signature"}) out.set(part, *document.find(part));
-    out.set("guarantee", guarantee_of(*plan->core));
+    out.set("guarantee", write_guarantee(plan->core->row.guarantee, plan->core->question.element));
     out.set("workspace_size", plan->core->workspace_size);
     out.set("workspace_alignment", kWorkspaceAlignment);
     *json = copy_text(out.write());
@@ -360,6 +346,15 @@ bcu_status bcu_devices(char** json, bcu_error* error) {
     for (const Backend backend : {Backend::Cpu, Backend::Cuda, Backend::Metal})
       for (int32_t i = 0; i < std::max(device_count(backend), 1); ++i) out.add(device_of(backend, i));
     *json = copy_text(out.write());
+    return BCU_OK;
+  });
+}
+
+bcu_status bcu_capabilities(const void* question, size_t size, char** json, bcu_error* error) {
+  return guarded(error, [&]() -> bcu_status {
+    if (!question || !json) return refuse_null(error, question ? "json" : "question");
+    const Json document = read_json({static_cast<const char*>(question), size});
+    *json = copy_text(answer_question(Reader(document, "")).write());
     return BCU_OK;
   });
 }
