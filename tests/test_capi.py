@@ -336,7 +336,8 @@ def test_capabilities_are_those_of_python() -> None:
         bc.Question(), bc.Question("softmax"), bc.Question("softmax", element="f32", device="cpu", rank=2, layout="contiguous"),
         bc.Question("gather", element="bf16", index_element="i32", direction="backward"), bc.Question(device="cuda:sm_90", op="matmul"),
         bc.Question("matmul", device="cpu:v3"), bc.Question("matmul", device="metal:apple9", alignment=16),
-        bc.Question("sum", element="f16", state="usable"), bc.Question(device="cuda", state="built"), bc.Question("softmax", device="cuda:7"),
+        bc.Question("sum", element="f16", state="usable"), bc.Question(device="cuda", state="built"),
+        bc.Question("softmax", device="cuda:7"),
         bc.Question("scaled_dot_product_attention", attributes={"causal": 1}, element="f64"), bc.Question("softmax", rank=9, element="i64"),
         bc.Question("sum", preference=bc.PlanPreference(deterministic=True, max_error=1.0, sku="rows", max_workspace_bytes=0)),
     ]  # fmt: skip
@@ -351,7 +352,8 @@ def test_capabilities_are_those_of_python() -> None:
     ("question", "said"),
     [
         ({"op": "sofmax"}, 'question.op: got "sofmax"'), ({"rank": -1}, "question.rank"), ({"device": "gpu"}, "question.device"),
-        ({"device": "cuda:sm_"}, "question.device"), ({"device": "cuda:sm_-9"}, "question.device"), ({"element": "f33"}, "question.element"),
+        ({"device": "cuda:sm_"}, "question.device"),
+        ({"device": "cuda:sm_-9"}, "question.device"), ({"element": "f33"}, "question.element"),
         ({"layout": "strided"}, "question.layout"), ({"op": "softmax", "attributes": [["x", 1]]}, "attribute of the op"),
         ({"attributes": [["axis"]]}, "a name and a number"), ({"preference": {"max_error": -1}}, "max_error"), ({"more": 1}, "more"),
         ({"state": "here"}, "question.state"), ({"alignment": 2**40}, "question.alignment"), ([], "question"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,12 @@ def test_gradients_on_a_device() -> None:
 @on_devices
 @pytest.mark.parametrize("place", PLACES)
 def test_functions_of_several_plans(place: str) -> None:
+    """In a thread, whose scratch goes with it."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(_check_functions_of_several_plans, place).result()
+
+
+def _check_functions_of_several_plans(place: str) -> None:
     a, b, c = (np.arange(n * m, dtype=np.float32).reshape(n, m) % 5 for n, m in ((3, 4), (4, 5), (5, 3)))
     here = [bc.asarray(x, device=place) for x in (a, b, c)]
     y, pull = bc.vjp(F.einsum, "ij,jk,ki->ik", *here)

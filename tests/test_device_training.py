@@ -204,20 +204,21 @@ def test_linear_cross_entropy_of_several_chunks(
     target[::4] = -100
     weight = rng.uniform(0.5, 2, 33).astype(np.float32) if weighted else None
     dloss = np.asarray(rng.normal(1, 0.2, (150,) if reduction == "none" else ()), np.float32)
-    options: dict[str, Any] = {"reduction": reduction, "label_smoothing": 0.1}
 
-    def results(where: str) -> list[Array]:
+    def results(where: str, smoothing: float) -> list[Array]:
+        options: dict[str, Any] = {"reduction": reduction, "label_smoothing": smoothing}
         there = [None if v is None else bc.asarray(v, device=where) for v in (x, w, target, bias, weight, dloss)]
         given = {"linear_bias": there[3], "weight": there[4], **options}
         loss, lse = F.linear_cross_entropy_forward(*there[:3], **given)
         found = [loss, lse, F.linear_cross_entropy(*there[:3], **given)]
         found += F.linear_cross_entropy_backward(there[5], *there[:3], lse, **given)
         if reduction != "none":
-            found += F.linear_cross_entropy_fused(*there[:3], **given, dloss=0.5)
+            found += F.linear_cross_entropy_fused(*there[:3], **given, dloss=0.5 + smoothing)
         return [host(v) for v in found]
 
-    for got, want in zip(results(place), results("cpu"), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    for smoothing in (0.1, 0.3):  # a number of the call, not of what is remembered of it
+        for got, want in zip(results(place, smoothing), results("cpu", smoothing), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     wrong = bc.asarray(np.where(target == 5, 33, target), device=place)
     if (target == 5).any():
         F.linear_cross_entropy(bc.asarray(x, device=place), bc.asarray(w, device=place), wrong)

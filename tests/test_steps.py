@@ -46,6 +46,7 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda: F.einsum_backward(_x(3), "ii->i", _x(3, 3)),
         lambda: F.einsum_backward(_x(2), "ij,ij->i", _x(2, 3), _x(2, 3).astype(np.float16)),
     ],
+    "group_norm": [lambda: F.group_norm(_x(2, 3, 4).transpose(0, 2, 1), 2, _x(4), _x(4))],
     "inner": [lambda: F.inner(_whole(2, 3), _LONG.T)],
     "inner_backward": [
         lambda: F.inner_backward(_x(2, 2, 2, 2).transpose(0, 2, 1, 3), _x(2, 2, 3), _x(2, 2, 3)),

@@ -8,7 +8,8 @@ namespace baracuda::bindings {
 namespace {
 
 PyObject* raise_document(const DocumentError& e) {
-  return raise_refusal({Code::Document, e.where, e.got, e.want, "documents are what to_bytes() and to_json() give"}, Py_None);
+  return raise_refusal({Code::Document, e.where, e.got, e.want, "documents are what to_bytes() and to_json() give"},
+                       Py_None);
 }
 
 // The bytes of a str, bytes or other buffer.

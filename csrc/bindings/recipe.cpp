@@ -272,12 +272,17 @@ class ProgramScratch {
   ProgramScratch() = default;
   ProgramScratch(const ProgramScratch&) = delete;
   ProgramScratch& operator=(const ProgramScratch&) = delete;
-  ~ProgramScratch() { std::free(own_); }
+  ~ProgramScratch() {
+    std::free(own_);
+    Py_XDECREF(block_);
+  }
   // False with an exception.
   bool take(const PlanCore& plan, void* stream, int64_t bytes) {
     constexpr int64_t kKept = int64_t{32} << 20;  // more is not held by a thread for calls to come
     if (!bytes) return true;
-    if (plan.row.backend != Backend::Cpu) {
+    if (plan.row.backend != Backend::Cpu && bytes > kKept) {
+      block_ = device_memory(plan.row.backend, plan.question.device, bytes, &memory_);
+    } else if (plan.row.backend != Backend::Cpu) {
       memory_ = device_scratch(plan.row.backend, plan.question.device, stream, bytes);
     } else if (bytes <= kKept) {
       memory_ = scratch.at_least(bytes);
@@ -295,6 +300,7 @@ class ProgramScratch {
 
  private:
   void *memory_ = nullptr, *own_ = nullptr;
+  PyObject* block_ = nullptr;  // of a device, which is given back when its kernels have run
 };
 
 struct ProgramArguments {

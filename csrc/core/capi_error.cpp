@@ -48,7 +48,8 @@ bcu_status fail_caught(bcu_error* error) noexcept {
     try {
       throw;
     } catch (const DocumentError& e) {
-      return fail(error, {{Code::Document, e.where, e.got, e.want, "documents are what to_bytes() and to_json() give"}}, "");
+      return fail(error, {{Code::Document, e.where, e.got, e.want, "documents are what to_bytes() and to_json() give"}},
+                  "");
     } catch (const std::bad_alloc&) {
       return fail_with(error, BCU_NO_MEMORY, "no memory is left", {});
     } catch (const std::exception& e) {

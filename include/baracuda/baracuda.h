@@ -173,8 +173,8 @@ BCU_C_API bcu_status bcu_program_run(const bcu_program* program, const DLTensor*
 
 /* The devices of all backends, usable or not and why not, as JSON. */
 BCU_C_API bcu_status bcu_devices(char** json, bcu_error* error);
-/* What the SKU table has for a question, with all reasons against each row, as JSON. Both are what Python writes and reads:
- * bc.Question(...).to_json() and bc.Capabilities.from_json(). Fields that are left out, or null, are wildcards:
+/* What the SKU table has for a question, with all reasons against each row, as JSON. Both are what Python writes and
+ * reads: bc.Question(...).to_json() and bc.Capabilities.from_json(). Fields that are left out, or null, are wildcards:
  * {"schema": 2, "kind": "question", "question": {"op": "softmax", "element": "f32", "device": "cuda:sm_90"}} */
 BCU_C_API bcu_status bcu_capabilities(const void* question, size_t size, char** json, bcu_error* error);
 

@@ -893,7 +893,7 @@ STEPS: dict[str, tuple[tuple[str, str], ...]] = {
     "glu_backward": (("glu", "backward"),),
     "greater": (("gt", "forward"),),
     "greater_equal": (("ge", "forward"),),
-    "group_norm": (("add", "forward"), ("layer_norm", "forward"), ("mul", "forward"),),
+    "group_norm": (("add", "forward"), ("copy", "forward"), ("layer_norm", "forward"), ("mul", "forward"),),
     "hardshrink_backward": (("hardshrink", "backward"),),
     "hardsigmoid_backward": (("hardsigmoid", "backward"),),
     "hardswish_backward": (("hardswish", "backward"),),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from baracuda.elements import Element
+from baracuda.compose import Composer, Value, composed
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Op, Recipe, composite, function
+from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.ops.binary import BinaryDescriptor
 from baracuda.ops.norm import Norm, Sizes, common_fields
+from baracuda.ops.reduce import ReduceDescriptor
 from baracuda.spec import Signature, descriptor, output, scalar, tensor
 from baracuda.steps import made_of
 
@@ -150,60 +152,119 @@ def _layer_norm_vjp(
     return y, lambda dy: layer_norm_backward(dy, input, normalized_shape, weight, mean, rstd, gradient, weight_offset)
 
 
-def _groups(input: Any, num_groups: int, *channelwise: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shape with one axis per group, and that of a weight beside the input."""
-    shape = tuple(input.shape)
-    if len(shape) < 2 or num_groups < 1 or shape[1] % num_groups:
-        raise InvalidProblemError(
-            f"group_norm: num_groups: got {num_groups} for an input of shape {shape}, want (N, C, ...) and a divisor of C."
-        )
-    for given in channelwise:
-        if given is not None and (found := tuple(given.shape)) != shape[1:2]:
-            raise InvalidProblemError(f"group_norm: weight or bias: got shape {found}, want {shape[1:2]}.")
-        if given is not None and (one := Element.coerce(given.dtype)) is not (want := Element.coerce(input.dtype)):
-            raise InvalidProblemError(f"group_norm: weight or bias: got {one}, want the input's {want}. Cast it first.")
-    members = shape[1] // num_groups
-    return (shape[0], num_groups, members * math.prod(shape[2:])), (1, shape[1], *(1 for _ in shape[2:]))
+class _Grouped:
+    """A group_norm in the making: its input as one row per group, and its parameters beside the input."""
+
+    def __init__(self, c: Composer, input: Value, num_groups: int, weight: Value | None, bias: Value | None) -> None:
+        shape = input.shape
+        if len(shape) < 2 or num_groups < 1 or shape[1] % num_groups:
+            got = f"num_groups: got {num_groups} for an input of shape {shape}"
+            raise InvalidProblemError(f"group_norm: {got}, want (N, C, ...) and a divisor of C.")
+        for name, given in (("weight", weight), ("bias", bias)):
+            if given is not None and given.shape != shape[1:2]:
+                raise InvalidProblemError(f"group_norm: {name}: got shape {given.shape}, want {shape[1:2]}.")
+            if given is not None and given.element is not input.element:
+                want = f"the input's {input.element}. Cast it first"
+                raise InvalidProblemError(f"group_norm: {name}: got {given.element}, want {want}.")
+        self.c, self.input, self.shape = c, input, shape
+        self.weight, self.bias = (None if given is None else self._beside(given) for given in (weight, bias))
+        self.rows = (shape[0], num_groups, shape[1] // num_groups * math.prod(shape[2:]))
+        self.fields: dict[str, Any] = {
+            "input_shape": self.rows,
+            "normalized_shape": self.rows[2:],
+            "element": input.element,
+            "weight": False,
+        }
+
+    def _beside(self, channels: Value) -> Value:
+        return channels.permute((-1, 0, *(-1 for _ in self.shape[2:])))
+
+    def of_groups(self, x: Value) -> Value:
+        """A tensor of the input's shape as one row per group."""
+        return self.c.reshape(x, self.rows)
+
+    def plain(self, eps: float, save: bool) -> tuple[Value, ...]:
+        """The normalised input, and with `save` its mean and rstd."""
+        desc = LayerNormDescriptor(**self.fields, bias=False, save=save)
+        made = self.c(desc, x=self.of_groups(self.input), eps=eps)
+        y, *saved = made if save else (made,)
+        return self.c.reshape(y, self.shape), *saved
+
+    def by(self, kind: str, x: Value, parameter: Value | None) -> Value:
+        """X times or plus a parameter, where there is one."""
+        if parameter is None:
+            return x
+        made: Value = self.c(BinaryDescriptor(kind, x.shape, parameter.shape, x.element), a=x, b=parameter)
+        return made
+
+    def affine(self, plain: Value) -> Value:
+        """The result."""
+        return self.by("add", self.by("mul", plain, self.weight), self.bias)
+
+    def over_channels(self, x: Value) -> Value:
+        """Summed over everything but the channels."""
+        axes = (0, *range(2, len(self.shape)))
+        made: Value = self.c(ReduceDescriptor("sum", x.shape, axes, element=x.element), x=x)
+        return made
 
 
-@made_of("add layer_norm mul")
-@composite
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+@made_of("add copy layer_norm mul")
+@composed(tensors="input weight bias")
+def group_norm(
+    c: Composer,
+    input: Value,
+    num_groups: int,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+) -> Value:
     """(input - mean) / sqrt(var + eps) * weight + bias over groups of channels, as torch's group_norm.
 
     A layer_norm of the groups, then a product and a sum: half results are rounded after each. No plan of its own.
     """
-    from baracuda.functional import add, mul
-
-    grouped, beside = _groups(input, num_groups, weight, bias)
-    y = layer_norm(input.reshape(grouped), grouped[2:], eps=eps).reshape(tuple(input.shape))
-    y = y if weight is None else mul(y, weight.reshape(beside))
-    return y if bias is None else add(y, bias.reshape(beside))
+    grouped = _Grouped(c, input, num_groups, weight, bias)
+    return grouped.affine(grouped.plain(eps, save=False)[0])
 
 
+@composed(tensors="input weight bias")
+def _group_norm_forward(
+    c: Composer,
+    input: Value,
+    num_groups: int,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+) -> tuple[Value, ...]:
+    grouped = _Grouped(c, input, num_groups, weight, bias)
+    plain, mean, rstd = grouped.plain(eps, save=True)
+    return grouped.affine(plain), plain, mean, rstd
+
+
+@composed(tensors="dy input plain mean rstd weight")
+def _group_norm_backward(
+    c: Composer, dy: Value, input: Value, plain: Value, mean: Value, rstd: Value, num_groups: int,
+    weight: Value | None = None, bias: bool = False,
+) -> tuple[Value, ...]:  # fmt: skip
+    if dy.shape != input.shape:
+        raise InvalidProblemError(f"group_norm: dy: got shape {dy.shape}, want {input.shape}, as the result.")
+    grouped = _Grouped(c, input, num_groups, weight, None)
+    desc = LayerNormBackwardDescriptor(**grouped.fields, dweight=False, dbias=False)
+    dplain = grouped.of_groups(grouped.by("mul", dy, grouped.weight))
+    dx = c(desc, dy=dplain, x=grouped.of_groups(input), mean=mean, rstd=rstd)
+    found = [c.reshape(dx, input.shape)]
+    if weight is not None:
+        found.append(grouped.over_channels(grouped.by("mul", dy, plain)))
+    return (*found, grouped.over_channels(dy)) if bias else tuple(found)
+
+
+@group_norm.vjp
 def _group_norm_vjp(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> tuple[Any, Any]:
-    from baracuda.functional import add, mul, sum
-
-    shape = tuple(input.shape)
-    grouped, beside = _groups(input, num_groups, weight, bias)
-    plain, mean, rstd = layer_norm_forward(input.reshape(grouped), grouped[2:], eps=eps)
-    plain = plain.reshape(shape)
-    y = plain if weight is None else mul(plain, weight.reshape(beside))
-    y = y if bias is None else add(y, bias.reshape(beside))
-    others = (0, *range(2, len(shape)))
+    y, *saved = _group_norm_forward(input, num_groups, weight, bias, eps)
 
     def pull(dy: Any) -> Any:
-        dplain = dy if weight is None else mul(dy, weight.reshape(beside))
-        dx = layer_norm_backward(dplain.reshape(grouped), input.reshape(grouped), grouped[2:], None, mean, rstd)
-        found = [dx.reshape(shape)]
-        found += [] if weight is None else [sum(mul(dy, plain), others)]
-        found += [] if bias is None else [sum(dy, others)]
-        return found[0] if len(found) == 1 else tuple(found)
+        found = _group_norm_backward(dy, input, *saved, num_groups, weight, bias is not None)
+        return found[0] if len(found) == 1 else found
 
     return y, pull
-
-
-_marks: Any = group_norm
-_marks.vjp_rule = _group_norm_vjp
