@@ -9,7 +9,8 @@ import pytest
 
 from baracuda.device import Device
 from baracuda.elements import Element
-from baracuda.verify import LAYOUTS, candidates, verify
+from baracuda.layouts import LAYOUTS
+from baracuda.verify import candidates, verify
 from conftest import FULL, SEED
 
 

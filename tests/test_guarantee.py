@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from baracuda.elements import Element
-from baracuda.verify import LAYOUTS, candidates, verify
+from baracuda.layouts import LAYOUTS
+from baracuda.verify import candidates, verify
 from conftest import FULL, SEED
 
 

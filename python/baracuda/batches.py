@@ -15,6 +15,7 @@ import numpy as np
 
 from baracuda.dims import largest
 from baracuda.errors import InvalidProblemError
+from baracuda.narrow import decode, is_records
 from baracuda.reference import Case, Expected, reference_module
 from baracuda.spec import IN, Descriptor
 
@@ -180,6 +181,8 @@ def same_bits(a: Array, b: Array) -> bool:
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     if a.tobytes() == b.tobytes():
         return True
+    if is_records(a):
+        a, b = decode(a), decode(b)
     bits = np.dtype(f"u{a.dtype.itemsize}")
     with np.errstate(invalid="ignore"):
         return bool(((a.view(bits) == b.view(bits)) | ((a != a) & (b != b))).all())

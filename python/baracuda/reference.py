@@ -29,7 +29,7 @@ import numpy as np
 
 from baracuda import _index
 from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError
+from baracuda.narrow import decode, encode, is_records, storage
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
@@ -79,14 +79,6 @@ class Expected:
     lost: Any = None
 
 
-def has_arrays(desc: Descriptor) -> bool:
-    """Whether NumPy has all elements of a problem: bf16 and 8-bit floats need ml_dtypes."""
-    try:
-        return all(p.element.numpy is not None for p in desc.signature().present)
-    except InvalidProblemError:
-        return False
-
-
 def gradient(dy: Array, slope: Array, size: Array | None = None) -> Expected:
     """Of a function of single numbers: dy times a derivative, which alone must fit; either may be lost before it is multiplied.
 
@@ -122,11 +114,14 @@ def _compiled(formula: str) -> CodeType:
 def round_to(values: Array, element: Element) -> Array:
     """Values rounded to an element, as the array that a plan is given."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return np.asarray(values).astype(element.numpy)
+        dtype = storage(element)
+        return encode(np.asarray(values), element) if dtype.names else np.asarray(values).astype(dtype)
 
 
 def to_reference(values: Array) -> Array:
     """A plan's array as the reference sees it: float64 for floats, unchanged otherwise."""
+    if is_records(values):
+        return decode(values)
     if values.dtype.kind in "fV" or values.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         return values.astype(np.float64)
     return values

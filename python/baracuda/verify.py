@@ -13,7 +13,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from baracuda import _core
 from baracuda.batches import COUNTS, batches, other_bits
@@ -21,9 +20,11 @@ from baracuda.device import Device
 from baracuda.dims import Shape, largest, size_at
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError
+from baracuda.layouts import REPEATED, SENTINEL, Buffer, buffer
 from baracuda.magnitudes import some, stretched_cases
+from baracuda.narrow import is_records, storage
 from baracuda.plan import Plan, plan
-from baracuda.reference import Case, Expected, has_arrays, reference_module, round_to, to_reference, worst
+from baracuda.reference import Case, Expected, reference_module, round_to, to_reference, worst
 from baracuda.sku import MATH, PlanPreference, rows
 from baracuda.spec import IN, INOUT, Param
 from baracuda.tensor import empty, from_pointer
@@ -31,104 +32,9 @@ from baracuda.tensor import empty, from_pointer
 if TYPE_CHECKING:
     from baracuda.reference import Array
 
-SENTINEL = 0xA5
 # What memory holds besides, to see whether bits depend on what nobody has written: zeros, ordinary numbers, NaN.
 FILLS = (0x00, 0x3F, 0xFF)
 MAGNITUDE_ELEMENTS = 2000  # of the largest tensor of a case of every magnitude
-
-
-@dataclass(slots=True)
-class Buffer:
-    """A view of some layout inside memory that is filled with a pattern, to see what else was written."""
-
-    view: Array
-    raw: Array  # all bytes of the memory, one row of them per element
-    written: Array  # bool: elements that belong to the view
-    fill: int = SENTINEL
-
-    def stray_writes(self) -> int:
-        """Elements outside the view that are not the pattern any more."""
-        changed = (self.raw != self.fill).any(axis=-1)
-        return int(np.count_nonzero(changed & ~self.written))
-
-
-def _strided(base: Array, shape: tuple[int, ...], strides: Any) -> Array:
-    """A view with strides in bytes; NumPy makes none of the 8-bit floats, whose names it does not know."""
-    return as_strided(base.view(f"V{base.itemsize}"), shape, strides).view(base.dtype)
-
-
-def _contiguous(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    """With torch's strides, which count a size of 0 as 1; NumPy's are 0 then."""
-    n = int(np.prod(shape, dtype=np.int64))
-    steps = [prod(max(1, s) for s in shape[d + 1 :]) for d in range(len(shape))]
-    return (n + 34,), lambda base: _strided(base[17 : 17 + n], shape, [base.itemsize * s for s in steps])
-
-
-def _dense(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    """Contiguous, from where memory begins: aligned as an allocation is. With NumPy's strides."""
-    return shape, lambda base: base[...]
-
-
-def _transposed(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    return shape[::-1], lambda base: base.T
-
-
-def _sliced(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    return tuple(2 * s + 1 for s in shape), lambda base: base[(*(slice(1, 2 * s + 1, 2) for s in shape), ...)]
-
-
-def _negative(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    return shape, lambda base: base[(*(slice(None, None, -1),) * len(shape), ...)]
-
-
-def _rows_apart(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    if not shape:
-        return _contiguous(shape)
-    return (*shape[:-1], shape[-1] + 5), lambda base: base[..., 3 : 3 + shape[-1]]
-
-
-def _aligned(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    """Rows that begin at multiples of 16 bytes, which kernels may read in packs."""
-    if not shape:
-        return _contiguous(shape)
-    return (*shape[:-1], (shape[-1] + 15) // 16 * 16), lambda base: base[..., : shape[-1]]
-
-
-def _one_row(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    if not shape:
-        return _contiguous(shape)
-    return (1, *shape[1:]), lambda base: _strided(base, shape, (0, *base.strides[1:]))
-
-
-def _one_column(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Callable[[Array], Array]]:
-    if not shape:
-        return _contiguous(shape)
-    return (*shape[:-1], 1), lambda base: _strided(base, shape, (*base.strides[:-1], 0))
-
-
-LAYOUTS = {
-    "contiguous": _contiguous,
-    "dense": _dense,
-    "transposed": _transposed,
-    "sliced": _sliced,
-    "negative": _negative,
-    "rows_apart": _rows_apart,
-    "aligned": _aligned,
-    "one_row": _one_row,
-    "one_column": _one_column,
-}
-# Stride 0 along the first or last dimension, where all values are the same then.
-REPEATED = {"one_row": 0, "one_column": -1}
-
-
-def buffer(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str, fill: int = SENTINEL) -> Buffer:
-    """Pattern-filled memory with a view of the given shape and layout."""
-    base_shape, take = LAYOUTS[layout](tuple(shape))
-    raw = np.full((*base_shape, dtype.itemsize), fill, np.uint8)
-    base = np.ndarray(base_shape, dtype, raw)
-    written = np.zeros(base_shape, bool)
-    take(written)[...] = True
-    return Buffer(take(base), raw, written, fill)
 
 
 @dataclass(slots=True)
@@ -181,6 +87,13 @@ def rounded(case: Case) -> Case:
     return Case(case.descriptor, tensors, case.scalars, case.note, case.exact_gradient)
 
 
+def lent(part: Buffer, element: Element) -> Any:
+    """A buffer's view as a tensor of an element that NumPy lacks."""
+    address = part.view.__array_interface__["data"][0] if part.view.size else 0
+    strides = tuple(s // element.nbytes for s in part.view.strides)
+    return from_pointer(address, part.view.shape, element, strides, owner=part.raw)
+
+
 class Resident:
     """A buffer's memory on a device: all of it is there and comes back, so that stray writes are seen."""
 
@@ -220,7 +133,7 @@ def execute(
 
     def given(part: Buffer, element: Element) -> Any:
         if made.device == "cpu":
-            return part.view
+            return lent(part, element) if is_records(part.view) else part.view
         residents.append(Resident(part, element, made.device))
         return residents[-1].view
 
@@ -229,7 +142,7 @@ def execute(
         where = layout if p.role == IN else output_layout or layout
         if where in REPEATED and not _repeats(p, case.descriptor.direction):
             where = "contiguous"
-        parts = [buffer(shaped(shape), p.element.numpy, where, fill) for shape in p.shapes]
+        parts = [buffer(shaped(shape), storage(p.element), where, fill) for shape in p.shapes]
         if p.role in (IN, INOUT):
             values = case.tensors[p.name] if p.variadic else [case.tensors[p.name]]
             for part, v in zip(parts, values, strict=True):
@@ -332,6 +245,7 @@ def verify(
     device: str = "cpu",
     *,
     most_elements: int | None = None,
+    most_cases: int | None = None,
     stretched: int | None = None,
     settings: Mapping[str, Callable[[], AbstractContextManager[Any]]] | None = None,
     batched: int = 3,
@@ -347,6 +261,7 @@ def verify(
         seed: Of the inputs.
         device: Where to run it.
         most_elements: Leaves out cases whose tensors have more elements together.
+        most_cases: Ends after so many cases; then those of every magnitude follow.
         stretched: How many of the cases of every magnitude, on the cpu; all by default.
         settings: More surroundings that must not change a deterministic row's bits, by name.
         batched: How many cases, drawn by the seed, are looked at for bits that depend on the rows of a batch.
@@ -359,10 +274,12 @@ def verify(
     for number, case in enumerate(reference_module(op).cases(op, direction, element, rng)):
         if not type(case.descriptor).plan_class.query(case.descriptor, device, limit):
             continue  # this row is for other problems of the op
-        if not has_arrays(case.descriptor) or (most_elements is not None and count_elements(case) > most_elements):
+        if most_elements is not None and count_elements(case) > most_elements:
             continue
         if limit.math_precision != "ieee" and _has_subnormals(case):
             continue  # reduced precision is relative to numbers with all their bits
+        if report.cases == most_cases:
+            break
         made = plan(case.descriptor, device, limit)
         report.promise = str(made.precision_guarantee)
         report.cases += 1
@@ -380,11 +297,10 @@ def verify(
             promised.append((case, expected))
     few = min(most_elements or MAGNITUDE_ELEMENTS, MAGNITUDE_ELEMENTS)
     # Rows of GPUs promise what squares allow, which these inputs leave.
-    wide = list(stretched_cases(op, direction, element, seed, few)) if Device(device).backend == "cpu" else []
+    everywhere = Device(device).backend == "cpu" and stretched != 0
+    wide = list(stretched_cases(op, direction, element, seed, few)) if everywhere else []
     for case in wide if stretched is None else some(wide, stretched, rng):
-        if not type(case.descriptor).plan_class.query(case.descriptor, device, limit) or not has_arrays(
-            case.descriptor
-        ):
+        if not type(case.descriptor).plan_class.query(case.descriptor, device, limit):
             continue
         if limit.math_precision != "ieee":
             continue  # a reduced precision may have a narrower range, too

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from baracuda.elements import Element
+from baracuda.narrow import FORMATS, next_after
 from baracuda.ops.binary import BinaryBackwardDescriptor, BinaryDescriptor
 from baracuda.ops.binary_kinds import KINDS
 from baracuda.reference import Array, Case, Expected, evaluate, gradient, round_to
@@ -164,7 +165,11 @@ def _names(case: Case, element: Element) -> dict[str, Any]:
     def neighbour(a: Array, b: Array) -> Array:
         # A number b is not rounded to the element: only its side of a counts.
         with np.errstate(all="ignore"):
-            y = np.nextafter(round_to(a, element), round_to(np.where(b > a, np.inf, -np.inf), element)).astype(Long)
+            way = np.where(b > a, np.inf, -np.inf)
+            if element in FORMATS:
+                y = next_after(a.astype(np.float64), way, element).astype(Long)
+            else:
+                y = np.nextafter(round_to(a, element), round_to(way, element)).astype(Long)
         return np.where((a != a) | (b != b), np.nan, np.where(a == b, b, y))
 
     return {**held, **_FUNCTIONS, "rounded": rounded, "neighbour": neighbour}

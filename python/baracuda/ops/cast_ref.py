@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from baracuda.elements import Element
+from baracuda.narrow import FORMATS, numbers
 from baracuda.ops.cast import CastDescriptor
 from baracuda.reference import Array, Case, Expected
 
@@ -33,21 +34,9 @@ def _values(source: Element, target: Element, shape: tuple[int, ...], rng: np.ra
 def all_halves(element: Element) -> Array:
     """Every number of a half type, and one NaN for all of its NaNs."""
     with np.errstate(invalid="ignore"):
-        numbers = np.arange(65536, dtype=np.uint16).view(element.numpy).astype(np.float64)
-    return np.where(np.isnan(numbers), np.nan, numbers)
-
-
-def all_eighths(element: Element) -> Array:
-    """The number of each byte, by the format's definition: NumPy alone has no 8-bit floats."""
-    bits = np.arange(256)
-    stored, bias = (3, 7) if element is Element.F8E4M3 else (2, 15)
-    fraction, exponent = bits & ((1 << stored) - 1), (bits & 0x7F) >> stored
-    numbers = np.ldexp(fraction + (exponent > 0) * (1 << stored), np.maximum(exponent, 1) - bias - stored)
-    if element is Element.F8E4M3:
-        numbers[(bits & 0x7F) == 0x7F] = np.nan
-    else:
-        numbers[exponent == 31] = np.where(fraction[exponent == 31] == 0, np.inf, np.nan)
-    return np.asarray(np.where(bits < 128, numbers, -numbers), np.float64)
+        codes = np.arange(65536, dtype=np.uint16)
+        found = numbers(element) if element in FORMATS else codes.view(element.numpy).astype(np.float64)
+    return np.where(np.isnan(found), np.nan, found)
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
@@ -84,7 +73,7 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
 def _eight_bits(element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """From and to 8-bit floats: every number, every middle between two and what is beside it, what is out of range."""
     if element in F8:
-        every = all_eighths(element)
+        every = numbers(element)
         for target in (*REAL, *F8):
             whole = target.is_integer
             x = (
@@ -98,13 +87,13 @@ def _eight_bits(element: Element, rng: np.random.Generator) -> Iterator[Case]:
             yield Case(CastDescriptor(shape, element, target), {"x": rng.choice(x, shape)})
         return
     for target in F8:
-        every = all_eighths(target)[:128]
+        every = numbers(target)[:128]
         every = np.unique(every[np.isfinite(every)])
         middles = np.concatenate([(every[1:] + every[:-1]) / 2, [464.0, 480.0, 61440.0, 65536.0, 2.0**-20]])
         beside = np.concatenate([np.nextafter(middles, 0), np.nextafter(middles, np.inf), middles * (1 + 2.0**-20)])
-        numbers = np.concatenate([every, middles, beside, [1e30, 3e38, np.inf]])
+        chosen = np.concatenate([every, middles, beside, [1e30, 3e38, np.inf]])
         if element.is_float:
-            x = np.concatenate([numbers, -numbers, [np.nan]])
+            x = np.concatenate([chosen, -chosen, [np.nan]])
         else:
             x = _values(element, target, (700,), rng)
             x[:100] = rng.integers(0, 2 if element is Element.BOOL else 100, 100)

@@ -17,7 +17,7 @@ from baracuda.ops.norm import (
     RmsNormBackwardDescriptor,
     RmsNormDescriptor,
 )
-from baracuda.reference import Array, Case, Expected
+from baracuda.reference import Array, Case, Expected, round_to, to_reference
 
 EPS = 1e-3
 # Shapes with the number of normalised dimensions; more than 512 rows fill several strips and blocks of rows.
@@ -111,7 +111,7 @@ def _forward(case: Case, desc: Any, t: dict[str, Array], axes: tuple[int, ...]) 
         total = x + t["residual"]
         out["sum"] = (total, np.abs(total), 1)
         # What is normalised is the sum as it was stored.
-        x = np.asarray(total, np.float64).astype(desc.element.numpy).astype(np.float64).astype(np.longdouble)
+        x = to_reference(round_to(np.asarray(total, np.float64), desc.element)).astype(np.longdouble)
     centred = isinstance(desc, LayerNormDescriptor)
     mean = x.mean(axes, keepdims=True) if centred else np.zeros((), np.longdouble)
     size = np.abs(x).mean(axes, keepdims=True) if centred else mean

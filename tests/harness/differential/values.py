@@ -11,8 +11,8 @@ from numpy.lib.stride_tricks import as_strided
 
 import baracuda as bc
 from baracuda.elements import Element
+from baracuda.layouts import LAYOUTS, REPEATED, buffer
 from baracuda.reference import LARGEST, to_reference
-from baracuda.verify import LAYOUTS, REPEATED, buffer
 
 Array = np.ndarray[Any, Any]
 FLOATS = ("f32", "f16", "bf16", "f64")
