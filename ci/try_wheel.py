@@ -65,7 +65,11 @@ def main() -> None:
     contents(args.wheel)
     plans()
     threads(args.threads_from)
-    subprocess.run([sys.executable, "-m", "baracuda", "check"], check=True)
+    # Every SKU of f32, teams of threads against one; without ml_dtypes, bf16 too.
+    elements = ["f32"] if args.threads_from else ["f32", "bf16"]
+    subprocess.run(
+        [sys.executable, "-m", "baracuda", "check", "--all", *(f"--element={e}" for e in elements)], check=True
+    )
 
 
 if __name__ == "__main__":

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
+import signal
 import sys
+from dataclasses import asdict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from baracuda import _index
+from baracuda import __version__, _index
 from baracuda.capability import capabilities
 from baracuda.elements import Element
 from baracuda.errors import BaracudaError, InvalidProblemError
 from baracuda.plan import plan
 from baracuda.question import LAYOUTS, STATES, check_op, steps_of
-from baracuda.sku import DIRECTIONS, rows
+from baracuda.sku import DIRECTIONS, SCHEMA, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from baracuda.verify import Report
 
@@ -90,35 +94,55 @@ def _explain(args: argparse.Namespace) -> int:
     return 0
 
 
-# What a quick look takes of each row.
+# What `check` takes of each row: a look at a first few cases, or at more of them with `--all`.
+GLANCE: dict[str, Any] = {
+    "most_elements": 1 << 11, "most_cases": 6, "stretched": 0, "batched": 0, "layouts": ("contiguous", "sliced")
+}  # fmt: skip
 QUICK: dict[str, Any] = {"most_elements": 1 << 13, "stretched": 2, "batched": 1}
+
+Question = tuple[str, str, Element]
+
+
+def _declared(ops: Iterable[str], elements: Sequence[str] = ()) -> Iterator[Question]:
+    """Op, direction and element, as the table has them; of all elements by default."""
+    taken: dict[tuple[str, str], set[int]] = {}
+    for r in rows():
+        taken.setdefault((r["op"], r["direction"]), set()).update(r["elements"])
+    for name in ops:
+        for direction in DIRECTIONS:
+            for element in map(Element, sorted(taken.get((name, direction), ()))):
+                if not elements or str(element) in elements:
+                    yield name, direction, element
+
+
+def _once(questions: Iterable[Question]) -> Iterator[Question]:
+    """Each op and direction with one element: f32 where it takes that."""
+    found: dict[tuple[str, str], Element] = {}
+    for name, direction, element in questions:
+        if element is Element.F32 or (name, direction) not in found:
+            found[name, direction] = element
+    yield from ((*key, element) for key, element in found.items())
 
 
 def _reports(
-    ops: Sequence[str], elements: Sequence[str], seed: int, device: str = "cpu", **options: Any
+    questions: Iterable[Question], seed: int, device: str = "cpu", *, silent: bool = False, **options: Any
 ) -> list[Report]:
     from baracuda import _core
     from baracuda.verify import candidates, verify
 
     _core.set_thread_pacing(False)  # what is proven holds for teams of threads, on busy machines, too
     out = []
-    for name in ops:
-        for direction in DIRECTIONS:
-            declared = sorted(
-                {e for r in rows() if (r["op"], r["direction"]) == (name, direction) for e in r["elements"]}
-            )
-            for element in (Element(e) for e in declared):
-                if elements and str(element) not in elements:
-                    continue
-                for variant in candidates(name, direction, element, device):
-                    try:
-                        report = verify(name, direction, element, variant, seed=seed, device=device, **options)
-                    except ModuleNotFoundError as lacking:
-                        print(f"left    {name}.{direction}: its reference needs {lacking.name}", flush=True)
-                        continue
-                    if report.cases:
-                        out.append(report)
-                        print(_verdict(report), flush=True)
+    for name, direction, element in questions:
+        for variant in candidates(name, direction, element, device):
+            try:
+                report = verify(name, direction, element, variant, seed=seed, device=device, **options)
+            except ModuleNotFoundError as lacking:
+                print(f"left    {name}.{direction}: its reference needs {lacking.name}", file=sys.stderr, flush=True)
+                continue
+            if report.cases:
+                out.append(report)
+                if not silent:
+                    print(_verdict(report), flush=True)
     return out
 
 
@@ -132,18 +156,33 @@ def _verdict(report: Report) -> str:
 
 def _verify(args: argparse.Namespace) -> int:
     steps = [op for name in args.ops for op, _ in steps_of(check_op(name))]
-    reports = _reports(list(dict.fromkeys(steps)) or sorted(_index.OPS), args.element, args.seed, args.device)
+    questions = _declared(list(dict.fromkeys(steps)) or sorted(_index.OPS), args.element)
+    reports = _reports(questions, args.seed, args.device, silent=args.json)
     broken = [r for r in reports if not r.ok]
-    print(f"{len(reports) - len(broken)} SKUs keep their promise, {len(broken)} do not")
+    if args.json:
+        print(_as_json(reports, args))
+    else:
+        print(f"{len(reports) - len(broken)} SKUs keep their promise, {len(broken)} do not")
     return 1 if broken or not reports else 0
 
 
+def _as_json(reports: Sequence[Report], args: argparse.Namespace) -> str:
+    """What was found, for tools; an error that is infinite or no number is a string, which JSON has no other word for."""
+    found = [asdict(r) | {"ok": r.ok} for r in reports]
+    for entry in found:
+        if not math.isfinite(entry["worst_error"]):
+            entry["worst_error"] = str(entry["worst_error"])
+    asked = {"version": __version__, "device": args.device, "seed": args.seed}
+    return json.dumps({"schema": SCHEMA, "kind": "verify"} | asked | {"reports": found}, indent=1)
+
+
 def _check(args: argparse.Namespace) -> int:
-    """A quick self-test of an installation: every op, f32, against its reference."""
+    """A self-test of an installation: a glance at every op and direction, or every SKU for every element."""
     from baracuda import info
 
-    print(info.text())
-    reports = _reports(sorted(_index.OPS), ["f32"], args.seed, **QUICK)
+    print(info.text(), flush=True)
+    questions = _declared(sorted(_index.OPS), args.element)
+    reports = _reports(questions, args.seed, **QUICK) if args.all else _reports(_once(questions), args.seed, **GLANCE)
     broken = [r for r in reports if not r.ok]
     print(f"{'OK' if not broken else 'FAILED'}: {len(reports)} SKUs checked, {len(broken)} broken")
     return 1 if broken or not reports else 0
@@ -199,7 +238,10 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--element", action="append", default=[])
     p.add_argument("--device", default="cpu")
     p.add_argument("--seed", type=int, default=0)
-    p = command("check", _check, "a quick self-test of this installation")
+    p.add_argument("--json", action="store_true", help="what was found as one document, when all of it is")
+    p = command("check", _check, "a self-test of this installation; some seconds")
+    p.add_argument("--all", action="store_true", help="every SKU and element; some minutes")
+    p.add_argument("--element", action="append", default=[], help="of these only")
     p.add_argument("--seed", type=int, default=0)
     p = command("config", _config, "where the C interface is")
     p.add_argument("--cflags", action="store_true", help="what a compiler needs")
@@ -217,9 +259,13 @@ def main() -> int:
     args.options = options
     try:
         status: int = args.run(args)
+        sys.stdout.flush()
     except BaracudaError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever reads has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     return status
 
 
