@@ -477,6 +477,10 @@ def test_bytes_and_folders(tmp_path: Path) -> None:
         with pytest.raises(bc.InvalidProblemError) as caught:
             bc.Program.from_bytes(json.dumps(wrong).encode(), [held])
         assert caught.value.code in ("document", "error"), path
+    wrong = json.loads(chain().build().to_bytes())
+    wrong["plans"][:2] = wrong["plans"][1::-1]  # of the same arguments
+    with pytest.raises(bc.InvalidProblemError, match="digest"):
+        bc.Program.from_bytes(json.dumps(wrong).encode())
     for constants in ([], [held, held], [held[:11]], [held.astype(np.float64)]):
         with pytest.raises(bc.InvalidProblemError, match="constant"):
             bc.Program.from_bytes(program.to_bytes(), constants)

@@ -82,14 +82,13 @@ PyObject* program_document(PyObject*, PyObject* args) {
   PyObject *program, *descriptors;
   if (!PyArg_ParseTuple(args, "O!O!", program_type, &program, &PyList_Type, &descriptors)) return nullptr;
   auto* p = reinterpret_cast<ProgramObject*>(program);
-  Json out = p->core->source(), plans = Json::list();
+  Json plans = Json::list();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(p->plans); ++i) {
     const char* text = PyUnicode_AsUTF8(PyList_GET_ITEM(descriptors, i));
     if (!text) return nullptr;
     plans.add(write_plan(*reinterpret_cast<PlanObject*>(PyTuple_GET_ITEM(p->plans, i))->core, read_json(text)));
   }
-  out.set("plans", std::move(plans));
-  const std::string bytes = out.write();
+  const std::string bytes = p->core->document(std::move(plans)).write();
   return PyBytes_FromStringAndSize(bytes.data(), std::ssize(bytes));
 }
 
@@ -171,6 +170,9 @@ PyObject* get_arguments(PyObject* self, void*) {
 PyObject* get_scratch(PyObject* self, void*) {
   return PyLong_FromLongLong(reinterpret_cast<ProgramObject*>(self)->core->scratch_bytes());
 }
+PyObject* get_launches(PyObject* self, void*) {
+  return PyLong_FromSize_t(reinterpret_cast<ProgramObject*>(self)->core->steps().size());
+}
 PyObject* get_unplanned(PyObject* self, void*) {
   return PyLong_FromLongLong(reinterpret_cast<ProgramObject*>(self)->core->unplanned_bytes());
 }
@@ -197,6 +199,7 @@ PyGetSetDef program_getset[] = {
     {"plans", get_plans, nullptr, "The different plans of the steps.", nullptr},
     {"constants", get_constants, nullptr, "Captured tensors, by reference.", nullptr},
     {"arguments", get_arguments, nullptr, "Names of run's arguments, in order.", nullptr},
+    {"launches", get_launches, nullptr, "Steps of one run.", nullptr},
     {"scratch_bytes", get_scratch, nullptr, "Bytes of scratch that one run needs.", nullptr},
     {"unplanned_bytes", get_unplanned, nullptr, "Bytes that it would be with memory for each value.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -208,20 +208,35 @@ bool proven(ProgramStep& step, const std::vector<ProgramValue>& values) {
   return shapes_proven(step);
 }
 
+// Of all that the program says, and of its plans in their order.
+std::string program_digest(const Json& source, const Json& plans) {
+  Json digests = Json::list();
+  for (const Json& plan : plans.items()) {
+    const Json* own = plan.find("digest");
+    digests.add(own ? *own : Json());
+  }
+  return digest_of(
+      {source.find("dims"), source.find("values"), source.find("scalars"), source.find("steps"), &digests});
+}
+
 }  // namespace
+
+Json Program::document(Json plans) const {
+  Json out = source_;
+  out.set("digest", program_digest(source_, plans));
+  out.set("plans", std::move(plans));
+  return out;
+}
 
 Program::Program(const Reader& r, std::vector<const PlanCore*> plans, std::vector<TensorView> constants) {
   r.only({"schema", "kind", "device", "dims", "values", "scalars", "plans", "steps", "digest"});
   check_kind(r, "program");
-  const std::string digest =
-      digest_of({&r.at("dims").json(), &r.at("values").json(), &r.at("scalars").json(), &r.at("steps").json()});
-  // One that was written has its plans with it.
-  if ((r.has("digest") || r.has("plans")) && r.at("digest").text() != digest)
-    r.at("digest").wrong("that of the rest: it was changed");
   source_ = Json::object();
   for (const char* part : {"schema", "kind", "device", "dims", "values", "scalars", "steps"})
     source_.set(part, r.at(part).json());
-  source_.set("digest", digest);
+  // One that was written has its plans with it.
+  if ((r.has("digest") || r.has("plans")) && r.at("digest").text() != program_digest(source_, r.at("plans").json()))
+    r.at("digest").wrong("that of the rest: it was changed");
   read_device(r.at("device"), backend_, device_);
   const Reader dims = r.at("dims");
   if (!dims.json().is(Json::Kind::Object) || dims.json().members().size() > size_t{kMaxProgramSymbols})

@@ -88,8 +88,9 @@ class Program {
   int64_t scratch_bytes() const { return scratch_bytes_; }
   int64_t unplanned_bytes() const { return unplanned_bytes_; }  // the scratch, one buffer per value
 
-  // What was read, which is how it is written.
-  const Json& source() const { return source_; }
+  const Json& source() const { return source_; }  // what was read, without plans
+  // How it is written, with the documents of its plans.
+  BCU_API Json document(Json plans) const;
 
   // The symbols' values, from the arguments that are present; false with the reasons.
   BCU_API bool solve(const TensorView* arguments, int64_t* symbols, Refusals& out) const;

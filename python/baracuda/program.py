@@ -407,11 +407,6 @@ class Program(_core.RawProgram):
         return dict(zip([v["name"] for v in values if v["storage"] == "constant"], self.constants, strict=True))
 
     @property
-    def launches(self) -> int:
-        """Steps of one run."""
-        return len(json.loads(self.to_bytes())["steps"])
-
-    @property
     def memory(self) -> Mapping[str, int]:
         """Bytes of scratch: as planned, and with memory for each value."""
         return {"scratch": self.scratch_bytes, "unplanned": self.unplanned_bytes}
