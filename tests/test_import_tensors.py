@@ -297,3 +297,27 @@ def test_own_tensors_export() -> None:
     assert not np.from_dlpack(bc.from_dlpack(frozen)).flags.writeable
     with pytest.raises(BufferError):
         bc.tensor.stand_in(bc.TensorSpec((4,))).__dlpack__()
+
+
+def test_what_raises_while_it_is_looked_at() -> None:
+    """Errors of a tensor's own code that say nothing of it are passed over; those that end a program are not."""
+
+    class Wrapped(torch.Tensor):
+        @property
+        def layout(self) -> Any:
+            raise RuntimeError("no layout")
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise NotImplementedError
+
+    with pytest.raises(bc.InvalidProblemError, match="a wrapped torch tensor"):
+        bc.functional.neg(torch.Tensor._make_wrapper_subclass(Wrapped, (3,)))
+
+    class Ended(torch.Tensor):
+        def untyped_storage(self) -> Any:
+            raise KeyboardInterrupt
+
+    plan = bc.plan(bc.CatDescriptor(((3, 4), (3, 4)), 0))
+    with pytest.raises(KeyboardInterrupt):
+        plan.bind([torch.ones(3, 4).as_subclass(Ended)] * 2, np.empty((6, 4), np.float32))

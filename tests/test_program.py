@@ -6,7 +6,9 @@ import gc
 import json
 import pickle
 import random
+import re
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -545,3 +547,46 @@ def test_plans_that_take_less_than_the_program() -> None:
         with pytest.raises(bc.InvalidProblemError, match="at most 16"):
             program.run(rows(k, 3))
     np.testing.assert_array_equal(program.run(rows(5, 3)), -rows(5, 3))
+
+
+def test_shapes_are_told_by_their_sizes() -> None:
+    n = bc.Dim("n", max=8)
+    b = bc.ProgramBuilder()
+    x, y = b.input("x", (n, 3)), b.input("y", (2 * SizeExpr.of(n) + 1,))
+    b.add(bc.UnaryDescriptor("neg", (n, 3)), x=x, y=b.output("out", (n, 3)))
+    b.add(bc.UnaryDescriptor("neg", (17,)), x=b.constant(np.zeros(17, np.float32)), y=b.output("more", (17,)))
+    program = b.build()
+    assert y.index == 1
+    for shapes, said in (
+        (((3, 4), (7,)), r"x: got shape (3, 4), want shape (n, 3). Pass a tensor of the program's shape."),
+        (((3, 3), (8,)), r"y: got shape (8,), want shape (2*n + 1,). Pass a tensor of the program's shape."),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match=re.escape(said)):
+            program.run(*(np.zeros(s, np.float32) for s in shapes))
+
+
+def test_bound_programs_keep_what_producers_exported() -> None:
+    class Exported(np.ndarray):
+        pass
+
+    class Producer:
+        """A new copy for each consumer."""
+
+        copy: weakref.ref[Exported]
+
+        def __dlpack__(self, **options: Any) -> Any:
+            made = rows(3).view(Exported)
+            self.copy = weakref.ref(made)
+            return made.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    given = Producer()
+    bound = chain().build().bind(given, np.empty((3, 12), np.float32))
+    gc.collect()
+    assert given.copy() is not None
+    np.testing.assert_array_equal(bound(), by_plans(rows(3)))
+    del bound
+    gc.collect()
+    assert given.copy() is None

@@ -306,3 +306,12 @@ def test_wrong_problems() -> None:
         BinaryDescriptor("add", (3,), (4,))
     with pytest.raises(InvalidProblemError, match="only one"):
         BinaryDescriptor("add", None, None)
+
+
+def test_floor_divide_has_torchs_zeros() -> None:
+    values = torch.tensor([0.0, -0.0, 1, -1, 2.5, -2.5, 1e-30, -1e-30, 3e7, torch.inf, -torch.inf])
+    for dtype in (torch.float32, torch.float64):
+        x = values.to(dtype)
+        got, want = F.floor_divide(x[:, None], x), torch.floor_divide(x[:, None], x)
+        assert torch.equal(got.nan_to_num(7.0), want.nan_to_num(7.0))
+        assert torch.equal(torch.signbit(got)[~want.isnan()], torch.signbit(want)[~want.isnan()])
