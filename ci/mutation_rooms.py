@@ -33,6 +33,19 @@ WHOLE = [
 ]  # fmt: skip
 GENERATED = ["test_guarantee", "test_backward"]
 LOOPS = ("unary", "binary", "cast", "layout", "reduce")
+# Tests that know a part of the engine best; "device" stands for all of them.
+KNOWN_BY = {
+    r"core/(json|document|number|size|message|capability|capi\w*|dltensor)\.": "documents capi program",
+    r"/program": "program program_documents capi remembered tiny_llama",
+    r"bindings/(functional|recipe|opaque)": "functional remembered tracing refused",
+    r"bindings/(import|anchor|bound)": "import import_tensors import_protocol functional lifetimes numbers torch_flags run_path",
+    r"bindings/tensor": "tensor_views tensor_operators tensor_memory import_tensors",
+    r"bindings/(plan|error|module|question|group|document)": "refusal spec capability contract batches bad_requests libraries",
+    r"bindings/(device|queue)|core/(devices|stream)": "device",
+    r"core/(evaluate|select|registry|refusal)": "capability spec refusal dims infer",
+    r"core/(overlap|plan|workspace)": "aliasing dims run_path refusal large_results program",
+    r"cpu/(parallel|pace|loader|threads)": "threads fork failing libraries",
+}
 
 
 @cache
@@ -161,12 +174,14 @@ def tests_of(file: str) -> list[list[str]]:
         of = f"--families={','.join(users_of(file, 'csrc/ops/{}/cpu*.cpp'))}"
         return [[*_files(GENERATED), of, "--light=60"], ["tests/ops", *_files(GENERATED), of]]
     whole = _files([*WHOLE, *BY_OP])
-    own = [str(p.relative_to(ROOT)) for p in sorted(ROOT.glob(f"tests/test_{PurePath(file).stem}*.py"))]
     users = users_of(file, "csrc/ops/{}/cpu*.cpp") or LOOPS
     loops = [f"--families={','.join(users)}"] if room == "cpu backend" else []
+    known = next((names.split() for part, names in KNOWN_BY.items() if re.search(part, file)), [])
+    own = _device_tests() if known == ["device"] else _files([f"test_{name}" for name in known])
     groups = [
         [*_files(["test_functional", "test_import_tensors", "test_run_path", *GENERATED]), *loops, "--light=60"],
-        [*(o for o in own if o not in (*whole, *_device_tests())), *whole, "tests/native", "--light=600"],
+        own or ["tests/ops", *_files(GENERATED), f"--families={','.join(users)}"],
+        [*(t for t in whole if t not in own), "tests/native", "--light=600"],
         [*_files(GENERATED), "tests/ops", "tests/conformance"],
     ]
-    return groups if room == "cpu backend" else [*groups, _device_tests()]
+    return groups if room == "cpu backend" or known == ["device"] else [*groups, _device_tests()]
