@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 def blocks(page: Path) -> list[str]:
@@ -34,6 +37,19 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert missing == []
+
+
+def test_readme_shows_what_was_measured() -> None:
+    """Table and picture are those of the newest committed results."""
+    command = [sys.executable, str(ROOT / "bench" / "overview.py"), "--check"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "fresh\n"), done.stdout + done.stderr
+
+
+def test_hosted_ci_runs_what_a_person_runs() -> None:
+    steps = re.findall(r"^ +- run: bash (\S+)$", (ROOT / ".github" / "workflows" / "ci.yml").read_text(), re.M)
+    assert steps == ["ci/test.sh", "ci/demo.sh"]
+    assert [s for s in steps if not (ROOT / s).exists()] == []
 
 
 def test_no_path_of_a_developers_machine() -> None:
