@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,15 +13,15 @@ import pytest
 import baracuda as bc
 from baracuda import __main__ as command
 from baracuda import _core
-from baracuda.capability import Capabilities, answer
+from baracuda.capability import Capabilities, _capability, answer
 from baracuda.question import STATES, Question
-from baracuda.sku import rows
+from baracuda.sku import CATEGORIES, rows
 
 REASON = "left out for this test"
 
 
 @pytest.fixture
-def cuda_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def cuda_row(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One more row in the table, of a backend that is not built, answered for as the engine answers."""
     mine = next(r for r in rows() if (r["op"], r["direction"]) == ("exp", "forward"))
     table = (*rows(), mine | {"index": len(rows()), "backend": "cuda", "variant": "simt"})
@@ -36,6 +37,9 @@ def cuda_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_core, "sku_name", lambda i, e: name_of(i, e) if i < len(table) - 1 else "of this test")
     absent = {"built": False, "present": False, "arch": 0, "level": "", "reason": REASON}
     monkeypatch.setattr(_core, "backend_state", lambda name: state_of(name) if name == "cpu" else absent)
+    _capability.cache_clear()
+    yield
+    _capability.cache_clear()  # other tests ask the table as it is
 
 
 @pytest.mark.usefixtures("cuda_row")
@@ -188,3 +192,36 @@ def test_attributes_are_judged_without_sizes() -> None:
     assert {c.sku.op for c in others if c.support.verdict != "no"} <= {
         r["op"] for r in rows() if "causal" in [name for _, name in r["attributes"]]
     }
+
+
+# The categories of the system whose protocol this is, so far as there are ops of them here.
+WORDS = {
+    "gemm", "unary_elementwise", "binary_elementwise", "ternary_elementwise", "gated_activation", "reduction", "scan",
+    "normalization", "softmax", "attention", "indexing", "embedding", "shape_layout", "random", "loss", None,
+}  # fmt: skip
+
+
+def test_skus_say_category_layout_and_architecture() -> None:
+    found = [c.sku for c in bc.capabilities()]
+    assert {s.family for s in found} == CATEGORIES.keys()
+    assert {s.category for s in found} == WORDS
+    assert {s.category for s in found if s.op in ("matmul", "scaled_matmul")} == {"gemm"}
+    assert all((s.layout == "contiguous") == s.needs_contiguous for s in found)
+    assert {s.layout for s in found} == {"strided"}
+    assert bc.plan(bc.SoftmaxDescriptor("softmax", (4, 6))).sku.category == "softmax"
+    archs = {(s.backend, s.arch) for e in ("bf16", "f8e4m3") for s in (c.sku for c in bc.capabilities(element=e))}
+    assert archs == {("cpu", ""), ("cpu", "v4x"), ("cuda", "sm_80"), ("cuda", "sm_89"), ("metal", "")}
+
+
+@pytest.mark.parametrize(
+    ("element", "older", "device"),
+    [("bf16", "cpu:v4", "cpu:v4x"), ("f32", "cuda:sm_75", "cuda:sm_80"), ("f8e4m3", "cuda:sm_80", "cuda:sm_89")],
+)
+def test_what_a_sku_calls_its_architecture_is_the_oldest_that_takes_it(element: str, older: str, device: str) -> None:
+    new, old = (bc.capabilities(element=element, device=d) for d in (device, older))
+    takes = [(a, b) for a, b in zip(new, old, strict=True) if all(r.code != "element" for r in a.support.refusals)]
+    mine = [(a, b) for a, b in takes if a.sku.arch == device.partition(":")[2]]
+    assert mine
+    for a, b in mine:
+        assert all(r.code not in ("arch", "backend") for r in a.support.refusals)
+        assert any(r.code == "arch" for r in b.support.refusals), b.sku.name

@@ -14,7 +14,7 @@ from baracuda.device import BACKENDS, place_of
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError, shown, suggestion
 from baracuda.record import from_plain, read_object, to_plain
-from baracuda.sku import DIRECTIONS, NO_PREFERENCE, SCHEMA, PlanPreference, packed_question, rows
+from baracuda.sku import ARCHITECTURES, DIRECTIONS, NO_PREFERENCE, SCHEMA, PlanPreference, packed_question, rows
 
 if TYPE_CHECKING:
     from baracuda.capability import Capabilities
@@ -23,8 +23,8 @@ LAYOUTS = ("contiguous",)
 STATES = ("declared", "built", "present", "usable")
 Attributes = tuple[tuple[str, float], ...]
 
-# What architectures are called whose devices need not be here, and their numbers in the table.
-_ARCHITECTURES = {"cuda": r"sm_(\d{2,3})", "metal": r"apple(\d{1,2})"}
+# The numbers of architectures whose devices need not be here, as the table has them.
+_DIGITS = {"cuda": r"(\d{2,3})", "metal": r"(\d{1,2})"}
 
 
 @lru_cache(maxsize=256)
@@ -36,7 +36,7 @@ def asked_place(device: str | None) -> tuple[int | None, int, int]:
     levels: dict[str, int] = _core.cpu_levels  # with their numbers in the table
     if backend == "cpu" and which in levels:
         return BACKENDS.index(backend), 0, levels[which]
-    found = re.fullmatch(_ARCHITECTURES.get(backend, "(?!)"), which)
+    found = backend in ARCHITECTURES and re.fullmatch(ARCHITECTURES[backend] + _DIGITS[backend], which)
     if found:
         return BACKENDS.index(backend), 0, int(found[1])
     try:

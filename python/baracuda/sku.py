@@ -23,6 +23,16 @@ SCHEMA: int = _core.schema  # of to_bytes and to_json
 MATH: tuple[str, ...] = _core.math_precisions
 DIRECTIONS: tuple[str, ...] = _core.directions
 
+# What families are called in the vocabulary of kernel libraries; steps of optimizers have no category there.
+CATEGORIES = {
+    "attention": "attention", "binary": "binary_elementwise", "cast": "unary_elementwise", "embedding": "embedding",
+    "gated": "gated_activation", "indexing": "indexing", "layout": "shape_layout", "loss": "loss", "matmul": "gemm",
+    "norm": "normalization", "optim": None, "random": "random", "reduce": "reduction", "rope": "attention", "scan": "scan",
+    "softmax": "softmax", "ternary": "ternary_elementwise", "unary": "unary_elementwise",
+}  # fmt: skip
+# What architectures are called, by backend; those of the cpu have names.
+ARCHITECTURES = {"cuda": "sm_", "metal": "apple"}
+
 
 @dataclass(frozen=True, slots=True)
 class PrecisionGuarantee:
@@ -98,6 +108,36 @@ class KernelSku:
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def category(self) -> str | None:
+        """What kind of op this is: "gemm", "softmax", "unary_elementwise" ...; None for steps of optimizers."""
+        return CATEGORIES[self.family]
+
+    @property
+    def layout(self) -> str:
+        """What memory it takes: "strided", whatever the strides, or "contiguous"."""
+        return "contiguous" if self.needs_contiguous else "strided"
+
+    @property
+    def arch(self) -> str:
+        """The oldest architecture that it runs on, as questions name it: "v4x", "sm_80"; empty for all of its backend."""
+        level = _least_arch(self.op, self.direction, self.backend, self.variant, self.element)
+        if not level:
+            return ""
+        if self.backend == "cpu":
+            levels: dict[str, int] = _core.cpu_levels
+            return next(name for name, number in levels.items() if number == level)
+        return f"{ARCHITECTURES[self.backend]}{level}"
+
+
+@lru_cache(maxsize=1 << 12)
+def _least_arch(op: str, direction: str, backend: str, variant: str, element: Element | None) -> int:
+    """Of the rows with this name; of those that take the element, where there are any."""
+    wanted = op, direction, backend, variant
+    found = [r for r in rows() if (r["op"], r["direction"], r["backend"], r["variant"]) == wanted]
+    taking = [r for r in found if element is not None and int(element) in r["elements"]]
+    return min(int(r["min_arch"]) for r in taking or found)
 
 
 @dataclass(frozen=True, slots=True)
