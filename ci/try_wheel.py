@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import tarfile
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,8 +26,21 @@ def contents(wheel: Path) -> None:
     for text in TEXTS:
         assert any(n.endswith(f".dist-info/licenses/{text}") for n in names), f"the wheel lacks {text}"
     assert "baracuda/py.typed" in names
+    mine = sys.platform == "darwin"
+    assert any(n.startswith("baracuda/metal/") for n in names) == mine, "Metal's texts are for macOS"
     stray = [n for n in names if n.split("/")[0] not in ("baracuda",) and ".dist-info/" not in n]
     assert not stray, f"stray files in the wheel: {stray[:5]}"
+
+
+def sources(sdist: Path) -> None:
+    """Whoever packages from the sdist runs its tests and ships its docs."""
+    with tarfile.open(sdist) as packed:
+        names = {n.partition("/")[2] for n in packed.getnames()}
+    lacking = {"tests/conftest.py", "tests/test_guarantee.py", "docs/README.md", "examples/softmax.py", "ci/test.sh",
+               "bench/overview.py", "python/baracuda/functional.pyi", *TEXTS} - names  # fmt: skip
+    assert not lacking, f"the sdist lacks {sorted(lacking)}"
+    stray = [n for n in names if n.startswith((".ci", ".github", "build/", ".venv")) or n.endswith((".so", ".pyc"))]
+    assert not stray, f"stray files in the sdist: {stray[:5]}"
 
 
 def plans() -> None:
@@ -59,10 +73,13 @@ def threads(origin: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
+    parser.add_argument("--sdist", type=Path)
     parser.add_argument("--threads-from", default="", choices=["", "shared", "system", "bundled"])
     args = parser.parse_args()
     assert find_spec("torch") is None, "this environment is not clean"
     contents(args.wheel)
+    if args.sdist:
+        sources(args.sdist)
     plans()
     threads(args.threads_from)
     # Every SKU of f32, teams of threads against one; without ml_dtypes, bf16 too.

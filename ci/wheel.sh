@@ -16,7 +16,7 @@ clean=$root/build/clean-venv
 rm -rf "$clean"
 "$python" -m venv "$clean"
 "$clean/bin/pip" install -q "$wheel"
-"$clean/bin/python" ci/try_wheel.py "$wheel"
+"$clean/bin/python" ci/try_wheel.py "$wheel" --sdist "$(ls "$from"/baracuda-*.tar.gz)"
 
 # A file of that name which is no library: the loader finds it first, and the bundled copy is all that is left.
 hidden=$root/build/no-libgomp

@@ -39,7 +39,11 @@ if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
   target_compile_options(baracuda_cuda PRIVATE --compress-mode=size)
 endif()
 # 186: functions for any number ask whether an unsigned one is negative.
-target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-Werror,-fvisibility=hidden --Werror=all-warnings)
+if(BARACUDA_WERROR)
+  target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-Werror,-fvisibility=hidden --Werror=all-warnings)
+else()
+  target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-fvisibility=hidden)
+endif()
 # What launchers use of the engine; a function that neither has is an error here, not when the module is opened.
 target_link_libraries(baracuda_cuda PRIVATE baracuda)
 target_link_options(baracuda_cuda PRIVATE LINKER:--no-undefined)

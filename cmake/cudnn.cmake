@@ -3,7 +3,7 @@
 set(BARACUDA_CUDNN AUTO CACHE STRING "Build the rows that cuDNN carries out: AUTO (where its headers are found), ON, OFF")
 add_library(baracuda_cudnn OBJECT)
 target_include_directories(baracuda_cudnn PRIVATE csrc include)
-target_compile_options(baracuda_cudnn PRIVATE -Wall -Wextra -Werror)
+target_compile_options(baracuda_cudnn PRIVATE -Wall -Wextra $<$<BOOL:${BARACUDA_WERROR}>:-Werror>)
 if(NOT BARACUDA_CUDNN STREQUAL "OFF")
   execute_process(COMMAND ${Python_EXECUTABLE} -c "import sysconfig as s; print(s.get_path('platlib'))"
     OUTPUT_VARIABLE wheels OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

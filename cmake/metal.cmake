@@ -1,4 +1,7 @@
-# The text of each family's Metal kernels, which the machine that runs it compiles.
+# The text of each family's Metal kernels, which the machine that runs it compiles: for wheels of macOS, and for the tests.
+if(NOT APPLE AND NOT BARACUDA_INPLACE)
+  return()
+endif()
 set(metal_dir ${CMAKE_BINARY_DIR}/metal)
 if(BARACUDA_INPLACE)
   set(metal_dir ${package_dir}/metal)
