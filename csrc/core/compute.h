@@ -44,4 +44,14 @@ C scalar_as(const Scalar& s) {
     return s.as_u64();
 }
 
+// What a function of elements found, as a number to be stored. A question's answer is chosen, not converted: compilers
+// make vectors of the one and not of the other.
+template <class C, class V>
+constexpr C as_number(V v) {
+  if constexpr (std::is_same_v<V, bool>)
+    return v ? C(1) : C(0);
+  else
+    return C(v);
+}
+
 }  // namespace baracuda

@@ -33,7 +33,7 @@ void forward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   const C *a = in[0], *b = in[1];
   C* y = out[0];
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = C(Op::f(a[i], b[i]));
+  for (int64_t i = 0; i < n; ++i) y[i] = as_number<C>(Op::f(a[i], b[i]));
 }
 
 template <class Op, class C>
@@ -55,7 +55,9 @@ void numbers_loop(const C* const* in, C* const* out, int64_t n, const void* para
   const C *a = in[0], *b = in[1];
   C* y = out[0];
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = C(std::apply([&](auto... p) { return Op::f(a[i], b[i], p...); }, numbers));
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = as_number<C>(std::apply([&](auto... p) { return Op::f(a[i], b[i], p...); }, numbers));
+  }
 }
 
 template <class Args, class C>

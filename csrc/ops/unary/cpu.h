@@ -16,7 +16,7 @@ void forward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   const C* x = in[0];
   C* y = out[0];
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = C(Op::f(x[i]));
+  for (int64_t i = 0; i < n; ++i) y[i] = as_number<C>(Op::f(x[i]));
 }
 
 template <class Op, class C>
