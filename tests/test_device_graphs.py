@@ -317,6 +317,11 @@ def test_memory_may_be_freed_while_a_stream_is_captured() -> None:
         gone.pop()
     assert ended == [0]
     assert live().allocations == before - 2
+    with raw_stream(1) as handle, raw_capture(handle, GLOBAL) as ended:
+        gone.pop()
+        with pytest.raises(bc.DeviceError):
+            bc.zeros(7, device=PLACE)  # CUDA watches this thread again
+    assert ended != [0]
     graph.launch()
     r.stream.synchronize()
     assert (host(r.y) == -X).all()

@@ -112,3 +112,11 @@ def test_the_cuda_module_opens_without_a_driver() -> None:
     env = {k: v for k, v in os.environ.items() if not k.startswith("BARACUDA_")}
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=env)
     assert "'built': True" in done.stdout and "libbaracuda_cuda.so" not in done.stdout
+
+
+def test_a_level_that_is_none_is_said_not_unbuilt() -> None:
+    """The kernels are here; the variable that chooses among them is wrong."""
+    code = "from baracuda import _core; s = _core.backend_state('cpu'); print(s['built'], s['present'], s['reason'])"
+    env = os.environ | {"BARACUDA_CPU_LEVEL": "v9"}
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=env)
+    assert done.stdout.startswith("True False ") and "v9" in done.stdout

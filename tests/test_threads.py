@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -131,3 +134,32 @@ def test_wrong_thread_counts() -> None:
         assert 1 <= bc.get_num_threads() <= 10**5
     bc.set_num_threads(2)
     assert _core.num_threads() >= 1
+
+
+SHARED = """
+import os, numpy as np
+from pathlib import Path
+from baracuda import functional as F
+
+def busy():
+    tasks = [p.read_text().rpartition(")")[2].split() for p in Path("/proc/self/task").glob("*/stat")]
+    return sorted(int(t[11]) + int(t[12]) for t in tasks)
+
+a, b = np.ones(1 << 20, np.float32), np.ones(1 << 20, np.float32)
+for _ in range(10000):
+    for _ in range(20):
+        F.pow(a, b, out=a)
+    if busy()[-1] >= 20:  # ticks of a hundredth of a second
+        break
+print(*busy())
+"""
+
+
+def test_large_work_is_shared_by_threads() -> None:
+    """Where two threads may run, two have worked when one has worked for long."""
+    env = os.environ | {"BARACUDA_NUM_THREADS": "2", "BARACUDA_PACE_THREADS": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", SHARED], env=env, capture_output=True, text=True, check=True, timeout=120
+    )
+    ticks = [int(n) for n in done.stdout.split()]
+    assert len(ticks) >= 2 and ticks[-2] >= 3, ticks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import baracuda as bc
 import baracuda.functional as F
@@ -146,3 +147,17 @@ def test_lerp_as_torch() -> None:
         F.lerp(a, b.float(), 0.5)
     with pytest.raises(InvalidProblemError, match="float element"):
         F.lerp(torch.arange(3), torch.arange(3), 0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_all_operands_turned(dtype: torch.dtype) -> None:
+    """Every input is read along its own runs, through buffers of the tile that must not meet."""
+    make = torch.Generator().manual_seed(7)
+    for shape in ((300, 300), (129, 517), (64, 64)):
+        a, b, c = (torch.randn(shape[::-1], generator=make).to(dtype).T for _ in range(3))
+        exact = a.double() + 0.5 * b.double() * c.double()
+        got = F.addcmul(a, b, c, value=0.5).double()
+        torch.testing.assert_close(got, exact, rtol=2.0**-7, atol=2.0**-7)
+        assert torch.equal(F.addcmul(a.contiguous(), b.contiguous(), c.contiguous(), value=0.5).double(), got)
+        mask = (a > 0).T.contiguous().T
+        assert torch.equal(F.where(mask, b, c), torch.where(mask, b, c))
