@@ -39,6 +39,22 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def test_the_page_on_ops_shows_the_tree_as_it_is() -> None:
+    """What it quotes stands where it says; files and names that it speaks of are there."""
+    text = (ROOT / "docs" / "adding-an-op.md").read_text()
+    quotes = re.findall(r"\(`([\w/.]+)`[^`]*?(?:`[^`\n]+`[^`]*?)*?```\w*\n(.*?)^```", text, re.M | re.S)
+    assert len(quotes) == 3
+    for path, quoted in quotes:
+        assert quoted in (ROOT / path).read_text(), path
+    for path in re.findall(r"`((?:csrc|python|tests|include|ci)/[\w/.]+\.\w+)", text):
+        assert (ROOT / path).exists(), path
+    for name, path in (("kMaxOperands = 8", "csrc/core/tile_plan.h"), ("_NOT_OF_TORCH", "python/baracuda/ops/unary.py"),
+                       ("OWN: dict", "tests/ops/test_unary.py"), ("ABSENT: dict", "tests/harness/differential/functions.py"),
+                       ("FAMILIES: dict", "tests/harness/differential/functions.py"), ("BARACUDA_SLICES_unary 6", "CMakeLists.txt"),
+                       ("BCU_SIMT_FAMILY(scan)", "csrc/ops/scan/cuda.cu"), ("BCU_CPU_FAMILY(scan)", "csrc/ops/scan/cpu.cpp")):  # fmt: skip
+        assert name in (ROOT / path).read_text(), name
+
+
 def test_readme_shows_what_was_measured() -> None:
     """Table and picture are those of the newest committed results."""
     command = [sys.executable, str(ROOT / "bench" / "overview.py"), "--check"]
