@@ -310,3 +310,14 @@ def test_torch_tensors() -> None:
     assert drawn.dtype == torch.int64
     np.testing.assert_array_equal(drawn.numpy(), F.multinomial(p.numpy(), 3, generator=bc.Generator(1)))
     assert isinstance(F.dropout(p, 0.5), torch.Tensor)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_range_of_weights(dtype: type) -> None:
+    """What is too small beside the largest weight is never drawn, however small it is."""
+    p = np.ldexp(np.ones(120, dtype), -np.arange(120))
+    for rows in (p, p[::-1].copy()):
+        drawn = F.multinomial(rows, 4000, True, generator=bc.Generator(11))
+        places = np.arange(120) if rows is p else np.arange(119, -1, -1)
+        found = np.bincount(places[drawn], minlength=120)
+        assert found[40:].sum() == 0 and abs(found[0] - 2000) < 200
