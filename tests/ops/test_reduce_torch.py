@@ -214,3 +214,26 @@ def test_equal_values_have_no_variance(shape: tuple[int, ...], axis: int | None)
         x = np.full(shape, 0.1, dtype)
         var, mean = F.var_mean(x, axis)
         assert (np.asarray(var) == 0).all() and (np.asarray(mean) == x[0, 0]).all()
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30, 1e-38])
+@pytest.mark.parametrize("count", [7, 1024, 1025, 5000])
+def test_long_rows_of_extreme_values(count: int, scale: float) -> None:
+    """Squares beyond f32 are summed once more, scaled: every piece and run of the row."""
+    rng = np.random.default_rng(count)
+    whole = rng.uniform(0.5, 1.5, (3, 2, count)) * rng.choice([-1.0, 1.0], (3, 2, count)) * np.linspace(1, 3, count)
+    exact = whole.astype(np.float64)
+    x = torch.from_numpy((whole * scale).astype(np.float32))
+    layouts = {
+        "rows": (x, (1, 2)),
+        "turned": (x.permute(2, 0, 1).contiguous().permute(1, 2, 0), (1, 2)),
+        "every second": (torch.stack([x, x * 0], -1)[..., 0], (1, 2)),
+        "two of three": (x, (0, 2)),
+        "backwards": (torch.from_numpy(np.ascontiguousarray(x.numpy()[:, :, ::-1])[:, :, ::-1].copy()), (1, 2)),
+    }
+    for name, (seen, dims) in layouts.items():
+        for got, want in (
+            (F.norm(seen, dim=dims), np.sqrt((exact**2).sum(dims))),
+            (F.std(seen, dims), exact.std(dims, ddof=1)),
+        ):
+            np.testing.assert_allclose(np.asarray(got, np.float64) / scale, want, rtol=2e-5, err_msg=name)
