@@ -190,10 +190,11 @@ class Campaign:
     def run(self, numbered: dict[int, Mutant], stages: int) -> None:
         for stage in range(stages):
             due: dict[str, list[tuple[int, Mutant]]] = {}
-            for number, m in self.due(numbered, stage):  # one worker takes all that need the same tests, collected once
+            for number, m in self.due(numbered, stage):  # what needs the same tests collects them once
                 due.setdefault(str(self.stages(m.file)[stage]), []).append((number, m))
+            shares = [group[k :: self.jobs] for group in due.values() for k in range(self.jobs) if group[k :: self.jobs]]
             with ThreadPoolExecutor(self.jobs) as pool:
-                list(pool.map(self.judge_all, due.values(), repeat(stage)))
+                list(pool.map(self.judge_all, shares, repeat(stage)))
 
     def judge_all(self, group: list[tuple[int, Mutant]], stage: int) -> None:
         worker = self.workers.get()

@@ -52,7 +52,7 @@ if [[ $kind == address ]]; then
   parallel=(-n 2 --dist loadfile)
   tests+=(tests/test_empties.py tests/test_refusal.py tests/test_import_tensors.py tests/test_import_protocol.py tests/test_aliasing.py tests/test_run_path.py
     tests/test_lifetimes.py tests/test_lifetimes_model.py tests/test_documents.py tests/test_capi.py
-    tests/test_program.py)
+    tests/test_program.py tests/test_program_documents.py tests/test_remembered.py)
   only="($only) or not guarantee"
 fi
 LD_PRELOAD=$preload exec python -m pytest -q "${parallel[@]}" -p no:cacheprovider --tb=short -k "$only" "${tests[@]}" "$@"

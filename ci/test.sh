@@ -2,6 +2,9 @@
 # Everything that must pass before a change is merged: build, lint, all tests, sanitizers, wheel.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+# Wheels have kernels for several architectures, made of one PTX: one shows whether they compile (ci/full.sh takes all).
+export CMAKE_ARGS="${CMAKE_ARGS:-} -DBARACUDA_CUDA_ARCHITECTURES=${BARACUDA_CI_ARCHITECTURES:-80}"
+
 must "system tools" system_tools
 step "optional system tools" optional_tools
 must "virtual environment in ${venv#"$root"/}" make_venv
