@@ -192,7 +192,9 @@ class Campaign:
             due: dict[str, list[tuple[int, Mutant]]] = {}
             for number, m in self.due(numbered, stage):  # what needs the same tests collects them once
                 due.setdefault(str(self.stages(m.file)[stage]), []).append((number, m))
-            shares = [group[k :: self.jobs] for group in due.values() for k in range(self.jobs) if group[k :: self.jobs]]
+            shares = [
+                group[k :: self.jobs] for group in due.values() for k in range(self.jobs) if group[k :: self.jobs]
+            ]
             with ThreadPoolExecutor(self.jobs) as pool:
                 list(pool.map(self.judge_all, shares, repeat(stage)))
 
