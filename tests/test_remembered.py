@@ -42,6 +42,8 @@ DY = {n: x(*n, seed=3) for n in ((3,), (4,), (3, 5), (12,))}
 INTO = np.empty((3, 5), np.float32)
 WIDE, HALF, MASK, EMPTY = A.astype(np.float64), A.astype(np.float16), A > 0, np.empty(0, np.float32)
 SEVERAL: dict[str, Callable[[], Any]] = {
+    "one plan": lambda: F.neg(A),
+    "one plan of a list": lambda: F.cat([A, A]),
     "einsum": lambda: F.einsum("ij,jk->ik", A, B),
     "einsum of three": lambda: F.einsum("ij,jk,kl->il", A, B, B.T),
     "einsum of a list": lambda: F.einsum("ij,jk->ik", [A, B]),
