@@ -149,9 +149,9 @@ def _device_tests() -> list[str]:
 def _of_gpus(of: list[str]) -> list[list[str]]:
     device = _device_tests()
     guarantee = ["tests/test_device_guarantee.py", "-k", "cuda", f"--families={','.join(of)}"]
-    rounds = [[*guarantee, f"--light={n}"] for n in (6, 40) if of]
     others = [d for d in device if d not in guarantee]
-    return [*rounds[:1], [*others, f"--families={','.join(of)}"], *rounds[1:]]
+    known = [[*guarantee, "--light=6"], guarantee] if of else []
+    return [*known, [*others, f"--families={','.join(of)}"]]
 
 
 def tests_of(file: str) -> list[list[str]]:
