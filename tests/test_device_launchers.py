@@ -1,4 +1,4 @@
-"""Copies on devices that turn tensors or take some of their rows: tiles of every dimension, packs of every alignment."""
+"""What launchers on devices decide: tiles and packs of copies, and numbers that only the device knows, or nobody gave."""
 
 from __future__ import annotations
 
@@ -96,3 +96,13 @@ def test_the_first_step_of_an_optimizer(place: str, step: int) -> None:
         Device(place).check()
         for a, b in zip(there, here, strict=True):
             np.testing.assert_allclose(a.to("cpu").numpy(), b, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8])
+def test_one_bound_of_integers(place: str, dtype: Any) -> None:
+    """The bound that is not given is the element's own."""
+    low = 0 if dtype is np.uint8 else -100
+    x = np.arange(low, 100).astype(dtype)
+    for bounds in ({"min": 3}, {"max": 7}, {"min": 3, "max": 7}):
+        got = F.clamp(bc.asarray(x, device=place), **bounds).to("cpu").numpy()
+        np.testing.assert_array_equal(got, np.clip(x, bounds.get("min"), bounds.get("max")))
