@@ -106,3 +106,20 @@ def test_one_bound_of_integers(place: str, dtype: Any) -> None:
     for bounds in ({"min": 3}, {"max": 7}, {"min": 3, "max": 7}):
         got = F.clamp(bc.asarray(x, device=place), **bounds).to("cpu").numpy()
         np.testing.assert_array_equal(got, np.clip(x, bounds.get("min"), bounds.get("max")))
+
+
+def test_partial_sums_that_are_folded_in_strips(place: str) -> None:
+    """So many partial gradients of a weight that adding them up takes memory of its own."""
+    rng = np.random.default_rng(4)
+    x, dy = (rng.normal(size=(1, 1, 300, 256)).astype(np.float32) for _ in range(2))
+    angle = rng.uniform(0, 6, (300, 128))
+    given = (
+        x,
+        rng.uniform(0.5, 1.5, 256).astype(np.float32),
+        np.cos(angle).astype(np.float32),
+        np.sin(angle).astype(np.float32),
+    )
+    _, pull = bc.vjp(F.rms_norm_rope, *given)
+    _, pull_there = bc.vjp(F.rms_norm_rope, *(bc.asarray(v, device=place) for v in given))
+    for got, want in zip(pull_there(bc.asarray(dy, device=place)), pull(dy), strict=True):
+        np.testing.assert_allclose(got.to("cpu").numpy(), want, rtol=1e-4, atol=1e-4)
