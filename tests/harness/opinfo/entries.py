@@ -1,0 +1,98 @@
+"""Which entries of torch's table there are, what they are called here, and their samples.
+
+The table is an internal of torch (`torch.testing._internal`), which needs `expecttest` and may change with each version:
+tests/opinfo_whole.toml names the one that it was written for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+
+import baracuda.functional as F
+
+Given = tuple[tuple[Any, ...], dict[str, Any]]
+ELEMENTS = (torch.float32, torch.int64)  # samples are of these, or of the first that an entry has
+OTHERS = (torch.bool, torch.bfloat16, torch.float64, torch.complex64)
+
+# Whose numbers torch does not determine: only shapes and elements are compared.
+RANDOM = frozenset(
+    (
+        "bernoulli",
+        "multinomial",
+        "normal",
+        "uniform",
+        "nn.functional.dropout",
+        "randint",
+        "randint_like",
+        "randn",
+        "randn_like",
+        "rand_like",
+        "empty",
+        "empty_like",
+        "new_empty",
+        "new_empty_strided",
+        "empty_strided",
+        "empty_permuted",
+        "cauchy",
+        "exponential",
+        "geometric",
+        "log_normal",
+    )
+)
+
+# Options of torch's storage, which arrays here have not: left out where they say what is so anyway.
+NEUTRAL: dict[str, Any] = {"layout": torch.strided, "requires_grad": False, "pin_memory": False}
+# Samples that torch's table gives in another order than the function's.
+ARRANGED: dict[str, Callable[..., Any]] = {
+    "einsum": lambda fn: lambda operands, equation: fn(equation, *operands),
+    "where": lambda fn: lambda input, condition, other: fn(condition, input, other),
+    "nn.functional.embedding": lambda fn: lambda weight, input, **more: fn(input, weight, **more),
+    "nn.functional.embedding_bag": lambda fn: lambda weight, input, **more: fn(input, weight, **more)[0],
+}
+
+
+@cache
+def table() -> tuple[Any, ...]:
+    """Torch's entries."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return tuple(op_db)
+
+
+def title(entry: Any) -> str:
+    """What distinguishes an entry: its name, and the variant of a test."""
+    return f"{entry.name}.{entry.variant_test_name}" if entry.variant_test_name else str(entry.name)
+
+
+def function(entry: Any) -> Callable[..., Any] | None:
+    """The function of the same name here, in the submodule of the same name; None if there is none."""
+    *rooms, name = entry.name.split(".")
+    if rooms == ["nn", "functional"]:
+        rooms = []
+    where: Any = F
+    for room in rooms:
+        where = getattr(where, room, None)
+    found = getattr(where, name, None) if where is not None and name in dir(where) else None
+    arranged = ARRANGED.get(entry.name)
+    return arranged(found) if arranged and found is not None else found
+
+
+def elements(entry: Any) -> list[torch.dtype]:
+    """Those of which samples are taken."""
+    has = entry.dtypes
+    return [e for e in ELEMENTS if e in has] or [e for e in OTHERS if e in has][:1]
+
+
+def samples(entry: Any, element: torch.dtype) -> list[Given]:
+    """Torch's samples, always the same ones, as positional arguments and keywords."""
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = list(entry.sample_inputs("cpu", element, requires_grad=False))
+    neutral = NEUTRAL.items()
+    return [((x.input, *x.args), dict(i for i in x.kwargs.items() if i not in neutral)) for x in made]
