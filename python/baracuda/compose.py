@@ -26,6 +26,8 @@ from baracuda.op import (
     OUT,
     REST,
     TENSOR,
+    Arg,
+    Call,
     Function,
     Miss,
     Recipe,
@@ -97,6 +99,7 @@ class Composer:
     """Given to a rule: every call of it is one step, a plan for a descriptor, whose result the next steps may use."""
 
     def __init__(self, place: Place) -> None:
+        self.place = place
         self.device = name_of(place)
         self.steps: list[tuple[Plan, dict[str, Value | int | float]]] = []
         self.arguments: list[tuple[str, Value, Source]] = []
@@ -130,6 +133,12 @@ class Composer:
                 given[p.name] = found[-1]
         self.steps.append((made, {name: value for name, value in given.items() if value is not None}))
         return found[0] if len(found) == 1 else tuple(found)
+
+    def of(self, fn: Function, *args: Any, **options: Any) -> Any:
+        """What another function of bc.functional gives for Values and numbers, by its own rule."""
+        from baracuda.inline import inlined
+
+        return inlined(self, fn, *args, **options)
 
     def copy(self, x: Value) -> Value:
         """In new contiguous memory."""
@@ -249,6 +258,27 @@ class Composer:
 
 
 Out: TypeAlias = tuple[int, Any] | None
+
+
+def of_elements(call: Call, desc: Descriptor, to: Element | None = None, **given: Arg) -> Recipe:
+    """One plan, whose tensors are cast before to the elements that it takes, and whose result to another one.
+
+    Args:
+        call: The call of the function.
+        desc: The problem.
+        to: The element of the result; as the plan gives it by default.
+        **given: Plan arguments that are tensors.
+    """
+    signature = desc.signature()
+    takes = {p.name: p.element for p in signature.present}
+    if to in (None, signature.outputs[0].element) and all(x.element is takes[n] for n, x in given.items()):
+        return call(desc, **given)
+
+    def steps(c: Composer, *values: Value) -> Value:
+        made: Value = c(desc, **{n: c.cast(x, takes[n]) for n, x in zip(given, values, strict=True)})
+        return c.cast(made, to or made.element)
+
+    return call.steps(steps, *given.values())
 
 
 def refuse_tensors(name: str, value: Any) -> None:

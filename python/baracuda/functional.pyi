@@ -299,6 +299,54 @@ def nonzero(input: Any, *, as_tuple: Any = False) -> Any:
 def one_hot(tensor: Any, num_classes: Any = -1) -> Any:
     r"""A row of zeros with a one at each index of `tensor`, as torch.nn.functional.one_hot: i64."""
 @_function
+def channel_shuffle(input: Any, groups: Any) -> Any:
+    r"""The channels of groups in turn: (N, g k, ...) seen as (N, g, k, ...), swapped, as torch's channel_shuffle."""
+@_function
+def constant_pad_nd(input: Any, pad_: Any, value: Any = 0) -> Any:
+    r"""`input` with numbers before and behind its last dimensions, as torch.constant_pad_nd."""
+@_function
+def expand_copy(input: Any, size: Any) -> Any:
+    r"""A copy of `input` broadcast to a shape, as torch.expand_copy; -1 keeps a size."""
+@_function
+def narrow_copy(input: Any, dim: Any, start: Any, length: Any) -> Any:
+    r"""A copy of `length` slices of a dimension from `start` on, as torch.narrow_copy; a negative start counts from the end."""
+@_function
+def permute_copy(input: Any, dims: Any) -> Any:
+    r"""A copy of `input` with its dimensions in another order, as torch.permute_copy."""
+@_function
+def pixel_shuffle(input: Any, upscale_factor: Any) -> Any:
+    r"""(..., C r^2, H, W) to (..., C, H r, W r), as torch.nn.functional.pixel_shuffle, with r the factor."""
+@_function
+def pixel_unshuffle(input: Any, downscale_factor: Any) -> Any:
+    r"""(..., C, H r, W r) to (..., C r^2, H, W), as torch.nn.functional.pixel_unshuffle, with r the factor."""
+@_function
+def split_copy(input: Any, split_size: Any, dim: Any = 0) -> Any:
+    r"""Copies of the parts of a dimension, of one size but for the last, as torch.split_copy."""
+@_function
+def split_with_sizes_copy(input: Any, split_sizes: Any, dim: Any = 0) -> Any:
+    r"""Copies of the parts of a dimension, of these sizes, as torch.split_with_sizes_copy."""
+@_function
+def squeeze_copy(input: Any, dim: Any = None) -> Any:
+    r"""A copy of `input` without the dimensions of size 1, or without those of `dim` that have it, as torch.squeeze_copy."""
+@_function
+def t_copy(input: Any) -> Any:
+    r"""A transposed copy of a matrix, or a copy of a vector, as torch.t_copy."""
+@_function
+def transpose_copy(input: Any, dim0: Any, dim1: Any) -> Any:
+    r"""A copy of `input` with two dimensions swapped, as torch.transpose_copy."""
+@_function
+def unbind_copy(input: Any, dim: Any = 0) -> Any:
+    r"""Copies of all slices of a dimension, without it, as torch.unbind_copy."""
+@_function
+def unfold_copy(input: Any, dimension: Any, size: Any, step: Any) -> Any:
+    r"""Windows of a dimension, `step` apart, whose elements are the last dimension, as torch.unfold_copy."""
+@_function
+def unsqueeze_copy(input: Any, dim: Any) -> Any:
+    r"""A copy of `input` with a dimension of size 1 inserted, as torch.unsqueeze_copy."""
+@_function
+def view_copy(input: Any, size: Any) -> Any:
+    r"""A copy of `input` in another shape, as torch.view_copy: one size may be -1."""
+@_function
 def bernoulli(input: Any, *, generator: Any = None, out: Any = None) -> Any:
     r"""1 with the probability that `input` holds, else 0, element by element, as torch.bernoulli."""
 @_function
@@ -473,6 +521,72 @@ def concat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
 def stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The tensors side by side along a new dimension, as torch.stack: of the element that holds all of theirs."""
 @_function
+def atleast_1d(*tensors: Any) -> Any:
+    r"""The tensors with at least one dimension, as torch.atleast_1d; copies."""
+@_function
+def atleast_2d(*tensors: Any) -> Any:
+    r"""The tensors with at least two dimensions, as torch.atleast_2d; copies."""
+@_function
+def atleast_3d(*tensors: Any) -> Any:
+    r"""The tensors with at least three dimensions, as torch.atleast_3d; copies."""
+@_function
+def block_diag(*tensors: Any) -> Any:
+    r"""Matrices along the diagonal of a matrix of zeros, as torch.block_diag; vectors are rows, elements are promoted."""
+@_function
+def cartesian_prod(*tensors: Any) -> Any:
+    r"""All combinations of one element of each of the vectors, as rows of a matrix, as torch.cartesian_prod."""
+@_function
+def column_stack(*tensors: Any, out: Any = None) -> Any:
+    r"""Vectors as columns, and tensors of more dimensions, side by side, as torch.column_stack."""
+@_function
+def diagflat(input: Any, offset: Any = 0) -> Any:
+    r"""The matrix that has all elements of `input`, in their order, as a diagonal, as torch.diagflat."""
+@_function
+def diagonal_backward(dy: Any, shape: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
+    r"""Gradient of diagonal_copy with respect to an input of `shape`."""
+@_function
+def diagonal_copy(input: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
+    r"""A diagonal of the matrices in two dimensions, as the last dimension, as torch.diagonal_copy."""
+@_function
+def diagonal_scatter(input: Any, src: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
+    r"""`input` with `src` on a diagonal of the matrices in two dimensions, as torch.diagonal_scatter."""
+@_function
+def dstack(*tensors: Any, out: Any = None) -> Any:
+    r"""The tensors one behind the other, along the third dimension, as torch.dstack."""
+@_function
+def fliplr(input: Any) -> Any:
+    r"""`input` with the order of its columns turned round, as torch.fliplr."""
+@_function
+def flipud(input: Any) -> Any:
+    r"""`input` with the order of its rows turned round, as torch.flipud."""
+@_function
+def hstack(*tensors: Any, out: Any = None) -> Any:
+    r"""The tensors side by side: along the second dimension, the first one of vectors, as torch.hstack."""
+@_function
+def linalg_diagonal(input: Any, *, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+    r"""A copy of a diagonal of the matrices in the last two dimensions, as torch.linalg.diagonal."""
+@_function
+def meshgrid(*tensors: Any, indexing: Any = 'ij') -> Any:
+    r"""The coordinates of a grid's points, one tensor for each of the vectors, as torch.meshgrid; copies."""
+@_function
+def rot90(input: Any, k: Any = 1, dims: Any = ...) -> Any:
+    r"""`input` turned by k times 90 degrees in the plane of two dimensions, from the first towards the second, as torch.rot90."""
+@_function
+def row_stack(*tensors: Any, out: Any = None) -> Any:
+    r"""The tensors one below the other, vectors as rows, as torch.vstack."""
+@_function
+def select_scatter(input: Any, src: Any, dim: Any, index: Any) -> Any:
+    r"""`input` with `src` at one index of a dimension, as torch.select_scatter."""
+@_function
+def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None) -> Any:
+    r"""Rows and columns of the elements on and below a diagonal of a (row, col) matrix, as torch.tril_indices."""
+@_function
+def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None) -> Any:
+    r"""Rows and columns of the elements on and above a diagonal of a (row, col) matrix, as torch.triu_indices."""
+@_function
+def vstack(*tensors: Any, out: Any = None) -> Any:
+    r"""The tensors one below the other, vectors as rows, as torch.vstack."""
+@_function
 def group_norm(input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05) -> Any:
     r"""(input - mean) / sqrt(var + eps) * weight + bias over groups of channels, as torch's group_norm."""
 @_function
@@ -485,8 +599,14 @@ def layer_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any,
 def layer_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05, weight_offset: Any = 0.0) -> Any:
     r"""layer_norm with what its gradient needs: (y, mean, rstd)."""
 @_function
+def alias_copy(input: Any, *, out: Any = None) -> Any:
+    r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""
+@_function
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
     r"""start, start + step, ... below end (above it for a negative step), as torch.arange."""
+@_function
+def clone(input: Any, *, out: Any = None) -> Any:
+    r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""
 @_function
 def copy(input: Any, *, out: Any = None) -> Any:
     r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""
@@ -729,37 +849,37 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
     r"""How many elements along `dim` (of all by default) are not zero, as torch.count_nonzero (i64)."""
 @_function
 def logsumexp(input: Any, dim: Any, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""log(sum(exp(input))) over `dim`, without overflow, as torch.logsumexp."""
+    r"""log(sum(exp(input))) over `dim`, without overflow, as torch.logsumexp; of integers in f32."""
 @_function
 def logsumexp_backward(dy: Any, input: Any, result: Any, dim: Any, keepdim: Any = False) -> Any:
     r"""Gradient of logsumexp with respect to `input`, from its result."""
 @_function
-def mean(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""Mean over `dim` (all axes by default), as torch.mean."""
+def mean(input: Any, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""Mean over `dim` (all axes by default), as torch.mean; of `input` cast to `dtype`."""
 @_function
 def mean_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of mean with respect to `input`, of which only the shape matters."""
 @_function
-def nanmean(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""Mean over `dim` of the elements that are no NaN, as torch.nanmean; NaN where there are none."""
+def nanmean(input: Any, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""Mean over `dim` of the elements that are no NaN, as torch.nanmean; NaN where there are none; of `input` cast to `dtype`."""
 @_function
 def nanmean_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of nanmean with respect to `input`."""
 @_function
-def nansum(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""Sum over `dim` without NaN, as torch.nansum; integers and bool give i64."""
+def nansum(input: Any, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""Sum over `dim` without NaN, as torch.nansum; integers and bool give i64; of `input` cast to `dtype`."""
 @_function
 def nansum_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of nansum with respect to `input`."""
 @_function
-def prod(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""Product along `dim` (of all elements by default), as torch.prod; integers and bool give i64."""
+def prod(input: Any, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""Product along `dim` (of all elements by default), as torch.prod; integers and bool give i64; of `input` cast to `dtype`."""
 @_function
 def prod_backward(dy: Any, input: Any, result: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of prod with respect to `input`, right where elements are zero."""
 @_function
-def sum(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""Sum over `dim` (all axes by default), as torch.sum; integers and bool give i64."""
+def sum(input: Any, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""Sum over `dim` (all axes by default), as torch.sum; integers and bool give i64; of `input` cast to `dtype`."""
 @_function
 def sum_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of sum with respect to `input`, of which only the shape matters."""
@@ -800,17 +920,17 @@ def int_mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
 def scaled_matmul(input: Any, other: Any, scale_a: Any = None, scale_b: Any = None, bias: Any = None, *, out_dtype: Any = None, activation: Any = 'none', out: Any = None) -> Any:
     r"""Gives act(scale_a * scale_b * (input @ other) + bias) for i8 or float8_e4m3fn factors."""
 @_function
-def cumprod(input: Any, dim: Any, *, out: Any = None) -> Any:
-    r"""Running product along `dim`, as torch.cumprod; integers and bool give i64."""
+def cumprod(input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""Running product along `dim`, as torch.cumprod; integers and bool give i64. Cast to `dtype` before, if it is given."""
 @_function
 def cumprod_backward(dy: Any, input: Any, result: Any, dim: Any) -> Any:
     r"""Gradient of cumprod with respect to `input`, given its result; right where elements are zero."""
 @_function
-def cumsum(input: Any, dim: Any, *, out: Any = None) -> Any:
-    r"""Running sum along `dim`, as torch.cumsum; integers and bool give i64."""
+def cumsum(input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""Running sum along `dim`, as torch.cumsum; integers and bool give i64. Cast to `dtype` before, if it is given."""
 @_function
-def cumsum_backward(dy: Any, dim: Any) -> Any:
-    r"""Gradient of cumsum with respect to its input."""
+def cumsum_backward(dy: Any, dim: Any, input: Any = None) -> Any:
+    r"""Gradient of cumsum with respect to its input, of whose element it is where `input` is given."""
 @_function
 def index_add(input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""`input` with `alpha` times slices of `source` added at `index` along `dim`, as torch.index_add."""
@@ -830,11 +950,11 @@ def scatter_add(input: Any, dim: Any, index: Any, src: Any, *, out: Any = None) 
 def scatter_reduce(input: Any, dim: Any, index: Any, src: Any, reduce: Any, *, include_self: Any = True, out: Any = None) -> Any:
     r"""`input` folded with elements of `src` at `index` along `dim`, as torch.scatter_reduce: sum, prod, mean, amax, amin."""
 @_function
-def log_softmax(input: Any, dim: Any, *, out: Any = None) -> Any:
-    r"""log(softmax(input)) along `dim`, as torch.log_softmax."""
+def log_softmax(input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""log(softmax(input)) along `dim`, as torch.log_softmax; of `input` cast to `dtype`, if it is given."""
 @_function
-def log_softmax_backward(dy: Any, result: Any, dim: Any) -> Any:
-    r"""Gradient of log_softmax, from its result."""
+def log_softmax_backward(dy: Any, result: Any, dim: Any, input: Any = None) -> Any:
+    r"""Gradient of log_softmax, from its result; of the element of `input`, if it is given."""
 @_function
 def scaled_softmax(input: Any, dim: Any, scale: Any = 1.0, mask: Any = None, *, out: Any = None) -> Any:
     r"""softmax(scale * input) along `dim` of the elements where `mask` (bool) is true; the others are 0."""
@@ -842,14 +962,14 @@ def scaled_softmax(input: Any, dim: Any, scale: Any = 1.0, mask: Any = None, *, 
 def scaled_softmax_backward(dy: Any, result: Any, dim: Any, scale: Any = 1.0) -> Any:
     r"""Gradient of scaled_softmax, from its result."""
 @_function
-def softmax(input: Any, dim: Any, *, out: Any = None) -> Any:
-    r"""exp(input) / sum(exp(input)) along `dim`, as torch.softmax."""
+def softmax(input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""exp(input) / sum(exp(input)) along `dim`, as torch.softmax; of `input` cast to `dtype`, if it is given."""
 @_function
-def softmax_backward(dy: Any, result: Any, dim: Any) -> Any:
-    r"""Gradient of softmax, from its result."""
+def softmax_backward(dy: Any, result: Any, dim: Any, input: Any = None) -> Any:
+    r"""Gradient of softmax, from its result; of the element of `input`, if it is given."""
 @_function
-def softmin(input: Any, dim: Any) -> Any:
-    r"""softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1."""
+def softmin(input: Any, dim: Any, *, dtype: Any = None) -> Any:
+    r"""softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1; cast to `dtype` before."""
 @_function
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     r"""`input + value * tensor1 / tensor2`, as torch.addcdiv: of floats only, as there."""
@@ -1331,28 +1451,28 @@ def norm_backward(dy: Any, input: Any, result: Any, p: Any = 'fro', dim: Any = N
 def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12) -> Any:
     r"""Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
 @_function
-def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False, out: Any = None) -> Any:
-    r"""Standard deviation over `dim` (all axes by default), as torch.std."""
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: Any = False, *, correction: Any = None, out: Any = None) -> Any:
+    r"""Standard deviation over `dim` (all axes by default), as torch.std: over the count less `correction`, 1 by default."""
 @_function
-def std_backward(dy: Any, input: Any, result: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
+def std_backward(dy: Any, input: Any, result: Any, dim: Any = None, correction: Any = None, keepdim: Any = False, unbiased: Any = None) -> Any:
     r"""Gradient of std with respect to `input`, given its result."""
 @_function
-def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False) -> Any:
-    r"""(standard deviation, mean) over `dim` (all axes by default), as torch.std_mean."""
+def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: Any = False, *, correction: Any = None) -> Any:
+    r"""(standard deviation, mean) over `dim` (all axes by default), as torch.std_mean: over the count less `correction`, 1 by default."""
 @_function
-def std_mean_backward(dstd: Any, dmean: Any, input: Any, std: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
+def std_mean_backward(dstd: Any, dmean: Any, input: Any, std: Any, dim: Any = None, correction: Any = None, keepdim: Any = False, unbiased: Any = None) -> Any:
     r"""Gradient of std_mean with respect to `input`, given the standard deviation."""
 @_function
-def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False, out: Any = None) -> Any:
-    r"""Variance over `dim` (all axes by default), as torch.var."""
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: Any = False, *, correction: Any = None, out: Any = None) -> Any:
+    r"""Variance over `dim` (all axes by default), as torch.var: over the count less `correction`, 1 by default."""
 @_function
-def var_backward(dy: Any, input: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
+def var_backward(dy: Any, input: Any, dim: Any = None, correction: Any = None, keepdim: Any = False, unbiased: Any = None) -> Any:
     r"""Gradient of var with respect to `input`."""
 @_function
-def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: Any = False) -> Any:
-    r"""(variance, mean) over `dim` (all axes by default), as torch.var_mean."""
+def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: Any = False, *, correction: Any = None) -> Any:
+    r"""(variance, mean) over `dim` (all axes by default), as torch.var_mean: over the count less `correction`, 1 by default."""
 @_function
-def var_mean_backward(dvar: Any, dmean: Any, input: Any, dim: Any = None, correction: Any = 1, keepdim: Any = False) -> Any:
+def var_mean_backward(dvar: Any, dmean: Any, input: Any, dim: Any = None, correction: Any = None, keepdim: Any = False, unbiased: Any = None) -> Any:
     r"""Gradient of var_mean with respect to `input`."""
 @_function
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:

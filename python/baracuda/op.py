@@ -282,6 +282,7 @@ class Miss:
         self.plain = {p.name for p in given if p.annotation in ("Arg", Arg)}
         self.single = self.plain | {p.name for p in given if p.annotation in ("Arg | None", Arg | None)}
         self.wanted = {p.name: found for p in given if (found := wanted(p))}
+        self.other: Callable[..., Any] | None = None  # see Function.or_else
 
     def _check_plain(self, name: str, value: Any) -> None:
         if (name in self.plain and value is None) or (name in self.single and isinstance(value, (list, tuple))):
@@ -302,6 +303,8 @@ class Miss:
 
     def answer(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         """A recipe for arguments like these, or what a call of them gave."""
+        if self.other is not None and (found := self.other(*values)) is not NotImplemented:
+            return None, found
         args: list[Arg | None] = []
         passed: dict[str, Any] = {}
         out = None
@@ -373,8 +376,13 @@ class Function(_core.Function, Pullable):
         self.__name__ = self.__qualname__ = rule.__name__
         self._summary = rule.__doc__ or ""
         self.__module__ = "baracuda.functional"
+        self.defined_in = rule.__module__
         self.__signature__ = signature
         self.vjp_rule = None
+
+    def or_else(self, other: Callable[..., Any]) -> None:
+        """Has `other` answer calls of a second form that the signature has room for; of others it is NotImplemented."""
+        self.miss.other = other
 
     def __repr__(self) -> str:
         return f"<baracuda function {self.__name__}{self.__signature__}>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from baracuda.dims import Shape, check_axis
 from baracuda.elements import Element
@@ -192,8 +192,19 @@ def _make(kind: str, word: str) -> tuple[Function, ...]:
     backward.__doc__ = f"Gradient of {kind} along `dim` with respect to `input`, of which only the shape matters."
     forward, gradient = function(tensors="input")(extremum), function(tensors="dvalues indices input")(backward)
 
+    def of_two(input: Any, dim: Any, keepdim: bool) -> Any:
+        from baracuda import functional as F
+
+        return getattr(F, f"{kind}imum")(input, dim) if hasattr(dim, "__dlpack__") else NotImplemented
+
+    forward.or_else(of_two)
+
     @forward.vjp
-    def _pull(input: Any, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+    def _pull(input: Any, dim: Any = None, keepdim: bool = False) -> tuple[Any, Any]:
+        if hasattr(dim, "__dlpack__"):
+            from baracuda import functional as F
+
+            return cast(tuple[Any, Any], getattr(F, f"{kind}imum").vjp_rule(input, dim))
         found = forward(input, dim, keepdim)
         if dim is None:
             share = reduce.amax_backward if kind == "max" else reduce.amin_backward

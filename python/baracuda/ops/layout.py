@@ -143,6 +143,9 @@ def _copy_vjp(input: Any) -> tuple[Any, Any]:
     return copy(input), lambda dy: dy
 
 
+clone = alias_copy = copy
+
+
 def _of(input: Arg, dtype: Any) -> Element:
     return input.element if dtype is None else Element.coerce(dtype, "dtype")
 

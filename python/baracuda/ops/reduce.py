@@ -6,7 +6,9 @@ Sums add blocks of 64 terms per lane and the blocks with compensation, so that t
 from __future__ import annotations
 
 import builtins
+from typing import Any
 
+from baracuda.compose import of_elements
 from baracuda.dims import Shape, Size, check_axis, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
@@ -232,31 +234,43 @@ def axes_of(dim: Axes) -> tuple[int, ...] | None:
     return axes or None
 
 
-def _reduce(call: Call, kind: str, x: Arg, dim: Axes, keepdim: bool) -> Recipe:
-    if kind in ("mean", "nanmean", "logsumexp") and not x.element.is_float:
-        raise InvalidProblemError(f"{kind}: input: got element {x.element}, want a float element. Cast it first.")
+def _reduce(call: Call, kind: str, x: Arg, dim: Axes, keepdim: bool, dtype: Any = None) -> Recipe:
+    to = None if dtype is None else Element.coerce(dtype, "dtype")
+    element = to or x.element
+    if kind == "logsumexp" and not element.is_float:
+        element = Element.F32
+    if kind == "nansum" and not element.is_float:
+        kind = "sum"
+    if kind in ("mean", "nanmean") and not element.is_float:
+        what = f"dtype: got {to}" if to else f"input: got element {element}"
+        raise InvalidProblemError(f"{kind}: {what}, want a float element. Cast it first, or give dtype.")
     axes = axes_of(dim)
     if kind in ("any", "all") and dim is not None and axes is None:
         axes = ()  # in torch an empty list is no axis for these two, and every axis for the others
-    return call(ReduceDescriptor(kind, x.shape, axes, keepdim, x.element), x=x)
+    return of_elements(call, ReduceDescriptor(kind, x.shape, axes, keepdim, element), to, x=x)
 
 
 def _spread(call: Call, kind: str, dy: Arg, x: Arg, dim: Axes, keepdim: bool) -> Recipe:
-    return call(ReduceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element), dy=dy)
+    desc = ReduceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, dy.element)
+    return of_elements(call, desc, x.element, dy=dy)
 
 
 def _share(call: Call, kind: str, dy: Arg, x: Arg, y: Arg, dim: Axes, keepdim: bool) -> Recipe:
-    return call(ReduceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element), dy=dy, x=x, y=y)
+    desc = ReduceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, dy.element)
+    return of_elements(call, desc, x.element, dy=dy, x=x, y=y)
 
 
 def _masked(call: Call, kind: str, dy: Arg, x: Arg, dim: Axes, keepdim: bool) -> Recipe:
-    return call(ReduceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element), dy=dy, x=x)
+    desc = ReduceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, dy.element)
+    return of_elements(call, desc, x.element, dy=dy, x=x)
 
 
 @function(tensors="input")
-def sum(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Sum over `dim` (all axes by default), as torch.sum; integers and bool give i64."""
-    return _reduce(call, "sum", input, dim, keepdim)
+def sum(
+    call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None, out: Arg | None = None
+) -> Recipe:
+    """Sum over `dim` (all axes by default), as torch.sum; integers and bool give i64; of `input` cast to `dtype`."""
+    return _reduce(call, "sum", input, dim, keepdim, dtype)
 
 
 @function(tensors="dy input")
@@ -266,9 +280,11 @@ def sum_backward(call: Call, dy: Arg, input: Arg, dim: Axes = None, keepdim: boo
 
 
 @function(tensors="input")
-def mean(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Mean over `dim` (all axes by default), as torch.mean."""
-    return _reduce(call, "mean", input, dim, keepdim)
+def mean(
+    call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None, out: Arg | None = None
+) -> Recipe:
+    """Mean over `dim` (all axes by default), as torch.mean; of `input` cast to `dtype`."""
+    return _reduce(call, "mean", input, dim, keepdim, dtype)
 
 
 @function(tensors="dy input")
@@ -302,9 +318,11 @@ def amin_backward(call: Call, dy: Arg, input: Arg, result: Arg, dim: Axes = (), 
 
 
 @function(tensors="input")
-def prod(call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Product along `dim` (of all elements by default), as torch.prod; integers and bool give i64."""
-    return _reduce(call, "prod", input, dim, keepdim)
+def prod(
+    call: Call, input: Arg, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Arg | None = None
+) -> Recipe:
+    """Product along `dim` (of all elements by default), as torch.prod; integers and bool give i64; of `input` cast to `dtype`."""
+    return _reduce(call, "prod", input, dim, keepdim, dtype)
 
 
 @function(tensors="dy input result")
@@ -316,9 +334,11 @@ def prod_backward(
 
 
 @function(tensors="input")
-def nansum(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Sum over `dim` without NaN, as torch.nansum; integers and bool give i64."""
-    return _reduce(call, "nansum" if input.element.is_float else "sum", input, dim, keepdim)
+def nansum(
+    call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None, out: Arg | None = None
+) -> Recipe:
+    """Sum over `dim` without NaN, as torch.nansum; integers and bool give i64; of `input` cast to `dtype`."""
+    return _reduce(call, "nansum", input, dim, keepdim, dtype)
 
 
 @function(tensors="dy input")
@@ -328,9 +348,11 @@ def nansum_backward(call: Call, dy: Arg, input: Arg, dim: Axes = None, keepdim: 
 
 
 @function(tensors="input")
-def nanmean(call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """Mean over `dim` of the elements that are no NaN, as torch.nanmean; NaN where there are none."""
-    return _reduce(call, "nanmean", input, dim, keepdim)
+def nanmean(
+    call: Call, input: Arg, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None, out: Arg | None = None
+) -> Recipe:
+    """Mean over `dim` of the elements that are no NaN, as torch.nanmean; NaN where there are none; of `input` cast to `dtype`."""
+    return _reduce(call, "nanmean", input, dim, keepdim, dtype)
 
 
 @function(tensors="dy input")
@@ -341,7 +363,7 @@ def nanmean_backward(call: Call, dy: Arg, input: Arg, dim: Axes = None, keepdim:
 
 @function(tensors="input")
 def logsumexp(call: Call, input: Arg, dim: Axes, keepdim: bool = False, *, out: Arg | None = None) -> Recipe:
-    """log(sum(exp(input))) over `dim`, without overflow, as torch.logsumexp."""
+    """log(sum(exp(input))) over `dim`, without overflow, as torch.logsumexp; of integers in f32."""
     return _reduce(call, "logsumexp", input, dim, keepdim)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from baracuda.compose import of_elements
 from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.op import Arg, Call, Op, Recipe, function
@@ -66,28 +69,31 @@ OPS = (
 
 
 @function(tensors="input")
-def cumsum(call: Call, input: Arg, dim: int, *, out: Arg | None = None) -> Recipe:
-    """Running sum along `dim`, as torch.cumsum; integers and bool give i64."""
-    return call(ScanDescriptor("cumsum", input.shape, dim, input.element), x=input)
+def cumsum(call: Call, input: Arg, dim: int, *, dtype: Any = None, out: Arg | None = None) -> Recipe:
+    """Running sum along `dim`, as torch.cumsum; integers and bool give i64. Cast to `dtype` before, if it is given."""
+    to = None if dtype is None else Element.coerce(dtype, "dtype")
+    return of_elements(call, ScanDescriptor("cumsum", input.shape, dim, to or input.element), to, x=input)
 
 
-@function(tensors="dy")
-def cumsum_backward(call: Call, dy: Arg, dim: int) -> Recipe:
-    """Gradient of cumsum with respect to its input."""
-    return call(ScanBackwardDescriptor("cumsum", dy.shape, dim, dy.element), dy=dy)
+@function(tensors="dy input")
+def cumsum_backward(call: Call, dy: Arg, dim: int, input: Arg | None = None) -> Recipe:
+    """Gradient of cumsum with respect to its input, of whose element it is where `input` is given."""
+    to = None if input is None else input.element
+    return of_elements(call, ScanBackwardDescriptor("cumsum", dy.shape, dim, dy.element), to, dy=dy)
 
 
 @function(tensors="input")
-def cumprod(call: Call, input: Arg, dim: int, *, out: Arg | None = None) -> Recipe:
-    """Running product along `dim`, as torch.cumprod; integers and bool give i64."""
-    return call(ScanDescriptor("cumprod", input.shape, dim, input.element), x=input)
+def cumprod(call: Call, input: Arg, dim: int, *, dtype: Any = None, out: Arg | None = None) -> Recipe:
+    """Running product along `dim`, as torch.cumprod; integers and bool give i64. Cast to `dtype` before, if it is given."""
+    to = None if dtype is None else Element.coerce(dtype, "dtype")
+    return of_elements(call, ScanDescriptor("cumprod", input.shape, dim, to or input.element), to, x=input)
 
 
 @function(tensors="dy input result")
 def cumprod_backward(call: Call, dy: Arg, input: Arg, result: Arg, dim: int) -> Recipe:
     """Gradient of cumprod with respect to `input`, given its result; right where elements are zero."""
-    desc = ScanBackwardDescriptor("cumprod", input.shape, dim, input.element)
-    return call(desc, dy=dy, x=input, y=result)
+    desc = ScanBackwardDescriptor("cumprod", input.shape, dim, dy.element)
+    return of_elements(call, desc, input.element, dy=dy, x=input, y=result)
 
 
 cumsum.pulled_by(cumsum_backward)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from baracuda.compose import of_elements
 from baracuda.dims import Shape, check_axis, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, function
+from baracuda.ops.cast import cast
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 from baracuda.steps import made_of
 
@@ -143,28 +145,36 @@ OPS = (
 )
 
 
-@function(tensors="input")
-def softmax(call: Call, input: Arg, dim: int, *, out: Arg | None = None) -> Recipe:
-    """exp(input) / sum(exp(input)) along `dim`, as torch.softmax."""
-    return call(SoftmaxDescriptor("softmax", input.shape, dim, input.element), x=input)
-
-
-@function(tensors="dy result")
-def softmax_backward(call: Call, dy: Arg, result: Arg, dim: int) -> Recipe:
-    """Gradient of softmax, from its result."""
-    return call(SoftmaxBackwardDescriptor("softmax", result.shape, dim, result.element), dy=dy, y=result)
+def _asked(input: Arg, dtype: Any) -> Element:
+    return input.element if dtype is None else Element.coerce(dtype, "dtype")
 
 
 @function(tensors="input")
-def log_softmax(call: Call, input: Arg, dim: int, *, out: Arg | None = None) -> Recipe:
-    """log(softmax(input)) along `dim`, as torch.log_softmax."""
-    return call(SoftmaxDescriptor("log_softmax", input.shape, dim, input.element), x=input)
+def softmax(call: Call, input: Arg, dim: int, *, dtype: Any = None, out: Arg | None = None) -> Recipe:
+    """exp(input) / sum(exp(input)) along `dim`, as torch.softmax; of `input` cast to `dtype`, if it is given."""
+    return of_elements(call, SoftmaxDescriptor("softmax", input.shape, dim, _asked(input, dtype)), x=input)
 
 
-@function(tensors="dy result")
-def log_softmax_backward(call: Call, dy: Arg, result: Arg, dim: int) -> Recipe:
-    """Gradient of log_softmax, from its result."""
-    return call(SoftmaxBackwardDescriptor("log_softmax", result.shape, dim, result.element), dy=dy, y=result)
+@function(tensors="dy result input")
+def softmax_backward(call: Call, dy: Arg, result: Arg, dim: int, input: Arg | None = None) -> Recipe:
+    """Gradient of softmax, from its result; of the element of `input`, if it is given."""
+    to = None if input is None else input.element
+    desc = SoftmaxBackwardDescriptor("softmax", result.shape, dim, result.element)
+    return of_elements(call, desc, to, dy=dy, y=result)
+
+
+@function(tensors="input")
+def log_softmax(call: Call, input: Arg, dim: int, *, dtype: Any = None, out: Arg | None = None) -> Recipe:
+    """log(softmax(input)) along `dim`, as torch.log_softmax; of `input` cast to `dtype`, if it is given."""
+    return of_elements(call, SoftmaxDescriptor("log_softmax", input.shape, dim, _asked(input, dtype)), x=input)
+
+
+@function(tensors="dy result input")
+def log_softmax_backward(call: Call, dy: Arg, result: Arg, dim: int, input: Arg | None = None) -> Recipe:
+    """Gradient of log_softmax, from its result; of the element of `input`, if it is given."""
+    to = None if input is None else input.element
+    desc = SoftmaxBackwardDescriptor("log_softmax", result.shape, dim, result.element)
+    return of_elements(call, desc, to, dy=dy, y=result)
 
 
 @function(tensors="input mask")
@@ -185,23 +195,15 @@ def scaled_softmax_backward(call: Call, dy: Arg, result: Arg, dim: int, scale: f
     return call(desc, dy=dy, y=result, scale=float(scale))
 
 
-@made_of("scaled_softmax")
+@made_of("cast scaled_softmax")
 @function(tensors="input")
-def softmin(call: Call, input: Arg, dim: int) -> Recipe:
-    """softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1."""
-    return call(ScaledSoftmaxDescriptor(input.shape, dim, input.element), x=input, scale=-1.0)
-
-
-@softmax.vjp
-def _softmax_vjp(input: Any, dim: int) -> tuple[Any, Any]:
-    y = softmax(input, dim)
-    return y, lambda dy: softmax_backward(dy, y, dim)
-
-
-@log_softmax.vjp
-def _log_softmax_vjp(input: Any, dim: int) -> tuple[Any, Any]:
-    y = log_softmax(input, dim)
-    return y, lambda dy: log_softmax_backward(dy, y, dim)
+def softmin(call: Call, input: Arg, dim: int, *, dtype: Any = None) -> Recipe:
+    """softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1; cast to `dtype` before."""
+    element = _asked(input, dtype)
+    desc = ScaledSoftmaxDescriptor(input.shape, dim, element)
+    if element is input.element:
+        return call(desc, x=input, scale=-1.0)
+    return call.steps(lambda c, x: c(desc, x=c.cast(x, element), scale=-1.0), input)
 
 
 @scaled_softmax.vjp
@@ -211,6 +213,15 @@ def _scaled_softmax_vjp(input: Any, dim: int, scale: float = 1.0, mask: Any = No
 
 
 @softmin.vjp
-def _softmin_vjp(input: Any, dim: int) -> tuple[Any, Any]:
-    y = softmin(input, dim)
-    return y, lambda dy: scaled_softmax_backward(dy, y, dim, -1.0)
+def _softmin_vjp(input: Any, dim: int, *, dtype: Any = None) -> tuple[Any, Any]:
+    y = softmin(input, dim, dtype=dtype)
+
+    def pull(dy: Any) -> Any:
+        dx = scaled_softmax_backward(dy, y, dim, -1.0)
+        return dx if y.dtype == input.dtype else cast(dx, input.dtype)
+
+    return y, pull
+
+
+softmax.pulled_by(softmax_backward)
+log_softmax.pulled_by(log_softmax_backward)

@@ -225,69 +225,152 @@ def _float(name: str, x: Arg) -> None:
         raise InvalidProblemError(f"{name}: input: got element {x.element}, want a float element. Cast it first.")
 
 
-def _variance(call: Call, kind: str, x: Arg, dim: Axes, correction: Number, keepdim: bool) -> Recipe:
+def _options(kind: str, dim: Any, unbiased: Any, correction: Number) -> tuple[Axes, float]:
+    """Dimensions and correction: `unbiased` says the latter in torch's older words, also in the place of `dim`."""
+    if isinstance(dim, bool) and unbiased is None:
+        dim, unbiased = None, dim
+    if unbiased is None:
+        return dim, 1.0 if correction is None else float(correction)
+    if not isinstance(unbiased, bool) or correction is not None:
+        got = f"{unbiased!r} and correction={correction}"
+        raise InvalidProblemError(f"{kind}: unbiased: got {got}, want True or False, or a correction instead.")
+    return dim, float(unbiased)
+
+
+def _variance(
+    call: Call, kind: str, x: Arg, dim: Axes, unbiased: bool | None, correction: Number, keepdim: bool
+) -> Recipe:
     _float(kind, x)
-    by = 1.0 if correction is None else float(correction)
+    dim, by = _options(kind, dim, unbiased, correction)
     return call(VarianceDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element, by), x=x)
 
 
 def _variance_gradient(
-    call: Call, kind: str, x: Arg, dim: Axes, correction: Number, keepdim: bool, **given: Any
+    call: Call,
+    kind: str,
+    x: Arg,
+    dim: Axes,
+    correction: Number,
+    keepdim: bool,
+    unbiased: bool | None,
+    **given: Any,
 ) -> Recipe:
-    by = 1.0 if correction is None else float(correction)
+    dim, by = _options(kind, dim, unbiased, correction)
     return call(VarianceBackwardDescriptor(kind, x.shape, axes_of(dim), keepdim, x.element, by), x=x, **given)
 
 
 @function(tensors="input")
 def var(
-    call: Call, input: Arg, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False, out: Arg | None = None
+    call: Call,
+    input: Arg,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Number = None,
+    out: Arg | None = None,
 ) -> Recipe:
-    """Variance over `dim` (all axes by default), as torch.var."""
-    return _variance(call, "var", input, dim, correction, keepdim)
+    """Variance over `dim` (all axes by default), as torch.var: over the count less `correction`, 1 by default.
+
+    `unbiased` says 1 or 0, also in the place of `dim`.
+    """
+    return _variance(call, "var", input, dim, unbiased, correction, keepdim)
 
 
 @function(tensors="input")
 def std(
-    call: Call, input: Arg, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False, out: Arg | None = None
+    call: Call,
+    input: Arg,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Number = None,
+    out: Arg | None = None,
 ) -> Recipe:
-    """Standard deviation over `dim` (all axes by default), as torch.std."""
-    return _variance(call, "std", input, dim, correction, keepdim)
+    """Standard deviation over `dim` (all axes by default), as torch.std: over the count less `correction`, 1 by default.
+
+    `unbiased` says 1 or 0, also in the place of `dim`.
+    """
+    return _variance(call, "std", input, dim, unbiased, correction, keepdim)
 
 
 @function(tensors="input")
-def var_mean(call: Call, input: Arg, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> Recipe:
-    """(variance, mean) over `dim` (all axes by default), as torch.var_mean."""
-    return _variance(call, "var_mean", input, dim, correction, keepdim)
+def var_mean(
+    call: Call,
+    input: Arg,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Number = None,
+) -> Recipe:
+    """(variance, mean) over `dim` (all axes by default), as torch.var_mean: over the count less `correction`, 1 by default.
+
+    `unbiased` says 1 or 0, also in the place of `dim`.
+    """
+    return _variance(call, "var_mean", input, dim, unbiased, correction, keepdim)
 
 
 @function(tensors="input")
-def std_mean(call: Call, input: Arg, dim: Axes = None, *, correction: Number = 1, keepdim: bool = False) -> Recipe:
-    """(standard deviation, mean) over `dim` (all axes by default), as torch.std_mean."""
-    return _variance(call, "std_mean", input, dim, correction, keepdim)
+def std_mean(
+    call: Call,
+    input: Arg,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Number = None,
+) -> Recipe:
+    """(standard deviation, mean) over `dim` (all axes by default), as torch.std_mean: over the count less `correction`, 1 by default.
+
+    `unbiased` says 1 or 0, also in the place of `dim`.
+    """
+    return _variance(call, "std_mean", input, dim, unbiased, correction, keepdim)
 
 
 @function(tensors="dy input")
 def var_backward(
-    call: Call, dy: Arg, input: Arg, dim: Axes = None, correction: Number = 1, keepdim: bool = False
+    call: Call,
+    dy: Arg,
+    input: Arg,
+    dim: Axes = None,
+    correction: Number = None,
+    keepdim: bool = False,
+    unbiased: bool | None = None,
 ) -> Recipe:
     """Gradient of var with respect to `input`."""
-    return _variance_gradient(call, "var", input, dim, correction, keepdim, dy=dy)
+    return _variance_gradient(call, "var", input, dim, correction, keepdim, unbiased, dy=dy)
 
 
 @function(tensors="dy input result")
 def std_backward(
-    call: Call, dy: Arg, input: Arg, result: Arg, dim: Axes = None, correction: Number = 1, keepdim: bool = False
+    call: Call,
+    dy: Arg,
+    input: Arg,
+    result: Arg,
+    dim: Axes = None,
+    correction: Number = None,
+    keepdim: bool = False,
+    unbiased: bool | None = None,
 ) -> Recipe:
     """Gradient of std with respect to `input`, given its result."""
-    return _variance_gradient(call, "std", input, dim, correction, keepdim, dy=dy, y=result)
+    return _variance_gradient(call, "std", input, dim, correction, keepdim, unbiased, dy=dy, y=result)
 
 
 @function(tensors="dvar dmean input")
 def var_mean_backward(
-    call: Call, dvar: Arg, dmean: Arg, input: Arg, dim: Axes = None, correction: Number = 1, keepdim: bool = False
+    call: Call,
+    dvar: Arg,
+    dmean: Arg,
+    input: Arg,
+    dim: Axes = None,
+    correction: Number = None,
+    keepdim: bool = False,
+    unbiased: bool | None = None,
 ) -> Recipe:
     """Gradient of var_mean with respect to `input`."""
-    return _variance_gradient(call, "var_mean", input, dim, correction, keepdim, dvar=dvar, dmean=dmean)
+    return _variance_gradient(call, "var_mean", input, dim, correction, keepdim, unbiased, dvar=dvar, dmean=dmean)
 
 
 @function(tensors="dstd dmean input std")
@@ -298,11 +381,14 @@ def std_mean_backward(
     input: Arg,
     std: Arg,
     dim: Axes = None,
-    correction: Number = 1,
+    correction: Number = None,
     keepdim: bool = False,
+    unbiased: bool | None = None,
 ) -> Recipe:
     """Gradient of std_mean with respect to `input`, given the standard deviation."""
-    return _variance_gradient(call, "std_mean", input, dim, correction, keepdim, dstd=dstd, dmean=dmean, std=std)
+    return _variance_gradient(
+        call, "std_mean", input, dim, correction, keepdim, unbiased, dstd=dstd, dmean=dmean, std=std
+    )
 
 
 def _power(p: float | str | None) -> float:

@@ -39,10 +39,10 @@ def main() -> int:
     whole, absent, total = [], [], 0
     with Probe().installed() as probe:
         for entry in entries.table():
-            name, total = entries.title(entry), total + 1
+            name = entries.title(entry)
             if asked.names and name not in asked.names and entry.name not in asked.names:
                 continue
-            found = judged(entry, probe)
+            found, total = judged(entry, probe), total + 1
             if found is None:
                 absent.append(name)
             elif not found[1] and found[0]:
