@@ -356,13 +356,16 @@ def bernoulli_(input: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
 def multinomial(input: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Any:
     r"""Categories drawn from each row of `input` in proportion to its values, as torch.multinomial."""
 @_function
-def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""Integers low <= y < high, with the arguments of torch.randint: (high, size) or (low, high, size)."""
+@_function
+def randint_like(input: Any, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None) -> Any:
+    r"""Integers low <= y < high in the shape and element of `input`, or in `dtype`, as torch.randint_like; see randint."""
 @_function
 def random_(input: Any, low: Any, high: Any, *, generator: Any = None) -> Any:
     r"""Fills `input` with integers low <= y < high and returns it, as Tensor.random_."""
 @_function
-def randperm(n: Any, *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def randperm(n: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""A random permutation of 0 .. n - 1, as torch.randperm."""
 @_function
 def dropout(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, generator: Any = None) -> Any:
@@ -602,7 +605,7 @@ def layer_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, bi
 def alias_copy(input: Any, *, out: Any = None) -> Any:
     r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""
 @_function
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""start, start + step, ... below end (above it for a negative step), as torch.arange."""
 @_function
 def clone(input: Any, *, out: Any = None) -> Any:
@@ -611,28 +614,28 @@ def clone(input: Any, *, out: Any = None) -> Any:
 def copy(input: Any, *, out: Any = None) -> Any:
     r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""
 @_function
-def eye(n: Any, m: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+def eye(n: Any, m: Any = None, *, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""Ones on the diagonal of an (n, m) matrix of zeros, as torch.eye."""
 @_function
-def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> Any:
+def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""A new array filled with one number, as torch.full."""
 @_function
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Any:
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     r"""A tensor of the shape of `input`, and of its element or of `dtype`, filled with one value, as torch.full_like."""
 @_function
-def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, out: Any = None) -> Any:
+def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""`steps` evenly spaced numbers from start to end, both included, as torch.linspace."""
 @_function
-def ones(*size: Any, dtype: Any = None, out: Any = None) -> Any:
+def ones(*size: Any, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""A new array of ones, as torch.ones."""
 @_function
-def ones_like(input: Any, *, dtype: Any = None) -> Any:
+def ones_like(input: Any, *, dtype: Any = None, device: Any = None) -> Any:
     r"""Ones of the shape of `input`, and of its element or of `dtype`, as torch.ones_like."""
 @_function
-def zeros(*size: Any, dtype: Any = None, out: Any = None) -> Any:
+def zeros(*size: Any, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""A new array of zeros, as torch.zeros."""
 @_function
-def zeros_like(input: Any, *, dtype: Any = None) -> Any:
+def zeros_like(input: Any, *, dtype: Any = None, device: Any = None) -> Any:
     r"""Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
 @_function
 def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:
@@ -815,13 +818,25 @@ def kron_backward(dy: Any, input: Any, other: Any) -> Any:
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
     r"""The matrix of all products of an element of `input` and one of `vec2`, as torch.outer; elements are promoted."""
 @_function
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    r"""Normal numbers, with the arguments of torch.normal(mean, std, size); mean and std are numbers."""
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
+    r"""Normal numbers, with the arguments of torch.normal: (mean, std, size) of numbers, or tensors of means and deviations."""
 @_function
 def normal_(input: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with normal numbers and returns it, as Tensor.normal_."""
 @_function
-def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
+    r"""Uniform numbers on [0, 1), with the arguments of torch.rand; see uniform."""
+@_function
+def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+    r"""Uniform numbers on [0, 1) in the shape and element of `input`, or in `dtype`, as torch.rand_like; see uniform."""
+@_function
+def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
+    r"""Standard normal numbers, with the arguments of torch.randn; see normal."""
+@_function
+def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+    r"""Standard normal numbers in the shape and element of `input`, or in `dtype`, as torch.randn_like; see normal."""
+@_function
+def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""Uniform numbers on [low, high), as numpy.random.uniform; `high` is never reached, in half types neither."""
 @_function
 def uniform_(input: Any, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from baracuda import _core
 from baracuda._torch import scalar_types
-from baracuda.errors import BaracudaError, DeviceMemoryError, Refusal, shown
+from baracuda.errors import BaracudaError, DeviceMemoryError, InvalidProblemError, Refusal, shown
 
 if TYPE_CHECKING:
     from baracuda.dims import Size
@@ -58,6 +58,25 @@ def allocated(make: Any, args: tuple[Any, ...], names: tuple[str, ...] | None = 
         why = f"no memory for a result of shape {args[0]}. Free tensors that are not needed any more, or ask for less"
         wanted = Refusal("device_memory", "", "", f"memory for shape {args[0]}", "free tensors, or ask for less")
         raise DeviceMemoryError(f"{why} ({shown(str(error))}).", [wanted]) from error
+
+
+def fresh(shape: tuple[Size, ...], element: Element, device: Any = None, out: Any = None) -> Any:
+    """What a function without tensors writes to: `out`; a NumPy array; or a bc.Tensor, where a device is named.
+
+    Raises:
+        InvalidProblemError: `out` lies elsewhere.
+    """
+    from baracuda.device import name_of, place_of
+    from baracuda.tensor import empty
+
+    if out is not None:
+        if device is not None and place_of(device) != tuple(_core.describe(out)[3:]):
+            got = f"{name_of(place_of(device))} and out on {name_of(tuple(_core.describe(out)[3:]))}"
+            raise InvalidProblemError(f"device: got {got}, want one of them. Leave device out.")
+        return out
+    if device is None:
+        return allocated(np.empty, (shape, element.numpy))
+    return allocated(empty, (shape, element, name_of(place_of(device))), ("device",))
 
 
 def is_torch(like: Any) -> bool:

@@ -23,8 +23,6 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from baracuda import _core
 from baracuda.device import Place, name_of
 from baracuda.dims import Dim, Shape, check_shape
@@ -33,7 +31,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.generator import Generator, chosen
 from baracuda.op import NotDifferentiable, Op, composite, run_new
 from baracuda.plan import Plan, plan
-from baracuda.results import allocated
+from baracuda.results import fresh
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 from baracuda.steps import made_of
 
@@ -206,7 +204,14 @@ def bernoulli_(input: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
 
 @composite
 def randint(
-    low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, out: Any = None
+    low: Any,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    out: Any = None,
 ) -> Any:
     """Integers low <= y < high, with the arguments of torch.randint: (high, size) or (low, high, size).
 
@@ -219,7 +224,8 @@ def randint(
         size: Shape of the result.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
         dtype: Element of the result, i64 by default.
-        out: Array to fill instead of making a NumPy array; size and dtype are then its own.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one; size and dtype are then its own.
     """
     if size is None and isinstance(high, (tuple, list)):
         low, high, size = 0, low, high
@@ -227,11 +233,34 @@ def randint(
         low, high = 0, low
     if size is None and out is None:
         raise InvalidProblemError("randint: size: got None, want a shape: randint(high, size) or (low, high, size).")
-    y = out
-    if y is None:
-        element = Element.I64 if dtype is None else Element.coerce(dtype, "dtype")
-        y = allocated(np.empty, (check_shape(size, "size"), element.numpy))
+    element = Element.I64 if dtype is None else Element.coerce(dtype, "dtype")
+    y = fresh(() if out is not None else check_shape(size, "size"), element, device, out)
     return _fill_integers(y, low, high, generator)
+
+
+@made_of("cast randint")
+@composite
+def randint_like(
+    input: Any, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None
+) -> Any:
+    """Integers low <= y < high in the shape and element of `input`, or in `dtype`, as torch.randint_like; see randint.
+
+    Args:
+        input: A tensor, of which shape, element and kind matter. Of floats the integers are cast.
+        low: Lower end; where `high` is left out, that, and the lower end is 0.
+        high: Upper end, which is never reached.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+        dtype: Element of the result.
+        device: That of `input`, or None.
+    """
+    from baracuda.ops.cast import cast
+    from baracuda.ops.random import asked_like, run_like
+
+    low, high = (0, low) if high is None else (low, high)
+    shape, element = asked_like(input, dtype, device)
+    whole = Element.I64 if element.is_float else element
+    made = run_like(input, shape, lambda y: _fill_integers(y, low, high, generator), whole)
+    return made if whole is element else cast(made, element)
 
 
 @made_of("randint")
@@ -248,7 +277,7 @@ def _fill_integers(y: Any, low: Any, high: Any, generator: Generator | None) -> 
 
 
 @composite
-def randperm(n: int, *, generator: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     """A random permutation of 0 .. n - 1, as torch.randperm.
 
     Not torch's stream: the same generator state gives other numbers than torch, but the same on every backend and
@@ -258,13 +287,11 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, out: Any = Non
         n: How many numbers.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
         dtype: Element of the result, i64 by default.
-        out: Array of n elements to fill instead of making a NumPy array; dtype is then its own.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array of n elements to fill instead of making one; dtype is then its own.
     """
-    y = out
-    if y is None:
-        y = allocated(
-            np.empty, (check_shape((n,), "n"), (Element.I64 if dtype is None else Element.coerce(dtype, "dtype")).numpy)
-        )
+    element = Element.I64 if dtype is None else Element.coerce(dtype, "dtype")
+    y = fresh(check_shape((n,), "n"), element, device, out)
     _, code, _, *place = _core.describe(y)
     made = _plan(RandpermDescriptor(n, Element(code)), (place[0], place[1]))
     return chosen(generator).draw(7, lambda s, o: made.run(y, s, o))

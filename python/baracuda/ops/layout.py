@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
-from baracuda.device import Place, name_of
+from baracuda.device import Place, name_of, place_of
 from baracuda.dims import Shape, Size, check_shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, NotDifferentiable, Op, Recipe, composite, function
 from baracuda.plan import Plan, plan
-from baracuda.results import allocated
+from baracuda.results import fresh
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 from baracuda.steps import made_of
 
@@ -146,29 +146,32 @@ def _copy_vjp(input: Any) -> tuple[Any, Any]:
 clone = alias_copy = copy
 
 
-def _of(input: Arg, dtype: Any) -> Element:
+def _of(input: Arg, dtype: Any, device: Any) -> Element:
+    if device is not None and place_of(device) != input.place:
+        got, here = name_of(place_of(device)), name_of(input.place)
+        raise InvalidProblemError(f"device: got {got}, want {here}, where input lies. Use full, zeros or ones.")
     return input.element if dtype is None else Element.coerce(dtype, "dtype")
 
 
 @made_of("fill")
 @function(tensors="input", scalars="fill_value")
-def full_like(call: Call, input: Arg, fill_value: Any, *, dtype: Any = None) -> Recipe:
+def full_like(call: Call, input: Arg, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Recipe:
     """A tensor of the shape of `input`, and of its element or of `dtype`, filled with one value, as torch.full_like."""
-    return call(FillDescriptor(input.shape, _of(input, dtype)), value=fill_value)
+    return call(FillDescriptor(input.shape, _of(input, dtype, device)), value=fill_value)
 
 
 @made_of("fill")
 @function(tensors="input")
-def zeros_like(call: Call, input: Arg, *, dtype: Any = None) -> Recipe:
+def zeros_like(call: Call, input: Arg, *, dtype: Any = None, device: Any = None) -> Recipe:
     """Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
-    return call(FillDescriptor(input.shape, _of(input, dtype)), value=0)
+    return call(FillDescriptor(input.shape, _of(input, dtype, device)), value=0)
 
 
 @made_of("fill")
 @function(tensors="input")
-def ones_like(call: Call, input: Arg, *, dtype: Any = None) -> Recipe:
+def ones_like(call: Call, input: Arg, *, dtype: Any = None, device: Any = None) -> Recipe:
     """Ones of the shape of `input`, and of its element or of `dtype`, as torch.ones_like."""
-    return call(FillDescriptor(input.shape, _of(input, dtype)), value=1)
+    return call(FillDescriptor(input.shape, _of(input, dtype, device)), value=1)
 
 
 @lru_cache(maxsize=256)
@@ -176,10 +179,9 @@ def _plan(desc: Descriptor, place: Place) -> Plan:
     return plan(desc, name_of(place))
 
 
-def _made(make: Any, shape: tuple[int, ...], element: Element, out: Any, *numbers: Any) -> Any:
-    """Runs the plan of make(shape, element) into `out`, or into a new NumPy array."""
-    if out is None:
-        out = allocated(np.empty, (shape, element.numpy))
+def _made(make: Any, shape: tuple[int, ...], element: Element, out: Any, device: Any, *numbers: Any) -> Any:
+    """Runs the plan of make(shape, element) into `out`, or into a new array."""
+    out = fresh(shape, element, device, out)
     found, code, _, *place = _core.describe(out)
     if tuple(found) != shape:
         raise InvalidProblemError(f"out: got shape {tuple(found)}, want {shape}.")
@@ -204,52 +206,55 @@ def _element(dtype: Any, out: Any, *numbers: Any) -> Element:
 
 @made_of("fill")
 @composite
-def full(size: Any, fill_value: Any, *, dtype: Any = None, out: Any = None) -> Any:
+def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     """A new array filled with one number, as torch.full.
 
     Args:
         size: Its shape.
         fill_value: The number; its kind gives the element where dtype is None: bool, i64 or f32.
         dtype: Element of the result.
-        out: Array to fill instead of making a NumPy array; of any framework and device.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one; of any framework and device.
     """
     from baracuda.ops.indexing import masked_number
 
     if dtype is None and out is None and getattr(fill_value, "shape", None) == ():
         dtype = Element(_core.describe(fill_value)[1])
     element = _element(dtype, out, fill_value)
-    return _made(FillDescriptor, _shape(size), element, out, masked_number(fill_value, element, "fill_value"))
+    return _made(FillDescriptor, _shape(size), element, out, device, masked_number(fill_value, element, "fill_value"))
 
 
 @made_of("fill")
 @composite
-def zeros(*size: Any, dtype: Any = None, out: Any = None) -> Any:
+def zeros(*size: Any, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     """A new array of zeros, as torch.zeros.
 
     Args:
         *size: Its shape, as numbers or a list of them.
         dtype: Element of the result; f32 by default.
-        out: Array to fill instead of making a NumPy array; of any framework and device.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one; of any framework and device.
     """
-    return _filled(size, 0, dtype, out)
+    return _filled(size, 0, dtype, device, out)
 
 
 @made_of("fill")
 @composite
-def ones(*size: Any, dtype: Any = None, out: Any = None) -> Any:
+def ones(*size: Any, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     """A new array of ones, as torch.ones.
 
     Args:
         *size: Its shape, as numbers or a list of them.
         dtype: Element of the result; f32 by default.
-        out: Array to fill instead of making a NumPy array; of any framework and device.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one; of any framework and device.
     """
-    return _filled(size, 1, dtype, out)
+    return _filled(size, 1, dtype, device, out)
 
 
-def _filled(size: tuple[Any, ...], value: int, dtype: Any, out: Any) -> Any:
+def _filled(size: tuple[Any, ...], value: int, dtype: Any, device: Any, out: Any) -> Any:
     shape = size[0] if len(size) == 1 and isinstance(size[0], (list, tuple)) else size
-    return full(shape, value, dtype=Element.F32 if dtype is None and out is None else dtype, out=out)
+    return full(shape, value, dtype=Element.F32 if dtype is None and out is None else dtype, device=device, out=out)
 
 
 def _shape(size: Any) -> tuple[int, ...]:
@@ -285,7 +290,9 @@ def _number(value: Any, name: str) -> int | float:
 
 
 @composite
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None) -> Any:
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, out: Any = None
+) -> Any:
     """start, start + step, ... below end (above it for a negative step), as torch.arange.
 
     Args:
@@ -293,7 +300,8 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out
         end: Where to stop; not included.
         step: Distance of the numbers, not 0.
         dtype: Element of the result; i64 or, where a number is a float, f32 by default.
-        out: Array to fill instead of making a NumPy array; of the right size, and of any framework and device.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one; of the right size, and of any framework and device.
 
     Raises:
         InvalidProblemError: If the step is 0, or leads away from the end.
@@ -317,11 +325,11 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, out
         size = MOST_NUMBERS
     if size >= MOST_NUMBERS:
         raise InvalidProblemError(f"arange: end: got {last!r}, want fewer than 2^40 numbers. Make the step larger.")
-    return _made(ArangeDescriptor, (int(size),), element, out, first, by)
+    return _made(ArangeDescriptor, (int(size),), element, out, device, first, by)
 
 
 @composite
-def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = None) -> Any:
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     """`steps` evenly spaced numbers from start to end, both included, as torch.linspace.
 
     For integers both are cut to whole numbers, and what lies between is computed in f64 and cut.
@@ -331,40 +339,38 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, out: Any = 
         end: The last number.
         steps: How many.
         dtype: Element of the result; f32 by default.
-        out: Array to fill instead of making a NumPy array; of any framework and device.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one; of any framework and device.
     """
     element = Element.F32 if dtype is None and out is None else _element(dtype, out)
     shape = _shape(_count(steps, "steps"))
     if element.is_float:
-        return _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, element, out, start, end)
+        return _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, element, out, device, start, end)
     from baracuda.ops.cast import cast
     from baracuda.ops.indexing import masked_number
     from baracuda.tensor import empty
 
     if element is Element.BOOL:
         raise InvalidProblemError("linspace: dtype: got bool, want an integer or a float.")
-    place = _core.describe(out)[3:] if out is not None else (0, 0)
-    fine = (
-        allocated(np.empty, (shape, np.float64))
-        if out is None
-        else empty(shape, Element.F64, device=name_of((place[0], place[1])))
-    )
+    made = fresh(shape, element, device, out)
+    place = _core.describe(made)[3:]
+    fine = empty(shape, Element.F64, device=name_of((place[0], place[1])))
     ends = (masked_number(start, element, "start"), masked_number(end, element, "end"))
-    return cast(
-        _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, Element.F64, fine, *ends), element, out=out
-    )
+    _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, Element.F64, fine, None, *ends)
+    return cast(fine, element, out=made)
 
 
 @composite
-def eye(n: int, m: int | None = None, *, dtype: Any = None, out: Any = None) -> Any:
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     """Ones on the diagonal of an (n, m) matrix of zeros, as torch.eye.
 
     Args:
         n: Rows.
         m: Columns; as many as rows by default.
         dtype: Element of the result; f32 by default.
-        out: Array to fill instead of making a NumPy array; of any framework and device.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one; of any framework and device.
     """
     element = Element.F32 if dtype is None and out is None else _element(dtype, out)
     shape = _shape((_count(n, "n"), _count(n if m is None else m, "m")))
-    return _made(EyeDescriptor, shape, element, out)
+    return _made(EyeDescriptor, shape, element, out, device)

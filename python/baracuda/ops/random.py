@@ -21,21 +21,23 @@ rely on:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from baracuda import _core
-from baracuda.device import Place, name_of
+from baracuda.device import Place, name_of, place_of
 from baracuda.dims import Shape, check_shape
 from baracuda.elements import Element
+from baracuda.errors import InvalidProblemError
 from baracuda.generator import Generator, chosen
 from baracuda.op import NotDifferentiable, Op, composite
 from baracuda.plan import Plan, plan
-from baracuda.results import allocated
+from baracuda.promotion import broadcast
+from baracuda.results import allocated, foreign_converter, fresh, maker
 from baracuda.spec import Descriptor, Signature, descriptor, output, scalar
+from baracuda.steps import made_of
 
 
 @descriptor(family="random", kinds=("uniform", "normal"))
@@ -92,15 +94,21 @@ def _fill(kind: str, y: Any, first: Any, second: Any, generator: Generator | Non
     return y
 
 
-def _new(size: Any, dtype: Any) -> Any:
-    return allocated(
-        np.empty, (check_shape(size, "size"), (Element.F32 if dtype is None else Element.coerce(dtype, "dtype")).numpy)
-    )
+def _new(size: Any, dtype: Any, device: Any, out: Any) -> Any:
+    element = Element.F32 if dtype is None else Element.coerce(dtype, "dtype")
+    return fresh(() if out is not None else check_shape(size, "size"), element, device, out)
 
 
 @composite
 def uniform(
-    low: Any = 0.0, high: Any = 1.0, size: Any = (), *, generator: Any = None, dtype: Any = None, out: Any = None
+    low: Any = 0.0,
+    high: Any = 1.0,
+    size: Any = (),
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    out: Any = None,
 ) -> Any:
     """Uniform numbers on [low, high), as numpy.random.uniform; `high` is never reached, in half types neither.
 
@@ -113,29 +121,109 @@ def uniform(
         size: Shape of the result.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
         dtype: Element of the result, f32 by default.
-        out: Array to fill instead of making a NumPy array; size and dtype are then its own.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one; size and dtype are then its own.
     """
-    return _fill("uniform", _new(size, dtype) if out is None else out, low, high, generator)
+    return _fill("uniform", _new(size, dtype, device, out), low, high, generator)
 
 
 @composite
 def normal(
-    mean: Any = 0.0, std: Any = 1.0, size: Any = (), *, generator: Any = None, dtype: Any = None, out: Any = None
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = (),
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    out: Any = None,
 ) -> Any:
-    """Normal numbers, with the arguments of torch.normal(mean, std, size); mean and std are numbers.
+    """Normal numbers, with the arguments of torch.normal: (mean, std, size) of numbers, or tensors of means and deviations.
 
     Not torch's stream: the same generator state gives other numbers than torch, but the same on every backend (within
     4 ulp) and layout.
 
     Args:
-        mean: Mean; a number.
-        std: Standard deviation; a number, at least 0.
-        size: Shape of the result.
+        mean: Mean; a number, or without a size a tensor of one for every element.
+        std: Standard deviation; a number, at least 0, or such a tensor.
+        size: Shape of the result; that of the tensors, broadcast, where there are some.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
         dtype: Element of the result, f32 by default.
-        out: Array to fill instead of making a NumPy array; size and dtype are then its own.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one; size and dtype are then its own.
     """
-    return _fill("normal", _new(size, dtype) if out is None else out, mean, std, generator)
+    moments = [x for x in (mean, std) if hasattr(x, "__dlpack__")]
+    if moments and size == () and out is None:
+        return _of_moments(mean, std, moments, generator)
+    return _fill("normal", _new(size, dtype, device, out), mean, std, generator)
+
+
+def _of_moments(mean: Any, std: Any, moments: list[Any], generator: Any) -> Any:
+    """Standard normal numbers times std plus mean, in the tensors' common shape."""
+    from baracuda import functional as F
+
+    shape: Any = ()
+    for x in moments:
+        shape = broadcast(shape, _core.describe(x)[0], "normal: mean and std")
+    z = run_like(moments[0], shape, lambda y: _fill("normal", y, 0.0, 1.0, generator))
+    return F.add(F.mul(z, std), mean)
+
+
+def run_like(input: Any, shape: Any, fill: Callable[[Any], Any], element: Element | None = None) -> Any:
+    """A new tensor of the kind of another one, filled."""
+    from baracuda.tensor import empty
+
+    _, code, _, *place = _core.describe(input)
+    device, kind = name_of((place[0], place[1])), element or Element(code)
+    convert = foreign_converter(input)
+    if convert is not None:
+        return convert(fill(allocated(empty, (shape, kind, device), ("device",))))
+    return fill(allocated(*maker(input, shape, kind, device)))
+
+
+def _size(size: tuple[Any, ...]) -> Any:
+    return size[0] if len(size) == 1 and isinstance(size[0], (list, tuple)) else size
+
+
+@made_of("uniform")
+@composite
+def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
+    """Uniform numbers on [0, 1), with the arguments of torch.rand; see uniform."""
+    return _fill("uniform", _new(_size(size), dtype, device, out), 0.0, 1.0, generator)
+
+
+@made_of("normal")
+@composite
+def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
+    """Standard normal numbers, with the arguments of torch.randn; see normal."""
+    return _fill("normal", _new(_size(size), dtype, device, out), 0.0, 1.0, generator)
+
+
+def asked_like(input: Any, dtype: Any, device: Any) -> tuple[Any, Element]:
+    """Shape and element of a result like `input`."""
+    shape, code, _, *place = _core.describe(input)
+    if device is not None and place_of(device) != tuple(place):
+        raise InvalidProblemError(f"device: got {device}, want that of input, or none.")
+    return shape, Element(code) if dtype is None else Element.coerce(dtype, "dtype")
+
+
+def _like(kind: str, input: Any, dtype: Any, device: Any, generator: Any) -> Any:
+    shape, element = asked_like(input, dtype, device)
+    return run_like(input, shape, lambda y: _fill(kind, y, 0.0, 1.0, generator), element)
+
+
+@made_of("uniform")
+@composite
+def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+    """Uniform numbers on [0, 1) in the shape and element of `input`, or in `dtype`, as torch.rand_like; see uniform."""
+    return _like("uniform", input, dtype, device, generator)
+
+
+@made_of("normal")
+@composite
+def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+    """Standard normal numbers in the shape and element of `input`, or in `dtype`, as torch.randn_like; see normal."""
+    return _like("normal", input, dtype, device, generator)
 
 
 @composite

@@ -47,6 +47,8 @@ RANDOM = frozenset(
 
 # Options of torch's storage, which arrays here have not: left out where they say what is so anyway.
 NEUTRAL: dict[str, Any] = {"layout": torch.strided, "requires_grad": False, "pin_memory": False}
+# Entries that test what has another name here.
+NAMED = {"uniform": "uniform_", "normal.in_place": "normal_"}
 # Samples that torch's table gives in another order than the function's.
 ARRANGED: dict[str, Callable[..., Any]] = {
     "einsum": lambda fn: lambda operands, equation: fn(equation, *operands),
@@ -71,7 +73,7 @@ def title(entry: Any) -> str:
 
 def function(entry: Any) -> Callable[..., Any] | None:
     """The function of the same name here, in the submodule of the same name; None if there is none."""
-    *rooms, name = entry.name.split(".")
+    *rooms, name = NAMED.get(title(entry), entry.name).split(".")
     if rooms == ["nn", "functional"]:
         rooms = []
     where: Any = F

@@ -64,7 +64,7 @@ def _scale(given: Given) -> float:
 
 
 def _listed(value: Any, factory: bool) -> list[Any]:
-    """Results in their order; those of functions that are given no tensor are NumPy's here."""
+    """Results in their order; functions that are given no tensor, or a device, give arrays of another kind."""
     found = [x for x in tree_flatten(value)[0] if x is not None]
     return [to_torch(to_numpy(x)) if isinstance(x, (np.ndarray, bc.Tensor)) else x for x in found] if factory else found
 
@@ -80,7 +80,7 @@ def compare(entry: Any, fn: Callable[..., Any], given: Given, probe: Probe) -> s
         kind = "refused" if isinstance(refusal, bc.BaracudaError) else type(refusal).__name__
         return f"{kind}: {str(refusal)[:300]}"
     wide, failed = _attempt(entry.op, _widened(given, native))
-    factory = not tensors(given)
+    factory = not tensors(given) or "device" in given[1]
     theirs, ours = _listed(native, factory), _listed(got, factory)
     exact = [None] * len(theirs) if failed else _listed(wide, factory)
     if len(ours) != len(theirs):
