@@ -134,7 +134,7 @@ class Composer:
         self.steps.append((made, {name: value for name, value in given.items() if value is not None}))
         return found[0] if len(found) == 1 else tuple(found)
 
-    def of(self, fn: Function, *args: Any, **options: Any) -> Any:
+    def of(self, fn: Any, *args: Any, **options: Any) -> Any:
         """What another function of bc.functional gives for Values and numbers, by its own rule."""
         from baracuda.inline import inlined
 
@@ -173,6 +173,13 @@ class Composer:
         else:
             numbers = (2 * prod(shape),)
             self(FillDescriptor(numbers, part), value=0, y=replace(made, shape=numbers, strides=(1,), element=part))
+        return made
+
+    def eye(self, n: int, element: Element) -> Value:
+        """A matrix of ones on the diagonal."""
+        from baracuda.ops.layout import EyeDescriptor
+
+        made: Value = self(EyeDescriptor((n, n), element))
         return made
 
     def results(self, values: Sequence[Value]) -> tuple[tuple[int, Shape], ...]:

@@ -11,10 +11,13 @@ from typing import Any
 
 from baracuda import _index
 from baracuda.errors import suggestion as _suggestion
+from baracuda.rooms import ROOMS, Room
 
 
 def __getattr__(name: str) -> Any:
     module = _index.FUNCTIONS.get(name)
+    if name in ROOMS:
+        return globals().setdefault(name, Room(name))
     if module is None:
         hint = "" if name.startswith("_") else _suggestion(name, _index.FUNCTIONS)
         hint = hint or "; dir(baracuda.functional) lists what there is"

@@ -14,6 +14,63 @@ class _Function(Generic[_P]):
 def _function(fn: Callable[_P, Any]) -> _Function[_P]: ...
 
 @_function
+def allclose(input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+    r"""Whether all elements are close, as torch.allclose and isclose have it; waits for the answer."""
+@_function
+def clamp_max(input: Any, max: Any, *, out: Any = None) -> Any:
+    r"""The smaller one of `input` and a bound, a number or a tensor, as torch.clamp_max."""
+@_function
+def clamp_min(input: Any, min: Any, *, out: Any = None) -> Any:
+    r"""The larger one of `input` and a bound, a number or a tensor, as torch.clamp_min."""
+@_function
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: Any = -1) -> Any:
+    r"""The running integral along `dim` by the trapezoidal rule, as torch.cumulative_trapezoid."""
+@_function
+def diff(input: Any, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any = None, *, out: Any = None) -> Any:
+    r"""The n-th differences of neighbours along `dim`, as torch.diff; of bools whether they differ."""
+@_function
+def entr(input: Any, *, out: Any = None) -> Any:
+    r"""-x ln x, 0 at 0 and -inf below, as torch.special.entr."""
+@_function
+def equal(input: Any, other: Any) -> Any:
+    r"""Whether two tensors have the same shape and elements, as torch.equal; waits for the answer."""
+@_function
+def fill(input: Any, value: Any) -> Any:
+    r"""A tensor of the shape and element of `input`, filled with one number, as torch.fill."""
+@_function
+def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
+    r"""Input ** exponent in f64, as torch.float_power."""
+@_function
+def isin(elements: Any, test_elements: Any, *, assume_unique: Any = False, invert: Any = False) -> Any:
+    r"""Whether each of the elements is one of `test_elements`, as torch.isin; all pairs are compared."""
+@_function
+def isneginf(input: Any, *, out: Any = None) -> Any:
+    r"""Whether elements are negative infinity, as torch.isneginf."""
+@_function
+def isposinf(input: Any, *, out: Any = None) -> Any:
+    r"""Whether elements are positive infinity, as torch.isposinf."""
+@_function
+def isreal(input: Any) -> Any:
+    r"""Whether elements have no imaginary part, as torch.isreal: true for all that are not complex."""
+@_function
+def mvlgamma(input: Any, p: Any, *, out: Any = None) -> Any:
+    r"""Ln of the multivariate gamma function of dimension p, as torch.mvlgamma: NaN or infinite at (p - 1) / 2 and below."""
+@_function
+def ndtr(input: Any, *, out: Any = None) -> Any:
+    r"""The normal distribution function, erfc(-x / sqrt(2)) / 2, as torch.special.ndtr."""
+@_function
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    r"""Other - alpha * input, as torch.rsub."""
+@_function
+def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: Any = -1) -> Any:
+    r"""The integral along `dim` by the trapezoidal rule, of samples at x or dx apart, as torch.trapezoid."""
+@_function
+def trapz(y: Any, x: Any = None, *, dx: Any = None, dim: Any = -1) -> Any:
+    r"""The integral along `dim` by the trapezoidal rule, of samples at x or dx apart, as torch.trapezoid."""
+@_function
+def xlog1py(input: Any, other: Any, *, out: Any = None) -> Any:
+    r"""Input * ln(1 + other), 0 where input is 0 and other is no NaN, as torch.special.xlog1py."""
+@_function
 def diag(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
     r"""The matrix that has the vector `input` as a diagonal, or a diagonal of the matrix `input`, as torch.diag."""
 @_function
@@ -359,7 +416,7 @@ def multinomial(input: Any, num_samples: Any, replacement: Any = False, *, gener
 def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""Integers low <= y < high, with the arguments of torch.randint: (high, size) or (low, high, size)."""
 @_function
-def randint_like(input: Any, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None) -> Any:
+def randint_like(input: Any, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
     r"""Integers low <= y < high in the shape and element of `input`, or in `dtype`, as torch.randint_like; see randint."""
 @_function
 def random_(input: Any, low: Any, high: Any, *, generator: Any = None) -> Any:
@@ -367,6 +424,30 @@ def random_(input: Any, low: Any, high: Any, *, generator: Any = None) -> Any:
 @_function
 def randperm(n: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""A random permutation of 0 .. n - 1, as torch.randperm."""
+@_function
+def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: Any = 'use_mm_for_euclid_dist_if_necessary') -> Any:
+    r"""Distances between all rows of x1 (..., P, M) and all of x2 (..., R, M), as torch.cdist: (..., P, R)."""
+@_function
+def dist(input: Any, other: Any, p: Any = 2) -> Any:
+    r"""The norm of input - other, over all elements, as torch.dist."""
+@_function
+def matrix_norm(A: Any, ord: Any = 'fro', dim: Any = ..., keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""Norms of the matrices in two dimensions, as torch.linalg.matrix_norm."""
+@_function
+def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12, out: Any = None) -> Any:
+    r"""Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
+@_function
+def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: Any = 1e-06, keepdim: Any = False) -> Any:
+    r"""The norm of x1 - x2 + eps along the last dimension, as torch's pairwise_distance."""
+@_function
+def pdist(input: Any, p: Any = 2.0) -> Any:
+    r"""Distances between all pairs of different rows, as torch's pdist: (0, 1), (0, 2), ..., (1, 2), ..."""
+@_function
+def renorm(input: Any, p: Any, dim: Any, maxnorm: Any) -> Any:
+    r"""`input` with those slices along `dim` made shorter whose norm is above `maxnorm`, as torch.renorm."""
+@_function
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm, of x cast to `dtype`."""
 @_function
 def dropout(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, generator: Any = None) -> Any:
     r"""Drops elements with probability `p` and divides the others by 1 - p, as torch.nn.functional.dropout."""
@@ -638,6 +719,33 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, out: Any = None) ->
 def zeros_like(input: Any, *, dtype: Any = None, device: Any = None) -> Any:
     r"""Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
 @_function
+def corrcoef(input: Any) -> Any:
+    r"""Correlations of a matrix's rows, as torch.corrcoef: covariances over both standard deviations, within -1 and 1."""
+@_function
+def cov(input: Any, *, correction: Any = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    r"""Covariances of a matrix's rows, of which each column is an observation, as torch.cov."""
+@_function
+def cross(input: Any, other: Any, dim: Any = None, *, out: Any = None) -> Any:
+    r"""The cross product of vectors of three elements, as torch.cross: along the first dimension of size 3 by default."""
+@_function
+def linalg_cross(input: Any, other: Any, *, dim: Any = -1, out: Any = None) -> Any:
+    r"""The cross product of vectors of three elements along `dim`, as torch.linalg.cross."""
+@_function
+def linalg_vander(x: Any, *, N: Any = None) -> Any:
+    r"""Vandermonde's matrices: rows of 1, x, x^2, ..., as torch.linalg.vander; as many columns as rows by default."""
+@_function
+def matrix_power(A: Any, n: Any, *, out: Any = None) -> Any:
+    r"""Products of n equal matrices, as torch.linalg.matrix_power; n is at least 0: inverses are not built."""
+@_function
+def multi_dot(*tensors: Any, out: Any = None) -> Any:
+    r"""The product of matrices in the order that takes the fewest multiplications, as torch.linalg.multi_dot."""
+@_function
+def vander(x: Any, N: Any = None, increasing: Any = False) -> Any:
+    r"""Vandermonde's matrix of a vector, by falling powers or rising ones, as torch.vander."""
+@_function
+def vecdot(x: Any, y: Any, *, dim: Any = -1, out: Any = None) -> Any:
+    r"""Sums of products along `dim` of two tensors that broadcast, as torch.linalg.vecdot; elements are promoted."""
+@_function
 def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:
     r"""cross_entropy(linear(input, linear_weight, linear_bias), target) without keeping the logits, as torch's."""
 @_function
@@ -667,6 +775,60 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = No
 @_function
 def nll_loss_backward(dloss: Any, input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean') -> Any:
     r"""Gradient of nll_loss with respect to `input`, of which only the shape matters."""
+@_function
+def masked_amax(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The maximum of the elements that the mask keeps, as torch.masked.amax; the least number where it keeps none."""
+@_function
+def masked_amin(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The minimum of the elements that the mask keeps, as torch.masked.amin; the largest number where it keeps none."""
+@_function
+def masked_argmax(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The position of the first maximum among the elements that the mask keeps, as torch.masked.argmax."""
+@_function
+def masked_argmin(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The position of the first minimum among the elements that the mask keeps, as torch.masked.argmin."""
+@_function
+def masked_cumprod(input: Any, dim: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+    r"""Running product along `dim` of the elements that the mask keeps, as torch.masked.cumprod."""
+@_function
+def masked_cumsum(input: Any, dim: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+    r"""Running sum along `dim` of the elements that the mask keeps, as torch.masked.cumsum."""
+@_function
+def masked_log_softmax(input: Any, dim: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+    r"""Log-softmax along `dim` of the elements that the mask keeps; -inf elsewhere, as torch.masked.log_softmax."""
+@_function
+def masked_logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:
+    r"""log(exp(input) + exp(other)) of what the masks keep, as torch.masked.logaddexp."""
+@_function
+def masked_logsumexp(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""log(sum(exp(x))) of the elements that the mask keeps, as torch.masked.logsumexp; -inf where it keeps none."""
+@_function
+def masked_mean(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The mean of the elements that the mask keeps, as torch.masked.mean; NaN where it keeps none."""
+@_function
+def masked_norm(input: Any, ord: Any = 2.0, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The norm of the elements that the mask keeps, as torch.masked.norm."""
+@_function
+def masked_normalize(input: Any, ord: Any, dim: Any, *, eps: Any = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
+    r"""What the mask keeps over max(its norm along `dim`, eps), 0 elsewhere, as torch.masked.normalize."""
+@_function
+def masked_prod(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The product of the elements that the mask keeps, as torch.masked.prod; 1 where it keeps none."""
+@_function
+def masked_softmax(input: Any, dim: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+    r"""Softmax along `dim` of the elements that the mask keeps; 0 elsewhere, as torch.masked.softmax."""
+@_function
+def masked_softmin(input: Any, dim: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+    r"""Softmax of -input along `dim` where the mask keeps it; 0 elsewhere, as torch.masked.softmin."""
+@_function
+def masked_std(input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The standard deviation of the elements that the mask keeps, as torch.masked.std."""
+@_function
+def masked_sum(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The sum of the elements that the mask keeps, as torch.masked.sum; 0 where it keeps none."""
+@_function
+def masked_var(input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
+    r"""The variance of the elements that the mask keeps, as torch.masked.var."""
 @_function
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     r"""Gives beta * input + alpha * (sum over the batch of batch1 @ batch2), as torch.addbmm; `input` broadcasts."""
@@ -1463,9 +1625,6 @@ def norm(input: Any, p: Any = 'fro', dim: Any = None, keepdim: Any = False, out:
 def norm_backward(dy: Any, input: Any, result: Any, p: Any = 'fro', dim: Any = None, keepdim: Any = False) -> Any:
     r"""Gradient of norm with respect to `input`, given its result."""
 @_function
-def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12) -> Any:
-    r"""Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
-@_function
 def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: Any = False, *, correction: Any = None, out: Any = None) -> Any:
     r"""Standard deviation over `dim` (all axes by default), as torch.std: over the count less `correction`, 1 by default."""
 @_function
@@ -1489,6 +1648,3 @@ def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: Any = F
 @_function
 def var_mean_backward(dvar: Any, dmean: Any, input: Any, dim: Any = None, correction: Any = None, keepdim: Any = False, unbiased: Any = None) -> Any:
     r"""Gradient of var_mean with respect to `input`."""
-@_function
-def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    r"""(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm; a plan of norm."""

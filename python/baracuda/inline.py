@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from baracuda import _core, views
 from baracuda.compose import Composed, Composer, Shape, Value, composed
+from baracuda.device import name_of
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import LIST, OUT, REST, SCALAR, TENSOR, Arg, Call, Function, ListArg, run_new
@@ -175,14 +176,16 @@ class Tape:
     """Runs a rule's steps one after the other, and keeps how each is pulled back."""
 
     def __init__(self) -> None:
+        self.device = "cpu"
         self.steps: list[tuple[tuple[Tracked, ...], tuple[Tracked, ...], Callable[[Any], Any]]] = []
 
     def leaf(self, value: Any) -> Tracked:
         """An argument."""
         seen = _core.borrow(value)
+        self.device = name_of(seen._place)
         return Tracked(self, seen, Element(seen._element).is_float)
 
-    def of(self, fn: Function, *args: Any, **options: Any) -> Any:
+    def of(self, fn: Any, *args: Any, **options: Any) -> Any:
         """Calls a function."""
         tracked = [x for a in args for x in (a if isinstance(a, (list, tuple)) else (a,)) if isinstance(x, Tracked)]
         tracked += [x for x in options.values() if isinstance(x, Tracked)]
@@ -204,6 +207,18 @@ class Tape:
     def reshape(self, x: Tracked, shape: Shape) -> Tracked:
         """As Composer.reshape."""
         return x.reshape(shape)
+
+    def zeros(self, shape: Shape, element: Element) -> Tracked:
+        """As Composer.zeros."""
+        from baracuda.ops.layout import zeros
+
+        return Tracked(self, zeros(shape, dtype=element, device=self.device), False)
+
+    def eye(self, n: int, element: Element) -> Tracked:
+        """As Composer.eye."""
+        from baracuda.ops.layout import eye
+
+        return Tracked(self, eye(n, dtype=element, device=self.device), False)
 
     def copy(self, x: Tracked) -> Tracked:
         """As Composer.copy."""

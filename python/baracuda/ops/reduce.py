@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from baracuda.compose import of_elements
+from baracuda.compose import Composer, Value, of_elements
 from baracuda.dims import Shape, Size, check_axis, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
@@ -404,13 +404,24 @@ def trace_backward(call: Call, dy: Arg, input: Arg) -> Recipe:
 
 
 @function(tensors="input")
-def sum_to(call: Call, input: Arg, shape: tuple[int, ...]) -> Recipe:
+def sum_to(call: Call, input: Arg, shape: tuple[int, ...] | int) -> Recipe:
     """`input` summed down to `shape`, which broadcasts to its shape, as torch.Tensor.sum_to_size."""
-    return call(SumToDescriptor(input.shape, shape, input.element), x=input)
+    wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not input.element.is_float:
+        return call.steps(_sum_to_of_integers, input, wanted=wanted)
+    return call(SumToDescriptor(input.shape, wanted, input.element), x=input)
+
+
+def _sum_to_of_integers(c: Composer, input: Value, wanted: tuple[int, ...]) -> Value:
+    SumToDescriptor(input.shape, wanted)  # checks the shapes
+    lead = input.rank - len(wanted)
+    axes = tuple(i for i, n in enumerate(input.shape) if i < lead or (wanted[i - lead] == 1 and n != 1))
+    made = c.of(sum, input, axes, True) if axes else input
+    return c.cast(c.reshape(made, wanted), input.element)
 
 
 @function(tensors="dy input")
-def sum_to_backward(call: Call, dy: Arg, input: Arg, shape: tuple[int, ...] = ()) -> Recipe:
+def sum_to_backward(call: Call, dy: Arg, input: Arg, shape: tuple[int, ...] | int = ()) -> Recipe:
     """Gradient of sum_to with respect to `input`: dy broadcast to its shape."""
     return call(SumToBackwardDescriptor(input.shape, dy.shape, input.element), dy=dy)
 

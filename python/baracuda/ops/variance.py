@@ -8,11 +8,10 @@ from typing import Any
 from baracuda.dims import Shape
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
-from baracuda.op import Arg, Call, Op, Recipe, composite, function
+from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.ops.reduce import Axes, ReduceShape, axes_of
 from baracuda.promotion import broadcast
 from baracuda.spec import Descriptor, Kinded, Signature, descriptor, frame, output, scalar, tensor
-from baracuda.steps import made_of
 
 KINDS = ("var", "std", "var_mean", "std_mean")
 
@@ -416,16 +415,6 @@ def norm(
     return call(VectorNormDescriptor(input.shape, axes_of(dim), keepdim, input.element, _power(p)), x=input)
 
 
-@made_of("norm")
-@function(tensors="x")
-def vector_norm(
-    call: Call, x: Arg, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, out: Arg | None = None
-) -> Recipe:
-    """(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm; a plan of norm."""
-    _float("vector_norm", x)
-    return call(VectorNormDescriptor(x.shape, axes_of(dim), keepdim, x.element, float(ord)), x=x)
-
-
 @function(tensors="dy input result")
 def norm_backward(
     call: Call,
@@ -478,36 +467,3 @@ var_mean.pulled_by(var_mean_backward, "var mean")
 std_mean.pulled_by(std_mean_backward, "std mean")
 norm.pulled_by(norm_backward)
 cosine_similarity.pulled_by(cosine_similarity_backward, fit=_as_given)
-
-
-@vector_norm.vjp
-def _vector_norm_vjp(x: Any, ord: float = 2, dim: Axes = None, keepdim: bool = False) -> tuple[Any, Any]:
-    y = vector_norm(x, ord, dim, keepdim)
-    return y, lambda dy: norm_backward(dy, x, y, ord, dim, keepdim)
-
-
-@made_of("clamp div norm")
-@composite
-def normalize(input: Any, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> Any:
-    """Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
-    from baracuda.functional import clamp, div
-
-    return div(input, clamp(norm(input, p, dim, True), eps))
-
-
-def _normalize_vjp(input: Any, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> tuple[Any, Any]:
-    from baracuda.functional import add, clamp, clamp_backward, div, mul, neg, sum
-
-    length = norm(input, p, dim, True)
-    by = clamp(length, eps)
-    y = div(input, by)
-
-    def pull(dy: Any) -> Any:
-        dby = neg(sum(div(mul(dy, y), by), dim, True))
-        return add(div(dy, by), norm_backward(clamp_backward(dby, length, eps), input, length, p, dim, True))
-
-    return y, pull
-
-
-_marks: Any = normalize
-_marks.vjp_rule = _normalize_vjp

@@ -48,10 +48,11 @@ RANDOM = frozenset(
 # Options of torch's storage, which arrays here have not: left out where they say what is so anyway.
 NEUTRAL: dict[str, Any] = {"layout": torch.strided, "requires_grad": False, "pin_memory": False}
 # Entries that test what has another name here.
-NAMED = {"uniform": "uniform_", "normal.in_place": "normal_"}
+NAMED = {"sum_to_size": "sum_to", "uniform": "uniform_", "normal.in_place": "normal_"}
 # Samples that torch's table gives in another order than the function's.
 ARRANGED: dict[str, Callable[..., Any]] = {
     "einsum": lambda fn: lambda operands, equation: fn(equation, *operands),
+    "sum_to_size": lambda fn: lambda input, *size: fn(input, size[0] if len(size) == 1 else size),
     "where": lambda fn: lambda input, condition, other: fn(condition, input, other),
     "nn.functional.embedding": lambda fn: lambda weight, input, **more: fn(input, weight, **more),
     "nn.functional.embedding_bag": lambda fn: lambda weight, input, **more: fn(input, weight, **more)[0],

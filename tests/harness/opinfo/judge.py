@@ -115,4 +115,5 @@ def _differs(mine: Any, own: Any, exact: Any, record: Record, place: tuple[int, 
 
 def wrong(entry: Any, fn: Callable[..., Any], given: list[Given], probe: Probe) -> list[str]:
     """What is wrong with each of an entry's calls that is not right."""
-    return [f"{text}\n        {sample}" for sample in given if (text := compare(entry, fn, sample, probe))]
+    with np.errstate(all="ignore"):
+        return [f"{text}\n        {sample}" for sample in given if (text := compare(entry, fn, sample, probe))]
