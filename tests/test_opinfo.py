@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from differential import functions
 from differential.probe import Probe
 from opinfo import entries
 from opinfo.count import LIST, judged
-from opinfo.judge import wrong
+from opinfo.judge import gradient_differs, wrong
 
+from baracuda import _index
 from conftest import FULL, SEED
 
 VERSION, *WHOLE = LIST.read_text().split("\n")[:-1]
@@ -39,6 +41,25 @@ def test_samples_agree(name: str) -> None:
     with Probe().installed() as probe:
         found = wrong(entry, fn, given, probe)
     assert given and not found, f"{len(found)} of {len(given)}:\n" + "\n".join(found[:5])
+
+
+def _sampled(name: str) -> bool:
+    """Whether only this file compares the gradients of an entry's function."""
+    fn = entries.function(BY_NAME[name])
+    module = _index.FUNCTIONS.get(getattr(fn, "__name__", ""), "").rpartition(".")[2]
+    return module in functions.SAMPLED and getattr(fn, "vjp_rule", None) is not None
+
+
+@pytest.mark.parametrize("name", [n for n in WHOLE if _sampled(n)])
+def test_gradients_agree(name: str) -> None:
+    entry = BY_NAME[name]
+    fn = entries.function(entry)
+    given = [
+        g for e in entries.elements(entry) if e.is_floating_point for g in _thinned(entries.samples(entry, e), name)
+    ]
+    with Probe().installed() as probe:
+        found = {text: g for g in given if (text := gradient_differs(entry, fn, g, probe))}
+    assert given and not found, found
 
 
 @pytest.mark.skipif(not FULL, reason="judges everything that is not in the list")

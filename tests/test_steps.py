@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from differential import calls, functions
 from differential.probe import Probe
 from differential.values import to_numpy
+from opinfo import entries
+from opinfo.judge import tensors
+from torch.utils._pytree import tree_map
 
 import baracuda as bc
 from baracuda import __main__ as command
@@ -33,12 +38,16 @@ def _whole(*shape: int) -> np.ndarray[Any, Any]:
 _LONG = np.ones((3, 4), np.int64)
 # Calls of functions that no peer has, of gradients, and of what random calls rarely need.
 SAMPLES: dict[str, list[Callable[[], Any]]] = {
+    "clamp_max": [lambda: F.clamp_max(_x(3), 0.5)],
+    "clamp_min": [lambda: F.clamp_min(_x(3), 0.5)],
+    "cdist": [lambda: F.cdist(_x(30, 2), _x(30, 2))],
     "chain_matmul": [lambda: F.chain_matmul(_whole(2, 3), _LONG)],
     "chain_matmul_backward": [
         lambda: F.chain_matmul_backward(_x(2, 5), _x(2, 1), _x(1, 1), _x(1, 5)),
         lambda: F.chain_matmul_backward(_x(2, 5), _x(2, 3), _x(3, 4), _x(4, 5)),
     ],
     "clip_grad_norm_": [lambda: F.clip_grad_norm_([_x(3), _x(2, 2)], 1.0)],
+    "diagonal_backward": [lambda: F.diagonal_backward(_x(2), (2, 3))],
     "diag_embed_backward": [lambda: F.diag_embed_backward(_x(2, 3, 3))],
     "einsum": [lambda: F.einsum("ij,jk->ik", _whole(2, 3), _LONG)],
     "einsum_backward": [
@@ -70,6 +79,16 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     ],
     "qk_norm_rope": [lambda: F.qk_norm_rope(_x(2, 4, 3, 8), _x(2, 2, 3, 8), _x(8), _x(8), _x(3, 4), _x(3, 4))],
     "random_": [lambda: F.random_(_x(3), 0, 9)],
+    "rand": [lambda: F.rand(3)],
+    "rand_like": [lambda: F.rand_like(_x(2, 5))],
+    "isin": [lambda: F.isin(_whole(3), _whole(2), invert=True)],
+    "randint_like": [lambda: F.randint_like(_x(3), 5)],
+    "randn": [lambda: F.randn(3)],
+    "randn_like": [lambda: F.randn_like(_x(2, 5))],
+    "softmin": [lambda: F.softmin(_x(3), 0, dtype="f64")],
+    "split_copy": [lambda: F.split_copy(_x(5), 2)],
+    "triu_indices": [lambda: F.triu_indices(7, 9)],
+    "vander": [lambda: F.vander(_x(3)), lambda: F.vander(_whole(3).astype(np.int8), 1)],
     "silu_and_mul_backward": [lambda: F.silu_and_mul_backward(_x(2, 4), _x(2, 8))],
     "silu_mul_backward": [lambda: F.silu_mul_backward(_x(4), _x(4), _x(4))],
     "take_along_dim_backward": [
@@ -117,6 +136,27 @@ def _random_pull(name: str, number: int) -> Callable[[], Any]:
     return lambda: pull(ones[0] if len(ones) == 1 else tuple(ones))
 
 
+def _of_torch(name: str) -> list[Callable[[], Any]]:
+    """Calls with the samples that torch's table has of a function, also of mixed elements, of bools, and with dtype=."""
+    found: list[Callable[[], Any]] = []
+    options_of = getattr(F, name).__signature__.parameters
+    for entry in entries.table():
+        fn = entries.function(entry)
+        if fn is not getattr(F, name):
+            continue
+        for element in entries.elements(entry):
+            for args, options in entries.samples(entry, element)[:CALLS]:
+                given = [x for x in tensors((args, options)) if x.dtype is element]
+                found.append(partial(fn, *args, **options))
+                for other in (torch.float64, torch.int32, torch.bool) if len(found) % 3 == 0 else ():
+                    for few in (given[-1:], given):
+                        mixed = tree_map(lambda x: x.to(other) if any(x is y for y in few) else x, (args, options))  # noqa: B023
+                        found.append(partial(fn, *mixed[0], **mixed[1]))
+                if "dtype" in options_of:
+                    found.append(partial(fn, *args, **(options | {"dtype": "f64"})))
+    return found
+
+
 def _declared(name: str) -> bool:
     return bool(getattr(getattr(F, name), "steps", ""))
 
@@ -126,6 +166,8 @@ def test_declared_steps_are_those_that_run(name: str) -> None:
     made = list(SAMPLES.get(name, ()))
     if name in functions.names():
         made += [_random_call(name, i) for i in range(CALLS)]
+    elif _index.FUNCTIONS[name].rpartition(".")[2] in functions.SAMPLED:
+        made += _of_torch(name)
     forward = name.removesuffix("_backward")
     if forward != name and forward in functions.names() and functions.has_gradient(forward):
         made += [_random_pull(forward, i) for i in range(CALLS)]

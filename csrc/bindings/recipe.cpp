@@ -80,11 +80,20 @@ PyObject* allocate_result(const Allocation& a, const Arguments& args) {
 }
 
 struct Results {
-  PyObject* objects[kMaxParams] = {};
+  PyObject** objects;
   int n = 0;
+  explicit Results(size_t count) : objects(few_) {
+    if (count > kMaxParams) many_.resize(count), objects = many_.data();
+  }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
   ~Results() {
     for (int i = 0; i < n; ++i) Py_XDECREF(objects[i]);
   }
+
+ private:
+  PyObject* few_[kMaxParams];  // not initialised: a call without memory of its own, for all but lists of results
+  std::vector<PyObject*> many_;
 };
 
 // A result as the caller's framework has it: what it gave itself stays as it is.
@@ -170,7 +179,7 @@ bool sound(const Entry& e, int n_params) {
   const size_t wanted = e.plan ? static_cast<size_t>(reinterpret_cast<PlanObject*>(e.plan)->n_args)
                                : reinterpret_cast<programs::ProgramObject*>(e.program)->names->size();
   int made = static_cast<int>(e.allocations.size());
-  bool ok = e.sources.size() == wanted && made <= kMaxParams;
+  bool ok = e.sources.size() == wanted;
   for (const Source& s : e.sources) {
     const bool parameter = s.from == Source::From::Argument || s.from == Source::From::Member;
     int limit = parameter ? n_params : s.from == Source::From::Allocated ? made : s.index + 1;
@@ -357,6 +366,7 @@ bool fill_arguments(PyObject* function, const FunctionParam* params, const Entry
 
 bool run_program(PyObject* function, const FunctionParam* params, const Entry& e, Arguments& a, const Results& r) {
   auto* p = reinterpret_cast<programs::ProgramObject*>(e.program);
+  if (p->core->steps().empty()) return true;
   ProgramArguments v(p);
   if (!fill_arguments(function, params, e, a, r, v)) return false;
   void* stream = nullptr;
@@ -381,7 +391,7 @@ bool run_program(PyObject* function, const FunctionParam* params, const Entry& e
 
 PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry& e, Arguments& a) {
   auto* plan = reinterpret_cast<PlanObject*>(e.plan);
-  Results r;
+  Results r(e.allocations.size());
   for (const Allocation& alloc : e.allocations) {
     r.objects[r.n] = allocate_result(alloc, a);
     if (!r.objects[r.n++]) return nullptr;

@@ -327,6 +327,8 @@ class _ComposedMiss(Miss):
                 refuse_option(name, given[name], self.wanted.get(name))
                 refuse_tensors(name, given[name])
         made: Any = self.rule(composer, *self._positional(given), **{n: given[n] for n in self.keywords if n in given})
+        if isinstance(made, (tuple, list)) and not made:
+            return None, ()  # nothing to make
         return composer.recipe(made, listed[0][1], out).packed(), None
 
     def _positional(self, given: dict[str, Any]) -> tuple[Any, ...]:

@@ -783,10 +783,10 @@ def masked_amin(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any
     r"""The minimum of the elements that the mask keeps, as torch.masked.amin; the largest number where it keeps none."""
 @_function
 def masked_argmax(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
-    r"""The position of the first maximum among the elements that the mask keeps, as torch.masked.argmax."""
+    r"""The position of the first maximum among the elements that the mask keeps, in the input's element, as torch.masked.argmax."""
 @_function
 def masked_argmin(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
-    r"""The position of the first minimum among the elements that the mask keeps, as torch.masked.argmin."""
+    r"""The position of the first minimum among the elements that the mask keeps, in the input's element, as torch.masked.argmin."""
 @_function
 def masked_cumprod(input: Any, dim: Any, *, dtype: Any = None, mask: Any = None) -> Any:
     r"""Running product along `dim` of the elements that the mask keeps, as torch.masked.cumprod."""
@@ -801,7 +801,7 @@ def masked_logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: A
     r"""log(exp(input) + exp(other)) of what the masks keep, as torch.masked.logaddexp."""
 @_function
 def masked_logsumexp(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
-    r"""log(sum(exp(x))) of the elements that the mask keeps, as torch.masked.logsumexp; -inf where it keeps none."""
+    r"""log(sum(exp(x))) of the elements that the mask keeps, as torch.masked.logsumexp; the least number where it keeps none."""
 @_function
 def masked_mean(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
     r"""The mean of the elements that the mask keeps, as torch.masked.mean; NaN where it keeps none."""

@@ -125,7 +125,8 @@ class Tracked:
 
     def _view(self, value: Any, pull: Callable[[Any], Any]) -> Tracked:
         made = Tracked(self.tape, value, self.wanted)
-        self.tape.steps.append(((made,), (self,), pull))
+        if self.wanted:
+            self.tape.steps.append(((made,), (self,), pull))
         return made
 
     def permute(self, axes: Sequence[int]) -> Tracked:

@@ -129,7 +129,7 @@ def fill(call: Call, input: Arg, value: Any) -> Recipe:
     return call(FillDescriptor(input.shape, input.element), value=value)
 
 
-@made_of("any cast eq logical_not")
+@made_of("any eq logical_not")
 @composed(tensors="elements test_elements")
 def isin(
     c: Composer, elements: Value, test_elements: Value, *, assume_unique: bool = False, invert: bool = False
@@ -172,7 +172,7 @@ def entr(c: Composer, input: Value, *, out: Any = None) -> Value:
 
 
 @pulled_through
-@made_of("cast eq isnan log1p logical_and logical_not mul where")
+@made_of("eq isnan log1p logical_and logical_not mul where")
 @composed(tensors="input other")
 def xlog1py(c: Composer, input: Value, other: Value, *, out: Any = None) -> Value:
     """Input * ln(1 + other), 0 where input is 0 and other is no NaN, as torch.special.xlog1py."""
@@ -264,7 +264,7 @@ def _trapezes(c: Composer, y: Value, x: Value | None, dx: Any, dim: int) -> tupl
 
 
 @pulled_through
-@made_of("add cast mul sub sum")
+@made_of("add mul sub sum")
 @composed(tensors="y x")
 def trapezoid(c: Composer, y: Value, x: Value | None = None, *, dx: float | None = None, dim: int = -1) -> Value:
     """The integral along `dim` by the trapezoidal rule, of samples at x or dx apart, as torch.trapezoid."""
@@ -277,7 +277,7 @@ trapz = trapezoid
 
 
 @pulled_through
-@made_of("add cast cumsum mul sub")
+@made_of("add cumsum mul sub")
 @composed(tensors="y x")
 def cumulative_trapezoid(
     c: Composer, y: Value, x: Value | None = None, *, dx: float | None = None, dim: int = -1

@@ -199,7 +199,7 @@ def _unfold_copy_vjp(input: Any, dimension: int, size: int, step: int) -> tuple[
 
 
 @pulled_through
-@made_of("copy pad")
+@made_of("pad")
 @composed(tensors="input")
 def constant_pad_nd(c: Composer, input: Value, pad_: Any, value: float = 0) -> Value:
     """`input` with numbers before and behind its last dimensions, as torch.constant_pad_nd."""

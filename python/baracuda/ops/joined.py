@@ -169,7 +169,7 @@ def meshgrid(c: Composer, *tensors: Value, indexing: str = "ij") -> Any:
 
 
 @pulled_through
-@made_of("cast cat fill")
+@made_of("cast cat pad")
 @composed(tensors="tensors")
 def block_diag(c: Composer, *tensors: Value) -> Value:
     """Matrices along the diagonal of a matrix of zeros, as torch.block_diag; vectors are rows, elements are promoted."""
@@ -303,7 +303,7 @@ def _diagonal_scatter_vjp(input: Any, src: Any, offset: int = 0, dim1: int = 0, 
     return diagonal_scatter(input, src, offset, dim1, dim2), pull
 
 
-@made_of("copy fill nonzero tril")
+@made_of("cast copy fill nonzero tril")
 @composite
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Any:
     """Rows and columns of the elements on and below a diagonal of a (row, col) matrix, as torch.tril_indices.
@@ -318,7 +318,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     return _places(tril(ones(row, col, dtype="bool", device=device), offset), dtype)
 
 
-@made_of("copy fill nonzero triu")
+@made_of("cast copy fill nonzero triu")
 @composite
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Any:
     """Rows and columns of the elements on and above a diagonal of a (row, col) matrix, as torch.triu_indices.

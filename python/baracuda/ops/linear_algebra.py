@@ -63,7 +63,7 @@ def linalg_cross(c: Composer, input: Value, other: Value, *, dim: int = -1, out:
 
 
 @pulled_through
-@made_of("cast copy matmul mul")
+@made_of("cast matmul")
 @composed(tensors="tensors")
 def multi_dot(c: Composer, *tensors: Value, out: Any = None) -> Value:
     """The product of matrices in the order that takes the fewest multiplications, as torch.linalg.multi_dot.
@@ -114,7 +114,7 @@ def _powers(c: Composer, x: Value, n: int) -> Value:
 
 
 @pulled_through
-@made_of("cast cat copy cumprod fill")
+@made_of("cast cat cumprod fill")
 @composed(tensors="x")
 def linalg_vander(c: Composer, x: Value, *, N: int | None = None) -> Value:
     """Vandermonde's matrices: rows of 1, x, x^2, ..., as torch.linalg.vander; as many columns as rows by default."""
@@ -125,7 +125,7 @@ def linalg_vander(c: Composer, x: Value, *, N: int | None = None) -> Value:
 
 
 @pulled_through
-@made_of("cast cat copy cumprod fill flip")
+@made_of("cast cat cumprod fill flip")
 @composed(tensors="x")
 def vander(c: Composer, x: Value, N: int | None = None, increasing: bool = False) -> Value:
     """Vandermonde's matrix of a vector, by falling powers or rising ones, as torch.vander."""
@@ -203,7 +203,7 @@ def cov(
 
 
 @pulled_through
-@made_of("cast clamp copy div matmul mean sqrt sub")
+@made_of("cast clamp div matmul mean sqrt sub")
 @composed(tensors="input")
 def corrcoef(c: Composer, input: Value) -> Value:
     """Correlations of a matrix's rows, as torch.corrcoef: covariances over both standard deviations, within -1 and 1."""

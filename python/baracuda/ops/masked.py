@@ -79,16 +79,17 @@ def masked_sum(
 
 
 @pulled_through
-@made_of("cast prod where")
+@made_of("cast copy prod where")
 @composed(tensors="input mask")
 def masked_prod(
     c: Composer, input: Value, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Value | None = None
 ) -> Value:
     """The product of the elements that the mask keeps, as torch.masked.prod; 1 where it keeps none."""
     x = _kept(c, input, mask, 1, _wide(input, dtype))
-    axes = _axes(input, dim)
-    made: Value = c.of(F.prod, x, axes, keepdim) if axes else x
-    return c.cast(made, x.element)
+    made = c.cast(c.of(F.prod, x), x.element) if dim is not None and not input.rank else x
+    for axis in reversed(_axes(input, dim)):
+        made = c.cast(c.of(F.prod, made, axis, keepdim), x.element)
+    return made
 
 
 def _extremum(c: Composer, fn: Any, sign: int, input: Value, dim: Any, keepdim: bool, mask: Value | None) -> Value:
@@ -97,7 +98,7 @@ def _extremum(c: Composer, fn: Any, sign: int, input: Value, dim: Any, keepdim: 
 
 
 @pulled_through
-@made_of("amax where")
+@made_of("amax cast logical_and where")
 @composed(tensors="input mask")
 def masked_amax(
     c: Composer, input: Value, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Value | None = None
@@ -107,7 +108,7 @@ def masked_amax(
 
 
 @pulled_through
-@made_of("amin where")
+@made_of("amin cast logical_not logical_or where")
 @composed(tensors="input mask")
 def masked_amin(
     c: Composer, input: Value, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Value | None = None
@@ -121,7 +122,7 @@ def _position(c: Composer, fn: Any, sign: int, input: Value, dim: Any, keepdim: 
     return c.cast(made, input.element)
 
 
-@made_of("argmax cast where")
+@made_of("argmax cast logical_and where")
 @composed(tensors="input mask")
 def masked_argmax(
     c: Composer,
@@ -136,7 +137,7 @@ def masked_argmax(
     return _position(c, F.argmax, -1, _kept(c, input, None, 0, dtype), dim, keepdim, mask)
 
 
-@made_of("argmin cast where")
+@made_of("argmin cast logical_not logical_or where")
 @composed(tensors="input mask")
 def masked_argmin(
     c: Composer,
@@ -184,7 +185,7 @@ masked_softmin = _along("softmin", "softmin", inf, "Softmax of -input along `dim
 
 
 @pulled_through
-@made_of("cast logsumexp where")
+@made_of("cast logical_and logsumexp where")
 @composed(tensors="input mask")
 def masked_logsumexp(
     c: Composer, input: Value, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Value | None = None
@@ -196,7 +197,7 @@ def masked_logsumexp(
 
 
 @pulled_through
-@made_of("cast logaddexp where")
+@made_of("cast logaddexp logical_not logical_or where")
 @composed(tensors="input other input_mask other_mask")
 def masked_logaddexp(
     c: Composer,
@@ -234,7 +235,7 @@ def masked_norm(
 
 
 @pulled_through
-@made_of("cast clamp div norm where")
+@made_of("cast clamp div norm")
 @composed(tensors="input mask")
 def masked_normalize(
     c: Composer,

@@ -40,6 +40,8 @@ FORMULAS: dict[str, Callable[..., Any]] = {
 
 _OWN = "an op of its own, which `verify` compares with its reference"
 _STATE = "writes to lists of tensors; compared with torch's own in tests/ops"
+# Whose functions are compared, with their gradients, on torch's own samples instead, in tests/test_opinfo.py.
+SAMPLED = ("joined", "copies", "distances", "linear_algebra", "arithmetic", "masked", "margin_losses")
 _RANDOM = "gives random numbers of another stream"
 ABSENT: dict[str, str] = {
     **dict.fromkeys(("affine", "cbrt", "clz", "ctz", "cube", "popcount", "step", "scaled_softmax"), _OWN),
@@ -51,13 +53,15 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("adam_", "adamw_", "sgd_", "clip_grad_norm_", "clip_grad_value_"), _STATE),
     **dict.fromkeys(("clip_grads_with_norm_", "get_total_norm"), _STATE),
     **dict.fromkeys(("bernoulli", "bernoulli_", "multinomial", "randint", "random_", "randperm", "dropout"), _RANDOM),
-    **dict.fromkeys(("normal", "normal_", "uniform", "uniform_"), _RANDOM),
+    **dict.fromkeys(("normal", "normal_", "uniform", "uniform_", "rand", "rand_like", "randn", "randn_like"), _RANDOM),
+    "randint_like": _RANDOM,
     **dict.fromkeys(
         ("cross_entropy_forward", "embedding_bag_forward", "layer_norm_forward", "rms_norm_forward", "linear_cross_entropy_forward",
          "linear_cross_entropy_fused", "scaled_dot_product_attention_forward"),
         "the function without _forward, and what its gradient needs; vjp calls it",
     ),
 }  # fmt: skip
+ABSENT |= {n: "of SAMPLED" for n in dir(F) if _index.FUNCTIONS[n].rpartition(".")[2] in SAMPLED}
 
 
 @cache

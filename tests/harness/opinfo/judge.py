@@ -117,3 +117,50 @@ def wrong(entry: Any, fn: Callable[..., Any], given: list[Given], probe: Probe) 
     """What is wrong with each of an entry's calls that is not right."""
     with np.errstate(all="ignore"):
         return [f"{text}\n        {sample}" for sample in given if (text := compare(entry, fn, sample, probe))]
+
+
+def _leaves(fn: Any, given: Given) -> list[torch.Tensor]:
+    """The float tensors among the arguments, in the order of the function's parameters."""
+    bound = fn.__signature__.bind(*given[0], **given[1])
+    return [x for x in tensors(list(bound.arguments.values())) if x.dtype.is_floating_point]
+
+
+def gradient_differs(entry: Any, fn: Any, given: Given, probe: Probe) -> str:
+    """What is wrong with the gradient of a call; empty where nothing is, or torch has none.
+
+    The gradient of torch's float64 is the one to be near.
+    """
+    wide = tree_map(
+        lambda x: x.requires_grad_() if isinstance(x, torch.Tensor) and _is_float(x) else x, _widened(given, None)
+    )
+    leaves = _leaves(fn, wide)
+    y, error = _attempt(entry.op, wide)
+    outs = [x for x in tensors(y) if x.requires_grad] if error is None else []
+    if not outs:
+        return ""
+    generator = torch.Generator().manual_seed(1)
+    dys = [torch.randn(x.shape, generator=generator) for x in outs]
+    want = torch.autograd.grad(
+        outs, leaves, [d.double().to(x.dtype) for d, x in zip(dys, outs, strict=True)], allow_unused=True
+    )
+    record = probe.fresh(scale=10 * _scale(given) ** 2)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            mine, pull = bc.vjp(fn, *given[0], **given[1])
+            floats = [x for x in tensors(mine) if x.dtype.is_floating_point]
+            dys = [d.to(x.dtype) for d, x in zip(dys, floats, strict=True)]
+            got = tensors(
+                pull(dys[0] if len(tensors(mine)) == 1 and not isinstance(mine, (tuple, list)) else tuple(dys))
+            )
+    except bc.BaracudaError as refusal:
+        return f"refused: {refusal}"
+    if len(got) != len(want):
+        return f"count: {len(got)} gradients, want {len(want)}"
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        exact = torch.zeros_like(leaves[i]) if b is None else b
+        if a.shape != exact.shape:
+            return f"shape: gradient {i} is {tuple(a.shape)}, want {tuple(exact.shape)}"
+        if text := difference(to_numpy(a), None, exact.detach(), record, None):
+            return f"value: gradient {i} {text}"
+    return ""
