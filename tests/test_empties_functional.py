@@ -19,6 +19,7 @@ from conftest import FULL
 TRIES = 3000 if FULL else 150  # random calls per function, most of which it refuses
 KEPT = 40 if FULL else 4  # accepted calls that are compared
 SIZES = (0, 2, 3)
+_WIDE = ("float_power",)  # whose results have 64 bits
 _RANDOM = ("random", "discrete", "dropout")  # rooms of ops whose results differ from call to call
 _INDICES = ("index", "indices", "page_table", "kv_len", "cu_seq_q", "cu_seq_k", "target", "offsets")
 _MASKS = ("mask", "condition")
@@ -153,8 +154,8 @@ def test_producers_agree_about_empties(name: str, rng: np.random.Generator) -> N
             continue
         for producer in ("torch", "jax"):
             got = outcome(name, given, PRODUCERS[producer])
-            # jax has no 64-bit integers, and its arrays are not written to.
-            if got != want and not (producer == "jax" and got is None):
+            # jax has no 64-bit numbers, and its arrays are not written to.
+            if got != want and not (producer == "jax" and (got is None or name in _WIDE)):
                 shapes = [v.shape if isinstance(v, np.ndarray) else v for v in given]
                 wrong.append(f"{name}{shapes}: {producer} {got}, numpy {want}"[:500])
         kept += 1

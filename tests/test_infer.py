@@ -22,6 +22,7 @@ from test_empties_functional import _made, arguments
 COMPARED = 40 if FULL else 5  # calls of each function
 TRIES = 3000 if FULL else 300
 NEEDS_DATA = {"nonzero", "argwhere", "masked_select", "one_hot", "repeat_interleave"}
+NEEDS_DATA |= {"allclose", "equal", "tril_indices", "triu_indices"}
 S = bc.TensorSpec
 BY_DATA = object()
 COPIES: Callable[[np.ndarray], Any] = np.copy
@@ -73,7 +74,7 @@ def test_shapes_are_those_of_the_call(name: str) -> None:
     assert "same" in done or name in NEEDS_DATA, done
 
 
-@pytest.mark.parametrize("name", sorted({*dir(F)} - {*functions.names()}))
+@pytest.mark.parametrize("name", sorted({*dir(F)} - {*functions.names()} - NEEDS_DATA))
 def test_shapes_of_gradients_and_our_own_functions(name: str) -> None:
     if name in SAMPLES:
         args, kwargs = SAMPLES[name]
@@ -140,7 +141,9 @@ def test_generators_stand_still() -> None:
 @pytest.mark.parametrize("name", sorted(NEEDS_DATA))
 def test_what_depends_on_data_says_so(name: str) -> None:
     x = S((5,), "i64")
-    args = {"masked_select": (S((5,)), S((5,), "bool")), "repeat_interleave": (x, x)}.get(name, (x,))
+    of_two: dict[str, tuple[Any, ...]] = {"allclose": (x, x), "equal": (x, x), "repeat_interleave": (x, x)}
+    indices = {"tril_indices": (3, 4), "triu_indices": (3, 4)}
+    args = (of_two | indices | {"masked_select": (S((5,)), S((5,), "bool"))}).get(name, (x,))
     with pytest.raises(bc.InvalidProblemError, match=rf"{name}\.infer\(\): .* depends on values") as told:
         getattr(F, name).infer(*args)
     assert told.value.code == "null_data"

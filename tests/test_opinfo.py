@@ -19,6 +19,9 @@ BY_NAME = {entries.title(e): e for e in entries.table()}
 SAMPLES = None if FULL else 5  # of an entry and element
 
 
+GRADIENTS_DIFFER = {"special.entr"}  # docs/not-like-torch.md says how
+
+
 def _thinned(given: list[entries.Given], name: str) -> list[entries.Given]:
     if SAMPLES is None or len(given) <= SAMPLES:
         return given
@@ -50,7 +53,7 @@ def _sampled(name: str) -> bool:
     return module in functions.SAMPLED and getattr(fn, "vjp_rule", None) is not None
 
 
-@pytest.mark.parametrize("name", [n for n in WHOLE if _sampled(n)])
+@pytest.mark.parametrize("name", [n for n in WHOLE if _sampled(n) and n not in GRADIENTS_DIFFER])
 def test_gradients_agree(name: str) -> None:
     entry = BY_NAME[name]
     fn = entries.function(entry)

@@ -238,7 +238,8 @@ class Composer:
         """
         shapes = dict(self.results((found,) if isinstance(found, Value) else found))
         target = None if out is None else self._target(out[1], shapes)
-        names = {slot: f"result{i}" if len(shapes) > 1 else "result" for i, slot in enumerate(shapes)}
+        called = "made" if any(name == "result" for name, *_ in self.arguments) else "result"
+        names = {slot: f"{called}{i}" if len(shapes) > 1 else called for i, slot in enumerate(shapes)}
         made = self.program(names, shapes, target)
         allocations = []
         for slot in sorted(shapes):
@@ -267,7 +268,7 @@ class Composer:
 Out: TypeAlias = tuple[int, Any] | None
 
 
-def of_elements(call: Call, desc: Descriptor, to: Element | None = None, **given: Arg) -> Recipe:
+def of_elements(call: Call, desc: Descriptor, to: Element | None = None, **given: Any) -> Recipe:
     """One plan, whose tensors are cast before to the elements that it takes, and whose result to another one.
 
     Args:

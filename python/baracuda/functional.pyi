@@ -434,9 +434,6 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
 def matrix_norm(A: Any, ord: Any = 'fro', dim: Any = ..., keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
     r"""Norms of the matrices in two dimensions, as torch.linalg.matrix_norm."""
 @_function
-def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12, out: Any = None) -> Any:
-    r"""Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
-@_function
 def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: Any = 1e-06, keepdim: Any = False) -> Any:
     r"""The norm of x1 - x2 + eps along the last dimension, as torch's pairwise_distance."""
 @_function
@@ -445,9 +442,6 @@ def pdist(input: Any, p: Any = 2.0) -> Any:
 @_function
 def renorm(input: Any, p: Any, dim: Any, maxnorm: Any) -> Any:
     r"""`input` with those slices along `dim` made shorter whose norm is above `maxnorm`, as torch.renorm."""
-@_function
-def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
-    r"""(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm, of x cast to `dtype`."""
 @_function
 def dropout(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, generator: Any = None) -> Any:
     r"""Drops elements with probability `p` and divides the others by 1 - p, as torch.nn.functional.dropout."""
@@ -1648,3 +1642,9 @@ def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: Any = F
 @_function
 def var_mean_backward(dvar: Any, dmean: Any, input: Any, dim: Any = None, correction: Any = None, keepdim: Any = False, unbiased: Any = None) -> Any:
     r"""Gradient of var_mean with respect to `input`."""
+@_function
+def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12, out: Any = None) -> Any:
+    r"""Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
+@_function
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
+    r"""(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm, of x cast to `dtype`."""

@@ -117,7 +117,7 @@ def test_slices_of_nothing() -> None:
 
 def test_refusals() -> None:
     x = np.ones((2, 3), np.int32)
-    for call in (F.var, F.nanmean, F.norm, lambda v: F.logsumexp(v, 0)):
+    for call in (F.var, F.nanmean, F.norm, F.mean, lambda v: F.mean(v, dtype="i64")):
         with pytest.raises(bc.InvalidProblemError, match="want a float element"):
             call(x)
     with pytest.raises(bc.InvalidProblemError, match="a matrix"):

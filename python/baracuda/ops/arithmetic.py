@@ -189,7 +189,7 @@ def mvlgamma(c: Composer, input: Value, p: int, *, out: Any = None) -> Value:
     if p < 1:
         raise InvalidProblemError(f"p: got {p}, want at least 1.")
     x = input if input.element.is_float else c.cast(input, Element.F32)
-    made = c.of(F.lgamma, x)
+    made: Value = c.of(F.lgamma, x)
     for j in range(1, p):
         made = c.of(F.add, made, c.of(F.lgamma, c.of(F.sub, x, j / 2)))
     return c.of(F.add, made, p * (p - 1) / 4 * log(pi)) if p > 1 else made

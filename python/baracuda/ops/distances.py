@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and distances between points, made of `norm` and elementwise functions."""
+"""Norms of matrices, and distances between points, made of `norm` and elementwise functions."""
 
 from __future__ import annotations
 
@@ -6,61 +6,16 @@ from math import inf
 from typing import Any
 
 from baracuda import functional as F
-from baracuda.compose import Composer, Value, composed, of_elements
+from baracuda.compose import Composer, Value, composed
 from baracuda.dims import check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.inline import pulled_through
-from baracuda.op import Arg, Call, Recipe, function
-from baracuda.ops.reduce import Axes, axes_of
-from baracuda.ops.variance import VectorNormDescriptor, norm_backward
+from baracuda.ops.vector_norm import vector_norm
 from baracuda.promotion import promote
 from baracuda.steps import made_of
 
 OPS = ()
-
-
-@made_of("cast norm")
-@function(tensors="x")
-def vector_norm(
-    call: Call,
-    x: Arg,
-    ord: float = 2,
-    dim: Axes = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
-    out: Arg | None = None,
-) -> Recipe:
-    """(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm, of x cast to `dtype`."""
-    element = x.element if dtype is None else Element.coerce(dtype, "dtype")
-    if not element.is_float:
-        raise InvalidProblemError(f"vector_norm: x: got element {element}, want a float element. Cast it first.")
-    desc = VectorNormDescriptor(x.shape, axes_of(dim), keepdim, element, float(ord))
-    return of_elements(call, desc, None, x=x)
-
-
-@vector_norm.vjp
-def _vector_norm_vjp(
-    x: Any, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
-) -> tuple[Any, Any]:
-    y = vector_norm(x, ord, dim, keepdim, dtype=dtype)
-
-    def pull(dy: Any) -> Any:
-        if y.dtype == x.dtype:
-            return norm_backward(dy, x, y, ord, dim, keepdim)
-        return F.cast(norm_backward(dy, F.cast(x, y.dtype), y, ord, dim, keepdim), x.dtype)
-
-    return y, pull
-
-
-@pulled_through
-@made_of("clamp div norm")
-@composed(tensors="input")
-def normalize(c: Composer, input: Value, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Value:
-    """Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
-    made: Value = c.of(F.div, input, c.of(F.clamp, c.of(F.norm, input, p, dim, True), eps))
-    return made
 
 
 def _matrices(x: Value, dim: Any) -> tuple[int, int]:

@@ -138,9 +138,9 @@ def rot90(c: Composer, input: Value, k: int = 1, dims: Any = (0, 1)) -> Value:
     turns = k % 4
     if turns == 0:
         return c.copy(input)
-    if turns == 2:
-        return c.of(flip, input, (a, b))  # type: ignore[no-any-return]
-    return c.of(flip, input, (b,)).permute(order) if turns == 1 else c.of(flip, input.permute(order), (b,))
+    seen = input.permute(order) if turns == 3 else input
+    made: Value = c.of(flip, seen, (a, b) if turns == 2 else (b,))
+    return made.permute(order) if turns == 1 else made
 
 
 @pulled_through

@@ -28,7 +28,7 @@ def vecdot(c: Composer, x: Value, y: Value, *, dim: int = -1, out: Any = None) -
 
 
 def _crossed(c: Composer, input: Value, other: Value, dim: int) -> Value:
-    shape = tuple(int(n) for n in broadcast(input.shape, other.shape, "input and other"))
+    shape: Any = broadcast(input.shape, other.shape, "input and other")
     axis = check_axis(dim, len(shape), "dim")
     at = [axis - len(shape) + x.rank for x in (input, other)]
     if input.rank != other.rank or not shape or shape[axis] != 3:
@@ -106,7 +106,7 @@ def _powers(c: Composer, x: Value, n: int) -> Value:
     """1, x, x^2, ... as the last dimension."""
     element = x.element if x.element.is_float else Element.I64
     first = c.cast(c.reshape(x, (*x.shape, 1)), element)
-    ones = c.of(F.ones_like, first)
+    ones: Value = c.of(F.ones_like, first)
     if n < 2:
         return ones[..., :n]
     made: Value = c.of(F.cat, [ones, c.of(F.cumprod, first.expand((*x.shape, n - 1)), -1)], -1)

@@ -241,9 +241,9 @@ def _reduce(call: Call, kind: str, x: Arg, dim: Axes, keepdim: bool, dtype: Any 
         element = Element.F32
     if kind == "nansum" and not element.is_float:
         kind = "sum"
-    if kind in ("mean", "nanmean") and not element.is_float:
+    if kind in ("mean", "nanmean") and not (element if kind == "mean" else x.element).is_float:
         what = f"dtype: got {to}" if to else f"input: got element {element}"
-        raise InvalidProblemError(f"{kind}: {what}, want a float element. Cast it first, or give dtype.")
+        raise InvalidProblemError(f"{kind}: {what}, want a float element. Cast the input first.")
     axes = axes_of(dim)
     if kind in ("any", "all") and dim is not None and axes is None:
         axes = ()  # in torch an empty list is no axis for these two, and every axis for the others

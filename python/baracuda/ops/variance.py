@@ -436,6 +436,8 @@ def cosine_similarity(call: Call, x1: Arg, x2: Arg, dim: int = 1, eps: float = 1
     if x1.element is not x2.element:
         raise InvalidProblemError(f"cosine_similarity: x2: got element {x2.element}, want {x1.element}. Cast one.")
     _float("cosine_similarity", x1)
+    if not x1.rank and not x2.rank:
+        x1, x2 = x1.insert(0), x2.insert(0)
     return call(CosineSimilarityDescriptor(x1.shape, x2.shape, dim, x1.element), x1=x1, x2=x2, eps=float(eps))
 
 
@@ -443,8 +445,10 @@ def cosine_similarity(call: Call, x1: Arg, x2: Arg, dim: int = 1, eps: float = 1
 def cosine_similarity_backward(call: Call, dy: Arg, x1: Arg, x2: Arg, dim: int = 1, eps: float = 1e-8) -> Recipe:
     """Gradients of cosine_similarity with respect to x1 and x2, in their common shape."""
     shape: Any = broadcast(x1.shape, x2.shape, "cosine_similarity")
-    desc = CosineSimilarityBackwardDescriptor(shape, dim, x1.element)
-    return call(desc, dy=dy, x1=_in_shape(x1, shape), x2=_in_shape(x2, shape), eps=float(eps))
+    desc = CosineSimilarityBackwardDescriptor(shape or (1,), dim, x1.element)
+    views: Any = {} if shape else {n: ((), (-1,)) for n in ("dx1", "dx2")}
+    seen = [_in_shape(x, shape or (1,)) for x in (x1, x2)]
+    return call(desc, views=views, dy=dy, x1=seen[0], x2=seen[1], eps=float(eps))
 
 
 def _in_shape(x: Arg, shape: tuple[int, ...]) -> Arg:

@@ -19,7 +19,7 @@ nn = torch.nn.functional
 # By the module of baracuda.ops that a function is defined in: what its arguments are.
 FAMILIES: dict[str, s.Family] = {
     "unary": s.unary, "binary": s.binary, "ternary": s.ternary, "reduce": s.reduce, "extrema": s.extrema, "scan": s.along,
-    "softmax": s.along, "variance": s.statistics, "gated": s.gated, "matmul": s.matmul, "products": s.products,
+    "softmax": s.along, "variance": s.statistics, "vector_norm": s.statistics, "gated": s.gated, "matmul": s.matmul, "products": s.products,
     "einsum": s.contractions, "layout": d.layout, "compact": d.compact, "cast": d.cast, "join": d.join, "arrange": d.arrange,
     "pad": d.pad, "indexing": d.indexing, "scatter": d.scatter, "index_reduce": d.masked, "embedding": d.embedding,
     "embedding_bag": d.embedding, "layer_norm": d.norms, "norm": d.norms, "pointwise_loss": d.pointwise_loss,
@@ -61,7 +61,9 @@ ABSENT: dict[str, str] = {
         "the function without _forward, and what its gradient needs; vjp calls it",
     ),
 }  # fmt: skip
-ABSENT |= {n: "of SAMPLED" for n in dir(F) if _index.FUNCTIONS[n].rpartition(".")[2] in SAMPLED}
+ABSENT |= {
+    n: "of SAMPLED" for n in dir(F) if not n.endswith("_backward") and _index.FUNCTIONS[n].rpartition(".")[2] in SAMPLED
+}
 
 
 @cache

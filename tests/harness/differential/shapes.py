@@ -244,6 +244,8 @@ def reduce(m: Making, name: str) -> Arguments:
             given["dim"] = 0
         if m.chance(0.5) and name != "count_nonzero" and given["dim"] is not None:
             given["keepdim"] = m.chance(0.6)
+    if name in ("sum", "mean", "prod", "nansum", "nanmean") and m.chance(0.2):
+        given["dtype"] = Dtype(m.pick("f32", "f64", "i64", "bf16"))
     return given
 
 
@@ -261,6 +263,8 @@ def along(m: Making, name: str) -> Arguments:
     """Scans and softmax: one dimension."""
     x = m.shape()
     given: Arguments = {"input": m.tensor(x), "dim": m.dim(len(x))}
+    if m.chance(0.2) and name != "scaled_softmax":
+        given["dtype"] = Dtype(m.pick("f32", "f64", "bf16"))
     return given
 
 
@@ -284,7 +288,7 @@ def statistics(m: Making, name: str) -> Arguments:
         if m.chance(0.4):
             given["keepdim"] = m.chance(0.6)
     if name in ("std", "var", "std_mean", "var_mean") and m.chance(0.5):
-        given["correction"] = m.pick(0, 1, 2)
+        given |= {"correction": m.pick(0, 1, 2)} if m.chance(0.7) or "dim" not in given else {"unbiased": m.chance(0.5)}
     return given
 
 

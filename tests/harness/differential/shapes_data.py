@@ -10,7 +10,7 @@ from differential.values import PLAIN, UNIT, WEIGHT, T, arranged
 
 def layout(m: Making, name: str) -> Arguments:
     """New tensors of numbers, and copies."""
-    if name == "copy":
+    if name in ("copy", "clone", "alias_copy"):
         return {"input": m.tensor(m.shape())}
     if name in ("ones_like", "zeros_like", "full_like"):
         given: Arguments = {"input": m.tensor(m.shape())}
