@@ -289,6 +289,28 @@ def of_elements(call: Call, desc: Descriptor, to: Element | None = None, **given
     return call.steps(steps, *given.values())
 
 
+def with_indices(call: Call, fn: Any, which: str, **given: Any) -> Recipe | None:
+    """A function again, of indices cast to i64 where they are other integers than kernels take; None where they are not.
+
+    Args:
+        call: The call of the function.
+        fn: The function.
+        which: The argument that holds indices.
+        **given: All arguments by their names.
+    """
+    index = given[which]
+    if index is None or index.element in (Element.I64, Element.I32) or not index.element.is_integer:
+        return None
+    tensors = {name: x for name, x in given.items() if isinstance(x, Arg)}
+    options = {name: x for name, x in given.items() if name not in tensors}
+
+    def steps(c: Composer, *values: Any) -> Any:
+        named = dict(zip(tensors, values, strict=True))
+        return c.of(fn, **(named | {which: c.cast(named[which], Element.I64)}), **options)
+
+    return call.steps(steps, *tensors.values())
+
+
 def refuse_tensors(name: str, value: Any) -> None:
     """Refuses an option that is a tensor, or something else that has no value of its own."""
     for part in value if isinstance(value, (list, tuple)) else ():

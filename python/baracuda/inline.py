@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core, views
-from baracuda.compose import Composed, Composer, Shape, Value, composed
+from baracuda.compose import Composed, Composer, Number, Shape, Value, composed
 from baracuda.device import name_of
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
@@ -82,6 +82,8 @@ def inlined(c: Composer, fn: Function, *args: Any, **options: Any) -> Any:
         if isinstance(given, Value):
             values.append(given)
             return Arg(len(values) - 1, name, None, given.shape, given.element, place=c.place)
+        if isinstance(given, Number):
+            return Arg(index, name, given, (), Element.F32, is_tensor=False)
         if isinstance(given, (int, float)):
             element = Element.BOOL if given is True or given is False else Element.I64
             return Arg(index, name, given, (), element if isinstance(given, int) else Element.F32, is_tensor=False)
@@ -253,8 +255,8 @@ class Tape:
             gradients = pull(given[0] if len(given) == 1 else given)
             gradients = gradients if isinstance(gradients, (list, tuple)) else (gradients,)
             takers = [x for x in tracked if x.element.is_float]
-            takers = takers if len(takers) == len(gradients) else list(tracked)
-            for x, gradient in zip(takers, gradients, strict=True):
+            takers = takers if len(takers) >= len(gradients) else list(tracked)
+            for x, gradient in zip(takers, gradients, strict=False):  # the last ones may be constants, as targets are
                 if x.wanted:
                     reached(x, _sum_to(gradient, x.value))
         return [known.get(id(x)) for x in leaves]

@@ -162,3 +162,57 @@ def test_repeated_calls_run_one_program() -> None:
     """Another call of the same shape takes the engine's recipe, whose program has all of the steps."""
     first = F.cov(X)
     assert np.array_equal(first, F.cov(X.copy())) and np.allclose(first, np.cov(X), rtol=1e-5)
+
+
+UNFUSED: dict[str, tuple[tuple[int, ...], tuple[int, ...], Any, tuple[int, ...] | None]] = {
+    "one row": ((5,), (3, 5), torch.tensor(2), (3,)),
+    "several losses of a row": ((4, 5), (3, 2, 5), torch.randint(0, 3, (4, 2)), (3, 2)),
+    "probabilities": ((4, 5), (3, 5), torch.softmax(torch.randn(4, 3), 1), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", UNFUSED)
+def test_linear_cross_entropy_of_other_forms(name: str) -> None:
+    shape, matrix, target, bias = UNFUSED[name]
+    given = [torch.randn(n, dtype=torch.float64) for n in (shape, matrix, bias)]
+    given[2] = given[2] if bias else None
+    target = target.double() if target.is_floating_point() else target
+    leaves = [x.clone().requires_grad_() for x in given]
+    options = {"label_smoothing": 0.1, "reduction": "sum"}
+    torch.nn.functional.linear_cross_entropy(leaves[0], leaves[1], target, linear_bias=leaves[2], **options).backward()
+    loss, pull = bc.vjp(F.linear_cross_entropy, given[0], given[1], target, linear_bias=given[2], **options)
+    torch.testing.assert_close(
+        loss, torch.nn.functional.linear_cross_entropy(given[0], given[1], target, linear_bias=given[2], **options)
+    )
+    for got, leaf in zip(pull(torch.ones((), dtype=torch.float64)), leaves, strict=True):
+        torch.testing.assert_close(got, leaf.grad)
+
+
+@pytest.mark.parametrize("element", [torch.uint8, torch.uint32, torch.int16])
+def test_indices_of_other_integers(element: torch.dtype) -> None:
+    at = torch.tensor([2, 0, 1])
+    few = at.to(element)
+    assert torch.equal(F.index_select(T, 1, few), T.index_select(1, at))
+    assert torch.equal(F.take(T, few), T.take(at)) and torch.equal(F.gather(T[0], 0, few), T[0].gather(0, at))
+    for name in ("cross_entropy", "nll_loss"):
+        ours, theirs = getattr(F, name), getattr(torch.nn.functional, name)
+        leaf = T.clone().requires_grad_()
+        theirs(leaf, at).backward()
+        loss, pull = bc.vjp(ours, T, few)
+        torch.testing.assert_close(loss, theirs(T, at))
+        torch.testing.assert_close(pull(torch.ones(())), leaf.grad)
+    _, pull = bc.vjp(F.gather, T[0], 0, few)
+    assert torch.equal(pull(torch.ones(3)), torch.tensor([1.0, 1, 1, 0]))
+    with pytest.raises(bc.IndexOutOfRangeError):
+        F.index_select(T, 1, torch.tensor([4]).to(element))
+
+
+def test_replicate_where_all_is_cut_at_one_end() -> None:
+    x = T[None]
+    for pads in ((-4, 5), (6, -4), (-5, 9), (-4, 1)):
+        want = torch.nn.functional.pad(x, pads, "replicate") if pads != (-5, 9) else x[..., -1:].expand(1, 3, 8)
+        assert torch.equal(F.pad(x, pads, "replicate"), want)
+    _, pull = bc.vjp(F.pad, x, (-4, 5), "replicate")
+    assert pull(torch.ones(1, 3, 5))[0, 0].tolist() == [0, 0, 0, 5]
+    with pytest.raises(bc.InvalidProblemError, match="cut off"):
+        F.pad(x, (-4, -1), "replicate")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from baracuda.compose import Composer, Value
+from baracuda.compose import Composer, Value, with_indices
 from baracuda.dims import Dim, Shape, Size, check_axis
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError, shown
@@ -222,6 +222,8 @@ def check_index(name: str, index: Arg, *elements: Element) -> None:
 @function(tensors="input index")
 def gather(call: Call, input: Arg, dim: int, index: Arg, *, out: Arg | None = None) -> Recipe:
     """Elements of `input` along `dim` at `index`, element by element, as torch.gather."""
+    if made := with_indices(call, gather, "index", input=input, dim=dim, index=index):
+        return made
     check_index("gather", index)
     x, i, views = same_rank(input, index)
     desc = GatherDescriptor(x.shape, i.shape, dim, input.element, index.element)
@@ -243,6 +245,8 @@ def same_rank(input: Arg, index: Arg) -> tuple[Arg, Arg, View | None]:
 @function(tensors="dy index")
 def gather_backward(call: Call, dy: Arg, index: Arg, shape: Any, dim: int, wrap: bool = False) -> Recipe:
     """Gradient of gather with respect to an input of `shape`; with `wrap` that of take_along_dim."""
+    if made := with_indices(call, gather_backward, "index", dy=dy, index=index, shape=shape, dim=dim, wrap=wrap):
+        return made
     sizes = tuple(shape)
     views: dict[str, View] | None = None
     if (len(sizes), index.rank) == (0, 1):
@@ -337,6 +341,8 @@ take_along_dim.pulled_by(take_along_dim_backward)
 @function(tensors="input index")
 def index_select(call: Call, input: Arg, dim: int, index: Arg, *, out: Arg | None = None) -> Recipe:
     """Slices of `input` along `dim` at the indices of a vector, as torch.index_select."""
+    if made := with_indices(call, index_select, "index", input=input, dim=dim, index=index):
+        return made
     check_index("index_select", index)
     desc = IndexSelectDescriptor(input.shape, index.shape, dim, input.element, index.element)
     return call(desc, x=input, index=index)
@@ -345,6 +351,8 @@ def index_select(call: Call, input: Arg, dim: int, index: Arg, *, out: Arg | Non
 @function(tensors="dy index")
 def index_select_backward(call: Call, dy: Arg, index: Arg, shape: Any, dim: int) -> Recipe:
     """Gradient of index_select with respect to an input of `shape`."""
+    if made := with_indices(call, index_select_backward, "index", dy=dy, index=index, shape=shape, dim=dim):
+        return made
     desc = IndexSelectBackwardDescriptor(tuple(shape), index.shape, dim, dy.element, index.element)
     return call(desc, dy=dy, index=index)
 
@@ -358,6 +366,8 @@ def _index_select_vjp(input: Any, dim: int, index: Any) -> tuple[Any, Any]:
 @function(tensors="input index")
 def take(call: Call, input: Arg, index: Arg, *, out: Arg | None = None) -> Recipe:
     """Elements of `input`, taken as one row, at `index`, as torch.take: negative indices count from the end."""
+    if made := with_indices(call, take, "index", input=input, index=index):
+        return made
     check_index("take", index, Element.I64)
     return call(TakeDescriptor(input.shape, index.shape, input.element, index.element), x=input, index=index)
 
@@ -365,6 +375,8 @@ def take(call: Call, input: Arg, index: Arg, *, out: Arg | None = None) -> Recip
 @function(tensors="dy index")
 def take_backward(call: Call, dy: Arg, index: Arg, shape: Any) -> Recipe:
     """Gradient of take with respect to an input of `shape`."""
+    if made := with_indices(call, take_backward, "index", dy=dy, index=index, shape=shape):
+        return made
     return call(TakeBackwardDescriptor(tuple(shape), index.shape, dy.element, index.element), dy=dy, index=index)
 
 

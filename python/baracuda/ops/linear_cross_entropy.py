@@ -14,6 +14,7 @@ from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.ops.binary import BinaryDescriptor
 from baracuda.ops.layout import FillDescriptor
+from baracuda.ops.linear_cross_entropy_unfused import described, is_unfused, unfused, unfused_vjp
 from baracuda.ops.loss import CrossEntropyBackwardDescriptor, CrossEntropyDescriptor, NllLossDescriptor, Reduction
 from baracuda.ops.matmul import MatmulDescriptor
 from baracuda.ops.reduce import ReduceDescriptor
@@ -392,25 +393,32 @@ def linear_cross_entropy(
     linear_bias: Arg | None = None,
     weight: Arg | None = None,
     reduction: str = "mean",
-    ignore_index: int = -100,
+    ignore_index: int | None = None,
     label_smoothing: Arg | float = 0.0,
+    options: Any = None,
 ) -> Recipe:
     """cross_entropy(linear(input, linear_weight, linear_bias), target) without keeping the logits, as torch's.
 
     Args:
-        input: (rows, features).
-        linear_weight: (classes, features).
-        target: (rows,), class indices, i64 or i32.
-        linear_bias: (classes,).
+        input: (rows, features), or (features,).
+        linear_weight: (classes, features), or (classes, ..., features) for several losses of a row.
+        target: (rows, ...), class indices, or (rows, classes, ...), probabilities in the input's element.
+        linear_bias: (classes, ...).
         weight: (classes,), what each class weighs.
         reduction: "none", "mean" or "sum".
-        ignore_index: Target that counts for nothing.
+        ignore_index: Target that counts for nothing; -100 for None.
         label_smoothing: As cross_entropy's.
+        options: How torch splits the rows; not needed here, where the logits are in memory for no more than some rows,
+            but for probabilities and several losses of a row.
 
     Returns:
         The loss.
     """
-    fields = _fields(input, linear_weight, target, linear_bias, weight, reduction, ignore_index)
+    ignored = -100 if ignore_index is None else ignore_index
+    if is_unfused(input, linear_weight, target):
+        given = (input, linear_weight, target, linear_bias, weight, label_smoothing)
+        return call.steps(unfused.miss.rule, *given, reduction=reduction, ignore_index=ignored)
+    fields = _fields(input, linear_weight, target, linear_bias, weight, reduction, ignored)
     layer = (input, linear_weight, target, linear_bias, weight)
     return _planned(call, LinearCrossEntropyDescriptor(**fields, save=False), "loss", layer, label_smoothing)
 
@@ -479,6 +487,11 @@ def linear_cross_entropy_backward(
 
 
 @linear_cross_entropy.vjp
-def _linear_cross_entropy_vjp(input: Any, linear_weight: Any, target: Any, **options: Any) -> tuple[Any, Any]:
-    loss, lse = linear_cross_entropy_forward(input, linear_weight, target, **options)
-    return loss, lambda dloss: linear_cross_entropy_backward(dloss, input, linear_weight, target, lse, **options)
+def _linear_cross_entropy_vjp(
+    input: Any, linear_weight: Any, target: Any, *, ignore_index: int | None = None, options: Any = None, **more: Any
+) -> tuple[Any, Any]:
+    known = {"ignore_index": -100 if ignore_index is None else ignore_index, **more}
+    if is_unfused(*map(described, (input, linear_weight, target))):
+        return unfused_vjp(input, linear_weight, target, known)
+    loss, lse = linear_cross_entropy_forward(input, linear_weight, target, **known)
+    return loss, lambda dloss: linear_cross_entropy_backward(dloss, input, linear_weight, target, lse, **known)

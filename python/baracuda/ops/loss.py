@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from baracuda.compose import with_indices
 from baracuda.dims import Shape, Size
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
@@ -295,6 +296,9 @@ def cross_entropy(
 ) -> Recipe:
     """Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy."""
     check_legacy("cross_entropy", size_average, reduce)
+    more = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    if made := with_indices(call, cross_entropy, "target", input=input, target=target, weight=weight, **more):
+        return made
     return _cross_entropy(call, input, target, weight, ignore_index, reduction, label_smoothing, save=False)
 
 
@@ -332,6 +336,9 @@ def cross_entropy_forward(
     weight: Arg | None = None,
 ) -> Recipe:
     """cross_entropy with what its gradient needs: (loss, lse)."""
+    more = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    if made := with_indices(call, cross_entropy_forward, "target", input=input, target=target, weight=weight, **more):
+        return made
     return _cross_entropy(call, input, target, weight, ignore_index, reduction, label_smoothing, save=True)
 
 
@@ -348,6 +355,10 @@ def _cross_entropy_backward(
     weight: Arg | None = None,
 ) -> Recipe:
     """Gradient with respect to the logits."""
+    known = {"dloss": dloss, "input": input, "target": target, "lse": lse, "weight": weight}
+    more = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    if made := with_indices(call, _cross_entropy_backward, "target", **known, **more):
+        return made
     weighted = _of_scores("cross_entropy_backward", input, weight)
     desc = CrossEntropyBackwardDescriptor(
         input.shape,
@@ -428,6 +439,9 @@ def nll_loss(
     """Negative log-likelihood of class indices, as torch.nn.functional.nll_loss."""
     check_legacy("nll_loss", size_average, reduce)
     _indices("nll_loss", target)
+    more = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction}
+    if made := with_indices(call, nll_loss, "target", input=input, target=target, **more):
+        return made
     weighted = _of_scores("nll_loss", input, weight)
     desc = NllLossDescriptor(input.shape, input.element, target.element, reduction, ignore_index, weighted)  # type: ignore[arg-type]
     return call(desc, **_given(input=input, target=target, weight=weight))
@@ -445,6 +459,10 @@ def nll_loss_backward(
 ) -> Recipe:
     """Gradient of nll_loss with respect to `input`, of which only the shape matters."""
     _indices("nll_loss_backward", target)
+    known = {"dloss": dloss, "input": input, "target": target, "weight": weight}
+    more = {"ignore_index": ignore_index, "reduction": reduction}
+    if made := with_indices(call, nll_loss_backward, "target", **known, **more):
+        return made
     weighted = _of_scores("nll_loss_backward", input, weight)
     desc = NllLossBackwardDescriptor(input.shape, input.element, target.element, reduction, ignore_index, weighted)  # type: ignore[arg-type]
     return call(desc, **_given(dloss=dloss, input=input, target=target, weight=weight))

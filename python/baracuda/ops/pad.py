@@ -223,7 +223,18 @@ def _pads(shape: Shape, pad: Any, mode: str) -> tuple[tuple[int, ...], tuple[int
     low, high = [0] * rank, [0] * rank
     for i in range(len(given) // 2):
         low[rank - 1 - i], high[rank - 1 - i] = given[2 * i : 2 * i + 2]
+    if mode == "replicate":
+        for i, n in enumerate(shape):
+            low[i], high[i] = _with_an_end(int(n), low[i], high[i])
     return tuple(low), tuple(high)
+
+
+def _with_an_end(size: int, low: int, high: int) -> tuple[int, int]:
+    """The same, but where all elements are cut off at one end the last of them stays, to be repeated at the other."""
+    behind = size + low + high - 1
+    if size and behind >= 0 and low <= -size:
+        return 1 - size, behind
+    return (behind, 1 - size) if size and behind >= 0 and high <= -size else (low, high)
 
 
 @function(tensors="input")

@@ -133,11 +133,13 @@ EXCUSES = (
     ),
     refused(
         "targets of class losses; their weights",
-        lambda f: (
-            functions.family(f.call.name).__name__ == "class_loss"
-            and ("u8" in f.detail or "weight: got shape" in f.detail)
-        ),
-        lambda: call("nll_loss", input=t(_X), target=t([0, 1], "u8")),
+        lambda f: functions.family(f.call.name).__name__ == "class_loss" and "weight: got shape" in f.detail,
+        lambda: call("nll_loss", input=t(_X), target=t([0, 1], "i64"), weight=t([[1.0, 1.0]])),
+    ),
+    accepted(
+        "indices of `gather`, `index_select` and `take` in other integers",
+        lambda f: f.call.name in ("gather", "index_select", "take") and "index" in f.detail.lower(),
+        lambda: call("take", input=t([1.0, 2.0]), index=T(np.array([0, 1], np.int8), index=True)),
     ),
     accepted(
         "targets of class losses; their weights",

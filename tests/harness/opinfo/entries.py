@@ -55,7 +55,7 @@ ARRANGED: dict[str, Callable[..., Any]] = {
     "sum_to_size": lambda fn: lambda input, *size: fn(input, size[0] if len(size) == 1 else size),
     "where": lambda fn: lambda input, condition, other: fn(condition, input, other),
     "nn.functional.embedding": lambda fn: lambda weight, input, **more: fn(input, weight, **more),
-    "nn.functional.embedding_bag": lambda fn: lambda weight, input, **more: fn(input, weight, **more)[0],
+    "nn.functional.embedding_bag": lambda fn: lambda weight, input, **more: fn(input, weight, **more),
 }
 
 
