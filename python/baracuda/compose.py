@@ -275,16 +275,19 @@ def of_elements(call: Call, desc: Descriptor, to: Element | None = None, **given
         call: The call of the function.
         desc: The problem.
         to: The element of the result; as the plan gives it by default.
-        **given: Plan arguments that are tensors.
+        **given: Plan arguments, tensors and numbers.
     """
     signature = desc.signature()
     takes = {p.name: p.element for p in signature.present}
-    if to in (None, signature.outputs[0].element) and all(x.element is takes[n] for n, x in given.items()):
+    given = {name: x for name, x in given.items() if x is not None}
+    right = all(x.element is takes[n] for n, x in given.items() if isinstance(x, Arg) and x.is_tensor)
+    if right and to in (None, signature.outputs[0].element):
         return call(desc, **given)
 
-    def steps(c: Composer, *values: Value) -> Value:
-        made: Value = c(desc, **{n: c.cast(x, takes[n]) for n, x in zip(given, values, strict=True)})
-        return c.cast(made, to or made.element)
+    def steps(c: Composer, *values: Any) -> Any:
+        seen = zip(given, values, strict=True)
+        made = c(desc, **{n: c.cast(x, takes[n]) if isinstance(x, Value) else x for n, x in seen})
+        return made if to is None else c.cast(made, to)
 
     return call.steps(steps, *given.values())
 

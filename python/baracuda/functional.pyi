@@ -740,7 +740,7 @@ def vander(x: Any, N: Any = None, increasing: Any = False) -> Any:
 def vecdot(x: Any, y: Any, *, dim: Any = -1, out: Any = None) -> Any:
     r"""Sums of products along `dim` of two tensors that broadcast, as torch.linalg.vecdot; elements are promoted."""
 @_function
-def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:
+def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = None, label_smoothing: Any = 0.0, options: Any = None) -> Any:
     r"""cross_entropy(linear(input, linear_weight, linear_bias), target) without keeping the logits, as torch's."""
 @_function
 def linear_cross_entropy_backward(dloss: Any, input: Any, linear_weight: Any, target: Any, lse: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0) -> Any:

@@ -134,8 +134,10 @@ def test_wrong_calls_are_refused() -> None:
         F.linear_cross_entropy(x[None], w, target)
     with pytest.raises(bc.InvalidProblemError, match=r"want \(classes, 4\)"):
         F.linear_cross_entropy(x, w.T, target)
-    with pytest.raises(bc.InvalidProblemError, match="want class indices"):
+    with pytest.raises(bc.InvalidProblemError, match=r"target: got shape \(6, 4\), want \(6, 5\)"):
         F.linear_cross_entropy(x, w, x)
+    with pytest.raises(bc.InvalidProblemError, match="want class indices"):
+        F.linear_cross_entropy_fused(x, w, x)
     with pytest.raises(bc.InvalidProblemError, match="bias"):
         F.linear_cross_entropy(x, w, target, linear_bias=b[:3])
     with pytest.raises(bc.InvalidProblemError, match="weight"):

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda.compose import Composer, Number, Value
+from baracuda.compose import Composer, Number, Value, of_elements
 from baracuda.dims import Shape, Size, shape_text
 from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import Arg, Call, Op, Recipe, function
 from baracuda.ops.binary import BinaryDescriptor
 from baracuda.ops.layout import FillDescriptor
-from baracuda.ops.linear_cross_entropy_unfused import described, is_unfused, unfused, unfused_vjp
+from baracuda.ops.linear_cross_entropy_unfused import _unfused, described, is_unfused, unfused_vjp
 from baracuda.ops.loss import CrossEntropyBackwardDescriptor, CrossEntropyDescriptor, NllLossDescriptor, Reduction
 from baracuda.ops.matmul import MatmulDescriptor
 from baracuda.ops.reduce import ReduceDescriptor
@@ -180,7 +180,7 @@ def _fields(
         "input_shape": input.shape,
         "classes": linear_weight.shape[0],
         "element": input.element,
-        "target_element": target.element,
+        "target_element": target.element if target.element is Element.I32 else Element.I64,
         "reduction": reduction,
         "ignore_index": ignore_index,
         "bias": linear_bias is not None,
@@ -375,7 +375,8 @@ def _planned(
     if call.device == "cpu":
         names = ("input", "linear_weight", "target", "linear_bias", "weight")
         given: dict[str, Any] = {n: a for n, a in zip(names, layer, strict=True) if a is not None}
-        return call(desc, label_smoothing=label_smoothing, **given, **more)
+        given |= {"label_smoothing": label_smoothing, **more}
+        return of_elements(call, desc, **given)
     fields = {n: getattr(desc, n) for n in _Linear.__annotations__}
     return call.steps(_chunked, *layer, label_smoothing, *more.values(), fields=fields, wanted=wanted)
 
@@ -408,8 +409,7 @@ def linear_cross_entropy(
         reduction: "none", "mean" or "sum".
         ignore_index: Target that counts for nothing; -100 for None.
         label_smoothing: As cross_entropy's.
-        options: How torch splits the rows; not needed here, where the logits are in memory for no more than some rows,
-            but for probabilities and several losses of a row.
+        options: How torch splits the rows; not needed here.
 
     Returns:
         The loss.
@@ -417,7 +417,7 @@ def linear_cross_entropy(
     ignored = -100 if ignore_index is None else ignore_index
     if is_unfused(input, linear_weight, target):
         given = (input, linear_weight, target, linear_bias, weight, label_smoothing)
-        return call.steps(unfused.miss.rule, *given, reduction=reduction, ignore_index=ignored)
+        return call.steps(_unfused.miss.rule, *given, reduction=reduction, ignore_index=ignored)
     fields = _fields(input, linear_weight, target, linear_bias, weight, reduction, ignored)
     layer = (input, linear_weight, target, linear_bias, weight)
     return _planned(call, LinearCrossEntropyDescriptor(**fields, save=False), "loss", layer, label_smoothing)

@@ -28,7 +28,7 @@ def described(x: Any) -> Arg:
 
 
 @composed(tensors="input linear_weight target linear_bias weight")
-def unfused(
+def _unfused(
     c: Composer,
     input: Value,
     linear_weight: Value,
@@ -52,12 +52,12 @@ def unfused(
     return loss
 
 
-pulled_through(unfused)
+pulled_through(_unfused)
 
 
 def unfused_vjp(input: Any, linear_weight: Any, target: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """The loss, and what pulls gradients back to input, linear_weight and, where there is one, linear_bias."""
-    rule: Any = unfused.vjp_rule
+    rule: Any = _unfused.vjp_rule
     loss, pull = rule(input, linear_weight, target, **options)
     places = [0, 1]
     if options.get("linear_bias") is not None:

@@ -225,7 +225,8 @@ def _pads(shape: Shape, pad: Any, mode: str) -> tuple[tuple[int, ...], tuple[int
         low[rank - 1 - i], high[rank - 1 - i] = given[2 * i : 2 * i + 2]
     if mode == "replicate":
         for i, n in enumerate(shape):
-            low[i], high[i] = _with_an_end(int(n), low[i], high[i])
+            if isinstance(n, int):
+                low[i], high[i] = _with_an_end(n, low[i], high[i])
     return tuple(low), tuple(high)
 
 
