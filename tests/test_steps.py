@@ -88,6 +88,7 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "softmin": [lambda: F.softmin(_x(3), 0, dtype="f64")],
     "split_copy": [lambda: F.split_copy(_x(5), 2)],
     "triu_indices": [lambda: F.triu_indices(7, 9)],
+    "vector_norm": [lambda: F.vector_norm(_x(3), dtype="f64")],
     "vander": [lambda: F.vander(_x(3)), lambda: F.vander(_whole(3).astype(np.int8), 1)],
     "silu_and_mul_backward": [lambda: F.silu_and_mul_backward(_x(2, 4), _x(2, 8))],
     "silu_mul_backward": [lambda: F.silu_mul_backward(_x(4), _x(4), _x(4))],

@@ -173,10 +173,19 @@ def _remembering() -> tuple[Any, ...]:
     return tuple(found.values())
 
 
+@cache
+def _plans() -> tuple[Any, ...]:
+    """What keeps plans of factories and random numbers."""
+    modules = map(import_module, sorted(set(_index.FUNCTIONS.values())))
+    return tuple(m._plan for m in modules if hasattr(getattr(m, "_plan", None), "cache_clear"))
+
+
 def forget() -> None:
     """Makes every function plan its next call."""
     for f in _remembering():
         f._forget()
+    for kept in _plans():
+        kept.cache_clear()
 
 
 def steps_of(program: Program) -> list[Any]:
