@@ -119,3 +119,10 @@ def test_bound_programs_keep_what_producers_exported() -> None:
     del bound
     gc.collect()
     assert given.copy() is None
+    copy = rows(3).view(Exported)
+    alive, capsule = weakref.ref(copy), copy.__dlpack__()
+    bound = chain().build().bind(capsule, np.empty((3, 12), np.float32))
+    del copy, capsule
+    gc.collect()
+    assert alive() is not None
+    np.testing.assert_array_equal(bound(), by_plans(rows(3)))
