@@ -752,19 +752,19 @@ def linear_cross_entropy_forward(input: Any, linear_weight: Any, target: Any, *,
 def linear_cross_entropy_fused(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0, dloss: Any = 1.0) -> Any:
     r"""(loss, dinput, dlinear_weight) and with a bias dlinear_bias: the gradients, for `dloss`, in the pass that finds the loss."""
 @_function
-def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
+def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', label_smoothing: Any = 0.0, *, out_element: Any = None) -> Any:
     r"""Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy."""
 @_function
 def cross_entropy_backward(dloss: Any, input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None, *, lse: Any = None) -> Any:
     r"""Gradient of cross_entropy with respect to `input`; `lse` is recomputed when it is not given."""
 @_function
-def cross_entropy_forward(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None) -> Any:
+def cross_entropy_forward(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None, *, out_element: Any = None) -> Any:
     r"""cross_entropy with what its gradient needs: (loss, lse)."""
 @_function
-def cross_entropy_fused(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0) -> Any:
+def cross_entropy_fused(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, *, out_element: Any = None) -> Any:
     r"""(loss, dinput): cross_entropy with its gradient for dloss = 1, in one pass over the logits."""
 @_function
-def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean') -> Any:
+def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', *, out_element: Any = None) -> Any:
     r"""Negative log-likelihood of class indices, as torch.nn.functional.nll_loss."""
 @_function
 def nll_loss_backward(dloss: Any, input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean') -> Any:

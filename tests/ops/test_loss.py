@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import baracuda as bc
 import baracuda.functional as F
@@ -99,7 +100,6 @@ OPTIONS = [
 @pytest.mark.parametrize("smoothing", [0.0, 0.15, 1.0])
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss", "probabilities"])
 def test_options_and_gradients_are_torchs(name: str, shape: tuple[int, ...], options: dict, smoothing: float) -> None:
-    torch = pytest.importorskip("torch")
     if (name == "nll_loss" and smoothing) or (name == "probabilities" and "ignore_index" in options):
         pytest.skip("torch has no such option")
     x, target = RNG.normal(size=shape), RNG.integers(0, 9, (*shape[:1], *shape[2:]) if len(shape) > 1 else ())
@@ -121,7 +121,6 @@ def test_options_and_gradients_are_torchs(name: str, shape: tuple[int, ...], opt
 
 
 def test_weights_of_counted_targets_that_are_zero() -> None:
-    torch = pytest.importorskip("torch")
     x, target, weight = RNG.normal(size=(3, 4)), np.array([1, 1, 1]), np.array([1.0, 0.0, 1.0, 1.0])
     for name in ("cross_entropy", "nll_loss"):
         want = getattr(torch.nn.functional, name)(torch.tensor(x), torch.tensor(target), torch.tensor(weight))
@@ -145,3 +144,39 @@ def test_many_rows_beside_each_other() -> None:
     )
     dx = F.nll_loss_backward(np.ones((), np.float32), x, target, reduction="sum")
     assert np.count_nonzero(dx) == rows.size and dx.sum() == -rows.size
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("element", [torch.float16, torch.bfloat16], ids=str)
+def test_losses_of_halves_in_f32(element: torch.dtype, reduction: str) -> None:
+    """What training code adds up: as torch's loss of the same logits in f32, where halves keep three digits."""
+    x = torch.randn(70, 1000, generator=torch.Generator().manual_seed(0)).to(element)
+    target = torch.arange(70) * 14
+    wanted = torch.nn.functional.cross_entropy(x.float(), target, reduction=reduction)
+    loss, pull = bc.vjp(F.cross_entropy, x, target, reduction=reduction, out_element="f32")
+    assert loss.dtype == torch.float32 and torch.allclose(loss, wanted, rtol=1e-6)
+    assert not torch.allclose(F.cross_entropy(x, target, reduction=reduction).float(), wanted, rtol=1e-6)
+    dloss = torch.rand_like(wanted) + 1e-9 * torch.ones_like(wanted)  # what no half holds
+    leaf = x.float().requires_grad_()
+    torch.nn.functional.cross_entropy(leaf, target, reduction=reduction).backward(dloss)
+    assert pull(dloss).dtype == element and torch.allclose(pull(dloss), leaf.grad.to(element), rtol=1e-2, atol=1e-7)
+    likely = torch.log_softmax(x.float(), -1).to(element)
+    loss, pull = bc.vjp(F.nll_loss, likely, target, reduction=reduction, out_element=torch.float32)
+    assert torch.allclose(loss, torch.nn.functional.nll_loss(likely.float(), target, reduction=reduction), rtol=1e-6)
+    assert pull(dloss).dtype == element
+    if reduction == "mean":
+        assert torch.allclose(F.cross_entropy_fused(x, target, out_element="f32")[0], wanted, rtol=1e-6)
+    narrow = F.cross_entropy(x, (target % 256).to(torch.uint8), reduction=reduction, out_element="f32")
+    again = F.cross_entropy(x, target % 256, reduction=reduction, out_element="f32")
+    assert narrow.dtype == torch.float32 and torch.equal(narrow, again)
+
+
+@pytest.mark.parametrize(
+    ("element", "out_element", "want"),
+    [("bf16", "f64", "bf16 or f32"), ("f32", "f64", "f32"), ("f16", "bf16", "f16 or f32")],
+)
+def test_elements_that_no_loss_has_are_refused(element: str, out_element: str, want: str) -> None:
+    for made in (bc.CrossEntropyDescriptor, bc.CrossEntropyFusedDescriptor, bc.NllLossDescriptor):
+        with pytest.raises(bc.InvalidProblemError, match=f"out_element: got '{out_element}', want {want}"):
+            made((4, 5), element, out_element=out_element)
+        assert made((4, 5), element).loss_element() is made((4, 5), element, out_element=element).loss_element()

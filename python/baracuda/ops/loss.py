@@ -33,6 +33,7 @@ class _Classes(Descriptor):
     target_element: Element
     reduction: Reduction
     ignore_index: int
+    out_element: Element | None
 
     def scores(self) -> tuple[str, Shape]:
         """The field that holds the shape of what has a number for every class, and that shape."""
@@ -47,6 +48,11 @@ class _Classes(Descriptor):
             raise self.wrong("target_element", str(self.target_element), "class indices: i64 or i32")
         if self.target_element.is_float and self.ignore_index >= 0:
             raise self.wrong("ignore_index", self.ignore_index, "a negative one: probabilities are never ignored")
+        wide = self.element.statistic
+        if self.out_element not in (None, self.element, wide):
+            raise self.wrong(
+                "out_element", str(self.out_element), f"{self.element}{f' or {wide}' * self.element.is_half}"
+            )
 
     def aux_element(self) -> Element:
         return self.target_element
@@ -68,6 +74,10 @@ class _Classes(Descriptor):
     def loss_shape(self) -> Shape:
         """Shape of the loss."""
         return self.row_shape() if self.reduction is Reduction.NONE else ()
+
+    def loss_element(self) -> Element:
+        """Element of the loss, and of its gradient."""
+        return self.element if self.out_element is None else self.out_element
 
     def weight(self) -> Param:
         """What each class weighs."""
@@ -98,6 +108,7 @@ class CrossEntropyDescriptor(_Classes):
         ignore_index: Target that is left out; negative for probabilities.
         save: Whether lse is an output.
         weighted: Whether classes have weights.
+        out_element: Of the loss: f32 for the loss of f16 and bf16 before it is rounded to them; `element` by default.
     """
 
     logits_shape: Shape
@@ -107,13 +118,14 @@ class CrossEntropyDescriptor(_Classes):
     ignore_index: int = -100
     save: bool = True
     weighted: bool = False
+    out_element: Element | None = None
 
     def signature(self) -> Signature:
         return Signature(
             tensor("logits", self.logits_shape, self.element),
             tensor("target", self.target_shape(), self.target_element),
             self.weight(),
-            output("loss", self.loss_shape(), self.element),
+            output("loss", self.loss_shape(), self.loss_element()),
             output("lse", self.row_shape(), self.element.statistic, present=self.save),
             scalar("label_smoothing", default=0.0),
         )
@@ -133,6 +145,7 @@ class CrossEntropyBackwardDescriptor(_Classes):
         reduction: "none", "mean" or "sum".
         ignore_index: Target that is left out; negative for probabilities.
         weighted: Whether classes have weights.
+        out_element: Of dloss, as in CrossEntropyDescriptor.
     """
 
     logits_shape: Shape
@@ -141,10 +154,11 @@ class CrossEntropyBackwardDescriptor(_Classes):
     reduction: Reduction = Reduction.MEAN
     ignore_index: int = -100
     weighted: bool = False
+    out_element: Element | None = None
 
     def signature(self) -> Signature:
         return Signature(
-            tensor("dloss", self.loss_shape(), self.element),
+            tensor("dloss", self.loss_shape(), self.loss_element()),
             tensor("logits", self.logits_shape, self.element),
             tensor("target", self.target_shape(), self.target_element),
             self.weight(),
@@ -167,6 +181,7 @@ class CrossEntropyFusedDescriptor(_Classes):
         reduction: "none", "mean" or "sum".
         ignore_index: Target that is left out.
         save: Whether lse is an output.
+        out_element: Of the loss, as in CrossEntropyDescriptor.
     """
 
     logits_shape: Shape
@@ -175,12 +190,13 @@ class CrossEntropyFusedDescriptor(_Classes):
     reduction: Reduction = Reduction.MEAN
     ignore_index: int = -100
     save: bool = False
+    out_element: Element | None = None
 
     def signature(self) -> Signature:
         return Signature(
             tensor("logits", self.logits_shape, self.element),
             tensor("target", self.target_shape(), self.target_element),
-            output("loss", self.loss_shape(), self.element),
+            output("loss", self.loss_shape(), self.loss_element()),
             output("lse", self.row_shape(), self.element.statistic, present=self.save),
             output("dlogits", self.logits_shape, self.element),
             scalar("label_smoothing", default=0.0),
@@ -201,6 +217,7 @@ class NllLossDescriptor(_Classes):
         reduction: "none", "mean" or "sum".
         ignore_index: Target that is left out.
         weighted: Whether classes have weights.
+        out_element: Of the loss, as in CrossEntropyDescriptor.
     """
 
     input_shape: Shape
@@ -209,13 +226,14 @@ class NllLossDescriptor(_Classes):
     reduction: Reduction = Reduction.MEAN
     ignore_index: int = -100
     weighted: bool = False
+    out_element: Element | None = None
 
     def signature(self) -> Signature:
         return Signature(
             tensor("input", self.input_shape, self.element),
             tensor("target", self.row_shape(), self.target_element),
             self.weight(),
-            output("loss", self.loss_shape(), self.element),
+            output("loss", self.loss_shape(), self.loss_element()),
         )
 
 
@@ -230,6 +248,7 @@ class NllLossBackwardDescriptor(_Classes):
         reduction: "none", "mean" or "sum".
         ignore_index: Target that is left out.
         weighted: Whether classes have weights.
+        out_element: Of dloss, as in CrossEntropyDescriptor.
     """
 
     input_shape: Shape
@@ -238,10 +257,11 @@ class NllLossBackwardDescriptor(_Classes):
     reduction: Reduction = Reduction.MEAN
     ignore_index: int = -100
     weighted: bool = False
+    out_element: Element | None = None
 
     def signature(self) -> Signature:
         return Signature(
-            tensor("dloss", self.loss_shape(), self.element),
+            tensor("dloss", self.loss_shape(), self.loss_element()),
             tensor("input", self.input_shape, self.element),
             tensor("target", self.row_shape(), self.target_element),
             self.weight(),
@@ -278,6 +298,17 @@ def _of_scores(name: str, input: Arg, weight: Arg | None) -> bool:
     return weight is not None
 
 
+def _fields(scores: Arg, target: Arg, reduction: str, ignore_index: int) -> dict[str, Any]:
+    """The fields that all descriptors have."""
+    elements = {"element": scores.element, "target_element": target.element}
+    return {**elements, "reduction": reduction, "ignore_index": ignore_index}
+
+
+def _of_gradient(dloss: Arg, input: Arg) -> dict[str, Any]:
+    """A gradient comes in the element that the loss was asked for in."""
+    return {} if dloss.element is input.element else {"out_element": dloss.element}
+
+
 def _given(**arguments: Any) -> dict[str, Any]:
     return {n: a for n, a in arguments.items() if a is not None}
 
@@ -293,35 +324,30 @@ def cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: Arg | float = 0.0,
+    *,
+    out_element: Any = None,
 ) -> Recipe:
-    """Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy."""
+    """Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy.
+
+    `out_element="f32"` gives the loss of f16 and bf16 logits before it is rounded to their element.
+    """
     check_legacy("cross_entropy", size_average, reduce)
-    more = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    more: dict[str, Any] = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    more["out_element"] = out_element
     if made := with_indices(call, cross_entropy, "target", input=input, target=target, weight=weight, **more):
         return made
-    return _cross_entropy(call, input, target, weight, ignore_index, reduction, label_smoothing, save=False)
+    return _cross_entropy(
+        call, input, target, weight, ignore_index, reduction, label_smoothing, out_element, save=False
+    )
 
 
 def _cross_entropy(
-    call: Call,
-    input: Arg,
-    target: Arg,
-    weight: Arg | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: Arg | float,
-    save: bool,
-) -> Recipe:
+    call: Call, input: Arg, target: Arg, weight: Arg | None, ignore_index: int, reduction: str, label_smoothing: Arg | float,
+    out_element: Any, save: bool,
+) -> Recipe:  # fmt: skip
     weighted = _of_scores("cross_entropy", input, weight)
-    desc = CrossEntropyDescriptor(
-        input.shape,
-        input.element,
-        target.element,
-        reduction,  # type: ignore[arg-type]
-        ignore_index,
-        save,
-        weighted,
-    )
+    fields = _fields(input, target, reduction, ignore_index)
+    desc = CrossEntropyDescriptor(input.shape, **fields, save=save, weighted=weighted, out_element=out_element)
     return call(desc, **_given(logits=input, target=target, weight=weight, label_smoothing=label_smoothing))
 
 
@@ -334,40 +360,30 @@ def cross_entropy_forward(
     reduction: str = "mean",
     label_smoothing: Arg | float = 0.0,
     weight: Arg | None = None,
+    *,
+    out_element: Any = None,
 ) -> Recipe:
     """cross_entropy with what its gradient needs: (loss, lse)."""
-    more = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    more: dict[str, Any] = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    more["out_element"] = out_element
     if made := with_indices(call, cross_entropy_forward, "target", input=input, target=target, weight=weight, **more):
         return made
-    return _cross_entropy(call, input, target, weight, ignore_index, reduction, label_smoothing, save=True)
+    return _cross_entropy(call, input, target, weight, ignore_index, reduction, label_smoothing, out_element, save=True)
 
 
 @function(tensors="dloss input target lse weight", scalars="label_smoothing")
 def _cross_entropy_backward(
-    call: Call,
-    dloss: Arg,
-    input: Arg,
-    target: Arg,
-    lse: Arg,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: Arg | float,
-    weight: Arg | None = None,
-) -> Recipe:
+    call: Call, dloss: Arg, input: Arg, target: Arg, lse: Arg, ignore_index: int, reduction: str,
+    label_smoothing: Arg | float, weight: Arg | None = None,
+) -> Recipe:  # fmt: skip
     """Gradient with respect to the logits."""
     known = {"dloss": dloss, "input": input, "target": target, "lse": lse, "weight": weight}
     more = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
     if made := with_indices(call, _cross_entropy_backward, "target", **known, **more):
         return made
     weighted = _of_scores("cross_entropy_backward", input, weight)
-    desc = CrossEntropyBackwardDescriptor(
-        input.shape,
-        input.element,
-        target.element,
-        reduction,  # type: ignore[arg-type]
-        ignore_index,
-        weighted,
-    )
+    fields = _fields(input, target, reduction, ignore_index) | _of_gradient(dloss, input)
+    desc = CrossEntropyBackwardDescriptor(input.shape, **fields, weighted=weighted)
     given = _given(dloss=dloss, logits=input, target=target, weight=weight, lse=lse, label_smoothing=label_smoothing)
     return call(desc, **given)
 
@@ -398,26 +414,25 @@ def cross_entropy_fused(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: Arg | float = 0.0,
+    *,
+    out_element: Any = None,
 ) -> Recipe:
     """(loss, dinput): cross_entropy with its gradient for dloss = 1, in one pass over the logits."""
     _indices("cross_entropy_fused", target)
-    desc = CrossEntropyFusedDescriptor(input.shape, input.element, target.element, reduction, ignore_index)  # type: ignore[arg-type]
+    fields = _fields(input, target, reduction, ignore_index)
+    desc = CrossEntropyFusedDescriptor(input.shape, **fields, out_element=out_element)
     return call(desc, logits=input, target=target, label_smoothing=label_smoothing)
 
 
 @cross_entropy.vjp
 def _cross_entropy_vjp(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> tuple[Any, Any]:
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+    reduction: str = "mean", label_smoothing: float = 0.0, *, out_element: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
     check_legacy("cross_entropy", size_average, reduce)
-    loss, lse = cross_entropy_forward(input, target, ignore_index, reduction, label_smoothing, weight)
+    loss, lse = cross_entropy_forward(
+        input, target, ignore_index, reduction, label_smoothing, weight, out_element=out_element
+    )
 
     def pull(dloss: Any) -> Any:
         return _cross_entropy_backward(dloss, input, target, lse, ignore_index, reduction, label_smoothing, weight)
@@ -435,15 +450,21 @@ def nll_loss(
     ignore_index: int = -100,
     reduce: bool | None = None,
     reduction: str = "mean",
+    *,
+    out_element: Any = None,
 ) -> Recipe:
-    """Negative log-likelihood of class indices, as torch.nn.functional.nll_loss."""
+    """Negative log-likelihood of class indices, as torch.nn.functional.nll_loss.
+
+    `out_element="f32"` gives the loss of f16 and bf16 input before it is rounded to their element.
+    """
     check_legacy("nll_loss", size_average, reduce)
     _indices("nll_loss", target)
-    more = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction}
+    more = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction, "out_element": out_element}
     if made := with_indices(call, nll_loss, "target", input=input, target=target, **more):
         return made
     weighted = _of_scores("nll_loss", input, weight)
-    desc = NllLossDescriptor(input.shape, input.element, target.element, reduction, ignore_index, weighted)  # type: ignore[arg-type]
+    fields = _fields(input, target, reduction, ignore_index)
+    desc = NllLossDescriptor(input.shape, **fields, weighted=weighted, out_element=out_element)
     return call(desc, **_given(input=input, target=target, weight=weight))
 
 
@@ -464,19 +485,15 @@ def nll_loss_backward(
     if made := with_indices(call, nll_loss_backward, "target", **known, **more):
         return made
     weighted = _of_scores("nll_loss_backward", input, weight)
-    desc = NllLossBackwardDescriptor(input.shape, input.element, target.element, reduction, ignore_index, weighted)  # type: ignore[arg-type]
+    fields = _fields(input, target, reduction, ignore_index) | _of_gradient(dloss, input)
+    desc = NllLossBackwardDescriptor(input.shape, **fields, weighted=weighted)
     return call(desc, **_given(dloss=dloss, input=input, target=target, weight=weight))
 
 
 @nll_loss.vjp
 def _nll_loss_vjp(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> tuple[Any, Any]:
-    loss = nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction)
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+    reduction: str = "mean", *, out_element: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    loss = nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction, out_element=out_element)
     return loss, lambda dloss: nll_loss_backward(dloss, input, target, weight, ignore_index, reduction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ SMOOTHING = 0.1
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
-    """Ranks 1 to 8, each reduction, weights, probabilities, ignored targets, smoothing, many classes, NaN, infinities."""
+    """Ranks 1 to 8, each reduction, weights, probabilities, ignored targets, smoothing, many classes, wide losses, NaN."""
     for i, shape in enumerate(SHAPES):
         for reduction in Reduction if np.prod(shape) < 10000 else (Reduction.MEAN,):
             yield _case(op, direction, element, shape, reduction, i, rng)
@@ -52,6 +53,12 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
     if "lse" in special.tensors:
         special.tensors["lse"] = _lse(x)
     yield special
+    for reduction in Reduction if element.is_half else ():
+        for shape in ((5, 10), (3, 4099), (4, 9, 5)):
+            wide = _case(op, direction, element, shape, reduction, 1, rng, weighted=op != "cross_entropy_fused")
+            wide.descriptor = replace(wide.descriptor, out_element=Element.F32)  # type: ignore[type-var]
+            wide.note = "a loss of f32"
+            yield wide
 
 
 def _lse(x: Array) -> Array:
