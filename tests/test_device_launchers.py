@@ -67,6 +67,18 @@ def test_rows_of_every_length(place: str, columns: int) -> None:
         np.testing.assert_array_equal(out.to("cpu").numpy(), want)
 
 
+@pytest.mark.parametrize("columns", range(1, 10))
+def test_rows_of_a_table(place: str, columns: int) -> None:
+    """Of a part of its columns, into a part of others: in packs only where all of it is whole packs."""
+    weight, ids = numbers((9, 16), np.float32), np.array([8, 0, 3, 3, 1])
+    table, out = bc.asarray(weight, device=place), bc.zeros((5, 16), "f32", device=place)
+    plan = bc.plan(bc.EmbeddingDescriptor((9, columns), (5,)), device=place)
+    plan.run(bc.asarray(ids, device=place), table[:, :columns], out[:, :columns])
+    want = np.zeros((5, 16), np.float32)
+    want[:, :columns] = weight[ids, :columns]
+    np.testing.assert_array_equal(out.to("cpu").numpy(), want)
+
+
 def test_numbers_that_the_device_knows(place: str) -> None:
     """Large integers, numbers between 0 and 1 as bools, and one of two bounds, given as tensors there."""
     index = bc.asarray(np.array([1, 3]), device=place)
