@@ -252,6 +252,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Runs the command line; the result is the exit status."""
+    try:
+        try:
+            return _run()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _run() -> int:
     parser = _parser()
     args, options = parser.parse_known_args()
     if options and not args.own_options:
@@ -259,13 +270,9 @@ def main() -> int:
     args.options = options
     try:
         status: int = args.run(args)
-        sys.stdout.flush()
     except BaracudaError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever reads has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
     return status
 
 
