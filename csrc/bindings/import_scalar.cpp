@@ -3,6 +3,7 @@
 #define NO_IMPORT_ARRAY
 #include <numpy/arrayobject.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -53,7 +54,9 @@ Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scala
                   !PyArray_IsScalar(object, Datetime) && !PyArray_IsScalar(object, Timedelta);
     if (!number) return refuse(why, Code::ScalarKind, Py_TYPE(object)->tp_name, "a real number", "pass a float or int");
     if (kind != Scalar::Kind::Float) {
-      PyObject* integer = PyNumber_Index(object);
+      const bool whole = PyFloat_Check(object) && PyFloat_AS_DOUBLE(object) == std::floor(PyFloat_AS_DOUBLE(object)) &&
+                         std::isfinite(PyFloat_AS_DOUBLE(object));
+      PyObject* integer = whole ? PyLong_FromDouble(PyFloat_AS_DOUBLE(object)) : PyNumber_Index(object);
       if (!integer) {
         PyErr_Clear();
         return refuse(why, Code::ScalarKind, Py_TYPE(object)->tp_name, "an integer", "pass an int");

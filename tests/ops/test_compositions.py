@@ -216,3 +216,14 @@ def test_replicate_where_all_is_cut_at_one_end() -> None:
     assert pull(torch.ones(1, 3, 5))[0, 0].tolist() == [0, 0, 0, 5]
     with pytest.raises(bc.InvalidProblemError, match="cut off"):
         F.pad(x, (-4, -1), "replicate")
+
+
+def test_whole_floats_are_integers() -> None:
+    x = torch.arange(-4, 5)
+    assert torch.equal(F.hardtanh(x), torch.nn.functional.hardtanh(x))
+    assert torch.equal(F.add(x, x, alpha=2.0), torch.add(x, x, alpha=2))
+    m = x[:4].reshape(2, 2)
+    assert torch.equal(F.addmm(m, m, m, beta=2.0, alpha=3.0), torch.addmm(m, m, m, beta=2, alpha=3))
+    for wrong in (0.5, float("nan"), float("inf"), 1e30):
+        with pytest.raises(bc.InvalidProblemError, match="alpha"):
+            F.addmm(m, m, m, alpha=wrong)

@@ -89,11 +89,10 @@ EXCUSES = (
         lambda: call("full", size=(2,), fill_value=-2, dtype=Dtype("u8")),
     ),
     refused(
-        "numbers with a fraction for integers (`threshold`, `addcmul(value=)`, `scatter`, `full_like`, `arange(step=)`)",
+        "numbers with a fraction for integers (`threshold`, `hardtanh`, `addmm(alpha=)`, `scatter`, `full_like`, `arange(step=)`)",
         lambda f: any(isinstance(v, float) for v in plain_numbers(f)) and ("int" in f.detail or "step" in f.detail),
         lambda: call("threshold", input=t([1], "i32"), threshold=1.5, value=2.5),
     ),
-    refused("`hardtanh` of integers", named("hardtanh"), lambda: call("hardtanh", input=t([1], "i32"))),
     refused(
         "`addr` of several elements or of bool",
         named("addr"),
