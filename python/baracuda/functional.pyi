@@ -770,6 +770,30 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = No
 def nll_loss_backward(dloss: Any, input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean') -> Any:
     r"""Gradient of nll_loss with respect to `input`, of which only the shape matters."""
 @_function
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: Any = 0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1, as torch's cosine_embedding_loss."""
+@_function
+def gaussian_nll_loss(input: Any, target: Any, var: Any, full: Any = False, eps: Any = 1e-06, reduction: Any = 'mean') -> Any:
+    r"""(ln v + (input - target)^2 / v) / 2 with v = max(var, eps), reduced, as torch's gaussian_nll_loss."""
+@_function
+def hinge_embedding_loss(input: Any, target: Any, margin: Any = 1.0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""Input where target is 1, max(0, margin - input) where it is -1, reduced, as torch's hinge_embedding_loss."""
+@_function
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Any = 0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""max(0, margin - target * (input1 - input2)), reduced, as torch's margin_ranking_loss."""
+@_function
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""-mean over classes of target * logsigmoid(x) + (1 - target) * logsigmoid(-x), as torch's multilabel_soft_margin_loss."""
+@_function
+def poisson_nll_loss(input: Any, target: Any, log_input: Any = True, full: Any = False, size_average: Any = None, eps: Any = 1e-08, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""exp(input) - target * input, or input - target * ln(input + eps), reduced, as torch's poisson_nll_loss."""
+@_function
+def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""ln(1 + exp(-target * input)), reduced, of targets 1 and -1, as torch's soft_margin_loss."""
+@_function
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: Any = 1.0, p: Any = 2, eps: Any = 1e-06, swap: Any = False, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""max(0, margin + |anchor - positive| - |anchor - negative|), reduced, as torch's triplet_margin_loss."""
+@_function
 def masked_amax(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
     r"""The maximum of the elements that the mask keeps, as torch.masked.amax; the least number where it keeps none."""
 @_function

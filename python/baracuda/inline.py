@@ -17,6 +17,7 @@ from baracuda.elements import Element
 from baracuda.errors import InvalidProblemError
 from baracuda.op import LIST, OUT, REST, SCALAR, TENSOR, Arg, Call, Function, ListArg, run_new
 from baracuda.plan import plan
+from baracuda.results import is_torch
 
 if TYPE_CHECKING:
     from baracuda.spec import Descriptor
@@ -105,9 +106,9 @@ def inlined(c: Composer, fn: Function, *args: Any, **options: Any) -> Any:
 class Tracked:
     """A tensor on a tape: has the views that a Value has."""
 
-    def __init__(self, tape: Tape, value: _core.Tensor, wanted: bool) -> None:
+    def __init__(self, tape: Tape, value: Any, wanted: bool) -> None:
         self.tape = tape
-        self.value = value
+        self.value = value  # a bc.Tensor, or a tensor of torch's, whose stream its kernels then follow
         self.wanted = wanted  # whether it depends on a tensor whose gradient is asked for
 
     @property
@@ -123,7 +124,7 @@ class Tracked:
     @property
     def element(self) -> Element:
         """Its element."""
-        return Element(self.value._element)
+        return _element_of(self.value)
 
     def _view(self, value: Any, pull: Callable[[Any], Any]) -> Tracked:
         made = Tracked(self.tape, value, self.wanted)
@@ -136,7 +137,7 @@ class Tracked:
         back = [0] * len(axes)
         for i, a in enumerate(axes):
             back[a] = i
-        return self._view(self.value.permute(*axes), lambda dy: dy.permute(*back))
+        return self._view(self.value.permute(tuple(axes)), lambda dy: dy.permute(tuple(back)))
 
     def expand(self, shape: Shape) -> Tracked:
         """As Value.expand."""
@@ -149,13 +150,12 @@ class Tracked:
         """As Value.reshape, copied where it must be."""
         from baracuda.ops.layout import copy
 
-        own, value = self.shape, self.value
-        steps = value.strides
+        own = self.shape
         try:
-            _core.reshape_layout(own, steps, shape)
-        except InvalidProblemError:
-            value = copy(value)
-        return self._view(value.reshape(shape), lambda dy: copy(dy).reshape(own))
+            value = self.value.reshape(shape)
+        except InvalidProblemError:  # of strides that no view of this shape has
+            value = copy(self.value).reshape(shape)
+        return self._view(value, lambda dy: copy(dy).reshape(own))
 
     def __getitem__(self, key: Any) -> Tracked:
         own = self.shape
@@ -184,9 +184,9 @@ class Tape:
 
     def leaf(self, value: Any) -> Tracked:
         """An argument."""
-        seen = _core.borrow(value)
-        self.device = name_of(seen._place)
-        return Tracked(self, seen, Element(seen._element).is_float)
+        _, code, _, *place = _core.describe(value)
+        self.device = name_of((place[0], place[1]))
+        return Tracked(self, value if is_torch(value) else _core.borrow(value), Element(code).is_float)
 
     def of(self, fn: Any, *args: Any, **options: Any) -> Any:
         """Calls a function."""
@@ -205,7 +205,7 @@ class Tape:
     def _made(self, y: Any, wanted: bool) -> Any:
         if isinstance(y, (list, tuple)):
             return type(y)(self._made(x, wanted) for x in y)
-        return Tracked(self, y, wanted and Element(y._element).is_float)
+        return Tracked(self, y, wanted and _element_of(y).is_float)
 
     def reshape(self, x: Tracked, shape: Shape) -> Tracked:
         """As Composer.reshape."""
@@ -246,7 +246,7 @@ class Tape:
             known[id(x)] = gradient if before is None else _add()(before, gradient)
 
         for x, dy in zip(found, dys, strict=True):
-            reached(x, _core.borrow(dy))
+            reached(x, dy if is_torch(dy) else _core.borrow(dy))
         for outs, tracked, pull in reversed(self.steps):
             if not any(id(x) in known for x in outs):
                 continue
@@ -262,6 +262,10 @@ class Tape:
         return [known.get(id(x)) for x in leaves]
 
 
+def _element_of(x: Any) -> Element:
+    return Element(_core.describe(x)[1])
+
+
 def _add() -> Any:
     from baracuda import functional as F
 
@@ -275,10 +279,13 @@ def _value(given: Any) -> Any:
 
 
 def as_like(x: Any, like: Any) -> Any:
-    """A tensor of ours in new memory, of the kind of another one."""
-    from baracuda.ops.layout import CopyDescriptor
+    """A tensor in new memory, of the kind of another one."""
+    from baracuda.ops.layout import CopyDescriptor, copy
 
-    made = plan(CopyDescriptor(tuple(x.shape), Element(x._element)), x.device)
+    if is_torch(x) and is_torch(like):
+        return copy(x)
+    _, code, _, *place = _core.describe(x)
+    made = plan(CopyDescriptor(tuple(x.shape), Element(code)), name_of((place[0], place[1])))
     return run_new(made, like, x=x)
 
 
