@@ -44,6 +44,12 @@ KNOWN_BY = {
     r"bindings/(device|queue)|core/(devices|stream)": "device",
     r"core/(evaluate|select|registry|refusal)": "capability spec refusal dims infer",
     r"core/(overlap|plan|workspace)": "aliasing dims run_path refusal large_results program",
+    r"baracuda/(op|compose|results|autograd|inference|steps|options|promotion)\.py": "functional remembered infer steps bad_requests",
+    r"baracuda/(program|sizes|record)\.py": "program program_documents capability",
+    r"baracuda/(batches|generator)\.py": "batches functional numbers",
+    r"baracuda/(spec|dims|errors|plan|document|elements)\.py": "spec dims refusal run_path contract documents",
+    r"baracuda/(sku|capability|question|info)\.py": "capability spec",
+    r"baracuda/(tensor|device|stream|transfer)\.py": "tensor_views tensor_memory import_tensors spec",
     r"cpu/(parallel|pace|loader|threads)": "threads fork failing libraries",
 }
 
