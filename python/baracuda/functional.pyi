@@ -53,6 +53,9 @@ def isposinf(input: Any, *, out: Any = None) -> Any:
 def isreal(input: Any) -> Any:
     r"""Whether elements have no imaginary part, as torch.isreal: true for all that are not complex."""
 @_function
+def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
+    r"""`steps` powers of a base whose exponents are evenly spaced, both ends included, as torch.logspace; computed in f64."""
+@_function
 def mvlgamma(input: Any, p: Any, *, out: Any = None) -> Any:
     r"""Ln of the multivariate gamma function of dimension p, as torch.mvlgamma: NaN or infinite at (p - 1) / 2 and below."""
 @_function
@@ -712,6 +715,9 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, out: Any = None) ->
 @_function
 def zeros_like(input: Any, *, dtype: Any = None, device: Any = None) -> Any:
     r"""Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
+@_function
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    r"""x1^T W_o x2 + b_o for every output o, as torch's bilinear, over the last dimension of both inputs."""
 @_function
 def corrcoef(input: Any) -> Any:
     r"""Correlations of a matrix's rows, as torch.corrcoef: covariances over both standard deviations, within -1 and 1."""

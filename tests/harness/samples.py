@@ -40,6 +40,7 @@ SAMPLES: dict[str, Call] = {
         ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5)
     ),
     "channel_shuffle": _call(_floats(2, 6, 3, 2), 3),
+    "bilinear": _call(_floats(4, 3), _floats(4, 2), _floats(5, 3, 2), _floats(5)),
     "clamp_backward": _call(X, X, 0.0, 1.0),
     "clip_grads_with_norm_": _call([X.copy(), W.copy()], 1.0, ONE),
     "constant_pad_nd": _call(X, (1, 2), 0.5),
@@ -50,6 +51,7 @@ SAMPLES: dict[str, Call] = {
     "linear_cross_entropy_backward": _call(ONE, X, LAYER, TARGET, LSE),
     "linear_cross_entropy_fused": _call(X, LAYER, TARGET),
     "linear_cross_entropy_forward": _call(X, LAYER, TARGET),
+    "logspace": _call(0, 2, 5),
     "masked_normalize": _call(X, 2.0, 1, mask=X > 0),
     "mvlgamma": _call(X, 2),
     "narrow_copy": _call(X, 1, 2, 3),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf, log, pi
 from typing import Any
 
+from baracuda import _core
 from baracuda import functional as F
 from baracuda.compose import Composer, Value, composed
 from baracuda.dims import check_axis
@@ -286,3 +287,30 @@ def cumulative_trapezoid(
     areas, axis = _trapezes(c, y, x, dx, dim)
     made: Value = c.of(F.cumsum, areas, axis)
     return made
+
+
+@made_of("cast linspace pow")
+@composite
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, out: Any = None
+) -> Any:
+    """`steps` powers of a base whose exponents are evenly spaced, both ends included, as torch.logspace; computed in f64.
+
+    For integers both ends are cut to whole numbers, and so are the powers.
+
+    Args:
+        start: The first exponent.
+        end: The last exponent.
+        steps: How many.
+        base: The base.
+        dtype: Element of the result; f32 by default, or that of `out`.
+        device: Where a bc.Tensor is made; by default it is a NumPy array.
+        out: Array to fill instead of making one.
+    """
+    element = Element.coerce(dtype, "dtype") if dtype is not None else Element.F32
+    if dtype is None and out is not None:
+        element = Element(_core.describe(out)[1])
+    if not element.is_float:
+        start, end = int(start), int(end)  # as torch cuts them
+    powers = F.pow(float(base), F.linspace(start, end, steps, dtype=Element.F64, device=device))
+    return F.cast(powers, element, out=out)

@@ -215,3 +215,26 @@ def corrcoef(c: Composer, input: Value) -> Value:
     scaled = c.of(F.div, c.of(F.div, made, c.reshape(deviation, (n, 1))), deviation)
     found: Value = c.of(F.clamp, scaled, -1.0, 1.0)
     return found
+
+
+@pulled_through
+@made_of("add cast copy matmul")
+@composed(tensors="input1 input2 weight bias")
+def bilinear(c: Composer, input1: Value, input2: Value, weight: Value, bias: Value | None = None) -> Value:
+    """x1^T W_o x2 + b_o for every output o, as torch's bilinear, over the last dimension of both inputs.
+
+    Args:
+        input1: (..., n).
+        input2: (..., m), of the same leading dimensions.
+        weight: (outputs, n, m).
+        bias: (outputs,).
+    """
+    if weight.rank != 3 or (*input1.shape[:-1], *weight.shape[1:]) != (
+        *input2.shape[:-1],
+        input1.shape[-1],
+        input2.shape[-1],
+    ):
+        got = f"shapes {input1.shape}, {input2.shape} and {weight.shape}"
+        raise InvalidProblemError(f"weight: got {got}, want (..., n), (..., m) and (outputs, n, m).")
+    made: Value = c.of(F.einsum, "...n,onm,...m->...o", input1, weight, input2)
+    return made if bias is None else c.of(F.add, made, bias)

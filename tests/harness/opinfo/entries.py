@@ -12,7 +12,9 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map
 
+import baracuda as bc
 import baracuda.functional as F
 
 Given = tuple[tuple[Any, ...], dict[str, Any]]
@@ -49,6 +51,10 @@ RANDOM = frozenset(
 NEUTRAL: dict[str, Any] = {"layout": torch.strided, "requires_grad": False, "pin_memory": False}
 # Entries that test what has another name here.
 NAMED = {"sum_to_size": "sum_to", "uniform": "uniform_", "normal.in_place": "normal_"}
+# What is no function here, because arrays have it, as methods, operators and properties of bc.Tensor.
+OPERATORS = ["radd", "rdiv", "rmul", "rand", "ror", "rxor", "rmatmul", "rmod", "rpow", "rsub", "getitem"]
+METHODS = frozenset(("reshape", "permute", "squeeze", "unsqueeze", "expand", "broadcast_to", "transpose", "item"))
+PROPERTIES = frozenset(("T", "mT"))
 # Samples that torch's table gives in another order than the function's.
 ARRANGED: dict[str, Callable[..., Any]] = {
     "einsum": lambda fn: lambda operands, equation: fn(equation, *operands),
@@ -57,6 +63,22 @@ ARRANGED: dict[str, Callable[..., Any]] = {
     "nn.functional.embedding": lambda fn: lambda weight, input, **more: fn(input, weight, **more),
     "nn.functional.embedding_bag": lambda fn: lambda weight, input, **more: fn(input, weight, **more),
 }
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """What bc.Tensor has, for torch's tensors."""
+    called = name.replace("__rdiv__", "__rtruediv__")
+
+    def ours(x: Any) -> Any:
+        return bc.from_dlpack(x) if isinstance(x, torch.Tensor) else x
+
+    def call(input: Any, *args: Any, **options: Any) -> Any:
+        found = getattr(ours(input), called)
+        made = found if name in PROPERTIES else found(*tree_map(ours, args), **options)
+        assert made is not NotImplemented, "no operator for this"
+        return torch.from_numpy(made.numpy().copy()) if isinstance(made, bc.Tensor) else made
+
+    return call
 
 
 @cache
@@ -81,6 +103,8 @@ def function(entry: Any) -> Callable[..., Any] | None:
     for room in rooms:
         where = getattr(where, room, None)
     found = getattr(where, name, None) if where is not None and name in dir(where) else None
+    if found is None and not rooms and name in METHODS | PROPERTIES | {f"__{n}__" for n in OPERATORS}:
+        return _method(name)
     arranged = ARRANGED.get(entry.name)
     return arranged(found) if arranged and found is not None else found
 
