@@ -142,7 +142,18 @@ def stub_text(modules: list[ModuleType]) -> str:
                 )
             summary = inspect.cleandoc(getattr(value, "_summary", value.__doc__)).partition("\n")[0]
             lines += ["@_function", f"def {name}({', '.join(parts)}) -> Any:", f'    r"""{summary}"""']
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *room_lines()]) + "\n"
+
+
+def room_lines() -> list[str]:
+    """The functions of F.linalg and its kin; a class cannot name a function of the module by its own name."""
+    from baracuda.rooms import ROOMS
+
+    lines = []
+    for room, names in ROOMS.items():
+        lines += ["", *(f"_{room}_{name} = {own}" for name, own in sorted(names.items())), f"class {room}:"]
+        lines += [f"    {name} = _{room}_{name}" for name in sorted(names)]
+    return lines
 
 
 def skus_text(modules: list[ModuleType]) -> str:

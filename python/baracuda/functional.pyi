@@ -1678,3 +1678,105 @@ def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12, out: Any
 @_function
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
     r"""(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm, of x cast to `dtype`."""
+
+_linalg_cross = linalg_cross
+_linalg_diagonal = linalg_diagonal
+_linalg_matmul = matmul
+_linalg_matrix_norm = matrix_norm
+_linalg_matrix_power = matrix_power
+_linalg_multi_dot = multi_dot
+_linalg_vander = linalg_vander
+_linalg_vecdot = vecdot
+_linalg_vector_norm = vector_norm
+class linalg:
+    cross = _linalg_cross
+    diagonal = _linalg_diagonal
+    matmul = _linalg_matmul
+    matrix_norm = _linalg_matrix_norm
+    matrix_power = _linalg_matrix_power
+    multi_dot = _linalg_multi_dot
+    vander = _linalg_vander
+    vecdot = _linalg_vecdot
+    vector_norm = _linalg_vector_norm
+
+_special_digamma = digamma
+_special_entr = entr
+_special_erf = erf
+_special_erfc = erfc
+_special_erfinv = erfinv
+_special_exp2 = exp2
+_special_expit = sigmoid
+_special_expm1 = expm1
+_special_gammaln = lgamma
+_special_log1p = log1p
+_special_log_softmax = log_softmax
+_special_logit = logit
+_special_logsumexp = logsumexp
+_special_multigammaln = mvlgamma
+_special_ndtr = ndtr
+_special_psi = digamma
+_special_round = round
+_special_sinc = sinc
+_special_softmax = softmax
+_special_xlog1py = xlog1py
+_special_xlogy = xlogy
+class special:
+    digamma = _special_digamma
+    entr = _special_entr
+    erf = _special_erf
+    erfc = _special_erfc
+    erfinv = _special_erfinv
+    exp2 = _special_exp2
+    expit = _special_expit
+    expm1 = _special_expm1
+    gammaln = _special_gammaln
+    log1p = _special_log1p
+    log_softmax = _special_log_softmax
+    logit = _special_logit
+    logsumexp = _special_logsumexp
+    multigammaln = _special_multigammaln
+    ndtr = _special_ndtr
+    psi = _special_psi
+    round = _special_round
+    sinc = _special_sinc
+    softmax = _special_softmax
+    xlog1py = _special_xlog1py
+    xlogy = _special_xlogy
+
+_masked_amax = masked_amax
+_masked_amin = masked_amin
+_masked_argmax = masked_argmax
+_masked_argmin = masked_argmin
+_masked_cumprod = masked_cumprod
+_masked_cumsum = masked_cumsum
+_masked_log_softmax = masked_log_softmax
+_masked_logaddexp = masked_logaddexp
+_masked_logsumexp = masked_logsumexp
+_masked_mean = masked_mean
+_masked_norm = masked_norm
+_masked_normalize = masked_normalize
+_masked_prod = masked_prod
+_masked_softmax = masked_softmax
+_masked_softmin = masked_softmin
+_masked_std = masked_std
+_masked_sum = masked_sum
+_masked_var = masked_var
+class masked:
+    amax = _masked_amax
+    amin = _masked_amin
+    argmax = _masked_argmax
+    argmin = _masked_argmin
+    cumprod = _masked_cumprod
+    cumsum = _masked_cumsum
+    log_softmax = _masked_log_softmax
+    logaddexp = _masked_logaddexp
+    logsumexp = _masked_logsumexp
+    mean = _masked_mean
+    norm = _masked_norm
+    normalize = _masked_normalize
+    prod = _masked_prod
+    softmax = _masked_softmax
+    softmin = _masked_softmin
+    std = _masked_std
+    sum = _masked_sum
+    var = _masked_var
