@@ -135,3 +135,19 @@ def test_partial_sums_that_are_folded_in_strips(place: str) -> None:
     _, pull_there = bc.vjp(F.rms_norm_rope, *(bc.asarray(v, device=place) for v in given))
     for got, want in zip(pull_there(bc.asarray(dy, device=place)), pull(dy), strict=True):
         np.testing.assert_allclose(got.to("cpu").numpy(), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_copies_of_elements_without_a_kernel(place: str, dtype: Any) -> None:
+    """Runs of neighbours are copied one by one where a backend has no kernel for the element."""
+    whole = numbers((3, 4, 5), dtype)
+    source = bc.asarray(whole, device=place)
+    for cut, order in (
+        ((slice(None), slice(1, 3)), (0, 1, 2)),
+        ((slice(None), slice(None)), (1, 0, 2)),
+        ((slice(2),), (2, 0, 1)),
+    ):
+        seen, want = source[cut].permute(*order), whole[cut].transpose(order)
+        target = bc.zeros(want.shape[::-1], bc.Element.coerce(np.dtype(dtype)), device=place).permute(2, 1, 0)
+        assert target.copy_from(seen) is target
+        np.testing.assert_array_equal(np.asarray(target.to("cpu").numpy()), want)

@@ -109,7 +109,10 @@ def test_crash():
 
 def test_the_server_runs_each_request_in_a_process_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "test_subject.py").write_text(SUBJECT)
-    common = {"arguments": [f"--rootdir={tmp_path}", "-c", os.devnull, str(tmp_path)], "site": str(Path(baracuda.__file__).parents[1])}
+    common = {
+        "arguments": [f"--rootdir={tmp_path}", "-c", os.devnull, str(tmp_path)],
+        "site": str(Path(baracuda.__file__).parents[1]),
+    }
     common |= {"cpu_seconds": 2, "test_seconds": 240, "seconds": 300, "seed": ""}
     common |= {"first": ["test_subject.py::test_right"], "only": "", "without": []}
     plan = [("", False, {}), ("1", False, {}), ("2", False, {}), ("3", True, {}), ("1", True, {}),
