@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
@@ -317,14 +318,28 @@ def test_memory_may_be_freed_while_a_stream_is_captured() -> None:
         gone.pop()
     assert ended == [0]
     assert live().allocations == before - 2
-    with raw_stream(1) as handle, raw_capture(handle, GLOBAL) as ended:
-        gone.pop()
-        with pytest.raises(bc.DeviceError):
-            bc.zeros(7, device=PLACE)  # CUDA watches this thread again
-    assert ended != [0]
     graph.launch()
     r.stream.synchronize()
     assert (host(r.y) == -X).all()
+
+
+@on_devices
+def test_memory_that_was_freed_in_a_capture_leaves_it_watched() -> None:
+    """In a thread of its own, which keeps CUDA's error for itself."""
+
+    def break_one() -> None:
+        r = Ready()
+        gone = bc.zeros(7, device=PLACE)
+        bc.synchronize(PLACE)
+        with raw_stream(1) as handle, raw_capture(handle, GLOBAL) as ended:
+            r.neg(r.x, r.y, handle)
+            del gone
+            with pytest.raises(bc.DeviceError):
+                bc.zeros(7, device=PLACE)
+        assert ended != [0]
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(break_one).result()
 
 
 @on_devices
