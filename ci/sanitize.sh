@@ -51,7 +51,7 @@ parallel=()  # races need the cores; what is out of bounds is so on any
 if [[ $kind == address ]]; then
   parallel=(-n 2 --dist loadfile)
   tests+=(tests/test_empties.py tests/test_refusal.py tests/test_import_tensors.py tests/test_import_protocol.py tests/test_aliasing.py tests/test_run_path.py
-    tests/test_lifetimes.py tests/test_lifetimes_model.py tests/test_documents.py tests/test_capi.py
+    tests/test_lifetimes.py tests/test_lifetimes_model.py tests/test_documents.py tests/test_capi.py tests/test_capi_capabilities.py
     tests/test_program.py tests/test_program_documents.py tests/test_remembered.py)
   only="($only) or not guarantee"
 fi

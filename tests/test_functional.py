@@ -261,6 +261,22 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         broken = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None),))
         with pytest.raises((ValueError, TypeError)):
             broken(X)
+    b = bc.ProgramBuilder()
+    b.add(bc.UnaryDescriptor("neg", (3, 8)), x=b.input("x", (3, 8)), y=b.output("y", (3, 8)))
+    program, into = b.build(), (2, 0, None, None, None)
+    made = ((np.empty, ((3, 8), np.float32), None, -1, None),)
+    for source in ((1, 0, X, None, None), (0, 3, None, None, None), (2, 4, None, None, None)):
+        broken = _core.Function(
+            lambda values, s=source: ((program, (s, into), made, (0,), False), None), (("x", 0, False, False, None),)
+        )
+        with pytest.raises(ValueError, match="do not exist"):
+            broken(X)
+    listed = _core.Function(
+        lambda values: ((program, ((3, 0, 7, None, None), into), made, (0,), False), None),
+        (("x", 4, False, False, None),),
+    )
+    with pytest.raises(ValueError, match="a member that its list does not have"):
+        listed([X])
     more = (good[0], ((0, 0, None, (0, 1), (4, 8)), good[1][1]), *good[2:])  # than there is: what there is
     for recipe in (good, more):
         right = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None),))

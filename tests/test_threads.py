@@ -155,6 +155,7 @@ print(*busy())
 """
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_large_work_is_shared_by_threads() -> None:
     """Where two threads may run, two have worked when one has worked for long."""
     env = os.environ | {"BARACUDA_NUM_THREADS": "2", "BARACUDA_PACE_THREADS": "0"}

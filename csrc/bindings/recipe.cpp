@@ -180,6 +180,10 @@ bool sound(const Entry& e, int n_params) {
                                : reinterpret_cast<programs::ProgramObject*>(e.program)->names->size();
   int made = static_cast<int>(e.allocations.size());
   bool ok = e.sources.size() == wanted;
+  // Numbers of a program come behind its tensors, from parameters.
+  if (e.program)
+    for (size_t i = programs::n_tensors(reinterpret_cast<programs::ProgramObject*>(e.program)); ok && i < wanted; ++i)
+      ok = e.sources[i].from == Source::From::Argument;
   for (const Source& s : e.sources) {
     const bool parameter = s.from == Source::From::Argument || s.from == Source::From::Member;
     int limit = parameter ? n_params : s.from == Source::From::Allocated ? made : s.index + 1;
@@ -343,7 +347,10 @@ bool fill_arguments(PyObject* function, const FunctionParam* params, const Entry
       v.objects[i] = a.values[s.index];
       v.views[i] = a.views[s.index];
     } else if (s.from == Source::From::Member) {
-      if (s.member < 0 || s.member >= PyTuple_Size(a.values[s.index])) return false;
+      if (s.member < 0 || s.member >= PyTuple_Size(a.values[s.index])) {
+        PyErr_SetString(PyExc_ValueError, "a recipe names a member that its list does not have");
+        return false;
+      }
       v.objects[i] = PyTuple_GET_ITEM(a.values[s.index], s.member);
       v.views[i] = a.members[a.first_member[s.index] + s.member];
     } else {

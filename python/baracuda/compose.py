@@ -34,6 +34,7 @@ from baracuda.op import (
     Source,
     allocation,
     documentation,
+    public_signature,
 )  # fmt: skip
 from baracuda.options import refuse_option
 from baracuda.plan import Plan, plan
@@ -393,19 +394,15 @@ class Composed(Function):
 
     def __new__(cls, rule: Callable[..., Any], tensors: tuple[str, ...]) -> Composed:
         """Makes the C++ side of the function; `rule` answers for calls of a new kind."""
-        full = inspect.signature(rule)
-        plain = [p.replace(annotation=inspect.Parameter.empty) for p in list(full.parameters.values())[1:]]
-        kinds = {"out": OUT} | {
-            p.name: REST if p.kind is p.VAR_POSITIONAL else TENSOR for p in plain if p.name in tensors
-        }
-        made: Any = super().__new__(cls, rule, inspect.Signature(plain), kinds)
+        public = public_signature(rule)
+        named = {p.name: p.kind for p in public.parameters.values() if p.name in tensors}
+        kinds = {n: REST if kind is inspect.Parameter.VAR_POSITIONAL else TENSOR for n, kind in named.items()}
+        made: Any = super().__new__(cls, rule, public, {"out": OUT} | kinds)
         made.miss.function = made
         return cast(Composed, made)
 
     def __init__(self, rule: Callable[..., Any], tensors: tuple[str, ...]) -> None:
-        full = inspect.signature(rule)
-        plain = [p.replace(annotation=inspect.Parameter.empty) for p in list(full.parameters.values())[1:]]
-        super().__init__(rule, inspect.Signature(plain), {})
+        super().__init__(rule, public_signature(rule), {})
 
     def spelled_by(self, spelling: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
         """Has `spelling` turn positional arguments of other forms into those of the signature; it returns others as they are."""

@@ -423,6 +423,12 @@ def run_new(made: Any, like: Any, out: Any = None, **given: Any) -> Any:
     return out if convert is None else convert(out)
 
 
+def public_signature(rule: Callable[..., Any]) -> inspect.Signature:
+    """That of the function which a rule makes: without the rule's first parameter and without annotations."""
+    _, *rest = inspect.signature(rule).parameters.values()
+    return inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in rest])
+
+
 def function(*, tensors: str = "", scalars: str = "", lists: str = "") -> Callable[[Rule], Function]:
     """Makes a rule a functional function.
 
@@ -440,10 +446,7 @@ def function(*, tensors: str = "", scalars: str = "", lists: str = "") -> Callab
         kinds |= dict.fromkeys(names.split(), kind)
 
     def make(rule: Rule) -> Function:
-        full = inspect.signature(rule)
-        plain = [p.replace(annotation=inspect.Parameter.empty) for p in list(full.parameters.values())[1:]]
-        public = full.replace(parameters=plain, return_annotation=inspect.Signature.empty)
-        return Function(rule, public, kinds)
+        return Function(rule, public_signature(rule), kinds)
 
     return make
 
