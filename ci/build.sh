@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# ci/build.sh FOLDER: the sdist, and the wheel built from that sdist, as the only files of their kind in FOLDER.
+# ci/build.sh FOLDER: the sdist, the wheel with all CPU levels built from that sdist, and where nvcc is, the wheel of the cuda
+# backend, as the only files of their kind in FOLDER. BARACUDA_TOUCHED: only these families of that (ci/changed.py).
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 out=${1:-$dist}
-rm -f "$out"/baracuda-*.whl "$out"/baracuda-*.tar.gz
+rm -f "$out"/baracuda[-_]*.whl "$out"/baracuda-*.tar.gz
 # Unpacked in a folder whose name stays, so that ccache knows the sources again; ci/build_report.py reads the times.
 unpacked=$root/build/sdist
-export SKBUILD_BUILD_DIR=$root/build/from-sdist
+export CMAKE_ARGS="-DBARACUDA_CPU_LEVELS=all ${CMAKE_ARGS:-}"
 # With the address of the project, what the index shows leads there: BARACUDA_URL=https://github.com/OWNER/baracuda
 source=.
 if [[ ${BARACUDA_URL:-} ]]; then
@@ -17,7 +18,15 @@ build() {
   mkdir -p "$unpacked"
   python -m build --sdist --outdir "$out" "$source" &&
     tar -xzf "$out"/baracuda-*.tar.gz -C "$unpacked" --strip-components=1 &&
-    python -m build --wheel --config-setting=cmake.define.BARACUDA_WERROR=ON --outdir "$out" "$unpacked"
+    SKBUILD_BUILD_DIR=$root/build/from-sdist wheel "$unpacked" || return 1
+  command -v nvcc >/dev/null || return 0
+  if [[ ${BARACUDA_TOUCHED-all} != all ]]; then  # what others have is as it was when everything was built
+    families=$(families_of "$BARACUDA_TOUCHED")
+    [[ $families ]] || return 0
+    CMAKE_ARGS="$CMAKE_ARGS -DBARACUDA_CUDA_FAMILIES=${families// /;}"
+  fi
+  CMAKE_ARGS="$CMAKE_ARGS -DBARACUDA_CPU_LEVELS=none" SKBUILD_BUILD_DIR=$root/build/from-sdist-cuda wheel "$unpacked/packaging/cuda13"
 }
+wheel() { python -m build --wheel --config-setting=cmake.define.BARACUDA_WERROR=ON --outdir "$out" "$1"; }
 build >"$root/build.log" 2>&1 || { tail -n 60 "$root/build.log"; exit 1; }
-ls -l "$out"/baracuda-*
+ls -l "$out"/baracuda[-_]*

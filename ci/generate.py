@@ -8,12 +8,12 @@ docs/skus.md   the SKU tables
 from __future__ import annotations
 
 import inspect
-import pkgutil
 import sys
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "baracuda"
@@ -45,16 +45,15 @@ def bootstrap() -> None:
 def families() -> list[ModuleType]:
     import baracuda.ops
 
-    names = sorted(
-        m.name for m in pkgutil.iter_modules(baracuda.ops.__path__) if not m.name.endswith(("_ref", "_kinds"))
-    )
-    return [import_module(f"baracuda.ops.{n}") for n in names]
+    (folder,) = baracuda.ops.__path__
+    modules = {p.stem: f"baracuda.ops.{p.parent.name}.{p.stem}" for p in Path(folder).glob("*/*.py")}
+    return [import_module(modules[stem]) for stem in sorted(modules) if not stem.endswith(("_ref", "_kinds"))]
 
 
 def index_text(modules: list[ModuleType]) -> str:
-    from baracuda.sku import rows
-    from baracuda.spec import Descriptor
-    from baracuda.steps import Steps, declared_steps
+    from baracuda.call.steps import Steps, declared_steps
+    from baracuda.choose.sku import rows
+    from baracuda.describe.spec import Descriptor
 
     tables: dict[str, dict[str, str]] = {"DESCRIPTORS": {}, "FUNCTIONS": {}, "OPS": {}}
     steps: dict[str, Steps] = {}
@@ -95,7 +94,7 @@ def index_text(modules: list[ModuleType]) -> str:
 
 def is_functional(value: object, module: ModuleType) -> bool:
     """A Function, or a plain function marked with @composite, that this module defines."""
-    from baracuda.op import Function
+    from baracuda.call.op import Function
 
     if isinstance(value, Function):
         return getattr(value, "defined_in", module.__name__) == module.__name__
@@ -147,7 +146,7 @@ def stub_text(modules: list[ModuleType]) -> str:
 
 def room_lines() -> list[str]:
     """The functions of F.linalg and its kin; a class cannot name a function of the module by its own name."""
-    from baracuda.rooms import ROOMS
+    from baracuda.call.rooms import ROOMS
 
     lines = []
     for room, names in ROOMS.items():
@@ -156,21 +155,57 @@ def room_lines() -> list[str]:
     return lines
 
 
-def skus_text(modules: list[ModuleType]) -> str:
-    from baracuda.capability import capabilities
+SKUS_HEAD = """# SKU tables
 
-    lines = [
-        "# SKU tables",
-        "",
-        "Written by `ci/generate.py` from `csrc/ops/*/skus.h`. The meaning of a bound is in",
-        "[guarantees](guarantees.md); elements, layouts and flags are what selection itself reads.",
-        "",
-    ]
-    for module in (m for m in modules if m.OPS):
-        lines += [f"## {module.__name__.rpartition('.')[2]}", ""]
-        for op in module.OPS:
-            lines += [f"### `{op.name}`", "", op.summary, "", capabilities(op.name).to_markdown(state=False), ""]
-    return "\n".join(lines) + "\n"
+Written by `ci/generate.py` from `csrc/ops/*/skus.h`: which elements each op takes, and the least that its kernels promise. `exact`;
+`n ulp`: units in the last place of the element computed in; `sum(n)`: n eps sqrt(K) sum |terms| ([guarantees](guarantees.md)).
+`python -m baracuda capabilities OP` lists its kernels one by one, with layouts, levels, architectures and promises; `bc.capabilities`
+answers the same. *floats*: f16 bf16 f32 f64; *integers*: u8 u16 u32 u64 i8 i16 i32 i64; cuda rows marked ° were compiled
+and never run, the other cuda and metal rows were run by the emulator of the tests, cpu rows on the machine.
+"""
+GROUPS = {"floats": "f16 bf16 f32 f64", "integers": "u8 u16 u32 u64 i8 i16 i32 i64"}
+BACKENDS = ("cpu", "cuda", "metal")
+
+
+def bound_text(row: dict[str, Any]) -> str:
+    return {"exact": "exact", "ulp": f"{row['bound_c']:g} ulp", "sum": f"sum({row['bound_c']:g})"}[row["bound"]]
+
+
+def cell(found: list[dict[str, Any]]) -> str:
+    """Rows of one op, direction and backend: for each promise its elements, the loosest where rows differ."""
+    from baracuda.describe.elements import Element
+
+    loosest: dict[Element, str] = {}
+    for row in sorted(found, key=lambda r: (r["bound"] != "exact", r["bound_c"])):
+        mark = "°" if row["proof"] == "compiled" else ""
+        loosest |= {Element(e): bound_text(row) + mark for e in row["elements"]}
+    parts = []
+    for bound in dict.fromkeys(loosest.values()):
+        elements = [str(e) for e, b in sorted(loosest.items()) if b == bound]
+        for group, members in GROUPS.items():
+            if set(members.split()) <= set(elements):
+                elements = [e for e in elements if e not in members.split()] + [f"*{group}*"]
+        parts.append(f"{' '.join(elements)}: {bound}")
+    return "; ".join(parts)
+
+
+def skus_text(modules: list[ModuleType]) -> str:
+    from baracuda.choose.sku import rows
+
+    table = rows()
+    lines = [SKUS_HEAD]
+    for family in sorted({m.__name__.split(".")[-2] for m in modules if m.OPS}):
+        lines += [f"## {family}", "", "| op | direction | cpu | cuda | metal |", "|---|---|---|---|---|"]
+        for op in (o for m in modules if m.__name__.split(".")[-2] == family for o in m.OPS):
+            title = f"`{op.name}`: {op.summary}".replace("|", "\\|")
+            for direction in ("forward", "backward"):
+                found = [r for r in table if (r["op"], r["direction"]) == (op.name, direction)]
+                cells = [cell([r for r in found if r["backend"] == backend]) for backend in BACKENDS]
+                if any(cells):
+                    lines.append(f"| {title} | {direction} | {' | '.join(cells)} |")
+                    title = ""
+        lines.append("")
+    return "\n".join(lines)
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ compile() {
     "$python" -m cmake --build "$build"
 }
 generated() {
-  timeout 180 "$python" -m pytest -q -n 4 --durations=10 --junitxml="$results/tests.xml" tests/test_device*.py "$@"
+  timeout 180 "$python" -m pytest -q -n 4 --durations=10 --junitxml="$results/tests.xml" tests/device "$@"
 }
 sanitize() {
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer: left out"; return 0; }

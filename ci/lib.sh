@@ -80,6 +80,9 @@ system_tools() {
     { echo "$python is older than 3.11; name another with PYTHON=" >&2; return 1; }
 }
 
+# The op families among what ci/changed.py has found, with spaces between.
+families_of() { comm -12 <(python ci/changed.py --all-families | tr ' ' '\n' | sort) <(tr ', ' '\n\n' <<<"$1" | sort) | xargs; }
+
 make_venv() {
   [[ -x $venv/bin/python ]] || "$python" -m venv "$venv" || return 1
   # shellcheck disable=SC1091

@@ -44,12 +44,12 @@ KNOWN_BY = {
     r"bindings/(device|queue)|core/(devices|stream)": "device",
     r"core/(evaluate|select|registry|refusal)": "capability spec refusal dims infer",
     r"core/(overlap|plan|workspace)": "aliasing dims run_path refusal large_results program",
-    r"baracuda/(op|compose|results|autograd|inference|steps|options|promotion)\.py": "functional remembered infer steps bad_requests",
-    r"baracuda/(program|sizes|record)\.py": "program program_documents capability",
-    r"baracuda/(batches|generator)\.py": "batches functional numbers",
-    r"baracuda/(spec|dims|errors|plan|document|elements)\.py": "spec dims refusal run_path contract documents",
-    r"baracuda/(sku|capability|question|info)\.py": "capability spec",
-    r"baracuda/(tensor|device|stream|transfer)\.py": "tensor_views tensor_memory import_tensors spec",
+    r"call/(op|compose|autograd|inference|steps)|/(results|options|promotion)\.py": "functional remembered infer steps bad_requests",
+    r"call/program|/(sizes|record)\.py": "program program_documents capability",
+    r"/(batches|generator)\.py": "batches functional numbers",
+    r"describe/(spec|dims|errors|document|elements)|choose/plan": "spec dims refusal run_path contract documents",
+    r"choose/(sku|capability|question)": "capability spec",
+    r"memory/(tensor|device|stream|transfer)": "tensor_views tensor_memory import_tensors spec",
     r"cpu/(parallel|pace|loader|threads)": "threads fork failing libraries",
 }
 
@@ -65,7 +65,7 @@ def families() -> list[str]:
 @cache
 def ops_by_family() -> dict[str, list[str]]:
     """From the installed package's table, in a process of its own: this one must not open any module."""
-    code = "import json; from baracuda.sku import rows; print(json.dumps(sorted({(r['family'], r['op']) for r in rows()})))"
+    code = "import json; from baracuda.choose.sku import rows; print(json.dumps(sorted({(r['family'], r['op']) for r in rows()})))"
     pairs = json.loads(subprocess.check_output([sys.executable, "-c", code], text=True))
     return {f: [op for family, op in pairs if family == f] for f in families()}
 
@@ -126,7 +126,7 @@ def _own_tests(family: str) -> list[str]:
     module = ROOT / "python/baracuda/ops"
     index = (ROOT / "python/baracuda/_index.py").read_text()
     ops = {op for op in ops_by_family()[family]}
-    stems = {m[2] for m in re.finditer(r'^    "(\w+)": "baracuda\.ops\.(\w+)",$', index, re.M) if m[1] in ops}
+    stems = {m[2] for m in re.finditer(r'^    "(\w+)": "baracuda\.ops\.\w+\.(\w+)",$', index, re.M) if m[1] in ops}
     stems |= {
         family,
         *({"einsum"} if family == "matmul" else set()),
@@ -139,7 +139,7 @@ def _own_tests(family: str) -> list[str]:
 def _of_python_ops(stem: str) -> list[list[str]]:
     stem = stem.removesuffix("_kinds")
     index = (ROOT / "python/baracuda/_index.py").read_text()
-    names = {m[1] for m in re.finditer(r'^    "(\w+)": "baracuda\.ops\.(\w+)",$', index, re.M) if m[2] == stem}
+    names = {m[1] for m in re.finditer(r'^    "(\w+)": "baracuda\.ops\.\w+\.(\w+)",$', index, re.M) if m[2] == stem}
     of = f"--families={','.join(f for f in families() if names & set(ops_by_family()[f]))}"
     own = [str(p.relative_to(ROOT)) for p in (ROOT / "tests/ops").glob(f"test_{stem}*.py")]
     return [
@@ -149,12 +149,12 @@ def _of_python_ops(stem: str) -> list[list[str]]:
 
 
 def _device_tests() -> list[str]:
-    return [str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests").glob("test_device*.py"))]
+    return [str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests/device").glob("test_*.py"))]
 
 
 def _of_gpus(of: list[str]) -> list[list[str]]:
     device = _device_tests()
-    guarantee = ["tests/test_device_guarantee.py", "-k", "cuda", f"--families={','.join(of)}"]
+    guarantee = ["tests/device/test_device_guarantee.py", "-k", "cuda", f"--families={','.join(of)}"]
     others = [d for d in device if d not in guarantee]
     known = [[*guarantee, "--light=6"], guarantee] if of else []
     return [*known, [*others, f"--families={','.join(of)}"]]
@@ -166,7 +166,7 @@ def tests_of(file: str) -> list[list[str]]:
     if room == "python ops":
         return _of_python_ops(PurePath(file).stem)
     if room.endswith("(gpu)") or room in ("simt", "cuda backend"):
-        of = [room.removesuffix(" (gpu)")] if room.endswith("(gpu)") else users_of(file, "csrc/ops/{}/cuda*.cu")
+        of = [room.removesuffix(" (gpu)")] if room.endswith("(gpu)") else users_of(file, "csrc/ops/{}/simt_launch.h")
         return _of_gpus(of)
     if room in families():
         both = _of_gpus([room]) if PurePath(file).name == "skus.h" else []  # says what kernels of GPUs take, too

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # ci/sanitize.sh address|thread [pytest arguments]: an instrumented build of one CPU level, and a subset of the tests in it.
+# BARACUDA_TOUCHED: only these families (ci/changed.py --families); "all" by default.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 if [[ -z ${VIRTUAL_ENV:-} ]]; then make_venv; fi
 kind=${1:?address or thread}
@@ -29,9 +30,23 @@ case $kind in
     ;;
 esac
 
+# Races between threads are looked for where kernels share work in different ways, memory errors everywhere.
+sharing="binary cast embedding gated loss matmul norm optim reduce rope softmax"
+touched=${BARACUDA_TOUCHED-all}
+families=$(python ci/changed.py --all-families)
+if [[ $kind == thread ]]; then families=$sharing; fi
+if [[ $touched != all ]]; then
+  families=$(families_of "$touched")
+  if [[ $kind == thread ]]; then families=$(comm -12 <(tr ' ' '\n' <<<"$sharing" | sort) <(tr ' ' '\n' <<<"$families") | xargs); fi
+  if [[ ! $families ]]; then
+    echo "no kernel that this would look at was touched"
+    exit 0
+  fi
+fi
+
 python -c 'import tvm_ffi, pybind11, scipy_openblas32' 2>/dev/null || python ci/build_requirements.py | xargs pip install -q
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBARACUDA_SANITIZE="$flags" -DBARACUDA_CUDA=OFF \
-  -DBARACUDA_CPU_LEVELS="$level" -DPython_EXECUTABLE="$(command -v python)" >"$build.log" 2>&1 || { tail -n 30 "$build.log"; exit 1; }
+  -DBARACUDA_CPU_LEVELS="$level" -DBARACUDA_CPU_FAMILIES="${families// /;}" -DPython_EXECUTABLE="$(command -v python)" >"$build.log" 2>&1 || { tail -n 30 "$build.log"; exit 1; }
 ninja -C "$build" >"$build.log" 2>&1 || { tail -n 60 "$build.log"; exit 1; }
 rm -rf "$site"
 cmake --install "$build" --prefix "$site" >/dev/null
@@ -51,8 +66,13 @@ parallel=()  # races need the cores; what is out of bounds is so on any
 if [[ $kind == address ]]; then
   parallel=(-n 2 --dist loadfile)
   tests+=(tests/test_empties.py tests/test_refusal.py tests/test_import_tensors.py tests/test_import_protocol.py tests/test_aliasing.py tests/test_run_path.py
-    tests/test_lifetimes.py tests/test_lifetimes_model.py tests/test_documents.py tests/test_capi.py tests/test_capi_capabilities.py
-    tests/test_program.py tests/test_program_documents.py tests/test_remembered.py)
+    tests/test_lifetimes.py tests/test_lifetimes_model.py tests/test_documents.py tests/test_forged.py tests/test_capi.py tests/test_capi_capabilities.py
+    tests/test_program.py tests/test_program_documents.py tests/test_program_random.py
+    tests/test_remembered.py)
   only="($only) or not guarantee"
 fi
+if [[ $touched != all || $kind == thread ]]; then  # the engine is as it was, or only some families are there
+  tests+=("--touched=${families// /,}" --share=-1)
+fi
+if [[ $touched != all && $kind == address ]]; then only="f32 or bf16 or not guarantee"; fi
 LD_PRELOAD=$preload exec python -m pytest -q "${parallel[@]}" -p no:cacheprovider --tb=short -k "$only" "${tests[@]}" "$@"

@@ -17,7 +17,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-MODULE = "lib/libbaracuda_cuda.so"
+MODULE = "libbaracuda_cuda.so"
 # Kernels that may use a stack, with the reason: a pattern of the demangled name, and the bytes.
 ALLOWED: dict[str, tuple[int, str]] = {}
 
@@ -91,7 +91,7 @@ def main() -> int:
     parser.add_argument("module", nargs="?", type=Path)
     parser.add_argument("-k", metavar="PATTERN", help="a regular expression for kernel names: prints their registers")
     options = parser.parse_args()
-    package = installed("baracuda")
+    package = installed("baracuda_cuda13")
     module = options.module or (package / MODULE if package else Path(MODULE))
     tool = cuobjdump()
     if not module.exists() or not tool:

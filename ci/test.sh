@@ -8,6 +8,13 @@ export CMAKE_ARGS="${CMAKE_ARGS:-} -DBARACUDA_CUDA_ARCHITECTURES=${BARACUDA_CI_A
 must "system tools" system_tools
 step "optional system tools" optional_tools
 must "virtual environment in ${venv#"$root"/}" make_venv
+
+# What everything was last tested without is tested whole, with a tenth of the rest; BARACUDA_CI=all takes all.
+touched=$(python ci/changed.py)
+export BARACUDA_TOUCHED=$touched
+only=("--touched=$touched" "--share=$(git rev-list --count HEAD 2>/dev/null || echo 0)")
+say "touched since $(cut -c1-10 ci/whole_run.txt 2>/dev/null || echo 'ever'): ${touched:-no kernel}"
+
 must "build tools" pip install -q "build>=1.2"
 must "sdist, and the wheel from it (some minutes the first time)" bash ci/build.sh "$dist"
 must "install with test dependencies" bash ci/install.sh "$dist"
@@ -16,11 +23,13 @@ step "registers of the CUDA kernels" python ci/spills.py
 step "lint" bash ci/check.sh
 step "GPU kernels on the emulator" bash ci/emulator.sh
 # A file stays in one process; in the order of their names, the slowest ones (tests/emulator) come first.
-step "tests" pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=40
+step "tests" pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=40 "${only[@]}"
 for level in v2 v3; do  # "f16" is in "bf16", too
-  step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q -k "f32 or f16"
+  step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q -k "f32 or f16" "${only[@]}"
 done
 step "AddressSanitizer" bash ci/sanitize.sh address
 step "ThreadSanitizer" bash ci/sanitize.sh thread
 step "wheel" bash ci/wheel.sh "$dist"
+# Later runs start from here, once it is committed.
+if [[ $touched == all ]] && ((${#failed[@]} == 0)); then python ci/changed.py --record || true; fi
 finish

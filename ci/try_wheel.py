@@ -10,7 +10,7 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
-LIMIT_MB = 40
+LIMIT_MB, CUDA_LIMIT_MB = 20, 25
 LIBRARIES = ("libbaracuda.so", "libbaracuda_cpu_v2.so", "libbaracuda_cpu_v3.so", "libbaracuda_cpu_v4.so",
              "libbaracuda_cpu_v4x.so", "libscipy_openblas.so", "fallback/libgomp.so.1")  # fmt: skip
 TEXTS = ("LICENSE", "THIRD_PARTY_NOTICES.md", "licenses/GPL-3.0.txt", "licenses/GCC-exception-3.1.txt")
@@ -41,6 +41,24 @@ def sources(sdist: Path) -> None:
     assert not lacking, f"the sdist lacks {sorted(lacking)}"
     stray = [n for n in names if n.startswith((".ci", ".github", "build/", ".venv")) or n.endswith((".so", ".pyc"))]
     assert not stray, f"stray files in the sdist: {stray[:5]}"
+
+
+def cuda(wheel: Path) -> None:
+    """The backend's own wheel, installed: its module is found and opens, whether or not the machine has a card."""
+    size = wheel.stat().st_size / 1e6
+    print(f"{wheel.name}: {size:.1f} MB")
+    assert size < CUDA_LIMIT_MB, f"the wheel has {size:.1f} MB, more than {CUDA_LIMIT_MB}"
+    names = zipfile.ZipFile(wheel).namelist()
+    kept = [n for n in names if ".dist-info/" not in n and not n.endswith("/")]
+    assert kept == ["baracuda_cuda13/libbaracuda_cuda.so"], f"the wheel holds {kept}"
+    for text in ("LICENSE", "THIRD_PARTY_NOTICES.md", "cudnn-frontend-MIT.txt"):
+        assert any(n.endswith(f".dist-info/licenses/licenses/{text}") for n in names), f"the wheel lacks {text}"
+
+    from baracuda import _core
+
+    state = _core.backend_state("cuda")
+    assert state["built"] and "libbaracuda_cuda" not in state["reason"], state
+    print(f"cuda: {state['reason'] or 'a device is here'}")
 
 
 def plans() -> None:
@@ -74,9 +92,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--sdist", type=Path)
+    parser.add_argument("--cuda", type=Path, help="the cuda backend's wheel, installed too: only it is tried")
     parser.add_argument("--threads-from", default="", choices=["", "shared", "system", "bundled"])
     args = parser.parse_args()
     assert find_spec("torch") is None, "this environment is not clean"
+    if args.cuda:
+        return cuda(args.cuda)
     contents(args.wheel)
     if args.sdist:
         sources(args.sdist)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ci/wheel.sh [FOLDER]: repairs the wheel in FOLDER (built when there is none) and tries it in an environment that has
-# NumPy and nothing else, with the machine's thread runtime and without one.
+# ci/wheel.sh [FOLDER]: repairs the wheels in FOLDER (built when there are none) and tries them in an environment that has
+# NumPy and nothing else, with the machine's thread runtime and without one, and the cuda backend's beside it.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 if [[ -z ${VIRTUAL_ENV:-} ]]; then make_venv; fi
 from=${1:-$dist}
@@ -23,4 +23,12 @@ hidden=$root/build/no-libgomp
 mkdir -p "$hidden"
 : >"$hidden/libgomp.so.1"
 LD_LIBRARY_PATH=$hidden "$clean/bin/python" ci/try_wheel.py "$wheel" --threads-from bundled
+
+if ls "$from"/baracuda_cuda13-*.whl >/dev/null 2>&1; then
+  # libbaracuda is the other wheel's.
+  auditwheel repair --exclude libbaracuda.so --wheel-dir wheelhouse "$from"/baracuda_cuda13-*.whl
+  cuda=$(ls wheelhouse/baracuda_cuda13-*.whl)
+  "$clean/bin/pip" install -q --no-index "$cuda"
+  "$clean/bin/python" ci/try_wheel.py "$wheel" --cuda "$cuda"
+fi
 echo "$(basename "$wheel"): ok"

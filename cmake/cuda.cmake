@@ -1,4 +1,4 @@
-# libbaracuda_cuda: every family that has a cuda.cu. cudart is linked statically; the driver is opened by it at run time.
+# libbaracuda_cuda: every family that has a simt_launch.h. cudart is linked statically; the driver is opened by it at run time.
 set(CMAKE_CUDA_ARCHITECTURES OFF)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 enable_language(CUDA)
@@ -14,8 +14,8 @@ set(CMAKE_CUDA_EXTENSIONS OFF)
 set(simt_families "")
 set(cuda_sources csrc/backends/cuda/device.cu csrc/backends/cuda/queues.cu csrc/backends/cuda/cublaslt.cu)
 foreach(family IN LISTS BARACUDA_FAMILIES)
-  file(GLOB family_sources CONFIGURE_DEPENDS csrc/ops/${family}/cuda*.cu)
-  if(NOT family_sources)
+  if(NOT EXISTS ${CMAKE_SOURCE_DIR}/csrc/ops/${family}/simt_launch.h
+     OR (BARACUDA_CUDA_FAMILIES AND NOT family IN_LIST BARACUDA_CUDA_FAMILIES))
     continue()
   endif()
   set(slices "${BARACUDA_SIMT_SLICES_${family}}")
@@ -29,6 +29,7 @@ file(CONFIGURE OUTPUT generated/cuda/simt_families.inc CONTENT "${simt_families}
 include(cmake/cudnn.cmake)
 add_library(baracuda_cuda MODULE ${cuda_sources} $<TARGET_OBJECTS:baracuda_cudnn>)
 target_include_directories(baracuda_cuda PRIVATE csrc include ${CMAKE_BINARY_DIR}/generated/cuda)
+target_compile_definitions(baracuda_cuda PRIVATE BCU_VERSION="${PROJECT_VERSION}")
 # One PTX for all: a second one would differ in nothing that kernels use, and cost a fifth of the build.
 list(GET BARACUDA_CUDA_ARCHITECTURES 0 oldest)
 list(TRANSFORM BARACUDA_CUDA_ARCHITECTURES PREPEND sm_ OUTPUT_VARIABLE cards)
@@ -47,4 +48,6 @@ endif()
 # What launchers use of the engine; a function that neither has is an error here, not when the module is opened.
 target_link_libraries(baracuda_cuda PRIVATE baracuda)
 target_link_options(baracuda_cuda PRIVATE LINKER:--no-undefined)
-list(APPEND modules baracuda_cuda)
+# In the wheel of its own it lies beside the package.
+set_target_properties(baracuda_cuda PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../baracuda/lib" BUILD_WITH_INSTALL_RPATH ON)
+install(TARGETS baracuda_cuda LIBRARY DESTINATION ${BARACUDA_CUDA_DESTINATION} COMPONENT cuda)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -16,12 +18,13 @@ sys.path.insert(0, str(Path(__file__).parent / "harness"))
 
 import baracuda
 from baracuda import _core, _index
-from baracuda.elements import Element
-from baracuda.sku import rows
+from baracuda.choose.sku import rows
+from baracuda.describe.elements import Element
 
 _core.set_thread_pacing(False)  # bits are compared over numbers of threads that really run, on busy machines, too
 
 SEED = int(os.environ.get("BARACUDA_TEST_SEED", "20261121"))
+OPS = Path(__file__).resolve().parents[1] / "python/baracuda/ops"
 FULL = os.environ.get("BARACUDA_FULL", "") == "1"
 
 
@@ -29,19 +32,53 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("baracuda")
     group.addoption("--families", default="", help="of the generated tests, only those of these families' ops (a,b)")
     group.addoption("--light", type=int, default=0, help="so many of the generated tests, of f32, bf16 and i32 only")
+    group.addoption(
+        "--touched", default="all", help="tests of these families and files (ci/changed.py), a tenth of the rest"
+    )
+    group.addoption("--share", type=int, default=0, help="which tenth; -1 leaves the rest out")
+
+
+def op_of(item: pytest.Item) -> str | None:
+    """The op that a generated test is about."""
+    callspec = getattr(item, "callspec", None)
+    params = callspec.params if callspec else {}
+    return params.get("op", params.get("op_name"))
+
+
+@cache
+def family_of_file(path: Path) -> str:
+    """The family whose own tests a file of tests/ops holds: that of the module whose name is the longest part of its name."""
+    stem = path.stem.removeprefix("test_")
+    found = [p for p in OPS.glob("*/*.py") if stem == p.stem or stem.startswith(f"{p.stem}_")]
+    return max(found, key=lambda p: len(p.stem)).parent.name if path.parent.name == "ops" and found else ""
+
+
+def touched_by(config: pytest.Config) -> Callable[[pytest.Item], bool]:
+    """Whether a test concerns what was changed, or is of the tenth that is run at any rate."""
+    touched = set(filter(None, config.getoption("--touched").split(",")))
+    ops = {row["op"] for row in rows() if row["family"] in touched}
+
+    share = config.getoption("--share")
+
+    def chosen(item: pytest.Item) -> bool:
+        whole = {item.path.relative_to(config.rootpath).as_posix(), family_of_file(item.path)}
+        tenth = share >= 0 and crc32(f"{share} {item.nodeid}".encode()) % 10 == 0
+        return tenth or bool(whole & touched) or op_of(item) in ops
+
+    return (lambda item: True) if touched == {"all"} else chosen
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     families = set(filter(None, config.getoption("--families").split(",")))
     ops = {row["op"] for row in rows() if row["family"] in families}
     light = (Element.F32, Element.BF16, Element.I32)
+    touched = touched_by(config)
 
     def chosen(item: pytest.Item) -> bool:
         callspec = getattr(item, "callspec", None)
         params = callspec.params if callspec else {}
-        op = params.get("op", params.get("op_name"))
         other = config.getoption("--light") and params.get("element", Element.F32) not in light
-        return not other and (not families or op is None or op in ops)
+        return not other and (not families or op_of(item) in {None, *ops}) and touched(item)
 
     kept = [item for item in items if chosen(item)]
     if most := config.getoption("--light"):

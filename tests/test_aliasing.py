@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import baracuda as bc
 import baracuda.functional as F
 from baracuda import _core
-from baracuda.sku import rows
+from baracuda.choose.sku import rows
 
 NONE, IDENTICAL, PARTIAL, UNDECIDED = range(4)
 OPS = pytest.mark.parametrize(("op", "direction"), directions())

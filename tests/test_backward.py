@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from baracuda.elements import Element
-from baracuda.reference import reference_module
-from baracuda.verify import gradient_error, rounded
+from baracuda.describe.elements import Element
+from baracuda.prove.reference import reference_module
+from baracuda.prove.verify import gradient_error, rounded
 
 
 def test_reference_gradient_by_differences(op: str, direction: str, element: Element, rng: np.random.Generator) -> None:

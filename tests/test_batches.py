@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import baracuda as bc
-from baracuda.batches import Batch, batches, other_bits, same_bits
-from baracuda.elements import Element
-from baracuda.reference import Case, reference_module
-from baracuda.sku import PlanPreference, rows
-from baracuda.verify import count_elements, rounded
+from baracuda.choose.sku import PlanPreference, rows
+from baracuda.describe.elements import Element
+from baracuda.prove.batches import Batch, batches, other_bits, same_bits
+from baracuda.prove.reference import Case, reference_module
+from baracuda.prove.verify import count_elements, rounded
 from conftest import SEED
 
 # Ops without a batch: what they give depends on all that they are given, or on places alone.

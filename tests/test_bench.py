@@ -68,11 +68,11 @@ def test_quick_run_writes_json_picture_and_table(tmp_path: Path) -> None:
 
 def test_a_row_that_breaks_its_promise_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    from baracuda import verify
     from baracuda.bench import measure
     from baracuda.bench.case import Case
     from baracuda.bench.cases.gated import cases
     from baracuda.bench.ceilings import Ceilings
+    from baracuda.prove import verify
 
     case: Case = cases(quick=True)[0]
     ceilings = Ceilings("made up", 1, {"memory": 1.0})

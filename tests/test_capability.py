@@ -13,9 +13,10 @@ import pytest
 import baracuda as bc
 from baracuda import __main__ as command
 from baracuda import _core
-from baracuda.capability import Capabilities, _capability, answer
-from baracuda.question import STATES, Question
-from baracuda.sku import CATEGORIES, rows
+from baracuda.choose.capability import Capabilities, _capability, answer
+from baracuda.choose.question import STATES, Question
+from baracuda.choose.sku import CATEGORIES, EPILOGUES, rows
+from baracuda.ops.matmul.matmul import Activation
 
 REASON = "left out for this test"
 
@@ -31,7 +32,7 @@ def cuda_row(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         refusal = ("not_built", "device", "cuda", "a wheel with this backend", REASON, -1, -1)
         return [*ask(*question), (len(table) - 1, "no", (refusal,), (), 0)]
 
-    for module in ("baracuda.capability", "baracuda.plan"):
+    for module in ("baracuda.choose.capability", "baracuda.choose.plan"):
         monkeypatch.setattr(sys.modules[module], "rows", lambda: table)
     monkeypatch.setattr(_core, "evaluate", evaluate)
     monkeypatch.setattr(_core, "sku_name", lambda i, e: name_of(i, e) if i < len(table) - 1 else "of this test")
@@ -211,6 +212,26 @@ def test_skus_say_category_layout_and_architecture() -> None:
     assert bc.plan(bc.SoftmaxDescriptor("softmax", (4, 6))).sku.category == "softmax"
     archs = {(s.backend, s.arch) for e in ("bf16", "f8e4m3") for s in (c.sku for c in bc.capabilities(element=e))}
     assert archs == {("cpu", ""), ("cpu", "v4x"), ("cuda", "sm_80"), ("cuda", "sm_89"), ("metal", "")}
+
+
+def test_skus_of_products_say_their_epilogues() -> None:
+    """Of all combinations, those that a plan of the SKU takes, and no other."""
+    assert tuple(f"bias_{a.value}" if a.code else "bias" for a in Activation) == EPILOGUES
+    for c in bc.capabilities():
+        assert bool(c.sku.epilogue) == (c.sku.op in ("matmul", "scaled_matmul")), c.sku.name
+    for element in ("f32", "bf16", "i32"):
+        for c in bc.capabilities(op="matmul", element=element, device="cpu", state="usable"):
+            assert {"identity", "bias"} <= set(c.sku.epilogue)
+            for activation in Activation:
+                name = EPILOGUES[activation.code]
+                support = []
+                for bias in (False, True):
+                    try:
+                        d = bc.MatmulDescriptor((1, 64), (64, 64), element, bias=bias, activation=activation)
+                        support.append(bool(d.plan_class.query(d, preference=bc.PlanPreference(sku=c.sku.name))))
+                    except bc.InvalidProblemError:
+                        support.append(False)
+                assert support == [name in c.sku.epilogue] * 2, (c.sku.name, activation)
 
 
 @pytest.mark.parametrize(

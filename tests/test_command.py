@@ -12,9 +12,9 @@ import pytest
 
 from baracuda import __main__ as command
 from baracuda import _core, _index
-from baracuda import verify as proofs
-from baracuda.elements import Element
-from baracuda.sku import DIRECTIONS, rows
+from baracuda.choose.sku import DIRECTIONS, rows
+from baracuda.describe.elements import Element
+from baracuda.prove import verify as proofs
 from conftest import table_items
 
 

@@ -13,10 +13,10 @@ import pytest
 from emulated import is_run
 
 from baracuda import _core, _index
-from baracuda.elements import Element
-from baracuda.op import Function, NotDifferentiable, Op
-from baracuda.reference import reference_module
-from baracuda.sku import rows
+from baracuda.call.op import Function, NotDifferentiable, Op
+from baracuda.choose.sku import rows
+from baracuda.describe.elements import Element
+from baracuda.prove.reference import reference_module
 from conftest import FULL, SEED
 
 ROOT = Path(__file__).resolve().parent.parent

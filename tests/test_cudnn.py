@@ -17,11 +17,11 @@ from fakecuda import MODULE, calls, failing, on_devices
 
 import baracuda as bc
 from baracuda import Dim
-from baracuda.elements import Element
-from baracuda.ops.attention import AttentionDescriptor, CausalAlignment
-from baracuda.ops.attention_ref import _case
-from baracuda.reference import Case, reference_module, worst
-from baracuda.verify import execute, verify
+from baracuda.describe.elements import Element
+from baracuda.ops.attention.attention import AttentionDescriptor, CausalAlignment
+from baracuda.ops.attention.attention_ref import _case
+from baracuda.prove.reference import Case, reference_module, worst
+from baracuda.prove.verify import execute, verify
 from conftest import SEED
 
 OP = "scaled_dot_product_attention"

@@ -12,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from baracuda.batches import same_bits
-from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError
-from baracuda.plan import plan
-from baracuda.reference import Case, reference_module
-from baracuda.sku import PlanPreference
-from baracuda.spec import IN, Descriptor
-from baracuda.verify import candidates, execute
+from baracuda.choose.plan import plan
+from baracuda.choose.sku import PlanPreference
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.spec import IN, Descriptor
+from baracuda.prove.batches import same_bits
+from baracuda.prove.reference import Case, reference_module
+from baracuda.prove.verify import candidates, execute
 from conftest import FULL
 
 FAMILIES = {"unary", "binary", "ternary", "gated"}

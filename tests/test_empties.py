@@ -8,7 +8,7 @@ import pytest
 from calls import directions, elements_of
 from emptied import LAYOUTS, check, problems
 
-from baracuda.verify import FILLS, candidates
+from baracuda.prove.verify import FILLS, candidates
 from conftest import FULL
 
 MOST = None if FULL else (30, 5)  # problems per op that make something of nothing, and others

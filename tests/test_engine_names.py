@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 import baracuda as bc
-from baracuda import _core, device, sku, spec
-from baracuda.elements import Element
+from baracuda import _core
+from baracuda.choose import sku
+from baracuda.describe import spec
+from baracuda.describe.elements import Element
+from baracuda.memory import device
 
 PACKAGE = Path(bc.__file__).parent
 NAMES = {

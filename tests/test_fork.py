@@ -16,7 +16,7 @@ from children import run_alone
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda import generator
+from baracuda.memory import generator
 
 if not hasattr(os, "fork"):
     pytest.skip("needs fork", allow_module_level=True)
@@ -84,7 +84,7 @@ begun, go = threading.Event(), threading.Event()
 plain = importlib.machinery.SourceFileLoader.exec_module
 
 def slow(self, module):
-    if module.__name__ == "baracuda.ops.scan" and threading.current_thread() is not threading.main_thread():
+    if module.__name__ == "baracuda.ops.scan.scan" and threading.current_thread() is not threading.main_thread():
         begun.set(), go.wait()
     plain(self, module)
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.layouts import LAYOUTS, REPEATED, SENTINEL, buffer
-from baracuda.reference import to_reference
+from baracuda.prove.layouts import LAYOUTS, REPEATED, SENTINEL, buffer
+from baracuda.prove.reference import to_reference
 from conftest import FULL
 
 EXAMPLES = 20_000 if FULL else 300

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baracuda.elements import Element
-from baracuda.layouts import LAYOUTS
-from baracuda.verify import candidates, verify
+from baracuda.describe.elements import Element
+from baracuda.prove.layouts import LAYOUTS
+from baracuda.prove.verify import candidates, verify
 from conftest import FULL, SEED
 
 

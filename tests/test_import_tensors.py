@@ -12,6 +12,7 @@ import torch
 from imports import BF16, PLAN, WANT, N, X, accepted, out, refused, refused_as_output, swiglu
 
 import baracuda as bc
+from baracuda.memory.tensor import stand_in
 
 # --- NumPy ------------------------------------------------------------------------------------------------------------
 
@@ -296,7 +297,7 @@ def test_own_tensors_export() -> None:
         bc.from_dlpack(frozen).__dlpack__()
     assert not np.from_dlpack(bc.from_dlpack(frozen)).flags.writeable
     with pytest.raises(BufferError):
-        bc.tensor.stand_in(bc.TensorSpec((4,))).__dlpack__()
+        stand_in(bc.TensorSpec((4,))).__dlpack__()
 
 
 def test_what_raises_while_it_is_looked_at() -> None:

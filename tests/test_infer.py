@@ -15,7 +15,8 @@ from samples import SAMPLES
 import baracuda as bc
 import baracuda.functional as F
 from baracuda import _core
-from baracuda.elements import Element
+from baracuda.describe.elements import Element
+from baracuda.memory.tensor import unbacked
 from conftest import FULL, SEED
 from test_empties_functional import _made, arguments
 
@@ -156,7 +157,7 @@ def test_what_depends_on_data_says_so(name: str) -> None:
 
 def test_a_shape_is_no_tensor_elsewhere() -> None:
     """A call after infer finds no trace of it, and shapes stay out of calls, plans and NumPy."""
-    shape = bc.tensor.unbacked((3, 4), "f32")
+    shape = unbacked((3, 4), "f32")
     x = bc.zeros((3, 4))
     for first in (F.exp.infer, F.exp):  # whichever plans it
         F.exp._forget()

@@ -12,9 +12,10 @@ ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z0-9_]+)/', re.M)
 # What the files of a folder of csrc include no file of.
 ABOVE = {
-    "core": {"backends", "bindings", "ops", "simt"},
+    "core": {"backends", "bindings", "host", "ops", "simt"},
+    "host": {"bindings", "ops", "simt"},
     "backends": {"bindings"},
-    "simt": {"bindings"},
+    "simt": {"bindings", "host"},
     "ops": {"bindings"},
 }
 

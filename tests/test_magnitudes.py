@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import baracuda.functional as F
-from baracuda.elements import Element
-from baracuda.magnitudes import Stretched, stretched_cases
-from baracuda.plan import plan
-from baracuda.reference import LARGEST, Expected, epsilon, round_to, worst
-from baracuda.verify import Report, compare, execute
+from baracuda.choose.plan import plan
+from baracuda.describe.elements import Element
+from baracuda.prove.magnitudes import Stretched, stretched_cases
+from baracuda.prove.reference import LARGEST, Expected, epsilon, round_to, worst
+from baracuda.prove.verify import Report, compare, execute
 
 ROWS = {
     Element.F32: ([1e27, -3e27, 2e27, 5e26], [1e20, -1e20, 3e19, 0], [1e-25, -1e-25, 3e-25, 0], [2e38, -1e38, 1e38, 0]),

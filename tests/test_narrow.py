@@ -12,8 +12,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from baracuda.elements import Element
-from baracuda.narrow import FORMATS, decode, encode, is_records, next_after, numbers, records, storage
+from baracuda.describe.elements import Element
+from baracuda.prove.narrow import FORMATS, decode, encode, is_records, next_after, numbers, records, storage
 
 DTYPES = {
     Element.BF16: ml_dtypes.bfloat16,
@@ -82,9 +82,9 @@ def test_elements_that_numpy_has_are_stored_as_they_are() -> None:
 PROBE = """
 import json, sys
 if {without}: sys.modules["ml_dtypes"] = None
-from baracuda.elements import Element
-from baracuda.narrow import storage
-from baracuda.verify import candidates, verify
+from baracuda.describe.elements import Element
+from baracuda.prove.narrow import storage
+from baracuda.prove.verify import candidates, verify
 print(storage(Element.BF16).names)
 found = {{}}
 for op in "cast add nextafter swiglu rms_norm_add uniform scaled_matmul scaled_dot_product_attention cat adamw".split():

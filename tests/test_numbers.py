@@ -11,8 +11,8 @@ from calls import call_of, cases_of, directions, elements_of
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.binary import _ANY_NUMBER
-from baracuda.sku import rows
+from baracuda.choose.sku import rows
+from baracuda.ops.binary.binary import _ANY_NUMBER
 
 # Scalars of integer plans that are no elements: places, counts, seeds, tolerances, and what arange counts modulo 2^n.
 NOT_STORED = {"position", "start", "step", "seed", "offset", "low", "high", "p", "rtol", "atol", "equal_nan", "end"}

@@ -64,6 +64,17 @@ def test_the_licence_names_what_is_bundled() -> None:
     assert all("GCC Runtime Library Exception" in t for t in table if "GPL" in t)
 
 
+def test_the_wheels_have_one_version() -> None:
+    """The cuda backend's wheel wants the package of its own version, and CMake tells both to the compiler."""
+    other = tomllib.loads((ROOT / "packaging/cuda13/pyproject.toml").read_text())["project"]
+    version = SETTINGS["project"]["version"]
+    assert f"project(baracuda VERSION {version} " in (ROOT / "CMakeLists.txt").read_text()
+    assert other["version"] == version and other["dependencies"] == [f"baracuda=={version}"]
+    assert SETTINGS["project"]["optional-dependencies"]["cuda13"] == [f"baracuda-cuda13[libraries]=={version}"]
+    for link in (ROOT / "packaging/cuda13/licenses").iterdir():
+        assert link.read_text(), "the texts are those of the main package"
+
+
 def test_no_system_is_claimed_that_was_not_built_on() -> None:
     systems = [c for c in SETTINGS["project"]["classifiers"] if c.startswith("Operating System")]
     assert systems == ["Operating System :: POSIX :: Linux"]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from programs import N, by_plans, chain, rows
 
 import baracuda as bc
-from baracuda.sizes import SizeExpr, contiguous_strides
+from baracuda.describe.sizes import SizeExpr, contiguous_strides
 
 OPS = pytest.mark.parametrize(("op", "direction"), [pytest.param(*d, id=f"{d[0]}-{d[1]}") for d in directions()])
 

@@ -12,10 +12,10 @@ from calls import ValidCall, cases_of, directions, elements_of, valid_call
 
 import baracuda as bc
 from baracuda import _core
-from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError
-from baracuda.ops.random import RandomDescriptor
-from baracuda.spec import IN
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.spec import IN
+from baracuda.ops.random.random import RandomDescriptor
 
 OPS = pytest.mark.parametrize(("op", "direction"), directions())
 
@@ -24,7 +24,7 @@ UNREACHED = {
     "op": "evaluate() is asked about rows of one op; select and capabilities() filter by op first",
     "direction": "as op: rows of the other direction are not candidates",
     "no_device": "a backend that is built but has no device: there is only the cpu here (BARACUDA_CPU_LEVEL, see test_forced_level)",
-    "device_memory": "memory of a device; tests/test_device.py reaches it on the emulated ones",
+    "device_memory": "memory of a device; tests/device/test_device.py reaches it on the emulated ones",
     "launch_failed": "a kernel that breaks its own contract; cpu kernels have no way to fail",
 }
 # Codes that exist for rows which declare a limit; reached as soon as one row does.
@@ -483,11 +483,22 @@ def test_kernels_name_the_number_that_they_refuse() -> None:
 
 def test_every_code_is_reached(request: pytest.FixtureRequest) -> None:
     """Runs last in this file; codes that other tests assert are found in their text."""
-    files = ("import_tensors", "import_protocol", "aliasing", "lifetimes", "device_streams", "device_graphs")
-    others = "".join((Path(__file__).parent / f"test_{n}.py").read_text() for n in files)
+    here = Path(__file__).parent
+    files = (
+        "test_import_*",
+        "test_aliasing",
+        "test_lifetimes",
+        "device/test_device_streams",
+        "device/test_device_graphs",
+    )
+    others = "".join(p.read_text() for f in files for p in here.glob(f"{f}.py"))
     ran = {i.name.split("[")[0] for i in request.session.items if i.path == Path(__file__)}
     whole = {k for k in globals() if k.startswith("test_")}
-    if not whole <= ran or request.config.getoption("--families") or request.config.getoption("--light"):
+    if (
+        not whole <= ran
+        or any(request.config.getoption(o) for o in ("--families", "--light"))
+        or request.config.getoption("--touched") != "all"
+    ):
         pytest.skip("only some of the tests of this file were asked for")
     missing = []
     for code in _core.refusal_codes:

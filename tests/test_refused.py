@@ -16,7 +16,7 @@ from hostile import calls, malformed, state
 import baracuda as bc
 import baracuda.functional as F
 from baracuda import _index
-from baracuda.spec import IN
+from baracuda.describe.spec import IN
 from conftest import FULL, SEED
 
 # What a kernel finds in the data may leave outputs half written; generators stay.

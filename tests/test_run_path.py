@@ -17,7 +17,7 @@ from calls import ValidCall, call_of, directions, valid_call
 
 import baracuda as bc
 from baracuda import _core
-from baracuda.plan import Plan
+from baracuda.choose.plan import Plan
 
 OPS = pytest.mark.parametrize(("op", "direction"), directions())
 

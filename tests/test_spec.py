@@ -10,9 +10,9 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.dims import Shape
-from baracuda.elements import Element
-from baracuda.spec import Kinded, Signature, descriptor, frame, output, tensor
+from baracuda.describe.dims import Shape
+from baracuda.describe.elements import Element
+from baracuda.describe.spec import Kinded, Signature, descriptor, frame, output, tensor
 
 
 @frame

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from baracuda import _core
-from baracuda.elements import Element
-from baracuda.errors import BaracudaError
-from baracuda.plan import plan
-from baracuda.reference import reference_module
-from baracuda.sku import PlanPreference
-from baracuda.straddle import straddling, thresholds
-from baracuda.verify import Report, candidates, compare, count_elements, execute, expect
+from baracuda.choose.plan import plan
+from baracuda.choose.sku import PlanPreference
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import BaracudaError
+from baracuda.prove.reference import reference_module
+from baracuda.prove.straddle import straddling, thresholds
+from baracuda.prove.verify import Report, candidates, compare, count_elements, execute, expect
 from conftest import FULL, SEED
 
 MOST = 1 << 18 if FULL else 1 << 14

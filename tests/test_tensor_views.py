@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import baracuda as bc
 from baracuda import _core
-from baracuda.tensor import stand_in
+from baracuda.memory.tensor import stand_in
 
 SIZES = st.lists(st.integers(0, 3), max_size=8).filter(lambda s: math.prod(s) <= 3000)
 

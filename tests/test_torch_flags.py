@@ -8,11 +8,11 @@ import sys
 import pytest
 import torch
 
-import baracuda._torch as native
+import baracuda.memory._torch as native
 
 SCRIPT = """
 import sys
-import baracuda._torch as native
+import baracuda.memory._torch as native
 found = native.native_functions()
 if sys.argv[1] == "python":
     native.native_functions = lambda: None
@@ -95,7 +95,7 @@ def test_a_function_that_answers_differently_is_not_used(monkeypatch: pytest.Mon
 RESULTS = """
 import sys
 import torch
-import baracuda._torch as native
+import baracuda.memory._torch as native
 if sys.argv[1] == "python":
     native.scalar_types.cache_clear()
     native._EMPTY = ("no_such_function", native._EMPTY[1])

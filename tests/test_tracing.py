@@ -132,7 +132,7 @@ import warnings
 warnings.simplefilter("error")
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from baracuda import _torch
+from baracuda.memory import _torch
 import baracuda.functional as F
 x = torch.ones(3)
 with FakeTensorMode():

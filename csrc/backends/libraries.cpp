@@ -7,6 +7,8 @@
 #include <iterator>
 #include <mutex>
 
+#include "backends/modules.h"
+
 namespace baracuda {
 namespace {
 
@@ -97,14 +99,7 @@ const char* library_name(Library which) { return kKnown[size_t(which)].name; }
 const FoundLibrary& library(Library which) {
   Libraries& all = libraries();
   const size_t i = size_t(which);
-  std::call_once(all.looked[i], [&] {
-    std::vector<std::string> folders;
-    {
-      std::lock_guard lock(all.mutex);
-      folders = all.folders;
-    }
-    look(which, folders, all.found[i]);
-  });
+  std::call_once(all.looked[i], [&] { look(which, wheel_folders(), all.found[i]); });
   return all.found[i];
 }
 
@@ -117,6 +112,12 @@ void set_wheel_folders(std::vector<std::string> folders) {
   Libraries& all = libraries();
   std::lock_guard lock(all.mutex);
   all.folders = std::move(folders);
+}
+
+std::vector<std::string> wheel_folders() {
+  Libraries& all = libraries();
+  std::lock_guard lock(all.mutex);
+  return all.folders.empty() ? std::vector{own_directory() + "/../.."} : all.folders;
 }
 
 }  // namespace baracuda

@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <string_view>
 
 #include "backends/cpu/loader.h"
 #include "core/device.h"
+#include "core/libraries.h"
 
 namespace baracuda {
 namespace {
@@ -28,25 +31,39 @@ void look_for_devices(LoadedBackend& backend) {
   backend.state.level = info.name;
 }
 
+std::string brought_by(std::string_view name) {
+  return name == "cuda" ? ": pip install baracuda-cuda13, of the same version, brings it" : "";
+}
+
+// Beside libbaracuda, or in a wheel of its own: baracuda-cuda13 has the folder baracuda_cuda13.
+std::string device_module_file(const std::string& name) {
+  const std::string file = "/libbaracuda_" + name + ".so", beside = own_directory() + file;
+  if (access(beside.c_str(), R_OK) == 0) return beside;
+  for (const std::string& folder : wheel_folders())
+    if (std::string in_wheel = folder + "/baracuda_" + name + "13" + file; access(in_wheel.c_str(), R_OK) == 0)
+      return in_wheel;
+  return beside;
+}
+
 LoadedBackend open_device_backend(const char* name, const char* variable, const char* symbol) {
   LoadedBackend out;
   const char* named = std::getenv(variable);
   bool chosen = named && *named;
-  std::string path = chosen ? named : own_directory() + "/libbaracuda_" + name + ".so", tried;
+  std::string path = chosen ? named : device_module_file(name), tried;
   if (chosen && access(path.c_str(), R_OK) != 0) {
     out.state.reason = std::string(variable) + " names " + path + ", which cannot be read";
     return out;
   }
   auto entry = reinterpret_cast<DeviceModuleEntry>(open_module(path, symbol, tried));
   const DeviceModule* module = entry ? entry() : nullptr;
-  if (module && module->abi != kModuleAbi) {
-    tried = path + ": it was built for another version";
+  if (module && (module->abi != kModuleAbi || std::strcmp(module->version, BCU_VERSION) != 0)) {
+    tried = path + ": it was built for another version than " BCU_VERSION "; install the two of one version";
     module = nullptr;
   }
   if (!module) {
     out.state.built = !tried.empty();
-    out.state.reason =
-        tried.empty() ? "this wheel was built without the " + std::string(name) + " backend" : std::move(tried);
+    out.state.reason = tried.empty() ? "there is no module of the " + std::string(name) + " backend" + brought_by(name)
+                                     : std::move(tried);
     return out;
   }
   out.module = module;

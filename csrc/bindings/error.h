@@ -1,4 +1,4 @@
-// Refusals as Python objects and exceptions; the exception classes live in baracuda/errors.py.
+// Refusals as Python objects and exceptions; the exception classes live in baracuda/describe/errors.py.
 #pragma once
 #include <Python.h>
 

@@ -110,6 +110,25 @@ bool refuse_argument(FunctionObject* f, const Refusal& why) {
   return false;
 }
 
+// What the type of a stand-in has, an argument without data: it is called with the function and all its arguments, and
+// what it gives is the result. Null for everything else.
+PyObject* stand_in_hook(PyObject* v) {
+  static PyObject* const name = PyUnicode_InternFromString("__baracuda_function__");
+  PyObject* found = PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(v)), name);
+  if (!found) PyErr_Clear();
+  return found;
+}
+
+PyObject* call_stand_in(PyObject* hook, FunctionObject* f, const Arguments& a) {
+  PyObject* values = PyTuple_New(f->n_params);
+  for (int i = 0; values && i < f->n_params; ++i) PyTuple_SET_ITEM(values, i, Py_NewRef(a.values[i]));
+  PyObject* found =
+      values ? PyObject_CallFunctionObjArgs(hook, reinterpret_cast<PyObject*>(f), values, nullptr) : nullptr;
+  Py_XDECREF(values);
+  Py_DECREF(hook);
+  return found;
+}
+
 bool refuse_member(FunctionObject* f, int i, Py_ssize_t k, Refusal& why) {
   why.field = std::string(PyUnicode_AsUTF8(f->params[i].name)) + "[" + std::to_string(k) + "]";
   return refuse_argument(f, why);
@@ -135,7 +154,7 @@ bool unwrap_rest(Arguments& a, PyObject*& v, bool& good) {
 }
 
 // A list of tensors: its value is a copy from here on, since importing may run Python code.
-bool read_list(FunctionObject* f, int i, Arguments& a, Key& key) {
+bool read_list(FunctionObject* f, int i, Arguments& a, Key& key, PyObject*& hook) {
   PyObject*& v = a.values[i];
   bool good = PyList_Check(v) || PyTuple_Check(v);
   if (f->params[i].kind == ParamKind::Rest && !unwrap_rest(a, v, good)) return false;
@@ -157,6 +176,7 @@ bool read_list(FunctionObject* f, int i, Arguments& a, Key& key) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(now); ++k) {
     TensorView& view = a.members[a.first_member[i] + k];
     done = import_tensor(PyTuple_GET_ITEM(now, k), view, a.keep, why);
+    if (done == Imported::Refused && (hook = stand_in_hook(PyTuple_GET_ITEM(now, k)))) return false;
     if (done == Imported::Refused) return refuse_member(f, i, k, *why);
     if (done != Imported::Yes) return false;
     key_tensor(key, PyTuple_GET_ITEM(now, k), view);
@@ -164,8 +184,9 @@ bool read_list(FunctionObject* f, int i, Arguments& a, Key& key) {
   return true;
 }
 
-// Imports the tensors and writes the key; false with an exception set when a tensor is refused.
-bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
+// Imports the tensors and writes the key; false with an exception set when a tensor is refused, or with the hook of a
+// stand-in.
+bool read_arguments(FunctionObject* f, Arguments& a, Key& key, PyObject*& hook) {
   for (int i = 0; i < f->n_params; ++i) {
     if (PyObject* number = number_of_numpy_scalar(a.values[i])) {
       a.keep.add(number);
@@ -176,7 +197,7 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
     PyObject* v = a.values[i];
     ParamKind kind = f->params[i].kind;
     if (kind == ParamKind::List || kind == ParamKind::Rest) {
-      if (!read_list(f, i, a, key)) return false;
+      if (!read_list(f, i, a, key, hook)) return false;
       continue;
     }
     if (kind == ParamKind::Attribute || v == Py_None) {
@@ -199,6 +220,7 @@ bool read_arguments(FunctionObject* f, Arguments& a, Key& key) {
     }
     if (done == Imported::Yes) done = import_tensor(v, a.views[i], a.keep, why);
     if (done == Imported::Refused) {
+      if ((hook = stand_in_hook(v))) return false;
       why->field = PyUnicode_AsUTF8(f->params[i].name);
       return refuse_argument(f, *why);
     }
@@ -322,7 +344,9 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
   Arguments a;
   Key key;
   if (!normalise(f, args, PyVectorcall_NARGS(nargsf), kwnames, a)) return nullptr;
-  if (!read_arguments(f, a, key) || (a.keep.ran_python && !read_again(f, a))) return nullptr;
+  PyObject* hook = nullptr;
+  if (!read_arguments(f, a, key, hook)) return hook ? call_stand_in(hook, f, a) : nullptr;
+  if (a.keep.ran_python && !read_again(f, a)) return nullptr;
   std::shared_ptr<Entry> entry = find_entry(f, key);
   if (entry && entry->strided) {
     add_strides(f, a, key);

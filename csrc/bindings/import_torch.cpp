@@ -15,8 +15,8 @@ struct Torch {
   std::atomic<PyTypeObject*> tensor{nullptr};  // torch.Tensor, once torch is seen; stored after all others
   PyObject* grad_enabled = nullptr;            // torch.is_grad_enabled
   PyObject* bump = nullptr;                    // torch._C._increment_version
-  // torch's C++ functions, where baracuda._torch found them and saw them work; all or none. `tensor` is an at::Tensor*,
-  // `impl` what it points to. The same questions through Python cost 30 to 100 ns each.
+  // torch's C++ functions, where baracuda.memory._torch found them and saw them work; all or none. `tensor` is an
+  // at::Tensor*, `impl` what it points to. The same questions through Python cost 30 to 100 ns each.
   bool (*is_neg)(const void* tensor) = nullptr;
   bool (*is_conj)(const void* tensor) = nullptr;
   bool (*is_inference)(const void* tensor) = nullptr;
@@ -27,7 +27,7 @@ struct Torch {
   int storage_at = 0, data_at = 0, bytes_at = 0;
 } torch;
 
-// The at::Tensor behind a torch.Tensor: what follows the object's head, as baracuda._torch has checked.
+// The at::Tensor behind a torch.Tensor: what follows the object's head, as baracuda.memory._torch has checked.
 const void* native_tensor(PyObject* object) { return reinterpret_cast<char*>(object) + sizeof(PyObject); }
 
 template <class F>
@@ -37,7 +37,7 @@ void set_function(F*& to, PyObject* addresses, int at) {
 
 // A tuple of addresses, or null without an exception.
 PyObject* native_functions() {
-  PyObject* module = PyImport_ImportModule("baracuda._torch");
+  PyObject* module = PyImport_ImportModule("baracuda.memory._torch");
   PyObject* found = module ? PyObject_CallMethod(module, "native_functions", nullptr) : nullptr;
   Py_XDECREF(module);
   PyErr_Clear();

@@ -90,6 +90,9 @@ py::dict row_dict(int index) {
   py::list attrs;
   for (const AttrField& f : r.attrs) attrs.append(py::make_tuple(f.type, f.name));
   d["attributes"] = attrs;
+  py::dict ranges;
+  for (const AttrRange& range : r.ranges) ranges[range.name] = py::make_tuple(range.least, range.most);
+  d["ranges"] = ranges;
   return d;
 }
 

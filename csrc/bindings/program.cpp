@@ -34,6 +34,17 @@ PyObject* program_run(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
   return done ? result_of(p, call.args.data()) : raise_failure(p, failure);
 }
 
+PyObject* program_blocks(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  auto* p = reinterpret_cast<ProgramObject*>(self);
+  Call call(p);
+  int64_t symbols[kMaxProgramSymbols] = {};
+  if (!collect(p, call, args, nargs, kwnames) || !import_sizes(p, call, symbols)) return nullptr;
+  uint64_t blocks = 0;
+  if (!p->core->blocks(symbols, blocks))
+    return raise_one(p, {Code::Dim, "", "no number of blocks", "one at these sizes", ""});
+  return PyLong_FromUnsignedLongLong(blocks);
+}
+
 PyObject* program_reserve(PyObject* self, PyObject* number) {
   const long frames = PyLong_AsLong(number);
   if (frames == -1 && PyErr_Occurred()) return nullptr;
@@ -191,6 +202,8 @@ PyMethodDef program_methods[] = {
      "bind(*tensors, *scalars, stream=None)\n--\n\nFreezes the arguments and gives a callable with the lowest cost, "
      "for "
      "one thread."},
+    {"blocks", as_c(&program_blocks), METH_FASTCALL | METH_KEYWORDS,
+     "blocks(*tensors)\n--\n\nHow far a run with these arguments moves the random offset."},
     {"reserve", &program_reserve, METH_O,
      "reserve(frames)\n--\n\nMakes memory for so many runs at once, so that run needs no scratch."},
     {"trim", &program_trim, METH_NOARGS, "trim()\n--\n\nLets go of scratch that no run uses."},

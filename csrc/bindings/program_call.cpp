@@ -115,6 +115,13 @@ bool import_number(ProgramObject* p, Call& call, size_t i) {
 
 }  // namespace
 
+bool import_sizes(ProgramObject* p, Call& call, int64_t* symbols) {
+  for (size_t i = 0; i < n_tensors(p); ++i)
+    if (call.args[i] && call.args[i] != Py_None && !import_tensor_argument(p, call, i)) return false;
+  ProgramFailure failure;
+  return p->core->solve(call.views.data(), symbols, failure.refusals) || (raise_failure(p, failure), false);
+}
+
 bool import_call(ProgramObject* p, Call& call) {
   const Program& core = *p->core;
   if (!core.steps().empty()) {

@@ -55,6 +55,8 @@ PyObject* raise_one(const ProgramObject* p, Refusal why);
 // False with an exception set.
 bool collect(ProgramObject* p, Call& call, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 bool import_call(ProgramObject* p, Call& call);
+// Of collected arguments, those that are given, for their sizes alone: the program's symbols.
+bool import_sizes(ProgramObject* p, Call& call, int64_t* symbols);
 PyObject* result_of(const ProgramObject* p, PyObject* const* args);
 // Tells torch's autograd which of the arguments were written to.
 void bump(const ProgramObject* p, PyObject* const* args);

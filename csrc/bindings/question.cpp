@@ -170,9 +170,14 @@ Question parse_question(py::handle h) {
   return q;
 }
 
-// Adds what a signature, attributes in 8-byte slots and promised strides (name to list) say.
+// Adds what a signature, attributes in 8-byte slots (or texts) and promised strides (name to list) say.
 void parse_problem(Question& q, const Signature& signature, py::handle attributes, py::handle strides) {
-  each(attributes, [&](py::handle slot) { q.attrs.push_back(integer(slot)); });
+  each(attributes, [&](py::handle slot) {
+    if (PyUnicode_Check(slot.ptr()))
+      append_text(q.attrs, text(slot));
+    else
+      q.attrs.push_back(integer(slot));
+  });
   std::vector<NamedStrides> promised;
   each(strides, [&](py::handle entry) {
     auto [called, steps] = entry.cast<std::pair<std::string, std::vector<int64_t>>>();

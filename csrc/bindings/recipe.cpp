@@ -58,7 +58,7 @@ bool raised_by_us() {
 // The result again, which failed at NumPy or torch for want of memory most likely: results.py has the error for it.
 PyObject* allocate_by_python(const Allocation& a) {
   PyErr_Clear();
-  PyObject* module = PyImport_ImportModule("baracuda.results");
+  PyObject* module = PyImport_ImportModule("baracuda.memory.results");
   PyObject* made =
       module ? PyObject_CallMethod(module, "allocated", "OOO", a.make, a.args, a.kwnames ? a.kwnames : Py_None)
              : nullptr;

@@ -10,7 +10,7 @@
 
 namespace baracuda::bindings {
 
-constexpr int kMaxParams = 16;
+constexpr int kMaxParams = 24;
 
 // Rest: a list that takes all further positional arguments.
 enum class ParamKind : uint8_t { Tensor, Scalar, Attribute, Out, List, Rest };

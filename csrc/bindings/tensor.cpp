@@ -158,7 +158,7 @@ PyObject* tensor_repr(PyObject* self) {
   return PyUnicode_FromString(text.c_str());
 }
 
-// A method whose work is done by a function of baracuda.tensor.
+// A method whose work is done by a function of baracuda.memory.tensor.
 template <PyObject* TensorHooks::* hook>
 PyObject* forward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   constexpr Py_ssize_t kMost = 8;
@@ -242,8 +242,9 @@ PyObject* set_hooks(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef hooks_def[] = {{"tensor_hooks", &set_hooks, METH_VARARGS, "What baracuda.tensor does for bc.Tensor."},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef hooks_def[] = {
+    {"tensor_hooks", &set_hooks, METH_VARARGS, "What baracuda.memory.tensor does for bc.Tensor."},
+    {nullptr, nullptr, 0, nullptr}};
 
 template <class F>
 PyType_Slot slot(int number, F* f) {
@@ -264,7 +265,7 @@ PyTypeObject* make_type() {
   for (const PyType_Slot* s = operator_slots; s->slot; ++s) slots.push_back(*s);
   slots.push_back({0, nullptr});
   PyType_Spec spec = {
-      "baracuda.tensor.Tensor", sizeof(TensorObject), 0,
+      "baracuda.Tensor", sizeof(TensorObject), 0,
       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
       slots.data()};
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));

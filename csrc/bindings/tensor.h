@@ -79,7 +79,7 @@ extern PyType_Slot operator_slots[];
 PyObject* rebase(PyObject* self, PyObject* address);
 PyObject* get_dtype(PyObject* self, void*);
 
-// Functions and classes of baracuda.tensor that are called for what is rare; set once, when it is imported.
+// Functions and classes of baracuda.memory.tensor that are called for what is rare; set once, when it is imported.
 struct TensorHooks {
   PyObject *element, *coerce, *sizes, *steps, *place, *to, *copy_from, *as_array, *tolist;
 };
@@ -99,7 +99,7 @@ Imported own_capsule(PyObject* capsule, bool lasts, PyObject** tensor, Why& why)
 // A tuple of what a sequence holds now, its capsules owned. Refused: `at` says which one.
 Imported own_members(PyObject* sequence, bool lasts, PyObject** tuple, Py_ssize_t* at, Why& why);
 
-// Adds the type Tensor, empty, from_pointer and what baracuda.tensor needs to the module.
+// Adds the type Tensor, empty, from_pointer and what baracuda.memory.tensor needs to the module.
 bool tensor_setup(PyObject* module);
 
 }  // namespace baracuda::bindings

@@ -4,12 +4,18 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace baracuda {
 
 using i64 = int64_t;
 using f64 = double;
+// The last attribute of an op may be a text: a slot with its length in bytes, then the bytes, eight to a slot.
+struct text {
+  int64_t bytes;
+};
 
 struct AttrField {
   const char* type;
@@ -24,6 +30,16 @@ Attrs attributes(const Given& given) {
   Attrs out;
   std::memcpy(&out, given.attrs, sizeof out);
   return out;
+}
+
+inline std::string_view text_at(const int64_t* slot) {
+  return {reinterpret_cast<const char*>(slot + 1), static_cast<size_t>(*slot)};
+}
+inline void append_text(std::vector<int64_t>& slots, std::string_view given) {
+  slots.push_back(static_cast<int64_t>(given.size()));
+  const size_t at = slots.size();
+  slots.resize(at + (given.size() + 7) / 8);
+  if (!given.empty()) std::memcpy(&slots[at], given.data(), given.size());
 }
 
 }  // namespace baracuda

@@ -204,6 +204,7 @@ bcu_status bcu_program_info(const bcu_program* program, char** json, bcu_error* 
     out.set("arguments", std::move(arguments));
     out.set("constants", std::move(constants));
     out.set("scalars", *source.find("scalars"));
+    if (const Json* random = source.find("random")) out.set("random", *random);
     Json& steps = out.set("steps", Json::list());
     for (const ProgramStep& step : program->core->steps())
       steps.add(sku_name(step.plan->row, step.plan->question.element));
@@ -233,6 +234,23 @@ bcu_status bcu_program_shape(const bcu_program* program, const DLTensor* const* 
       return fail_program(error, *program, {Code::Dim, "", "no shape", "a shape at these sizes", ""});
     *rank = static_cast<int32_t>(found.size());
     std::copy(found.begin(), found.end(), shape);
+    return BCU_OK;
+  });
+}
+
+bcu_status bcu_program_blocks(const bcu_program* program, const DLTensor* const* tensors, size_t n_tensors,
+                              uint64_t* blocks, bcu_error* error) {
+  return guarded(error, [&]() -> bcu_status {
+    if (!program || !blocks) return refuse_null(error, program ? "blocks" : "program");
+    const bcu_program_options options{};
+    Arguments arguments(*program, options);
+    ProgramFailure failure;
+    int64_t symbols[kMaxProgramSymbols] = {};
+    if (!arguments.tensors(tensors, n_tensors, failure.refusals) ||
+        !program->core->solve(arguments.views(), symbols, failure.refusals))
+      return fail_program(error, *program, failure);
+    if (!program->core->blocks(symbols, *blocks))
+      return fail_program(error, *program, {Code::Dim, "", "no number of blocks", "one at these sizes", ""});
     return BCU_OK;
   });
 }

@@ -52,6 +52,7 @@ struct DeviceQueues {
 // returns Status::Workspace where the device has not that much memory left.
 struct DeviceModule {
   int32_t abi;
+  const char* version;  // of baracuda, whose table it was built with
   const char* name;
   const FamilyKernels* const* families;
   int32_t n_families;

@@ -77,13 +77,16 @@ Json write_signature(const PlanCore& plan) {
 }
 
 bool is_double(const AttrField& field) { return std::strcmp(field.type, "f64") == 0; }
+bool is_text(const AttrField& field) { return std::strcmp(field.type, "text") == 0; }
 
 Json write_attributes(const PlanCore& plan) {
   Json out = Json::object();
   for (size_t i = 0; i < plan.row.attrs.size(); ++i) {
     const int64_t slot = plan.question.attrs[i];
     const AttrField& field = plan.row.attrs[i];
-    out.set(field.name, is_double(field) ? Json(std::bit_cast<double>(slot)) : Json(slot));
+    out.set(field.name, is_text(field)     ? Json(text_at(&plan.question.attrs[i]))
+                        : is_double(field) ? Json(std::bit_cast<double>(slot))
+                                           : Json(slot));
   }
   return out;
 }
@@ -139,6 +142,10 @@ const Row& row_of(const Reader& r, const Question& q) {
 void read_attributes(const Reader& r, const Row& row, Question& q) {
   for (const AttrField& field : row.attrs) {
     const Reader value = r.at(field.name);
+    if (is_text(field)) {
+      append_text(q.attrs, value.text());
+      continue;
+    }
     q.attrs.push_back(is_double(field) ? std::bit_cast<int64_t>(value.number()) : value.integer());
   }
   if (r.json().members().size() != row.attrs.size()) r.wrong("no other attributes than the op's");
@@ -253,7 +260,7 @@ void read_signature(const Reader& r, const Row& row, PlanDocument& out) {
 
 }  // namespace
 
-std::string digest_of(std::initializer_list<const Json*> parts) {
+std::string digest_of(const std::vector<const Json*>& parts) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const Json* part : parts)
     for (const char c : part->write()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -325,7 +332,7 @@ PlanDocument read_plan(const Reader& r) {
   out.sku = r.at("sku").text();
   read_question(r.at("question"), out);
   read_signature(r.at("signature"), row_of(r.at("question"), out.question), out);
-  out.question.has_problem = true;
+  out.question.has_problem = out.question.foreign = true;
   const std::string digest = digest_of({&r.at("question").json(), &r.at("signature").json()});
   if (r.at("digest").text() != digest) r.at("digest").wrong("that of the question and signature: they were changed");
   if (r.has("descriptor")) out.descriptor = r.at("descriptor").json();

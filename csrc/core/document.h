@@ -29,7 +29,7 @@ void read_device(const Reader& r, Backend& backend, int32_t& device);  // "cpu",
 ScalarParam read_scalar(const Reader& r);
 // Of what the writer said: a document that was changed by accident or by hand is told apart, since the engine cannot
 // know which shapes an op takes together.
-std::string digest_of(std::initializer_list<const Json*> parts);
+std::string digest_of(const std::vector<const Json*>& parts);
 // The schema and the kind; throws.
 void check_kind(const Reader& document, const char* kind);
 

@@ -35,6 +35,7 @@ struct Question {
   bool contiguous = false;                            // promised by the caller for all tensors
   int32_t alignment = 0;                              // promised by the caller, bytes
   std::vector<std::pair<std::string, double>> given;  // attributes by name, where the problem is not known
+  bool foreign = false;                               // no spec says that sizes go together whatever the Dims are
   bool has_problem = false;                           // whether attrs and params are known
   std::vector<int64_t> attrs;
   std::vector<ParamMeta> params;

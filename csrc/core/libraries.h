@@ -29,5 +29,7 @@ BCU_API void* library_symbol(Library which, const char* symbol);
 
 // The folders that wheels are unpacked into, in order (Python's sys.path); before the first question.
 BCU_API void set_wheel_folders(std::vector<std::string> folders);
+// Those; for hosts without Python, the folder that this library's own wheel was unpacked into.
+std::vector<std::string> wheel_folders();
 
 }  // namespace baracuda

@@ -130,7 +130,7 @@ struct Checker {
                  "shape " + shape_text(s, slot), "pass a tensor of the planned shape, or select a plan for this one"))
         return true;
     }
-    return false;
+    return out.empty() && !check_shapes(plan, call.views, out) && !all;
   }
 
   // Whether the tensor has memory that can be compared with others'.
@@ -381,6 +381,16 @@ void finish(PlanCore& plan) {
     plan.checks.push_back(check);
   }
   plan.bytes = bytes;
+}
+
+bool check_shapes(const PlanCore& plan, const TensorView* views, Refusals& refusals) {
+  if (plan.signature.symbols.empty() || !plan.question.foreign) return true;
+  Shapes shapes(plan.signature, plan.question, views, nullptr);
+  plan.rule(shapes);
+  Refusal why;
+  if (shapes.done(why)) return true;
+  refusals.push_back(std::move(why));
+  return false;
 }
 
 bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals) {

@@ -8,6 +8,7 @@
 #include "core/evaluate.h"
 #include "core/prepare.h"
 #include "core/refusal.h"
+#include "core/shapes.h"
 #include "core/signature.h"
 
 namespace baracuda {
@@ -33,6 +34,7 @@ struct PlanCore {
   int32_t row_index = -1;
   Row row;
   Kernel kernel = nullptr;
+  ShapeRule rule = nullptr;
   std::shared_ptr<const Prepared> prepared;  // null for rows that make nothing
   Signature signature;
   std::vector<int32_t> first;     // signature.params.size() + 1 entries
@@ -64,6 +66,10 @@ BCU_API int64_t alignment_of(const PlanCore& plan, Element element);
 
 // The refusal of a number that a scalar parameter of whole numbers does not take.
 BCU_API Refusal out_of_range(const ScalarParam& param, std::string got);
+
+// Whether the tensors of a call, which are as the signature has them, go together; false with the reason. Asked of
+// documents with Dims: the others were asked when they were selected, and of a spec's that holds at all sizes.
+BCU_API bool check_shapes(const PlanCore& plan, const TensorView* views, Refusals& refusals);
 
 // Checks a call against the plan; adds every refusal, or only the first when `all` is false. True when it may run.
 // Views of rank -1 whose parameter is present are passed over: they were refused before.

@@ -71,6 +71,7 @@ struct StepReader {
   const std::vector<ProgramValue>& values;
   const std::vector<Symbol>& symbols;
   const std::vector<ScalarParam>& scalars;
+  const ProgramRandom& random;
 
   ProgramView view(const Reader& r) const {
     r.only({"value", "element", "offset", "shape", "strides"});
@@ -127,7 +128,15 @@ struct StepReader {
       if (!good) r.wrong(why->want);
       return out;
     }
-    r.only({"scalar", "size", "view"});
+    r.only({"scalar", "size", "view", "draw"});
+    if (r.has("draw")) {
+      if (r.has("scalar") || r.has("size") || r.has("view")) r.wrong("nothing beside a draw");
+      if (param.kind != Scalar::Kind::Unsigned) r.wrong("a number that is an offset");
+      out.from = ProgramNumber::From::Draw;
+      out.scalar = random.offset;
+      out.draw = static_cast<int32_t>(r.at("draw").integer(0, std::ssize(random.draws) - 1));
+      return out;
+    }
     if (r.has("size")) out.size = SizeExpr::read(r.at("size"), symbols), out.from = ProgramNumber::From::Size;
     if (r.has("scalar")) {
       out.from = ProgramNumber::From::Scalar;
@@ -215,8 +224,11 @@ std::string program_digest(const Json& source, const Json& plans) {
     const Json* own = plan.find("digest");
     digests.add(own ? *own : Json());
   }
-  return digest_of(
-      {source.find("dims"), source.find("values"), source.find("scalars"), source.find("steps"), &digests});
+  std::vector<const Json*> parts;
+  for (const char* part : {"dims", "values", "scalars", "random", "steps"})
+    if (const Json* own = source.find(part)) parts.push_back(own);
+  parts.push_back(&digests);
+  return digest_of(parts);
 }
 
 }  // namespace
@@ -229,11 +241,11 @@ Json Program::document(Json plans) const {
 }
 
 Program::Program(const Reader& r, std::vector<const PlanCore*> plans, std::vector<TensorView> constants) {
-  r.only({"schema", "kind", "device", "dims", "values", "scalars", "plans", "steps", "digest"});
+  r.only({"schema", "kind", "device", "dims", "values", "scalars", "random", "plans", "steps", "digest"});
   check_kind(r, "program");
   source_ = Json::object();
-  for (const char* part : {"schema", "kind", "device", "dims", "values", "scalars", "steps"})
-    source_.set(part, r.at(part).json());
+  for (const char* part : {"schema", "kind", "device", "dims", "values", "scalars", "random", "steps"})
+    if (part != std::string_view("random") || r.has(part)) source_.set(part, r.at(part).json());
   // One that was written has its plans with it.
   if ((r.has("digest") || r.has("plans")) && r.at("digest").text() != program_digest(source_, r.at("plans").json()))
     r.at("digest").wrong("that of the rest: it was changed");
@@ -245,6 +257,7 @@ Program::Program(const Reader& r, std::vector<const PlanCore*> plans, std::vecto
     symbols_.push_back({name, Reader(most, dims.where() + "." + name).integer(0, kMaxElements - 1)});
   read_values(r.at("values"), constants);
   for (const Reader& scalar : r.at("scalars").items(kMaxScalars)) scalars_.push_back(read_scalar(scalar));
+  if (r.has("random")) read_random(r.at("random"));
   read_steps(r.at("steps"), plans);
   plan_scratch();
 }
@@ -297,8 +310,29 @@ void Program::read_values(const Reader& r, const std::vector<TensorView>& consta
   }
 }
 
+void Program::read_random(const Reader& r) {
+  r.only({"seed", "offset", "draws"});
+  for (const auto& [name, scalar] : {std::pair("seed", &random_.seed), std::pair("offset", &random_.offset)}) {
+    *scalar = static_cast<int32_t>(r.at(name).integer(0, std::ssize(scalars_) - 1));
+    if (scalars_[static_cast<size_t>(*scalar)].kind != Scalar::Kind::Unsigned)
+      r.at(name).wrong("a scalar of kind unsigned");
+  }
+  for (const Reader& draw : r.at("draws").items(kMostSteps)) random_.draws.push_back(SizeExpr::read(draw, symbols_));
+}
+
+bool Program::blocks(const int64_t* symbols, uint64_t& out, uint64_t* starts) const {
+  out = 0;
+  for (const SizeExpr& draw : random_.draws) {
+    int64_t n = 0;
+    if (!draw.eval(symbols, n) || n < 0) return false;
+    if (starts) *starts++ = out;
+    out += static_cast<uint64_t>(n);
+  }
+  return true;
+}
+
 void Program::read_steps(const Reader& r, const std::vector<const PlanCore*>& plans) {
-  const StepReader reader{values_, symbols_, scalars_};
+  const StepReader reader{values_, symbols_, scalars_, random_};
   for (const Reader& given : r.items(kMostSteps)) {
     given.only({"plan", "tensors", "numbers"});
     ProgramStep step;

@@ -40,13 +40,15 @@ struct ProgramView {
   std::vector<SizeExpr> shape, strides;  // in elements
 };
 
-// A number of a step: written in the program, the caller's, one that follows sizes, or a value's memory.
+// A number of a step: written in the program, the caller's, one that follows sizes, a value's memory, or where a step's
+// random numbers start.
 struct ProgramNumber {
-  enum class From : uint8_t { Literal, Scalar, Size, View } from = From::Literal;
+  enum class From : uint8_t { Literal, Scalar, Size, View, Draw } from = From::Literal;
   Scalar literal;
   int32_t scalar = 0;  // of the program's
   int32_t number = 0;  // of the plan's scalars
   SizeExpr size;       // the number, or, with a scalar, what is added to it
+  int32_t draw = 0;    // of the program's
   ProgramView view;
 };
 
@@ -61,6 +63,12 @@ struct ProgramStep {
   // go together whatever the symbols are, and what is written is a value that the step sees once.
   bool proven = false;
   std::vector<std::pair<SizeExpr, int64_t>> limits;  // those sizes, and the most that they may be
+};
+
+// Random numbers of a program: what its draws take, one after the other, from the state that two of its scalars are.
+struct ProgramRandom {
+  int32_t seed = -1, offset = -1;  // scalars; -1: nothing is drawn
+  std::vector<SizeExpr> draws;     // in blocks of the generator
 };
 
 struct ProgramFrame;  // core/program_run.cpp
@@ -85,6 +93,7 @@ class Program {
   const std::vector<ScalarParam>& scalars() const { return scalars_; }
   const std::vector<Symbol>& symbols() const { return symbols_; }
   const std::vector<ProgramStep>& steps() const { return steps_; }
+  const ProgramRandom& random() const { return random_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
   int64_t unplanned_bytes() const { return unplanned_bytes_; }  // the scratch, one buffer per value
 
@@ -95,6 +104,8 @@ class Program {
   // The symbols' values, from the arguments that are present; false with the reasons.
   BCU_API bool solve(const TensorView* arguments, int64_t* symbols, Refusals& out) const;
   BCU_API bool shape_of(int32_t value, const int64_t* symbols, std::vector<int64_t>& out) const;
+  // How far one run moves the random offset, and, where it is asked for, where each draw starts from it.
+  BCU_API bool blocks(const int64_t* symbols, uint64_t& out, uint64_t* starts = nullptr) const;
 
   // Runs all steps. Arguments in order, all present; numbers in the order of scalars(). False with the failure: before
   // the first launch nothing has changed, later the outputs are unspecified. `scratch`: scratch_bytes() of the
@@ -114,6 +125,7 @@ class Program {
  private:
   friend struct ProgramFrame;
   void read_values(const Reader& document, const std::vector<TensorView>& constants);
+  void read_random(const Reader& random);
   void read_steps(const Reader& steps, const std::vector<const PlanCore*>& plans);
   void plan_scratch();
   std::unique_ptr<ProgramFrame> take(void* scratch, ProgramFailure& failure) const;
@@ -125,6 +137,7 @@ class Program {
   std::vector<int32_t> arguments_;
   std::vector<TensorView> constants_;  // by value; of the others, nothing
   std::vector<ScalarParam> scalars_;
+  ProgramRandom random_;
   std::vector<ProgramStep> steps_;
   Backend backend_ = Backend::Cpu;
   int32_t device_ = 0;

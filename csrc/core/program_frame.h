@@ -62,6 +62,7 @@ struct ProgramFrame {
   std::vector<TensorView> views_;
   std::vector<Use> uses_, number_uses_;  // beside views_ and numbers_
   std::vector<Scalar> numbers_;
+  std::vector<uint64_t> starts_;  // of draws, from the caller's offset
   std::vector<Launch> launches_;
   std::vector<char*> addresses_;                             // by value
   std::vector<TensorView> whole_;                            // by value: its own shape

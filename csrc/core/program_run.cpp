@@ -163,6 +163,7 @@ ProgramFrame::ProgramFrame(const Program& program)
       uses_(program.n_views_, Use{-1, 0}),
       number_uses_(program.n_numbers_, Use{-1, 0}),
       numbers_(program.n_numbers_),
+      starts_(program.random_.draws.size()),
       launches_(program.steps_.size()),
       addresses_(program.values_.size(), nullptr),
       whole_(program.values_.size()),
@@ -295,7 +296,9 @@ bool ProgramFrame::number(const ProgramStep& step, size_t i, const Scalar* scala
     to = from.literal;
   } else if (from.from == ProgramNumber::From::Size) {
     good = good && take_whole(param, size, to, why);
-  } else if (const Scalar& given = scalars[from.scalar]; given.data) {
+  } else if (const Scalar& given = scalars[from.scalar]; from.from == ProgramNumber::From::Draw) {
+    good = !given.data && take_whole(param, __int128{given.u + starts_[static_cast<size_t>(from.draw)]}, to, why);
+  } else if (given.data) {
     to = given;
     good = size == 0;
   } else if (given.kind == Scalar::Kind::Float) {
@@ -305,7 +308,8 @@ bool ProgramFrame::number(const ProgramStep& step, size_t i, const Scalar* scala
     good = good && take_whole(param, whole + size, to, why);
   }
   if (good) return true;
-  const std::string field = from.from == ProgramNumber::From::Scalar ? program_.scalars_[from.scalar].name : param.name;
+  const bool given = from.from == ProgramNumber::From::Scalar || from.from == ProgramNumber::From::Draw;
+  const std::string field = given ? program_.scalars_[from.scalar].name : param.name;
   if (why) {
     why->field = field;
     out.push_back(*why);
@@ -317,11 +321,17 @@ bool ProgramFrame::number(const ProgramStep& step, size_t i, const Scalar* scala
 
 bool ProgramFrame::numbers(const Scalar* scalars, const int64_t* symbols, bool all, ProgramFailure& failure) {
   if (all) following_.clear();
+  if (uint64_t total = 0; all && !program_.blocks(symbols, total, starts_.data())) {
+    failure.refusals.push_back({Code::Dim, "", "sizes at which a draw takes no whole number of blocks", "other sizes",
+                                "these sizes do not go with the program"});
+    return false;
+  }
   for (size_t k = 0; all && k < program_.steps_.size(); ++k)
     for (size_t i = 0; i < program_.steps_[k].numbers.size(); ++i) {
       const ProgramNumber::From from = program_.steps_[k].numbers[i].from;
-      if (from == ProgramNumber::From::Scalar) following_.emplace_back(k, i);
-      if (from == ProgramNumber::From::View || from == ProgramNumber::From::Scalar) continue;
+      const bool follows = from == ProgramNumber::From::Scalar || from == ProgramNumber::From::Draw;
+      if (follows) following_.emplace_back(k, i);
+      if (follows || from == ProgramNumber::From::View) continue;
       if (number(program_.steps_[k], i, scalars, symbols, failure.refusals)) continue;
       failure.step = static_cast<int32_t>(k);
       return false;
@@ -374,7 +384,9 @@ bool ProgramFrame::prepare(const TensorView* arguments, const Scalar* scalars, v
     const ProgramStep& step = program_.steps_[k];
     if (!first && step.fixed) continue;
     const bool known = !first && step.proven;
-    if (!(known ? within_limits(step, symbols, failure.refusals) : check(k, failure.refusals)))
+    if (!(known ? within_limits(step, symbols, failure.refusals) &&
+                      check_shapes(*step.plan, views_.data() + step.first_view, failure.refusals)
+                : check(k, failure.refusals)))
       return forget(k, failure);
   }
   if (!same || (steps && launches_[0].stream != stream))

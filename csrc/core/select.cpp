@@ -38,11 +38,30 @@ Status prepare_row(PlanCore& plan, Refusal& why) {
   return status;
 }
 
+// Asks the op's rule at the largest sizes; false with the reason. What kernels rely on is checked here for all that
+// comes after: the checks and the workspace of rows, and calls of these very sizes.
+bool goes_together(ShapeRule rule, const Question& question, const Signature& signature, Refusal& why) {
+  if (!rule) {
+    why = {Code::Problem, "op", question.op, "an op that shapes.h of its family has a rule for", ""};
+    return false;
+  }
+  int64_t largest[kMaxSymbols] = {};
+  for (size_t i = 0; i < signature.symbols.size(); ++i) largest[i] = signature.symbols[i].max;
+  Shapes shapes(signature, question, nullptr, largest);
+  rule(shapes);
+  return shapes.done(why);
+}
+
 }  // namespace
 
 Selection select(const Question& question, Signature signature, int32_t threads) {
   Selection out;
-  for (const int32_t index : rows_of(question.op, question.direction)) {
+  const std::span<const int32_t> rows = rows_of(question.op, question.direction);
+  if (rows.empty()) return out;
+  const ShapeRule rule = shape_rule(rows.front());
+  out.failed = !goes_together(rule, question, signature, out.failure);
+  if (out.failed) return out;
+  for (const int32_t index : rows) {
     if (row_at(index).backend != question.backend) continue;
     const Answer answer = evaluate(index, question);
     if (answer.verdict != Verdict::Yes) continue;
@@ -51,6 +70,7 @@ Selection select(const Question& question, Signature signature, int32_t threads)
     plan->row = row_at(index);
     std::string reason;
     plan->kernel = find_kernel(index, reason);
+    plan->rule = rule;
     plan->question = question;
     plan->workspace_size = answer.workspace;
     plan->threads = threads;

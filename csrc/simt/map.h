@@ -1,4 +1,4 @@
-// The elementwise driver of GPU kernels, as core/tile.h is the CPU's: a function of one element, the same that the CPU
+// The elementwise driver of GPU kernels, as host/tile.h is the CPU's: a function of one element, the same that the CPU
 // runs, is applied to every element of up to 8 operands of any strides, stored elements and broadcasting.
 //
 //   struct Silu {

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "core/compute.h"
-#include "core/tile.h"
+#include "core/operand.h"
 #include "simt/launch.h"
 #include "simt/map.h"
 

@@ -1,4 +1,4 @@
-// What a family's metal.def is written with: the list of its Metal kernels, one line each.
+// What a family's metal.metal is written with: the list of its Metal kernels, one line each.
 //
 //   BCU_METAL_KERNEL(softmax_forward_f32, (softmax::Forward<float>))     one body
 //   BCU_METAL_MAP(gated_glu_forward, (gated::Product<gated::Glu>), float, 2, 1)   an elementwise function

@@ -1,4 +1,4 @@
-// Makes the lines of a family's metal.def kernels of the .metal text, and names for the host. Comes after the bodies.
+// Makes the lines of a family's metal.metal kernels of the .metal text, and names for the host. Comes after the bodies.
 #pragma once
 #include "simt/metal_instances.h"
 

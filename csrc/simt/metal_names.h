@@ -1,4 +1,4 @@
-// Which kernel of the .metal text a body is, for launching it: kMetalName<Body>, made from the families' metal.def. A
+// Which kernel of the .metal text a body is, for launching it: kMetalName<Body>, made from the families' metal.metal. A
 // host that launches includes the family's metal.metal before its launchers.
 #pragma once
 #include "simt/metal_instances.h"
@@ -8,7 +8,7 @@ namespace baracuda::simt {
 
 template <class Body>
 struct UnlistedBody {
-  static_assert(sizeof(Body) == 0, "no line of the family's metal.def names this body");
+  static_assert(sizeof(Body) == 0, "no line of the family's metal.metal names this body");
   static constexpr const char* kName = "";
 };
 template <class Body>

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdlib>
 
-#include "core/tile.h"
+#include "core/operand.h"
 #include "simt/launch.h"
 #include "simt/rows.h"
 

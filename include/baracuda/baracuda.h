@@ -145,6 +145,10 @@ BCU_C_API bcu_status bcu_program_info(const bcu_program* program, char** json, b
  * for 8 sizes. */
 BCU_C_API bcu_status bcu_program_shape(const bcu_program* program, const DLTensor* const* tensors, size_t n_tensors,
                                        size_t argument, int64_t* shape, int32_t* rank, bcu_error* error);
+/* How far one run with these sizes moves the random offset: programs that draw random numbers have two scalars, "seed"
+ * and "offset" (bcu_program_info says "random"), and the next run's offset is this one's plus `blocks`. */
+BCU_C_API bcu_status bcu_program_blocks(const bcu_program* program, const DLTensor* const* tensors, size_t n_tensors,
+                                        uint64_t* blocks, bcu_error* error);
 /* Makes scratch for so many runs at once, so that runs need none. */
 BCU_C_API bcu_status bcu_program_reserve(const bcu_program* program, int32_t runs, bcu_error* error);
 

@@ -7,15 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core, _index
-from baracuda import _fork as _fork
-from baracuda import errors as errors
-from baracuda.autograd import vjp
-from baracuda.capability import Capabilities, Capability, capabilities
+from baracuda.call.autograd import vjp
+from baracuda.call.program import Program, ProgramBuilder
+from baracuda.choose.capability import Capabilities, Capability, capabilities
+from baracuda.choose.plan import Plan, plan
+from baracuda.choose.question import Question
+from baracuda.choose.sku import Explanation, KernelSku, PlanPreference, PrecisionGuarantee, Support
 from baracuda.config import get_include, get_library
-from baracuda.device import Device, devices, synchronize
-from baracuda.dims import Dim
-from baracuda.elements import Element
-from baracuda.errors import (
+from baracuda.describe import errors as errors
+from baracuda.describe.dims import Dim
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import (
     BackendUnavailableError,
     BaracudaError,
     BufferTooSmallError,
@@ -31,17 +33,16 @@ from baracuda.errors import (
     ValueOutOfRangeError,
     WorkspaceTooSmallError,
 )
-from baracuda.errors import suggestion as _suggestion
-from baracuda.generator import Generator, manual_seed
-from baracuda.plan import Plan, plan
-from baracuda.program import Program, ProgramBuilder
-from baracuda.question import Question
-from baracuda.sku import Explanation, KernelSku, PlanPreference, PrecisionGuarantee, Support
-from baracuda.stream import Event, Graph, Stream
-from baracuda.tensor import Tensor, TensorSpec, asarray, empty, from_dlpack, from_pointer, zeros
-from baracuda.threads import get_num_threads, set_num_threads
+from baracuda.describe.errors import suggestion as _suggestion
+from baracuda.memory import _fork as _fork
+from baracuda.memory.device import Device, devices, synchronize
+from baracuda.memory.generator import Generator, manual_seed
+from baracuda.memory.stream import Event, Graph, Stream
+from baracuda.memory.tensor import Tensor, TensorSpec, asarray, empty, from_dlpack, from_pointer, zeros
+from baracuda.memory.threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
+    from baracuda import expr as expr
     from baracuda import functional as functional
 
 __version__: str = _core.__version__
@@ -53,7 +54,7 @@ __all__ = [
     "PlanPreference", "PrecisionGuarantee", "Program", "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorSpec",
     "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
     "devices", "empty",
-    "errors", "from_dlpack", "from_pointer", "functional", "get_include", "get_library", "get_num_threads", "manual_seed", "plan",
+    "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library", "get_num_threads", "manual_seed", "plan",
     "set_num_threads", "synchronize", "vjp", "zeros",
 ]  # fmt: skip
 
@@ -62,8 +63,10 @@ _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")
 
 def __getattr__(name: str) -> Any:
     """Descriptors, plans and submodules are imported when first used: no op family is loaded by `import baracuda`."""
-    if name in ("functional", "testing", "info", "verify"):
+    if name in ("expr", "functional", "testing", "info"):
         return import_module(f"baracuda.{name}")
+    if name == "verify":
+        return import_module("baracuda.prove.verify")
     module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
     if module is None:
         hint = "" if name.startswith("_") else _suggestion(name, __dir__())

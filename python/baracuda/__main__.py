@@ -13,17 +13,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from baracuda import __version__, _index
-from baracuda.capability import capabilities
-from baracuda.elements import Element
-from baracuda.errors import BaracudaError, InvalidProblemError
-from baracuda.plan import plan
-from baracuda.question import LAYOUTS, STATES, check_op, steps_of
-from baracuda.sku import DIRECTIONS, SCHEMA, rows
+from baracuda.choose.capability import capabilities
+from baracuda.choose.plan import plan
+from baracuda.choose.question import LAYOUTS, STATES, check_op, steps_of
+from baracuda.choose.sku import DIRECTIONS, SCHEMA, rows
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import BaracudaError, InvalidProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from baracuda.verify import Report
+    from baracuda.prove.verify import Report
 
 
 def _info(args: argparse.Namespace) -> int:
@@ -128,7 +128,7 @@ def _reports(
     questions: Iterable[Question], seed: int, device: str = "cpu", *, silent: bool = False, **options: Any
 ) -> list[Report]:
     from baracuda import _core
-    from baracuda.verify import candidates, verify
+    from baracuda.prove.verify import candidates, verify
 
     _core.set_thread_pacing(False)  # what is proven holds for teams of threads, on busy machines, too
     out = []

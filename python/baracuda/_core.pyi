@@ -5,7 +5,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from baracuda.elements import Element
+from baracuda.describe.elements import Element
 
 class RawPlan:
     def __init__(self, *args: Any) -> None: ...
@@ -16,6 +16,7 @@ recipe_sources: tuple[str, ...]
 
 class RawProgram:
     def __init__(self, *args: Any) -> None: ...
+    def run(self, *args: Any, **kwargs: Any) -> Any: ...
     def __getattr__(self, name: str) -> Any: ...
 
 class Tensor:

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any
 
 from baracuda import _index
-from baracuda.errors import suggestion as _suggestion
-from baracuda.rooms import ROOMS, Room
+from baracuda.call.rooms import ROOMS, Room
+from baracuda.describe.errors import suggestion as _suggestion
 
 
 def __getattr__(name: str) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
-from baracuda.device import BACKENDS, Device, devices
-from baracuda.sku import rows
+from baracuda.choose.sku import rows
+from baracuda.memory.device import BACKENDS, Device, devices
 
 
 def collect() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from baracuda import _core
-from baracuda.errors import InvalidProblemError
+from baracuda.describe.errors import InvalidProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,9 +17,9 @@ from onnx_table import ABSENT, CALLS, NO_ELEMENT, SEQUENCE, TEXT, NotRun
 
 from baracuda import _index
 from baracuda import functional as F
-from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError
-from baracuda.sku import make_sku, rows
+from baracuda.choose.sku import make_sku, rows
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
 
 WHY = {op: why for why, ops in ABSENT.items() for op in ops}
 NUMPY_ULP = 4  # that NumPy's own functions of f32 may be off

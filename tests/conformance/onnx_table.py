@@ -9,8 +9,8 @@ import numpy as np
 from onnx_cases import NodeCase
 
 import baracuda as bc
-from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
 
 Call = Callable[..., Any]
 

@@ -156,11 +156,11 @@ def run(command: list[str | Path], folder: Path) -> None:
 # The generated tests' own check, case by case until something is wrong.
 CHECK = """
 import sys, numpy as np
-from baracuda.elements import Element
-from baracuda.verify import Report, candidates, compare, execute
-from baracuda.plan import plan
-from baracuda.reference import reference_module
-from baracuda.sku import PlanPreference
+from baracuda.describe.elements import Element
+from baracuda.prove.verify import Report, candidates, compare, execute
+from baracuda.choose.plan import plan
+from baracuda.prove.reference import reference_module
+from baracuda.choose.sku import PlanPreference
 op, direction, element, device = sys.argv[1], sys.argv[2], Element[sys.argv[3].upper()], sys.argv[4]
 cases = 0
 for variant in candidates(op, direction, element, device):
@@ -187,12 +187,12 @@ def outcome(fault: Fault, module: Path) -> str:
     env["BARACUDA_CUBLASLT_LIBRARY"] = str(module)  # which has one only where it is asked for
     if fault.test == "cublaslt":
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", LIBRARY_TESTS[fault.op]]
-        command.append(f"{ROOT}/tests/test_device_cublaslt.py")
+        command.append(f"{ROOT}/tests/device/test_device_cublaslt.py")
     elif fault.test:
         file, name = TESTS[fault.test]
         of_the_op = f"{fault.backend}-{fault.op}-{fault.direction}"
         case = {"mma": "size2-turned1-bf16", "offsets": f"{fault.backend}-{fault.direction}"}.get(fault.test, of_the_op)
-        which = f"{ROOT}/tests/test_device_{file}.py::{name}[{case}]"
+        which = f"{ROOT}/tests/device/test_device_{file}.py::{name}[{case}]"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", which]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
     return done.stdout + done.stderr

@@ -9,12 +9,12 @@ import numpy as np
 
 import baracuda as bc
 from baracuda import _index
-from baracuda.elements import Element
-from baracuda.plan import Plan, plan
-from baracuda.reference import Case, reference_module, round_to
-from baracuda.sku import PlanPreference, rows
-from baracuda.spec import INOUT, Param
-from baracuda.verify import candidates
+from baracuda.choose.plan import Plan, plan
+from baracuda.choose.sku import PlanPreference, rows
+from baracuda.describe.elements import Element
+from baracuda.describe.spec import INOUT, Param
+from baracuda.prove.reference import Case, reference_module, round_to
+from baracuda.prove.verify import candidates
 
 
 @dataclass

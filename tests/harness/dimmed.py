@@ -9,15 +9,15 @@ from typing import Any
 from emptied import places, with_sizes
 
 from baracuda import _index
-from baracuda.dims import Dim, size_at
-from baracuda.elements import Element
-from baracuda.errors import BaracudaError
-from baracuda.plan import Plan, plan
-from baracuda.reference import Case
-from baracuda.sku import PlanPreference, rows
-from baracuda.spec import Descriptor
-from baracuda.tensor import TensorSpec
-from baracuda.verify import execute
+from baracuda.choose.plan import Plan, plan
+from baracuda.choose.sku import PlanPreference, rows
+from baracuda.describe.dims import Dim, size_at
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import BaracudaError
+from baracuda.describe.spec import Descriptor
+from baracuda.memory.tensor import TensorSpec
+from baracuda.prove.reference import Case
+from baracuda.prove.verify import execute
 
 FAR = 70_001  # over any size from which work is split
 BY_ATTRIBUTES = {("varlen_attn", "backward")}  # whose workspace follows max_q, max_k and the number of sequences

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baracuda.dims import Dim, Size, largest
-from baracuda.elements import Element
-from baracuda.errors import BaracudaError, InvalidProblemError
-from baracuda.plan import plan
-from baracuda.reference import LARGEST, Case, reference_module
-from baracuda.sku import PlanPreference
-from baracuda.spec import IN, INOUT, Descriptor
-from baracuda.verify import Report, compare, count_elements, execute, expect
+from baracuda.choose.plan import plan
+from baracuda.choose.sku import PlanPreference
+from baracuda.describe.dims import Dim, Size, largest
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import BaracudaError, InvalidProblemError
+from baracuda.describe.spec import IN, INOUT, Descriptor
+from baracuda.prove.reference import LARGEST, Case, reference_module
+from baracuda.prove.verify import Report, compare, count_elements, execute, expect
 
 if TYPE_CHECKING:
-    from baracuda.reference import Array
+    from baracuda.prove.reference import Array
 
 # Layouts in which an empty tensor has torch's strides, NumPy's, those of a slice of something larger, negative ones.
 LAYOUTS = ("contiguous", "dense", "sliced", "negative")

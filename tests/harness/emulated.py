@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core, _index
-from baracuda.device import Device
-from baracuda.elements import Element
-from baracuda.plan import Request, judge
-from baracuda.reference import reference_module
-from baracuda.sku import PlanPreference, rows
-from baracuda.verify import count_elements
+from baracuda.choose.plan import Request, judge
+from baracuda.choose.sku import PlanPreference, rows
+from baracuda.describe.elements import Element
+from baracuda.memory.device import Device
+from baracuda.prove.reference import reference_module
+from baracuda.prove.verify import count_elements
 
 BACKENDS = ("cuda", "metal")
 Item = tuple[str, str, str, Element]  # backend, op, direction, element

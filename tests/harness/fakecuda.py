@@ -14,7 +14,7 @@ import pytest
 MODULE = os.environ.get("BARACUDA_CUDA_MODULE", "")
 needs_emulator = pytest.mark.skipif(
     "emulated" not in MODULE,
-    reason="needs BARACUDA_CUDA_MODULE: python tests/harness/emulator/build.py plain pytest tests/test_device.py",
+    reason="needs BARACUDA_CUDA_MODULE: python tests/harness/emulator/build.py plain pytest tests/device/test_device.py",
 )
 
 

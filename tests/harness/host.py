@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import baracuda as bc
-from baracuda.elements import Element
+from baracuda.describe.elements import Element
 
 STATUS = {
     "ok": 0, "misaligned": 1, "invalid_problem": 2, "unsupported": 3, "workspace": 4, "launch": 5, "index_out_of_range": 6,
@@ -211,6 +211,15 @@ class HostProgram:
             )
         )  # fmt: skip
         return tuple(sizes[: rank.value])
+
+    def blocks(self, tensors: Sequence[DLTensor | None]) -> int:
+        found, error = c.c_uint64(), Error()
+        error.check(
+            lib.bcu_program_blocks(
+                self.handle, _pointers(tensors), c.c_size_t(len(tensors)), c.byref(found), error.handle
+            )
+        )
+        return found.value
 
     def run(
         self, tensors: Sequence[DLTensor | None], scalars: Sequence[Scalar] = (), given: ProgramOptions | None = None

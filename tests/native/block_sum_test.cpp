@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "backends/cpu/block_sum.h"
+#include "host/block_sum.h"
 
 using namespace baracuda;
 

@@ -47,8 +47,10 @@ bool has(const Answer& a, Code code, const char* reason) {
 void kernels_are_found_in_any_slice() {
   std::string reason;
   check(find_kernel(0, reason) == kHere && find_kernel(3, reason) == kHere, "cpu rows have their kernels");
-  check(!find_kernel(1, reason) && reason.find("without the cuda backend") != std::string::npos, "cuda row: reason");
-  check(!find_kernel(2, reason) && reason.find("without the metal backend") != std::string::npos, "metal row: reason");
+  check(!find_kernel(1, reason) && reason.find("no module of the cuda backend") != std::string::npos,
+        "cuda row: reason");
+  check(!find_kernel(2, reason) && reason.find("no module of the metal backend") != std::string::npos,
+        "metal row: reason");
 }
 
 void unbuilt_rows_stay_visible(Backend asked) {
@@ -59,9 +61,10 @@ void unbuilt_rows_stay_visible(Backend asked) {
   check((answers[0].verdict == Verdict::Yes) == (asked != Backend::Cuda), "the cpu row");
   // Only a backend that is asked about is looked at: that may start its driver.
   const bool any = asked == Backend::Any;
-  check(has(answers[1], Code::NotBuilt, "without the cuda backend") == (any || asked == Backend::Cuda),
+  check(has(answers[1], Code::NotBuilt, "no module of the cuda backend") == (any || asked == Backend::Cuda),
         "the cuda row says why it cannot run");
-  check(has(answers[2], Code::NotBuilt, "without the metal backend") == any, "the metal row says why it cannot run");
+  check(has(answers[2], Code::NotBuilt, "no module of the metal backend") == any,
+        "the metal row says why it cannot run");
   check(has(answers[2], Code::Backend, "") == !any, "a row of another backend says so");
 }
 

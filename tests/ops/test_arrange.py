@@ -241,6 +241,9 @@ def test_large_parts() -> None:
     np.testing.assert_array_equal(F.flip(x, (0, 1)), x[::-1, ::-1])
     np.testing.assert_array_equal(F.roll(x, (3, 5), (0, 1)), np.roll(x, (3, 5), (0, 1)))
     np.testing.assert_array_equal(F.tril(x), np.tril(x))
+    for far in (2**63 - 1, 2**62, -(2**63)):
+        np.testing.assert_array_equal(F.tril(x, far), x if far > 0 else np.zeros_like(x))
+        np.testing.assert_array_equal(F.triu(x, far), np.zeros_like(x) if far > 0 else x)
 
 
 def test_lists_are_remembered_by_the_shapes_of_their_tensors() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.elements import Element
-from baracuda.ops.attention_ref import reference
-from baracuda.reference import Array, Case, worst
+from baracuda.describe.elements import Element
+from baracuda.ops.attention.attention_ref import reference
+from baracuda.prove.reference import Array, Case, worst
 
 F32 = Element.F32
 

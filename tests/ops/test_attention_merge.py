@@ -9,7 +9,7 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.reference import Array
+from baracuda.prove.reference import Array
 
 
 def parts(rng: np.random.Generator, dtype: Any) -> tuple[Array, Array, Array]:

@@ -9,7 +9,7 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.reference import Array
+from baracuda.prove.reference import Array
 
 torch = pytest.importorskip("torch")
 LENGTHS = (0, 1, 37, 300, 64, 555)

@@ -9,7 +9,7 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.reference import Array
+from baracuda.prove.reference import Array
 
 LENGTHS = ((5, 0, 70, 1, 17), (9, 4, 70, 300, 0))
 

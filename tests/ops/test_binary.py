@@ -8,8 +8,8 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.errors import IntegerDivisionError, InvalidProblemError, UnsupportedError
-from baracuda.ops.binary import BinaryDescriptor
+from baracuda.describe.errors import IntegerDivisionError, InvalidProblemError, UnsupportedError
+from baracuda.ops.binary.binary import BinaryDescriptor
 
 torch = pytest.importorskip("torch")
 

@@ -7,7 +7,7 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.cast import CastDescriptor
+from baracuda.ops.cast.cast import CastDescriptor
 
 torch = pytest.importorskip("torch")
 

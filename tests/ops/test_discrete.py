@@ -13,7 +13,7 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.discrete_ref import below
+from baracuda.ops.random.discrete_ref import below
 
 
 def chi_square(found: np.ndarray, expected: np.ndarray) -> float:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.compose import Composed
+from baracuda.call.compose import Composed
 
 T64 = {"dtype": torch.float64}
 LETTERS = "abcdeZY"

@@ -381,3 +381,52 @@ def test_rank_0_with_any_number_of_indices(name: str) -> None:
                 if found[0] != found[1]:
                     wrong.append(f"x {tuple(x.shape)}, {count} indices, source {tuple(source.shape)}: {found}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("gap", [0, 3])
+@pytest.mark.parametrize(("name", "element"), [("index_select", np.uint8), ("embedding", np.float16)])
+def test_short_rows_of_every_length(name: str, element: type, gap: int) -> None:
+    """They are moved in pieces that may overlap: no byte beside a row may change, and none of it may be left out."""
+    rng = np.random.default_rng(7)
+    for n in [*range(1, 70), 100, 127, 128, 129, 255, 256, 257, 512, 1000, 1024, 1025]:
+        table = rng.integers(0, 100, (9, n + gap)).astype(element)[:, :n]
+        ids = rng.integers(0, 9, 300).astype(rng.choice([np.int64, np.int32]))
+        room = np.full((302, n + gap), 77, element)
+        out = room[1:-1, :n]
+        if name == "index_select":
+            F.index_select(table, 0, ids, out=out)
+        else:
+            made = bc.plan(bc.EmbeddingDescriptor(table.shape, ids.shape, element, index_element=ids.dtype))
+            made.run(ids=ids, weight=table, y=out)
+        np.testing.assert_array_equal(out, table[ids], err_msg=str(n))
+        out[:] = 77
+        assert (room == 77).all(), n
+
+
+@pytest.mark.parametrize("columns", [3, 16, 100])
+@pytest.mark.parametrize("shift", [0, 4, 20])
+def test_results_that_are_written_past_the_caches(columns: int, shift: int) -> None:
+    """Large ones, which begin anywhere in a line."""
+    rows = (17 << 20) // (4 * columns)
+    memory = np.full(rows * columns + 32, -1, np.float32)
+    start = -memory.ctypes.data % 64 // 4 + shift // 4
+    out = memory[start : start + rows * columns].reshape(rows, columns)
+    table = np.random.default_rng(1).normal(size=(1000, columns)).astype(np.float32)
+    ids = np.arange(rows) * 7919 % 1000
+    F.index_select(table, 0, ids, out=out)
+    np.testing.assert_array_equal(out, table[ids])
+    out[:] = -1
+    assert (memory == -1).all()
+
+
+@pytest.mark.parametrize("index", [np.int64, np.int32, np.uint32])
+def test_a_bad_index_is_named_wherever_it_is(index: type) -> None:
+    """The first one, whichever thread finds one first."""
+    x, limit = np.zeros((5, 2), np.float32), 5
+    for at in (0, 255, 256, 32768, 99_999):
+        ids = np.zeros(100_000, index)
+        ids[at], ids[99_999] = limit, limit + 1
+        for view in (ids, np.repeat(ids, 2)[::2]):
+            with pytest.raises(bc.IndexOutOfRangeError, match=rf"\b{limit + (at == 99_999)}\b") as error:
+                F.index_select(x, 0, view)
+            assert str(at) in str(error.value)

@@ -7,7 +7,7 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.layout import CopyDescriptor
+from baracuda.ops.layout.layout import CopyDescriptor
 
 PERMUTATIONS = [
     ((1030, 700), (1, 0)),
@@ -69,3 +69,36 @@ def test_fills() -> None:
     assert not F.zeros_like(x).any()
     assert (F.ones_like(np.empty(4000, np.float16)) == 1).all()
     assert F.full_like(np.empty(3, bool), True).all()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.complex128])
+@pytest.mark.parametrize("gap", [0, 1])
+def test_cat_of_short_rows(dtype: type, gap: int) -> None:
+    """Written row by row, in pieces that may overlap: no byte of a neighbour may change."""
+    rng = np.random.default_rng(2)
+    for widths in ([1, 40], [16, 17], [3, 64, 65, 5, 0, 127], [256, 1], [1, 2, 3], [30] * 16, [20] * 17, [2000, 100]):
+        parts = [rng.integers(0, 100, (3, 7, n + gap)).astype(dtype)[:, :, :n] for n in widths]
+        want = np.concatenate(parts, 2)
+        room = np.full((3, 7, want.shape[2] + 2 * gap), 101, dtype)
+        out = room[:, :, gap : gap + want.shape[2]]
+        F.cat(parts, 2, out=out)
+        np.testing.assert_array_equal(out, want, err_msg=str(widths))
+        out[:] = 101
+        assert (room == 101).all(), widths
+        turned = [p.transpose(1, 0, 2) for p in parts]
+        np.testing.assert_array_equal(F.cat(turned, 2), want.transpose(1, 0, 2), err_msg=str(widths))
+        last = [p.transpose(0, 2, 1) for p in parts]
+        np.testing.assert_array_equal(F.cat(last, 1), want.transpose(0, 2, 1), err_msg=str(widths))
+
+
+def test_cat_that_is_written_past_the_caches() -> None:
+    rng = np.random.default_rng(2)
+    for rows, widths in ((100_000, (33, 20)), (50_000, (100, 29, 7)), (9000, (700, 311))):
+        parts = [rng.normal(size=(rows, n)).astype(np.float32) for n in widths]
+        want = np.concatenate(parts, 1)
+        memory = np.full(want.size + 32, -1, np.float32)
+        out = memory[3 : 3 + want.size].reshape(want.shape)
+        F.cat(parts, 1, out=out)
+        np.testing.assert_array_equal(out, want)
+        out[:] = -1
+        assert (memory == -1).all()

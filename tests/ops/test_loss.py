@@ -8,7 +8,7 @@ import torch
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.loss import CrossEntropyFusedDescriptor
+from baracuda.ops.loss.loss import CrossEntropyFusedDescriptor
 
 RNG = np.random.default_rng(5)
 

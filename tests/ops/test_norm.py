@@ -8,7 +8,8 @@ import torch
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.norm import (
+from baracuda.ops.norm.layer_norm import LayerNormDescriptor
+from baracuda.ops.norm.norm import (
     AddRmsNormDescriptor,
     RmsNormAddDescriptor,
     RmsNormBackwardDescriptor,
@@ -85,7 +86,7 @@ def test_bad_normalized_shape_is_refused() -> None:
         F.rms_norm(np.zeros((3, 4), np.float32), (3,))
 
 
-@pytest.mark.parametrize("shape", [(2, 6), (3, 4, 5), (2, 6, 3, 4)])
+@pytest.mark.parametrize("shape", [(2, 6), (3, 4, 5), (2, 6, 3, 4), (2, 4, 50, 61)])
 @pytest.mark.parametrize("affine", [True, False])
 def test_group_norm_as_torch(shape: tuple[int, ...], affine: bool) -> None:
     x = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -99,6 +100,31 @@ def test_group_norm_as_torch(shape: tuple[int, ...], affine: bool) -> None:
     found = pull(dy) if affine else (pull(dy),)
     for got, leaf in zip(found, leaves, strict=True):
         assert torch.allclose(got, leaf.grad, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("positions", [1, 7, 8, 300, 5001])
+@pytest.mark.parametrize("element", ["f16", "f32", "f64"])
+def test_weights_of_channels_give_the_bits_of_those_written_out(positions: int, element: str) -> None:
+    shape, dtype = (3, 2, 3, positions), {"f16": "f2", "f32": "f4", "f64": "f8"}[element]
+    x = RNG.normal(size=shape).astype(dtype)
+    weight, bias = (np.broadcast_to(RNG.normal(size=(2, 3, 1)), shape[1:]).astype(dtype) for _ in range(2))
+    beside = [np.broadcast_to(v[..., :1].copy(), shape[1:]) for v in (weight, bias)]
+    plan = bc.plan(LayerNormDescriptor(shape, shape[2:], element, save=False, weight_offset=1.0, weight_rows=1))
+    found, want = np.empty_like(x), np.empty_like(x)
+    plan.run(x=x, weight=beside[0], bias=beside[1], y=found)
+    plan.run(x=x, weight=weight, bias=bias, y=want)
+    assert np.array_equal(found, want)
+    wide = x.astype("f8")
+    mean, deviation = wide.mean((2, 3), keepdims=True), wide.std((2, 3), keepdims=True)
+    exact = (wide - mean) / np.sqrt(deviation**2 + 1e-5) * (weight.astype("f8") + 1) + bias
+    assert np.allclose(found, exact, atol=32 * np.finfo(dtype).eps)
+
+
+def test_weights_of_rows_have_no_gradient() -> None:
+    with pytest.raises(bc.InvalidProblemError, match="weight_rows"):
+        LayerNormDescriptor((2, 3, 4, 5), (4, 5), weight_rows=1).backward()
+    with pytest.raises(bc.InvalidProblemError, match="weight_rows"):
+        LayerNormDescriptor((2, 3), (3,), weight_rows=2)
 
 
 def test_group_norm_refuses_what_does_not_fit() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.random_ref import philox, words
+from baracuda.ops.random.random_ref import philox, words
 
 ROOT = Path(__file__).resolve().parents[2]
 # Random123, kat_vectors, "philox4x32 10": counter, key, result.

@@ -7,8 +7,8 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.extrema import ArgReduceDescriptor
-from baracuda.ops.reduce import ReduceDescriptor
+from baracuda.ops.reduce.extrema import ArgReduceDescriptor
+from baracuda.ops.reduce.reduce import ReduceDescriptor
 
 
 def test_long_sum_keeps_its_bound_where_a_plain_f32_sum_does_not() -> None:

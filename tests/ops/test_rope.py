@@ -9,8 +9,8 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.rope import RopeLayout
-from baracuda.reference import Array
+from baracuda.ops.rope.rope import RopeLayout
+from baracuda.prove.reference import Array
 
 
 def tables(rows: int, dim: int, element: str = "f32") -> tuple[Array, Array]:

@@ -57,3 +57,38 @@ def test_in_place(shape: tuple[int, ...]) -> None:
         plan.run(x=x, y=y)
         plan.run(x=inside, y=inside)
         assert y.tobytes() == inside.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int32], ids=str)
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_bits_do_not_depend_on_where_a_line_lies(name: str, dtype: torch.dtype) -> None:
+    """Lines are taken along or side by side, some positions at a time: never in another order."""
+    run = getattr(F, name)
+    for length in (*range(1, 10), 17, 1023, 1026, 2051):
+        x = torch.from_numpy(np.random.default_rng(length).normal(1, 0.5, (20, length))).mul(3).to(dtype)
+        x = x if name == "cumsum" else (x / 3).to(dtype)
+        want = run(x, 1)
+        wide = torch.zeros(20, length + 3, dtype=dtype)
+        wide[:, 3:] = x
+        flipped = bc.from_dlpack(x.flip(0))
+        for found in (
+            run(x.T.contiguous(), 0).T,
+            run(x.T.contiguous()[:, :3], 0).T,
+            run(x.T, 0).T,
+            run(wide[:, 3:], 1),
+            run(torch.stack([x, x], 2), 1)[:, :, 1],
+            run(x.reshape(20, 1, length), 2)[:, 0],
+            torch.stack([run(row, 0) for row in x]),
+            torch.from_dlpack(run(flipped, 1)).flip(0),
+        ):
+            assert torch.equal(found, want[: len(found)]), length
+
+
+def test_products_of_extremes_leave_the_range_only_where_the_result_does() -> None:
+    """Parts of a product are joined before they meet what came before."""
+    x = np.tile(np.float32([1e38] * 7 + [3e37] + [1e-44] * 7), 3)
+    want = np.cumprod(x.astype(np.longdouble))
+    assert np.abs(want).max() < 1e308 and np.abs(want).min() > 1e-300
+    got = F.cumprod(x, 0)
+    with np.errstate(over="ignore", under="ignore"):
+        np.testing.assert_allclose(got, want.astype(np.float32), rtol=2e-7, atol=2.0**-149)

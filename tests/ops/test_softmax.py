@@ -8,7 +8,7 @@ import torch
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.softmax import SoftmaxDescriptor
+from baracuda.ops.softmax.softmax import SoftmaxDescriptor
 
 
 @pytest.mark.parametrize("length", [2049, 4096, 4097, 100003])

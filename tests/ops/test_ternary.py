@@ -6,7 +6,7 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.errors import InvalidProblemError, UnsupportedError
+from baracuda.describe.errors import InvalidProblemError, UnsupportedError
 
 torch = pytest.importorskip("torch")
 

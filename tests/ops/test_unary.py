@@ -9,22 +9,18 @@ import pytest
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.elements import Element
-from baracuda.errors import InvalidProblemError, UnsupportedError
-from baracuda.ops import special_ref
-from baracuda.ops.unary import SAVES, UnaryDescriptor, takes
-from baracuda.ops.unary_kinds import KINDS
-from baracuda.reference import epsilon, ulp
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError, UnsupportedError
+from baracuda.ops.unary import special_ref
+from baracuda.ops.unary.unary import SAVES, UnaryDescriptor, takes
+from baracuda.ops.unary.unary_kinds import KINDS
+from baracuda.prove.reference import epsilon, ulp
 
 torch = pytest.importorskip("torch")
 
 INF, NAN = float("inf"), float("nan")
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-30, 1e30, -1e30, INF, -INF, NAN, -NAN]
-ALL = sorted(k for k in KINDS if k in dir(F))
-FLOAT_KINDS, INTEGER_KINDS, BOOL_KINDS = (
-    [k for k in ALL if takes(k, e)] for e in (Element.F32, Element.I64, Element.BOOL)
-)
-# Numbers that have no default; and the functions that torch calls otherwise or does not have.
+# Numbers that have no default; and formulas for functions that torch does not have.
 ARGS = {"threshold": (1.0, 2.0), "affine": (2.0, -3.0)}
 OWN: dict[str, Callable[..., Any]] = {
     "step": lambda x: (x > 0).to(x.dtype),
@@ -35,6 +31,10 @@ OWN: dict[str, Callable[..., Any]] = {
     "clz": lambda x: torch.tensor([_bits(x) - len(t) for t in _binary(x)], dtype=x.dtype),
     "ctz": lambda x: torch.tensor([len(t) - len(t.rstrip("0")) if t else _bits(x) for t in _binary(x)], dtype=x.dtype),
 }
+ALL = sorted(k for k in KINDS if k in dir(F) and (KINDS[k].of_torch or k in OWN))
+FLOAT_KINDS, INTEGER_KINDS, BOOL_KINDS = (
+    [k for k in ALL if takes(k, e)] for e in (Element.F32, Element.I64, Element.BOOL)
+)
 
 
 def _bits(x: torch.Tensor) -> int:
@@ -123,7 +123,7 @@ def test_integers_are_promoted_or_refused_as_torch(name: str, dtype: str) -> Non
 
 
 GRADIENTS: list[tuple[str, dict[str, Any]]] = [
-    *((k, {}) for k in sorted(SAVES) if k in dir(F) and k not in ("affine", "threshold")),
+    *((k, {}) for k in sorted(SAVES) if k in ALL and k not in ("affine", "threshold")),
     ("gelu", {}), ("gelu", {"approximate": "tanh"}), ("softplus", {"beta": 2.0, "threshold": 1.0}),
     ("threshold", {"threshold": 0.4, "value": 2.0}), ("affine", {"scale": 2.0, "shift": -1.0}), ("celu", {"alpha": 0.3}),
     ("elu", {"alpha": 2.0}), ("leaky_relu", {"negative_slope": 0.3}), ("hardtanh", {"min_val": 0.2, "max_val": 0.6}),

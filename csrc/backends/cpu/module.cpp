@@ -2,11 +2,11 @@
 // is compiled in slices is there once per slice.
 #include "backends/cpu/module.h"
 
-#include "backends/cpu/in_range.h"
-#include "backends/cpu/short_rows.h"
-#include "backends/cpu/strip_sums.h"
-#include "core/runs.h"
-#include "core/tile_small.h"
+#include "host/in_range.h"
+#include "host/runs.h"
+#include "host/short_rows.h"
+#include "host/strip_sums.h"
+#include "host/tile_small.h"
 #include "ops/attention/scratch.h"
 #include "ops/embedding/cpu_rows.h"
 #include "ops/indexing/skus.h"

@@ -233,6 +233,7 @@ extern "C" BCU_API const baracuda::DeviceModule* baracuda_cuda_module() {
   };
 #undef BCU_FAMILY
   static constexpr baracuda::DeviceModule kModule = {baracuda::kModuleAbi,
+                                                     BCU_VERSION,
                                                      "cuda",
                                                      kFamilies,
                                                      int32_t(std::size(kFamilies)),

@@ -56,7 +56,8 @@ constexpr auto simt_prepares() {
 
 }  // namespace baracuda
 
-// At the end of csrc/ops/<family>/cuda.cu, inside no namespace. The emulator builds the same files for either backend.
+// Behind csrc/ops/<family>/simt_launch.h, inside no namespace: the build writes such a file, where a family has no
+// cuda.cu of its own. The emulator builds the same for either backend.
 #ifndef BCU_SIMT_BACKEND
 #define BCU_SIMT_BACKEND Cuda
 #endif

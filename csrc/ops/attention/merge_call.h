@@ -1,6 +1,6 @@
 // The tensors of attention_merge as operands of an elementwise driver.
 #pragma once
-#include "core/tile.h"
+#include "host/tile.h"
 
 namespace baracuda::attention {
 

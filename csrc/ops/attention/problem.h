@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "baracuda/math/math.h"
-#include "core/convert.h"
 #include "core/launch.h"
+#include "host/convert.h"
 #include "ops/attention/scratch.h"
 #include "ops/attention/skus.h"
 

@@ -1,19 +1,11 @@
 // The kernels of the binary family, found by the tags of their rows.
 #include "ops/binary/cpu.h"
 #include "backends/cpu/family.h"
-#include "core/convert.h"
-#include "core/loops.h"
+#include "host/convert.h"
+#include "host/loops.h"
 
 namespace baracuda::binary {
 namespace {
-
-template <class C>
-void add_loop(const C* const* in, C* const* out, int64_t n, const void*) {
-  const C *a = in[0], *b = in[1];
-  C* y = out[0];
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = Wrap<C>::add(a[i], b[i]);
-}
 
 template <class C>
 void sum_loop(const C* const* in, C* const* out, int64_t n, const void* params) {
@@ -42,11 +34,6 @@ C signed_alpha(const Scalar& alpha, int sign) {
   const C value = scalar_as<C>(alpha);
   return sign > 0 ? value : Wrap<C>::mul(value, C(-1));
 }
-
-struct Plus {
-  static Values<float, 1> f(float a, float b) { return {{a + b}}; }
-  static Values<double, 1> f(double a, double b) { return {{a + b}}; }
-};
 
 // Many halves are added in registers (64M bf16: 7.7 ms, by buffers of floats 17 ms).
 bool adds_in_registers(const Launch& launch) {
@@ -113,6 +100,15 @@ template <class Op>
 struct CpuKernel<binary::Forward<Op>> {
   static Status run(const Launch& launch) { return binary::run_forward<Op>(launch); }
 };
+template <>
+struct CpuKernel<binary::Forward<binary::Pow>> {
+  static Status run(const Launch& launch) {
+    using Args = binary::OperandArgs;
+    const bool square = !launch[Args::b].present() && scalar_as<double>(launch.scalars[Args::number]) == 2;
+    if (square) return binary::run_forward<binary::PowTwo>(launch);
+    return binary::run_forward<binary::Pow>(launch);
+  }
+};
 template <class Op>
 struct CpuKernel<binary::Floats<Op>> {
   static Status run(const Launch& launch) { return binary::run_floats<Op>(launch); }
@@ -175,8 +171,12 @@ struct CpuKernel<binary::Sum<kSign>> {
         run_elements<binary::Plus>(launch.element, space, in, out);
         return Status::Ok;
       }
-      const TileLoop<C> loop = alpha == C(1) ? &binary::add_loop<C> : &binary::sum_loop<C>;
-      return binary::launch_forward<Args, C>(launch, loop, &alpha);
+      if (alpha == C(1))
+        return binary::launch_forward<Args, C>(launch, binary::forward_loops<binary::Plus, C>(), nullptr);
+      if (alpha == C(-1))
+        return binary::launch_forward<Args, C>(launch, binary::forward_loops<binary::Minus, C>(), nullptr);
+      // A product with one value for all would be taken out of a loop, and then not be fused with the sum.
+      return binary::launch_forward<Args, C>(launch, &binary::sum_loop<C>, &alpha);
     });
   }
 };

@@ -2,9 +2,10 @@
 #pragma once
 #include <array>
 #include <tuple>
+#include <type_traits>
 
 #include "core/compute.h"
-#include "core/tile.h"
+#include "host/tile.h"
 #include "ops/binary/skus.h"
 
 namespace baracuda::binary {
@@ -36,6 +37,49 @@ void forward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   for (int64_t i = 0; i < n; ++i) y[i] = as_number<C>(Op::f(a[i], b[i]));
 }
 
+// The same where one of the two, kOnce, is one value.
+template <class Op, class C, int kOnce>
+void repeated_loop(const C* const* in, C* const* out, int64_t n, const void*) {
+  const C *other = in[1 - kOnce], once = in[kOnce][0];
+  C* y = out[0];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = as_number<C>(kOnce == 0 ? Op::f(once, other[i]) : Op::f(other[i], once));
+}
+
+struct Plus {
+  template <class C>
+  static C f(C a, C b) {
+    return Wrap<C>::add(a, b);
+  }
+};
+struct Minus {
+  template <class C>
+  static C f(C a, C b) {
+    return Wrap<C>::add(a, Wrap<C>::mul(C(-1), b));
+  }
+};
+struct PowTwo {  // as Pow gives it, without asking each exponent
+
+  template <class C>
+  static C f(C a, C) {
+    return Wrap<C>::mul(a, a);
+  }
+};
+
+// Functions of a few instructions, which reading repeated values from a buffer would take longer than.
+template <class Op, class... Brief>
+inline constexpr bool kAmong = (std::is_same_v<Op, Brief> || ...);
+template <class Op>
+inline constexpr bool kBrief = kAmong<Op, Plus, Minus, PowTwo, Mul, Div, Maximum, Minimum, Eq, Ne, Lt, Le, Gt, Ge>;
+
+template <class Op, class C>
+TileLoops<C> forward_loops() {
+  if constexpr (kBrief<Op>)
+    return {&forward_loop<Op, C>, &repeated_loop<Op, C, 0>, &repeated_loop<Op, C, 1>};
+  else
+    return &forward_loop<Op, C>;
+}
+
 template <class Op, class C>
 void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   const C *dy = in[0], *a = in[1], *b = in[2];
@@ -61,26 +105,26 @@ void numbers_loop(const C* const* in, C* const* out, int64_t n, const void* para
 }
 
 template <class Args, class C>
-Status launch_forward(const Launch& launch, TileLoop<C> loop, const void* params) {
+Status launch_forward(const Launch& launch, TileLoops<C> loops, const void* params) {
   IterationSpace space = space_of(launch[Args::y]);
   Operands<Args, C> operands(launch, space);
   const Operand in[] = {operands.a, operands.b};
   const Operand out[] = {operand(launch[Args::y], space)};
-  run_tiles<C>(space, in, out, loop, params);
+  run_tiles<C>(space, in, out, loops, params);
   return Status::Ok;
 }
 
 template <class Op>
 Status run_forward(const Launch& launch) {
   return with_compute_type(launch.element, [&](auto c) {
-    return launch_forward<OperandArgs, decltype(c)>(launch, &forward_loop<Op, decltype(c)>, nullptr);
+    return launch_forward<OperandArgs, decltype(c)>(launch, forward_loops<Op, decltype(c)>(), nullptr);
   });
 }
 
 template <class Op>
 Status run_floats(const Launch& launch) {
   return with_float_type(launch.element, [&](auto c) {
-    return launch_forward<OperandArgs, decltype(c)>(launch, &forward_loop<Op, decltype(c)>, nullptr);
+    return launch_forward<OperandArgs, decltype(c)>(launch, forward_loops<Op, decltype(c)>(), nullptr);
   });
 }
 

@@ -1,7 +1,7 @@
 // Element conversion: the tile driver's own loads and stores, with nothing between them.
 #include "backends/cpu/family.h"
 #include "core/compute.h"
-#include "core/tile.h"
+#include "host/tile.h"
 #include "ops/cast/int4.h"
 #include "ops/cast/math.h"
 #include "ops/cast/skus.h"

@@ -1,7 +1,7 @@
 // Where the halves of bytes lie that hold two 4-bit integers each, on every backend: elements 2i and 2i + 1 of a row
 // are the low and the high half of byte i.
 #pragma once
-#include "core/tile.h"
+#include "host/tile.h"
 
 namespace baracuda::cast {
 

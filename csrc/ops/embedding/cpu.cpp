@@ -1,12 +1,31 @@
 // Embedding on the CPU. Forward copies rows as bytes. Backward sorts the occurrences of ids, stable, and sums each
 // weight row's gradients in the order of their positions, so that threads do not change a bit.
 #include "backends/cpu/family.h"
-#include "backends/cpu/move_row.h"
+#include "host/move_row.h"
+#include "host/pick_rows.h"
 #include "ops/embedding/cpu_bag.h"
 #include "ops/embedding/cpu_rows.h"
 
 namespace baracuda::embedding {
 namespace {
+
+// Dense rows short enough to be picked, by ids an even step apart.
+void forward_short(const TensorView& ids, const Rows& source, const Rows& target, int64_t columns, int64_t size) {
+  const MergedView view(ids);
+  const IndexReader reader(ids.element, view.data, 0);
+  const int64_t step = view.strides[0], n = ids.numel();
+  parallel_for(n, rows_per_chunk(columns), [&](int64_t begin, int64_t end) {
+    int64_t buffer[kIds];
+    const RowPicker rows(columns * size, source.step() * size, target.step() * size,
+                         n * columns * size >= kStreamBytes);
+    const int64_t most = reader.in_place(step) ? end - begin : kIds;
+    for (int64_t count; begin < end; begin += count) {
+      count = std::min(most, end - begin);
+      const int64_t* picked = reader.get(begin * step, step, count, buffer);
+      rows.pick(source.at(0), picked, count, target.at(begin));
+    }
+  });
+}
 
 Status forward(const Launch& launch) {
   using Args = EmbeddingArgs;
@@ -16,6 +35,10 @@ Status forward(const Launch& launch) {
   const MergedView id_view(ids);
   const Rows source(weight), target(y);
   if (columns == 0) return Status::Ok;
+  if (columns * size <= kPickedBytes && source.even() && target.even() && id_view.rank == 1) {
+    forward_short(ids, source, target, columns, size);
+    return Status::Ok;
+  }
   parallel_for(ids.numel(), rows_per_chunk(columns), [&](int64_t begin, int64_t end) {
     int64_t buffer[kIds];
     for (int64_t n; begin < end; begin += n) {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/block_sum.h"
-#include "backends/cpu/in_range.h"
+#include "host/block_sum.h"
+#include "host/in_range.h"
 #include "ops/embedding/skus.h"
 
 namespace baracuda::embedding {
@@ -50,6 +50,9 @@ class Rows {
     }
     return outer_.at(offset);
   }
+  // Whether rows are dense and `step()` elements apart.
+  bool even() const { return stride == 1 && outer_.rank == 1; }
+  int64_t step() const { return outer_.strides[0]; }
   const int64_t stride;  // from one column to the next
 
  private:

@@ -1,7 +1,7 @@
 // Gated activations on the CPU: loops of one element fed by the tile driver; the two halves are two views of the same
 // tensor.
 #include "backends/cpu/family.h"
-#include "core/loops.h"
+#include "host/loops.h"
 #include "ops/gated/halves.h"
 
 namespace baracuda::gated {

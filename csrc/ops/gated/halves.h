@@ -1,6 +1,6 @@
 // The (value, gate) halves of a split tensor.
 #pragma once
-#include "core/tile.h"
+#include "host/tile.h"
 #include "ops/gated/skus.h"
 
 namespace baracuda::gated {

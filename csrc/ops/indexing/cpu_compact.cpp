@@ -1,6 +1,6 @@
 // Elements that are kept in order: nonzero and masked_select; and one_hot.
-#include "backends/cpu/move_row.h"
 #include "core/compute.h"
+#include "host/move_row.h"
 #include "ops/indexing/cpu.h"
 #include "ops/indexing/places.h"
 

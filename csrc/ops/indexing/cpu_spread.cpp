@@ -3,12 +3,12 @@
 // along the axis in order.
 #include <utility>
 
-#include "backends/cpu/move_row.h"
-#include "backends/cpu/rows.h"
 #include "baracuda/math/math.h"
 #include "baracuda/math/pair.h"
 #include "core/compute.h"
-#include "core/tile.h"
+#include "host/move_row.h"
+#include "host/rows.h"
+#include "host/tile.h"
 #include "ops/indexing/cpu.h"
 #include "ops/indexing/places.h"
 

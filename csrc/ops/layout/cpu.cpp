@@ -2,9 +2,10 @@
 #include "ops/layout/cpu.h"
 #include "backends/cpu/family.h"
 #include "core/compute.h"
-#include "core/convert.h"
-#include "core/tile.h"
+#include "host/convert.h"
+#include "host/tile.h"
 #include "ops/layout/blocks.h"
+#include "ops/layout/cpu_cat.h"
 
 namespace baracuda::layout {
 namespace {
@@ -71,7 +72,6 @@ namespace baracuda {
   struct CpuKernel<layout::Tag> {                                                                 \
     static Status run(const Launch& launch) { return layout::function(launch, layout::Mover()); } \
   };
-BCU_MOVED(Cat, cat)
 BCU_MOVED(Stack, stack)
 BCU_MOVED(Flip, flip)
 BCU_MOVED(Roll, roll)
@@ -79,6 +79,13 @@ BCU_MOVED(Repeat, repeat)
 BCU_MOVED(Diag, diag)
 BCU_MOVED(DiagBackward, diag_backward)
 #undef BCU_MOVED
+
+template <>
+struct CpuKernel<layout::Cat> {
+  static Status run(const Launch& launch) {
+    return layout::cat_short_rows(launch) ? Status::Ok : layout::cat(launch, layout::Mover());
+  }
+};
 
 template <>
 struct CpuKernel<layout::Copy> {

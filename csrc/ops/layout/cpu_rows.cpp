@@ -1,12 +1,12 @@
 // Gradients of pads and repeats, triangles and sequences on the CPU, row by row.
 #include <algorithm>
 
-#include "backends/cpu/block_sum.h"
-#include "backends/cpu/move_row.h"
-#include "backends/cpu/rows.h"
 #include "core/compute.h"
 #include "core/parallel.h"
-#include "core/runs.h"
+#include "host/block_sum.h"
+#include "host/move_row.h"
+#include "host/rows.h"
+#include "host/runs.h"
 #include "ops/layout/blocks.h"
 #include "ops/layout/cpu.h"
 
@@ -130,7 +130,7 @@ Status triangle(const Launch& launch, bool upper) {
   parallel_for(y.numel() / columns, row_grain(columns), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t split =
-          std::clamp<int64_t>(saturating_add(row % y.shape[r], diagonal) + (upper ? 0 : 1), 0, columns);
+          std::clamp<int64_t>(saturating_add(saturating_add(row % y.shape[r], diagonal), upper ? 0 : 1), 0, columns);
       const int64_t first = upper ? split : 0, kept = upper ? columns - split : split;
       char *out = to.row(row), *in = from.row(row);
       if (out != in)

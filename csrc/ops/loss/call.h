@@ -2,7 +2,7 @@
 #pragma once
 #include <type_traits>
 
-#include "core/tile.h"
+#include "host/tile.h"
 #include "ops/loss/skus.h"
 
 namespace baracuda::loss {

@@ -1,7 +1,7 @@
 // Cross-entropy with probabilities as target, and the negative log-likelihood, on the CPU.
-#include "backends/cpu/lanes.h"
 #include "baracuda/math/math.h"
-#include "core/tile.h"
+#include "host/lanes.h"
+#include "host/tile.h"
 #include "ops/loss/kernels.h"
 #include "ops/loss/problem.h"
 

@@ -1,10 +1,10 @@
 // Cross-entropy with class indices on the CPU, row by row: what a row's logits add up to, its loss and its gradient.
 #pragma once
-#include "backends/cpu/lanes.h"
-#include "backends/cpu/rows.h"
-#include "backends/cpu/short_rows.h"
 #include "baracuda/math/math.h"
 #include "core/parallel.h"
+#include "host/lanes.h"
+#include "host/rows.h"
+#include "host/short_rows.h"
 #include "ops/loss/problem.h"
 
 namespace baracuda::loss {

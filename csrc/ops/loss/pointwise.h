@@ -3,11 +3,11 @@
 #include <bit>
 #include <utility>
 
-#include "backends/cpu/lanes.h"
 #include "core/compute.h"
-#include "core/loops.h"
 #include "core/parallel.h"
-#include "core/runs.h"
+#include "host/lanes.h"
+#include "host/loops.h"
+#include "host/runs.h"
 #include "ops/loss/call.h"
 #include "ops/loss/kernels.h"
 

@@ -1,9 +1,9 @@
 // What the losses of classes read and write on the CPU, and what their targets count for.
 #pragma once
-#include "backends/cpu/move_row.h"
-#include "backends/cpu/rows.h"
 #include "core/compute.h"
 #include "core/parallel.h"
+#include "host/move_row.h"
+#include "host/rows.h"
 #include "ops/loss/skus.h"
 
 namespace baracuda::loss {

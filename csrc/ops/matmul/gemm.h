@@ -1,6 +1,6 @@
 // Matrix products on the CPU: a launch's problem with its numbers, and what happens to a finished tile of sums.
 #pragma once
-#include "core/convert.h"
+#include "host/convert.h"
 #include "ops/matmul/problem.h"
 
 namespace baracuda::matmul {

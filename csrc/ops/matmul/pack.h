@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/convert.h"
 #include "core/f8.h"
+#include "host/convert.h"
 #include "ops/matmul/micro.h"
 
 namespace baracuda::matmul {

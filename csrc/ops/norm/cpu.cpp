@@ -1,90 +1,11 @@
 // Norms over trailing dimensions, forward. A row that fits a tile is read once; a longer one again for each pass.
-#include <cmath>
-
-#include "backends/cpu/careful.h"
-#include "backends/cpu/row_writer.h"
-#include "backends/cpu/short_rows.h"
 #include "core/parallel.h"
-#include "ops/norm/kernels.h"
+#include "host/row_writer.h"
+#include "host/short_rows.h"
+#include "ops/norm/cpu_forward.h"
 
 namespace baracuda::norm {
 namespace {
-
-struct ForwardMaps {
-  // A residual is added before the norm if the call has a sum, else behind it.
-  RowMap x{}, residual{}, weight{}, bias{}, y{}, sum{}, mean{}, rstd{};
-  double weight_offset = 0;
-};
-
-// Of the values times `scale`, a power of two.
-template <class C>
-struct Statistics {
-  C mean, rstd, scale = 1;
-};
-
-// `tile(at, n)` gives the values of the row.
-template <bool kCenter, class C, class Tile>
-Statistics<C> statistics(int64_t length, C eps, Tile&& tile) {
-  C mean = 0;
-  if constexpr (kCenter) {
-    CompensatedSum<C> total;
-    for (int64_t at = 0; at < length; at += kRowTile<C>) {
-      const int64_t n = std::min(kRowTile<C>, length - at);
-      total.add(lane_sum<C>(n, [](auto v) { return v; }, tile(at, n)));
-    }
-    mean = total.value() / static_cast<C>(length);
-  }
-  CompensatedSum<C> squares;
-  for (int64_t at = 0; at < length; at += kRowTile<C>) {
-    const int64_t n = std::min(kRowTile<C>, length - at);
-    const C* v = tile(at, n);
-    if constexpr (kCenter)
-      squares.add(lane_sum<C>(n, [mean](auto t) { return (t - mean) * (t - mean); }, v));
-    else
-      squares.add(lane_sum<C>(n, [](auto t) { return t * t; }, v));
-  }
-  return {mean, C(1) / std::sqrt(squares.value() / static_cast<C>(length) + eps)};
-}
-
-template <class C>
-void scaled(const C* v, C scale, C* to, int64_t n) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) to[i] = v[i] * scale;
-}
-
-// `s` of a row whose squares left the range of C, from values that are scaled near 1.
-template <bool kCenter, class C, class Tile>
-[[gnu::noinline]] Statistics<C> careful_statistics(int64_t length, C eps, Tile&& tile, const Statistics<C>& s) {
-  C most = 0, copy[kRowTile<C>];
-  for (int64_t at = 0; at < length; at += kRowTile<C>) {
-    const int64_t n = std::min(kRowTile<C>, length - at);
-    most = largest_size(most, tile(at, n), n);
-  }
-  const C scale = scale_of(most);
-  if (scale == C(1)) return s;
-  Statistics<C> found = statistics<kCenter>(length, eps * scale * scale, [&](int64_t at, int64_t n) {
-    scaled(tile(at, n), scale, copy, n);
-    return static_cast<const C*>(copy);
-  });
-  found.scale = scale;
-  return found;
-}
-
-template <bool kCenter, class C>
-[[gnu::always_inline]] inline void scale_tile(const C* v, const C* w, const C* b, Statistics<C> s, C* y, int64_t n) {
-  auto loop = [&](auto value) {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) y[i] = value(i, (kCenter ? v[i] - s.mean : v[i]) * s.rstd);
-  };
-  if (w && b)
-    loop([=](int64_t i, C t) { return t * w[i] + b[i]; });
-  else if (w)
-    loop([=](int64_t i, C t) { return t * w[i]; });
-  else if (b)
-    loop([=](int64_t i, C t) { return t + b[i]; });
-  else
-    loop([](int64_t, C t) { return t; });
-}
 
 template <bool kCenter, class C>
 void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
@@ -202,6 +123,9 @@ void forward_short(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
 template <bool kCenter, class C>
 void forward(const ForwardMaps& m, double eps) {
   if (m.x.rows() == 0) return;
+  if (kCenter && ((m.weight.present() && m.weight.rows() > 1) || (m.bias.present() && m.bias.rows() > 1)))
+    return parallel_for(m.x.rows(), row_grain(m.x.length()),
+                        [&](int64_t begin, int64_t end) { forward_groups(m, static_cast<C>(eps), begin, end); });
   const bool brief = is_short(m.x) && is_short(m.y) && (!m.sum.present() || is_short(m.sum)) &&
                      (!m.residual.present() || is_short(m.residual));
   parallel_for(m.x.rows(), row_grain(m.x.length()), [&](int64_t begin, int64_t end) {
@@ -271,8 +195,8 @@ struct CpuKernel<norm::LayerNorm> {
     using Args = norm::LayerNormArgs;
     const norm::Masks k(launch, launch[Args::x]);
     const norm::ForwardMaps m{.x = row_map(launch[Args::x], k.row),
-                              .weight = row_map(launch[Args::weight], k.all),
-                              .bias = row_map(launch[Args::bias], k.all),
+                              .weight = k.parameter(launch[Args::weight]),
+                              .bias = k.parameter(launch[Args::bias]),
                               .y = row_map(launch[Args::y], k.row),
                               .mean = k.statistic(launch[Args::mean]),
                               .rstd = k.statistic(launch[Args::rstd])};

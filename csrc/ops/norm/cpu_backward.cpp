@@ -2,8 +2,8 @@
 //   dx = rstd (g - mean(g) - xhat mean(g xhat)) with g = dy weight and xhat = (x - mean) rstd; rms norms have no mean
 //   terms. dweight = sum over rows of dy xhat, dbias of dy: per strip of rows in the workspace, then over the strips,
 //   in order.
-#include "backends/cpu/row_writer.h"
-#include "backends/cpu/strip_sums.h"
+#include "host/row_writer.h"
+#include "host/strip_sums.h"
 #include "ops/norm/kernels.h"
 
 namespace baracuda::norm {

@@ -1,7 +1,7 @@
 // What the forward and the backward kernels of the norms share.
 #pragma once
 #include "backends/cpu/family.h"
-#include "backends/cpu/rows.h"
+#include "host/rows.h"
 #include "ops/norm/skus.h"
 
 namespace baracuda::norm {
@@ -9,8 +9,15 @@ namespace baracuda::norm {
 // Which dimensions run along a row: the trailing ones of tensors shaped like x, all of a weight.
 struct Masks {
   uint32_t row, all = 0xff;
+  int64_t dims;
 
-  Masks(const Launch& launch, const TensorView& x) { row = trailing_mask(x.rank, attributes<NormAttrs>(launch).dims); }
+  Masks(const Launch& launch, const TensorView& x) : dims(attributes<NormAttrs>(launch).dims) {
+    row = trailing_mask(x.rank, dims);
+  }
+  // A weight or bias, of which there may be several rows.
+  RowMap parameter(const TensorView& t) const {
+    return t.present() ? row_map(t, trailing_mask(t.rank, dims)) : RowMap{};
+  }
   // A saved statistic: one value per row.
   RowMap statistic(const TensorView& t) const { return row_map(t, 0); }
 };

@@ -1,7 +1,7 @@
 // The SKU table of the norms over trailing dimensions.
 #pragma once
 #include "core/row.h"
-#include "core/strips.h"
+#include "host/strips.h"
 #include "simt/fold_workspace.h"
 
 namespace baracuda::norm {
@@ -54,6 +54,15 @@ int64_t simt_partials(const Problem& p) {
   return most * gradients * bytes + simt::fold_workspace(most, length, bytes);
 }
 
+// On GPUs all rows have the same weights.
+inline Reason same_weights(const Problem& p) {
+  using Args = LayerNormArgs;
+  for (int k : {int{Args::weight}, int{Args::bias}})
+    if (p.params[k].rank > attributes<NormAttrs>(p).dims)
+      return {"weight_rows", "0 on a GPU", "multiply and add behind the norm"};
+  return {};
+}
+
 template <class Op, class Args>
 constexpr auto forward(const char* op) {
   const auto r = row<Op>(op).name("rows").takes(kFloats).sum(4).in_place();
@@ -90,7 +99,8 @@ constexpr auto layer_norm_backward(const char* op) {
 template <bool kSimt>
 constexpr auto local() {
   return table(forward<RmsNorm, RmsNormArgs>("rms_norm"), forward<AddRmsNorm, AddRmsNormArgs>("add_rms_norm"),
-               forward<RmsNormAdd, RmsNormAddArgs>("rms_norm_add"), forward<LayerNorm, LayerNormArgs>("layer_norm"),
+               forward<RmsNormAdd, RmsNormAddArgs>("rms_norm_add"),
+               forward<LayerNorm, LayerNormArgs>("layer_norm").only_if(kSimt ? &same_weights : nullptr),
                rms_norm_backward<kSimt>("rms_norm"), rms_norm_backward<kSimt>("rms_norm_add"),
                add_rms_norm_backward<kSimt>("add_rms_norm"), layer_norm_backward<kSimt>("layer_norm"));
 }

@@ -3,11 +3,11 @@
 #include <bit>
 #include <cmath>
 
-#include "backends/cpu/careful.h"
 #include "backends/cpu/family.h"
-#include "backends/cpu/lanes.h"
 #include "baracuda/math/math.h"
 #include "core/compute.h"
+#include "host/careful.h"
+#include "host/lanes.h"
 #include "ops/optim/list.h"
 #include "ops/optim/skus.h"
 

@@ -2,7 +2,7 @@
 // tensors cost no more than a large one.
 #pragma once
 #include "core/parallel.h"
-#include "core/runs.h"
+#include "host/runs.h"
 
 namespace baracuda::optim {
 

@@ -1,7 +1,7 @@
 // Random fills on the CPU: Philox blocks in groups that vectorise, written in logical order to any layout.
 #include "backends/cpu/family.h"
 #include "core/parallel.h"
-#include "core/runs.h"
+#include "host/runs.h"
 #include "ops/random/kernels.h"
 #include "ops/random/math.h"
 #include "ops/random/targets.h"

@@ -3,9 +3,9 @@
 #include <bit>
 #include <cstring>
 
-#include "backends/cpu/rows.h"
 #include "core/compute.h"
 #include "core/parallel.h"
+#include "host/rows.h"
 #include "ops/random/discrete.h"
 #include "ops/random/kernels.h"
 

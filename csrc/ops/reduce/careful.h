@@ -1,6 +1,6 @@
 // A reduction's rows once more, where the squares of their values leave the range of the compute type.
 #pragma once
-#include "backends/cpu/careful.h"
+#include "host/careful.h"
 #include "ops/reduce/kernels.h"
 
 namespace baracuda::reduce {

@@ -1,9 +1,9 @@
 // Cosine similarity of two tensors along an axis, which may be broadcast to each other.
 #include <cmath>
 
-#include "backends/cpu/careful.h"
 #include "core/compute.h"
 #include "core/parallel.h"
+#include "host/careful.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/kernels.h"
 

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "core/compute.h"
-#include "core/loops.h"
 #include "core/parallel.h"
+#include "host/loops.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/kernels.h"
 #include "ops/reduce/math.h"

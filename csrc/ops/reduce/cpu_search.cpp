@@ -1,10 +1,10 @@
 // argmax, argmin, max and min along an axis: the first position of the largest or smallest value in logical order; the
 // first NaN wins.
-#include "backends/cpu/lanes.h"
-#include "backends/cpu/rows.h"
 #include "core/compute.h"
 #include "core/half.h"
 #include "core/parallel.h"
+#include "host/lanes.h"
+#include "host/rows.h"
 #include "ops/reduce/kernels.h"
 
 namespace baracuda::reduce {

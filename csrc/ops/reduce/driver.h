@@ -1,8 +1,8 @@
 // Folds the values of a walk, whatever is folded: where the kept dimensions are the denser ones in memory, columns are
 // folded side by side; otherwise each output folds its own row. Reductions with few outputs are cut into strips.
 #pragma once
-#include "backends/cpu/short_rows.h"
 #include "core/parallel.h"
+#include "host/short_rows.h"
 #include "ops/reduce/fold.h"
 #include "ops/reduce/kernels.h"
 

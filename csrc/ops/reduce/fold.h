@@ -2,8 +2,8 @@
 #pragma once
 #include <type_traits>
 
-#include "backends/cpu/lanes.h"
 #include "core/half.h"
+#include "host/lanes.h"
 #include "ops/reduce/skus.h"
 
 namespace baracuda::reduce {

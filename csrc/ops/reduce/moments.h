@@ -1,7 +1,7 @@
 // Folds with a state of several numbers: mean and sum of squared deviations, maximum and sum of exponentials.
 #pragma once
-#include "backends/cpu/online.h"
 #include "baracuda/math/log.h"
+#include "host/online.h"
 #include "ops/reduce/fold.h"
 
 namespace baracuda::reduce {

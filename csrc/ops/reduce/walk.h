@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "backends/cpu/rows.h"
+#include "host/rows.h"
 #include "ops/reduce/skus.h"
 
 namespace baracuda::reduce {

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "backends/cpu/family.h"
-#include "core/convert.h"
 #include "core/parallel.h"
+#include "host/convert.h"
 #include "ops/rope/skus.h"
 
 namespace baracuda::rope {

@@ -3,8 +3,8 @@
 //   backward  g = R' dy, dx = rstd (g w - xhat mean(g w xhat)) with xhat = x rstd, dweight = sum over rows of g xhat
 #include <cmath>
 
-#include "backends/cpu/careful.h"
-#include "backends/cpu/strip_sums.h"
+#include "host/careful.h"
+#include "host/strip_sums.h"
 #include "ops/rope/cpu.h"
 #include "ops/rope/kernels.h"
 

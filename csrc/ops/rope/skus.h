@@ -1,7 +1,7 @@
 // The SKU table of rotary position embeddings.
 #pragma once
 #include "core/row.h"
-#include "core/strips.h"
+#include "host/strips.h"
 #include "simt/fold_workspace.h"
 
 namespace baracuda::rope {

@@ -1,22 +1,33 @@
 // Running sums and products along an axis. Floats are accumulated in f64 (as torch does), sums of f64 with their
-// rounding errors beside them; where the axis is not the dense one, columns go side by side.
+// rounding errors beside them; where the axis is not the dense one, columns go side by side, with the same bits.
 #include "backends/cpu/family.h"
-#include "backends/cpu/row_writer.h"
 #include "core/parallel.h"
+#include "host/row_writer.h"
 #include "ops/scan/flip.h"
+#include "ops/scan/fours.h"
 #include "ops/scan/skus.h"
 
 namespace baracuda::scan {
 namespace {
 
-// A running value with what rounding took from it; the latter only where C is the widest type there is.
+// A running value with what rounding took from it; the latter only where C is the widest type there is. Integers wrap.
 template <bool kProduct, bool kExact, class C>
 struct Total {
   C value = kProduct ? 1 : 0, error = 0;
 
-  C next(C x) {
-    if constexpr (kProduct) return value *= x;
-    if constexpr (!kExact) return value += x;
+  C next(C x) { return next(value, error, x); }
+  // Not inlined: the compiler keeps the error in memory there, and a value takes 12 cycles instead of 4.
+  __attribute__((noinline)) void scan(const C* x, int64_t n, C* y) {
+    C v = value, e = error;  // y might be where this is
+    for (int64_t j = 0; j < n; ++j) y[j] = next(v, e, x[j]);
+    value = v, error = e;
+  }
+
+ private:
+  static C next(C& value, C& error, C x) {
+    if constexpr (std::is_integral_v<C>)
+      return value = static_cast<C>(join<kProduct>(static_cast<uint64_t>(value), static_cast<uint64_t>(x)));
+    if constexpr (kProduct || !kExact) return value = join<kProduct>(value, x);
     const C s = value + x, back = s - value;
     error += (value - (s - back)) + (x - back);
     value = s;
@@ -24,20 +35,23 @@ struct Total {
   }
 };
 
-template <bool kProduct, bool kExact, class C>
+// Line by line; In and Out are what a Line reads and writes. (Results past the caches, copied there from a tile, were
+// half as fast.)
+template <class Line, class In, class Out>
 void run_lines(const RowMap& x, const RowMap& y) {
   const int64_t length = x.length();
   parallel_for(x.rows(), row_grain(length), [&](int64_t begin, int64_t end) {
-    C tile[kTile];
+    const RowReader<In> reader(x);
+    alignas(kStreamLine) In given[kTile];
+    alignas(kStreamLine) Out found[kTile];
     for (int64_t r = begin; r < end; ++r) {
-      Total<kProduct, kExact, C> total;
+      Line line;
       const char* from = x.row(r);
       char* to = y.row(r);
       for (int64_t at = 0; at < length; at += kTile) {
         const int64_t n = std::min(kTile, length - at);
-        const C* v = read(x, from, at, n, tile);
-        C* out = target(y, to, at, tile);
-        for (int64_t j = 0; j < n; ++j) out[j] = total.next(v[j]);
+        Out* out = target(y, to, at, found);
+        line.scan(reader.get(from, at, n, given), n, out);
         write(y, to, at, n, out);
       }
     }
@@ -64,59 +78,55 @@ void run_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
   }
 }
 
-// The same for dense rows of f32 and halves: floats in, floats out, doubles in between.
-template <bool kProduct>
+// The same for f32 and halves.
+template <bool kProduct, class Out>
 void run_float_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
-  double value[kTile];
+  FourColumns<kProduct, kTile> columns(n);
   float buffer[kTile];
-  std::fill_n(value, n, kProduct ? 1.0 : 0.0);
-  const RowWriter<float> writer(y, x.data == y.data);
+  const RowReader<float> reader(x);
+  const RowWriter<Out> writer(y, x.data == y.data);
   for (int64_t r = 0, rows = x.rows(); r < rows; ++r) {
     const char* from = x.row(r);
     writer.put(
         y.row(r), first, n,
-        [&](int64_t begin, int64_t count, float* out) {
-          const float* v = read(x, from, first + begin, count, buffer);
-          double* total = value + begin;
-#pragma GCC ivdep
-          for (int64_t j = 0; j < count; ++j) {
-            total[j] = kProduct ? total[j] * static_cast<double>(v[j]) : total[j] + static_cast<double>(v[j]);
-            out[j] = static_cast<float>(total[j]);
-          }
+        [&](int64_t begin, int64_t count, Out* out) {
+          columns.scan(r, begin, count, reader.get(from, first + begin, count, buffer), out);
         },
         Ahead(x, r + 1, rows, first));
   }
 }
 
-template <bool kProduct, bool kExact, class C>
-void run(const TensorView& from, const TensorView& to, int64_t axis) {
+// Calls lines(x, y), or columns(x, y, first, n) for tiles of the lines' positions.
+template <class Lines, class Columns>
+void run(const TensorView& from, const TensorView& to, int64_t axis, Lines lines, Columns columns) {
   const uint32_t mask = from.rank == 0 ? 0 : 1u << axis;
   const RowMap x = row_map(from, mask), y = row_map(to, mask);
   const int64_t rows = x.rows(), length = x.length();
   if (rows == 0 || length == 0) return;
-  if (!side_by_side(x)) return run_lines<kProduct, kExact, C>(x, y);
+  const bool along = x.inner.rank == 1 && x.inner.dense() && y.inner.dense();
+  if (along || !side_by_side(x)) return lines(x, y);
   const RowMap xt = across(x), yt = across(y);
   const int64_t tiles = (rows + kTile - 1) / kTile;
-  const bool floats = is_float(x.element) && x.element != Element::F64 && xt.inner.dense() && yt.inner.dense();
   parallel_for(tiles, row_grain(std::min(rows, kTile) * length), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t first = t * kTile, n = std::min(kTile, rows - first);
-      if (floats)
-        run_float_columns<kProduct>(xt, yt, first, n);
-      else
-        run_columns<kProduct, kExact, C>(xt, yt, first, n);
-    }
+    for (int64_t t = begin; t < end; ++t) columns(xt, yt, t * kTile, std::min(kTile, rows - t * kTile));
   });
+}
+
+template <bool kProduct, bool kExact, class C>
+void run_whole(const TensorView& x, const TensorView& y, int64_t axis) {
+  run(x, y, axis, run_lines<Total<kProduct, kExact, C>, C, C>, run_columns<kProduct, kExact, C>);
+}
+// Halves are rounded once: from doubles.
+template <bool kProduct, class Out>
+void run_floats(const TensorView& x, const TensorView& y, int64_t axis) {
+  run(x, y, axis, run_lines<FourLine<kProduct, Out>, float, Out>, run_float_columns<kProduct, Out>);
 }
 
 template <bool kProduct>
 void run_any(const TensorView& x, const TensorView& y, int64_t axis) {
-  if (x.element == Element::F64)
-    run<kProduct, !kProduct, double>(x, y, axis);
-  else if (is_float(x.element))
-    run<kProduct, false, double>(x, y, axis);
-  else
-    run<kProduct, false, uint64_t>(x, y, axis);  // integers wrap, whatever their sign
+  if (x.element == Element::F64) return run_whole<kProduct, !kProduct, double>(x, y, axis);
+  if (!is_float(x.element)) return run_whole<kProduct, false, int64_t>(x, y, axis);
+  y.element == Element::F32 ? run_floats<kProduct, float>(x, y, axis) : run_floats<kProduct, double>(x, y, axis);
 }
 
 // The gradient of a running product without dividing by zero. Before the first zero of x, at z, it is

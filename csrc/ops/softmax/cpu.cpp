@@ -1,12 +1,12 @@
 // Softmax and log_softmax on the CPU. Rows that fit a tile are read once; longer ones are read again for each pass,
 // from cache. An axis that is not the dense one is done for many columns side by side.
 #include "backends/cpu/family.h"
-#include "backends/cpu/lanes.h"
-#include "backends/cpu/online.h"
-#include "backends/cpu/row_writer.h"
-#include "backends/cpu/short_rows.h"
 #include "baracuda/math/math.h"
 #include "core/parallel.h"
+#include "host/lanes.h"
+#include "host/online.h"
+#include "host/row_writer.h"
+#include "host/short_rows.h"
 #include "ops/softmax/kernels.h"
 
 namespace baracuda::softmax {

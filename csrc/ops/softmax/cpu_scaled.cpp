@@ -1,9 +1,9 @@
 // Softmax of scaled values, some of which may be masked. A row of which nothing is left is zero.
-#include "backends/cpu/lanes.h"
-#include "backends/cpu/rows.h"
 #include "baracuda/math/exp.h"
 #include "core/compute.h"
 #include "core/parallel.h"
+#include "host/lanes.h"
+#include "host/rows.h"
 #include "ops/softmax/kernels.h"
 
 namespace baracuda::softmax {

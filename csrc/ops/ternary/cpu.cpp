@@ -5,7 +5,7 @@
 
 #include "backends/cpu/family.h"
 #include "core/compute.h"
-#include "core/tile.h"
+#include "host/tile.h"
 #include "ops/ternary/skus.h"
 
 namespace baracuda::ternary {

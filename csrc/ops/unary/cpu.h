@@ -1,20 +1,41 @@
 // The loops of the unary ops and how they are launched.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <tuple>
 
 #include "backends/cpu/family.h"
 #include "core/compute.h"
-#include "core/loops.h"
-#include "core/tile.h"
+#include "host/loops.h"
+#include "host/tile.h"
 #include "ops/unary/skus.h"
 
 namespace baracuda::unary {
+
+// Calls near(i) for pieces of which all x[i] are near, far(i) for others.
+template <class C, class Near, class Far>
+inline void by_nearness(const C* x, int64_t n, Near&& near, Far&& far) {
+  constexpr int64_t kPiece = 256;
+  for (int64_t at = 0; at < n; at += kPiece) {
+    const int64_t end = std::min(n, at + kPiece);
+    int32_t is_far = 0;
+    for (int64_t i = at; i < end; ++i) is_far |= math::is_near(x[i]) ? 0 : 1;
+    if (is_far) {
+#pragma GCC ivdep
+      for (int64_t i = at; i < end; ++i) far(i);
+    } else {
+#pragma GCC ivdep
+      for (int64_t i = at; i < end; ++i) near(i);
+    }
+  }
+}
 
 template <class Op, class C>
 void forward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   const C* x = in[0];
   C* y = out[0];
+  if constexpr (requires { Op::f_near(C()); })
+    return by_nearness(x, n, [=](int64_t i) { y[i] = Op::f_near(x[i]); }, [=](int64_t i) { y[i] = Op::f(x[i]); });
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) y[i] = as_number<C>(Op::f(x[i]));
 }
@@ -23,6 +44,10 @@ template <class Op, class C>
 void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   const C *dy = in[0], *saved = in[1];
   C* dx = out[0];
+  if constexpr (requires { Op::df_near(C(), C()); })
+    return by_nearness(
+        saved, n, [=](int64_t i) { dx[i] = Op::df_near(dy[i], saved[i]); },
+        [=](int64_t i) { dx[i] = Op::df(dy[i], saved[i]); });
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) dx[i] = Op::df(dy[i], saved[i]);
 }
@@ -56,11 +81,20 @@ template <>
 inline constexpr bool kInRegisters<Tanh> = true;
 template <>
 inline constexpr bool kInRegisters<GeluTanh> = true;
+template <>
+inline constexpr bool kInRegisters<Sin> = true;
+template <>
+inline constexpr bool kInRegisters<Cos> = true;
 
 template <class Op>
 struct InRegisters {
   static Values<float, 1> f(float x) { return {{Op::f(x)}}; }
   static Values<double, 1> f(double x) { return {{Op::f(x)}}; }
+  static float f_near(float x)
+    requires requires { Op::f_near(x); }
+  {
+    return Op::f_near(x);
+  }
 };
 
 template <class Op>

@@ -1,5 +1,6 @@
 // Functions of one number. Each has its value f and, under it, the product of dy and its derivative, from the saved
-// input x or the saved output y (the slope in the spec says which).
+// input x or the saved output y (the slope in the spec says which). f_near and df_near give the same bits for arguments
+// that are math::is_near, sooner.
 #pragma once
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
@@ -133,8 +134,16 @@ struct Sin {
     return math::sin(x);
   }
   template <class T>
+  BCU_FN T f_near(T x) {
+    return math::sin_near(x);
+  }
+  template <class T>
   BCU_FN T df(T dy, T x) {
     return dy * math::cos(x);
+  }
+  template <class T>
+  BCU_FN T df_near(T dy, T x) {
+    return dy * math::cos_near(x);
   }
 };
 
@@ -144,8 +153,16 @@ struct Cos {
     return math::cos(x);
   }
   template <class T>
+  BCU_FN T f_near(T x) {
+    return math::cos_near(x);
+  }
+  template <class T>
   BCU_FN T df(T dy, T x) {
     return -dy * math::sin(x);
+  }
+  template <class T>
+  BCU_FN T df_near(T dy, T x) {
+    return -dy * math::sin_near(x);
   }
 };
 
@@ -153,6 +170,10 @@ struct Tan {
   template <class T>
   BCU_FN T f(T x) {
     return math::tan(x);
+  }
+  template <class T>
+  BCU_FN T f_near(T x) {
+    return math::tan_near(x);
   }
   template <class T>
   BCU_FN T df(T dy, T y) {
@@ -390,13 +411,13 @@ struct Atanh {
 struct Sinc {  // sin(pi x) / (pi x)
   template <class T>
   BCU_FN T f(T x) {
-    T n = math::rint(x), s = math::sin(T(3.14159265358979323846) * (x - n));
+    T n = math::rint(x), s = math::sin_near(T(3.14159265358979323846) * (x - n));
     s = odd(n) ? -s : s;
     return x == T(0) ? T(1) : s / (T(3.14159265358979323846) * x);
   }
   template <class T>
   BCU_FN T df(T dy, T x) {  // (cos(pi x) - sinc(x)) / x; its series where that cancels
-    T n = math::rint(x), c = math::cos(T(3.14159265358979323846) * (x - n));
+    T n = math::rint(x), c = math::cos_near(T(3.14159265358979323846) * (x - n));
     T large = ((odd(n) ? -c : c) - f(x)) / x;
     T z = T(9.86960440108935861883) * x * x;
     T series = math::detail::horner(

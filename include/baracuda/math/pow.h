@@ -73,6 +73,23 @@ BCU_FN T pow_positive(T x, T y) {
   return scale_pow2(e, to_int(n));
 }
 
+#if BCU_HAS_F64 && !defined(__CUDACC__)
+// f32 through f64, which needs no pairs: log2 by the series of atanh(s), 2^f by that of e^(f ln2), each to 2^-36.
+BCU_FN float pow_positive(float x, float y) {
+  LogReduced<double> a = log_reduce(double(x));
+  double s = (a.m - 1.0) / (a.m + 1.0), z = s * s;
+  double series = horner(z, 2.8853900817779268, 0.96179669392597561, 0.57707801635558536, 0.41219858311113240,
+                         0.32059889797532520, 0.26230818925253880, 0.22195308321368668, 0.19235933878519512);
+  double t = double(y) * (a.k + s * series);
+  t = at_least(at_most(t, 200.0), -200.0);
+  double n = rint(t), f = t - n;
+  double power = horner(f, 1.0, 0.69314718055994531, 0.24022650695910071, 0.055504108664821580, 0.0096181291076284772,
+                        0.0013333558146428443, 0.00015403530393381608, 1.5252733804059840e-05, 1.3215486790144309e-06,
+                        1.0178086009239699e-07);
+  return float(power * pow2<double>(to_int(n)));
+}
+#endif
+
 template <class T>
 BCU_FN T pow_impl(T x, T y) {
   T a = fabs(x), inf = infinity<T>();

@@ -54,19 +54,23 @@ BCU_FN T cos_kernel(TrigReduced<T> a) {
   return top.hi + (top.lo + (z * z * cos_poly(z) - a.r * a.r_lo));
 }
 
+// y, negated where bit 1 of the quadrant is set.
+template <class T>
+BCU_FN T signed_by(T y, typename FloatTraits<T>::Uint quadrant) {
+  using Uint = typename FloatTraits<T>::Uint;
+  return bit_cast<T>(bit_cast<Uint>(y) ^ ((quadrant & 2u) << (8 * sizeof(T) - 2)));
+}
+
 template <class T>
 BCU_FN T sin_of(T x, TrigReduced<T> a) {
-  T y = fabs(a.quadrant) == T(1) ? cos_kernel(a) : sin_kernel(a);
-  // sin turns its sign in the quadrants -2, -1 and 2
-  y = a.quadrant < T(0) || a.quadrant > T(1) ? -y : y;
+  T y = signed_by((a.quadrant & 1u) != 0 ? cos_kernel(a) : sin_kernel(a), a.quadrant);
   return fabs(x) < trig_tiny(x) ? x : y;
 }
 
 template <class T>
 BCU_FN T cos_of(T x, TrigReduced<T> a) {
-  T y = fabs(a.quadrant) == T(1) ? sin_kernel(a) : cos_kernel(a);
-  // cos(pi/2 + r) = -sin(r), cos(-pi/2 + r) = sin(r), cos(pi + r) = -cos(r)
-  y = a.quadrant > T(0) || a.quadrant < T(-1) ? -y : y;
+  // cos(pi/2 + r) = -sin(r), cos(pi + r) = -cos(r), cos(3 pi/2 + r) = sin(r)
+  T y = signed_by((a.quadrant & 1u) != 0 ? sin_kernel(a) : cos_kernel(a), a.quadrant + 1u);
   return fabs(x) < trig_tiny(x) ? T(1) : y;
 }
 
@@ -78,7 +82,7 @@ BCU_FN T tan_of(T x, TrigReduced<T> a) {
   T inverse = T(-1) / t.hi;
   Pair<T> p = two_prod(inverse, t.hi);
   T cotangent = inverse + inverse * (((T(1) + p.hi) + p.lo) + inverse * t.lo);
-  T y = fabs(a.quadrant) == T(1) ? cotangent : t.hi;
+  T y = (a.quadrant & 1u) != 0 ? cotangent : t.hi;
   return fabs(x) < trig_tiny(x) ? x : y;
 }
 
@@ -96,11 +100,11 @@ BCU_FN double cos(double x) { return detail::cos_of(x, detail::trig_reduce(x)); 
 BCU_FN double tan(double x) { return detail::tan_of(x, detail::trig_reduce(x)); }
 #endif
 
-// The same, with the same bounds, for |x| <= near_limit only (NaN allowed): 1.6 (f32) to 5 (f64) times as fast, for
-// loops that look at their tile first. Beyond the limit the result means nothing.
+// The same bits for |x| <= near_limit, where they take a third (f32) to a fifth (f64) of the time. Beyond it
+// their results mean nothing.
 template <class T>
-BCU_FN T near_limit() {
-  return T(1 << 20);
+BCU_FN bool is_near(T x) {
+  return fabs(x) <= detail::near_limit(x);
 }
 template <class T>
 BCU_FN T sin_near(T x) {

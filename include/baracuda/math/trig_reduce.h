@@ -3,16 +3,42 @@
 // each product loses its whole turns by t - rint(t), which is exact too and makes pieces that are too large for x
 // vanish by themselves. No branch, no table: every argument costs the same. Piece j of b bits, as written below, is
 // (floor(2^(b (j + 1)) / (2 pi)) mod 2^b) * 2^(scale - b (j + 1)).
+// Arguments up to near_limit take a third to a fifth of that: x - n pi/2 with pi/2 in a few parts (Cody and Waite).
+// trig_reduce chooses by the value, so that a loop that looks at its values first may call trig_reduce_near instead and
+// get the same bits.
 #pragma once
 #include "baracuda/math/pair.h"
 
 namespace baracuda::math::detail {
 
-// x = quadrant * pi/2 + r + r_lo (mod 2 pi), |r| <= pi/4, quadrant in -2 .. 2.
+// x = quadrant * pi/2 + r + r_lo (mod 2 pi), |r| <= pi/4 or little more. Only the quadrant's last two bits count.
 template <class T>
 struct TrigReduced {
-  T r, r_lo, quadrant;
+  T r, r_lo;
+  typename FloatTraits<T>::Uint quadrant;
 };
+
+// The largest |x| that is reduced the near way.
+BCU_FN float near_limit(float) { return 65536.0f; }
+#if BCU_HAS_F64
+BCU_FN double near_limit(double) { return 1048576.0; }
+#endif
+
+// Added to a number of less than half as many bits, it rounds that to an integer, which the sum's last bits then are.
+template <class T>
+BCU_FN T to_integer() {
+  return T(3) * T(typename FloatTraits<T>::Uint(1) << (FloatTraits<T>::kMantissaBits - 1));
+}
+// quarter turns, which are an integer, as one
+template <class T>
+BCU_FN typename FloatTraits<T>::Uint quadrant_of(T quarters) {
+  return bit_cast<typename FloatTraits<T>::Uint>(quarters + to_integer<T>());
+}
+// An angle in quarter turns, to the nearest one.
+template <class T>
+BCU_FN T quarters_of(T x) {
+  return multiply_add(x, T(0.636619772367581343), to_integer<T>()) - to_integer<T>();
+}
 
 template <class T>
 BCU_FN T without_turns(T t) {
@@ -37,12 +63,6 @@ BCU_FN Pair<T> turns(T x, T c) {
   return {without_turns(p.hi), without_turns(p.lo)};
 }
 
-// quarter turns to the nearest integer, in -2 .. 2
-template <class T>
-BCU_FN T quadrant_of(T quarters) {
-  return quarters - T(4) * rint(quarters * T(0.25));
-}
-
 // sum turns - quarters / 4, as an angle
 template <class T>
 BCU_FN TrigReduced<T> to_angle(Pair<T> sum, T quarters, Pair<T> two_pi) {
@@ -50,10 +70,17 @@ BCU_FN TrigReduced<T> to_angle(Pair<T> sum, T quarters, Pair<T> two_pi) {
   return {angle.hi, angle.lo, quadrant_of(quarters)};
 }
 
+#if BCU_HAS_F64
+BCU_FN TrigReduced<float> narrow(double r, double quarters) {
+  float hi = float(r);
+  return {hi, float(r - hi), quadrant_of(float(quarters))};
+}
+#endif
+
 #if BCU_HAS_F64 && !defined(__CUDACC__)
 // f32 through f64: pieces of 28 bits, products of 52. The running sum is exact until its last places, because the
 // quadrant is taken off first.
-BCU_FN TrigReduced<float> trig_reduce(float angle) {
+BCU_FN TrigReduced<float> trig_reduce_far(float angle) {
   double x = angle;
   double f0 = without_turns(x * 0x1.45f3068p-3);
   double f1 = without_turns(x * 0x1.727220ap-29);
@@ -64,12 +91,11 @@ BCU_FN TrigReduced<float> trig_reduce(float angle) {
   double f6 = without_turns(x * 0x1.0e4107p-172);
   double quarters = rint(4.0 * ((f0 + f1) + (f2 + f3) + (f4 + f5) + f6));
   double r = (((((((f0 - 0.25 * quarters) + f1) + f2) + f3) + f4) + f5) + f6) * 6.283185307179586;
-  float hi = float(r);
-  return {hi, float(r - hi), float(quadrant_of(quarters))};
+  return narrow(r, quarters);
 }
 #else
 // f32 alone: eight pieces of 24 bits, scaled by 2^90 against underflow (arguments below 2^-12 are not reduced).
-BCU_FN TrigReduced<float> trig_reduce(float angle) {
+BCU_FN TrigReduced<float> trig_reduce_far(float angle) {
   float x = angle * 0x1p-90f;
   Pair<float> f0 = turns(x, 0x1.45f3p87f);
   Pair<float> f1 = turns(x, 0x1.b72722p65f);
@@ -95,11 +121,37 @@ BCU_FN TrigReduced<float> trig_reduce(float angle) {
 }
 #endif
 
+#if BCU_HAS_FMA
+// f32 alone, pi/2 in three parts. x less n of the first is exact: a multiple of 2^-24, or x itself, and below 1.
+BCU_FN TrigReduced<float> trig_reduce_near(float x) {
+  float n = quarters_of(x);
+  Pair<float> p = two_prod(n, 4.37113883e-08f);
+  Pair<float> s = two_sum(fma(-n, 1.57079637f, x), p.hi);
+  Pair<float> r = fast_two_sum(s.hi, s.lo + fma(n, 1.71512451e-15f, p.lo));
+  return {r.hi, r.lo, quadrant_of(n)};
+}
+#elif BCU_HAS_F64
+BCU_FN TrigReduced<float> trig_reduce_near(float angle) {
+  double x = angle, n = quarters_of(x);
+  return narrow((x - n * 0x1.921fb544p+0) - n * 6.077100506506192e-11, n);
+}
+#else
+BCU_FN TrigReduced<float> trig_reduce_near(float x) { return trig_reduce_far(x); }
+#endif
+
 #if BCU_HAS_F64
+// f64: parts of 33 bits, whose products with n are exact.
+BCU_FN TrigReduced<double> trig_reduce_near(double x) {
+  double n = quarters_of(x);
+  Pair<double> s = two_sum(x - n * 0x1.921fb54400000p+0, -(n * 0x1.0b4611a600000p-34));
+  Pair<double> r = fast_two_sum(s.hi, s.lo - n * 2.0222662487959506e-21);
+  return {r.hi, r.lo, quadrant_of(n)};
+}
+
 // f64: five of 22 pieces of 52 bits (scaled by 2^500; 52 keep two_prod exact without FMA), starting where x times a
 // piece is no longer a multiple of a turn. The pieces are picked by a shift network, one bit of the starting index at a
 // time.
-BCU_FN TrigReduced<double> trig_reduce(double angle) {
+BCU_FN TrigReduced<double> trig_reduce_far(double angle) {
   double x = angle * 0x1p-500;
   // floor((e - 52) / 52), at least 0, for the exponent e of the argument
   uint64_t field = (bit_cast<uint64_t>(angle) >> 52) & 0x7ff;
@@ -165,26 +217,11 @@ BCU_FN TrigReduced<double> trig_reduce(double angle) {
 }
 #endif
 
-#if BCU_HAS_F64
-// Arguments up to near_limit: x - n pi/2 with pi/2 in parts of 33 bits, whose products with n are exact (Cody and
-// Waite).
-BCU_FN TrigReduced<double> trig_reduce_near(double x) {
-  double n = rint(x * 0.6366197723675814);
-  Pair<double> s = two_sum(x - n * 0x1.921fb54400000p+0, -(n * 0x1.0b4611a600000p-34));
-  Pair<double> r = fast_two_sum(s.hi, s.lo - n * 2.0222662487959506e-21);
-  return {r.hi, r.lo, quadrant_of(n)};
+template <class T>
+BCU_FN TrigReduced<T> trig_reduce(T x) {
+  TrigReduced<T> near = trig_reduce_near(x);
+  if (fabs(x) <= near_limit(x)) return near;
+  return trig_reduce_far(x);
 }
-#endif
-
-#if BCU_HAS_F64 && !defined(__CUDACC__)
-BCU_FN TrigReduced<float> trig_reduce_near(float angle) {
-  double x = angle, n = rint(x * 0.6366197723675814);
-  double r = (x - n * 0x1.921fb54400000p+0) - n * 6.077100506506192e-11;
-  float hi = float(r);
-  return {hi, float(r - hi), float(quadrant_of(n))};
-}
-#else
-BCU_FN TrigReduced<float> trig_reduce_near(float x) { return trig_reduce(x); }
-#endif
 
 }  // namespace baracuda::math::detail

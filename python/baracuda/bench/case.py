@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from baracuda.plan import Plan
+    from baracuda.choose.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import torch
 from baracuda.bench.case import Case, Sides, Statement
 from baracuda.bench.cases import _tools
 from baracuda.bench.ceilings import Ceilings
-from baracuda.device import Device, place_of
+from baracuda.memory.device import Device, place_of
 
 _FAMILIES = (
     "gated",

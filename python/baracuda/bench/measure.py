@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baracuda.bench.case import Case, Row, Sides, Statement
-from baracuda.errors import BaracudaError
+from baracuda.describe.errors import BaracudaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from baracuda.bench.ceilings import Ceilings
-    from baracuda.plan import Plan
+    from baracuda.choose.plan import Plan
 
 MET = 0.95  # of a goal
 # The two sides are compared to see that they do the same thing; what a kernel promises is checked by `verify`.
@@ -81,7 +81,7 @@ _kept: dict[str, str] = {}
 
 def broken_promise(made: Plan) -> str:
     """What is wrong with the plan's SKU on this machine, by its own guarantee; "" when it is kept. Checked once."""
-    from baracuda.verify import verify
+    from baracuda.prove.verify import verify
 
     sku = made.sku
     if sku.name not in _kept:

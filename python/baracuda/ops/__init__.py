@@ -1,1 +1,1 @@
-"""One module per op family; imported only when one of its names is used."""
+"""A folder per op family: specs, functions and references; imported only when one of their names is used."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from baracuda.elements import Element
+from baracuda.describe.elements import Element
 from differential import functions
 from differential.shapes import Making, Rng
 from differential.values import ELEMENTS, FLOATS, JAX, Dtype, T, arranged, to_torch, torch_dtype, values_of

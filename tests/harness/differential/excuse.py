@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baracuda.elements import Element
-from baracuda.reference import LARGEST, to_reference
+from baracuda.describe.elements import Element
+from baracuda.prove.reference import LARGEST, to_reference
 from differential import functions
 from differential.calls import Call
 from differential.values import T

@@ -14,8 +14,8 @@ import torch
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.elements import Element
-from baracuda.reference import LARGEST, Expected, epsilon, to_reference, ulp, worst
+from baracuda.describe.elements import Element
+from baracuda.prove.reference import LARGEST, Expected, epsilon, to_reference, ulp, worst
 from differential import calls, functions
 from differential.calls import Call
 from differential.excuses import EXCUSES

@@ -14,13 +14,14 @@ from unittest.mock import patch
 
 import numpy as np
 
-from baracuda import _core, _index, op
-from baracuda.dims import largest
-from baracuda.elements import Element
-from baracuda.plan import plan as select_plan
-from baracuda.program import Program
-from baracuda.reference import Case, Expected, epsilon, reference_module, to_reference, ulp
-from baracuda.spec import IN
+from baracuda import _core, _index
+from baracuda.call import op
+from baracuda.call.program import Program
+from baracuda.choose.plan import plan as select_plan
+from baracuda.describe.dims import largest
+from baracuda.describe.elements import Element
+from baracuda.describe.spec import IN
+from baracuda.prove.reference import Case, Expected, epsilon, reference_module, to_reference, ulp
 from differential.values import to_numpy
 
 Array = np.ndarray[Any, Any]

@@ -10,9 +10,9 @@ import torch
 from numpy.lib.stride_tricks import as_strided
 
 import baracuda as bc
-from baracuda.elements import Element
-from baracuda.layouts import LAYOUTS, REPEATED, buffer
-from baracuda.reference import LARGEST, to_reference
+from baracuda.describe.elements import Element
+from baracuda.prove.layouts import LAYOUTS, REPEATED, buffer
+from baracuda.prove.reference import LARGEST, to_reference
 
 Array = np.ndarray[Any, Any]
 FLOATS = ("f32", "f16", "bf16", "f64")

@@ -1,4 +1,4 @@
-# The emulated metal module: the launchers of every family that has a metal.def, and its .metal text as host C++.
+# The emulated metal module: the launchers of every family that has a metal.metal, and its text as host C++.
 file(GLOB metal_roots CONFIGURE_DEPENDS ${root}/csrc/ops/*/metal.metal)
 file(GLOB_RECURSE metal_parts CONFIGURE_DEPENDS
   ${root}/csrc/simt/*.h ${root}/include/*.h ${root}/csrc/ops/*.h ${root}/csrc/ops/*/metal.*)
@@ -13,6 +13,9 @@ set(metal_texts "")
 foreach(file IN LISTS metal_roots)
   get_filename_component(folder ${file} DIRECTORY)
   get_filename_component(family ${folder} NAME)
+  if(BARACUDA_EMULATED_FAMILIES AND NOT family IN_LIST BARACUDA_EMULATED_FAMILIES)
+    continue()
+  endif()
   string(APPEND metal_families_inc "BCU_FAMILY(${family}, 0)\n")
 
   # What ships, or the text that a test has changed.

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from baracuda.bench.case import Case
 
 MODULES = (
-    "gated", "call", "small", "rows", "elementwise", "products", "attention", "indexing", "training", "draws", "llama",
+    "gated", "call", "small", "rows", "elementwise", "classes", "fused", "products",
+    "attention", "indexing", "training", "draws", "llama",
 )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from baracuda.bench.case import Case, Sides
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from baracuda.plan import Plan
-    from baracuda.spec import Descriptor
+    from baracuda.choose.plan import Plan
+    from baracuda.describe.spec import Descriptor
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}
 SIZE = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "i64": 8}

@@ -39,6 +39,21 @@ def _copy(element: str, shape: tuple[int, ...], order: tuple[int, ...]) -> Sides
     return Sides.calls(bind(made, x=x, y=y), lambda: z.copy_(x), made, lambda: [y])
 
 
+def _cat(element: str, rows: int, widths: tuple[int, ...]) -> Sides:
+    parts = [noise(rows, n, element=element, seed=i) for i, n in enumerate(widths)]
+    y, z = space(rows, sum(widths), element=element), space(rows, sum(widths), element=element)
+    made = plan(bc.CatDescriptor(tuple((rows, n) for n in widths), 1, element))
+    return Sides.calls(bind(made, tensors=parts, y=y), lambda: torch.cat(parts, 1, out=z), made, lambda: [y])
+
+
+def _cast(source: str, target: str, n: int) -> Sides:
+    x = (noise(n) * 50).to(getattr(torch, source))
+    y, z = (torch.zeros_like(x, dtype=getattr(torch, target)) for _ in range(2))
+    names = {"int8": "i8", "int32": "i32", "int64": "i64", "float32": "f32"}
+    made = plan(bc.CastDescriptor((n,), names[source], names[target]))
+    return Sides.calls(bind(made, x=x, y=y), lambda: z.copy_(x), made, lambda: [y])
+
+
 def _uniform(element: str, n: int) -> Sides:
     y, z = space(n, element=element), space(n, element=element)
     made = plan(bc.RandomDescriptor("uniform", (n,), element))
@@ -80,7 +95,21 @@ def cases(quick: bool) -> list[Case]:
         out.append(Case("x.T + y", "binary", e, text(side), "torch.add out=", partial(_add, e, side, transposed=True),
                         bytes=3 * numel * size, flops=numel, ceiling="memory",
                         required={"f32": 4.5, "bf16": 3.3}[e], goal=8))  # fmt: skip
+        for rows, widths in ((1 << 16, (32, 32)), (1 << 15, (128, 128, 128)), (4096, (2048, 2048))):
+            rows = 64 if quick else rows
+            numel = rows * sum(widths)
+            out.append(Case(f"cat of {len(widths)} x {widths[0]}, last axis", "layout", e, text((rows, sum(widths))),
+                            "torch.cat out=", partial(_cat, e, rows, widths), bytes=2 * numel * size, ceiling="memory",
+                            required=1.0, goal=1.4))  # fmt: skip
     m = n >> 2
+    for source, target, moved in (
+        ("int64", "int32", 12),
+        ("int32", "int64", 12),
+        ("int32", "float32", 8),
+        ("int8", "int32", 5),
+    ):
+        out.append(Case(f"cast {source} to {target}", "cast", "", text((m,)), "torch copy_",
+                        partial(_cast, source, target, m), bytes=moved * m, ceiling="memory"))  # fmt: skip
     out.append(Case("uniform", "random", "f32", text((m,)), "torch uniform_", partial(_uniform, "f32", m), bytes=4 * m,
                     flops=0, ceiling="nt_fill", required=5))  # fmt: skip
     return out

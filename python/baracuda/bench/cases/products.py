@@ -36,6 +36,20 @@ def _linear_gelu(element: str, m: int, n: int, k: int) -> Sides:
     return Sides.calls(bind(made, a=x, b=w.T, bias=b, out=y), peer, made, lambda: [y])
 
 
+def _batched(element: str, batch: int, m: int, k: int, n: int) -> Sides:
+    a, b = noise(batch, m, k, element=element), noise(batch, n, k, element=element, seed=1).transpose(1, 2)
+    y, z = space(batch, m, n, element=element), space(batch, m, n, element=element)
+    made = plan(bc.MatmulDescriptor((batch, m, k), (batch, k, n), element))
+    return Sides.calls(bind(made, a=a, b=b, out=y), lambda: torch.bmm(a, b, out=z), made, lambda: [y])
+
+
+def _linear(element: str, m: int, n: int, k: int) -> Sides:
+    x, w = noise(m, k, element=element), noise(n, k, element=element, seed=1)
+    y, z = space(m, n, element=element), space(m, n, element=element)
+    made = plan(bc.MatmulDescriptor((m, k), (k, n), element))
+    return Sides.calls(bind(made, a=x, b=w.T, out=y), lambda: torch.mm(x, w.T, out=z), made, lambda: [y])
+
+
 def _int_matmul(n: int) -> Sides:
     generator = torch.Generator().manual_seed(0)
     a, b = (there(torch.randint(-128, 128, (n, n), generator=generator, dtype=torch.int8)) for _ in range(2))
@@ -76,6 +90,13 @@ def cases(quick: bool) -> list[Case]:
         n = 128 if quick else 4096
         add("matrix-vector product", "matmul", e, (1, n, n), partial(_gemv, e, n), f"F.linear, {_ROTATED} weights",
             bytes=_ROTATED * n * n * size, flops=_ROTATED * 2 * n * n, ceiling="read", required=1.9)  # fmt: skip
+    b, m, k, n = (4, 21, 16, 21) if quick else (96, 197, 64, 197)
+    add("products of short sequences", "matmul", "bf16", (b, m, k, n), partial(_batched, "bf16", b, m, k, n),
+        "bmm out=", bytes=2 * b * (m * k + k * n + m * n), flops=2 * b * m * n * k, ceiling="bf16",
+        required=0.95, goal=1.0)  # fmt: skip
+    m, n = (16, 128) if quick else (64, 4096)
+    add("linear of 64 rows", "matmul", "bf16", (m, n, n), partial(_linear, "bf16", m, n, n), "mm out=",
+        bytes=2 * (2 * m * n + n * n), flops=2 * m * n * n, ceiling="bf16", required=0.95, goal=1.0)  # fmt: skip
     n = 96 if quick else 1024
     add("matmul of 8-bit integers", "matmul", "i8", (n, n, n), partial(_int_matmul, n), "_int_mm out=",
         bytes=6 * n * n, flops=2 * n**3, required=0.85, goal=1.0)  # fmt: skip

@@ -107,11 +107,6 @@ def _reduce(what: str, element: str, rows: int, columns: int) -> Sides:
         at, place = (there(torch.zeros(rows, dtype=torch.int64)) for _ in range(2))
         ours = bind(made, x=x, values=y, indices=at)
         return Sides.calls(ours, lambda: torch.max(x, -1, out=(z, place)), made, lambda: [y, at])
-    if what == "cumsum":
-        made = plan(bc.ScanDescriptor("cumsum", (rows, columns), 0, element))
-        y, z = torch.zeros_like(x), torch.zeros_like(x)
-        ours = bind(made, x=x, y=y)
-        return Sides.calls(ours, lambda: torch.cumsum(x, 0, out=z), made, lambda: [y])
     if what == "var":
         made = plan(bc.VarianceDescriptor("var", (rows, columns), (1,), element=element))
         y, z = space(rows, element=element), space(rows, element=element)
@@ -124,6 +119,16 @@ def _reduce(what: str, element: str, rows: int, columns: int) -> Sides:
     ours = bind(made, x=x, y=y)
     dim = axes or (0, 1)
     return Sides.calls(ours, lambda: torch.sum(x, dim, out=z), made, lambda: [y])
+
+
+def _scan(kind: str, axis: int, element: str, rows: int, columns: int) -> Sides:
+    x = noise(rows, columns, element=element)
+    if kind == "cumprod":
+        x = 1 + x / columns
+    made = plan(bc.ScanDescriptor(kind, (rows, columns), axis, element))
+    y, z = torch.zeros_like(x), torch.zeros_like(x)
+    peer = getattr(torch, kind)
+    return Sides.calls(bind(made, x=x, y=y), lambda: peer(x, axis, out=z), made, lambda: [y])
 
 
 def cases(quick: bool) -> list[Case]:
@@ -169,7 +174,10 @@ def cases(quick: bool) -> list[Case]:
             18 if half else 4, None, ceiling="read")  # fmt: skip
         add("var last axis", "reduce", e, partial(_reduce, "var", e, *shape), "var out=", n, 4 * n, 20, None,
             ceiling="read")  # fmt: skip
-        add("cumsum axis 0", "scan", e, partial(_reduce, "cumsum", e, *shape), "cumsum out=", 2 * n, n, 8, None)
+        add("cumsum axis 0", "scan", e, partial(_scan, "cumsum", 0, e, *shape), "cumsum out=", 2 * n, n, 8, None)
+        for kind in ("cumsum", "cumprod"):
+            add(f"{kind} last axis", "scan", e, partial(_scan, kind, 1, e, *shape), f"{kind} out=", 2 * n, n,
+                None if half else 1.8, None if half else 2.2)  # fmt: skip
         add("max with index, last axis", "reduce", e, partial(_reduce, "max", e, *shape), "max out=", n, n,
             4 if half else 2, None, ceiling="read")  # fmt: skip
         short = (64, 32) if quick else (1 << 17, 32)  # rows of a vector or two

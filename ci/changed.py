@@ -1,0 +1,83 @@
+"""What a change touches since everything was last tested: "all", or op families and test files, with commas between.
+
+python ci/changed.py            # since the commit in ci/whole_run.txt; BARACUDA_CI=all answers "all"
+python ci/changed.py COMMIT     # since another one
+python ci/changed.py --record   # everything passed at HEAD: writes ci/whole_run.txt, to be committed
+
+`pytest --touched=...` takes this list, `BARACUDA_CPU_FAMILIES` and `--families` its families (ci/changed.py --families).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+from mutation_rooms import ROOT, families, users_of
+
+RECORD = ROOT / "ci/whole_run.txt"
+# Nothing is tested anew for what people read or measure with, nor for what ci/check.sh compares with its sources.
+UNTESTED = re.compile(
+    r"(docs|examples|bench|licenses|packaging|tools|\.github|python/baracuda/bench)/|[A-Z_]+(\.md)?$|\.gitignore$|\.clang-format$"
+    r"|ci/(?!(test|build|install|lib|level|sanitize|emulator|changed)\.)|python/baracuda/(functional\.pyi|_index\.py)$"
+)
+FAMILY = re.compile(r"(?:csrc|python/baracuda)/ops/(\w+)/")
+TESTS = re.compile(r"tests/(?!harness/)(.*/)?test_\w+\.py$")
+
+
+def git(*arguments: str) -> str:
+    return subprocess.check_output(["git", "-C", str(ROOT), *arguments], text=True, stderr=subprocess.DEVNULL)
+
+
+def changed_since(commit: str) -> list[str] | None:
+    """Files that differ from a commit, uncommitted ones too; None where the history does not reach it."""
+    try:
+        git("merge-base", "--is-ancestor", commit, "HEAD")
+        return [
+            *git("diff", "--name-only", "--no-renames", commit).split(),
+            *git("ls-files", "-o", "--exclude-standard").split(),
+        ]
+    except (subprocess.CalledProcessError, OSError):
+        return None
+
+
+def touched(files: list[str]) -> set[str] | None:
+    """Families and test files that these files concern; None is everything."""
+    found: set[str] = set()
+    for file in files:
+        family = FAMILY.match(file)
+        if family and family[1] in families():
+            found |= {family[1], *(users_of(file, "csrc/ops/{}/*.*") if file.endswith(".h") else [])}
+        elif TESTS.match(file):
+            found |= {file} if (ROOT / file).exists() else set()
+        elif not UNTESTED.match(file):
+            return None
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commit", nargs="?")
+    parser.add_argument("--record", action="store_true", help="writes that everything passed at HEAD")
+    parser.add_argument("--families", action="store_true", help="prints the families alone")
+    parser.add_argument("--all-families", action="store_true", help="prints all that there are")
+    options = parser.parse_args()
+    if options.all_families:
+        return print(*families())
+    if options.record:
+        if git("status", "--porcelain"):
+            sys.exit("not recorded: what was tested is not committed")
+        RECORD.write_text(git("log", "-1", "--format=%H %as"))
+        return
+    commit = options.commit or (RECORD.read_text().split()[0] if RECORD.exists() else "")
+    files = changed_since(commit) if commit and os.environ.get("BARACUDA_CI") != "all" else None
+    found = touched(files) if files is not None else None
+    if found is not None and options.families:
+        found &= set(families())
+    print("all" if found is None else ",".join(sorted(found)))
+
+
+if __name__ == "__main__":
+    main()

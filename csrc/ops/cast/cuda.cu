@@ -1,3 +1,0 @@
-#include "ops/cast/simt_launch.h"
-
-BCU_SIMT_FAMILY(cast)

@@ -1,0 +1,13 @@
+// Handlers of the functions of one number, in double.
+#define BCU_EXPR_UNARY
+#include "ops/expr/handlers.h"
+
+namespace baracuda::expr {
+
+template <>
+const Handler<double>* unary_handlers<double>() {
+  static constexpr auto kTable = part_of<double>();
+  return kTable.by_function;
+}
+
+}  // namespace baracuda::expr

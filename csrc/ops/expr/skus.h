@@ -1,0 +1,113 @@
+// The SKU table of fused expressions: one kernel for functions of elements that follow one another, which gives, bit
+// for bit, what the functions give one after the other in the compute type. Halves are rounded once, when they are
+// stored.
+#pragma once
+#include <algorithm>
+
+#include "core/row.h"
+#include "ops/expr/program.h"
+
+namespace baracuda::expr {
+
+BCU_ATTRS(ExprAttrs, (text, program))
+BCU_ARGS(ExprArgs,
+         (x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, y0, y1, y2, y3, y4, y5, y6, y7), ())
+
+struct Fused {};
+struct FusedRows {};  // and sums, means, extremes, products over the last axes of what the functions give
+
+// A shape that others broadcast to; rank -1 where they do not.
+struct Space {
+  int rank = 0;
+  int64_t shape[kMaxRank] = {};
+
+  void widen(const ParamMeta& x) {
+    Space wide;
+    wide.rank = rank < x.rank ? x.rank : rank;
+    for (int i = 1; rank >= 0 && i <= wide.rank; ++i) {
+      const int64_t a = i <= rank ? shape[rank - i] : 1, b = i <= x.rank ? x.shape[x.rank - i] : 1;
+      wide.shape[wide.rank - i] = a == 1 ? b : a;
+      if (a != 1 && b != 1 && a != b) rank = -1;
+    }
+    if (rank >= 0) *this = wide;
+  }
+};
+// What the inputs of a program broadcast to.
+inline Space space_of(const Problem& p, const Program& program) {
+  Space space;
+  for (int k = 0; k < program.inputs && space.rank >= 0; ++k) space.widen(p.params[ExprArgs::x0 + k]);
+  return space;
+}
+
+// Whether y is of the shape that a program's output has: the inputs', which may be broadcast, or without the last axes,
+// or with those of size 1.
+constexpr bool shaped(const ParamMeta& y, const Space& full, const Node* made) {
+  const bool reduced = made && made->kind == Node::Kind::Reduce;
+  const int kept = reduced ? full.rank - made->axes : full.rank;
+  if (kept < 0 || y.rank < kept || (reduced && y.rank != kept && y.rank != full.rank)) return false;
+  for (int d = 0; reduced && d < y.rank; ++d)
+    if (y.shape[d] != (d < kept ? full.shape[d] : 1)) return false;
+  for (int d = 0; !reduced && d < full.rank; ++d)
+    if (full.shape[d] != 1 && full.shape[d] != y.shape[y.rank - full.rank + d]) return false;
+  return true;
+}
+
+// Whether outputs have the shapes and elements that the program makes.
+inline Reason fitting(const Problem& p, const Program& program) {
+  const ParamMeta *x = p.params + ExprArgs::x0, *y = p.params + ExprArgs::y0;
+  for (int k = 0; k < kMaxInputs; ++k)
+    if ((x[k].rank >= 0) != (k < program.inputs)) return {"program", "as many inputs as tensors"};
+  for (int k = 0; k < kMaxOutputs; ++k)
+    if ((y[k].rank >= 0) != (k < program.outputs)) return {"program", "as many outputs as tensors"};
+  Space full = space_of(p, program);
+  if (full.rank < 0) return {"program", "inputs that broadcast together"};
+  int axes = 0;
+  for (int k = 0; k < program.outputs; ++k) {
+    const Node* made = program.of(program.out[k]);
+    if (y[k].element != (made ? made->result : x[program.out[k]].element))
+      return {"program", "outputs of its elements"};
+    if (!shaped(y[k], full, made)) return {"program", "outputs of its shapes"};
+    if (!made || made->kind != Node::Kind::Reduce) {
+      if (k > 0 && axes == 0 && (y[k].rank != y[0].rank || !std::equal(y[k].shape, y[k].shape + y[k].rank, y[0].shape)))
+        return {"program", "outputs of one shape"};
+    } else if (axes != 0 && axes != made->axes) {
+      return {"program", "reductions over the same axes"};
+    } else {
+      axes = made->axes;
+    }
+  }
+  // Beside a reduction nothing is broadcast further than the inputs are.
+  for (int k = 0; axes != 0 && k < program.outputs; ++k) {
+    const Node* made = program.of(program.out[k]);
+    const bool whole = y[k].rank == full.rank && std::equal(full.shape, full.shape + full.rank, y[k].shape);
+    if ((!made || made->kind != Node::Kind::Reduce) && !whole) return {"program", "outputs of the inputs' shape"};
+  }
+  return {};
+}
+
+// Whether the text is a program of the tensors that there are, with or without reductions.
+template <bool kReduces>
+Reason readable(const Problem& p) {
+  Program program;
+  if (const char* wrong = read_program(text_at(p.attrs), program)) return {"program", wrong};
+  bool reduces = false;
+  for (int k = 0; k < program.outputs; ++k) {
+    const Node* made = program.of(program.out[k]);
+    reduces |= made && made->kind == Node::Kind::Reduce;
+  }
+  if (reduces != kReduces) return {"program", kReduces ? "an output that is reduced" : "no output that is reduced"};
+  return fitting(p, program);
+}
+
+template <class Tag>
+constexpr auto fused(const char* name) {
+  return row<Tag>("expr").name(name).takes(kReal).reads(kReal).in_place().exact().template args_of<ExprArgs>();
+}
+
+// Where sums of few rows are cut depends on how many rows there are, as in the reduce family.
+inline constexpr auto kTable =
+    table(fused<Fused>("fused").attrs_of<ExprAttrs>().only_if(&readable<false>),
+          fused<FusedRows>("fused_rows").attrs_of<ExprAttrs>().not_batch_invariant().only_if(&readable<true>));
+inline constexpr auto kRows = rows_of(kTable);
+
+}  // namespace baracuda::expr

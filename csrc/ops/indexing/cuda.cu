@@ -1,3 +1,0 @@
-#include "ops/indexing/simt_launch.h"
-
-BCU_SIMT_FAMILY(indexing)

@@ -1,3 +1,0 @@
-#include "ops/layout/simt_launch.h"
-
-BCU_SIMT_FAMILY(layout)

@@ -1,0 +1,107 @@
+// What norms and their gradients ask of their tensors.
+#pragma once
+#include "core/shapes.h"
+#include "ops/norm/skus.h"
+
+namespace baracuda::norm {
+
+// The sizes of what is normalised together, and of a statistic of each.
+struct Parts {
+  Sizes weight, statistic;
+  Parts(Shapes& s, const Sizes& x) {
+    const int64_t dims = s.attrs<NormAttrs>().dims;
+    if (!s.attribute(dims >= 1 && dims <= x.rank, "dims", "how many of the last dimensions, at least one")) return;
+    weight = x.tail(static_cast<int>(dims));
+    statistic = x;
+    for (int i = 0; i < weight.rank; ++i) statistic.size[x.rank - 1 - i] = 1;
+  }
+};
+
+inline void no_offset(Shapes& s, const Shapes::Tensor& weight) {
+  s.attribute(weight || s.attrs<NormAttrs>().weight_offset == 0, "weight_offset", "0 without a weight");
+}
+// The weights, beside which there may be a number that is added to each.
+inline void weights(Shapes& s, int param, const Parts& parts) { no_offset(s, s.may_in(param).is(parts.weight)); }
+
+inline void rms_shapes(Shapes& s) {
+  using Args = RmsNormArgs;
+  const auto x = s.in(Args::x);
+  const Parts parts(s, x);
+  weights(s, Args::weight, parts);
+  s.out(Args::y).is(x);
+  s.may_out(Args::rstd, s.wide()).is(parts.statistic);
+}
+inline void add_rms_shapes(Shapes& s) {
+  using Args = AddRmsNormArgs;
+  const auto x = s.in(Args::x);
+  const Parts parts(s, x);
+  s.in(Args::residual).is(x);
+  weights(s, Args::weight, parts);
+  s.out(Args::y).is(x);
+  s.out(Args::sum).is(x);
+  s.may_out(Args::rstd, s.wide()).is(parts.statistic);
+}
+inline void rms_add_shapes(Shapes& s) {
+  using Args = RmsNormAddArgs;
+  const auto x = s.in(Args::x);
+  const Parts parts(s, x);
+  s.in(Args::residual).is(x);
+  weights(s, Args::weight, parts);
+  s.out(Args::y).is(x);
+  s.may_out(Args::rstd, s.wide()).is(parts.statistic);
+}
+inline void layer_shapes(Shapes& s) {
+  using Args = LayerNormArgs;
+  const auto x = s.in(Args::x);
+  const Parts parts(s, x);
+  const int dims = parts.weight.rank;
+  const auto weight = s.may_in(Args::weight).ranks(dims, x.rank()), bias = s.may_in(Args::bias).ranks(dims, x.rank());
+  weight.is(x.sizes().tail(weight.rank()));
+  bias.is(x.sizes().tail(weight ? weight.rank() : bias.rank()));
+  no_offset(s, weight);
+  s.out(Args::y).is(x);
+  const auto mean = s.may_out(Args::mean, s.wide()).is(parts.statistic);
+  s.may_out(Args::rstd, s.wide()).when(bool(mean)).is(parts.statistic);
+}
+inline void rms_backward_shapes(Shapes& s) {
+  using Args = RmsNormBackwardArgs;
+  const auto x = s.in(Args::x);
+  const Parts parts(s, x);
+  s.in(Args::dy).is(x);
+  weights(s, Args::weight, parts);
+  s.in(Args::rstd, s.wide()).is(parts.statistic);
+  s.out(Args::dx).is(x);
+  s.may_out(Args::dweight).is(parts.weight);
+}
+inline void add_rms_backward_shapes(Shapes& s) {
+  using Args = AddRmsNormBackwardArgs;
+  const auto sum = s.in(Args::sum);
+  const Parts parts(s, sum);
+  s.in(Args::dy).is(sum);
+  s.may_in(Args::dsum).is(sum);
+  weights(s, Args::weight, parts);
+  s.in(Args::rstd, s.wide()).is(parts.statistic);
+  s.out(Args::dx).is(sum);
+  s.may_out(Args::dweight).is(parts.weight);
+}
+inline void layer_backward_shapes(Shapes& s) {
+  using Args = LayerNormBackwardArgs;
+  const auto x = s.in(Args::x);
+  const Parts parts(s, x);
+  s.in(Args::dy).is(x);
+  weights(s, Args::weight, parts);
+  for (const int statistic : {Args::mean, Args::rstd}) s.in(statistic, s.wide()).is(parts.statistic);
+  s.out(Args::dx).is(x);
+  for (const int gradient : {Args::dweight, Args::dbias}) s.may_out(gradient).is(parts.weight);
+}
+
+inline ShapeRule shapes_of(const Row& row) {
+  const std::string_view op = row.op;
+  const bool back = row.direction == Direction::Backward;
+  if (op == "layer_norm") return back ? layer_backward_shapes : layer_shapes;
+  if (op == "add_rms_norm") return back ? add_rms_backward_shapes : add_rms_shapes;
+  if (op == "rms_norm_add") return back ? rms_backward_shapes : rms_add_shapes;
+  return op != "rms_norm" ? nullptr : back ? rms_backward_shapes : rms_shapes;
+}
+
+}  // namespace baracuda::norm

@@ -1,3 +1,0 @@
-#include "ops/optim/simt_launch.h"
-
-BCU_SIMT_FAMILY(optim)

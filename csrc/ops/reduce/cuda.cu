@@ -1,3 +1,0 @@
-#include "ops/reduce/simt_launch.h"
-
-BCU_SIMT_FAMILY(reduce)

@@ -1,3 +1,0 @@
-#include "ops/rope/simt_launch.h"
-
-BCU_SIMT_FAMILY(rope)

@@ -1,3 +1,0 @@
-#include "ops/scan/simt_launch.h"
-
-BCU_SIMT_FAMILY(scan)

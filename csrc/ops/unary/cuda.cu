@@ -1,3 +1,0 @@
-#include "ops/unary/simt_launch.h"
-
-BCU_SIMT_FAMILY(unary)

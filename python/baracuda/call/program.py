@@ -1,0 +1,491 @@
+"""Programs: steps of plans over slots of memory, checked once and replayed without Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from baracuda import _core
+from baracuda.choose.plan import Plan, plan
+from baracuda.choose.sku import SCHEMA, describe
+from baracuda.describe.dims import Dim
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.describe.sizes import AnySize, SizeExpr, contiguous_strides, product, simple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Self
+
+    from baracuda.choose.sku import PlanPreference
+    from baracuda.describe.spec import Descriptor, Param
+
+
+class Value:
+    """A tensor of a program that is being built, or a view of one: a slot, an offset, sizes and strides.
+
+    Views are made as NumPy makes them, without a step of the program: `x[:, 2:4]`, `x.reshape(...)`, `x.transpose(...)`.
+    """
+
+    __slots__ = ("_builder", "element", "index", "offset", "shape", "strides")
+
+    def __init__(
+        self, builder: ProgramBuilder, index: int, element: Element, shape: Iterable[AnySize],
+        strides: Iterable[AnySize] | None = None, offset: AnySize = 0,
+    ) -> None:  # fmt: skip
+        self._builder, self.index, self.element = builder, index, element
+        self.shape = tuple(simple(s) for s in shape)
+        self.strides = tuple(SizeExpr.of(s) for s in (contiguous_strides(self.shape) if strides is None else strides))
+        self.offset = SizeExpr.of(offset)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether it is laid out as a fresh tensor of its shape would be."""
+        fresh = contiguous_strides(self.shape)
+        return all(a == b or s == 1 for a, b, s in zip(self.strides, fresh, self.shape, strict=True))
+
+    def _view(self, shape: Iterable[AnySize], strides: Iterable[AnySize], offset: AnySize | None = None) -> Value:
+        start = self.offset if offset is None else offset
+        return Value(self._builder, self.index, self.element, shape, strides, start)
+
+    def reshape(self, *shape: Any) -> Value:
+        """The same elements in other sizes; of a view that is not contiguous only splits of single dimensions are views."""
+        sizes = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+        if self.contiguous:
+            if product(sizes) != product(self.shape):
+                raise InvalidProblemError(f"reshape: got {tuple(sizes)}, want as many elements as {self.shape} has.")
+            return self._view(sizes, contiguous_strides(sizes))
+        strides: list[AnySize] = []
+        rest = list(sizes)
+        for size, step in zip(self.shape, self.strides, strict=True):
+            part: list[AnySize] = []
+            while rest and product(part) != size:
+                part.append(rest.pop(0))
+            if product(part) != size:
+                raise InvalidProblemError(
+                    f"reshape: got {tuple(sizes)} for a strided view {self.shape}, want each dimension whole or split."
+                )
+            strides += [s * step for s in contiguous_strides(part)]
+        if any(s != 1 for s in rest):
+            raise InvalidProblemError(f"reshape: got {tuple(sizes)}, want as many elements as {self.shape} has.")
+        return self._view(sizes, [*strides, *[1] * len(rest)])
+
+    def transpose(self, *axes: int) -> Value:
+        """Dimensions in another order; none given: reversed."""
+        rank = len(self.shape)
+        order = axes or tuple(reversed(range(rank)))
+        if sorted(a + rank * (a < 0) for a in order) != list(range(rank)):
+            raise InvalidProblemError(f"transpose: got {axes}, want each of {rank} axes once.")
+        return self._view([self.shape[a] for a in order], [self.strides[a] for a in order])
+
+    def as_strided(
+        self, shape: Iterable[AnySize], strides: Iterable[AnySize], offset: AnySize = 0, element: Any = None
+    ) -> Value:
+        """Any view of the memory: sizes, strides and an offset in elements, which may be the parts of complex ones."""
+        kind = self.element if element is None else Element.coerce(element, "element")
+        return Value(self._builder, self.index, kind, shape, strides, offset)
+
+    def __getitem__(self, index: Any) -> Value:
+        parts = index if isinstance(index, tuple) else (index,)
+        if sum(p is not Ellipsis and p is not None for p in parts) > len(self.shape):
+            raise InvalidProblemError(f"index: got {parts}, want at most {len(self.shape)} entries.")
+        if Ellipsis in parts:
+            at = parts.index(Ellipsis)
+            lacking = len(self.shape) - (len(parts) - 1 - sum(p is None for p in parts))
+            parts = (*parts[:at], *[slice(None)] * lacking, *parts[at + 1 :])
+        shape: list[AnySize] = []
+        strides: list[AnySize] = []
+        offset, axis = self.offset, 0
+        for part in parts:
+            if part is None:
+                shape.append(1)
+                strides.append(0)
+                continue
+            size, step = self.shape[axis], self.strides[axis]
+            axis += 1
+            if isinstance(part, slice):
+                start, length = _span(part, size)
+                shape.append(length)
+                strides.append(step)
+            else:
+                start = _from_start(part, size)
+            offset = offset + step * start
+        return self._view([*shape, *self.shape[axis:]], [*strides, *self.strides[axis:]], offset)
+
+    def json(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        out: dict[str, Any] = {"value": self.index, "shape": [SizeExpr.of(s).json() for s in self.shape]}
+        if str(self.element) != self._builder.element_of(self.index):
+            out["element"] = str(self.element)
+        if self.offset != 0:
+            out["offset"] = self.offset.json()
+        if not self.contiguous:
+            out["strides"] = [s.json() for s in self.strides]
+        return out
+
+    def __repr__(self) -> str:
+        return f"<{self._builder.name_of(self.index)}: {self.element}{list(self.shape)}>"
+
+
+def _from_start(at: Any, size: AnySize) -> AnySize:
+    """An index counted from the start; one below 0 counts from the end."""
+    if isinstance(at, int) and at < 0:
+        return SizeExpr.of(size) + at
+    if isinstance(at, int) and isinstance(size, int) and at > size:
+        raise InvalidProblemError(f"index: got {at}, want at most {size}.")
+    return at  # type: ignore[no-any-return]
+
+
+def _span(part: slice, size: AnySize) -> tuple[AnySize, AnySize]:
+    """Start and length of a slice."""
+    if part.step not in (None, 1):
+        raise InvalidProblemError(f"index: got a step of {shown(part.step)}, want 1.")
+    start = 0 if part.start is None else _from_start(part.start, size)
+    stop = size if part.stop is None else _from_start(part.stop, size)
+    return start, simple(SizeExpr.of(stop) - start)
+
+
+class Number:
+    """A scalar of a program that is being built; `seed + n` adds a size to one of whole numbers."""
+
+    __slots__ = ("added", "index")
+
+    def __init__(self, index: int, added: AnySize = 0) -> None:
+        self.index, self.added = index, SizeExpr.of(added)
+
+    def __add__(self, size: AnySize) -> Number:
+        return Number(self.index, self.added + size)
+
+    def json(self) -> dict[str, Any]:
+        """As the engine reads it."""
+        return {"scalar": self.index} | ({"size": self.added.json()} if self.added != 0 else {})
+
+
+class RandomState:
+    """The random state of a program that is being built: what draws from it takes blocks in the order of the steps."""
+
+    __slots__ = ("_draws", "seed")
+
+    def __init__(self, seed: Number, draws: list[SizeExpr]) -> None:
+        self.seed, self._draws = seed, draws
+
+    def draw(self, desc: Descriptor) -> tuple[Number, Draw]:
+        """Seed and offset for a step of this descriptor, or for several that shall draw the same (a gradient's mask)."""
+        blocks = getattr(desc, "blocks", None)
+        if blocks is None:
+            raise InvalidProblemError(f"generator: got one for {type(desc).__name__}, want a descriptor that draws.")
+        self._draws.append(SizeExpr.of(blocks()))
+        return self.seed, Draw(len(self._draws) - 1)
+
+
+class Draw:
+    """Where the random numbers of a step start."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class ProgramBuilder:
+    """Takes down the steps of a program.
+
+    Example:
+        >>> import baracuda as bc
+        >>> n = bc.Dim("n", max=1024)
+        >>> b = bc.ProgramBuilder()
+        >>> x, y = b.input("x", (n, 64), "f32"), b.output("y", (n, 64), "f32")
+        >>> t = b.add(bc.UnaryDescriptor("exp", (n, 64)), x=x)
+        >>> b.add(bc.SoftmaxDescriptor("softmax", (n, 64)), x=t, y=y)
+        >>> program = b.build()
+
+    Args:
+        device: Where all of it runs.
+        preference: What the plans of descriptors must fulfil.
+    """
+
+    def __init__(self, device: Any = "cpu", preference: PlanPreference | None = None) -> None:
+        self._device, self._preference = device, preference
+        self._values: list[dict[str, Any]] = []
+        self._scalars: list[dict[str, Any]] = []
+        self._steps: list[dict[str, Any]] = []
+        self._plans: dict[Any, tuple[int, Plan]] = {}
+        self._constants: list[Any] = []
+        self._dims: dict[str, int] = {}
+        self._random: tuple[dict[str, Any], list[SizeExpr]] | None = None
+
+    def name_of(self, index: int) -> str:
+        """The name of a value."""
+        return str(self._values[index]["name"])
+
+    def element_of(self, index: int) -> str:
+        """The element of a value."""
+        return str(self._values[index]["element"])
+
+    def _value(self, name: str, storage: str, shape: Any, element: Any, role: str = "", strides: Any = None) -> Value:
+        if any(v["name"] == name for v in self._values):
+            raise InvalidProblemError(f"{name}: got the name twice, want one for each value.")
+        sizes = [SizeExpr.of(s) for s in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+        self._know(sizes)
+        kind = Element.coerce(element, name)
+        entry = {"name": name, "storage": storage, "element": str(kind), "shape": [s.json() for s in sizes]}
+        self._values.append(entry | ({"role": role} if role else {}))
+        made = Value(self, len(self._values) - 1, kind, sizes, strides)
+        if not made.contiguous:
+            self._know(made.strides)
+            self._values[-1]["strides"] = [s.json() for s in made.strides]
+        return made
+
+    def _know(self, sizes: Iterable[SizeExpr]) -> None:
+        for size in sizes:
+            for name, most in size.most.items():
+                if self._dims.setdefault(name, most) != most:
+                    raise InvalidProblemError(
+                        f"bc.Dim({name!r}): got max={self._dims[name]} and max={most}, want one maximum per name."
+                    )
+
+    def input(self, name: str, shape: Any, element: Any = "f32", strides: Any = None) -> Value:
+        """An argument that is read: its shape of ints, `bc.Dim`s and products of them; contiguous, or with these strides."""
+        return self._value(name, "argument", shape, element, "in", strides)
+
+    def inout(self, name: str, shape: Any, element: Any = "f32", strides: Any = None) -> Value:
+        """An argument that is read and overwritten."""
+        return self._value(name, "argument", shape, element, "in-out", strides)
+
+    def output(self, name: str, shape: Any, element: Any = "f32", strides: Any = None) -> Value:
+        """An argument that is written; `run` makes one where none is given, which is contiguous."""
+        return self._value(name, "argument", shape, element, "out", strides)
+
+    def scratch(self, shape: Any, element: Any = "f32", name: str = "") -> Value:
+        """Memory that only the steps see; it is shared by values that are not alive at once."""
+        return self._value(name or f"scratch{len(self._values)}", "scratch", shape, element)
+
+    def constant(self, array: Any, name: str = "") -> Value:
+        """A contiguous tensor that the program refers to: changes of its contents are seen by later runs."""
+        held = _core.borrow(array)
+        made = self._value(name or f"constant{len(self._values)}", "constant", held.shape, held.element)
+        self._constants.append(array)
+        return made
+
+    def scalar(self, name: str, kind: str = "float", default: float | int | None = None) -> Number:
+        """A number of `run`: kind is "float", "int" or "unsigned"."""
+        if kind not in _core.scalar_kinds:
+            raise InvalidProblemError(f"{name}: got kind {shown(kind)}, want one of {', '.join(_core.scalar_kinds)}.")
+        self._scalars.append({"name": name, "kind": kind} | ({} if default is None else {"default": default}))
+        return Number(len(self._scalars) - 1)
+
+    def generator(self) -> RandomState:
+        """The random state: `run` takes `generator=`, or `seed=` and `offset=`, which are scalars of the program.
+
+        Steps take blocks as functions do that are called one after the other with one bc.Generator: the same numbers.
+        """
+        if self._random is not None:
+            raise InvalidProblemError("generator: got a second one, want one for all steps.")
+        seed, offset = self.scalar("seed", "unsigned"), self.scalar("offset", "unsigned", 0)
+        self._random = {"seed": seed.index, "offset": offset.index}, []
+        return RandomState(seed, self._random[1])
+
+    def _plan_of(self, what: Descriptor | Plan) -> tuple[int, Plan]:
+        if what not in self._plans:
+            made = what if isinstance(what, Plan) else plan(what, self._device, self._preference)
+            self._plans[what] = (len(self._plans), made)
+        return self._plans[what]
+
+    def add(self, what: Descriptor | Plan, **arguments: Any) -> Any:
+        """Appends a step: a plan, or the descriptor of one; equal descriptors share a plan.
+
+        Args:
+            what: A descriptor, or a plan for the program's device.
+            **arguments: Tensors as values (lists of them for lists); numbers as numbers, scalars of the program, sizes, or
+                values of one element, which are read when the kernel runs. Outputs that are left out become scratch.
+                `generator`: the state that a step draws from, in the place of `seed` and `offset`.
+
+        Returns:
+            The output, or a tuple of them.
+        """
+        number, made = self._plan_of(what)
+        if isinstance(state := arguments.get("generator"), RandomState):
+            del arguments["generator"]
+            arguments["seed"], arguments["offset"] = state.draw(made.descriptor)
+        signature = made.signature
+        known = {p.name for p in signature.present} | {s.name for s in signature.numbers}
+        for name in arguments.keys() - known:
+            raise InvalidProblemError(f"{name}: got an unknown argument, want some of {', '.join(sorted(known))}.")
+        tensors: list[Value] = []
+        outputs = []
+        for p in signature.present:
+            given: Any = arguments.get(p.name)
+            if given is None:
+                if p.role != 2 or p.variadic:
+                    raise InvalidProblemError(f"{p.name}: got nothing, want a value.")
+                given = self.scratch(p.shape, p.element)
+            parts = list(given) if p.variadic else [given]
+            self._check(p, parts)
+            tensors += parts
+            if p.role != 0:
+                outputs.append(given)
+        numbers = [self._number(s.name, arguments.get(s.name, s.default)) for s in signature.numbers]
+        self._steps.append({"plan": number, "tensors": [v.json() for v in tensors], "numbers": numbers})
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _check(self, p: Param, parts: list[Any]) -> None:
+        if len(parts) != len(p.shapes):
+            raise InvalidProblemError(f"{p.name}: got {len(parts)} values, want {len(p.shapes)}.")
+        for value, shape in zip(parts, p.shapes, strict=True):
+            if not isinstance(value, Value) or value._builder is not self:
+                raise InvalidProblemError(f"{p.name}: got {shown(value)}, want a value of this program.")
+            if value.element != p.element:
+                raise InvalidProblemError(f"{p.name}: got {value.element}, want {p.element}.")
+            fits = len(value.shape) == len(shape) and all(
+                a == b or not (isinstance(a, int) and isinstance(b, int))
+                for a, b in zip(value.shape, shape, strict=True)
+            )
+            if not fits:
+                raise InvalidProblemError(f"{p.name}: got shape {value.shape}, want {shape}.")
+
+    def _number(self, name: str, given: Any) -> Any:
+        if isinstance(given, Number):
+            self._know([given.added])
+            return given.json()
+        if isinstance(given, (Dim, SizeExpr)):
+            self._know([size := SizeExpr.of(given)])
+            return {"size": size.json()}
+        if isinstance(given, Value):
+            return {"view": given.json()}
+        if isinstance(given, Draw):
+            return {"draw": given.index}
+        if given is None or isinstance(given, (bool, str)) or not hasattr(given, "__float__"):
+            raise InvalidProblemError(
+                f"{name}: got {shown(given)}, want a number, a scalar of the program, a size or a value."
+            )
+        if hasattr(given, "__index__"):
+            return int(given.__index__())
+        return float(given) if abs(float(given)) < float("inf") else str(float(given))
+
+    def build(self) -> Program:
+        """The program: sizes, elements and roles checked, scratch planned.
+
+        Raises:
+            InvalidProblemError: A step reads what nothing has written, writes what may only be read, or names sizes that no
+                input has.
+        """
+        document = {
+            "schema": SCHEMA, "kind": "program", "device": _device_name(self._device), "dims": self._dims, "values": self._values,
+            "scalars": self._scalars, "steps": self._steps,
+        }  # fmt: skip
+        if self._random is not None:
+            scalars, draws = self._random
+            self._know(draws)
+            document["random"] = scalars | {"draws": [d.json() for d in draws]}
+        plans = tuple(made for _, made in self._plans.values())
+        return Program._made(json.dumps(document), plans, tuple(self._constants))
+
+
+def _device_name(device: Any) -> str:
+    from baracuda.memory.device import name_of, place_of
+
+    return name_of(place_of(device))
+
+
+class Program(_core.RawProgram):
+    """Steps of plans over slots of memory: immutable, shared between threads; made by `bc.ProgramBuilder`.
+
+    `run` checks the arguments and replays the steps; scratch is planned and kept. Sizes may be `bc.Dim`s: one program serves
+    every length up to the maximum.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def _made(cls, document: str, plans: tuple[Plan, ...], constants: tuple[Any, ...]) -> Self:
+        made: Self = _core.make_program(
+            RandomProgram if "random" in json.loads(document) else cls, document, plans, constants
+        )
+        return made
+
+    def _result(self, shape: tuple[int, ...], element: int, like: Any) -> Any:
+        """Memory for a result that was not given."""
+        import numpy as np
+
+        from baracuda.memory.results import allocated, maker
+
+        kind = np.empty(0) if like is None else like
+        return allocated(*maker(kind, shape, Element(element), self.plans[0].device if self.plans else "cpu"))
+
+    def to_bytes(self) -> bytes:
+        """The program as JSON that any host of the engine reads; constants are named, not written."""
+        return bytes(_core.program_document(self, [json.dumps(describe(p.descriptor)) for p in self.plans]))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, constants: Iterable[Any] = ()) -> Self:
+        """The program that `to_bytes` described, with these constants in their order.
+
+        Raises:
+            InvalidProblemError: The data are no program's, or the constants are others.
+            UnsupportedError: A kernel is not here.
+        """
+        document = _core.read_document(data)
+        plans = tuple(Plan.from_bytes(json.dumps(p).encode()) for p in json.loads(document).get("plans", ()))
+        return cls._made(document.decode(), plans, tuple(constants))
+
+    def save(self, path: str | Path) -> None:
+        """Writes a folder: program.json, and the constants as safetensors (needs safetensors)."""
+        import numpy as np
+        from safetensors.numpy import save_file
+
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "program.json").write_bytes(self.to_bytes())
+        held = {name: np.ascontiguousarray(np.from_dlpack(a)) for name, a in self.named_constants().items()}
+        save_file(held, folder / "constants.safetensors")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Reads what `save` wrote."""
+        from safetensors.numpy import load_file
+
+        folder = Path(path)
+        data = (folder / "program.json").read_bytes()
+        held = load_file(folder / "constants.safetensors")
+        names = [v["name"] for v in json.loads(data)["values"] if v["storage"] == "constant"]
+        return cls.from_bytes(data, [held[n] for n in names])
+
+    def named_constants(self) -> dict[str, Any]:
+        """The captured tensors by name."""
+        values = json.loads(self.to_bytes())["values"]
+        return dict(zip([v["name"] for v in values if v["storage"] == "constant"], self.constants, strict=True))
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of scratch: as planned, and with memory for each value."""
+        return {"scratch": self.scratch_bytes, "unplanned": self.unplanned_bytes}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(), self.constants)
+
+    def __repr__(self) -> str:
+        return f"<Program ({', '.join(self.arguments)}), {self.launches} steps, {self.scratch_bytes} bytes of scratch>"
+
+
+class RandomProgram(Program):
+    """A program that draws random numbers: each run takes all its blocks at once from a generator."""
+
+    __slots__ = ()
+
+    def run(self, *arguments: Any, generator: Any = None, **named: Any) -> Any:
+        """Checks the arguments, runs all steps and returns the output(s).
+
+        Args:
+            *arguments: Tensors and scalars, in the order of `arguments`.
+            generator: A bc.Generator; by default the one that `bc.manual_seed` seeds. With `seed=`, and `offset=`, none.
+            **named: The same by name, and `stream`.
+        """
+        from baracuda.memory.generator import chosen
+
+        if "seed" in named or len(arguments) > self.arguments.index("seed"):
+            if generator is not None:
+                raise InvalidProblemError("Program: generator: got one beside a seed, want one of both.")
+            return super().run(*arguments, **named)
+        run, blocks = super().run, self.blocks(*arguments, **named)
+        return chosen(generator).draw(blocks, lambda seed, offset: run(*arguments, seed=seed, offset=offset, **named))

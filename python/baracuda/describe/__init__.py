@@ -1,0 +1,1 @@
+"""What an op and its arguments are: elements, sizes, specs, promotion, and the errors that name what is wrong with them."""

@@ -1,0 +1,186 @@
+"""bc.Tensor: a minimal owner of device memory, and TensorSpec, a tensor without memory."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baracuda import _core
+from baracuda._core import Tensor as Tensor
+from baracuda._core import empty as empty
+from baracuda._core import from_pointer as from_pointer
+from baracuda.describe.dims import check_shape
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
+from baracuda.memory.device import Device, Place, name_of, place_of, refuse_place
+from baracuda.memory.transfer import assign, download, upload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Shape, element and strides of a tensor that need not exist; `can_implement` takes it in a tensor's place."""
+
+    shape: tuple[int, ...]
+    element: Element | str = Element.F32
+    strides: tuple[int, ...] | None = None
+    device: str = "cpu"
+    read_only: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "element", Element.coerce(self.element, "TensorSpec.element"))
+        object.__setattr__(self, "shape", _sizes(self.shape, "TensorSpec.shape"))
+        if self.strides is not None:
+            object.__setattr__(self, "strides", _steps(self.strides, self.shape, "TensorSpec.strides"))
+        object.__setattr__(self, "device", name_of(place_of(self.device, "TensorSpec.device")))
+
+
+def stand_in(value: Any, device: str = "cpu") -> Any:
+    """What the checker sees for a tensor without memory: its shape, element and strides; anything else as it is.
+
+    Shapes of other frameworks are on no device yet: they are taken to be on `device`.
+    """
+    place, read_only = place_of(device), False
+    if isinstance(value, TensorSpec):
+        shape, element, strides, read_only = value.shape, value.element, value.strides, value.read_only
+        place = place_of(value.device)
+    elif getattr(value, "is_meta", False) or type(value).__name__ == "FakeTensor":
+        if str(value.layout) != "torch.strided":
+            return value
+        shape, element, strides = tuple(value.shape), Element.coerce(value.dtype), tuple(value.stride())
+    elif type(value).__name__ == "ShapeDtypeStruct":
+        shape, element, strides = tuple(value.shape), Element.coerce(value.dtype), None
+    elif isinstance(value, (list, tuple)):
+        return [stand_in(v, device) for v in value]
+    else:
+        return value
+    return unbacked(shape, element, strides, name_of(place), read_only=read_only)
+
+
+def _to(tensor: Tensor, device: Any, *, stream: Any = None) -> Tensor:
+    place = place_of(device)
+    if place == tensor._place:
+        return tensor
+    if place[0] == 0:
+        return download(tensor, stream)
+    return upload(tensor, name_of(place), stream)
+
+
+def _copy_from(tensor: Tensor, source: Any, *, stream: Any = None) -> Tensor:
+    assign(tensor, source if isinstance(source, Tensor) else _core.borrow(source), stream)
+    return tensor
+
+
+def _as_array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    return np.asarray(tensor.numpy(), dtype=dtype, copy=copy)
+
+
+def _tolist(tensor: Tensor) -> Any:
+    return tensor.to("cpu").numpy().tolist()
+
+
+def _sizes(shape: int | Sequence[int], field: str = "shape") -> tuple[int, ...]:
+    sizes = check_shape(shape, field)
+    if not all(isinstance(s, int) for s in sizes):
+        raise InvalidProblemError(f"{field}: got {sizes}, want ints: memory has one size.")
+    return sizes  # type: ignore[return-value]
+
+
+def _steps(strides: Sequence[int], shape: tuple[int, ...], field: str = "strides") -> tuple[int, ...]:
+    try:
+        steps = tuple(index(s) for s in strides)
+    except TypeError:
+        raise InvalidProblemError(f"{field}: got {strides!r}, want a tuple of ints.") from None
+    if len(steps) != len(shape) or not all(-(2**62) < s < 2**62 for s in steps):
+        raise InvalidProblemError(f"{field}: got {steps}, want one stride below 2**62 for each of the sizes {shape}.")
+    return steps
+
+
+def _usable(device: Any) -> Place:
+    place = place_of(device)
+    if Device(name_of(place)).reason:
+        refuse_place(place)
+    return place
+
+
+_core.tensor_hooks(
+    Element, tuple(Element), Element.coerce, _sizes, _steps, _usable, _to, _copy_from, _as_array, _tolist
+)
+
+
+def unbacked(
+    shape: Sequence[int],
+    element: Any,
+    strides: Sequence[int] | None = None,
+    device: str = "cpu",
+    *,
+    read_only: bool = False,
+) -> Tensor:
+    """A tensor without memory: its shape and element, for checks and for shapes of results."""
+    return _core.stand_in(tuple(shape), strides, element, read_only, *place_of(device))
+
+
+def zeros(shape: int | Sequence[int], element: Any = Element.F32, *, device: Any = "cpu") -> Tensor:
+    """A tensor of zeros."""
+    out = empty(shape, element, device=device)
+    if out._unbacked:
+        return out
+    if out._place[0]:
+        _core.device_fill(*out._place, out.address, 0, out.nbytes, 0)
+        _core.device_synchronize(*out._place, 0)  # streams may use it that do not follow the default one
+    else:
+        _core.clear(out)
+    return out
+
+
+def asarray(value: Any, element: Any = None, *, device: Any = "cpu") -> Tensor:
+    """A tensor with a copy of numbers, nested lists or any tensor's values, from whatever device."""
+    array = _host_values(value)
+    if element is not None:
+        array = np.asarray(array, Element.coerce(element).numpy)
+    out = empty(array.shape, array.dtype)
+    out.numpy()[...] = array
+    return out if device == "cpu" else out.to(device)
+
+
+def _host_values(value: Any) -> np.ndarray[Any, Any]:
+    """The values as an array, fetched from a device after all of its work where they are on one."""
+    where = None if isinstance(value, (np.ndarray, list, tuple)) else getattr(value, "__dlpack_device__", None)
+    if where is None or where()[0] in _HOST_DEVICES:
+        return np.asarray(value)
+    tensor = value if isinstance(value, Tensor) else _core.borrow(value)
+    if tensor._place[0]:
+        _core.device_synchronize(*tensor._place, 0)
+    return tensor.to("cpu").numpy()
+
+
+_HOST_DEVICES = (1, 3)  # DLPack's cpu and pinned memory
+
+
+def from_dlpack(value: Any) -> Tensor:
+    """A tensor of the same memory as any framework's tensor, on its device; nothing is copied or waited for.
+
+    A bare capsule is consumed. Memory of a torch tensor on the cpu can no longer be resized by torch, as after
+    `x.numpy()`.
+    """
+    torch = sys.modules.get("torch")
+    if torch and isinstance(value, torch.Tensor):
+        return _core.borrow(value, _held_storage(torch, value))
+    return _core.borrow(value)
+
+
+def _held_storage(torch: Any, tensor: Any) -> Any:
+    """The storage of torch's, which outlives `x.data = ...` and `x.set_(...)`, and is not resized in place any more."""
+    try:
+        with torch.inference_mode(False):
+            storage = tensor.untyped_storage()
+            whole = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+            return whole.numpy() if storage.device.type == "cpu" else storage
+    except (RuntimeError, NotImplementedError, TypeError):  # no storage of its own: a meta tensor, a wrapper
+        return None

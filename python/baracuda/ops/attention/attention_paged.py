@@ -1,0 +1,377 @@
+"""Attention over a paged key-value cache, and appending to one. Kernels in csrc/ops/attention, reference in attention_paged_ref.py."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, function
+from baracuda.describe.dims import Dim, Shape, largest, shape_text
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError, UnsupportedError
+from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, inout, output, scalar, tensor
+from baracuda.ops.attention.attention import check_options, check_scores
+
+
+@frame
+class _Paged(Descriptor):
+    """What attention and append say of a cache."""
+
+    __slots__ = ()
+    k_pages_shape: Shape
+    v_pages_shape: Shape
+    table_shape: Shape
+
+    def check_pages(self, index_element: Element) -> None:
+        """The cache and its table."""
+        k, v, table = self.k_pages_shape, self.v_pages_shape, self.table_shape
+        if len(k) != 4 or isinstance(k[1], Dim) or isinstance(k[2], Dim) or isinstance(k[3], Dim) or k[1] < 1:
+            raise self.wrong("k_pages_shape", k, "[pages, page size above 0, kv heads, dim], ints but for the pages")
+        if len(v) != 4 or v[:3] != k[:3] or isinstance(v[3], Dim):
+            raise self.wrong("v_pages_shape", v, f"the pages, page size and heads {shape_text(k[:3])} of k_pages_shape")
+        if len(table) != 2:
+            raise self.wrong("table_shape", table, "(sequences, most pages of a sequence)")
+        if index_element not in (Element.I32, Element.I64):
+            raise self.wrong("index_element", str(index_element), "i32 or i64")
+
+
+@descriptor(family="attention", op="paged_attention")
+class PagedAttentionDescriptor(_Paged):
+    """Attention of few new queries of each sequence over the pages of a cache.
+
+    Sequence b has kv_len[b] keys; key n is line n % size of page page_table[b, n // size]. Its queries are its last
+    positions: the own key of query i is i + kv_len[b] - Sq. Each sequence is what AttentionDescriptor makes of its keys
+    laid one behind the other, bit for bit on the CPU: windows, softcap, ALiBi, grouped heads, zeros and lse = -inf for a
+    query without keys. Keys are split into chunks of 256 that threads share. Sequences may share pages.
+
+    Errors: before anything is written on the CPU, IndexOutOfRangeError for a length below 0 or above what the table has
+    room for, and for an entry that names no page. Entries behind a sequence's last key, and in front of the window of
+    its first query, are not looked at: any number may stand there.
+
+    Args:
+        q_shape: [B, Sq, H, D].
+        k_pages_shape: [pages, page size, Hkv, D]; H is a multiple of Hkv.
+        v_pages_shape: [pages, page size, Hkv, Dv].
+        table_shape: (B, most pages of a sequence).
+        causal: Whether a query uses no key after its own.
+        element: f16, bf16, f32 or f64.
+        index_element: Of page_table and kv_len: i32 or i64.
+        window_left: As in AttentionDescriptor.
+        window_right: As in AttentionDescriptor.
+        softcap: As in AttentionDescriptor.
+        alibi_shape: (H,) or (B, H) for slopes; None for none.
+        save_lse: Whether lse [B, H, Sq] is written.
+    """
+
+    q_shape: Shape
+    causal: bool = False
+    element: Element = Element.F32
+    index_element: Element = Element.I32
+    window_left: int = -1
+    window_right: int = -1
+    softcap: float = 0.0
+    alibi_shape: Shape | None = None
+    save_lse: bool = False
+
+    def validate(self) -> None:
+        self.check_pages(self.index_element)
+        q, k = self.q_shape, self.k_pages_shape
+        if len(q) != 4 or isinstance(q[2], Dim) or q[3] != k[3]:
+            raise self.wrong("q_shape", q, f"[batch, queries, heads, {k[3]}], the heads an int")
+        heads, kv_heads = largest(q[2]), largest(k[2])
+        if heads != kv_heads and (kv_heads == 0 or heads % kv_heads):
+            raise self.wrong("k_pages_shape", k, f"a number of heads that divides the {heads} heads of q_shape")
+        if self.table_shape[0] != q[0]:
+            raise self.wrong("table_shape", self.table_shape, f"({q[0]}, most pages of a sequence)")
+        check_scores(self)
+        alibi = self.alibi_shape
+        if alibi is not None and alibi not in ((heads,), (q[0], heads)):
+            raise self.wrong("alibi_shape", alibi, f"({heads},) or ({q[0]}, {heads}): slopes of heads")
+
+    @property
+    def out_shape(self) -> Shape:
+        """Shape of the result."""
+        return (*self.q_shape[:3], self.v_pages_shape[3])
+
+    @property
+    def lse_shape(self) -> Shape:
+        """Shape of the logarithms of the sums of exponentials, as AttentionDescriptor's."""
+        return (self.q_shape[0], self.q_shape[2], self.q_shape[1])
+
+    @property
+    def lse_element(self) -> Element:
+        """Element of the logarithms, and of alibi's slopes."""
+        return Element.F64 if self.element is Element.F64 else Element.F32
+
+    def signature(self) -> Signature:
+        alibi, e, d = self.alibi_shape, self.element, largest(self.q_shape[3])
+        return Signature(
+            tensor("q", self.q_shape, e),
+            tensor("k_pages", self.k_pages_shape, e),
+            tensor("v_pages", self.v_pages_shape, e),
+            tensor("page_table", self.table_shape, self.index_element),
+            tensor("kv_len", self.table_shape[:1], self.index_element),
+            tensor("alibi", alibi or (), self.lse_element, present=alibi is not None),
+            output("out", self.out_shape, e),
+            output("lse", self.lse_shape, self.lse_element, present=self.save_lse),
+            scalar("scale", "float", 1 / sqrt(d) if d else 1.0),
+        )
+
+    def attributes(self) -> dict[str, int | float]:
+        return {
+            "causal": int(self.causal),
+            "causal_alignment": 0,
+            "window_left": self.window_left,
+            "window_right": self.window_right,
+            "softcap": self.softcap,
+        }
+
+    def aux_element(self) -> Element | None:
+        return None
+
+
+@descriptor(family="attention", op="paged_append")
+class PagedAppendDescriptor(_Paged):
+    """New keys and values of each sequence, written into the pages of a cache behind the kv_len[b] that are there.
+
+    New token t of sequence b gets position p = kv_len[b] + t: line p % size of page page_table[b, p // size]. kv_len is
+    as before the call; the caller adds the new tokens to it afterwards. A copy: exact.
+
+    Errors: before anything is written on the CPU, IndexOutOfRangeError for a length below 0 or for which the table has
+    no room, for an entry that is written to and names no page, and for cu_seq that does not begin with 0, falls or does
+    not end with the total. Entries of other positions are not looked at. Two new tokens must not have the same place:
+    sequences may share pages that are only read.
+
+    Args:
+        k_pages_shape: [pages, page size, Hkv, D].
+        v_pages_shape: [pages, page size, Hkv, Dv].
+        table_shape: (B, most pages of a sequence).
+        k_shape: [B, tokens, Hkv, D]; or packed, [total, Hkv, D] with a tensor cu_seq (B + 1,) that says where each
+            sequence's tokens begin, and the total.
+        v_shape: The same with Dv.
+        element: f16, bf16, f32 or f64.
+        index_element: Of page_table, kv_len and cu_seq: i32 or i64.
+    """
+
+    k_shape: Shape
+    v_shape: Shape
+    element: Element = Element.F32
+    index_element: Element = Element.I32
+
+    def validate(self) -> None:
+        self.check_pages(self.index_element)
+        batch = self.table_shape[0]
+        for field, pages in (("k_shape", self.k_pages_shape), ("v_shape", self.v_pages_shape)):
+            shape = getattr(self, field)
+            if shape[-2:] != pages[2:] or len(shape) not in (3, 4) or (len(shape) == 4 and shape[0] != batch):
+                raise self.wrong(
+                    field,
+                    shape,
+                    f"[{batch}, tokens, {pages[2]}, {pages[3]}], or packed [total, {pages[2]}, {pages[3]}]",
+                )
+        if self.v_shape[:-1] != self.k_shape[:-1]:
+            raise self.wrong("v_shape", self.v_shape, f"the tokens {shape_text(self.k_shape[:-1])} of k_shape")
+        if self.packed and isinstance(batch, Dim):
+            raise self.wrong("table_shape", self.table_shape, "an int as the number of packed sequences")
+
+    @property
+    def packed(self) -> bool:
+        """Whether the new tokens lie one behind the other."""
+        return len(self.k_shape) == 3
+
+    def signature(self) -> Signature:
+        e, index, batch = self.element, self.index_element, self.table_shape[0]
+        places = (largest(batch) + 1,) if self.packed else ()
+        return Signature(
+            tensor("k", self.k_shape, e),
+            tensor("v", self.v_shape, e),
+            tensor("page_table", self.table_shape, index),
+            tensor("kv_len", (batch,), index),
+            tensor("cu_seq", places, index, present=self.packed),
+            inout("k_pages", self.k_pages_shape, e),
+            inout("v_pages", self.v_pages_shape, e),
+        )
+
+    def aux_element(self) -> Element | None:
+        return None
+
+
+_CACHE = NotDifferentiable("a cache serves generation, which is not differentiated")
+OPS = (
+    Op(
+        "paged_attention",
+        PagedAttentionDescriptor,
+        _CACHE,
+        "out = softmax(scale * q @ k^T) @ v of new queries over the pages of a key-value cache",
+    ),
+    Op(
+        "paged_append",
+        PagedAppendDescriptor,
+        _CACHE,
+        "pages[table[b, p // size], p % size] = x[b, t] with p = kv_len[b] + t, for keys and values",
+    ),
+)
+
+
+_NAME = "paged_attention"
+
+
+def _heads_match(pages: Arg, other: Arg, enable_gqa: bool) -> None:
+    if other.rank == 4 and pages.rank == 4 and other.shape[2] != pages.shape[2] and not enable_gqa:
+        raise UnsupportedError(
+            f"{_NAME}: got {other.shape[2]} query heads and {pages.shape[2]} kv heads. "
+            "Pass enable_gqa=True for grouped heads."
+        )
+
+
+def _check_lengths(name: str, kv_len: Arg, table: Arg) -> None:
+    if kv_len.shape != table.shape[:1] or kv_len.element is not table.element:
+        raise InvalidProblemError(
+            f"{name}: kv_len: got {kv_len.element} of shape {shape_text(kv_len.shape)}, want {table.element} of shape "
+            f"{shape_text(table.shape[:1])}, as page_table is {table.element} of shape {shape_text(table.shape)}."
+        )
+
+
+def _attend(
+    call: Call,
+    query: Arg,
+    key_pages: Arg,
+    value_pages: Arg,
+    page_table: Arg,
+    kv_len: Arg,
+    scale: Arg | None,
+    window: tuple[int, int],
+    enable_gqa: bool,
+    softcap: float,
+    alibi: Arg | None,
+    save: bool,
+) -> Recipe:
+    _heads_match(key_pages, query, enable_gqa)
+    check_options(_NAME, "window_size", window, alibi, query.element)
+    _check_lengths(_NAME, kv_len, page_table)
+    desc = PagedAttentionDescriptor(
+        key_pages.shape,
+        value_pages.shape,
+        page_table.shape,
+        query.shape,
+        element=query.element,
+        index_element=page_table.element,
+        window_left=window[0],
+        window_right=window[1],
+        softcap=softcap,
+        alibi_shape=None if alibi is None else alibi.shape,
+        save_lse=save,
+    )
+    given: dict[str, Any] = {"q": query, "k_pages": key_pages, "v_pages": value_pages, "alibi": alibi}
+    return call(desc, **given, page_table=page_table, kv_len=kv_len, scale=scale)
+
+
+_TENSORS = "query key_pages value_pages page_table kv_len alibi_slopes"
+
+
+@function(tensors=_TENSORS, scalars="scale")
+def paged_attention(
+    call: Call,
+    query: Arg,
+    key_pages: Arg,
+    value_pages: Arg,
+    page_table: Arg,
+    kv_len: Arg,
+    *,
+    scale: Arg | None = None,
+    window_size: tuple[int, int] = (-1, -1),
+    enable_gqa: bool = False,
+    softcap: float = 0.0,
+    alibi_slopes: Arg | None = None,
+) -> Recipe:
+    """Attention of each sequence's last queries over the pages of a key-value cache, as flash_attn_with_kvcache.
+
+    softmax(scale * query @ key^T) @ value, where key n of sequence b is line n % page_size of page
+    page_table[b, n // page_size]. The layouts are those of torch's varlen_attn with a block_table and of flash-attention.
+    Entries of the table that are not used may be any number.
+
+    Args:
+        query: [B, Sq, H, D]: the last Sq positions of each sequence, one for decoding.
+        key_pages: [pages, page size, Hkv, D].
+        value_pages: [pages, page size, Hkv, Dv].
+        page_table: (B, most pages of a sequence), i32 or i64.
+        kv_len: (B,), as page_table: how many keys each sequence has, those of the queries among them.
+        scale: 1/sqrt(D) by default.
+        window_size: (left, right): how many keys before and after its own a query uses; -1 for all of a side, so that
+            (-1, 0) is causal. The last query's own key is the last key.
+        enable_gqa: Allows fewer kv heads than query heads.
+        softcap: c > 0: scores become c * tanh(score / c).
+        alibi_slopes: (H,) or (B, H), f32 (f64 for f64).
+
+    Returns:
+        [B, Sq, H, Dv]. A query without keys gives zeros.
+    """
+    return _attend(
+        call, query, key_pages, value_pages, page_table, kv_len, scale, window_size, enable_gqa, softcap, alibi_slopes,
+        save=False,
+    )  # fmt: skip
+
+
+@function(tensors=_TENSORS, scalars="scale")
+def paged_attention_forward(
+    call: Call,
+    query: Arg,
+    key_pages: Arg,
+    value_pages: Arg,
+    page_table: Arg,
+    kv_len: Arg,
+    *,
+    scale: Arg | None = None,
+    window_size: tuple[int, int] = (-1, -1),
+    enable_gqa: bool = False,
+    softcap: float = 0.0,
+    alibi_slopes: Arg | None = None,
+) -> Recipe:
+    """paged_attention that returns (out, lse), for attention_merge; lse is [B, H, Sq]."""
+    return _attend(
+        call, query, key_pages, value_pages, page_table, kv_len, scale, window_size, enable_gqa, softcap, alibi_slopes,
+        save=True,
+    )  # fmt: skip
+
+
+@function(tensors="key value key_pages value_pages page_table kv_len cu_seq")
+def paged_append_(
+    call: Call,
+    key: Arg,
+    value: Arg,
+    key_pages: Arg,
+    value_pages: Arg,
+    page_table: Arg,
+    kv_len: Arg,
+    cu_seq: Arg | None = None,
+) -> Recipe:
+    """Writes new keys and values into the pages of a cache, in place, behind the kv_len[b] positions of each sequence.
+
+    Token t of sequence b gets position p = kv_len[b] + t, which is line p % page_size of page
+    page_table[b, p // page_size]: the table of flash_attn_with_kvcache rather than a place per token, as vLLM's
+    slot_mapping or FlashInfer's batch_indices and positions, which it says without work on the host. kv_len is as before
+    the call and stays so: add the tokens to it for paged_attention.
+
+    Args:
+        key: [B, tokens, Hkv, D]; with `cu_seq` [total, Hkv, D].
+        value: The same with Dv.
+        key_pages: [pages, page size, Hkv, D]; written to.
+        value_pages: [pages, page size, Hkv, Dv]; written to.
+        page_table: (B, most pages of a sequence), i32 or i64.
+        kv_len: (B,), as page_table: how many positions each sequence has.
+        cu_seq: (B + 1,), as page_table: where each sequence's new tokens begin, and the total.
+    """
+    _check_lengths("paged_append_", kv_len, page_table)
+    if (cu_seq is not None) != (key.rank == 3):
+        raise InvalidProblemError(
+            f"paged_append_: cu_seq: got {'None' if cu_seq is None else 'a tensor'} for key of shape "
+            f"{shape_text(key.shape)}, want {'(sequences + 1,)' if cu_seq is None else 'None'}: packed tokens are "
+            "[total, heads, dim] with cu_seq, others [batch, tokens, heads, dim] without."
+        )
+    desc = PagedAppendDescriptor(
+        key_pages.shape, value_pages.shape, page_table.shape, key.shape, value.shape, key.element, page_table.element
+    )
+    return call(
+        desc, k=key, v=value, page_table=page_table, kv_len=kv_len, cu_seq=cu_seq, k_pages=key_pages,
+        v_pages=value_pages,
+    )  # fmt: skip

@@ -1,0 +1,153 @@
+"""Float64 reference of a paged cache: each sequence's keys gathered from its pages, by the reference of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from baracuda.describe.elements import Element
+from baracuda.ops.attention import attention_ref
+from baracuda.ops.attention.attention import AttentionDescriptor
+from baracuda.ops.attention.attention_paged import PagedAppendDescriptor, PagedAttentionDescriptor
+from baracuda.prove.reference import Array, Case, Expected, round_to, to_reference
+
+# Numbers of this share of the element's exponents are promised: products of products of larger ones may not fit.
+EXPONENTS = 0.25
+
+# heads, kv heads, queries, dim, dim of v, page size, lengths, options
+_SMALL: tuple[tuple[int, int, int, int, int, int, tuple[int, ...], dict[str, Any]], ...] = (
+    (2, 1, 1, 8, 8, 16, (7, 0, 40, 16), {}),
+    (4, 2, 1, 17, 9, 1, (3, 70), {"index_element": Element.I64}),
+    (4, 2, 3, 8, 4, 7, (300, 2, 65), {"causal": True}),
+    (6, 2, 2, 16, 20, 64, (600, 519), {"softcap": 2.0, "alibi_shape": (6,), "causal": True}),
+    (2, 2, 1, 8, 8, 16, (700, 5, 300), {"window_left": 40}),
+    (4, 2, 40, 8, 8, 7, (90, 20), {"causal": True, "window_left": 30, "alibi_shape": (2, 4)}),
+    (2, 1, 5, 4, 4, 3, (9, 30), {"window_left": 4, "window_right": 2}),
+    (1, 1, 1, 4, 4, 2, (), {}),
+    (2, 1, 0, 4, 4, 2, (3,), {}),
+    (2, 2, 1, 4, 4, 2, (0, 0), {}),
+)
+
+
+def _table(rng: np.random.Generator, lengths: tuple[int, ...], size: int, shared: bool) -> tuple[Array, int]:
+    """Pages out of order, -1 where there is none; and how many pages there are. shared: the first of all sequences."""
+    used = [-(-n // size) for n in lengths]
+    order = rng.permutation(sum(used) + 1)
+    table = np.full((len(lengths), max(used, default=0) + 1), -1)
+    at = 0
+    for b, n in enumerate(used):
+        table[b, :n] = order[at : at + n]
+        at += n
+        if shared and n > 1:
+            table[b, 0] = order[0]
+    return table, len(order)
+
+
+def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    """Full and partial pages, shared ones, pages of one line, no keys, windows, caps, ALiBi, many queries, nothing."""
+    if op == "paged_append":
+        yield from _append_cases(element, rng)
+        return
+    for heads, kv_heads, queries, d, dv, size, lengths, options in _SMALL:
+        table, pages = _table(rng, lengths, size, shared=True)
+        desc = PagedAttentionDescriptor(
+            (pages, size, kv_heads, d), (pages, size, kv_heads, dv), table.shape, (len(lengths), queries, heads, d),
+            element=element, save_lse=True, **options,
+        )  # fmt: skip
+        shapes: dict[str, Any] = {"q": desc.q_shape, "k_pages": desc.k_pages_shape, "v_pages": desc.v_pages_shape}
+        tensors = {n: to_reference(round_to(rng.normal(0, 1, s), element)) for n, s in shapes.items()}
+        if desc.alibi_shape is not None:
+            tensors["alibi"] = to_reference(round_to(rng.uniform(0.01, 0.5, options["alibi_shape"]), desc.lse_element))
+        yield Case(desc, tensors | {"page_table": table, "kv_len": np.array(lengths, np.int64)})
+
+
+# heads, dim, dim of v, page size, lengths, new tokens, packed
+_APPEND: tuple[tuple[int, int, int, int, tuple[int, ...], tuple[int, ...], bool], ...] = (
+    (2, 8, 4, 4, (3, 0, 9), (2, 2, 2), False),
+    (1, 1, 3, 1, (0, 5), (1, 1), False),
+    (3, 17, 17, 16, (15, 0, 7), (1, 0, 40), True),
+    (2, 4, 4, 5, (3, 4), (0, 0), False),
+    (2, 4, 4, 5, (), (), True),
+)
+
+
+def _append_cases(element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    for heads, d, dv, size, lengths, new, packed in _APPEND:
+        table, pages = _table(rng, tuple(n + m for n, m in zip(lengths, new, strict=True)), size, shared=False)
+        tokens = [sum(new)] if packed else [len(new), new[0]]
+        cache = (pages, size, heads)
+        desc = PagedAppendDescriptor(
+            (*cache, d), (*cache, dv), table.shape, (*tokens, heads, d), (*tokens, heads, dv), element,
+            Element.I64 if packed else Element.I32,
+        )  # fmt: skip
+        shapes: dict[str, Any] = {
+            "k": desc.k_shape,
+            "v": desc.v_shape,
+            "k_pages": desc.k_pages_shape,
+            "v_pages": desc.v_pages_shape,
+        }
+        tensors = {n: to_reference(round_to(rng.normal(0, 1, s), element)) for n, s in shapes.items()}
+        if packed:
+            tensors["cu_seq"] = np.cumsum([0, *new])
+        yield Case(desc, tensors | {"page_table": table, "kv_len": np.array(lengths, np.int64)})
+
+
+def _gathered(case: Case, name: str, b: int) -> Array:
+    """A sequence's keys or values, [kv heads, keys, dim]."""
+    pages, n = case.tensors[name], int(case.tensors["kv_len"][b])
+    where = np.arange(n)
+    lines: Array = pages[case.tensors["page_table"][b, where // pages.shape[1]], where % pages.shape[1]]
+    return lines.swapaxes(0, 1)
+
+
+def _sequence(case: Case, b: int) -> Case:
+    d, t = case.descriptor, case.tensors
+    assert isinstance(d, PagedAttentionDescriptor)
+    tensors = {n: _gathered(case, f"{n}_pages", b)[None] for n in "kv"} | {"q": t["q"][b].swapaxes(0, 1)[None]}
+    alibi = d.alibi_shape and d.alibi_shape[-1:]
+    if alibi is not None:
+        tensors["alibi"] = t["alibi"] if t["alibi"].ndim == 1 else t["alibi"][b]
+    shapes: Any = {f"{n}_shape": tensors[n].shape for n in "qkv"}
+    desc = AttentionDescriptor(
+        **shapes, causal=d.causal, element=d.element, window_left=d.window_left, window_right=d.window_right,
+        softcap=d.softcap, alibi_shape=alibi,
+    )  # fmt: skip
+    return Case(desc, tensors, case.scalars)
+
+
+def _attention(case: Case) -> dict[str, Expected]:
+    d = case.descriptor
+    assert isinstance(d, PagedAttentionDescriptor)
+    shapes: dict[str, Any] = {"out": d.out_shape, "lse": d.lse_shape}
+    sequences = range(len(case.tensors["kv_len"]) if 0 not in d.lse_shape else 0)
+    found = [attention_ref.reference(_sequence(case, b)) for b in sequences]
+    results = {}
+    for name, shape in shapes.items():
+        terms = max((x[name].terms for x in found), default=1)
+        value, size, far = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        for b, x in enumerate(found):
+            y = x[name].value[0], np.sqrt(x[name].terms / terms) * x[name].magnitude[0], x[name].reach[0]
+            value[b], size[b], far[b] = (z.swapaxes(0, 1) for z in y) if name == "out" else y
+        results[name] = Expected(value, size, terms, far)
+    return results
+
+
+def _append(case: Case) -> dict[str, Expected]:
+    d, t = case.descriptor, case.tensors
+    assert isinstance(d, PagedAppendDescriptor)
+    results = {}
+    for name in "kv":
+        pages, x = t[f"{name}_pages"].copy(), t[name]
+        for b, n in enumerate(t["kv_len"]):
+            new = x[int(t["cu_seq"][b]) : int(t["cu_seq"][b + 1])] if d.packed else x[b]
+            where = int(n) + np.arange(len(new))
+            pages[t["page_table"][b, where // pages.shape[1]], where % pages.shape[1]] = new
+        results[f"{name}_pages"] = Expected(pages)
+    return results
+
+
+def reference(case: Case) -> dict[str, Expected]:
+    """Outputs in float64."""
+    return _append(case) if isinstance(case.descriptor, PagedAppendDescriptor) else _attention(case)

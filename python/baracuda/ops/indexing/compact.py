@@ -1,0 +1,247 @@
+"""Elements kept in order, and indices spelled out. Kernels in csrc/ops/indexing, reference in compact_ref.py.
+
+How much is kept only the data says. A plan therefore has a capacity and a count: it writes what fits, in order, zeros
+behind it, and how many there are. The functions count first and then make a result of the right size.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from baracuda import _core
+from baracuda.call.op import NotDifferentiable, Op, composite, run_new
+from baracuda.call.steps import made_of
+from baracuda.choose.plan import Plan, plan
+from baracuda.describe.dims import Shape, Size
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.promotion import broadcast
+from baracuda.describe.spec import Descriptor, Signature, descriptor, output, tensor
+from baracuda.memory.device import Place, name_of
+
+
+@descriptor(family="indexing", op="nonzero")
+class NonzeroDescriptor(Descriptor):
+    """y[k, :] = the coordinates of the k-th element of x, in logical order, that is not zero; count = how many there are.
+
+    Rows of y from `count` on are 0; where there are more than `capacity`, the first ones are written. NaN is not zero.
+
+    Args:
+        shape: Shape of x, rank 0-8.
+        capacity: Rows of y.
+        element: bool, any integer, f16, bf16, f32 or f64. y and count are i64.
+    """
+
+    shape: Shape
+    capacity: Size
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("x", self.shape, self.element),
+            output("y", (self.capacity, len(self.shape)), Element.I64),
+            output("count", (), Element.I64),
+        )
+
+
+@descriptor(family="indexing", op="masked_select")
+class MaskedSelectDescriptor(Descriptor):
+    """y[k] = the k-th element of x, in logical order, where mask holds; count = how many there are.
+
+    y is 0 from `count` on; where there are more than `capacity`, the first ones are written.
+
+    Args:
+        shape: Shape of mask and x, rank 0-8.
+        capacity: Size of y.
+        element: Any element of 1, 2, 4, 8 or 16 bytes. mask is bool, count i64.
+    """
+
+    shape: Shape
+    capacity: Size
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        return Signature(
+            tensor("mask", self.shape, Element.BOOL),
+            tensor("x", self.shape, self.element),
+            output("y", (self.capacity,), self.element),
+            output("count", (), Element.I64),
+        )
+
+
+@descriptor(family="indexing", op="one_hot")
+class OneHotDescriptor(Descriptor):
+    """y[..., c] = 1 where index[...] is c, else 0. An index outside of the classes is an IndexOutOfRangeError.
+
+    Args:
+        shape: Shape of index, rank 0-7; y has the classes appended.
+        classes: How many there are.
+        element: Of y: bool, any integer, f16, bf16, f32 or f64.
+        index_element: i64, i32 or u32.
+    """
+
+    shape: Shape
+    classes: Size
+    element: Element = Element.I64
+    index_element: Element = Element.I64
+
+    def validate(self) -> None:
+        if len(self.shape) > 7:
+            raise self.wrong("shape", self.shape, "rank 0-7: y has one dimension more")
+
+    def signature(self) -> Signature:
+        y = output("y", (*self.shape, self.classes), self.element)
+        return Signature(tensor("index", self.shape, self.index_element), y)
+
+
+_WHOLE = NotDifferentiable("the result is made of positions, not of values")
+OPS = (
+    Op("nonzero", NonzeroDescriptor, _WHOLE, "y[k] = coordinates of the k-th element that is not 0"),
+    Op("masked_select", MaskedSelectDescriptor, MaskedSelectDescriptor, "y[k] = the k-th element where mask holds"),
+    Op("one_hot", OneHotDescriptor, _WHOLE, "y[..., c] = index[...] == c"),
+)
+
+
+@lru_cache(maxsize=256)
+def _plan(desc: Descriptor, place: Place) -> Plan:
+    return plan(desc, name_of(place))
+
+
+def _counted(made: Plan, place: Place, *given: Any) -> int:
+    """Runs a plan of capacity 0 for its count."""
+    from baracuda.memory.tensor import empty
+
+    y = made.signature.outputs[0]
+    device = name_of(place)
+    number = empty((), Element.I64, device=device)
+    space = empty(made.workspace_size, "u8", device=device) if made.workspace_size else None
+    made.run(*given, empty(y.shape, y.element, device=device), number, workspace=space)
+    return int(number.item())
+
+
+def _number(place: Place) -> Any:
+    from baracuda.memory.tensor import empty
+
+    return empty((), Element.I64, device=name_of(place))
+
+
+@made_of("nonzero")
+@composite
+def argwhere(input: Any) -> Any:
+    """The same as nonzero, as torch.argwhere.
+
+    Args:
+        input: A tensor.
+    """
+    return nonzero(input)
+
+
+@composite
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero.
+
+    On a device this waits for the count. Plans of a fixed capacity do not: see NonzeroDescriptor.
+
+    Args:
+        input: A tensor.
+        as_tuple: Whether to give one array for each dimension instead of one of rows.
+    """
+    if as_tuple:
+        from baracuda.ops.layout.layout import copy
+
+        rows = nonzero(input if _core.describe(input)[0] else input.reshape(1))
+        return tuple(copy(rows[:, d]) for d in range(rows.shape[1]))
+    shape, code, _, *where = _core.describe(input)
+    place, element = (where[0], where[1]), Element(code)
+    total = _counted(_plan(NonzeroDescriptor(shape, 0, element), place), place, input)
+    made = _plan(NonzeroDescriptor(shape, total, element), place)
+    return run_new(made, input, x=input, count=_number(place))
+
+
+@composite
+def masked_select(input: Any, mask: Any) -> Any:
+    """Elements of `input` where `mask` holds, in logical order, as torch.masked_select; the two broadcast.
+
+    On a device this waits for the count. Plans of a fixed capacity do not: see MaskedSelectDescriptor.
+
+    Args:
+        input: A tensor.
+        mask: Bools of a shape that broadcasts with the input's.
+
+    Raises:
+        InvalidProblemError: If the mask is not bool, or of a shape that does not broadcast.
+    """
+    shape, code, _, *where = _core.describe(input)
+    mask_shape, mask_code, *_ = _core.describe(mask)
+    if Element(mask_code) is not Element.BOOL:
+        raise InvalidProblemError(
+            f"masked_select: mask: got {Element(mask_code)}, want bool. Compare it with something."
+        )
+    if tuple(mask_shape) != tuple(shape):
+        full = tuple(int(n) for n in broadcast(shape, mask_shape, "masked_select: mask"))  # type: ignore[arg-type]
+        return _masked_select(expanded(input, full), expanded(mask, full), full, code, where, input)
+    return _masked_select(input, mask, shape, code, where, input)
+
+
+def expanded(value: Any, shape: tuple[int, ...], behind: int = 0) -> Any:
+    """A view that is broadcast to a shape, after so many dimensions of size 1 are put behind its own."""
+    memory = _core.borrow(value)
+    found, strides = (*memory.shape, *(1,) * behind), (*memory.strides, *(0,) * behind)
+    lead = len(shape) - len(found)
+    steps = (*(0,) * lead, *(0 if n == 1 else s for n, s in zip(found, strides, strict=True)))
+    return _core.view_of(memory, 0, shape, steps, memory._element)
+
+
+def _masked_select(input: Any, mask: Any, shape: Shape, code: int, where: Any, like: Any) -> Any:
+    place, element = (where[0], where[1]), Element(code)
+    total = _counted(_plan(MaskedSelectDescriptor(shape, 0, element), place), place, mask, input)
+    made = _plan(MaskedSelectDescriptor(shape, total, element), place)
+    return run_new(made, like, mask=mask, x=input, count=_number(place))
+
+
+def _masked_select_vjp(input: Any, mask: Any) -> tuple[Any, Any]:
+    from baracuda.functional import logical_or, sum_to, where, zeros_like
+    from baracuda.ops.indexing.scatter import scatter
+
+    def pull(dy: Any) -> Any:
+        zeros = where(mask, zeros_like(input), zeros_like(input))  # in the shape that both broadcast to
+        whole = logical_or(mask, zeros_like(zeros, dtype="bool"))
+        found = scatter(zeros.reshape(-1), 0, nonzero(whole.reshape(-1)).reshape(-1), dy)
+        return sum_to(found.reshape(tuple(zeros.shape)), tuple(input.shape))
+
+    return masked_select(input, mask), pull
+
+
+masked_select.vjp_rule = _masked_select_vjp  # type: ignore[attr-defined]
+
+
+@composite
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """A row of zeros with a one at each index of `tensor`, as torch.nn.functional.one_hot: i64.
+
+    Args:
+        tensor: Indices, i64.
+        num_classes: How many; by default one more than the largest index, which a device is then waited for.
+
+    Raises:
+        InvalidProblemError: If the indices are not i64, or nothing says how many classes there are.
+        IndexOutOfRangeError: If an index is negative, or not below the number of classes.
+    """
+    from baracuda.ops.reduce.reduce import amax
+
+    shape, code, _, *where = _core.describe(tensor)
+    if Element(code) is not Element.I64:
+        raise InvalidProblemError(f"one_hot: tensor: got {Element(code)}, want i64. Cast it first.")
+    if num_classes == -1:
+        if not prod(shape):
+            raise InvalidProblemError("one_hot: num_classes: got -1, want a number where there are no indices.")
+        largest = amax(tensor)
+        num_classes = int(largest.item() if hasattr(largest, "item") else np.asarray(largest)) + 1
+    if num_classes < (1 if prod(shape) else 0):
+        raise InvalidProblemError(f"one_hot: num_classes: got {num_classes}, want a number above all indices.")
+    made = _plan(OneHotDescriptor(shape, num_classes, Element.I64), (where[0], where[1]))
+    return run_new(made, tensor, index=tensor)

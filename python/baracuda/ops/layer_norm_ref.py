@@ -1,7 +1,0 @@
-"""Float64 reference of layer_norm: norm_ref.py has it beside the other norms."""
-
-from __future__ import annotations
-
-from baracuda.ops.norm_ref import cases, forward_of, reference
-
-__all__ = ["cases", "forward_of", "reference"]

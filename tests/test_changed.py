@@ -1,0 +1,79 @@
+"""ci/changed.py: what a change touches, and which tests are run for it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ci"))
+
+import changed
+from mutation_rooms import ROOT, families
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ([], set()),
+        (["docs/c.md", "README.md", "CHANGELOG.md", "bench/overview.py", "ci/mutate.py", "ci/whole_run.txt"], set()),
+        (["csrc/ops/scan/cpu.cpp", "docs/c.md"], {"scan"}),
+        (["python/baracuda/ops/norm/layer_norm.py", "csrc/ops/scan/skus.h"], {"norm", "scan"}),
+        (["tests/test_capi.py", "tests/ops/test_rope.py"], {"tests/test_capi.py", "tests/ops/test_rope.py"}),
+        (["tests/test_that_is_gone.py"], set()),
+        (["csrc/ops/scan/cpu.cpp", "csrc/core/plan.cpp"], None),
+        (["csrc/host/tile.h"], None),
+        (["csrc/simt/map.h"], None),
+        (["csrc/ops/a_new_family/skus.h"], None),
+        (["include/baracuda/math/exp.h"], None),
+        (["python/baracuda/describe/spec.py"], None),
+        (["tests/harness/calls.py"], None),
+        (["tests/conftest.py"], None),
+        (["ci/test.sh"], None),
+        (["CMakeLists.txt"], None),
+        (["something/never/seen.xyz"], None),
+    ],
+)
+def test_what_files_concern(files: list[str], found: set[str] | None) -> None:
+    assert changed.touched(files) == found
+
+
+def test_headers_concern_the_families_that_take_them_in() -> None:
+    shared = [
+        (family, header)
+        for family in families()
+        for p in (ROOT / "csrc/ops" / family).iterdir()
+        for header in re.findall(r'^#include "(ops/(\w+)/\w+\.h)"', p.read_text(), re.M)
+        if header[1] != family
+    ]
+    assert shared, "some families use what others have"
+    for family, (header, owner) in shared:
+        assert {family, owner} <= (changed.touched([f"csrc/{header}"]) or set())
+
+
+def test_a_commit_that_is_not_here_is_everything() -> None:
+    assert changed.changed_since("0" * 40) is None
+
+
+def test_touched_families_and_files_are_tested_whole() -> None:
+    """And of the rest a part: another one for each number."""
+
+    def collected(*arguments: str) -> set[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *arguments]
+        files = [
+            ROOT / f"tests/{n}" for n in ("test_contract.py", "test_layers.py", "ops/test_scan.py", "ops/test_rope.py")
+        ]
+        done = subprocess.run([*command, *files], capture_output=True, text=True, cwd=ROOT, check=True)
+        return {line for line in done.stdout.splitlines() if "::" in line}
+
+    everything = collected()
+    ours = {t for t in everything if "test_scan.py" in t or "[cumsum" in t or "[cumprod" in t}
+    alone = collected("--touched=scan", "--share=-1")
+    assert alone == ours
+    layers = {t for t in everything if "test_layers.py" in t}
+    first, second = (collected("--touched=scan,tests/test_layers.py", f"--share={n}") for n in (1, 2))
+    assert ours | layers < first < everything and ours | layers < second and first != second
+    assert len(first - ours - layers) < len(everything - ours - layers) / 4
