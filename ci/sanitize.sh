@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # ci/sanitize.sh address|thread [pytest arguments]: an instrumented build of one CPU level, and a subset of the tests in it.
 # BARACUDA_TOUCHED: only these families (ci/changed.py --families); "all" by default.
+# BARACUDA_FULL=1: every test of the subset, else a tenth (another at each commit) of what is generated for each op and element.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 if [[ -z ${VIRTUAL_ENV:-} ]]; then make_venv; fi
 kind=${1:?address or thread}
@@ -59,17 +60,20 @@ import baracuda
 assert baracuda.__file__.startswith('$site'), baracuda.__file__
 from baracuda import _core
 assert _core.backend_state('cpu')['present'], _core.backend_state('cpu')"
-# Refusals and the run path with every kind of tensor, overlaps, then kernels of each kind.
+# Kernels of each kind; then the run path with every kind of tensor, overlaps, documents, and refusals.
 tests=(tests/test_guarantee.py)
 only="f32 and (swiglu or sum or softmax or rms_norm or matmul or rope or embedding or cross_entropy or adamw or add or cast)"
 parallel=()  # races need the cores; what is out of bounds is so on any
 if [[ $kind == address ]]; then
-  parallel=(-n 2 --dist loadfile)
-  tests+=(tests/test_empties.py tests/test_refusal.py tests/test_import_tensors.py tests/test_import_protocol.py tests/test_aliasing.py tests/test_run_path.py
-    tests/test_lifetimes.py tests/test_lifetimes_model.py tests/test_documents.py tests/test_forged.py tests/test_capi.py tests/test_capi_capabilities.py
-    tests/test_program.py tests/test_program_documents.py tests/test_program_random.py
-    tests/test_remembered.py)
+  parallel=(-n 2 --dist worksteal)
+  tests+=(tests/test_empties.py tests/test_import_tensors.py tests/test_import_protocol.py tests/test_lifetimes.py
+    tests/test_lifetimes_model.py tests/test_documents.py tests/test_capi.py tests/test_capi_capabilities.py tests/test_program.py
+    tests/test_program_documents.py tests/test_program_random.py tests/test_remembered.py)
   only="($only) or not guarantee"
+  if [[ $touched == all && ${BARACUDA_FULL:-} != 1 ]]; then
+    tests+=("--touched=$(tr ' ' ',' <<<"${tests[*]}")" "--share=$(git rev-list --count HEAD 2>/dev/null || echo 0)")
+  fi
+  tests+=(tests/test_refusal.py tests/test_aliasing.py tests/test_run_path.py tests/test_forged.py)
 fi
 if [[ $touched != all || $kind == thread ]]; then  # the engine is as it was, or only some families are there
   tests+=("--touched=${families// /,}" --share=-1)

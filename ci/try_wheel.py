@@ -11,17 +11,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 LIMIT_MB, CUDA_LIMIT_MB = 20, 25
-LIBRARIES = ("libbaracuda.so", "libbaracuda_cpu_v2.so", "libbaracuda_cpu_v3.so", "libbaracuda_cpu_v4.so",
-             "libbaracuda_cpu_v4x.so", "libscipy_openblas.so", "fallback/libgomp.so.1")  # fmt: skip
+LIBRARIES = ("libbaracuda.so", "libscipy_openblas.so", "fallback/libgomp.so.1")
 TEXTS = ("LICENSE", "THIRD_PARTY_NOTICES.md", "licenses/GPL-3.0.txt", "licenses/GCC-exception-3.1.txt")
 
 
-def contents(wheel: Path) -> None:
+def contents(wheel: Path, levels: list[str]) -> None:
     size = wheel.stat().st_size / 1e6
     print(f"{wheel.name}: {size:.1f} MB")
     assert size < LIMIT_MB, f"the wheel has {size:.1f} MB, more than {LIMIT_MB}"
     names = zipfile.ZipFile(wheel).namelist()
-    for library in LIBRARIES:
+    for library in (*LIBRARIES, *(f"libbaracuda_cpu_{level}.so" for level in levels)):
         assert f"baracuda/lib/{library}" in names, f"the wheel lacks baracuda/lib/{library}"
     for text in TEXTS:
         assert any(n.endswith(f".dist-info/licenses/{text}") for n in names), f"the wheel lacks {text}"
@@ -92,13 +91,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--sdist", type=Path)
+    parser.add_argument("--levels", default="v2,v3,v4,v4x", help="CPU levels that the wheel must have")
     parser.add_argument("--cuda", type=Path, help="the cuda backend's wheel, installed too: only it is tried")
     parser.add_argument("--threads-from", default="", choices=["", "shared", "system", "bundled"])
     args = parser.parse_args()
     assert find_spec("torch") is None, "this environment is not clean"
     if args.cuda:
         return cuda(args.cuda)
-    contents(args.wheel)
+    contents(args.wheel, args.levels.split(","))
     if args.sdist:
         sources(args.sdist)
     plans()

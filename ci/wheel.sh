@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # ci/wheel.sh [FOLDER]: repairs the wheels in FOLDER (built when there are none) and tries them in an environment that has
 # NumPy and nothing else, with the machine's thread runtime and without one, and the cuda backend's beside it.
+# BARACUDA_WHEEL_LEVELS: the CPU levels that it must have, where that is not all of them.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 if [[ -z ${VIRTUAL_ENV:-} ]]; then make_venv; fi
 from=${1:-$dist}
@@ -16,13 +17,14 @@ clean=$root/build/clean-venv
 rm -rf "$clean"
 "$python" -m venv "$clean"
 "$clean/bin/pip" install -q "$wheel"
-"$clean/bin/python" ci/try_wheel.py "$wheel" --sdist "$(ls "$from"/baracuda-*.tar.gz)"
+levels=(--levels="${BARACUDA_WHEEL_LEVELS:-v2,v3,v4,v4x}")
+"$clean/bin/python" ci/try_wheel.py "$wheel" "${levels[@]}" --sdist "$(ls "$from"/baracuda-*.tar.gz)"
 
 # A file of that name which is no library: the loader finds it first, and the bundled copy is all that is left.
 hidden=$root/build/no-libgomp
 mkdir -p "$hidden"
 : >"$hidden/libgomp.so.1"
-LD_LIBRARY_PATH=$hidden "$clean/bin/python" ci/try_wheel.py "$wheel" --threads-from bundled
+LD_LIBRARY_PATH=$hidden "$clean/bin/python" ci/try_wheel.py "$wheel" "${levels[@]}" --threads-from bundled
 
 if ls "$from"/baracuda_cuda13-*.whl >/dev/null 2>&1; then
   # libbaracuda is the other wheel's.

@@ -78,8 +78,10 @@ inline bool in_range(const Launch& launch, int param, int64_t limit, bool wrap =
     span.add(view, begin, end - begin);
     if (span.least < 0) below.store(true, std::memory_order_relaxed);
     if (span.least >= lowest && span.most < limit) return;
-    int64_t id = lowest;
-    while (id >= lowest && id < limit) load_span(view, begin++, 1, &id);
+    int64_t id;  // nothing is in range where the limit is 0
+    do {
+      load_span(view, begin++, 1, &id);
+    } while (id >= lowest && id < limit);
     int64_t seen = first.load(std::memory_order_relaxed);
     while (begin - 1 < seen && !first.compare_exchange_weak(seen, begin - 1)) continue;
   });

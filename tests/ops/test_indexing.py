@@ -113,6 +113,18 @@ def test_index_reduce_along_other_dimensions(dim: int) -> None:
         torch.testing.assert_close(got, wanted, rtol=1e-14, atol=0)
 
 
+@pytest.mark.parametrize("ids", [[7, -3], [0], [-1, 0]])
+def test_nothing_is_in_range_of_an_empty_axis(ids: list[int]) -> None:
+    index, none = np.array(ids), np.empty((0, 3), np.float32)
+    for call in (
+        lambda: F.index_select(none, 0, index),
+        lambda: F.gather(none, 0, np.repeat(index[:, None], 3, 1)),
+        lambda: F.embedding(index, none),
+    ):
+        with pytest.raises(bc.IndexOutOfRangeError, match=f"got index {ids[0]} at element 0, want"):
+            call()
+
+
 def test_what_index_reduce_and_masked_scatter_refuse() -> None:
     for call, match in (
         (lambda: F.index_reduce(X, 1, ROWS, SLICES, "sum"), "reduce: got 'sum'"),
