@@ -80,6 +80,9 @@ system_tools() {
     { echo "$python is older than 3.11; name another with PYTHON=" >&2; return 1; }
 }
 
+# One of so many shares of the tests, another at each commit: tests/conftest.py, --share.
+share_of() { echo "$(git rev-list --count HEAD 2>/dev/null || echo 0)/$1"; }
+
 # The op families among what ci/changed.py has found, with spaces between.
 families_of() { comm -12 <(python ci/changed.py --all-families | tr ' ' '\n' | sort) <(tr ', ' '\n\n' <<<"$1" | sort) | xargs; }
 

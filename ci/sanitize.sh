@@ -71,12 +71,12 @@ if [[ $kind == address ]]; then
     tests/test_program_documents.py tests/test_program_random.py tests/test_remembered.py)
   only="($only) or not guarantee"
   if [[ $touched == all && ${BARACUDA_FULL:-} != 1 ]]; then
-    tests+=("--touched=$(tr ' ' ',' <<<"${tests[*]}")" "--share=$(git rev-list --count HEAD 2>/dev/null || echo 0)")
+    tests+=("--touched=$(tr ' ' ',' <<<"${tests[*]}")" "--share=$(share_of 10)")
   fi
   tests+=(tests/test_refusal.py tests/test_aliasing.py tests/test_run_path.py tests/test_forged.py)
 fi
 if [[ $touched != all || $kind == thread ]]; then  # the engine is as it was, or only some families are there
-  tests+=("--touched=${families// /,}" --share=-1)
+  tests+=("--touched=${families// /,}" --share=none)
 fi
 if [[ $touched != all && $kind == address ]]; then only="f32 or bf16 or not guarantee"; fi
 LD_PRELOAD=$preload exec python -m pytest -q "${parallel[@]}" -p no:cacheprovider --tb=short -k "$only" "${tests[@]}" "$@"

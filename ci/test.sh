@@ -14,7 +14,7 @@ must "virtual environment in ${venv#"$root"/}" make_venv
 # What everything was last tested without is tested whole, with a tenth of the rest; BARACUDA_CI=all takes all.
 touched=$(python ci/changed.py)
 export BARACUDA_TOUCHED=$touched
-only=("--touched=$touched" "--share=$(git rev-list --count HEAD 2>/dev/null || echo 0)")
+only=("--touched=$touched" "--share=$(share_of 10)")
 say "touched since $(cut -c1-10 ci/whole_run.txt 2>/dev/null || echo 'ever'): ${touched:-no kernel}"
 
 must "build tools" pip install -q "build>=1.2"

@@ -33,9 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--families", default="", help="of the generated tests, only those of these families' ops (a,b)")
     group.addoption("--light", type=int, default=0, help="so many of the generated tests, of f32, bf16 and i32 only")
     group.addoption(
-        "--touched", default="all", help="tests of these families and files (ci/changed.py), a tenth of the rest"
+        "--touched", default="all", help="tests of these families and files (ci/changed.py), a share of the rest"
     )
-    group.addoption("--share", type=int, default=0, help="which tenth; -1 leaves the rest out")
+    group.addoption("--share", default="0/10", help="which tenth (k/10), third (k/3), ...; none leaves the rest out")
 
 
 def op_of(item: pytest.Item) -> str | None:
@@ -54,16 +54,17 @@ def family_of_file(path: Path) -> str:
 
 
 def touched_by(config: pytest.Config) -> Callable[[pytest.Item], bool]:
-    """Whether a test concerns what was changed, or is of the tenth that is run at any rate."""
+    """Whether a test concerns what was changed, or is of the share that is run at any rate."""
     touched = set(filter(None, config.getoption("--touched").split(",")))
     ops = {row["op"] for row in rows() if row["family"] in touched}
 
     share = config.getoption("--share")
+    parts = int(share.partition("/")[2]) if share != "none" else 0
 
     def chosen(item: pytest.Item) -> bool:
         whole = {item.path.relative_to(config.rootpath).as_posix(), family_of_file(item.path)}
-        tenth = share >= 0 and crc32(f"{share} {item.nodeid}".encode()) % 10 == 0
-        return tenth or bool(whole & touched) or op_of(item) in ops
+        drawn = parts > 0 and crc32(f"{share} {item.nodeid}".encode()) % parts == 0
+        return drawn or bool(whole & touched) or op_of(item) in ops
 
     return (lambda item: True) if touched == {"all"} else chosen
 

@@ -71,9 +71,9 @@ def test_touched_families_and_files_are_tested_whole() -> None:
 
     everything = collected()
     ours = {t for t in everything if "test_scan.py" in t or "[cumsum" in t or "[cumprod" in t}
-    alone = collected("--touched=scan", "--share=-1")
+    alone = collected("--touched=scan", "--share=none")
     assert alone == ours
     layers = {t for t in everything if "test_layers.py" in t}
-    first, second = (collected("--touched=scan,tests/test_layers.py", f"--share={n}") for n in (1, 2))
+    first, second = (collected("--touched=scan,tests/test_layers.py", f"--share={n}/10") for n in (1, 2))
     assert ours | layers < first < everything and ours | layers < second and first != second
     assert len(first - ours - layers) < len(everything - ours - layers) / 4

@@ -325,7 +325,8 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, Key& key) {
     out = result;
   } else if (std::shared_ptr<Entry> entry = parse_entry(recipe, f->n_params)) {
     if (!PyErr_Occurred()) remember_all(f, a, key, entry);
-    if (read_again(f, a)) out = run_entry(reinterpret_cast<PyObject*>(f), f->params, *entry, a);
+    if (read_again(f, a))
+      out = run_entry(reinterpret_cast<PyObject*>(f), {f->params, static_cast<size_t>(f->n_params)}, *entry, a);
   }
   Py_DECREF(values);
   Py_DECREF(answer);
@@ -352,7 +353,8 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
     add_strides(f, a, key);
     entry = find_entry(f, key);
   }
-  return entry ? run_entry(reinterpret_cast<PyObject*>(f), f->params, *entry, a) : call_miss(f, a, key);
+  return entry ? run_entry(reinterpret_cast<PyObject*>(f), {f->params, static_cast<size_t>(f->n_params)}, *entry, a)
+               : call_miss(f, a, key);
 }
 
 // --- the type -------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "bindings/device.h"
 #include "bindings/error.h"
 #include "bindings/queue.h"
+#include "bindings/trace.h"
 #include "core/devices.h"
 
 namespace baracuda::bindings {
@@ -362,6 +363,7 @@ bool import_frame(PlanObject* plan, Frame& f, bool all, Refusals& refusals) {
     if (!all) return false;
     if (i < plan->n_args) pass_over(plan, f, i);
   }
+  f.keep.unbacked |= tracing();
   f.call.dry |= f.keep.unbacked;
   if (f.keep.ran_python && refusals.empty()) return import_again(plan, f, refusals);
   return refusals.empty();
@@ -416,7 +418,7 @@ bool check_frame(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames*
 
 bool launch_frame(PlanObject* plan, Frame& f, PyObject* caller, const FieldNames* names) {
   if (f.keep.unbacked) [[unlikely]]
-    return true;
+    return !tracing() || record(plan, f, {caller});
   Failure failure;
   Status status;
   if (releases_gil(*plan->core, f.call)) {

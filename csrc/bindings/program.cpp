@@ -8,6 +8,7 @@
 
 #include "bindings/plan.h"
 #include "bindings/program_detail.h"
+#include "bindings/trace.h"
 #include "core/document.h"
 
 namespace baracuda::bindings {
@@ -26,6 +27,10 @@ PyObject* program_run(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
   auto* p = reinterpret_cast<ProgramObject*>(self);
   Call call(p);
   if (!collect(p, call, args, nargs, kwnames) || !import_call(p, call)) return nullptr;
+  if (tracing()) {
+    const bool taken = record(p, call.views.data(), call.args.data(), call.scalars.data(), {self});
+    return taken ? result_of(p, call.args.data()) : nullptr;
+  }
   ProgramFailure failure;
   const bool done = without_gil(p->release_gil, [&] {
     return p->core->run(call.views.data(), call.scalars.data(), call.stream_handle, failure);

@@ -7,6 +7,7 @@
 #include "bindings/error.h"
 #include "bindings/program_detail.h"
 #include "bindings/queue.h"
+#include "bindings/trace.h"
 #include "core/inject.h"
 
 namespace baracuda::bindings {
@@ -156,10 +157,10 @@ bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Fram
 
 // The function's own names for the plan's arguments.
 struct EntryNames : FieldNames {
-  const FunctionParam* params;
+  Params params;
   const Entry& e;
   const PlanObject* plan;
-  EntryNames(const FunctionParam* params, const Entry& e, const PlanObject* plan) : params(params), e(e), plan(plan) {}
+  EntryNames(Params params, const Entry& e, const PlanObject* plan) : params(params), e(e), plan(plan) {}
   std::string of(const std::string& field) const override {
     for (int i = 0; i < plan->n_args; ++i) {
       const Source& s = e.sources[i];
@@ -331,7 +332,7 @@ struct ProgramArguments {
 };
 
 // Fills the program's arguments from the entry's sources; false with an exception.
-bool fill_arguments(PyObject* function, const FunctionParam* params, const Entry& e, Arguments& a, const Results& r,
+bool fill_arguments(PyObject* function, Params params, const Entry& e, Arguments& a, const Results& r,
                     ProgramArguments& v) {
   const Program& core = *reinterpret_cast<programs::ProgramObject*>(e.program)->core;
   for (size_t i = 0; i < e.sources.size(); ++i) {
@@ -371,11 +372,24 @@ bool fill_arguments(PyObject* function, const FunctionParam* params, const Entry
   return true;
 }
 
-bool run_program(PyObject* function, const FunctionParam* params, const Entry& e, Arguments& a, const Results& r) {
+// Has the tracer take down a call of a function.
+template <class F>
+bool record_call(PyObject* function, Params params, const Arguments& a, F record) {
+  PyObject* values = PyTuple_New(std::ssize(params));
+  for (size_t i = 0; values && i < params.size(); ++i) PyTuple_SET_ITEM(values, i, Py_NewRef(a.values[i]));
+  const bool done = values && record(Caller{function, values});
+  Py_XDECREF(values);
+  return done;
+}
+
+bool run_program(PyObject* function, Params params, const Entry& e, Arguments& a, const Results& r) {
   auto* p = reinterpret_cast<programs::ProgramObject*>(e.program);
-  if (p->core->steps().empty()) return true;
+  if (p->core->steps().empty() || (a.keep.unbacked && !tracing())) return true;
   ProgramArguments v(p);
   if (!fill_arguments(function, params, e, a, r, v)) return false;
+  if (tracing())
+    return record_call(function, params, a,
+                       [&](Caller c) { return record(p, v.views.data(), v.objects.data(), v.numbers.data(), c); });
   void* stream = nullptr;
   const PlanCore& first = *p->core->steps()[0].plan;
   const void* exchange = a.keep.exchange ? a.keep.exchange : v.keep.exchange;
@@ -396,14 +410,19 @@ bool run_program(PyObject* function, const FunctionParam* params, const Entry& e
 
 }  // namespace
 
-PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry& e, Arguments& a) {
+PyObject* run_entry(PyObject* function, Params params, const Entry& e, Arguments& a) {
   auto* plan = reinterpret_cast<PlanObject*>(e.plan);
+  a.keep.unbacked |= tracing();
   Results r(e.allocations.size());
   for (const Allocation& alloc : e.allocations) {
     r.objects[r.n] = allocate_result(alloc, a);
     if (!r.objects[r.n++]) return nullptr;
   }
-  if (e.program) return a.keep.unbacked || run_program(function, params, e, a, r) ? take_results(e, r, a) : nullptr;
+  const auto results = [&] {
+    PyObject* taken = take_results(e, r, a);
+    return tracing() ? returned(function, taken) : taken;
+  };
+  if (e.program) return run_program(function, params, e, a, r) ? results() : nullptr;
   Frame frame(plan);
   Refusals refusals;
   frame.keep.torch = a.keep.torch;
@@ -413,8 +432,11 @@ PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry
       (frame.keep.ran_python && !fill_frame(e, plan, a, r, frame, refusals, true)))
     return PyErr_Occurred() ? nullptr : raise_refusals(refusals, function, &names);
   if (!prepare_device(*plan->core, a, frame) || !take_workspace(*plan->core, frame)) return nullptr;
-  if (!launch_checked(plan, frame, function, &names)) return nullptr;
-  return take_results(e, r, a);
+  if (!check_frame(plan, frame, function, &names)) return nullptr;
+  const bool done = tracing() ? record_call(function, params, a, [&](Caller c) { return record(plan, frame, c); })
+                              : launch_frame(plan, frame, function, &names);
+  if (!done) return nullptr;
+  return results();
 }
 
 }  // namespace baracuda::bindings

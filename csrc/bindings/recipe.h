@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "bindings/plan.h"
@@ -80,7 +81,8 @@ struct Entry {
 // Makes an Entry of (plan or program, sources, allocations, returns, listed), see op.py's Recipe; null with an
 // exception set.
 std::shared_ptr<Entry> parse_entry(PyObject* recipe, int n_params);
+using Params = std::span<const FunctionParam>;
 // Runs an entry for a function's arguments; `function` and its `params` are for messages.
-PyObject* run_entry(PyObject* function, const FunctionParam* params, const Entry& entry, Arguments& arguments);
+PyObject* run_entry(PyObject* function, Params params, const Entry& entry, Arguments& arguments);
 
 }  // namespace baracuda::bindings

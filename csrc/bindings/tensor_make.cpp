@@ -6,6 +6,7 @@
 #include "bindings/device.h"
 #include "bindings/error.h"
 #include "bindings/tensor.h"
+#include "bindings/trace.h"
 #include "core/inject.h"
 
 namespace baracuda::bindings {
@@ -208,6 +209,7 @@ PyObject* make_empty(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* k
   dense(view);
   if (inferring()) {
     view.unbacked = true;
+    if (!stand_in_address(view)) return nullptr;
     return reinterpret_cast<PyObject*>(new_tensor(view, nullptr));
   }
   const int64_t bytes = view.numel() * size_of(view.element);
@@ -305,6 +307,7 @@ PyObject* make_stand_in(PyObject*, PyObject* args) {
   if (!read_shape(shape, view) || !read_strides(strides, view) || !read_element(element, view)) return nullptr;
   view.read_only = read_only, view.unbacked = true;
   view.device = static_cast<Backend>(backend), view.device_id = device;
+  if (!stand_in_address(view)) return nullptr;
   return reinterpret_cast<PyObject*>(new_tensor(view, nullptr));
 }
 

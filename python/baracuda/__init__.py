@@ -44,18 +44,23 @@ from baracuda.memory.threads import get_num_threads, set_num_threads
 if TYPE_CHECKING:
     from baracuda import expr as expr
     from baracuda import functional as functional
+    from baracuda import graph as graph
+    from baracuda.graph import ComputeGraph as ComputeGraph
+    from baracuda.graph import ExecutionPlan as ExecutionPlan
+    from baracuda.graph import trace as trace
 
 __version__: str = _core.__version__
 
 __all__ = [
-    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capabilities", "Capability", "Device", "DeviceError",
-    "DeviceMemoryError", "Dim", "Element", "Event", "Explanation", "Generator", "Graph", "IndexOutOfRangeError",
+    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capabilities", "Capability", "ComputeGraph", "Device",
+    "DeviceError",
+    "DeviceMemoryError", "Dim", "Element", "Event", "ExecutionPlan", "Explanation", "Generator", "Graph", "IndexOutOfRangeError",
     "IntegerDivisionError", "InvalidProblemError", "KernelSku", "MemoryLimitError", "MisalignedOperandError", "Plan",
     "PlanPreference", "PrecisionGuarantee", "Program", "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorSpec",
     "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
     "devices", "empty",
     "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library", "get_num_threads", "manual_seed", "plan",
-    "set_num_threads", "synchronize", "vjp", "zeros",
+    "set_num_threads", "synchronize", "trace", "vjp", "zeros",
 ]  # fmt: skip
 
 _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")])
@@ -63,8 +68,10 @@ _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")
 
 def __getattr__(name: str) -> Any:
     """Descriptors, plans and submodules are imported when first used: no op family is loaded by `import baracuda`."""
-    if name in ("expr", "functional", "testing", "info"):
+    if name in ("expr", "functional", "graph", "testing", "info"):
         return import_module(f"baracuda.{name}")
+    if name in ("ComputeGraph", "ExecutionPlan", "trace"):
+        return getattr(import_module("baracuda.graph"), name)
     if name == "verify":
         return import_module("baracuda.prove.verify")
     module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)

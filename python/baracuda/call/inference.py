@@ -37,7 +37,7 @@ def infer(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
     asked = _Asked()
     given = [asked.without_data(v) for v in args]
     named = {k: asked.without_data(v) for k, v in kwargs.items()}
-    before = _core.exchange_inferring(True)
+    before, tracer = _core.exchange_inferring(True), _core.exchange_tracer(None)
     try:
         return asked.spec(fn(*given, **named))
     except BaracudaError as error:
@@ -46,6 +46,7 @@ def infer(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any])
         raise
     finally:
         _core.exchange_inferring(before)
+        _core.exchange_tracer(tracer)
 
 
 def _refuse_data(name: str, error: BaracudaError) -> NoReturn:
@@ -70,7 +71,7 @@ class _Asked:
             found = [self.without_data(v) for v in value]
             changed = any(a is not b for a, b in zip(found, value, strict=True))
             return (found if isinstance(value, list) else tuple(found)) if changed else value
-        seen = _seen(value)
+        seen = spec_of(value)
         if seen is None:
             return value
         self.of_jax = _is_jax(value) if self.of_jax is None else self.of_jax
@@ -83,7 +84,7 @@ class _Asked:
         """A result with specs in the place of its tensors."""
         if isinstance(value, (list, tuple)):
             return type(value)([self.spec(v) for v in value])
-        seen = None if isinstance(value, TensorSpec) else _seen(value)
+        seen = None if isinstance(value, TensorSpec) else spec_of(value)
         if seen is None:
             return value
         element = Element.coerce(seen.element)
@@ -99,7 +100,7 @@ def _is_jax(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
-def _seen(value: Any) -> TensorSpec | None:
+def spec_of(value: Any) -> TensorSpec | None:
     """What is known of a tensor without its data; None for what is none.
 
     Strides are those of our own tensors only: other frameworks copy where a view does not do.

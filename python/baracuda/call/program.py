@@ -175,8 +175,12 @@ class RandomState:
         blocks = getattr(desc, "blocks", None)
         if blocks is None:
             raise InvalidProblemError(f"generator: got one for {type(desc).__name__}, want a descriptor that draws.")
-        self._draws.append(SizeExpr.of(blocks()))
-        return self.seed, Draw(len(self._draws) - 1)
+        return self.seed, self.reserve(blocks())
+
+    def reserve(self, blocks: AnySize) -> Draw:
+        """The offset of the next draw, which takes so many blocks of the generator."""
+        self._draws.append(SizeExpr.of(blocks))
+        return Draw(len(self._draws) - 1)
 
 
 class Draw:
@@ -304,7 +308,7 @@ class ProgramBuilder:
         Returns:
             The output, or a tuple of them.
         """
-        number, made = self._plan_of(what)
+        _, made = self._plan_of(what)
         if isinstance(state := arguments.get("generator"), RandomState):
             del arguments["generator"]
             arguments["seed"], arguments["offset"] = state.draw(made.descriptor)
@@ -325,9 +329,15 @@ class ProgramBuilder:
             tensors += parts
             if p.role != 0:
                 outputs.append(given)
-        numbers = [self._number(s.name, arguments.get(s.name, s.default)) for s in signature.numbers]
-        self._steps.append({"plan": number, "tensors": [v.json() for v in tensors], "numbers": numbers})
+        self.append(what, tensors, [arguments.get(s.name, s.default) for s in signature.numbers])
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def append(self, what: Descriptor | Plan, tensors: Iterable[Value], numbers: Iterable[Any]) -> None:
+        """Appends a step with all that its plan takes, in the signature's order."""
+        number, made = self._plan_of(what)
+        given = [self._number(s.name, n) for s, n in zip(made.signature.numbers, numbers, strict=True)]
+        step = {"plan": number, "tensors": [v.json() for v in tensors], "numbers": given}
+        self._steps.append(step)
 
     def _check(self, p: Param, parts: list[Any]) -> None:
         if len(parts) != len(p.shapes):

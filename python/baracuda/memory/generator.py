@@ -63,6 +63,8 @@ class Generator:
 
     def take(self, blocks: int) -> tuple[int, int]:
         """Reserves blocks; returns (seed, offset), the scalars of a random plan. None where only shapes are asked for."""
+        if (tracer := _core.tracer()) is not None:
+            return tracer.draw(self, blocks)  # type: ignore[no-any-return]
         with _held:
             start = self._offset
             if _core.inferring():

@@ -130,6 +130,8 @@ def zeros(shape: int | Sequence[int], element: Any = Element.F32, *, device: Any
     """A tensor of zeros."""
     out = empty(shape, element, device=device)
     if out._unbacked:
+        if (tracer := _core.tracer()) is not None:
+            tracer.zeros(out)
         return out
     if out._place[0]:
         _core.device_fill(*out._place, out.address, 0, out.nbytes, 0)
@@ -144,7 +146,11 @@ def asarray(value: Any, element: Any = None, *, device: Any = "cpu") -> Tensor:
     array = _host_values(value)
     if element is not None:
         array = np.asarray(array, Element.coerce(element).numpy)
-    out = empty(array.shape, array.dtype)
+    before = _core.exchange_inferring(False)  # values are known: they are a tensor's with memory
+    try:
+        out = empty(array.shape, array.dtype)
+    finally:
+        _core.exchange_inferring(before)
     out.numpy()[...] = array
     return out if device == "cpu" else out.to(device)
 

@@ -1,0 +1,193 @@
+"""Graphs that were compiled: one program, which is replayed without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from baracuda.call.inference import spec_of
+from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.graph.lower import Lowered, Lowering
+from baracuda.graph.nodes import Tree, View
+from baracuda.graph.passes import PASSES
+from baracuda.memory.results import foreign_converter
+
+if TYPE_CHECKING:
+    from baracuda.call.program import Program
+    from baracuda.graph.graph import ComputeGraph
+    from baracuda.memory.generator import Generator
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Bytes of one run, beside its arguments and results.
+
+    Attributes:
+        planned: Scratch, where values that are not alive at once share memory.
+        unplanned: The same with memory for each value.
+        lower_bound: The most that is alive at once.
+        weights: Of captured tensors.
+    """
+
+    planned: int
+    unplanned: int
+    lower_bound: int
+    weights: int
+
+
+class ExecutionPlan:
+    """A compiled graph: immutable and shared by threads, of which each has scratch of its own. Made by `ComputeGraph.compile`."""
+
+    def __init__(self, graph: ComputeGraph, lowered: Lowered) -> None:
+        self._inputs, self._tree = graph._inputs, graph._tree
+        self._names = graph.leaf_names
+        self._lowered = lowered
+        self._generator = graph._tracer.generator
+        self.device = graph.device
+
+    @property
+    def program(self) -> Program:
+        """What runs: `to_bytes` of it is for hosts without Python."""
+        return self._lowered.program
+
+    @property
+    def launches(self) -> int:
+        """Kernels of one run."""
+        return int(self.program.launches)
+
+    @property
+    def memory(self) -> MemoryPlan:
+        """Bytes of one run."""
+        planned = self.program.memory
+        return MemoryPlan(planned["scratch"], planned["unplanned"], _most_alive(self._lowered), self._lowered.weights)
+
+    def run(self, *args: Any, out: Any = None, generator: Generator | None = None, **kwargs: Any) -> Any:
+        """Runs all launches.
+
+        Args:
+            *args: What the traced function was given, with real tensors in the place of specs.
+            out: Tensors that results are written to, in the order and number of the new results.
+            generator: What random functions draw from; by default the one that they drew from when they were traced.
+            **kwargs: Keyword arguments of the traced function.
+
+        Returns:
+            What the traced function returned, in memory of the kind that the arguments are of.
+
+        Raises:
+            InvalidProblemError: An argument is missing, or its shape, element or device is another; the reason names it.
+        """
+        given = self._flat(args, kwargs)
+        outs = () if out is None else tuple(out) if isinstance(out, (list, tuple)) else (out,)
+        random = {} if self._generator is None else {"generator": generator or self._generator}
+        made = self.program.run(*given, *self._lowered.hidden, *outs, **random)
+        return self._nested(given, made, foreign_converter(given[0]) if given and out is None else None)
+
+    def bind(self, *args: Any, out: Any, **kwargs: Any) -> Callable[[], Any]:
+        """Freezes the arguments and results, for one thread: what it returns runs with the lowest cost."""
+        if self._generator is not None:
+            raise InvalidProblemError("bind: got a graph that draws random numbers, want run(generator=...).")
+        outs = tuple(out) if isinstance(out, (list, tuple)) else (out,)
+        bound: Callable[[], Any] = self.program.bind(*self._flat(args, kwargs), *self._lowered.hidden, *outs)
+        return bound
+
+    def _flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The tensors among the arguments, in the order of the leaves."""
+        trees, names = self._inputs.children, self._inputs.keys
+        positional = trees[: len(trees) - len(names)]
+        if unknown := [n for n in kwargs if n not in names]:
+            raise InvalidProblemError(
+                f"{unknown[0]}: got an unknown argument, want some of {', '.join(names) or 'none'}."
+            )
+        if len(args) != len(positional) or len(kwargs) != len(names):
+            lacking = [n for n in names if n not in kwargs]
+            raise InvalidProblemError(
+                f"run: got {len(args)} positional arguments{' and no ' + lacking[0] if lacking else ''}, want "
+                f"{len(positional)} of the leaves ({', '.join(self._names)})."
+            )
+        found: list[Any] = []
+        for value, tree in zip(args, positional, strict=True):
+            _take(value, tree, found, self._names)
+        for name, tree in zip(names, trees[len(positional) :], strict=True):
+            _take(kwargs[name], tree, found, self._names)
+        return found
+
+    def _nested(self, given: list[Any], made: Any, convert: Callable[[Any], Any] | None) -> Any:
+        outs = made if isinstance(made, tuple) else (made,)  # what is written of the arguments, then what is made
+        news = outs[len(outs) - sum(kind == "made" for kind, _ in self._lowered.results) :]
+        news = tuple(map(convert, news)) if convert else news
+        flat = [
+            news[which] if kind == "made" else given[which] if kind == "leaf" else which
+            for kind, which in self._lowered.results
+        ]  # fmt: skip
+        return self._tree.build(flat)
+
+    def explain(self) -> str:
+        """Every launch with its kernel and what it promises, and the memory."""
+        from baracuda.graph.draw import explained_plan
+
+        return explained_plan(self)
+
+    def __repr__(self) -> str:
+        memory = self.memory
+        return (
+            f"<ExecutionPlan ({', '.join(self._names)}), {self.launches} launches, {memory.planned} bytes of scratch>"
+        )
+
+
+def _take(value: Any, tree: Tree, found: list[Any], names: Sequence[str]) -> None:
+    """Appends the tensors of one argument, which is nested as the traced one was."""
+    if tree.kind == "leaf":
+        if spec_of(value) is None:
+            raise InvalidProblemError(f"{names[len(found)]}: got {shown(value)}, want a tensor.")
+        found.append(value)
+        return
+    if tree.kind == "constant":
+        if value is not tree.value and (spec_of(value) is not None or value != tree.value):
+            raise InvalidProblemError(
+                f"run: got {shown(value)} where the function was traced with {shown(tree.value)}. Numbers are constants of "
+                "the graph: trace a 0-d tensor in its place, or trace again."
+            )
+        return
+    parts = (
+        list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, (list, tuple)) else None
+    )
+    keys = list(value) if isinstance(value, dict) else []
+    if parts is None or len(parts) != len(tree.children) or keys != tree.keys:
+        raise InvalidProblemError(
+            f"run: got {shown(value)}, want {len(tree.children)} values, nested as they were traced."
+        )
+    for part, child in zip(parts, tree.children, strict=True):
+        _take(part, child, found, names)
+
+
+def _most_alive(lowered: Lowered) -> int:
+    """The largest sum of temporaries that are alive at one launch, with its workspace."""
+    first: dict[Any, int] = {}
+    last: dict[Any, int] = {}
+    for i, launch in enumerate(lowered.launches):
+        for v in (*launch.tensors, *(n for n in launch.numbers if isinstance(n, View))):
+            if v.slot.kind == "temporary" and v.slot not in lowered.handed_out:
+                first.setdefault(v.slot, i)
+                last[v.slot] = i
+    return max(
+        (
+            launch.plan.workspace_size + sum(s.nbytes for s, at in first.items() if at <= i <= last[s])
+            for i, launch in enumerate(lowered.launches)
+        ),
+        default=0,
+    )
+
+
+def compiled(graph: ComputeGraph, passes: Sequence[str] | None) -> ExecutionPlan:
+    """The graph's launches, after the passes, as a program."""
+    for name in passes or ():
+        if name not in PASSES:
+            raise InvalidProblemError(f"passes: got {name!r}, want some of {', '.join(PASSES)}.")
+    launches = [launch for node in graph.nodes for launch in node.launches]
+    results = [graph._tracer.view_of(x) if x._unbacked else x for x in graph._results or ()]
+    for name, change in PASSES.items():
+        if passes is None or name in passes:
+            launches = change(launches, results)
+    lowering = Lowering(graph.device, launches, list(graph.leaves), graph._tracer.draws)
+    return ExecutionPlan(graph, lowering.lower(results))

@@ -1,0 +1,232 @@
+"""Reverse mode over a graph: its calls again, those on the way with their pulls, and these in reverse order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from baracuda import _core
+from baracuda.call.autograd import vjp
+from baracuda.call.inference import spec_of
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import BaracudaError, InvalidProblemError
+from baracuda.graph.nodes import Node, Slot, View
+from baracuda.memory.views import is_contiguous
+
+if TYPE_CHECKING:
+    from baracuda.graph.graph import ComputeGraph
+
+
+def with_gradients(graph: ComputeGraph, outputs: tuple[Any, ...], wrt: tuple[Any, ...]) -> ComputeGraph:
+    """The graph with gradients behind its results, see ComputeGraph.grad."""
+    from baracuda.graph.graph import ComputeGraph
+
+    for x in outputs:
+        if not _is_float(x):
+            got = _element_of(x) or type(x).__name__
+            raise InvalidProblemError(f"grad: outputs: got {got}, want floats of this graph.")
+    made = ComputeGraph(graph.device)
+    again = _Again(graph, made)
+    with made._tracer.on():
+        again.forward([_slot(graph, x, "wrt") for x in wrt], [_slot(graph, x, "outputs") for x in outputs])
+        gradients = again.backward(outputs, wrt)
+        results = graph._tree.build([again.tensor(x) for x in graph._results]) if graph._results is not None else None
+    made.outputs((results, gradients))
+    return made
+
+
+def _slot(graph: ComputeGraph, x: Any, name: str) -> Slot:
+    found = graph._tracer.view_of(x) if isinstance(x, _core.Tensor) else None
+    if found is None and name == "wrt":
+        seen = _core.borrow(x)
+        found = graph._tracer._view((x, seen.address, seen.shape, seen.strides, seen._element))
+    if found is None:
+        raise InvalidProblemError(f"grad: {name}: got {type(x).__name__}, want tensors of this graph.")
+    return found.slot
+
+
+class _Again:
+    """The nodes of one graph, run once more in another."""
+
+    def __init__(self, old: ComputeGraph, new: ComputeGraph) -> None:
+        self.old, self.new = old, new
+        self.roots: dict[Slot, Any] = {}  # old slots, and the tensors of the new graph that hold what they do
+        self.pulls: list[tuple[Node, Callable[..., Any]]] = []
+        self.gradients: dict[Slot, Any] = {}  # of old slots
+        self.owned: set[Slot] = set()
+        new._inputs = old._inputs
+        for x in old._leaves:
+            slot = old._tracer.view_of(x).slot  # type: ignore[union-attr]
+            made = new._tracer.leaf(slot.name, slot.shape, slot.strides, slot.element, x.read_only)
+            new._leaves.append(made)
+            self.roots[slot] = made
+
+    def tensor(self, x: Any) -> Any:
+        """An old graph's tensor in the new one; what is no tensor of it stays as it is."""
+        if isinstance(x, (list, tuple)):
+            return type(x)(map(self.tensor, x))
+        view = self.old._tracer.view_of(x)
+        if view is None:
+            return x
+        if view.slot not in self.roots:
+            raise InvalidProblemError(
+                f"grad: got {view}, which no function returned: plans and in-place writes have no gradient."
+            )
+        return _viewed(self.roots[view.slot], view)
+
+    def forward(self, wrt: list[Slot], outputs: list[Slot]) -> None:
+        """Runs all nodes, those between `wrt` and `outputs` with their pulls."""
+        depends, on_the_way = set(wrt), set()
+        for node in self.old.nodes:
+            if any(v.slot in depends for v in node.reads):
+                depends |= {v.slot for v in node.writes}
+                on_the_way.add(node)
+        needed = set(outputs)
+        for node in reversed(self.old.nodes):
+            if any(v.slot in needed for v in node.writes):
+                needed |= {v.slot for v in node.reads}
+            else:
+                on_the_way.discard(node)
+        for node in self.old.nodes:
+            self._run(node, node in on_the_way)
+
+    def _run(self, node: Node, pulled: bool) -> None:
+        if node.function is None:
+            return self._relaunch(node, pulled)
+        names = list(node.function.__signature__.parameters)
+        values = [self.tensor(v) for v in node.values]
+        kinds = [p.kind for p in node.function.__signature__.parameters.values()]
+        args: list[Any] = []
+        kwargs = {}
+        for name, kind, value in zip(names, kinds, values, strict=True):
+            if kind is kind.VAR_POSITIONAL:
+                args += value
+            elif kind is kind.KEYWORD_ONLY:
+                kwargs[name] = value
+            else:
+                args.append(value)
+        wanted = pulled and any(_is_float(x) for x in node.results)
+        if not wanted:
+            found = node.function(*args, **kwargs)
+        else:
+            if kwargs.pop("out", None) is not None:
+                raise InvalidProblemError(f"grad: {node}: got a write to out=, want a function that makes its result.")
+            try:
+                found, pull = vjp(node.function, *args, **kwargs)
+            except BaracudaError as error:
+                error.args = (f"grad: {node}: {error}",)
+                raise
+            self.pulls.append((node, pull))
+        for before, now in zip(node.results, found if isinstance(found, (tuple, list)) else (found,), strict=True):
+            view = self.old._tracer.view_of(before)
+            if view is not None and view.slot not in self.roots:
+                self.roots[view.slot] = now
+
+    def _relaunch(self, node: Node, pulled: bool) -> None:
+        if pulled:
+            raise InvalidProblemError(
+                f"grad: {node}: got a plan, want a function of bc.functional: plans have no gradient rule."
+            )
+        for launch in node.launches:
+            for v in launch.writes:
+                if v.slot not in self.roots:
+                    self.roots[v.slot] = _core.empty(v.slot.shape, v.slot.element, device=self.new.device)
+            views: dict[Any, list[Any]] = {p: [] for p in launch.plan.signature.present}
+            at = 0
+            for p in launch.plan.signature.present:
+                for _ in p.shapes:
+                    view, at = launch.tensors[at], at + 1
+                    views[p].append(self._seen(view))
+            given = {p.name: found if p.variadic else found[0] for p, found in views.items()}
+            numbers = zip(launch.plan.signature.numbers, launch.numbers, strict=True)
+            given |= {s.name: self._seen(n) if isinstance(n, View) else n for s, n in numbers}
+            launch.plan.run(**given)
+
+    def _seen(self, view: View) -> Any:
+        if view.slot.kind == "constant":
+            return _core.from_pointer(
+                view.slot.address + view.offset * view.element.nbytes, view.shape, view.element, view.strides,
+                self.new.device, None, view.slot.held,
+            )  # fmt: skip
+        return _viewed(self.roots[view.slot], view)
+
+    def backward(self, outputs: tuple[Any, ...], wrt: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Pulls back from the outputs; the gradients of `wrt`."""
+        from baracuda import functional as F
+
+        for x in outputs:
+            view = self.old._tracer.view_of(x)
+            assert view is not None
+            self._reached(view, F.ones_like(self.tensor(x)))
+        for node, pull in reversed(self.pulls):
+            results = [self.old._tracer.view_of(x) for x in node.results if _is_float(x)]
+            if not any(v is not None and v.slot in self.gradients for v in results):
+                continue
+            dys = tuple(self._gradient(v) for v in results if v is not None)
+            found = pull(dys[0] if len(dys) == 1 else dys)
+            self._take(node, found if isinstance(found, (tuple, list)) else (found,))
+        return tuple(self._gradient(self._view(x)) for x in wrt)
+
+    def _view(self, x: Any) -> View:
+        found = self.old._tracer.view_of(x)
+        if found is None:
+            seen = _core.borrow(x)
+            found = self.old._tracer._view((x, seen.address, seen.shape, seen.strides, seen._element))
+        return found
+
+    def _take(self, node: Node, found: Sequence[Any]) -> None:
+        """Adds a pull's gradients to those of the node's tensors that can have one, in their order."""
+        old: list[Any] = []
+        for value in node.values:
+            old += value if isinstance(value, (list, tuple)) else [value]
+        takers = [x for x in old if _is_float(x)]
+        for x, gradient in zip(takers, found, strict=False):  # the last ones may be constants, as targets are
+            if gradient is not None:
+                self._reached(self._view(x), gradient)
+
+    def _gradient(self, view: View) -> Any:
+        """That of a view; zeros where nothing reached it."""
+        from baracuda import functional as F
+
+        whole = self.gradients.get(view.slot)
+        if whole is None:
+            return F.zeros(view.shape, dtype=view.element, device=self.new.device)
+        return _viewed(whole, view)
+
+    def _reached(self, view: View, gradient: Any) -> None:
+        """Adds to the gradient of a view."""
+        from baracuda import functional as F
+        from baracuda.ops.reduce.reduce import sum_to
+
+        slot, known = view.slot, self.gradients.get(view.slot)
+        if view.whole:
+            contiguous = gradient if is_contiguous(gradient.shape, gradient.strides) else F.copy(gradient)
+            contiguous = contiguous if tuple(contiguous.shape) == view.shape else sum_to(contiguous, view.shape)
+            self.gradients[slot] = contiguous if known is None else F.add(known, contiguous)
+            self.owned.discard(slot)
+            return
+        if slot not in self.owned:
+            blank = F.zeros(slot.shape, dtype=slot.element, device=self.new.device)
+            self.gradients[slot] = blank if known is None else F.add(known, blank)
+            self.owned.add(slot)
+        once = tuple(1 if s == 0 else n for n, s in zip(view.shape, view.strides, strict=True))
+        place = _viewed(self.gradients[slot], View(slot, view.offset, once, view.strides, view.element))
+        F.add(place, gradient if tuple(gradient.shape) == once else sum_to(gradient, once), out=place)
+
+
+def _viewed(root: Any, view: View) -> Any:
+    """The elements of a root tensor that a view is."""
+    if tuple(root.shape) == view.shape and view.offset == 0 and tuple(root.strides) == view.strides:
+        return root
+    return _core.view_of(root, view.offset, view.shape, view.strides, int(view.element))
+
+
+def _element_of(x: Any) -> Element | None:
+    """Of a tensor; None for anything else."""
+    seen = spec_of(x)
+    return None if seen is None else Element.coerce(seen.element)
+
+
+def _is_float(x: Any) -> bool:
+    element = _element_of(x)
+    return element is not None and element.is_float

@@ -1,0 +1,193 @@
+"""What a graph is made of: values, views of them, and nodes, each a call with the launches that it made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from baracuda.describe.elements import Element
+from baracuda.memory.views import is_contiguous
+
+if TYPE_CHECKING:
+    from baracuda.choose.plan import Plan
+
+Shape: TypeAlias = tuple[int, ...]
+Kind: TypeAlias = Literal["leaf", "constant", "temporary"]
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """Memory that a graph uses: a leaf's, a captured tensor's, or that of something computed.
+
+    Attributes:
+        number: Its place in the graph.
+        kind: "leaf" (given to each run), "constant" (captured) or "temporary".
+        name: What messages and pictures call it.
+        element: Of what it was made to hold.
+        shape: The same, of its sizes.
+        strides: Of leaves that are not contiguous, in elements.
+        held: Of constants, what keeps the memory alive; and the address.
+    """
+
+    number: int
+    kind: Kind
+    name: str
+    element: Element
+    shape: Shape
+    strides: Shape
+    held: tuple[Any, ...] = ()
+    address: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first to behind the last element."""
+        if 0 in self.shape:
+            return 0
+        last = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return (last + 1) * self.element.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Elements of a slot: what a launch reads or writes."""
+
+    slot: Slot
+    offset: int  # in elements of `element`
+    shape: Shape
+    strides: Shape
+    element: Element
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the slot as it was made."""
+        same = self.shape == self.slot.shape and self.element is self.slot.element
+        return same and self.offset == 0 and is_contiguous(self.shape, self.strides)
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.slot.name}: {self.element}{list(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The random numbers of a launch: how manieth of the graph's draws, and how many blocks it takes."""
+
+    index: int
+    blocks: int
+
+
+Number: TypeAlias = float | int | View | Draw
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A plan with all that it is given: its tensors in the signature's order, and its numbers."""
+
+    plan: Plan
+    tensors: tuple[View, ...]
+    numbers: tuple[Number, ...]
+
+    def _by_role(self) -> Iterator[tuple[int, View]]:
+        at = 0
+        for p in self.plan.signature.present:
+            for _ in p.shapes:
+                yield p.role, self.tensors[at]
+                at += 1
+
+    @property
+    def reads(self) -> tuple[View, ...]:
+        """What it reads, numbers in memory too."""
+        numbers = tuple(n for n in self.numbers if isinstance(n, View))
+        return tuple(v for role, v in self._by_role() if role != _OUT) + numbers
+
+    @property
+    def writes(self) -> tuple[View, ...]:
+        """What it writes."""
+        return tuple(v for role, v in self._by_role() if role != _IN)
+
+
+_IN, _OUT = 0, 2
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One call: of a function, or of a plan or program by itself.
+
+    Attributes:
+        index: Its place among the graph's nodes.
+        name: Of the function or the op; messages say `node 3 (softmax)`.
+        launches: What it had kernels do.
+        function: The function of bc.functional, or None.
+        values: What its parameters were given, in the signature's order.
+        results: What it returned, tensors without memory.
+        label: The name that add_op was given.
+    """
+
+    index: int
+    name: str
+    launches: list[Launch]
+    function: Any = None
+    values: tuple[Any, ...] = ()
+    results: tuple[Any, ...] = ()
+    label: str = ""
+
+    @property
+    def reads(self) -> list[View]:
+        """What it reads that it has not made itself."""
+        made: set[Slot] = set()
+        found: dict[View, None] = {}
+        for launch in self.launches:
+            found |= dict.fromkeys(v for v in launch.reads if v.slot not in made)
+            made |= {v.slot for v in launch.writes if v.slot.kind == "temporary"}
+        return list(found)
+
+    @property
+    def writes(self) -> list[View]:
+        """What it writes."""
+        return list(dict.fromkeys(v for launch in self.launches for v in launch.writes))
+
+    def __str__(self) -> str:
+        return f"node {self.index} ({self.label or self.name})"
+
+
+@dataclass(slots=True)
+class Tree:
+    """How results are nested in tuples, lists and dicts, with tensors as numbers of a flat list; anything else as it is."""
+
+    kind: Any  # "leaf", "constant", tuple, list or dict
+    children: list[Tree] = field(default_factory=list)
+    keys: list[Any] = field(default_factory=list)
+    value: Any = None
+
+    def build(self, flat: list[Any]) -> Any:
+        """The nested thing, of these tensors."""
+        if self.kind == "leaf":
+            return flat[self.value]
+        if self.kind == "constant":
+            return self.value
+        parts = [child.build(flat) for child in self.children]
+        if self.kind is dict:
+            return dict(zip(self.keys, parts, strict=True))
+        named = hasattr(self.kind, "_fields")
+        return self.kind(*parts) if named else self.kind(parts)
+
+
+def flatten(value: Any, is_leaf: Any, flat: list[Any], names: list[str], name: str) -> Tree:
+    """Takes a nested thing apart: leaves are appended to `flat`, and what they are called to `names`."""
+    if is_leaf(value):
+        flat.append(value)
+        names.append(name)
+        return Tree("leaf", value=len(flat) - 1)
+    if isinstance(value, dict):
+        made = [flatten(v, is_leaf, flat, names, f"{name}.{k}") for k, v in value.items()]
+        return Tree(dict, made, list(value))
+    if isinstance(value, (list, tuple)):
+        made = [flatten(v, is_leaf, flat, names, f"{name}[{i}]") for i, v in enumerate(value)]
+        return Tree(type(value), made)
+    return Tree("constant", value=value)

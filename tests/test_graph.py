@@ -1,0 +1,297 @@
+"""bc.trace: a traced function gives the bits of its eager calls, on any inputs, and says what it cannot take down."""
+
+from __future__ import annotations
+
+import threading
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from differential import calls, functions
+
+import baracuda as bc
+import baracuda.functional as F
+from conftest import FULL, SEED
+from test_infer import NEEDS_DATA
+
+CALLS = 20 if FULL else 3
+RNG = np.random.default_rng(SEED)
+X, W = RNG.normal(size=(8, 64)).astype(np.float32), RNG.normal(size=(64, 10)).astype(np.float32)
+CLASSES = np.arange(8) % 10
+
+
+def dense(value: Any) -> Any:
+    """With contiguous arrays: a traced tensor is one, unless its spec has strides."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(dense, value))
+    if isinstance(value, torch.Tensor):
+        return value.contiguous()
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value).reshape(value.shape)
+    return F.copy(value) if isinstance(value, bc.Tensor) else value
+
+
+def numbers(x: Any) -> np.ndarray:
+    found = bc.from_dlpack(x).numpy()
+    return found.astype(np.float64) if found.dtype.kind == "V" or found.dtype.name == "bfloat16" else found
+
+
+def same(a: Any, b: Any) -> None:
+    """Equal bits, but for which NaN it is, in the same structure."""
+    if isinstance(b, dict):
+        assert isinstance(a, dict) and list(a) == list(b)
+        a, b = [*a.values()], [*b.values()]
+    if isinstance(b, (list, tuple)):
+        assert isinstance(a, type(b)) and len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+    elif hasattr(b, "__dlpack__") and not isinstance(b, np.generic):
+        assert type(a) is type(b)
+        assert bc.from_dlpack(a).element is bc.from_dlpack(b).element and a.shape == b.shape
+        np.testing.assert_array_equal(numbers(a), numbers(b))
+    else:
+        assert a is b or a == b
+
+
+def traced(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return bc.trace(fn, *args, **kwargs).compile().run(*args, **kwargs)
+
+
+@pytest.mark.parametrize("name", sorted({*functions.names()} - NEEDS_DATA))
+def test_every_function_gives_the_bits_of_its_call(name: str) -> None:
+    function, done = getattr(F, name), 0
+    for number in range(10 * CALLS):
+        call = calls.make(name, (SEED, number))
+        args, kwargs = call.arguments(calls.ours(call))
+        args, kwargs = dense(args), {k: dense(v) for k, v in kwargs.items()}
+        try:
+            want = function(*args, **kwargs)
+        except (bc.BaracudaError, TypeError) as error:
+            with pytest.raises(type(error)):
+                traced(function, *args, **kwargs)
+            continue
+        same(traced(function, *args, **kwargs), want)
+        if (done := done + 1) == CALLS:
+            return
+    assert done, "no call was accepted"
+
+
+def training_step(x: Any, w: Any, b: Any, target: Any, rate: Any) -> Any:
+    y, pull = bc.vjp(F.matmul, x, w)
+    z, pull_add = bc.vjp(F.add, y, b)
+    loss, pull_loss = bc.vjp(F.cross_entropy, z, target)
+    dz, db = pull_add(pull_loss(F.ones_like(loss)))
+    _, dw = pull(dz)
+    F.sub(w, F.mul(dw, rate), out=w)
+    F.sub(b, F.mul(db, rate), out=b)
+    return loss
+
+
+def test_a_training_step_writes_its_parameters() -> None:
+    b, rate = np.zeros(10, np.float32), np.array(0.5, np.float32)
+    run = bc.trace(training_step, X, W, b, CLASSES, rate).compile()
+    ours, eager = (W.copy(), b.copy()), (W.copy(), b.copy())
+    for step in range(3):
+        rate = np.array(0.5 / (step + 1), np.float32)
+        same(run.run(X, *ours, CLASSES, rate), training_step(X, *eager, CLASSES, rate))
+        same(ours, eager)
+    assert run.memory.planned <= run.memory.unplanned and run.memory.lower_bound <= run.memory.planned
+
+
+def test_views_results_and_nesting() -> None:
+    def f(a: Any, *, d: dict[str, Any]) -> Any:
+        h = F.relu(F.matmul(a, d["w"]))
+        part = h.reshape(8, 2, 5)[:, 1].T
+        return {"h": h, "part": part, "again": h, "a": a, "rows": a[2:4], "n": 3}, [F.sum(part)]
+
+    got = traced(f, X, d={"w": W})
+    h = F.relu(F.matmul(X, W))
+    part = h.reshape(8, 2, 5)[:, 1].T
+    same(
+        got, ({"h": h, "part": part, "again": h, "a": X, "rows": X[2:4], "n": 3}, [F.sum(bc.from_dlpack(part)).numpy()])
+    )
+    assert got[0]["h"] is not got[0]["again"]
+
+
+def test_captured_tensors_are_seen_as_they_are_at_the_run() -> None:
+    bias, table = np.ones(10, np.float32), RNG.normal(size=(4, 6)).astype(np.float32)
+    run = bc.trace(lambda x: (F.add(F.matmul(x, W), bias), F.exp(bias), F.add(table[:3], table.T[:3, :3].sum())), X)
+    plan = run.compile()
+    bias[:] = 2
+    table[0] = 3
+    y, e, _ = plan.run(X)
+    same((y, e), (F.add(F.matmul(X, W), bias), F.exp(bias)))
+    assert plan.memory.weights >= W.nbytes + bias.nbytes and len(run.constants) == 3
+    # Views of one array, of which the later ones reach further, and a write to it.
+    cache = np.zeros((6, 4), np.float32)
+    write = bc.trace(
+        lambda x: (F.add(cache[1:3], x, out=bc.from_dlpack(cache)[1:3]), F.sum(cache))[1], X[:2, :4]
+    ).compile()
+    for k in (1, 2):
+        assert write.run(np.ones((2, 4), np.float32)) == 8 * k
+        np.testing.assert_array_equal(cache[1:3], k)
+
+
+def test_random_functions_draw_at_each_run() -> None:
+    def f(x: Any) -> Any:
+        return F.dropout(x, 0.5), F.dropout(F.exp(x), 0.25)
+
+    plan = bc.trace(f, X).compile()
+    bc.manual_seed(7)
+    want = [f(X), f(X)]
+    bc.manual_seed(7)
+    got = [plan.run(X), plan.run(X)]
+    same(got, want)
+    own = bc.Generator(3)
+    assert not np.array_equal(plan.run(X, generator=own)[0], got[0][0]) and own.get_state()[1] > 0
+
+
+def test_gradients_of_a_graph() -> None:
+    def loss(x: Any, w: Any, t: Any) -> Any:
+        h = F.gelu(F.matmul(x[:, :32], w[:32]))
+        return F.cross_entropy(F.add(h, F.mul(h, h)), t)
+
+    graph = bc.trace(loss, X, W, CLASSES)
+    value, (dx, dw) = graph.grad(graph.results, graph.tensors[:2]).compile().run(X, W, CLASSES)
+    x, w = (torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in (X, W))
+    h = torch.nn.functional.gelu(x[:, :32] @ w[:32])
+    want = torch.nn.functional.cross_entropy(h + h * h, torch.tensor(CLASSES))
+    want.backward()
+    np.testing.assert_allclose(value, want.item(), rtol=1e-5)
+    np.testing.assert_allclose(dx, x.grad, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(dw, w.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_of_captured_tensors_and_of_what_nothing_depends_on() -> None:
+    bias = RNG.normal(size=10).astype(np.float32)
+    graph = bc.trace(lambda x, unused: F.mul(F.add(x, bias), F.add(x, bias[None])), X[:, :10].copy(), W)
+    _, (db, du) = graph.grad(graph.results, (bias, graph.tensors[1])).compile().run(X[:, :10].copy(), W)
+    np.testing.assert_allclose(db, 2 * (X[:, :10] + bias).sum(0), rtol=1e-5)
+    assert not du.any() and du.shape == W.shape
+    floor = bc.trace(lambda x: F.argmax(F.exp(x), 1), X)
+    with pytest.raises(bc.InvalidProblemError, match="grad: outputs: got i64"):
+        floor.grad(floor.results, floor.tensors)
+
+
+def test_made_by_hand() -> None:
+    graph = bc.ComputeGraph()
+    x, w = graph.add_leaf((8, 64), name="x"), graph.add_leaf((64, 10), name="w")
+    h = graph.add_op(F.matmul, x, w, name="project")
+    low, at = graph.add_op(F.min, h, 1, name="smallest")
+    plan = bc.plan(bc.SoftmaxDescriptor("softmax", (8, 10)))
+    y = bc.empty((8, 10))
+    y = graph.add_op(lambda: plan.run(x=h, y=bc.empty((8, 10))))
+    graph.outputs(y, (low, at))
+    assert (graph.n_leafs, graph.n_ops, graph.leaf_names) == (2, 3, ("x", "w"))
+    assert [n.label for n in graph.nodes] == ["project", "smallest", ""]
+    want = F.matmul(X, W)
+    same(graph.compile().run(X, W), (F.softmax(want, 1), F.min(want, 1)))
+    with pytest.raises(bc.InvalidProblemError, match=r"node 3 \(second\): matmul\(\)"):
+        graph.add_op(F.matmul, w, w, name="second")
+    with pytest.raises(bc.InvalidProblemError, match="x: got the name twice"):
+        graph.add_leaf((3,), name="x")
+    other = bc.ComputeGraph().add_leaf((3,))
+    with pytest.raises(bc.InvalidProblemError, match="of another trace"):
+        graph.add_op(F.exp, other)
+    with pytest.raises(bc.InvalidProblemError, match="of another trace"):
+        graph.outputs(other)
+    with pytest.raises(bc.InvalidProblemError, match="without outputs"):
+        bc.ComputeGraph().compile()
+    with pytest.raises(bc.InvalidProblemError, match="a shape without memory"):
+        F.exp(h)
+
+
+@pytest.mark.parametrize(
+    ("fn", "why"),
+    [
+        (lambda x: F.nonzero(x), "nonzero needs them"),
+        (lambda x: x if F.any(x) else F.exp(x), "if F.any"),
+        (lambda x: np.exp(x), "np.exp"),
+        (lambda x: F.mul(x, float(x[0, 0])), "float"),
+        (lambda x: F.mul(x, x[0, 0].item()), "item"),
+        (lambda x: torch.from_dlpack(x), "from_dlpack"),
+    ],
+)
+def test_what_needs_numbers_names_the_line(fn: Callable[..., Any], why: str) -> None:
+    with pytest.raises(bc.BaracudaError, match=rf"(?s)test_graph.py:\d+: .*{why}"):
+        bc.trace(fn, X)
+    same(F.exp(X), F.exp(X))  # nothing of the trace is left in what real calls use
+
+
+def test_runs_refuse_other_arguments() -> None:
+    run = bc.trace(lambda x, n, w: F.matmul(F.mul(x, n), w), X, 2.0, W).compile()
+    same(run.run(X, 2.0, W), F.matmul(F.mul(X, 2.0), W))
+    for args, why in (
+        ((X, 2.0), "got 2 positional"),
+        ((X, 3.0, W), "traced with 2.0"),
+        ((X, 2.0, None), "w: got None"),
+        ((X[:4], 2.0, W), "x: "),
+        ((X.astype(np.float64), 2.0, W), "x: "),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match=why):
+            run.run(*args)
+    with pytest.raises(bc.InvalidProblemError, match="passes: got 'fast'"):
+        bc.trace(F.exp, X).compile(passes=["fast"])
+
+
+def test_passes_change_no_bit() -> None:
+    def f(x: Any) -> Any:
+        F.exp(x)
+        return F.softmax(F.copy(F.relu(x)), 1), F.copy(F.tanh(x))
+
+    graph = bc.trace(f, X)
+    plain, dead, both = (graph.compile(passes=p) for p in ((), ("dead",), None))
+    assert (plain.launches, dead.launches, both.launches) == (6, 5, 4)
+    for plan in (plain, dead, both):
+        same(plan.run(X), f(X))
+
+
+def test_out_bind_and_threads() -> None:
+    graph = bc.trace(lambda x, w: F.softmax(F.matmul(F.tanh(x), w), 1), X, W)
+    plan = graph.compile()
+    want, out = F.softmax(F.matmul(F.tanh(X), W), 1), np.empty((8, 10), np.float32)
+    assert plan.run(X, W, out=out) is out
+    same(out, want)
+    out[:] = 0
+    plan.bind(X, W, out=out)()
+    same(out, want)
+    got: list[Any] = [None] * 4
+
+    def work(i: int) -> None:
+        for _ in range(50):
+            got[i] = plan.run(X, W)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    same(got, [want] * 4)
+    again = bc.Program.from_bytes(plan.program.to_bytes(), plan.program.constants)
+    same(again.run(X, W), want)
+
+
+def test_pictures_and_texts() -> None:
+    graph = bc.trace(lambda x, w: F.softmax(F.matmul(x, w) + W[0], 1), X, W)
+    text = graph.explain()
+    assert "leaf      x f32[8, 64]" in text and "constant0" in text and "softmax(%" in text
+    root = ElementTree.fromstring(graph.to_svg())
+    words = " ".join(root.itertext())
+    assert all(word in words for word in ("0  matmul", "2  softmax", "x", "result 0", "f32[8, 10]"))
+    assert graph.to_dot().count("->") == 6 and "digraph" in graph.to_dot()
+    plan = graph.compile()
+    assert "softmax.forward.cpu.f32" in plan.explain() and f"scratch {plan.memory.planned} bytes" in plan.explain()
+
+
+def test_zeros_asarray_and_inference_inside() -> None:
+    def f(x: Any) -> Any:
+        z = bc.zeros(x.shape)
+        shape = F.matmul.infer(x, bc.TensorSpec((64, 3))).shape
+        return F.add(z, x, out=z), F.mul(x, bc.asarray([2.0] * 64, "f32")), F.full(shape, 3.0), F.arange(4)
+
+    got = traced(f, X)
+    same(got[:2], (X, X * 2))
+    same(got[2:], (np.full((8, 3), 3.0, got[2].dtype), np.arange(4)))
