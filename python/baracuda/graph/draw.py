@@ -68,8 +68,8 @@ def _edges(graph: ComputeGraph) -> list[tuple[str, str, str]]:
                 found.append((made[v.slot], f"n{node.index}", _type(v)))
         for v in node.writes:
             made[v.slot] = f"n{node.index}"
-    results = [graph._tracer.view_of(x) for x in graph._results or () if x._unbacked]
-    found += [(made[v.slot], f"r{i}", _type(v)) for i, v in enumerate(results) if v is not None and v.slot in made]
+    results = [v for v in graph._views if isinstance(v, View)]
+    found += [(made[v.slot], f"r{i}", _type(v)) for i, v in enumerate(results) if v.slot in made]
     return found
 
 

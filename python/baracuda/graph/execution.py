@@ -185,7 +185,7 @@ def compiled(graph: ComputeGraph, passes: Sequence[str] | None) -> ExecutionPlan
         if name not in PASSES:
             raise InvalidProblemError(f"passes: got {name!r}, want some of {', '.join(PASSES)}.")
     launches = [launch for node in graph.nodes for launch in node.launches]
-    results = [graph._tracer.view_of(x) if x._unbacked else x for x in graph._results or ()]
+    results = list(graph._views)
     for name, change in PASSES.items():
         if passes is None or name in passes:
             launches = change(launches, results)

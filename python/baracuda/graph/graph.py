@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
 from baracuda.call.inference import spec_of
+from baracuda.describe.dims import Dim
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, Refusal
 from baracuda.graph.nodes import Node, Slot, Tree, flatten
+from baracuda.graph.symbols import Samples, at_point, with_symbols
 from baracuda.graph.tracer import Tracer
 from baracuda.memory.device import name_of, place_of
 from baracuda.memory.tensor import TensorSpec
@@ -43,6 +46,8 @@ class ComputeGraph:
         self._leaves: list[Any] = []
         self._inputs = Tree(tuple)
         self._results: list[Any] | None = None
+        self._views: list[Any] = []  # of the results; of captured ones the tensors
+        self._samples: Any = None  # of graphs whose sizes are bc.Dims
         self._tree = Tree("constant")
 
     # --- made by hand
@@ -110,9 +115,7 @@ class ComputeGraph:
         value = results[0] if len(results) == 1 else tuple(results)
         flat: list[Any] = []
         self._tree = flatten(value, lambda v: isinstance(v, _core.Tensor), flat, [], "result")
-        for x in flat:
-            if x._unbacked:
-                self._tracer.view_of(x)  # refuses those of others
+        self._views = [self._tracer.view_of(x) or x for x in flat]  # refuses those of others
         self._results = flat
 
     # --- what it is
@@ -171,8 +174,11 @@ class ComputeGraph:
         Raises:
             InvalidProblemError: A function on the way has no gradient: the node is named.
         """
+        from baracuda.graph import symbols
         from baracuda.graph.gradient import with_gradients
 
+        if self._samples is not None:
+            return symbols.with_gradients(self, outputs if isinstance(outputs, (list, tuple)) else (outputs,), wrt)
         return with_gradients(self, tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,), tuple(wrt))
 
     def compile(self, *, passes: Sequence[str] | None = None) -> ExecutionPlan:
@@ -220,9 +226,11 @@ def trace(fn: Callable[..., Any], *specs: Any, **named: Any) -> ComputeGraph:
     graph runs.
 
     Args:
-        fn: The function. It is called once.
+        fn: The function. It is called once, where no size is a `bc.Dim`.
         *specs: Its arguments: `bc.TensorSpec`s, or tensors of any framework, of which shape and element are taken; these
-            nested in tuples, lists and dicts. All other values are passed as they are.
+            nested in tuples, lists and dicts. All other values are passed as they are. Sizes of specs may be `bc.Dim`s:
+            the function is then called once for each of a few sizes, with numbers, and one graph serves all up to the
+            maximum.
         **named: Keyword arguments, likewise.
 
     Raises:
@@ -244,15 +252,25 @@ def trace(fn: Callable[..., Any], *specs: Any, **named: Any) -> ComputeGraph:
     devices = {s.device for s in seen if s is not None}
     if len(devices) > 1:
         raise InvalidProblemError(f"trace: got tensors on {', '.join(sorted(devices))}, want them on one device.")
-    graph = ComputeGraph(*devices)
-    stand_ins = [graph._leaf(s, name) for s, name in zip(seen, names, strict=True) if s is not None]
-    graph._inputs = Tree(tuple, [*trees, *by_name.values()], list(by_name))
-    args = [tree.build(stand_ins) for tree in trees]
-    kwargs = {name: tree.build(stand_ins) for name, tree in by_name.items()}
-    graph.outputs(graph.add_op(fn, *args, **kwargs))
-    for node in graph.nodes:
-        node.label = ""
-    return graph
+
+    def at(point: Mapping[str, int]) -> ComputeGraph:
+        graph = ComputeGraph(*devices)
+        fixed = [replace(s, shape=at_point(s.shape, point)) for s in seen if s is not None]
+        stand_ins = [graph._leaf(s, name) for s, name in zip(fixed, names, strict=True)]
+        graph._inputs = Tree(tuple, [*trees, *by_name.values()], list(by_name))
+        args = [tree.build(stand_ins) for tree in trees]
+        kwargs = {name: tree.build(stand_ins) for name, tree in by_name.items()}
+        graph.outputs(graph.add_op(fn, *args, **kwargs))
+        for node in graph.nodes:
+            node.label = ""
+        return graph
+
+    sizes: list[Any] = [size for s in seen if s is not None for size in s.shape]
+    dims = [size for size in sizes if isinstance(size, Dim)]
+    if not dims:
+        return at({})
+    samples = Samples.of(dims)
+    return with_symbols(samples, [at(point) for point in samples.points])
 
 
 def _is_tensor(value: Any) -> bool:

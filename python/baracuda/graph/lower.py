@@ -10,6 +10,7 @@ from baracuda import _core
 from baracuda.call.program import Program, ProgramBuilder, Value
 from baracuda.choose.plan import plan
 from baracuda.graph.nodes import Draw, Launch, Slot, View
+from baracuda.graph.symbols import as_dim
 from baracuda.memory.views import contiguous_strides, is_contiguous
 
 
@@ -67,7 +68,7 @@ class Lowering:
         found = [self._result(x) for x in results]
         made = frozenset(self.values.keys() - given)
         for slot in self.used - self.values.keys():
-            self.values[slot] = self.builder.scratch((_count(slot),), slot.element, slot.name)
+            self.values[slot] = self.builder.scratch((slot.count,), slot.element, slot.name)
         for launch in self.launches:
             numbers = [self._number(launch, i) for i in range(len(launch.numbers))]
             self.builder.append(launch.plan, [self._value(v) for v in launch.tensors], numbers)
@@ -95,7 +96,8 @@ class Lowering:
         slot = Slot(-1, "temporary", name, x.element, x.shape, strides)
         self.values[slot] = self.builder.output(name, x.shape, x.element)
         self.used.add(x.slot)
-        copy = plan(CopyDescriptor(x.shape, x.element), self.device)
+        shape = tuple(as_dim("a result", "its shape", n) for n in x.shape)
+        copy = plan(CopyDescriptor(shape, x.element), self.device)
         self.launches.append(Launch(copy, (x, View(slot, 0, x.shape, strides, x.element)), ()))
 
     def _value(self, view: View) -> Value:
@@ -111,10 +113,6 @@ class Lowering:
         if drawn and self.random and launch.plan.signature.numbers[at].name == "seed":
             return self.random.seed
         return given
-
-
-def _count(slot: Slot) -> int:
-    return slot.nbytes // slot.element.nbytes
 
 
 def _memory_of(slot: Slot, device: str) -> Any:

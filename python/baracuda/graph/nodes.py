@@ -26,7 +26,7 @@ class Slot:
         kind: "leaf" (given to each run), "constant" (captured) or "temporary".
         name: What messages and pictures call it.
         element: Of what it was made to hold.
-        shape: The same, of its sizes.
+        shape: The same, of its sizes; of graphs with `bc.Dim`s they and all others are size expressions.
         strides: Of leaves that are not contiguous, in elements.
         held: Of constants, what keeps the memory alive; and the address.
     """
@@ -41,12 +41,19 @@ class Slot:
     address: int = 0
 
     @property
-    def nbytes(self) -> int:
-        """Bytes from the first to behind the last element."""
+    def count(self) -> Any:
+        """Elements from the first to behind the last, those between them too; a size expression where the shape has some."""
         if 0 in self.shape:
             return 0
-        last = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-        return (last + 1) * self.element.nbytes
+        if is_contiguous(self.shape, self.strides):
+            return prod(self.shape)
+        return sum(((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)), 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Their bytes, where sizes follow `bc.Dim`s at the maxima."""
+        count = self.count
+        return (count if isinstance(count, int) else count.at(count.most)) * self.element.nbytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,8 @@ def _seen_through(launch: Launch, stands_for: dict[Slot, View]) -> Launch:
         if not isinstance(v, View) or v.slot not in stands_for:
             return v
         x = stands_for[v.slot]
-        start = x.offset * x.element.nbytes // v.element.nbytes + v.offset
+        start = x.offset if x.element is v.element else x.offset * x.element.nbytes // v.element.nbytes
+        start = start + v.offset
         return View(x.slot, start, v.shape, v.strides, v.element)
 
     return Launch(launch.plan, tuple(map(seen, launch.tensors)), tuple(map(seen, launch.numbers)))

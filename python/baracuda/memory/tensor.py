@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """Shape, element and strides of a tensor that need not exist; `can_implement` takes it in a tensor's place."""
+    """Shape, element and strides of a tensor that need not exist; `can_implement` takes it in a tensor's place.
+
+    Sizes may be `bc.Dim`s for `bc.trace`.
+    """
 
     shape: tuple[int, ...]
     element: Element | str = Element.F32
@@ -35,7 +38,7 @@ class TensorSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "element", Element.coerce(self.element, "TensorSpec.element"))
-        object.__setattr__(self, "shape", _sizes(self.shape, "TensorSpec.shape"))
+        object.__setattr__(self, "shape", check_shape(self.shape, "TensorSpec.shape"))
         if self.strides is not None:
             object.__setattr__(self, "strides", _steps(self.strides, self.shape, "TensorSpec.strides"))
         object.__setattr__(self, "device", name_of(place_of(self.device, "TensorSpec.device")))
