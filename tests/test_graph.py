@@ -249,6 +249,48 @@ def test_passes_change_no_bit() -> None:
         same(plan.run(X), f(X))
 
 
+def test_outputs_take_over_memory_that_is_free() -> None:
+    def f(x: Any) -> Any:
+        h = F.exp(x)
+        a = F.mul(h, 2.0)  # h is read again: not in its place
+        b = F.add(a, h)  # in a's or h's
+        c = F.sqrt(F.abs(b))
+        return F.softmax(c, 1), F.sum(b), F.cumsum(c[:, :32], 1)
+
+    graph = bc.trace(f, X)
+    plain, merged = graph.compile(passes=("copies", "dead")), graph.compile()
+    same(merged.run(X), f(X))
+    same(plain.run(X), f(X))
+    assert merged.memory.unplanned < plain.memory.unplanned and merged.memory.lower_bound <= plain.memory.lower_bound
+
+
+@pytest.mark.parametrize("seed", range(30 if FULL else 10))
+def test_random_graphs_keep_their_bits(seed: int) -> None:
+    """Chains that fork, join, view and write in place, under every set of passes."""
+    rng = np.random.default_rng([SEED, seed])
+    unary, binary = (F.exp, F.relu, F.neg, F.tanh, F.copy, F.abs), (F.add, F.mul, F.sub, F.maximum)
+    script = [(int(rng.integers(7)), *(int(v) for v in rng.integers(0, 1 << 30, 3))) for _ in range(25)]
+
+    def f(x: Any, w: Any) -> Any:
+        known = [x, F.copy(w), F.tanh(x)]
+        for what, a, b, c in script:
+            p, q = known[a % len(known)], known[b % len(known)]
+            if what < 3:
+                known.append(unary[c % len(unary)](F.clamp(p, -3, 3)))
+            elif what < 5:
+                known.append(binary[c % len(binary)](p, q))
+            elif what == 5 and p is not x:
+                F.add(p, q, out=p)
+            else:
+                known.append(F.cat([p[:4], q[4:]], 0))
+        return known[-1], known[-3][2:], known[len(known) // 2]
+
+    x, w = RNG.normal(size=(8, 16)).astype(np.float32), RNG.normal(size=(8, 16)).astype(np.float32)
+    graph, want = bc.trace(f, x, w), f(x, w)
+    for passes in ((), ("in_place",), ("copies", "in_place"), ("dead",), None):
+        same(graph.compile(passes=passes).run(x, w), want)
+
+
 def test_out_bind_and_threads() -> None:
     graph = bc.trace(lambda x, w: F.softmax(F.matmul(F.tanh(x), w), 1), X, W)
     plan = graph.compile()

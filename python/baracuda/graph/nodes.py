@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from baracuda.describe.elements import Element
+from baracuda.describe.spec import IN, OUT
 from baracuda.memory.views import is_contiguous
 
 if TYPE_CHECKING:
@@ -111,15 +112,12 @@ class Launch:
     def reads(self) -> tuple[View, ...]:
         """What it reads, numbers in memory too."""
         numbers = tuple(n for n in self.numbers if isinstance(n, View))
-        return tuple(v for role, v in self._by_role() if role != _OUT) + numbers
+        return tuple(v for role, v in self._by_role() if role != OUT) + numbers
 
     @property
     def writes(self) -> tuple[View, ...]:
         """What it writes."""
-        return tuple(v for role, v in self._by_role() if role != _IN)
-
-
-_IN, _OUT = 0, 2
+        return tuple(v for role, v in self._by_role() if role != IN)
 
 
 @dataclass(eq=False, slots=True)

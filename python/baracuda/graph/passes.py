@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from baracuda.choose.sku import rows
+from baracuda.describe.spec import IN, OUT
 from baracuda.graph.nodes import Launch, Slot, View
 from baracuda.memory.views import is_contiguous
 
@@ -66,4 +68,58 @@ def _seen_through(launch: Launch, stands_for: dict[Slot, View]) -> Launch:
     return Launch(launch.plan, tuple(map(seen, launch.tensors)), tuple(map(seen, launch.numbers)))
 
 
-PASSES: dict[str, Pass] = {"copies": drop_copies, "dead": drop_dead}
+def merge_in_place(launches: list[Launch], results: Results) -> list[Launch]:
+    """Has an output take over the memory of an input of the same kind that nothing reads afterwards, where the row allows it."""
+    last: dict[Slot, int] = {}
+    for i, launch in enumerate(launches):
+        last |= dict.fromkeys((v.slot for v in (*launch.reads, *launch.writes)), i)
+    handed_out = {v.slot for v in results if isinstance(v, View)}
+    merged: dict[Slot, Slot] = {}
+    known: set[Slot] = set()
+    kept = []
+    for i, launch in enumerate(launches):
+        taken = {v.slot for v in launch.tensors}
+        for y, x in _in_place_pairs(_renamed(launch, merged)):
+            fresh = y.slot.kind == "temporary" and y.slot not in known | handed_out and y.slot in taken
+            over = x.slot.kind == "temporary" and x.slot not in handed_out and last[x.slot] == i
+            if fresh and over and sum(v.slot is x.slot for v in _renamed(launch, merged).tensors) == 1:
+                merged[y.slot] = x.slot
+                last[x.slot] = last[y.slot]
+                break
+        launch = _renamed(launch, merged)
+        known |= {v.slot for v in launch.tensors}
+        kept.append(launch)
+    return kept
+
+
+def _in_place_pairs(launch: Launch) -> list[tuple[View, View]]:
+    """Outputs and inputs that may be one and the same memory: all of it, of the same sizes and element."""
+    row, signature = rows()[launch.plan._row], launch.plan.signature
+    if not row["in_place_safe"]:
+        return []
+    by_name, at = {}, 0
+    for p in signature.present:
+        by_name[p.name] = launch.tensors[at]
+        at += len(p.shapes)
+    allowed = [p for i, p in enumerate(signature.params) if row["in_place_params"] >> i & 1]
+    inputs = [by_name[p.name] for p in allowed if p.present and p.role == IN and not p.variadic]
+    outputs = [by_name[p.name] for p in signature.present if p.role == OUT and not p.variadic]
+    return [
+        (y, x) for y in outputs for x in inputs
+        if y.whole and x.whole and (y.shape, y.element) == (x.shape, x.element)
+    ]  # fmt: skip
+
+
+def _renamed(launch: Launch, merged: dict[Slot, Slot]) -> Launch:
+    if not any(v.slot in merged for v in (*launch.reads, *launch.writes)):
+        return launch
+
+    def seen(v: Any) -> Any:
+        if not isinstance(v, View) or v.slot not in merged:
+            return v
+        return View(merged[v.slot], v.offset, v.shape, v.strides, v.element)
+
+    return Launch(launch.plan, tuple(map(seen, launch.tensors)), tuple(map(seen, launch.numbers)))
+
+
+PASSES: dict[str, Pass] = {"copies": drop_copies, "dead": drop_dead, "in_place": merge_in_place}
