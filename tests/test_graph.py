@@ -328,6 +328,27 @@ def test_pictures_and_texts() -> None:
     assert "softmax.forward.cpu.f32" in plan.explain() and f"scratch {plan.memory.planned} bytes" in plan.explain()
 
 
+def test_profile_times_every_launch_on_copies() -> None:
+    bias = np.ones(10, np.float32)
+
+    def f(x: Any, w: Any) -> Any:
+        y = F.add(F.matmul(x, w), bias)
+        F.add(w, 1.0, out=w)
+        return F.softmax(y, 1), y[1:3]
+
+    plan = bc.trace(f, X, W).compile()
+    w = W.copy()
+    found = plan.profile(X, w, runs=3)
+    assert len(found.launches) == plan.launches and all(t.microseconds > 0 for t in found.launches)
+    assert [t.name for t in found.launches] == ["matmul", "add", "add", "softmax", "copy of a result"]
+    np.testing.assert_array_equal(w, W)
+    assert "softmax.forward.cpu.f32" in str(found) and f"{len(found.launches)} launches" in str(found)
+    words = " ".join(ElementTree.fromstring(found.to_svg()).itertext())
+    assert "0 matmul" in words and "us" in words
+    any_length = bc.trace(lambda x: F.softmax(F.matmul(x, x.T), 1), bc.TensorSpec((bc.Dim("n", max=99), 64))).compile()
+    assert any_length.profile(X, runs=1).launches[0].bytes == (2 * X.size + 64) * 4
+
+
 def test_zeros_asarray_and_inference_inside() -> None:
     def f(x: Any) -> Any:
         z = bc.zeros(x.shape)

@@ -81,7 +81,8 @@ def _boxes(graph: ComputeGraph) -> dict[str, tuple[str, str]]:
     for node in graph.nodes:
         made = "\n".join(_type(v) for v in _results(node)[:3])
         boxes[f"n{node.index}"] = (f"{node.index}  {node.label or node.name}\n{made}", "node")
-    return boxes | {f"r{i}": (f"result {i}", "result") for i in range(len(graph._results or ()))}
+    results = (v for v in graph._views if isinstance(v, View))
+    return boxes | {f"r{i}": (f"result {i}\n{_type(v)}", "result") for i, v in enumerate(results)}
 
 
 _FILL = {"leaf": "#dceefb", "constant": "#eeeeee", "node": "#ffffff", "result": "#e3f4e1"}
@@ -138,11 +139,15 @@ def svg(graph: ComputeGraph) -> str:
     ]
     for a, b, _ in edges:
         (x0, y0), (x1, y1) = at[a], at[b]
-        x0, y0, x1 = x0 + _WIDE // 2, y0 + _HIGH, x1 + _WIDE // 2
-        middle = (y0 + y1) // 2
-        lines.append(
-            f'<path d="M{x0} {y0} C{x0} {middle} {x1} {middle} {x1} {y1}" fill="none" stroke="#777" marker-end="url(#a)"/>'
-        )
+        if ranks[b] > ranks[a] + 1:  # past other boxes: from one's right side to the other's
+            x0, y0, x1, y1 = x0 + _WIDE, y0 + _HIGH // 2, x1 + _WIDE, y1 + _HIGH // 2
+            aside = max(x0, x1) + 24
+            curve = f"M{x0} {y0} C{aside} {y0} {aside} {y1} {x1} {y1}"
+        else:
+            x0, y0, x1 = x0 + _WIDE // 2, y0 + _HIGH, x1 + _WIDE // 2
+            middle = (y0 + y1) // 2
+            curve = f"M{x0} {y0} C{x0} {middle} {x1} {middle} {x1} {y1}"
+        lines.append(f'<path d="{curve}" fill="none" stroke="#777" marker-end="url(#a)"/>')
     for name, (text, kind) in boxes.items():
         x, y = at[name]
         lines.append(

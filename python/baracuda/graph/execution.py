@@ -16,6 +16,7 @@ from baracuda.memory.results import foreign_converter
 if TYPE_CHECKING:
     from baracuda.call.program import Program
     from baracuda.graph.graph import ComputeGraph
+    from baracuda.graph.profile import Profile
     from baracuda.memory.generator import Generator
 
 
@@ -44,6 +45,8 @@ class ExecutionPlan:
         self._names = graph.leaf_names
         self._lowered = lowered
         self._generator = graph._tracer.generator
+        self._leaves = graph.leaves
+        self._nodes = {node.index: node.label or node.name for node in graph.nodes}
         self.device = graph.device
 
     @property
@@ -121,6 +124,21 @@ class ExecutionPlan:
             for kind, which in self._lowered.results
         ]  # fmt: skip
         return self._tree.build(flat)
+
+    def profile(self, *args: Any, runs: int = 20, **kwargs: Any) -> Profile:
+        """Times every launch by itself, on copies of the arguments and of captured tensors.
+
+        Args:
+            *args: What `run` is given.
+            runs: How often; the medians count.
+            **kwargs: What `run` is given.
+
+        Returns:
+            Microseconds by launch and node; `print` shows a table, `to_svg` draws it.
+        """
+        from baracuda.graph.profile import profiled
+
+        return profiled(self, self._flat(args, kwargs), runs)
 
     def explain(self) -> str:
         """Every launch with its kernel and what it promises, and the memory."""

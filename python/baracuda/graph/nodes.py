@@ -95,11 +95,15 @@ Number: TypeAlias = float | int | View | Draw
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A plan with all that it is given: its tensors in the signature's order, and its numbers."""
+    """A plan with all that it is given: its tensors in the signature's order, and its numbers.
+
+    `node` is the index of the graph's node that it belongs to; -1 for a copy of a result.
+    """
 
     plan: Plan
     tensors: tuple[View, ...]
     numbers: tuple[Number, ...]
+    node: int = -1
 
     def _by_role(self) -> Iterator[tuple[int, View]]:
         at = 0

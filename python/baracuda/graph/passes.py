@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from baracuda.choose.sku import rows
@@ -65,7 +66,7 @@ def _seen_through(launch: Launch, stands_for: dict[Slot, View]) -> Launch:
         start = start + v.offset
         return View(x.slot, start, v.shape, v.strides, v.element)
 
-    return Launch(launch.plan, tuple(map(seen, launch.tensors)), tuple(map(seen, launch.numbers)))
+    return replace(launch, tensors=tuple(map(seen, launch.tensors)), numbers=tuple(map(seen, launch.numbers)))
 
 
 def merge_in_place(launches: list[Launch], results: Results) -> list[Launch]:
@@ -119,7 +120,7 @@ def _renamed(launch: Launch, merged: dict[Slot, Slot]) -> Launch:
             return v
         return View(merged[v.slot], v.offset, v.shape, v.strides, v.element)
 
-    return Launch(launch.plan, tuple(map(seen, launch.tensors)), tuple(map(seen, launch.numbers)))
+    return replace(launch, tensors=tuple(map(seen, launch.tensors)), numbers=tuple(map(seen, launch.numbers)))
 
 
 PASSES: dict[str, Pass] = {"copies": drop_copies, "dead": drop_dead, "in_place": merge_in_place}

@@ -246,7 +246,8 @@ class _Fitting:
                 numbers.append(given[-1])
             else:
                 numbers.append(self.number(where, "a number", given))
-        return Launch(self.plan(where, [x.plan for x in of_all]), tensors, tuple(numbers))
+        plan = self.plan(where, [x.plan for x in of_all])
+        return Launch(plan, tensors, tuple(numbers), of_all[-1].node)
 
     def plan(self, where: str, plans: list[Plan]) -> Plan:
         """The plan for any size."""

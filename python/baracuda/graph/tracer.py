@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from baracuda import _core
@@ -96,7 +97,7 @@ class Tracer:
         if isinstance(what, Program):
             node.launches = list(self._inlined(what, views, given))
         else:
-            node.launches = [Launch(what, tuple(views), tuple(given))]
+            node.launches = [Launch(what, tuple(views), tuple(given), node.index)]
         self.nodes.append(node)
         self._open = node
 
@@ -174,7 +175,7 @@ class Tracer:
             for i, launch in enumerate(node.launches):
                 tensors = tuple(_moved(v, first, old) for v in launch.tensors)
                 numbers = tuple(_moved(n, first, old) if isinstance(n, View) else n for n in launch.numbers)
-                node.launches[i] = Launch(launch.plan, tensors, numbers)
+                node.launches[i] = replace(launch, tensors=tensors, numbers=numbers)
         first.address, first.shape = low, ((high - low) // first.element.nbytes,)
         first.held = (*(h for s in touching for h in s.held), held)
         for s in touching[1:]:
@@ -226,7 +227,8 @@ class Tracer:
 
         for step in document["steps"]:
             plan = program.plans[step["plan"]]
-            yield Launch(plan, tuple(map(view, step["tensors"])), tuple(map(number, step["numbers"])))
+            tensors, given = map(view, step["tensors"]), map(number, step["numbers"])
+            yield Launch(plan, tuple(tensors), tuple(given), len(self.nodes))
 
 
 def _moved(view: View, to: Slot, by: dict[Slot, int]) -> View:
