@@ -264,6 +264,43 @@ def test_outputs_take_over_memory_that_is_free() -> None:
     assert merged.memory.unplanned < plain.memory.unplanned and merged.memory.lower_bound <= plain.memory.lower_bound
 
 
+def test_chains_of_elementwise_functions_are_one_kernel() -> None:
+    rows, half = RNG.normal(size=64).astype(np.float32), X.astype(np.float16)
+
+    def chain(x: Any, s: Any) -> Any:
+        h = F.sigmoid(F.add(F.mul(x, rows), s, alpha=0.5))
+        return F.where(F.gt(h, 0.5), F.sub(h, 1.0), F.clamp(h, min=0.25)), F.softmax(F.exp(h), 1)
+
+    s = np.array(2.0, np.float32)
+    plan = bc.trace(chain, X, s).compile()
+    same(plan.run(X, s), chain(X, s))
+    assert plan.explain().count("expr.forward.cpu") >= 1, plan.explain()
+    assert plan.launches < bc.trace(chain, X, s).compile(passes=("dead", "copies")).launches
+
+    def straight(x: Any, y: Any) -> Any:
+        return F.mul(F.tanh(F.add(F.square(x), y)), F.rsqrt(F.add(F.abs(y), 1.0)))
+
+    for other, launches in ((X[::-1].copy(), 1), (rows, 2)):  # what is computed of a row alone is a kernel of its own
+        one = bc.trace(straight, X, other).compile()
+        assert one.launches == launches and "expr" in one.explain()
+        same(one.run(X, other), straight(X, other))
+    strided = bc.trace(lambda x: straight(x.T, x.T[:, 1:2]), X).compile()
+    same(strided.run(X), straight(X.T, X.T[:, 1:2]))
+    halves = bc.trace(straight, half, half).compile()  # they would be rounded once instead of each time
+    assert halves.launches == 7
+    same(halves.run(half, half), straight(half, half))
+
+    def overwritten(x: Any) -> Any:
+        a = F.exp(x)
+        F.add(x, 1.0, out=x)  # between what reads x and what would read it in its place
+        return F.neg(a)
+
+    for f in (overwritten,):
+        x, y = X.copy(), X.copy()
+        same(bc.trace(f, x).compile().run(x), f(y))
+        same(x, y)
+
+
 @pytest.mark.parametrize("seed", range(30 if FULL else 10))
 def test_random_graphs_keep_their_bits(seed: int) -> None:
     """Chains that fork, join, view and write in place, under every set of passes."""
@@ -287,7 +324,7 @@ def test_random_graphs_keep_their_bits(seed: int) -> None:
 
     x, w = RNG.normal(size=(8, 16)).astype(np.float32), RNG.normal(size=(8, 16)).astype(np.float32)
     graph, want = bc.trace(f, x, w), f(x, w)
-    for passes in ((), ("in_place",), ("copies", "in_place"), ("dead",), None):
+    for passes in ((), ("in_place",), ("copies", "in_place"), ("dead",), ("fuse",), ("fuse", "in_place"), None):
         same(graph.compile(passes=passes).run(x, w), want)
 
 

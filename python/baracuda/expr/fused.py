@@ -130,13 +130,18 @@ class Expr(Function):
         Raises:
             InvalidProblemError: It is not one kernel of its arguments as they are; `explain` says why.
         """
+        return self.kernel(*specs, device=device, **options)[0]
+
+    def kernel(self, *specs: Any, device: Any = "cpu", **options: Any) -> tuple[Plan, tuple[int, ...]]:
+        """`plan`, and for each of its inputs which of the arrays it is."""
         trace, _ = self._trace(specs, options, device)
         if len(trace.steps) != 1 or trace.steps[0].descriptor is None or _views(trace):
             raise InvalidProblemError(
                 f"{self.__name__}.plan: got {len(trace.steps)} kernels, or views of arguments, want one kernel of the arguments as they "
                 "are. explain() says what was not fused."
             )
-        return plan(trace.steps[0].descriptor, device)
+        leaves = [trace.values[v].args[0] for v in trace.steps[0].leaves]
+        return plan(trace.steps[0].descriptor, device), tuple(index for _, index, _ in leaves)
 
     def explain(self, *specs: Any, device: Any = "cpu", **options: Any) -> Explained:
         """What it becomes for arguments of these shapes and elements: kernels, and what was not fused.

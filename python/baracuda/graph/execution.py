@@ -206,6 +206,6 @@ def compiled(graph: ComputeGraph, passes: Sequence[str] | None) -> ExecutionPlan
     results = list(graph._views)
     for name, change in PASSES.items():
         if passes is None or name in passes:
-            launches = change(launches, results)
+            launches = change(launches, results, graph)
     lowering = Lowering(graph.device, launches, list(graph.leaves), graph._tracer.draws)
     return ExecutionPlan(graph, lowering.lower(results))

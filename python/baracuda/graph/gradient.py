@@ -38,8 +38,7 @@ def with_gradients(graph: ComputeGraph, outputs: tuple[Any, ...], wrt: tuple[Any
 def _slot(graph: ComputeGraph, x: Any, name: str) -> Slot:
     found = graph._tracer.view_of(x) if isinstance(x, _core.Tensor) else None
     if found is None and name == "wrt":
-        seen = _core.borrow(x)
-        found = graph._tracer._view((x, seen.address, seen.shape, seen.strides, seen._element))
+        found = graph._tracer.captured(x)
     if found is None:
         raise InvalidProblemError(f"grad: {name}: got {type(x).__name__}, want tensors of this graph.")
     return found.slot
@@ -93,18 +92,7 @@ class _Again:
     def _run(self, node: Node, pulled: bool) -> None:
         if node.function is None:
             return self._relaunch(node, pulled)
-        names = list(node.function.__signature__.parameters)
-        values = [self.tensor(v) for v in node.values]
-        kinds = [p.kind for p in node.function.__signature__.parameters.values()]
-        args: list[Any] = []
-        kwargs = {}
-        for name, kind, value in zip(names, kinds, values, strict=True):
-            if kind is kind.VAR_POSITIONAL:
-                args += value
-            elif kind is kind.KEYWORD_ONLY:
-                kwargs[name] = value
-            else:
-                args.append(value)
+        args, kwargs = node.call([self.tensor(v) for v in node.values])
         wanted = pulled and any(_is_float(x) for x in node.results)
         if not wanted:
             found = node.function(*args, **kwargs)
@@ -168,11 +156,7 @@ class _Again:
         return tuple(self._gradient(self._view(x)) for x in wrt)
 
     def _view(self, x: Any) -> View:
-        found = self.old._tracer.view_of(x)
-        if found is None:
-            seen = _core.borrow(x)
-            found = self.old._tracer._view((x, seen.address, seen.shape, seen.strides, seen._element))
-        return found
+        return self.old._tracer.view_of(x) or self.old._tracer.captured(x)
 
     def _take(self, node: Node, found: Sequence[Any]) -> None:
         """Adds a pull's gradients to those of the node's tensors that can have one, in their order."""

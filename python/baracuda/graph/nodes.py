@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -145,6 +145,19 @@ class Node:
     values: tuple[Any, ...] = ()
     results: tuple[Any, ...] = ()
     label: str = ""
+
+    def call(self, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and keyword arguments that call its function with these values of its parameters."""
+        args: list[Any] = []
+        kwargs = {}
+        for p, value in zip(self.function.__signature__.parameters.values(), values, strict=True):
+            if p.kind is p.VAR_POSITIONAL:
+                args += value
+            elif p.kind is p.KEYWORD_ONLY:
+                kwargs[p.name] = value
+            else:
+                args.append(value)
+        return args, kwargs
 
     @property
     def reads(self) -> list[View]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from baracuda.choose.sku import rows
 from baracuda.describe.spec import IN, OUT
+from baracuda.graph.fusion import fuse_chains
 from baracuda.graph.nodes import Launch, Slot, View
 from baracuda.memory.views import is_contiguous
 
+if TYPE_CHECKING:
+    from baracuda.graph.graph import ComputeGraph
+
 Results: TypeAlias = list[Any]
-Pass: TypeAlias = Callable[[list[Launch], Results], list[Launch]]
+Pass: TypeAlias = Callable[[list[Launch], Results, Any], list[Launch]]
 
 
-def drop_dead(launches: list[Launch], results: Results) -> list[Launch]:
+def drop_dead(launches: list[Launch], results: Results, graph: ComputeGraph) -> list[Launch]:
     """Leaves out what nothing reads: neither a result, nor memory of the caller's, nor a later launch."""
     needed = {v.slot for v in results if isinstance(v, View)}
     kept = []
@@ -26,7 +30,7 @@ def drop_dead(launches: list[Launch], results: Results) -> list[Launch]:
     return kept[::-1]
 
 
-def drop_copies(launches: list[Launch], results: Results) -> list[Launch]:
+def drop_copies(launches: list[Launch], results: Results, graph: ComputeGraph) -> list[Launch]:
     """Has those who read a copy read what was copied, where neither is written again."""
     writes: dict[Slot, int] = {}
     for launch in launches:
@@ -69,7 +73,7 @@ def _seen_through(launch: Launch, stands_for: dict[Slot, View]) -> Launch:
     return replace(launch, tensors=tuple(map(seen, launch.tensors)), numbers=tuple(map(seen, launch.numbers)))
 
 
-def merge_in_place(launches: list[Launch], results: Results) -> list[Launch]:
+def merge_in_place(launches: list[Launch], results: Results, graph: ComputeGraph) -> list[Launch]:
     """Has an output take over the memory of an input of the same kind that nothing reads afterwards, where the row allows it."""
     last: dict[Slot, int] = {}
     for i, launch in enumerate(launches):
@@ -123,4 +127,5 @@ def _renamed(launch: Launch, merged: dict[Slot, Slot]) -> Launch:
     return replace(launch, tensors=tuple(map(seen, launch.tensors)), numbers=tuple(map(seen, launch.numbers)))
 
 
-PASSES: dict[str, Pass] = {"copies": drop_copies, "dead": drop_dead, "in_place": merge_in_place}
+# In this order: what is fused is found by what calls were given, so nothing is renamed before.
+PASSES: dict[str, Pass] = {"dead": drop_dead, "fuse": fuse_chains, "copies": drop_copies, "in_place": merge_in_place}

@@ -85,6 +85,11 @@ class Tracer:
             return None
         return self._view((tensor, tensor.address, tensor.shape, tensor.strides, tensor._element))
 
+    def captured(self, tensor: Any) -> View:
+        """The view of a real tensor's memory."""
+        seen = _core.borrow(tensor)
+        return self._view((tensor, seen.address, seen.shape, seen.strides, seen._element))
+
     # --- what the engine calls
 
     def launch(self, what: Any, caller: Any, values: Any, tensors: list[Seen], numbers: list[Any]) -> None:
