@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -384,6 +385,33 @@ def test_profile_times_every_launch_on_copies() -> None:
     assert "0 matmul" in words and "us" in words
     any_length = bc.trace(lambda x: F.softmax(F.matmul(x, x.T), 1), bc.TensorSpec((bc.Dim("n", max=99), 64))).compile()
     assert any_length.profile(X, runs=1).launches[0].bytes == (2 * X.size + 64) * 4
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    bias, counts = np.ones(10, np.float32), np.zeros(3, np.float32)
+
+    def f(x: Any, scale: float, *, w: Any) -> Any:
+        F.add(bc.from_dlpack(counts), 1.0, out=bc.from_dlpack(counts))
+        y = F.add(F.matmul(F.dropout(x, 0.5), w), bias)
+        return {"y": F.mul(y, scale), "part": y[1:3].T}, [F.copy(counts)], "text"
+
+    plan = bc.trace(f, bc.TensorSpec((bc.Dim("n", max=40), 64)), 2.0, w=W).compile()
+    plan.save(tmp_path / "saved")
+    again = bc.ExecutionPlan.load(tmp_path / "saved")
+    assert again.memory == plan.memory and again.explain() == plan.explain()
+    for n in (8, 3):
+        bc.manual_seed(n)
+        want = plan.run(X[:n], 2.0, w=W)
+        bc.manual_seed(n)
+        same(again.run(X[:n], 2.0, w=W), want)  # its counts are its own, and as they were when it was saved
+    with pytest.raises(bc.InvalidProblemError, match=r"traced with 2\.0"):
+        again.run(X, 3.0, w=W)
+    assert len(again.profile(X, 2.0, w=W, runs=1).launches) == again.launches
+    with pytest.raises(bc.InvalidProblemError, match="save: got"):
+        bc.trace(lambda x: (F.exp(x), object), X).compile().save(tmp_path / "other")
+    (tmp_path / "saved/graph.json").write_text('{"kind": "graph", "schema": 99}')
+    with pytest.raises(bc.InvalidProblemError, match="load: got schema 99"):
+        bc.ExecutionPlan.load(tmp_path / "saved")
 
 
 def test_zeros_asarray_and_inference_inside() -> None:

@@ -43,6 +43,17 @@ class SizeExpr:
             raise InvalidProblemError(f"size: got {shown(size)}, want an int, a bc.Dim or a product of them.")
         return cls({(): int(size.__index__())}, {})
 
+    @classmethod
+    def read(cls, document: Any, most: Mapping[str, int]) -> SizeExpr:
+        """What `json` wrote, of dims with these maxima."""
+        if isinstance(document, int):
+            return cls({(): document}, {})
+        terms = {tuple(names): factor for factor, *names in document.get("terms", ())}
+        used = {n: most[n] for names in terms for n in names}
+        return cls(
+            terms | {(): document.get("constant", 0)}, used, document.get("divide", 1), document.get("up", False)
+        )
+
     def _joined(self, other: SizeExpr) -> dict[str, int]:
         for name in self.most.keys() & other.most.keys():
             if self.most[name] != other.most[name]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baracuda.call.inference import spec_of
 from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.graph.lower import Lowered, Lowering
-from baracuda.graph.nodes import Tree, View
+from baracuda.graph.nodes import Slot, Tree, View
 from baracuda.graph.passes import PASSES
 from baracuda.memory.results import foreign_converter
 
@@ -40,14 +41,15 @@ class MemoryPlan:
 class ExecutionPlan:
     """A compiled graph: immutable and shared by threads, of which each has scratch of its own. Made by `ComputeGraph.compile`."""
 
-    def __init__(self, graph: ComputeGraph, lowered: Lowered) -> None:
-        self._inputs, self._tree = graph._inputs, graph._tree
-        self._names = graph.leaf_names
-        self._lowered = lowered
-        self._generator = graph._tracer.generator
-        self._leaves = graph.leaves
-        self._nodes = {node.index: node.label or node.name for node in graph.nodes}
-        self.device = graph.device
+    def __init__(
+        self, inputs: Tree, tree: Tree, leaves: Sequence[Slot], lowered: Lowered, nodes: Mapping[int, str], device: str,
+        generator: Generator | None,
+    ) -> None:  # fmt: skip
+        self._inputs, self._tree = inputs, tree
+        self._leaves, self._names = tuple(leaves), tuple(s.name for s in leaves)
+        self._lowered, self._nodes = lowered, dict(nodes)
+        self._generator = generator
+        self.device = device
 
     @property
     def program(self) -> Program:
@@ -140,6 +142,30 @@ class ExecutionPlan:
 
         return profiled(self, self._flat(args, kwargs), runs)
 
+    def save(self, path: str | Path) -> None:
+        """Writes a folder: the program, what its arguments and results are, and captured tensors as safetensors.
+
+        Needs safetensors.
+
+        Raises:
+            InvalidProblemError: Among arguments or results is something that is no tensor, number or text.
+        """
+        from baracuda.graph.storage import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> ExecutionPlan:
+        """Reads what `save` wrote. Random functions draw from the generator of `bc.manual_seed`, where `run` names none.
+
+        Raises:
+            InvalidProblemError: The folder is of another version, or was changed.
+            UnsupportedError: A kernel is not here.
+        """
+        from baracuda.graph.storage import load
+
+        return load(path)
+
     def explain(self) -> str:
         """Every launch with its kernel and what it promises, and the memory."""
         from baracuda.graph.draw import explained_plan
@@ -208,4 +234,8 @@ def compiled(graph: ComputeGraph, passes: Sequence[str] | None) -> ExecutionPlan
         if passes is None or name in passes:
             launches = change(launches, results, graph)
     lowering = Lowering(graph.device, launches, list(graph.leaves), graph._tracer.draws)
-    return ExecutionPlan(graph, lowering.lower(results))
+    names = {node.index: node.label or node.name for node in graph.nodes}
+    lowered = lowering.lower(results)
+    return ExecutionPlan(
+        graph._inputs, graph._tree, graph.leaves, lowered, names, graph.device, graph._tracer.generator
+    )  # fmt: skip

@@ -1,0 +1,161 @@
+"""Compiled graphs in folders: the program with its constants, and what its arguments and results are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baracuda import _core
+from baracuda.call.program import Program
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.describe.sizes import AnySize, SizeExpr, contiguous_strides, simple
+from baracuda.graph.lower import Lowered
+from baracuda.graph.nodes import Draw, Launch, Number, Slot, Tree, View
+from baracuda.memory.generator import default_generator
+
+if TYPE_CHECKING:
+    from baracuda.graph.execution import ExecutionPlan
+
+SCHEMA = 1
+_KINDS = {"tuple": tuple, "list": list, "dict": dict}
+
+
+def save(plan: ExecutionPlan, path: str | Path) -> None:
+    """ExecutionPlan.save."""
+    from safetensors.numpy import save_file
+
+    lowered = plan._lowered
+    if any(kind == "held" for kind, _ in lowered.results):
+        raise InvalidProblemError(
+            "save: got a graph that returns a captured tensor itself, want F.copy of it returned."
+        )
+    document = {
+        "schema": SCHEMA,
+        "kind": "graph",
+        "inputs": _tree_json(plan._inputs),
+        "outputs": _tree_json(plan._tree),
+        "results": [list(r) for r in lowered.results],
+        "nodes": [[launch.node, plan._nodes.get(launch.node, "")] for launch in lowered.launches],
+        "hidden": len(lowered.hidden),
+    }
+    folder = Path(path)
+    lowered.program.save(folder)
+    held = {f"hidden{i}": np.array(np.from_dlpack(x)) for i, x in enumerate(lowered.hidden)}
+    save_file(held, folder / "hidden.safetensors")
+    (folder / "graph.json").write_text(json.dumps(document))
+
+
+def load(path: str | Path) -> ExecutionPlan:
+    """ExecutionPlan.load."""
+    from safetensors.numpy import load_file
+
+    from baracuda.graph.execution import ExecutionPlan
+
+    folder = Path(path)
+    document = json.loads((folder / "graph.json").read_text())
+    if document.get("kind") != "graph" or document.get("schema") != SCHEMA:
+        raise InvalidProblemError(
+            f"load: got schema {shown(document.get('schema'))}, want {SCHEMA}, as this version writes it."
+        )
+    hidden = load_file(folder / "hidden.safetensors")
+    program = Program.load(folder)
+    read = _Read(program, [hidden[f"hidden{i}"] for i in range(document["hidden"])], document)
+    lowered = read.lowered()
+    return ExecutionPlan(
+        _tree(document["inputs"]), _tree(document["outputs"]), read.leaves, lowered,
+        {node: name for node, name in document["nodes"] if node >= 0}, read.document["device"],
+        default_generator if read.random else None,
+    )  # fmt: skip
+
+
+def _tree_json(tree: Tree) -> Any:
+    if tree.kind == "leaf":
+        return {"leaf": tree.value}
+    if tree.kind == "constant":
+        if not isinstance(tree.value, (bool, int, float, str, type(None))):
+            raise InvalidProblemError(
+                f"save: got {shown(tree.value)} among arguments or results, want tensors, numbers and texts."
+            )
+        return {"constant": tree.value}
+    kind = next(name for name, made in _KINDS.items() if issubclass(tree.kind, made))
+    if not all(isinstance(k, str) for k in tree.keys):
+        raise InvalidProblemError(f"save: got keys {tree.keys}, want texts.")
+    return {"kind": kind, "children": [_tree_json(c) for c in tree.children], "keys": tree.keys}
+
+
+def _tree(document: Any) -> Tree:
+    if "leaf" in document:
+        return Tree("leaf", value=document["leaf"])
+    if "constant" in document:
+        return Tree("constant", value=document["constant"])
+    return Tree(_KINDS[document["kind"]], [_tree(c) for c in document["children"]], list(document["keys"]))
+
+
+class _Read:
+    """A program's document as slots and launches again."""
+
+    def __init__(self, program: Program, hidden: list[Any], graph: dict[str, Any]) -> None:
+        self.program, self.hidden, self.graph = program, hidden, graph
+        self.document = json.loads(program.to_bytes())
+        self.random = "random" in self.document
+        self.leaves: list[Slot] = []
+        self.made: set[Slot] = set()
+        constants = iter(program.constants)
+        given = [v for v in self.document["values"] if v["storage"] == "argument" and v["role"] != "out"]
+        n_leaves = len(given) - len(hidden)
+        self.slots = [self._slot(i, v, constants) for i, v in enumerate(self.document["values"])]
+        arguments = [s for s, v in zip(self.slots, self.document["values"], strict=True) if v in given]
+        self.leaves = arguments[:n_leaves]
+        for slot, held in zip(arguments[n_leaves:], hidden, strict=True):
+            slot.kind, slot.held, slot.address = "constant", (held,), _core.borrow(held).address
+
+    def _size(self, size: Any) -> AnySize:
+        return simple(SizeExpr.read(size, self.document["dims"]))
+
+    def _slot(self, number: int, value: dict[str, Any], constants: Any) -> Slot:
+        shape = tuple(self._size(s) for s in value["shape"])
+        strides = tuple(self._size(s) for s in value.get("strides", ())) or tuple(
+            map(simple, contiguous_strides(shape))
+        )
+        kind = "leaf" if value["storage"] == "argument" else "temporary"
+        if value.get("role") == "out":
+            kind = "temporary"
+        made = Slot(number, kind, value["name"], Element.coerce(value["element"]), shape, strides)  # type: ignore[arg-type]
+        if value["storage"] == "constant":
+            held = next(constants)
+            made.kind, made.held, made.address = "constant", (held,), _core.borrow(held).address
+        if value.get("role") == "out":
+            self.made.add(made)
+        return made
+
+    def _view(self, entry: dict[str, Any]) -> View:
+        slot = self.slots[entry["value"]]
+        shape = tuple(self._size(s) for s in entry["shape"])
+        strides = tuple(self._size(s) for s in entry.get("strides", ())) or tuple(
+            map(simple, contiguous_strides(shape))
+        )
+        element = Element.coerce(entry.get("element", slot.element))
+        return View(slot, self._size(entry.get("offset", 0)), shape, strides, element)  # type: ignore[arg-type]
+
+    def _number(self, entry: Any) -> Number:
+        if not isinstance(entry, dict):
+            return float(entry) if isinstance(entry, str) else entry
+        if "view" in entry:
+            return self._view(entry["view"])
+        if "size" in entry and "scalar" not in entry:
+            return self._size(entry["size"])  # type: ignore[return-value]
+        return Draw(entry.get("draw", 0), 0)
+
+    def lowered(self) -> Lowered:
+        """The program with what its arguments and results are."""
+        launches = []
+        for step, (node, _) in zip(self.document["steps"], self.graph["nodes"], strict=True):
+            tensors, numbers = map(self._view, step["tensors"]), map(self._number, step["numbers"])
+            launches.append(Launch(self.program.plans[step["plan"]], tuple(tensors), tuple(numbers), node))
+        weights = sum(s.nbytes for s in self.slots if s.kind == "constant")
+        results = tuple((kind, which) for kind, which in self.graph["results"])
+        return Lowered(self.program, tuple(self.hidden), results, tuple(launches), frozenset(self.made), weights)
