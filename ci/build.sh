@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ci/build.sh FOLDER: the sdist, the wheel with all CPU levels built from that sdist, and where nvcc is, the wheel of the cuda
-# backend, as the only files of their kind in FOLDER. BARACUDA_TOUCHED: only these families of that (ci/changed.py).
+# backend, as the only files of their kind in FOLDER. BARACUDA_CUDA_FAMILIES: only these of that.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 out=${1:-$dist}
 rm -f "$out"/baracuda[-_]*.whl "$out"/baracuda-*.tar.gz
@@ -20,10 +20,9 @@ build() {
     tar -xzf "$out"/baracuda-*.tar.gz -C "$unpacked" --strip-components=1 &&
     SKBUILD_BUILD_DIR=$root/build/from-sdist wheel "$unpacked" || return 1
   command -v nvcc >/dev/null || return 0
-  if [[ ${BARACUDA_TOUCHED-all} != all ]]; then  # what others have is as it was when everything was built
-    families=$(families_of "$BARACUDA_TOUCHED")
-    [[ $families ]] || return 0
-    CMAKE_ARGS="$CMAKE_ARGS -DBARACUDA_CUDA_FAMILIES=${families// /;}"
+  if [[ -v BARACUDA_CUDA_FAMILIES ]]; then
+    [[ $BARACUDA_CUDA_FAMILIES ]] || return 0
+    CMAKE_ARGS="$CMAKE_ARGS -DBARACUDA_CUDA_FAMILIES=${BARACUDA_CUDA_FAMILIES// /;}"
   fi
   CMAKE_ARGS="$CMAKE_ARGS -DBARACUDA_CPU_LEVELS=none" SKBUILD_BUILD_DIR=$root/build/from-sdist-cuda wheel "$unpacked/packaging/cuda13"
 }

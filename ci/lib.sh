@@ -83,8 +83,10 @@ system_tools() {
 # One of so many shares of the tests, another at each commit: tests/conftest.py, --share.
 share_of() { echo "$(git rev-list --count HEAD 2>/dev/null || echo 0)/$1"; }
 
-# The op families among what ci/changed.py has found, with spaces between.
-families_of() { comm -12 <(python ci/changed.py --all-families | tr ' ' '\n' | sort) <(tr ', ' '\n\n' <<<"$1" | sort) | xargs; }
+# families_of FOUND [FAMILIES]: the op families (of these) among what ci/changed.py has found, with spaces between.
+families_of() {
+  comm -12 <(tr ' ' '\n' <<<"${2-$(python ci/changed.py --all-families)}" | sort) <(tr ', ' '\n\n' <<<"$1" | sort) | xargs
+}
 
 make_venv() {
   [[ -x $venv/bin/python ]] || "$python" -m venv "$venv" || return 1

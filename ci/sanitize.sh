@@ -35,14 +35,17 @@ esac
 sharing="binary cast embedding gated loss matmul norm optim reduce rope softmax"
 touched=${BARACUDA_TOUCHED-all}
 families=$(python ci/changed.py --all-families)
-if [[ $kind == thread ]]; then families=$sharing; fi
+if [[ $kind == thread ]]; then
+  families=$sharing
+  if [[ ${BARACUDA_FULL:-} != 1 ]]; then families=$(families_of "$(python ci/changed.py --drawn 3)" "$sharing"); fi
+fi
 if [[ $touched != all ]]; then
   families=$(families_of "$touched")
-  if [[ $kind == thread ]]; then families=$(comm -12 <(tr ' ' '\n' <<<"$sharing" | sort) <(tr ' ' '\n' <<<"$families") | xargs); fi
-  if [[ ! $families ]]; then
-    echo "no kernel that this would look at was touched"
-    exit 0
-  fi
+  if [[ $kind == thread ]]; then families=$(families_of "$families" "$sharing"); fi
+fi
+if [[ ! $families ]]; then
+  echo "no kernel that this would look at was touched"
+  exit 0
 fi
 
 python -c 'import tvm_ffi, pybind11, scipy_openblas32' 2>/dev/null || python ci/build_requirements.py | xargs pip install -q

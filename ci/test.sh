@@ -17,6 +17,10 @@ export BARACUDA_TOUCHED=$touched
 only=("--touched=$touched" "--share=$(share_of 10)")
 say "touched since $(cut -c1-10 ci/whole_run.txt 2>/dev/null || echo 'ever'): ${touched:-no kernel}"
 
+# What others have was compiled when everything was: those that were touched, and a part of the rest.
+BARACUDA_CUDA_FAMILIES=$(if [[ $touched == all ]]; then python ci/changed.py --drawn 3; else families_of "$touched"; fi)
+export BARACUDA_CUDA_FAMILIES
+
 must "build tools" pip install -q "build>=1.2"
 must "sdist, and the wheel from it (some minutes the first time)" bash ci/build.sh "$dist"
 must "install with test dependencies" bash ci/install.sh "$dist"

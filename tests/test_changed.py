@@ -54,6 +54,20 @@ def test_headers_concern_the_families_that_take_them_in() -> None:
         assert {family, owner} <= (changed.touched([f"csrc/{header}"]) or set())
 
 
+def test_what_takes_long_is_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Changed families always, the others every now and then; all where nothing is known."""
+    monkeypatch.setattr(changed, "RECORD", tmp_path / "none")
+    assert changed.drawn(3) == families()
+    monkeypatch.setattr(changed, "recorded", lambda: "a commit")
+    monkeypatch.setattr(changed, "changed_since", lambda _: ["csrc/ops/scan/cpu.cpp", "csrc/core/plan.cpp"])
+    found = []
+    for count in range(30):
+        monkeypatch.setattr(changed, "git", lambda *_, count=count: f"{count}\n")
+        found.append(set(changed.drawn(3)))
+    assert all("scan" in f for f in found) and set.union(*found) == set(families())
+    assert sum(map(len, found)) < 30 * len(families()) / 2
+
+
 def test_a_commit_that_is_not_here_is_everything() -> None:
     assert changed.changed_since("0" * 40) is None
 
