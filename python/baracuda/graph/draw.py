@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from baracuda.graph.nodes import Launch, Node, Slot, View
 
@@ -58,7 +58,7 @@ def explained_plan(plan: ExecutionPlan) -> str:
     return "\n".join([head, *(_step(i, launch) for i, launch in enumerate(plan._lowered.launches))])
 
 
-def _edges(graph: ComputeGraph) -> list[tuple[str, str, str]]:
+def _edges(graph: ComputeGraph) -> Edges:
     """From what was made last to who reads it, with its type."""
     made: dict[Slot, str] = {s: f"s{s.number}" for s in (*graph.leaves, *graph.constants)}
     found = []
@@ -73,9 +73,9 @@ def _edges(graph: ComputeGraph) -> list[tuple[str, str, str]]:
     return found
 
 
-def _boxes(graph: ComputeGraph) -> dict[str, tuple[str, str]]:
+def _boxes(graph: ComputeGraph) -> Boxes:
     """What is drawn, by its name in the picture: its text, and of which kind it is."""
-    boxes: dict[str, tuple[str, str]] = {
+    boxes: Boxes = {
         f"s{s.number}": (f"{s.name}\n{s.element}{list(s.shape)}", s.kind) for s in (*graph.leaves, *graph.constants)
     }
     for node in graph.nodes:
@@ -102,9 +102,33 @@ def dot(graph: ComputeGraph) -> str:
 
 
 _WIDE, _HIGH, _GAP = 190, 46, 34
+_MOST = 5  # leaves that only one node reads are drawn one by one; more of them are one box
+
+Boxes: TypeAlias = dict[str, tuple[str, str]]
+Edges: TypeAlias = list[tuple[str, str, str]]
 
 
-def _ranks(boxes: dict[str, tuple[str, str]], edges: list[tuple[str, str, str]]) -> dict[str, int]:
+def _grouped(boxes: Boxes, edges: Edges) -> tuple[Boxes, Edges]:
+    """Many leaves and captured tensors of one reader as one box."""
+    readers: dict[str, set[str]] = {}
+    for a, b, _ in edges:
+        readers.setdefault(a, set()).add(b)
+    of_one: dict[tuple[str, str], list[str]] = {}
+    for name, (_, kind) in boxes.items():
+        if kind in ("leaf", "constant") and len(readers.get(name, ())) == 1:
+            of_one.setdefault((next(iter(readers[name])), kind), []).append(name)
+    group = {name: f"g{names[0]}" for names in of_one.values() if len(names) > _MOST for name in names}
+    found: Boxes = {}
+    for name, (text, kind) in boxes.items():
+        if name not in group:
+            found[name] = (text, kind)
+        elif group[name] not in found:
+            more = sum(g == group[name] for g in group.values()) - 1
+            found[group[name]] = (f"{text.split(chr(10))[0]}\nand {more} more", kind)
+    return found, list(dict.fromkeys((group.get(a, a), b, "" if a in group else label) for a, b, label in edges))
+
+
+def _ranks(boxes: Boxes, edges: Edges) -> dict[str, int]:
     """Rows: what reads something comes below it."""
     ranks = dict.fromkeys(boxes, 0)
     for a, b, _ in edges:  # in the order of the nodes, so that what is read has its place already
@@ -118,7 +142,7 @@ def _ranks(boxes: dict[str, tuple[str, str]], edges: list[tuple[str, str, str]])
 
 def svg(graph: ComputeGraph) -> str:
     """A picture: rows from above to below, each box with what it makes."""
-    boxes, edges = _boxes(graph), _edges(graph)
+    boxes, edges = _grouped(_boxes(graph), _edges(graph))
     ranks = _ranks(boxes, edges)
     rows: dict[int, list[str]] = {}
     for name in boxes:
@@ -137,7 +161,8 @@ def svg(graph: ComputeGraph) -> str:
         '<path d="M0 0 L8 4 L0 8 z" fill="#777"/></marker></defs>',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
     ]
-    for a, b, _ in edges:
+    for a, b, _ in sorted(edges, key=lambda e: ranks[e[0]] - ranks[e[1]]):  # those that go far first, below the others
+        far = ranks[b] > ranks[a] + 2
         (x0, y0), (x1, y1) = at[a], at[b]
         if ranks[b] > ranks[a] + 1:  # past other boxes: from one's right side to the other's
             x0, y0, x1, y1 = x0 + _WIDE, y0 + _HIGH // 2, x1 + _WIDE, y1 + _HIGH // 2
@@ -147,7 +172,8 @@ def svg(graph: ComputeGraph) -> str:
             x0, y0, x1 = x0 + _WIDE // 2, y0 + _HIGH, x1 + _WIDE // 2
             middle = (y0 + y1) // 2
             curve = f"M{x0} {y0} C{x0} {middle} {x1} {middle} {x1} {y1}"
-        lines.append(f'<path d="{curve}" fill="none" stroke="#777" marker-end="url(#a)"/>')
+        pen = 'stroke="#ccc" stroke-width="0.7"' if far else 'stroke="#777"'
+        lines.append(f'<path d="{curve}" fill="none" {pen} marker-end="url(#a)"/>')
     for name, (text, kind) in boxes.items():
         x, y = at[name]
         lines.append(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from baracuda.call.inference import spec_of
 from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.graph.lower import Lowered, Lowering
-from baracuda.graph.nodes import Slot, Tree, View
+from baracuda.graph.nodes import Slot, Tree, View, listed
 from baracuda.graph.passes import PASSES
 from baracuda.memory.results import foreign_converter
 
@@ -108,7 +108,7 @@ class ExecutionPlan:
             lacking = [n for n in names if n not in kwargs]
             raise InvalidProblemError(
                 f"run: got {len(args)} positional arguments{' and no ' + lacking[0] if lacking else ''}, want "
-                f"{len(positional)} of the leaves ({', '.join(self._names)})."
+                f"{len(positional)} of the leaves ({listed(self._names)})."
             )
         found: list[Any] = []
         for value, tree in zip(args, positional, strict=True):
@@ -174,9 +174,7 @@ class ExecutionPlan:
 
     def __repr__(self) -> str:
         memory = self.memory
-        return (
-            f"<ExecutionPlan ({', '.join(self._names)}), {self.launches} launches, {memory.planned} bytes of scratch>"
-        )
+        return f"<ExecutionPlan ({listed(self._names)}), {self.launches} launches, {memory.planned} bytes of scratch>"
 
 
 def _take(value: Any, tree: Tree, found: list[Any], names: Sequence[str]) -> None:

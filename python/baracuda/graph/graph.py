@@ -14,7 +14,7 @@ from baracuda.call.inference import spec_of
 from baracuda.describe.dims import Dim
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, Refusal
-from baracuda.graph.nodes import Node, Slot, Tree, flatten
+from baracuda.graph.nodes import Node, Slot, Tree, flatten, listed
 from baracuda.graph.symbols import Samples, at_point, with_symbols
 from baracuda.graph.tracer import Tracer
 from baracuda.memory.device import name_of, place_of
@@ -215,7 +215,7 @@ class ComputeGraph:
         return svg(self)
 
     def __repr__(self) -> str:
-        return f"<ComputeGraph ({', '.join(self.leaf_names)}), {self.n_ops} nodes on {self.device}>"
+        return f"<ComputeGraph ({listed(self.leaf_names)}), {self.n_ops} nodes on {self.device}>"
 
 
 def trace(fn: Callable[..., Any], *specs: Any, **named: Any) -> ComputeGraph:

@@ -178,6 +178,12 @@ class Node:
         return f"node {self.index} ({self.label or self.name})"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names for a text of one line."""
+    most = 6
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 @dataclass(slots=True)
 class Tree:
     """How results are nested in tuples, lists and dicts, with tensors as numbers of a flat list; anything else as it is."""
