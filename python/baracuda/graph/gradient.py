@@ -104,6 +104,8 @@ class _Again:
             except BaracudaError as error:
                 error.args = (f"grad: {node}: {error}",)
                 raise
+            except TypeError as error:  # a rule without one of the options
+                raise InvalidProblemError(f"grad: {node}: its gradient takes no such call: {error}.") from error
             self.pulls.append((node, pull))
         for before, now in zip(node.results, found if isinstance(found, (tuple, list)) else (found,), strict=True):
             view = self.old._tracer.view_of(before)

@@ -147,17 +147,23 @@ class Node:
     label: str = ""
 
     def call(self, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Positional and keyword arguments that call its function with these values of its parameters."""
+        """Positional and keyword arguments that call its function with these values of its parameters.
+
+        Defaults are left out where they can be: gradient rules need not know every option.
+        """
         args: list[Any] = []
         kwargs = {}
+        needed = 0
         for p, value in zip(self.function.__signature__.parameters.values(), values, strict=True):
+            given = value is not p.default
             if p.kind is p.VAR_POSITIONAL:
                 args += value
-            elif p.kind is p.KEYWORD_ONLY:
-                kwargs[p.name] = value
-            else:
+            elif p.kind is not p.KEYWORD_ONLY:
                 args.append(value)
-        return args, kwargs
+            elif given:
+                kwargs[p.name] = value
+            needed = len(args) if given and p.kind is not p.KEYWORD_ONLY else needed
+        return args[:needed], kwargs
 
     @property
     def reads(self) -> list[View]:
