@@ -414,6 +414,57 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         bc.ExecutionPlan.load(tmp_path / "saved")
 
 
+def test_folders_that_somebody_changed(tmp_path: Path) -> None:
+    """Cut off, with bytes or numbers changed: an error of ours, or a plan that runs."""
+    rng = np.random.default_rng(SEED)
+    counts = np.zeros(3, np.float32)
+
+    def f(x: Any, n: int, w: Any) -> Any:
+        F.add(bc.from_dlpack(counts), 1.0, out=bc.from_dlpack(counts))
+        return [F.softmax(F.matmul(x, w), 1)], {"x": F.relu(x)}
+
+    folder = tmp_path / "saved"
+    bc.trace(f, X, 2, W).compile().save(folder)
+    whole = {p: p.read_bytes() for p in sorted(folder.iterdir())}
+    refused = 0
+    for _ in range(400 if FULL else 120):
+        path = list(whole)[int(rng.integers(len(whole)))]
+        data = bytearray(whole[path])
+        what = int(rng.integers(4))
+        at = int(rng.integers(len(data)))
+        if what == 0:
+            data = data[:at]
+        elif what == 1:
+            data[at] ^= 1 << int(rng.integers(8))
+        elif what == 2:  # another number in the place of one
+            digits = [i for i, c in enumerate(data) if 48 <= c < 58] or [0]
+            data[digits[int(rng.integers(len(digits)))]] = 48 + int(rng.integers(10))
+        else:
+            del data[at : at + int(rng.integers(1, 20))]
+        path.write_bytes(bytes(data))
+        try:
+            bc.ExecutionPlan.load(folder).run(X, 2, W)
+        except bc.BaracudaError:
+            refused += 1
+        path.write_bytes(whole[path])
+    assert refused > 20
+    same(bc.ExecutionPlan.load(folder).run(X, 2, W), f(X, 2, W))
+    with pytest.raises(bc.InvalidProblemError, match=r"load: .*missing"):
+        bc.ExecutionPlan.load(tmp_path / "missing")
+
+
+def test_many_replays_leave_nothing_behind() -> None:
+    import resource
+
+    plan = bc.trace(lambda x, w: F.softmax(F.matmul(F.tanh(x), w), 1), X, W).compile()
+    for _ in range(2000):
+        plan.run(X, W)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(100_000 if FULL else 20_000):
+        plan.run(X, W)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4096  # KiB
+
+
 def test_zeros_asarray_and_inference_inside() -> None:
     def f(x: Any) -> Any:
         z = bc.zeros(x.shape)

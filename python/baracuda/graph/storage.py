@@ -11,7 +11,7 @@ import numpy as np
 from baracuda import _core
 from baracuda.call.program import Program
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.describe.errors import BaracudaError, InvalidProblemError, shown
 from baracuda.describe.sizes import AnySize, SizeExpr, contiguous_strides, simple
 from baracuda.graph.lower import Lowered
 from baracuda.graph.nodes import Draw, Launch, Number, Slot, Tree, View
@@ -51,11 +51,32 @@ def save(plan: ExecutionPlan, path: str | Path) -> None:
 
 def load(path: str | Path) -> ExecutionPlan:
     """ExecutionPlan.load."""
+    from safetensors import SafetensorError
+
+    try:
+        return _loaded(Path(path))
+    except (
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        StopIteration,
+        OSError,
+        SafetensorError,
+    ) as error:
+        if isinstance(error, BaracudaError):
+            raise
+        raise InvalidProblemError(
+            f"load: {path}: got {type(error).__name__}: {shown(str(error))}, want a folder as ExecutionPlan.save writes it."
+        ) from error
+
+
+def _loaded(folder: Path) -> ExecutionPlan:
     from safetensors.numpy import load_file
 
     from baracuda.graph.execution import ExecutionPlan
 
-    folder = Path(path)
     document = json.loads((folder / "graph.json").read_text())
     if document.get("kind") != "graph" or document.get("schema") != SCHEMA:
         raise InvalidProblemError(
@@ -64,12 +85,30 @@ def load(path: str | Path) -> ExecutionPlan:
     hidden = load_file(folder / "hidden.safetensors")
     program = Program.load(folder)
     read = _Read(program, [hidden[f"hidden{i}"] for i in range(document["hidden"])], document)
-    lowered = read.lowered()
-    return ExecutionPlan(
-        _tree(document["inputs"]), _tree(document["outputs"]), read.leaves, lowered,
-        {node: name for node, name in document["nodes"] if node >= 0}, read.document["device"],
-        default_generator if read.random else None,
-    )  # fmt: skip
+    inputs, outputs = _tree(document["inputs"]), _tree(document["outputs"])
+    _check_numbers("inputs", [t.value for t in _leaves(inputs)], len(read.leaves), every=True)
+    _check_numbers("outputs", [t.value for t in _leaves(outputs)], len(document["results"]))
+    for kind, limit in (("made", len(read.made)), ("leaf", len(read.leaves))):
+        _check_numbers("results", [which for k, which in document["results"] if k == kind], limit)
+    if any(kind not in ("made", "leaf") for kind, _ in document["results"]):
+        raise InvalidProblemError("load: results: got another kind, want made or leaf.")
+    names = {node: str(name) for node, name in document["nodes"] if node >= 0}
+    generator = default_generator if read.random else None
+    return ExecutionPlan(inputs, outputs, read.leaves, read.lowered(), names, read.document["device"], generator)
+
+
+def _leaves(tree: Tree) -> list[Tree]:
+    if tree.kind == "leaf":
+        return [tree]
+    return [leaf for child in tree.children for leaf in _leaves(child)]
+
+
+def _check_numbers(what: str, found: list[Any], limit: int, *, every: bool = False) -> None:
+    """Refuses numbers that name nothing; with `every`, those that are not all of them in order."""
+    right = all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < limit for n in found)
+    if not right or (every and found != list(range(limit))):
+        want = f"0 to {limit - 1} in order" if every else f"numbers below {limit}"
+        raise InvalidProblemError(f"load: {what}: got {shown(found)}, want {want}.")
 
 
 def _tree_json(tree: Tree) -> Any:
