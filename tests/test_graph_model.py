@@ -80,6 +80,21 @@ def test_loss_and_gradients(length: Any) -> None:
     assert plan.memory.planned <= 1.1 * plan.memory.lower_bound
 
 
+def test_with_less_memory_values_are_computed_again() -> None:
+    given = tokens(2, 48)
+    graph = bc.trace(loss, WEIGHTS, *given)
+    graph = graph.grad(graph.results, graph.tensors[: len(WEIGHTS)])
+    free = graph.compile()
+    limit = int(0.9 * free.memory.planned)
+    tight = graph.compile(memory_limit=limit)
+    assert tight.memory.planned <= limit and tight.launches > free.launches
+    value, gradients = free.run(WEIGHTS, *given)
+    again, others = tight.run(WEIGHTS, *given)
+    assert value == again and all(np.array_equal(a, b) for a, b in zip(gradients, others, strict=True))
+    with pytest.raises(bc.MemoryLimitError, match=r"memory_limit=1000, want at least \d+ bytes"):
+        graph.compile(memory_limit=1000)
+
+
 def test_a_training_step_is_one_graph() -> None:
     ids, targets = tokens(2, 24)
     forward = bc.trace(loss, WEIGHTS, ids, targets)

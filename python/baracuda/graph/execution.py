@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baracuda.call.inference import spec_of
-from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.describe.errors import InvalidProblemError, MemoryLimitError, shown
 from baracuda.graph.lower import Lowered, Lowering
-from baracuda.graph.nodes import Slot, Tree, View, listed
-from baracuda.graph.passes import PASSES
+from baracuda.graph.nodes import Launch, Slot, Tree, listed
+from baracuda.graph.passes import PASSES, merge_in_place
+from baracuda.graph.recompute import Lives, recompute_one
 from baracuda.memory.results import foreign_converter
 
 if TYPE_CHECKING:
@@ -65,7 +66,12 @@ class ExecutionPlan:
     def memory(self) -> MemoryPlan:
         """Bytes of one run."""
         planned = self.program.memory
-        return MemoryPlan(planned["scratch"], planned["unplanned"], _most_alive(self._lowered), self._lowered.weights)
+        return MemoryPlan(
+            planned["scratch"],
+            planned["unplanned"],
+            Lives.of(self._lowered.launches, self._lowered.handed_out).most,
+            self._lowered.weights,
+        )
 
     def run(self, *args: Any, out: Any = None, generator: Generator | None = None, **kwargs: Any) -> Any:
         """Runs all launches.
@@ -203,37 +209,46 @@ def _take(value: Any, tree: Tree, found: list[Any], names: Sequence[str]) -> Non
         _take(part, child, found, names)
 
 
-def _most_alive(lowered: Lowered) -> int:
-    """The largest sum of temporaries that are alive at one launch, with its workspace."""
-    first: dict[Any, int] = {}
-    last: dict[Any, int] = {}
-    for i, launch in enumerate(lowered.launches):
-        for v in (*launch.tensors, *(n for n in launch.numbers if isinstance(n, View))):
-            if v.slot.kind == "temporary" and v.slot not in lowered.handed_out:
-                first.setdefault(v.slot, i)
-                last[v.slot] = i
-    return max(
-        (
-            launch.plan.workspace_size + sum(s.nbytes for s, at in first.items() if at <= i <= last[s])
-            for i, launch in enumerate(lowered.launches)
-        ),
-        default=0,
-    )
-
-
-def compiled(graph: ComputeGraph, passes: Sequence[str] | None) -> ExecutionPlan:
+def compiled(graph: ComputeGraph, passes: Sequence[str] | None, memory_limit: int | None) -> ExecutionPlan:
     """The graph's launches, after the passes, as a program."""
     for name in passes or ():
         if name not in PASSES:
             raise InvalidProblemError(f"passes: got {name!r}, want some of {', '.join(PASSES)}.")
+    chosen = [change for name, change in PASSES.items() if passes is None or name in passes]
     launches = [launch for node in graph.nodes for launch in node.launches]
     results = list(graph._views)
-    for name, change in PASSES.items():
-        if passes is None or name in passes:
+    before = [change for change in chosen if change is not merge_in_place]
+    for change in before:
+        launches = change(launches, results, graph)
+    behind = [change for change in chosen if change is merge_in_place]
+
+    def lowered(launches: list[Launch]) -> Lowered:
+        for change in behind:
             launches = change(launches, results, graph)
-    lowering = Lowering(graph.device, launches, list(graph.leaves), graph._tracer.draws)
+        return Lowering(graph.device, launches, list(graph.leaves), graph._tracer.draws).lower(results)
+
+    found = lowered(launches)
+    if memory_limit is not None:
+        found = _within(memory_limit, found, launches, results, lowered)
     names = {node.index: node.label or node.name for node in graph.nodes}
-    lowered = lowering.lower(results)
-    return ExecutionPlan(
-        graph._inputs, graph._tree, graph.leaves, lowered, names, graph.device, graph._tracer.generator
-    )  # fmt: skip
+    return ExecutionPlan(graph._inputs, graph._tree, graph.leaves, found, names, graph.device, graph._tracer.generator)
+
+
+def _within(
+    limit: int, found: Lowered, launches: list[Launch], results: list[Any], lowered: Callable[[list[Launch]], Lowered]
+) -> Lowered:
+    """With values computed again until the scratch is at most so many bytes."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise InvalidProblemError(f"memory_limit: got {shown(limit)}, want a number of bytes.")
+    least = found.program.scratch_bytes
+    while found.program.scratch_bytes > limit:
+        again = recompute_one(launches, results)
+        if again is None or len(again) > 4 * len(found.launches) + 64:
+            raise MemoryLimitError(
+                f"compile: got memory_limit={limit}, want at least {least} bytes of scratch: what is left cannot be computed "
+                "again. Allow more, or make the problem smaller."
+            )
+        launches = again
+        found = lowered(launches)
+        least = min(least, found.program.scratch_bytes)
+    return found
