@@ -25,6 +25,10 @@ UNTESTED = re.compile(
     r"|ci/(?!(test|build|install|lib|level|sanitize|emulator|changed)\.)|python/baracuda/(functional\.pyi|_index\.py)$"
 )
 FAMILY = re.compile(r"(?:csrc|python/baracuda)/ops/(\w+)/")
+# Rooms that no other one needs, and what their tests are called.
+ALONE = {
+    "python/baracuda/graph/": ("tests/test_graph*.py", "tests/device/test_device_trace.py", "tests/test_examples.py")
+}
 TESTS = re.compile(r"tests/(?!harness/)(.*/)?test_\w+\.py$")
 
 
@@ -51,6 +55,8 @@ def touched(files: list[str]) -> set[str] | None:
         family = FAMILY.match(file)
         if family and family[1] in families():
             found |= {family[1], *(users_of(file, "csrc/ops/{}/*.*") if file.endswith(".h") else [])}
+        elif room := next((room for room in ALONE if file.startswith(room)), ""):
+            found |= {p.relative_to(ROOT).as_posix() for pattern in ALONE[room] for p in ROOT.glob(pattern)}
         elif TESTS.match(file):
             found |= {file} if (ROOT / file).exists() else set()
         elif not UNTESTED.match(file):

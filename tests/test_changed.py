@@ -24,6 +24,19 @@ from mutation_rooms import ROOT, families
         (["python/baracuda/ops/norm/layer_norm.py", "csrc/ops/scan/skus.h"], {"norm", "scan"}),
         (["tests/test_capi.py", "tests/ops/test_rope.py"], {"tests/test_capi.py", "tests/ops/test_rope.py"}),
         (["tests/test_that_is_gone.py"], set()),
+        (
+            ["python/baracuda/graph/passes.py"],
+            {
+                f"tests/{t}.py"
+                for t in (
+                    "test_graph",
+                    "test_graph_dims",
+                    "test_graph_model",
+                    "test_examples",
+                    "device/test_device_trace",
+                )
+            },
+        ),
         (["csrc/ops/scan/cpu.cpp", "csrc/core/plan.cpp"], None),
         (["csrc/host/tile.h"], None),
         (["csrc/simt/map.h"], None),

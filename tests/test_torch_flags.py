@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
 import torch
 
+import baracuda as bc
 import baracuda.memory._torch as native
 
 SCRIPT = """
@@ -90,6 +92,34 @@ def test_a_function_that_answers_differently_is_not_used(monkeypatch: pytest.Mon
     assert native.native_functions() is None
     monkeypatch.setattr(native, "_QUESTIONS", ("_ZN2at6native11no_such_fnERKNS_6TensorE", *native._QUESTIONS[1:]))
     assert native.native_functions() is None
+
+
+def test_other_versions_and_a_switch_turn_them_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.99.1+cpu")
+    assert native.native_functions() is None
+    native.scalar_types.cache_clear()
+    assert native.scalar_types() == {}
+    native.scalar_types.cache_clear()
+    monkeypatch.setenv("BARACUDA_TORCH_NATIVE", "1")
+    assert native.native_functions() is not None
+    monkeypatch.undo()
+    assert native.native_functions() is not None
+    monkeypatch.setenv("BARACUDA_TORCH_NATIVE", "0")
+    assert native.native_functions() is None
+    monkeypatch.setenv("BARACUDA_TORCH_NATIVE", "yes")
+    with pytest.raises(bc.InvalidProblemError, match="BARACUDA_TORCH_NATIVE: got 'yes', want 0, 1 or nothing"):
+        native.native_functions()
+
+
+@pytest.mark.parametrize("switch", ["0", "yes"])
+def test_calls_with_the_switch(switch: str) -> None:
+    code = "import torch, baracuda.functional as F; print(F.exp(torch.zeros(3, requires_grad=False)))"
+    env = os.environ | {"BARACUDA_TORCH_NATIVE": switch}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    if switch == "0":
+        assert done.stdout == "tensor([1., 1., 1.])\n", done.stderr
+    else:
+        assert "BARACUDA_TORCH_NATIVE: got 'yes'" in done.stderr
 
 
 RESULTS = """

@@ -2,13 +2,15 @@
 
 Each of these questions costs 30 to 100 ns when it is asked through Python, most of it for letting go of the interpreter
 and taking it again; a call of a kernel asks two of them per tensor. `torch.empty` through Python takes 1,100 ns, and 250
-this way. The functions are exported by torch's libraries, but are no part of a promised interface: they are used only if
-this torch has them all, and all answer as Python does.
+this way. The functions are exported by torch's libraries, but are no part of a promised interface: they are used only with
+the versions of torch that they were tested with, if it has them all, and all answer as Python does.
+BARACUDA_TORCH_NATIVE=0 turns them off; 1 has them tried with other versions, too.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from contextlib import AbstractContextManager
 from functools import cache
@@ -16,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from baracuda import _core
+from baracuda.describe.errors import InvalidProblemError, shown
+
+TESTED = ("2.13",)  # versions of torch, major and minor
 
 _QUESTIONS = (
     "_ZN2at6native6is_negERKNS_6TensorE",
@@ -50,6 +55,17 @@ _SCALAR_TYPES = {
 }
 
 
+def wanted() -> bool:
+    """Whether torch's own functions are to be tried at all."""
+    import torch
+
+    switch = os.environ.get("BARACUDA_TORCH_NATIVE", "")
+    if switch not in ("", "0", "1"):
+        raise InvalidProblemError(f"BARACUDA_TORCH_NATIVE: got {shown(switch)}, want 0, 1 or nothing.")
+    known = ".".join(torch.__version__.split("+")[0].split(".")[:2]) in TESTED
+    return switch == "1" or (switch == "" and known)
+
+
 def native_functions() -> tuple[int, ...] | None:
     """Addresses of is_neg, is_conj, is_inference, requires_grad and bump_version, and `_storage_places()`.
 
@@ -58,6 +74,8 @@ def native_functions() -> tuple[int, ...] | None:
     """
     import torch
 
+    if not wanted():
+        return None
     try:
         functions = _functions(*_QUESTIONS, _BUMP)
         # Modes of the caller (fake tensors, inference, no_grad, a default device) must not reach the probes.
@@ -113,6 +131,8 @@ def scalar_types() -> dict[Any, int]:
     """Torch's number of each dtype that `_core.torch_empty` makes tensors of; none where torch.empty is to be called."""
     import torch
 
+    if not wanted():
+        return {}
     try:
         _core.set_torch_empty(*_addresses(_functions(*_EMPTY)))
         with _without_modes(), torch.inference_mode(False):
