@@ -84,6 +84,19 @@ def test_sizes_that_follow_a_dim() -> None:
         bc.trace(F.exp, specs[0])
 
 
+def test_chains_are_fused_for_every_length() -> None:
+    row = np.linspace(-1, 1, 64, dtype=np.float32)
+
+    def f(x: Any, y: Any) -> Any:
+        return F.softmax(F.mul(F.tanh(F.add(F.square(x), row)), F.rsqrt(F.add(F.abs(y), 1.0))), 1)
+
+    plan = bc.trace(f, bc.TensorSpec((N, 64)), bc.TensorSpec((N, 64))).compile()
+    assert plan.launches == 2 and "expr.forward.cpu.f32.fused(f32[n, 64]" in plan.explain()
+    for n in (*LENGTHS, 0):
+        x, y = normal(n, 64), normal(n, 64)
+        same(plan.run(x, y), f(x, y))
+
+
 def test_gradients_for_every_length() -> None:
     def loss(x: Any, w: Any, t: Any) -> Any:
         return F.cross_entropy(F.matmul(F.relu(x), w), t)

@@ -11,7 +11,7 @@ from baracuda.call.inference import spec_of
 from baracuda.describe.errors import InvalidProblemError, MemoryLimitError, shown
 from baracuda.graph.lower import Lowered, Lowering
 from baracuda.graph.nodes import Launch, Slot, Tree, listed
-from baracuda.graph.passes import PASSES, merge_in_place
+from baracuda.graph.passes import BY_CALLS, PASSES, merge_in_place
 from baracuda.graph.recompute import Lives, recompute_one
 from baracuda.memory.results import foreign_converter
 
@@ -214,13 +214,23 @@ def compiled(graph: ComputeGraph, passes: Sequence[str] | None, memory_limit: in
     for name in passes or ():
         if name not in PASSES:
             raise InvalidProblemError(f"passes: got {name!r}, want some of {', '.join(PASSES)}.")
-    chosen = [change for name, change in PASSES.items() if passes is None or name in passes]
-    launches = [launch for node in graph.nodes for launch in node.launches]
+    chosen = [name for name in PASSES if passes is None or name in passes]
+    early = [PASSES[name] for name in chosen if name in BY_CALLS]
+    late = [PASSES[name] for name in chosen if name not in BY_CALLS and PASSES[name] is not merge_in_place]
+    behind = [PASSES[name] for name in chosen if PASSES[name] is merge_in_place]
     results = list(graph._views)
-    before = [change for change in chosen if change is not merge_in_place]
-    for change in before:
+
+    def by_calls(graph: ComputeGraph) -> list[Launch]:
+        launches = [launch for node in graph.nodes for launch in node.launches]
+        for change in early:
+            launches = change(launches, list(graph._views), graph)
+        return launches
+
+    # Calls are known of the graphs of single sizes; where what they come to is not the same for all, it is left as it is.
+    fitted = graph._samples.launches(by_calls) if graph._samples is not None else None
+    launches = by_calls(graph) if fitted is None else fitted
+    for change in late:
         launches = change(launches, results, graph)
-    behind = [change for change in chosen if change is merge_in_place]
 
     def lowered(launches: list[Launch]) -> Lowered:
         for change in behind:

@@ -127,5 +127,5 @@ def _renamed(launch: Launch, merged: dict[Slot, Slot]) -> Launch:
     return replace(launch, tensors=tuple(map(seen, launch.tensors)), numbers=tuple(map(seen, launch.numbers)))
 
 
-# In this order: what is fused is found by what calls were given, so nothing is renamed before.
+BY_CALLS = ("dead", "fuse")  # what is fused is found by what calls were given, so nothing is renamed before
 PASSES: dict[str, Pass] = {"dead": drop_dead, "fuse": fuse_chains, "copies": drop_copies, "in_place": merge_in_place}

@@ -5,7 +5,7 @@ No rule and no function of the user's needs to know symbols: they see numbers, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -127,7 +127,8 @@ def at_point(shape: Sequence[Any], point: Point) -> tuple[int, ...]:
 
 def with_gradients(graph: ComputeGraph, outputs: Sequence[Any], wrt: Sequence[Any]) -> ComputeGraph:
     """ComputeGraph.grad of a graph with dims: that of each of its samples, fitted."""
-    samples, graphs = graph._samples
+    fitting = graph._samples
+    samples, graphs = fitting.samples, fitting.graphs
 
     def at(given: Sequence[Any], known: tuple[Any, ...], name: str) -> list[int]:
         places = [next((i for i, x in enumerate(known) if x is g), -1) for g in given]
@@ -146,21 +147,24 @@ def with_symbols(samples: Samples, graphs: list[ComputeGraph]) -> ComputeGraph:
     Raises:
         InvalidProblemError: They differ in more than numbers, or a number is no expression of the sizes; names the node.
     """
-    return _Fitting(samples, graphs).fitted()
+    return Fitting(samples, graphs).fitted()
 
 
-class _Fitting:
+class Fitting:
+    """Several graphs of one function, each of other sizes, and what stands for the slots of the last."""
+
     def __init__(self, samples: Samples, graphs: list[ComputeGraph]) -> None:
         self.samples, self.graphs = samples, graphs
         self.slots: dict[Slot, Slot] = {}  # of the last graph, and what stands for them
         self.plans: dict[Any, Plan] = {}
 
     def fitted(self) -> ComputeGraph:
+        """The graph for all sizes."""
         from baracuda.graph.graph import ComputeGraph
 
         last = self.graphs[-1]
         made = ComputeGraph(last.device)
-        made._samples = (self.samples, self.graphs)
+        made._samples = self
         made._inputs, made._tree = last._inputs, last._tree
         made._leaves = list(self.graphs[0]._leaves)
         made._results = self.graphs[0]._results
@@ -207,6 +211,7 @@ class _Fitting:
         return tuple(self.number(where, what, values) for values in zip(*of_all, strict=True))
 
     def slot(self, of_all: tuple[Slot, ...]) -> Slot:
+        """One slot of all graphs."""
         last = of_all[-1]
         shape = self.sizes(last.name, "its shape", [s.shape for s in of_all])
         strides = self.sizes(last.name, "its strides", [s.strides for s in of_all])
@@ -214,6 +219,7 @@ class _Fitting:
         return self.slots[last]
 
     def view(self, where: str, of_all: tuple[View, ...]) -> View:
+        """One view of all graphs."""
         last = of_all[-1]
         offsets = [v.offset for v in of_all]
         if last.slot.kind == "constant":  # each graph has captured as much as it saw of that memory
@@ -228,6 +234,7 @@ class _Fitting:
         )
 
     def node(self, of_all: tuple[Node, ...]) -> Node:
+        """One node of all graphs; calls stay with those."""
         last = of_all[-1]
         made = Node(last.index, last.name, [], label=last.label)
         if len({len(n.launches) for n in of_all}) > 1:
@@ -237,6 +244,7 @@ class _Fitting:
         return made
 
     def launch(self, where: str, of_all: tuple[Launch, ...]) -> Launch:
+        """One launch of all graphs."""
         tensors = tuple(self.view(where, views) for views in zip(*(x.tensors for x in of_all), strict=True))
         numbers = []
         for given in zip(*(x.numbers for x in of_all), strict=True):
@@ -248,6 +256,16 @@ class _Fitting:
                 numbers.append(self.number(where, "a number", given))
         plan = self.plan(where, [x.plan for x in of_all])
         return Launch(plan, tensors, tuple(numbers), of_all[-1].node)
+
+    def launches(self, change: Callable[[ComputeGraph], list[Launch]]) -> list[Launch] | None:
+        """What a change of each graph's launches comes to; None where it is not the same for all."""
+        lists = [change(g) for g in self.graphs]
+        if len(set(map(len, lists))) > 1:
+            return None
+        try:
+            return [self.launch(f"launch {i}", launches) for i, launches in enumerate(zip(*lists, strict=True))]
+        except BaracudaError:  # a kernel that does not take open sizes
+            return None
 
     def plan(self, where: str, plans: list[Plan]) -> Plan:
         """The plan for any size."""
@@ -289,6 +307,7 @@ class _Fitting:
         return [Draw(d.index, blocks.get(d.index, d.blocks)) for d in self.graphs[-1]._tracer.draws]
 
     def result(self, i: int, of_all: tuple[Any, ...]) -> Any:
+        """One result of all graphs: a view, or what was captured."""
         if all(isinstance(v, View) for v in of_all):
             return self.view(f"result {i}", of_all)
         return of_all[-1]
