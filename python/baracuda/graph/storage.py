@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from baracuda.graph.execution import ExecutionPlan
 
 SCHEMA = 1
+# What reading something else than `save` wrote ends in.
+_UNREADABLE = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    StopIteration,
+    OSError,
+    OverflowError,
+    RecursionError,
+)
 _KINDS = {"tuple": tuple, "list": list, "dict": dict}
 
 
@@ -55,16 +66,7 @@ def load(path: str | Path) -> ExecutionPlan:
 
     try:
         return _loaded(Path(path))
-    except (
-        KeyError,
-        IndexError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        StopIteration,
-        OSError,
-        SafetensorError,
-    ) as error:
+    except (*_UNREADABLE, SafetensorError) as error:
         if isinstance(error, BaracudaError):
             raise
         raise InvalidProblemError(
