@@ -13,6 +13,7 @@ from baracuda.describe.dims import Dim
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.describe.sizes import AnySize, SizeExpr, contiguous_strides, product, simple
+from baracuda.memory.views import is_contiguous
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,6 +43,9 @@ class Value:
     @property
     def contiguous(self) -> bool:
         """Whether it is laid out as a fresh tensor of its shape would be."""
+        steps = [s.fixed for s in self.strides]
+        if None not in steps and all(isinstance(s, int) for s in self.shape):  # most are
+            return is_contiguous(self.shape, steps)  # type: ignore[arg-type]
         fresh = contiguous_strides(self.shape)
         return all(a == b or s == 1 for a, b, s in zip(self.strides, fresh, self.shape, strict=True))
 

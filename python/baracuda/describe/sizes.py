@@ -106,7 +106,7 @@ class SizeExpr:
     @property
     def fixed(self) -> int | None:
         """The number, where no dim is in it."""
-        if any(self.terms.keys() - {()}):
+        if len(self.terms) > (() in self.terms):
             return None
         return self.terms.get((), 0) // self.divisor
 
