@@ -50,6 +50,7 @@ class ExecutionPlan:
         self._leaves, self._names = tuple(leaves), tuple(s.name for s in leaves)
         self._lowered, self._nodes = lowered, dict(nodes)
         self._generator = generator
+        self._flat_already = not inputs.keys and all(t.kind == "leaf" for t in inputs.children)
         self.device = device
 
     @property
@@ -104,6 +105,8 @@ class ExecutionPlan:
 
     def _flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """The tensors among the arguments, in the order of the leaves."""
+        if self._flat_already and not kwargs and len(args) == len(self._names) and None not in map(_array, args):
+            return list(args)
         trees, names = self._inputs.children, self._inputs.keys
         positional = trees[: len(trees) - len(names)]
         if unknown := [n for n in kwargs if n not in names]:
@@ -183,10 +186,15 @@ class ExecutionPlan:
         return f"<ExecutionPlan ({listed(self._names)}), {self.launches} launches, {memory.planned} bytes of scratch>"
 
 
+def _array(value: Any) -> bool | None:
+    """True of what may be a tensor, and is looked at by the program; else None."""
+    return None if value is None or isinstance(value, (bool, int, float, str, list, tuple, dict)) else True
+
+
 def _take(value: Any, tree: Tree, found: list[Any], names: Sequence[str]) -> None:
     """Appends the tensors of one argument, which is nested as the traced one was."""
     if tree.kind == "leaf":
-        if spec_of(value) is None:
+        if _array(value) is None:
             raise InvalidProblemError(f"{names[len(found)]}: got {shown(value)}, want a tensor.")
         found.append(value)
         return
