@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--touched", default="all", help="tests of these families and files (ci/changed.py), a share of the rest"
     )
-    group.addoption("--share", default="0/10", help="which tenth (k/10), third (k/3), ...; none leaves the rest out")
+    group.addoption("--share", default="", help="which tenth (k/10), third (k/3), ...; none leaves the rest out")
 
 
 def op_of(item: pytest.Item) -> str | None:
@@ -58,7 +58,7 @@ def touched_by(config: pytest.Config) -> Callable[[pytest.Item], bool]:
     touched = set(filter(None, config.getoption("--touched").split(",")))
     ops = {row["op"] for row in rows() if row["family"] in touched}
 
-    share = config.getoption("--share")
+    share = config.getoption("--share") or "0/10"
     parts = int(share.partition("/")[2]) if share != "none" else 0
 
     def chosen(item: pytest.Item) -> bool:
@@ -66,7 +66,14 @@ def touched_by(config: pytest.Config) -> Callable[[pytest.Item], bool]:
         drawn = parts > 0 and crc32(f"{share} {item.nodeid}".encode()) % parts == 0
         return drawn or bool(whole & touched) or op_of(item) in ops
 
-    return (lambda item: True) if touched == {"all"} else chosen
+    return (lambda item: not left_to_others(item, config.getoption("--share"))) if touched == {"all"} else chosen
+
+
+def left_to_others(item: pytest.Item, share: str) -> bool:
+    """Whether a test of the kind that takes long is left to another run, where runs take shares of such tests."""
+    mark = item.get_closest_marker("drawn")
+    drawn = mark is None or not share or crc32(f"{share} {item.nodeid}".encode()) % mark.args[0] == 0
+    return not drawn and not FULL
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

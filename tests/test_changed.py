@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -67,6 +68,25 @@ def test_headers_concern_the_families_that_take_them_in() -> None:
         assert {family, owner} <= (changed.touched([f"csrc/{header}"]) or set())
 
 
+FILES = [f"tests/{n}" for n in ("test_contract.py", "test_layers.py", "ops/test_scan.py", "ops/test_rope.py")]
+
+
+def collected(*arguments: str) -> set[str]:
+    """The tests that pytest would run."""
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *arguments]
+    env = {k: v for k, v in os.environ.items() if k != "BARACUDA_FULL"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True, env=env)
+    return {line for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_of_what_takes_long_each_run_takes_a_share() -> None:
+    file = "tests/emulator/test_seeded_faults.py"
+    everything = collected(file)
+    first, second = (collected(file, "--touched=all", f"--share={k}/10") for k in (1, 2))
+    assert 0 < len(first) < len(everything) / 2 and first != second and first | second <= everything
+    assert collected(file, f"--touched={file}", "--share=none") == everything
+
+
 def test_what_takes_long_is_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Changed families always, the others every now and then; all where nothing is known."""
     monkeypatch.setattr(changed, "RECORD", tmp_path / "none")
@@ -88,19 +108,11 @@ def test_a_commit_that_is_not_here_is_everything() -> None:
 def test_touched_families_and_files_are_tested_whole() -> None:
     """And of the rest a part: another one for each number."""
 
-    def collected(*arguments: str) -> set[str]:
-        command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *arguments]
-        files = [
-            ROOT / f"tests/{n}" for n in ("test_contract.py", "test_layers.py", "ops/test_scan.py", "ops/test_rope.py")
-        ]
-        done = subprocess.run([*command, *files], capture_output=True, text=True, cwd=ROOT, check=True)
-        return {line for line in done.stdout.splitlines() if "::" in line}
-
-    everything = collected()
+    everything = collected(*FILES)
     ours = {t for t in everything if "test_scan.py" in t or "[cumsum" in t or "[cumprod" in t}
-    alone = collected("--touched=scan", "--share=none")
+    alone = collected(*FILES, "--touched=scan", "--share=none")
     assert alone == ours
     layers = {t for t in everything if "test_layers.py" in t}
-    first, second = (collected("--touched=scan,tests/test_layers.py", f"--share={n}/10") for n in (1, 2))
+    first, second = (collected(*FILES, "--touched=scan,tests/test_layers.py", f"--share={n}/10") for n in (1, 2))
     assert ours | layers < first < everything and ours | layers < second and first != second
     assert len(first - ours - layers) < len(everything - ours - layers) / 4

@@ -11,7 +11,8 @@ from faulty import Fault, module, outcome
 
 from emulator import build as emulator
 
-pytestmark = pytest.mark.skipif(bool(emulator.unable()), reason=emulator.unable())
+# Each compiles a kernel.
+pytestmark = [pytest.mark.skipif(bool(emulator.unable()), reason=emulator.unable()), pytest.mark.drawn(4)]
 
 ALL = [*FAULTS, *LIBRARY_FAULTS, *TEXT_FAULTS]
 SOUND = [
