@@ -136,6 +136,39 @@ def test_captured_tensors_are_seen_as_they_are_at_the_run() -> None:
         np.testing.assert_array_equal(cache[1:3], k)
 
 
+def test_captured_views_that_overlap_in_one_call() -> None:
+    """Whichever comes first: later ones may begin before it, or join two."""
+    a = RNG.normal(size=(9, 4)).astype(np.float32)
+
+    def f(x: Any) -> Any:
+        return (
+            F.add(a[4:6], a[3:5]), F.cat([a[7:9], a[0:2], x]), F.add(a[1:8], 1.0), F.add(F.add(a[2:4], a[0:2]), a[::4][:2]),
+            F.sum(a.T[1:3]), F.add(a[5:3:-1], a[4:6]),
+        )  # fmt: skip
+
+    graph = bc.trace(f, X[:1, :4].copy())
+    assert len(graph.constants) == 1
+    plan = graph.compile()
+    for _ in range(2):
+        same(plan.run(X[:1, :4].copy()), f(X[:1, :4].copy()))
+        a += 1
+    mixed = np.zeros(8, np.uint8)
+    odd = np.frombuffer(mixed.data, np.float32, 1, 1)
+    with pytest.raises(bc.BaracudaError):
+        bc.trace(lambda x: (F.add(mixed, 1), F.add(odd, x)), X[0, :1].copy()).compile()
+
+
+def test_captured_torch_tensors_stay_where_they_are() -> None:
+    weight = torch.ones(64, 10)
+    plan = bc.trace(lambda x: F.matmul(x, weight), torch.tensor(X)).compile()
+    want = F.matmul(torch.tensor(X), weight)
+    assert torch.equal(plan.run(torch.tensor(X)), want)
+    with pytest.raises(RuntimeError, match="resize"):
+        weight.resize_(1000, 1000)
+    weight.data = torch.zeros(64, 10)  # the graph keeps the memory that it has captured
+    assert torch.equal(plan.run(torch.tensor(X)), want)
+
+
 def test_random_functions_draw_at_each_run() -> None:
     def f(x: Any) -> Any:
         return F.dropout(x, 0.5), F.dropout(F.exp(x), 0.25)

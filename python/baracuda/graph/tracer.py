@@ -16,6 +16,7 @@ from baracuda.describe.errors import InvalidProblemError
 from baracuda.graph.nodes import Draw, Launch, Node, Number, Shape, Slot, View
 from baracuda.memory.device import name_of
 from baracuda.memory.generator import Generator
+from baracuda.memory.results import is_torch
 from baracuda.memory.views import contiguous_strides, reach
 
 # Tensors without memory lie this far apart, above all addresses that a process can have.
@@ -40,6 +41,7 @@ class Tracer:
         self._windows: dict[Slot, int] = {}
         self._leaf_name = ""
         self._open: Node | None = None
+        self._held: dict[int, tuple[Any, Any]] = {}  # captured objects, and what keeps their memory
 
     # --- tensors without memory
 
@@ -70,15 +72,6 @@ class Tracer:
             finally:
                 self._leaf_name = ""
 
-    def tensor_of(self, view: View) -> Any:
-        """The tensor without memory that a view is."""
-        with self.on():
-            whole = _core.from_pointer(
-                _FIRST + self._windows[view.slot] * _APART, (1,), view.slot.element, device=self.device
-            )
-            start = view.offset
-            return _core.view_of(whole, start, view.shape, view.strides, int(view.element))
-
     def view_of(self, tensor: Any) -> View | None:
         """The view that a tensor without memory is; None for any other thing."""
         if not isinstance(tensor, _core.Tensor) or not tensor._unbacked:
@@ -97,6 +90,10 @@ class Tracer:
         node = Node(len(self.nodes), _name_of(caller, what), [])
         if values is not None:
             node.function, node.values = caller, tuple(values)
+        for seen in (*tensors, *(n for n in numbers if isinstance(n, tuple))):
+            self._view(seen)  # captured memory may be found to belong together: only then are views what they stay
+        for constant in what.constants if isinstance(what, Program) else ():
+            self.captured(constant)
         views = [self._view(seen) for seen in tensors]
         given = [self._number(number) for number in numbers]
         if isinstance(what, Program):
@@ -150,7 +147,11 @@ class Tracer:
         else:
             slot = self._captured(held, address, shape, strides, element)
             within = address - slot.address
-        return View(slot, within // max(1, element.nbytes), tuple(shape), tuple(strides), element)
+        if within % element.nbytes:
+            raise InvalidProblemError(
+                "trace: got captured tensors that share parts of their elements, want whole ones."
+            )
+        return View(slot, within // element.nbytes, tuple(shape), tuple(strides), element)
 
     def _captured(self, held: Any, address: int, shape: Shape, strides: Shape, element: Element) -> Slot:
         """The slot of a captured tensor's memory; overlapping ones share it."""
@@ -167,9 +168,18 @@ class Tracer:
             self.slots.append(same)
         if same is None:
             return self._widened(touching, held, low, high)
-        if not any(h is held for h in same.held):
-            same.held += (held,)
+        self._hold(same, held)
         return same
+
+    def _hold(self, slot: Slot, held: Any) -> None:
+        """Keeps captured memory alive, and where it is: torch can give a tensor other memory."""
+        from baracuda.memory.tensor import from_dlpack
+
+        if id(held) not in self._held:
+            self._held[id(held)] = (held, from_dlpack(held) if is_torch(held) else held)
+        pinned = self._held[id(held)][1]
+        if not any(h is pinned for h in slot.held):
+            slot.held += (pinned,)
 
     def _widened(self, touching: list[Slot], held: Any, low: int, high: int) -> Slot:
         """One slot for memory that reaches into that of others, whose views are moved there."""
@@ -181,8 +191,9 @@ class Tracer:
                 tensors = tuple(_moved(v, first, old) for v in launch.tensors)
                 numbers = tuple(_moved(n, first, old) if isinstance(n, View) else n for n in launch.numbers)
                 node.launches[i] = replace(launch, tensors=tensors, numbers=numbers)
-        first.address, first.shape = low, ((high - low) // first.element.nbytes,)
-        first.held = (*(h for s in touching for h in s.held), held)
+        first.address, first.shape = low, (-((low - high) // first.element.nbytes),)
+        first.held = tuple(h for s in touching for h in s.held)
+        self._hold(first, held)
         for s in touching[1:]:
             s.shape, s.held = (0,), ()
         return first
