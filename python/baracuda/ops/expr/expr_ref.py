@@ -125,7 +125,7 @@ def unfused(text: str, inputs: list[Array]) -> list[Array]:
     out: list[Array] = []
     for words in (part.split() for part in text.rstrip(";").split(";")):
         if words[0] == "inputs":
-            values = [x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x for x in inputs]
+            values = [_widened(x) for x in inputs]
         elif words[0] in REDUCTIONS:
             values.append(_reduced(words, values, np.broadcast_shapes(*(x.shape for x in inputs))))
         elif words[0] == "out":
@@ -134,6 +134,12 @@ def unfused(text: str, inputs: list[Array]) -> list[Array]:
             e = Element.coerce(words[1])
             values.append(_instruction(words[0], e, words[2:], values))
     return [np.asarray(_number(x) if isinstance(x, tuple) else x) for x in out]
+
+
+def _widened(x: Array) -> Array:
+    """Halves as f32, also where NumPy has only their bits; anything else as it is."""
+    half = x.dtype.itemsize == 2 and x.dtype.kind in "fV"
+    return to_reference(x).astype(np.float32) if half else x
 
 
 def _reduced(words: list[str], values: list[Any], shape: tuple[int, ...]) -> Array:
@@ -156,15 +162,24 @@ def _instruction(name: str, e: Element, operands: list[str], values: list[Any]) 
     given = [values[int(x)] for x in operands]
     if name == "cast":
         x = _number(given[0]) if isinstance(given[0], tuple) else given[0]
-        y = np.empty(x.shape, e.numpy)
-        plan(CastDescriptor(x.shape, Element.coerce(x.dtype), e)).run(x, y)
-        return y.astype(np.float32) if e.is_half else y
+        return _cast(x, e)
     tail = _numbers_of(name)
     arrays = given[: len(given) - tail]
     numbers = [value for _, value in given[len(given) - tail :]]
     return _apply(
         name, e.compute if e.is_float else e, [_number(x) if isinstance(x, tuple) else x for x in arrays], numbers
     )
+
+
+def _cast(x: Array, e: Element) -> Array:
+    """To an element; halves come back as f32."""
+    y = empty(x.shape, e)
+    plan(CastDescriptor(x.shape, Element.coerce(x.dtype), e)).run(x, y)
+    if not e.is_half:
+        return y.numpy()
+    wide = np.empty(x.shape, np.float32)
+    plan(CastDescriptor(x.shape, e, Element.F32)).run(y, wide)
+    return wide
 
 
 def _numbers_of(name: str) -> int:
