@@ -33,6 +33,8 @@ from mutation_rooms import ROOT, families
                     "test_graph",
                     "test_graph_dims",
                     "test_graph_model",
+                    "test_graph_passes",
+                    "test_graph_storage",
                     "test_examples",
                     "device/test_device_trace",
                 )

@@ -14,7 +14,7 @@ import baracuda.functional as F
 from baracuda.describe.sizes import SizeExpr
 from baracuda.graph.symbols import Samples
 from conftest import SEED
-from test_graph import same
+from test_graph import own_numbers, same  # noqa: F401
 
 RNG = np.random.default_rng(SEED)
 N = bc.Dim("n", max=512)

@@ -12,6 +12,7 @@ import torch
 
 import baracuda as bc
 import baracuda.functional as F
+from test_graph import own_numbers  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples" / "tiny_llama"))
 

@@ -76,7 +76,7 @@ def _same(a: View, b: View) -> bool:
 def _fusable(node: Node, launch: Launch) -> bool:
     """Whether it is a call of one elementwise kernel, of numbers that do not round in between."""
     views = (*launch.reads, *launch.writes)
-    one = node.function is not None and len(node.launches) == 1 and len(launch.writes) == 1
+    one = node.function is not None and node.out is None and len(node.launches) == 1 and len(launch.writes) == 1
     right = one and launch.plan.sku.family in FAMILIES and launch.plan.descriptor.direction == "forward"
     whole = right and launch.writes[0].whole and launch.writes[0].slot.kind == "temporary"
     return whole and all(v.element in ELEMENTS for v in views)
@@ -110,7 +110,7 @@ def _kernel(chain: _Chain, graph: ComputeGraph) -> Launch | None:
         for _, launch in chain.launches:
             node = graph.nodes[launch.node]
             args, kwargs = node.call([seen(v) for v in node.values])
-            found = node.function(*args, **{k: v for k, v in kwargs.items() if k != "out"})
+            found = node.function(*args, **kwargs)
             known[_key(launch.writes[0])] = found
         return found
 

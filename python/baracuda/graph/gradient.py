@@ -87,7 +87,20 @@ class _Again:
             else:
                 on_the_way.discard(node)
         for node in self.old.nodes:
+            if node in on_the_way:
+                self._refuse_overwritten(node)
             self._run(node, node in on_the_way)
+
+    def _refuse_overwritten(self, node: Node) -> None:
+        """Its pull runs behind all nodes and may need what it was given and what it made: none may be written until then."""
+        for later in self.old.nodes[node.index + 1 :]:
+            for w in later.writes:
+                for v in (*node.reads, *node.writes):
+                    if v.slot is w.slot:
+                        raise InvalidProblemError(
+                            f"grad: {node}: got {v}, which {later} overwrites before the gradient can read it. Write to a "
+                            "copy, or take the gradient before, in the traced function."
+                        )
 
     def _run(self, node: Node, pulled: bool) -> None:
         if node.function is None:
@@ -97,8 +110,9 @@ class _Again:
         if not wanted:
             found = node.function(*args, **kwargs)
         else:
-            if kwargs.pop("out", None) is not None:
+            if node.out is not None:
                 raise InvalidProblemError(f"grad: {node}: got a write to out=, want a function that makes its result.")
+            kwargs.pop("out", None)
             try:
                 found, pull = vjp(node.function, *args, **kwargs)
             except BaracudaError as error:
@@ -121,16 +135,7 @@ class _Again:
             for v in launch.writes:
                 if v.slot not in self.roots:
                     self.roots[v.slot] = _core.empty(v.slot.shape, v.slot.element, device=self.new.device)
-            views: dict[Any, list[Any]] = {p: [] for p in launch.plan.signature.present}
-            at = 0
-            for p in launch.plan.signature.present:
-                for _ in p.shapes:
-                    view, at = launch.tensors[at], at + 1
-                    views[p].append(self._seen(view))
-            given = {p.name: found if p.variadic else found[0] for p, found in views.items()}
-            numbers = zip(launch.plan.signature.numbers, launch.numbers, strict=True)
-            given |= {s.name: self._seen(n) if isinstance(n, View) else n for s, n in numbers}
-            launch.plan.run(**given)
+            launch.plan.run(**launch.arguments(self._seen, lambda n: n))
 
     def _seen(self, view: View) -> Any:
         if view.slot.kind == "constant":

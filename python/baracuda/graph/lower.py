@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 from baracuda import _core
-from baracuda.call.program import Program, ProgramBuilder, Value
+from baracuda.call.program import Program, ProgramBuilder
+from baracuda.call.program_values import Value
 from baracuda.choose.plan import plan
 from baracuda.graph.nodes import Draw, Launch, Slot, View
 from baracuda.graph.symbols import as_dim
@@ -40,7 +41,7 @@ class Lowering:
     """One graph's slots as values of a program that is being built."""
 
     def __init__(self, device: str, launches: list[Launch], leaves: list[Slot], draws: list[Draw]) -> None:
-        self.device, self.launches = device, list(launches)
+        self.device, self.launches, self.leaves = device, list(launches), leaves
         self.written = {v.slot for launch in launches for v in launch.writes}
         self.used = self.written | {v.slot for launch in launches for v in launch.reads}
         self.builder = ProgramBuilder(device)
@@ -78,7 +79,7 @@ class Lowering:
         if not isinstance(x, View):
             return "held", x
         if x.slot.kind == "leaf" and x.slot in self.written and x.shape == x.slot.shape and x.strides == x.slot.strides:
-            return "leaf", x.slot.number
+            return "leaf", self.leaves.index(x.slot)
         whole = x.slot.kind == "temporary" and x.slot not in self.values and x.slot in self.written
         whole = whole and x.numel == prod(x.slot.shape) and x.offset == 0 and is_contiguous(x.shape, x.strides)
         number, self.made = self.made, self.made + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -13,6 +13,7 @@ from baracuda.memory.views import is_contiguous
 
 if TYPE_CHECKING:
     from baracuda.choose.plan import Plan
+    from baracuda.describe.spec import Param
 
 Shape: TypeAlias = tuple[int, ...]
 Kind: TypeAlias = Literal["leaf", "constant", "temporary"]
@@ -105,23 +106,33 @@ class Launch:
     numbers: tuple[Number, ...]
     node: int = -1
 
-    def _by_role(self) -> Iterator[tuple[int, View]]:
+    def by_param(self) -> Iterator[tuple[Param, tuple[View, ...]]]:
+        """The parameters of its plan that are given, each with its tensors: one, or all of a variadic one."""
         at = 0
         for p in self.plan.signature.present:
-            for _ in p.shapes:
-                yield p.role, self.tensors[at]
-                at += 1
+            yield p, self.tensors[at : at + len(p.shapes)]
+            at += len(p.shapes)
+
+    def arguments(self, tensor: Callable[[View], Any], number: Callable[[Any], Any]) -> dict[str, Any]:
+        """What its plan's `run` is given, by name: views by `tensor`, those that are numbers too; others by `number`."""
+        given: dict[str, Any] = {}
+        for p, views in self.by_param():
+            found = [tensor(v) for v in views]
+            given[p.name] = found if p.variadic else found[0]
+        for s, n in zip(self.plan.signature.numbers, self.numbers, strict=True):
+            given[s.name] = tensor(n) if isinstance(n, View) else number(n)
+        return given
 
     @property
     def reads(self) -> tuple[View, ...]:
         """What it reads, numbers in memory too."""
         numbers = tuple(n for n in self.numbers if isinstance(n, View))
-        return tuple(v for role, v in self._by_role() if role != OUT) + numbers
+        return tuple(v for p, views in self.by_param() if p.role != OUT for v in views) + numbers
 
     @property
     def writes(self) -> tuple[View, ...]:
         """What it writes."""
-        return tuple(v for role, v in self._by_role() if role != IN)
+        return tuple(v for p, views in self.by_param() if p.role != IN for v in views)
 
 
 @dataclass(eq=False, slots=True)
@@ -145,6 +156,14 @@ class Node:
     values: tuple[Any, ...] = ()
     results: tuple[Any, ...] = ()
     label: str = ""
+
+    @property
+    def out(self) -> Any:
+        """What its function was told to write to; None where it made its results."""
+        if self.function is None:
+            return None
+        parameters = zip(self.function.__signature__.parameters, self.values, strict=True)
+        return next((value for name, value in parameters if name == "out"), None)
 
     def call(self, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments that call its function with these values of its parameters.

@@ -43,7 +43,7 @@ def drop_copies(launches: list[Launch], results: Results, graph: ComputeGraph) -
         launch = _seen_through(launch, stands_for)
         if launch.plan.descriptor.op == "copy" and _of_whole(launch):
             x, y = launch.tensors
-            fixed = (x.slot.kind != "temporary" and x.slot not in writes) or writes.get(x.slot) == 1
+            fixed = writes.get(x.slot, 0) == (x.slot.kind == "temporary")  # by its maker alone
             if fixed and writes[y.slot] == 1 and y.slot not in kept_slots and x.slot is not y.slot:
                 stands_for[y.slot] = x
                 continue
@@ -84,10 +84,11 @@ def merge_in_place(launches: list[Launch], results: Results, graph: ComputeGraph
     kept = []
     for i, launch in enumerate(launches):
         taken = {v.slot for v in launch.tensors}
-        for y, x in _in_place_pairs(_renamed(launch, merged)):
+        now = _renamed(launch, merged)
+        for y, x in _in_place_pairs(now):
             fresh = y.slot.kind == "temporary" and y.slot not in known | handed_out and y.slot in taken
             over = x.slot.kind == "temporary" and x.slot not in handed_out and last[x.slot] == i
-            if fresh and over and sum(v.slot is x.slot for v in _renamed(launch, merged).tensors) == 1:
+            if fresh and over and sum(v.slot is x.slot for v in (*now.reads, *now.writes)) == 1:
                 merged[y.slot] = x.slot
                 last[x.slot] = last[y.slot]
                 break
@@ -102,10 +103,7 @@ def _in_place_pairs(launch: Launch) -> list[tuple[View, View]]:
     row, signature = rows()[launch.plan._row], launch.plan.signature
     if not row["in_place_safe"]:
         return []
-    by_name, at = {}, 0
-    for p in signature.present:
-        by_name[p.name] = launch.tensors[at]
-        at += len(p.shapes)
+    by_name = {p.name: views[0] for p, views in launch.by_param() if views}
     allowed = [p for i, p in enumerate(signature.params) if row["in_place_params"] >> i & 1]
     inputs = [by_name[p.name] for p in allowed if p.present and p.role == IN and not p.variadic]
     outputs = [by_name[p.name] for p in signature.present if p.role == OUT and not p.variadic]

@@ -127,14 +127,11 @@ class _Memory:
         self.sizes: dict[str, int] = {}
         self.roots: dict[Slot, Any] = {}
         self.sources: list[tuple[Any, Any]] = []
-        leaves = plan._leaves
-        for slot, value in zip(leaves, given, strict=True):
-            seen = _core.borrow(value)
-            for size, n in zip(slot.shape, seen.shape, strict=True):
-                if isinstance(size, SizeExpr) and len(size.terms) == 1 and size.divisor == 1:
-                    ((key, factor),) = size.terms.items()
-                    if factor == 1 and len(key) == 1:
-                        self.sizes[key[0]] = n
+        known = [(slot, _core.borrow(value)) for slot, value in zip(plan._leaves, given, strict=True)]
+        for slot, seen in known:
+            self._read_sizes(slot, seen)
+        for slot, seen in known:
+            self._check(slot, seen)
             self._copied(slot, seen)
         for launch in plan._lowered.launches:
             for v in (*launch.reads, *launch.writes):
@@ -146,6 +143,29 @@ class _Memory:
                     )
                 else:
                     self.roots[v.slot] = _core.empty((self.at(v.slot.count),), v.slot.element)
+
+    def _read_sizes(self, slot: Slot, seen: Any) -> None:
+        """Takes the sizes that are a `bc.Dim` itself from an argument."""
+        if len(seen.shape) != len(slot.shape):
+            raise InvalidProblemError(f"{slot.name}: got rank {len(seen.shape)}, want {len(slot.shape)}.")
+        for size, n in zip(slot.shape, seen.shape, strict=True):
+            if isinstance(size, SizeExpr) and size.divisor == 1 and list(size.terms.values()) == [1]:
+                ((key, _),) = size.terms.items()
+                if len(key) == 1:
+                    self.sizes.setdefault(key[0], n)
+
+    def _check(self, slot: Slot, seen: Any) -> None:
+        """Refuses an argument that `run` would refuse: the copies are as large as the graph says."""
+        want = tuple(map(self.at, slot.shape))
+        got = tuple(seen.shape), str(seen.element), seen.device
+        if got != (want, str(slot.element), "cpu"):
+            raise InvalidProblemError(
+                f"{slot.name}: got {got[1]}{list(got[0])} on {got[2]}, want {slot.element}{list(want)} on cpu."
+            )
+        for size in slot.shape:
+            for name, most in getattr(size, "most", {}).items():  # where it follows a bc.Dim
+                if self.sizes[name] > most:
+                    raise InvalidProblemError(f"{slot.name}: got {name} = {self.sizes[name]}, want at most {most}.")
 
     def _copied(self, slot: Slot, value: Any) -> None:
         made = _core.empty((self.at(slot.count),), slot.element)
@@ -161,13 +181,13 @@ class _Memory:
         for seen, value in self.sources:
             copy(value, out=seen)
 
-    def at(self, size: Any) -> int:
-        """A size of this run."""
-        return int(size.at(self.sizes)) if isinstance(size, SizeExpr) else int(size)
+    def at(self, size: Any) -> Any:
+        """A size of this run; any other number as it is."""
+        return size.at(self.sizes) if isinstance(size, SizeExpr) else size
 
     def size(self, v: View) -> int:
         """Bytes of a view."""
-        return self.at(v.numel) * v.element.nbytes
+        return int(self.at(v.numel)) * v.element.nbytes
 
     def _seen(self, v: View) -> Any:
         shape, strides = tuple(map(self.at, v.shape)), tuple(map(self.at, v.strides))
@@ -175,21 +195,10 @@ class _Memory:
 
     def bound(self, launch: Launch) -> Any:
         """The launch as a call without arguments."""
-        given: dict[str, Any] = {}
-        at = 0
-        for p in launch.plan.signature.present:
-            found = [self._seen(v) for v in launch.tensors[at : at + len(p.shapes)]]
-            at += len(p.shapes)
-            given[p.name] = found if p.variadic else found[0]
-        for s, n in zip(launch.plan.signature.numbers, launch.numbers, strict=True):
-            given[s.name] = self._seen(n) if isinstance(n, View) else 0 if isinstance(n, Draw) else self.number(n)
+        given = launch.arguments(self._seen, lambda n: 0 if isinstance(n, Draw) else self.at(n))
         if launch.plan.workspace_size:
             given["workspace"] = _core.empty((launch.plan.workspace_size,), "u8")
         return launch.plan.bind(**given)
-
-    def number(self, n: Any) -> Any:
-        """A number of a launch."""
-        return self.at(n) if isinstance(n, SizeExpr) else n
 
 
 def slot_strides(slot: Slot, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from baracuda.call.program import Program
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.graph.nodes import Draw, Launch, Node, Number, Shape, Slot, View
-from baracuda.memory.device import name_of
+from baracuda.memory.device import name_of, place_of
 from baracuda.memory.generator import Generator
 from baracuda.memory.results import is_torch
 from baracuda.memory.views import contiguous_strides, reach
@@ -38,7 +38,6 @@ class Tracer:
         self.draws: list[Draw] = []
         self.generator: Generator | None = None
         self._at: dict[int, Slot] = {}  # by window
-        self._windows: dict[Slot, int] = {}
         self._leaf_name = ""
         self._open: Node | None = None
         self._held: dict[int, tuple[Any, Any]] = {}  # captured objects, and what keeps their memory
@@ -56,7 +55,7 @@ class Tracer:
             raise InvalidProblemError(f"trace: got a tensor of {slot.nbytes} bytes, want less than 2**40.")
         self.slots.append(slot)
         window = next(_windows) % _MOST
-        self._at[window], self._windows[slot] = slot, window
+        self._at[window] = slot
         return _FIRST + window * _APART
 
     def leaf(self, name: str, shape: Shape, strides: Shape | None, element: Element, read_only: bool) -> Any:
@@ -217,10 +216,9 @@ class Tracer:
             if value["storage"] == "argument":
                 base.append(next(seen))
             elif value["storage"] == "constant":
-                held = _core.borrow(next(constants))
-                base.append(self._view((held, held.address, held.shape, held.strides, held._element)))
+                base.append(self.captured(next(constants)))
             else:
-                self.address(shape, contiguous_strides(shape), int(element), *_place(self.device))
+                self.address(shape, contiguous_strides(shape), int(element), *place_of(self.device))
                 base.append(View(self.slots[-1], 0, shape, self.slots[-1].strides, element))
 
         def view(entry: dict[str, Any]) -> View:
@@ -237,8 +235,7 @@ class Tracer:
             if "view" in entry:
                 return view(entry["view"])
             if "scalar" in entry:
-                found = numbers[entry["scalar"]]
-                return found
+                return numbers[entry["scalar"]]
             raise InvalidProblemError(f"trace: got a program with a number {entry}, want one without draws of its own.")
 
         for step in document["steps"]:
@@ -251,12 +248,6 @@ def _moved(view: View, to: Slot, by: dict[Slot, int]) -> View:
     if view.slot not in by:
         return view
     return View(to, view.offset + by[view.slot] // view.element.nbytes, view.shape, view.strides, view.element)
-
-
-def _place(device: str) -> tuple[int, int]:
-    from baracuda.memory.device import place_of
-
-    return place_of(device)
 
 
 def _name_of(caller: Any, what: Any) -> str:

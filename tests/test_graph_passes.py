@@ -1,0 +1,118 @@
+"""What `compile` does to a graph's launches changes no bit, and what each pass is for happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import baracuda as bc
+import baracuda.functional as F
+from conftest import FULL, SEED
+from test_graph import RNG, W, X, own_numbers, same, traced  # noqa: F401
+
+
+def test_passes_change_no_bit() -> None:
+    def f(x: Any) -> Any:
+        F.exp(x)
+        return F.softmax(F.copy(F.relu(x)), 1), F.copy(F.tanh(x))
+
+    graph = bc.trace(f, X)
+    plain, dead, both = (graph.compile(passes=p) for p in ((), ("dead",), None))
+    assert (plain.launches, dead.launches, both.launches) == (6, 5, 4)
+    for plan in (plain, dead, both):
+        same(plan.run(X), f(X))
+
+
+def test_outputs_take_over_memory_that_is_free() -> None:
+    def f(x: Any) -> Any:
+        h = F.exp(x)
+        a = F.mul(h, 2.0)  # h is read again: not in its place
+        b = F.add(a, h)  # in a's or h's
+        c = F.sqrt(F.abs(b))
+        return F.softmax(c, 1), F.sum(b), F.cumsum(c[:, :32], 1)
+
+    graph = bc.trace(f, X)
+    plain, merged = graph.compile(passes=("copies", "dead")), graph.compile()
+    same(merged.run(X), f(X))
+    same(plain.run(X), f(X))
+    assert merged.memory.unplanned < plain.memory.unplanned and merged.memory.lower_bound <= plain.memory.lower_bound
+
+
+def test_chains_of_elementwise_functions_are_one_kernel() -> None:
+    rows, half = RNG.normal(size=64).astype(np.float32), X.astype(np.float16)
+
+    def written(x: Any) -> Any:
+        y = F.exp(x)
+        F.mul(y, 2.0, out=y)
+        return F.tanh(F.add(y, 1.0))
+
+    same(traced(written, X), written(X))
+
+    def chain(x: Any, s: Any) -> Any:
+        h = F.sigmoid(F.add(F.mul(x, rows), s, alpha=0.5))
+        return F.where(F.gt(h, 0.5), F.sub(h, 1.0), F.clamp(h, min=0.25)), F.softmax(F.exp(h), 1)
+
+    s = np.array(2.0, np.float32)
+    plan = bc.trace(chain, X, s).compile()
+    same(plan.run(X, s), chain(X, s))
+    assert plan.explain().count("expr.forward.cpu") >= 1, plan.explain()
+    assert plan.launches < bc.trace(chain, X, s).compile(passes=("dead", "copies")).launches
+
+    def straight(x: Any, y: Any) -> Any:
+        return F.mul(F.tanh(F.add(F.square(x), y)), F.rsqrt(F.add(F.abs(y), 1.0)))
+
+    for other, launches in ((X[::-1].copy(), 1), (rows, 2)):  # what is computed of a row alone is a kernel of its own
+        one = bc.trace(straight, X, other).compile()
+        assert one.launches == launches and "expr" in one.explain()
+        same(one.run(X, other), straight(X, other))
+    strided = bc.trace(lambda x: straight(x.T, x.T[:, 1:2]), X).compile()
+    same(strided.run(X), straight(X.T, X.T[:, 1:2]))
+    halves = bc.trace(straight, half, half).compile()  # they would be rounded once instead of each time
+    assert halves.launches == 7
+    same(halves.run(half, half), straight(half, half))
+
+    def overwritten(x: Any) -> Any:
+        a = F.exp(x)
+        F.add(x, 1.0, out=x)  # between what reads x and what would read it in its place
+        return F.neg(a)
+
+    for f in (overwritten,):
+        x, y = X.copy(), X.copy()
+        same(bc.trace(f, x).compile().run(x), f(y))
+        same(x, y)
+
+
+@pytest.mark.parametrize("seed", range(30 if FULL else 10))
+def test_random_graphs_keep_their_bits(seed: int) -> None:
+    """Chains that fork, join, view and write in place, under every set of passes."""
+    rng = np.random.default_rng([SEED, seed])
+    unary, binary = (F.exp, F.relu, F.neg, F.tanh, F.copy, F.abs), (F.add, F.mul, F.sub, F.maximum)
+    script = [(int(rng.integers(9)), *(int(v) for v in rng.integers(0, 1 << 30, 3))) for _ in range(25)]
+
+    def f(x: Any, w: Any) -> Any:
+        known = [x, w, F.copy(w), F.tanh(x)]
+        for what, a, b, c in script:
+            p, q = known[a % len(known)], known[b % len(known)]
+            if what < 3:
+                known.append(unary[c % len(unary)](F.clamp(p, -3, 3)))
+            elif what < 5:
+                known.append(binary[c % len(binary)](p, q))
+            elif what == 5 and p is not x:
+                binary[c % len(binary)](F.clamp(p, -3, 3), q, out=p)
+            elif what == 6 and p is not x:
+                F.neg(p[2:6], out=p[2:6])
+            elif what == 7:
+                known.append(F.copy(p))
+            else:
+                known.append(F.cat([p[:4], q[4:]], 0))
+        return known[-1], known[-3][2:], known[len(known) // 2]
+
+    x, w = RNG.normal(size=(8, 16)).astype(np.float32), RNG.normal(size=(8, 16)).astype(np.float32)
+    graph, written = bc.trace(f, x, w), w.copy()
+    want = f(x, written)
+    for passes in ((), ("in_place",), ("copies", "in_place"), ("dead",), ("fuse",), ("fuse", "in_place"), None):
+        given = w.copy()
+        same(graph.compile(passes=passes).run(x, given), want)
+        same(given, written)
