@@ -101,6 +101,11 @@ PyObject* raise_no_memory(const std::string& device, std::string why, int64_t by
                        Py_None);
 }
 
+PyObject* raise_over_limit(Refusal refusal) {
+  const Refusals refusals{std::move(refusal)};
+  return raise(message_of(refusals, ""), refusals, "MemoryLimitError");
+}
+
 PyObject* set_error_factory(PyObject*, PyObject* factory) {
   Py_INCREF(factory);
   Py_XSETREF(error_factory, factory);

@@ -30,6 +30,8 @@ PyObject* raise_at(const std::string& where, const Refusals& refusals);
 PyObject* raise_no_plan(const NoPlan& why);
 // The exception for memory that could not be had; always returns null.
 PyObject* raise_no_memory(const std::string& device, std::string why, int64_t bytes);
+// That for memory that somebody's limit does not allow.
+PyObject* raise_over_limit(Refusal refusal);
 
 PyObject* set_error_factory(PyObject* self, PyObject* factory);
 

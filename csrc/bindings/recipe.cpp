@@ -7,6 +7,7 @@
 #include "bindings/error.h"
 #include "bindings/program_detail.h"
 #include "bindings/queue.h"
+#include "bindings/scope.h"
 #include "bindings/trace.h"
 #include "core/inject.h"
 
@@ -266,7 +267,7 @@ bool prepare_device(const PlanCore& plan, const Arguments& a, Frame& frame) {
   return framework_stream(exchange, plan.row.backend, plan.question.device, &frame.stream_handle) == Imported::Yes;
 }
 
-bool take_workspace(const PlanCore& plan, Frame& frame) {
+bool take_workspace(const PlanCore& plan, Frame& frame, Charge& charge) {
   const int64_t bytes = plan.workspace_size;
   if (!bytes) return true;
   frame.call.workspace_bytes = bytes;
@@ -274,6 +275,7 @@ bool take_workspace(const PlanCore& plan, Frame& frame) {
     frame.call.workspace = reinterpret_cast<void*>(kWorkspaceAlignment);
     return true;
   }
+  if (!charge.take(bytes, plan.row.backend, plan.question.device)) return false;
   const bool here = plan.row.backend == Backend::Cpu;
   frame.call.workspace = here ? scratch.at_least(bytes)
                               : device_scratch(plan.row.backend, plan.question.device, frame.stream_handle, bytes);
@@ -294,6 +296,7 @@ class ProgramScratch {
   bool take(const PlanCore& plan, void* stream, int64_t bytes) {
     constexpr int64_t kKept = int64_t{32} << 20;  // more is not held by a thread for calls to come
     if (!bytes) return true;
+    if (!charge_.take(bytes, plan.row.backend, plan.question.device)) return false;
     if (plan.row.backend != Backend::Cpu && bytes > kKept) {
       block_ = device_memory(plan.row.backend, plan.question.device, bytes, &memory_);
     } else if (plan.row.backend != Backend::Cpu) {
@@ -313,6 +316,7 @@ class ProgramScratch {
   void* memory() const { return memory_; }
 
  private:
+  Charge charge_;
   void *memory_ = nullptr, *own_ = nullptr;
   PyObject* block_ = nullptr;  // of a device, which is given back when its kernels have run
 };
@@ -431,7 +435,8 @@ PyObject* run_entry(PyObject* function, Params params, const Entry& e, Arguments
   if (!fill_frame(e, plan, a, r, frame, refusals) ||
       (frame.keep.ran_python && !fill_frame(e, plan, a, r, frame, refusals, true)))
     return PyErr_Occurred() ? nullptr : raise_refusals(refusals, function, &names);
-  if (!prepare_device(*plan->core, a, frame) || !take_workspace(*plan->core, frame)) return nullptr;
+  Charge charge;
+  if (!prepare_device(*plan->core, a, frame) || !take_workspace(*plan->core, frame, charge)) return nullptr;
   if (!check_frame(plan, frame, function, &names)) return nullptr;
   const bool done = tracing() ? record_call(function, params, a, [&](Caller c) { return record(plan, frame, c); })
                               : launch_frame(plan, frame, function, &names);

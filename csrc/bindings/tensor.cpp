@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bindings/error.h"
+#include "bindings/scope.h"
 #include "core/devices.h"
 
 namespace baracuda::bindings {
@@ -20,6 +21,7 @@ TensorObject* new_tensor(const TensorView& view, PyObject* owner) {
   TensorObject* root = owner && as_tensor(owner) ? root_of(as_tensor(owner)) : nullptr;
   new (&t->lent) std::atomic<int64_t>(0);
   new (&t->memory) HostMemory();
+  t->tracker = nullptr;
   t->is_view = root != nullptr;
   t->movable = false;
   if (root) {
@@ -99,6 +101,7 @@ void tensor_dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
   Py_TRASHCAN_BEGIN(self, tensor_dealloc) drop_owner(t);
   if (t->memory.data) give_host_memory(t->memory);
+  if (t->tracker) untrack(t);
   PyObject_GC_Del(self);
   Py_DECREF(type);
   Py_TRASHCAN_END

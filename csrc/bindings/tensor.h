@@ -16,6 +16,7 @@ struct TensorObject {
   PyObject_HEAD TensorView view;
   PyObject* owner;            // keeps the memory alive, or null; of a view it is the tensor that was first there
   HostMemory memory;          // its own, of a tensor that `empty` made on the host
+  PyObject* tracker;          // counts its bytes, or null
   std::atomic<int64_t> lent;  // views, exports and arrays of it that are alive; kMoving while its address changes
   bool is_view;
   bool movable;  // made by from_pointer without an owner

@@ -5,6 +5,7 @@
 
 #include "bindings/device.h"
 #include "bindings/error.h"
+#include "bindings/scope.h"
 #include "bindings/tensor.h"
 #include "bindings/trace.h"
 #include "core/inject.h"
@@ -213,7 +214,16 @@ PyObject* make_empty(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* k
     return reinterpret_cast<PyObject*>(new_tensor(view, nullptr));
   }
   const int64_t bytes = view.numel() * size_of(view.element);
-  return view.device == Backend::Cpu ? new_on_host(view, bytes) : new_on_device(view, bytes);
+  if (current_arena()) {
+    TensorObject* made = take_from_arena(view, bytes);
+    if (made || PyErr_Occurred()) return reinterpret_cast<PyObject*>(made);
+  }
+  PyObject* tracker = current_tracker();
+  if (tracker && !reserve(tracker, bytes, view.device, view.device_id)) return nullptr;
+  PyObject* made = view.device == Backend::Cpu ? new_on_host(view, bytes) : new_on_device(view, bytes);
+  if (tracker && made) track(self_of(made), tracker);
+  if (tracker && !made) give_back(tracker, bytes);
+  return made;
 }
 
 // Zeros in a tensor of the host whose elements lie together.

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core, _index
+from baracuda._core import MemoryTracker
 from baracuda.call.autograd import vjp
 from baracuda.call.program import Program, ProgramBuilder
 from baracuda.choose.capability import Capabilities, Capability, capabilities
@@ -42,9 +43,13 @@ from baracuda.memory.tensor import Tensor, TensorSpec, asarray, empty, from_dlpa
 from baracuda.memory.threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
+    from baracuda import engine as engine
     from baracuda import expr as expr
     from baracuda import functional as functional
     from baracuda import graph as graph
+    from baracuda.engine import Engine as Engine
+    from baracuda.engine import TensorArena as TensorArena
+    from baracuda.engine import TensorPool as TensorPool
     from baracuda.graph import ComputeGraph as ComputeGraph
     from baracuda.graph import ExecutionPlan as ExecutionPlan
     from baracuda.graph import trace as trace
@@ -54,11 +59,12 @@ __version__: str = _core.__version__
 __all__ = [
     "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capabilities", "Capability", "ComputeGraph", "Device",
     "DeviceError",
-    "DeviceMemoryError", "Dim", "Element", "Event", "ExecutionPlan", "Explanation", "Generator", "Graph", "IndexOutOfRangeError",
-    "IntegerDivisionError", "InvalidProblemError", "KernelSku", "MemoryLimitError", "MisalignedOperandError", "Plan",
-    "PlanPreference", "PrecisionGuarantee", "Program", "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorSpec",
+    "DeviceMemoryError", "Dim", "Element", "Engine", "Event", "ExecutionPlan", "Explanation", "Generator", "Graph", "IndexOutOfRangeError",
+    "IntegerDivisionError", "InvalidProblemError", "KernelSku", "MemoryLimitError", "MemoryTracker", "MisalignedOperandError", "Plan",
+    "PlanPreference", "PrecisionGuarantee", "Program", "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor",
+    "TensorArena", "TensorPool", "TensorSpec",
     "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
-    "devices", "empty",
+    "devices", "empty", "engine",
     "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library", "get_num_threads", "manual_seed", "plan",
     "set_num_threads", "synchronize", "trace", "vjp", "zeros",
 ]  # fmt: skip
@@ -68,10 +74,12 @@ _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")
 
 def __getattr__(name: str) -> Any:
     """Descriptors, plans and submodules are imported when first used: no op family is loaded by `import baracuda`."""
-    if name in ("expr", "functional", "graph", "testing", "info"):
+    if name in ("engine", "expr", "functional", "graph", "testing", "info"):
         return import_module(f"baracuda.{name}")
     if name in ("ComputeGraph", "ExecutionPlan", "trace"):
         return getattr(import_module("baracuda.graph"), name)
+    if name in ("Engine", "TensorArena", "TensorPool"):
+        return getattr(import_module("baracuda.engine"), name)
     if name == "verify":
         return import_module("baracuda.prove.verify")
     module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)

@@ -1,0 +1,148 @@
+"""`engine.F`: the functions of bc.functional, whose results are the engine's."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from baracuda import _core
+from baracuda import functional as F
+from baracuda.call.inference import spec_of
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import DeviceMemoryError, InvalidProblemError, suggestion
+
+if TYPE_CHECKING:
+    from baracuda.engine.engine import Engine
+
+log = logging.getLogger("baracuda.engine")
+
+# What `Engine(compute=...)` has work with operands of that element: sums stay f32 in all of them.
+PRODUCTS = frozenset({
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bilinear", "bmm", "chain_matmul", "dot", "einsum", "ger", "inner", "linear",
+    "linear_backward", "matmul", "matmul_backward", "mm", "multi_dot", "mv", "outer", "scaled_dot_product_attention",
+    "scaled_dot_product_attention_backward", "tensordot", "varlen_attn", "varlen_attn_backward", "vdot",
+})  # fmt: skip
+
+
+class Functions:
+    """All functions of bc.functional, bound to an engine; `engine.F`.
+
+    Arguments are tensors of any framework on the engine's device, and results `bc.Tensor`s of the engine's.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        fn = None if name.startswith("_") else getattr(F, name, None)
+        if fn is None or not callable(fn):
+            hint = suggestion(name, dir(F))
+            raise AttributeError(f"engine.F: got no function {name!r}, want one of bc.functional{hint}")
+        bound = Bound(self._engine, name, fn)
+        setattr(self, name, bound)
+        return bound
+
+    def __dir__(self) -> list[str]:
+        return [n for n in dir(F) if not n.startswith("_")]
+
+
+class Bound:
+    """One function of an engine."""
+
+    def __init__(self, engine: Engine, name: str, fn: Callable[..., Any]) -> None:
+        self._engine, self._fn = engine, fn
+        self.__name__, self.__doc__ = name, fn.__doc__
+        self.__signature__ = inspect.signature(fn)
+        self._places = "device" in self.__signature__.parameters
+        self._writes = name.endswith("_")
+        self._product = name in PRODUCTS
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function, with what it allocates counted by the engine."""
+        engine = self._engine
+        if engine.closed:
+            raise InvalidProblemError(f"engine.F.{self.__name__}: got a closed engine, want an open one.")
+        args, kwargs = tuple(map(_borrowed, args)), {k: v if k == "out" else _borrowed(v) for k, v in kwargs.items()}
+        if self._places and kwargs.get("device") is None and kwargs.get("out") is None:
+            kwargs["device"] = engine.device
+        if not engine.hooks:
+            return self._launched(args, kwargs)
+        start = time.perf_counter()
+        result = self._launched(args, kwargs)
+        seconds = time.perf_counter() - start
+        for hook in tuple(engine.hooks):
+            hook(self.__name__, seconds, result)
+        return result
+
+    def _launched(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        engine = self._engine
+        try:
+            if engine.on_no_memory == "cpu":
+                args, kwargs = engine.gathered(args), engine.gathered(kwargs)
+            before = _core.exchange_memory(engine.memory, engine.current_arena)
+            try:
+                return self._computed(args, kwargs)
+            finally:
+                _core.exchange_memory(*before)
+        except DeviceMemoryError as error:
+            if engine.on_no_memory != "cpu" or self._writes or kwargs.get("out") is not None:
+                raise
+            return self._on_cpu(args, kwargs, error)
+
+    def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        compute = self._engine.compute
+        if compute is None or not self._product:
+            return self._fn(*args, **kwargs)
+        wide = [x for x in _flat((args, kwargs)) if getattr(x, "element", None) is Element.F32]
+        if not wide:
+            return self._fn(*args, **kwargs)
+        args, kwargs = _mapped(lambda x: F.cast(x, compute) if x.element is Element.F32 else x, (args, kwargs))
+        return _mapped(lambda x: F.cast(x, Element.F32) if x.element is compute else x, self._fn(*args, **kwargs))
+
+    def _on_cpu(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: DeviceMemoryError) -> Any:
+        engine = self._engine
+        engine.fallbacks += 1
+        log.warning("%s runs on the cpu: %s", self.__name__, error)
+        args, kwargs = _mapped(lambda x: x.to("cpu"), (args, kwargs))
+        if self._places:
+            kwargs["device"] = "cpu"
+        before = _core.exchange_memory(engine.memory, None)
+        try:
+            return self._computed(args, kwargs)
+        finally:
+            _core.exchange_memory(*before)
+
+    def __repr__(self) -> str:
+        return f"<engine.F.{self.__name__} on {self._engine.device}>"
+
+
+def _borrowed(value: Any) -> Any:
+    """Tensors of other frameworks as bc.Tensors of the same memory: results are of the kind that arguments are."""
+    if isinstance(value, (_core.Tensor, int, float, str, type(None))):
+        return value
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(map(_borrowed, value))
+    if spec_of(value) is None or not (hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")):
+        return value
+    return _core.borrow(value)
+
+
+def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """With the tensors in it changed."""
+    if isinstance(value, _core.Tensor):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        parts = [_mapped(change, v) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {k: _mapped(change, v) for k, v in value.items()}
+    return value
+
+
+def _flat(value: Any) -> list[Any]:
+    found: list[Any] = []
+    _mapped(lambda x: found.append(x) or x, value)  # type: ignore[func-returns-value]
+    return found
