@@ -27,7 +27,12 @@ UNTESTED = re.compile(
 FAMILY = re.compile(r"(?:csrc|python/baracuda)/ops/(\w+)/")
 # Rooms that no other one needs, and what their tests are called.
 ALONE = {
-    "python/baracuda/graph/": ("tests/test_graph*.py", "tests/device/test_device_trace.py", "tests/test_examples.py")
+    "python/baracuda/graph/": ("tests/test_graph*.py", "tests/device/test_device_trace.py", "tests/test_examples.py"),
+    "python/baracuda/engine/": (
+        "tests/test_engine.py",
+        "tests/test_engine_aliases.py",
+        "tests/device/test_device_engine.py",
+    ),
 }
 TESTS = re.compile(r"tests/(?!harness/)(.*/)?test_\w+\.py$")
 

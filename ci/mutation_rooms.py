@@ -39,6 +39,7 @@ KNOWN_BY = {
     r"/program": "program program_documents capi remembered tiny_llama",
     r"bindings/(functional|recipe|opaque)": "functional remembered tracing refused",
     r"bindings/(import|anchor|bound)": "import import_tensors import_protocol functional lifetimes numbers torch_flags run_path",
+    r"bindings/scope|baracuda/engine/": "engine engine_aliases",
     r"bindings/tensor": "tensor_views tensor_operators tensor_memory import_tensors",
     r"bindings/(plan|error|module|question|group|document)": "refusal spec capability contract batches bad_requests libraries",
     r"bindings/(device|queue)|core/(devices|stream)": "device",

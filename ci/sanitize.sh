@@ -71,7 +71,7 @@ if [[ $kind == address ]]; then
   parallel=(-n 2 --dist worksteal)
   tests+=(tests/test_empties.py tests/test_import_tensors.py tests/test_import_protocol.py tests/test_lifetimes.py
     tests/test_lifetimes_model.py tests/test_documents.py tests/test_capi.py tests/test_capi_capabilities.py tests/test_program.py
-    tests/test_program_documents.py tests/test_program_random.py tests/test_remembered.py)
+    tests/test_program_documents.py tests/test_program_random.py tests/test_remembered.py tests/test_engine.py)
   only="($only) or not guarantee"
   if [[ $touched == all && ${BARACUDA_FULL:-} != 1 ]]; then
     tests+=("--touched=$(tr ' ' ',' <<<"${tests[*]}")" "--share=$(share_of 10)")

@@ -90,7 +90,7 @@ class Bound:
         except DeviceMemoryError as error:
             if engine.on_no_memory != "cpu" or self._writes or kwargs.get("out") is not None:
                 raise
-            return self._on_cpu(args, kwargs, error)
+            return self._on_cpu(args, kwargs, str(error))  # a log that kept the error would keep tensors alive
 
     def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         compute = self._engine.compute
@@ -102,10 +102,10 @@ class Bound:
         args, kwargs = _mapped(lambda x: F.cast(x, compute) if x.element is Element.F32 else x, (args, kwargs))
         return _mapped(lambda x: F.cast(x, Element.F32) if x.element is compute else x, self._fn(*args, **kwargs))
 
-    def _on_cpu(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: DeviceMemoryError) -> Any:
+    def _on_cpu(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
         engine = self._engine
         engine.fallbacks += 1
-        log.warning("%s runs on the cpu: %s", self.__name__, error)
+        log.warning("%s runs on the cpu: %s", self.__name__, why)
         args, kwargs = _mapped(lambda x: x.to("cpu"), (args, kwargs))
         if self._places:
             kwargs["device"] = "cpu"
