@@ -1,4 +1,4 @@
-"""The main job: a model whose every operation is a plan trains, resumes, generates, and does not depend on threads."""
+"""The main job: a model of functions, traced, trains, resumes, generates, and does not depend on threads."""
 
 from __future__ import annotations
 
@@ -74,27 +74,26 @@ def test_gradients_agree_with_torch_in_float64() -> None:
     torch = pytest.importorskip("torch")
     trainer = Trainer(small("f64"), batch=2)
     inputs, targets = Batches(TEXT, 2, trainer.config.context, seed=2)[0]
-    loss = trainer.gradients_of(inputs, targets)
+    loss, found = trainer.gradients_of(inputs, targets)
     want, gradients = loss_and_gradients(trainer.config, trainer.parameters, inputs, targets, torch.float64)
     assert loss == pytest.approx(want, rel=1e-12)
     for name, value in gradients.items():
         scale = np.abs(value).max()
-        assert np.abs(trainer.gradients.of[name] - value).max() <= 1e-11 * scale, name
+        assert np.abs(found[name] - value).max() <= 1e-11 * scale, name
 
 
 def test_cached_decoding_equals_the_full_pass() -> None:
     from generation import Generator
+    from model import forward
 
     trainer, _, _ = train(3)
     config = trainer.config
     text = np.frombuffer(TEXT, np.uint8)[: config.context].astype(np.int64)
-    trainer.activations.ids[...] = text
-    trainer.forward.run()
-    full = trainer.activations.logits.reshape(3, config.context, config.vocab)[0]
+    full = forward(config, trainer.parameters, text[None], trainer.tables)
     generator = Generator(config, trainer.parameters, trainer.tables)
     for position, byte in enumerate(text):
         generator.feed(int(byte), position)
-        np.testing.assert_allclose(generator.activations.logits[0], full[position], rtol=2e-4, atol=2e-5)
+        np.testing.assert_allclose(generator.logits[0], full[position], rtol=2e-4, atol=2e-5)
 
 
 def test_generation_is_reproducible_and_fits_the_context() -> None:
@@ -109,3 +108,25 @@ def test_generation_is_reproducible_and_fits_the_context() -> None:
     assert texts[0].startswith(b"the ")
     greedy = Generator(trainer.config, trainer.parameters, trainer.tables, temperature=0).generate(b"the ", 8)
     assert len(greedy) == 12
+
+
+def test_a_token_by_functions_one_by_one_is_that_of_the_graph() -> None:
+    """Bit for bit, logits and the byte that is drawn; and it is 12 launches a layer."""
+    from generation import Generator
+
+    trainer, _, _ = train(3)
+    eager, compiled = (Generator(trainer.config, trainer.parameters, trainer.tables) for _ in range(2))
+    for position, byte in enumerate(b"the quick"):
+        logits, following = eager.feed_eagerly(byte, position)
+        compiled.feed(byte, position)
+        assert np.array_equal(bc.from_dlpack(logits).numpy(), compiled.logits)
+        assert np.asarray(bc.from_dlpack(following).numpy()) == compiled.token
+    assert compiled.plan.launches <= 12 * trainer.config.layers + 6
+    assert np.array_equal(eager.cache.keys, compiled.cache.keys)
+
+
+def test_memory_of_a_step_is_planned() -> None:
+    trainer, _, _ = train(1)
+    memory = trainer.plan.memory
+    assert memory.planned <= 1.05 * memory.lower_bound and memory.planned < memory.unplanned / 2
+    assert "adamw" in trainer.plan.explain() and "<svg" in trainer.graph.to_svg()

@@ -85,17 +85,18 @@ int main(int argc, char** argv) {
 
   int64_t token = 0, next = 0, token_shape[] = {1, 1}, next_shape[] = {1};
   int64_t cache_shape[] = {kLayers, 1, kKvHeads, kContext, kHeadDim};
+  int64_t place = 0, filled = 0;
+  uint64_t seed = kSeed, draw = 0;
   const DLTensor in = tensor(&token, kDLInt, 64, 2, token_shape), out = tensor(&next, kDLInt, 64, 1, next_shape);
   const DLTensor k = tensor(keys, kDLFloat, 32, 5, cache_shape), v = tensor(values, kDLFloat, 32, 5, cache_shape);
-  const DLTensor* tensors[] = {&in, &k, &v, &out};
+  const DLTensor at = tensor(&place, kDLInt, 64, 0, NULL), upto = tensor(&filled, kDLInt, 64, 0, NULL);
+  const DLTensor with = tensor(&seed, kDLUInt, 64, 0, NULL), from = tensor(&draw, kDLUInt, 64, 0, NULL);
+  const DLTensor* tensors[] = {&in, &k, &v, &at, &upto, &with, &from, &out};
   memcpy(text, prompt, prompt_size);
   for (size_t position = 0; position + 1 < wanted_size; ++position) {
     token = text[position];
-    const bcu_scalar scalars[] = {{BCU_INT, {.i = (int64_t)position}},
-                                  {BCU_INT, {.i = (int64_t)position + 1}},
-                                  {BCU_UNSIGNED, {.u = kSeed}},
-                                  {BCU_UNSIGNED, {.u = 64 * position}}};
-    if (bcu_program_run(program, tensors, 4, scalars, 4, NULL, error) != BCU_OK) return failed("run", error);
+    place = (int64_t)position, filled = place + 1, draw = 64 * position;
+    if (bcu_program_run(program, tensors, 8, NULL, 0, NULL, error) != BCU_OK) return failed("run", error);
     if (position + 1 >= prompt_size) text[position + 1] = (unsigned char)next;
   }
   const int same = memcmp(text, wanted, wanted_size) == 0;

@@ -1,7 +1,7 @@
 """Trains a small Llama and generates text: `python examples/tiny_llama`.
 
-Every tensor operation, forward, backward, optimizer and sampling, is a baracuda plan: over NumPy arrays on the CPU, over
-bc.Tensor on a GPU (`--device cuda`).
+The model is written with bc.functional and traced once: a training step (loss, gradients, AdamW) is one compiled graph, the
+next token of a text another. They run over NumPy arrays on the CPU, over bc.Tensor on a GPU (`--device cuda`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from time import perf_counter
 
 from generation import Generator
 from model import Config
-from program import profile
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -42,6 +41,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--resume", type=Path, help="continue from this checkpoint")
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parent / "out", help="folder for loss.png and checkpoint"
+    )
+    parser.add_argument(
+        "--picture", action="store_true", help="write step.svg and token.svg, the graphs, to the same folder"
     )
     for name in ("d_model", "layers", "heads", "kv_heads", "hidden", "context"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(default, name))
@@ -79,7 +81,7 @@ def draw(losses: list[float], first: int, path: Path) -> None:
     window = max(len(losses) // 20, 1)
     smooth = [sum(losses[max(0, i - window + 1) : i + 1]) / min(i + 1, window) for i in range(len(losses))]
     axes.plot(steps, smooth, color="#1f4e79", linewidth=2, label=f"mean of {window}")
-    axes.set(xlabel="step", ylabel="loss (nats per byte)", title="tiny Llama on baracuda plans")
+    axes.set(xlabel="step", ylabel="loss (nats per byte)", title="tiny Llama on baracuda")
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=120)
@@ -87,19 +89,41 @@ def draw(losses: list[float], first: int, path: Path) -> None:
 
 
 def report(trainer: Trainer, generator: Generator) -> None:
-    """Which kernels ran, how often, and for how long."""
-    programs = (*trainer.programs, generator.decode, generator.sample)
-    rows = profile(programs)
-    total = sum(ms for _, _, ms in rows)
-    on_cpu = trainer.store.device == "cpu"
-    table = Table(title="time per kernel" if on_cpu else "time to launch each kernel, not to run it")
-    for name, justify in (("SKU", "left"), ("calls", "right"), ("ms", "right"), ("share", "right")):
+    """What the compiled graphs are, and on the cpu which kernels take how long."""
+    layers = trainer.config.layers
+    for what, plan in (("a training step", trainer.plan), ("a token", generator.plan)):
+        memory = plan.memory
+        console.print(
+            f"{what}: {plan.launches} launches ({plan.launches / layers:.0f} a layer), {memory.planned:,} bytes of scratch "
+            f"planned, {memory.unplanned:,} with memory for each value, {memory.lower_bound:,} alive at once"
+        )
+    if trainer.store.device != "cpu":
+        return
+    taken: dict[str, list[float]] = {}
+    for timed in trainer.profile().launches:
+        taken.setdefault(timed.sku, []).append(timed.microseconds / 1e3)
+    total = sum(map(sum, taken.values()))
+    table = Table(title="a training step by kernel")
+    for name, justify in (("SKU", "left"), ("launches", "right"), ("ms", "right"), ("share", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for name, calls, ms in rows:
-        table.add_row(name, f"{calls:,}", f"{ms:,.1f}", f"{ms / total:.1%}")
+    for sku, times in sorted(taken.items(), key=lambda item: -sum(item[1])):
+        table.add_row(sku, f"{len(times):,}", f"{sum(times):,.2f}", f"{sum(times) / total:.1%}")
     console.print(table)
-    plans = ", ".join(f"{p.plans}" for p in programs)
-    console.print(f"plans per program (forward, loss, backward, update, decode, sample): {plans}")
+
+
+def compare(generator: Generator, count: int = 64) -> None:
+    """The same tokens by functions called one by one, and by the compiled graph."""
+    tokens = min(count, generator.config.context)
+    speeds = []
+    for feed in (generator.feed_eagerly, generator.feed):
+        feed(0, 0)
+        begin = perf_counter()
+        for position in range(tokens):
+            feed(position % generator.config.vocab, position)
+        speeds.append(tokens / (perf_counter() - begin))
+    console.print(
+        f"decoding: {speeds[1]:,.0f} tokens/s by the compiled graph, {speeds[0]:,.0f} by functions one by one"
+    )
 
 
 def main() -> None:
@@ -137,11 +161,15 @@ def main() -> None:
     console.rule("generated")
     console.print(made.decode("utf-8", "replace"), markup=False, highlight=False)
     console.rule()
-    console.print(
-        f"{len(made) / seconds:,.0f} tokens/s while decoding; one decode program of {generator.decode.plans} plans served all positions"
-    )
+    console.print(f"{len(made) / seconds:,.0f} tokens/s while decoding; one graph served all positions")
+    compare(generator)
     report(trainer, generator)
-    console.print(f"wrote {args.out / 'checkpoint.safetensors'} and {args.out / 'loss.png'}")
+    wrote = ["checkpoint.safetensors", *(["loss.png"] if losses else [])]
+    if args.picture:
+        for name, graph in (("step.svg", trainer.graph), ("token.svg", generator.graph)):
+            (args.out / name).write_text(graph.to_svg())
+            wrote.append(name)
+    console.print(f"wrote {', '.join(wrote)} to {args.out}")
 
 
 if __name__ == "__main__":

@@ -1,24 +1,25 @@
-"""Loss, AdamW and the training step as programs; text as batches; checkpoints."""
+"""The training step as a compiled graph; text as batches; checkpoints."""
 
 from __future__ import annotations
 
 import json
 import sysconfig
 from dataclasses import asdict
+from functools import cached_property
 from math import cos, pi
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from model import Activations, Array, Config, Gradients, backward, forward, initialise, rope_tables
-from program import Program
+from model import Array, Config, forward, initialise, rope_tables
 from storage import Storage, read, write
 
 import baracuda as bc
+import baracuda.functional as F
 
 
 class Trainer:
-    """Parameters, optimizer state and the three programs of a step: forward, loss and backward, update."""
+    """Parameters, optimizer state, and the training step: loss, gradients and AdamW as one compiled graph."""
 
     def __init__(
         self, c: Config, batch: int, *, seed: int = 0, lr: float = 2e-3, weight_decay: float = 0.1, steps: int = 200,
@@ -29,43 +30,56 @@ class Trainer:
         self.parameters = initialise(c, seed, store)
         self.moments = [{k: store.zeros(v.shape, c.statistic) for k, v in self.parameters.items()} for _ in range(2)]
         self.lr, self.step_number, self.done = store.scalar(0.0), store.scalar(0), 0
-        self.activations = Activations(c, batch, c.context, keep=True, store=store)
-        self.gradients = Gradients(c, self.parameters, self.activations)
-        self.targets = store.zeros((batch * c.context,), np.int64)
+        self.ids, self.targets = (store.zeros((batch, c.context), np.int64) for _ in range(2))
         self.loss = store.zeros((), c.dtype)
         self.tables = rope_tables(c, store)
-        self.forward = Program(store.device)
-        forward(c, self.parameters, self.activations, self.tables, self.forward)
-        self.forward.compile()
-        self.criterion = self._criterion().compile()
-        self.backward = backward(c, self.parameters, self.activations, self.gradients, self.tables).compile()
-        self.update = self._update(weight_decay).compile()
+        self.graph = self._with_update(self._with_gradients(), weight_decay)
+        self.plan = self.graph.compile()
+        self._run = self.plan.bind(*self._arguments(), out=self.loss)
 
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        """All programs of a step, in order."""
-        return self.forward, self.criterion, self.backward, self.update
+    def _criterion(self, w: dict[str, Array], ids: Array, targets: Array) -> Array:
+        return F.cross_entropy(forward(self.config, w, ids, self.tables), targets.reshape(-1))
 
-    def _criterion(self) -> Program:
-        p = Program(self.store.device)
-        a = self.activations
-        desc = bc.CrossEntropyFusedDescriptor(a.logits.shape, self.config.element)
-        p.add(desc, logits=a.logits, target=self.targets, loss=self.loss, dlogits=self.gradients.logits)
-        return p
+    def _with_gradients(self) -> bc.ComputeGraph:
+        graph = bc.trace(self._criterion, self.parameters, self.ids, self.targets)
+        return graph.grad(graph.results, graph.tensors[: len(self.parameters)])
 
-    def _update(self, weight_decay: float) -> Program:
-        p = Program(self.store.device)
+    def _with_update(self, graph: bc.ComputeGraph, weight_decay: float) -> bc.ComputeGraph:
+        """AdamW behind it: matrices decay, norms do not."""
+        loss, *found = graph.results
+        w, gradients = (dict(zip(self.parameters, xs, strict=False)) for xs in (graph.tensors, found))
+        moments = [
+            {k: graph.add_leaf(bc.TensorSpec(v.shape, self.config.statistic, device=graph.device), name=f"moment{i}.{k}")
+             for k, v in moment.items()}
+            for i, moment in enumerate(self.moments)
+        ]  # fmt: skip
+        step, lr = (
+            graph.add_leaf(bc.TensorSpec((), kind, device=graph.device), name=name)
+            for name, kind in (("step", "i64"), ("lr", "f64"))
+        )
         for decay, names in (
             (weight_decay, [k for k, v in self.parameters.items() if v.ndim > 1]),
             (0.0, [k for k, v in self.parameters.items() if v.ndim == 1]),
         ):
-            desc = bc.AdamWDescriptor([self.parameters[k].shape for k in names], self.config.element)
-            p.add(
-                desc, params=[self.parameters[k] for k in names], grads=[self.gradients.of[k] for k in names],
-                exp_avgs=[self.moments[0][k] for k in names], exp_avg_sqs=[self.moments[1][k] for k in names],
-                lr=self.lr, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=decay, step=self.step_number,
-            )  # fmt: skip
-        return p
+            lists = ([of[k] for k in names] for of in (w, gradients, *moments))
+            graph.add_op(F.adamw_, *lists, step=step, lr=lr, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=decay)
+        graph.outputs(loss)
+        return graph
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """What a step is given: all of it stays where it is."""
+        first, second = self.moments
+        return (
+            self.parameters, self.ids, self.targets, *first.values(), *second.values(), self.step_number, self.lr,
+        )  # fmt: skip
+
+    def profile(self, runs: int = 5) -> Any:
+        """Where the time of a step goes, on copies of everything."""
+        return self.plan.profile(*self._arguments(), runs=runs)
+
+    @cached_property
+    def _gradients(self) -> bc.ExecutionPlan:
+        return self._with_gradients().compile()
 
     def learning_rate(self, step: int) -> float:
         """Warm-up over a tenth of the run, then a cosine down to a tenth of the peak."""
@@ -74,23 +88,22 @@ class Trainer:
             return self.peak_lr * (step + 1) / warm
         return self.peak_lr * (0.55 + 0.45 * cos(pi * min((step - warm) / max(self.steps - warm, 1), 1.0)))
 
-    def gradients_of(self, inputs: Array, targets: Array) -> float:
-        """Forward, loss and backward for one batch; returns the loss."""
-        write(self.activations.ids, inputs)
-        write(self.targets, targets.reshape(-1))
-        self.forward.run()
-        self.criterion.run()
-        self.backward.run()
-        return float(read(self.loss))
+    def gradients_of(self, inputs: Array, targets: Array) -> tuple[float, dict[str, Array]]:
+        """The loss of one batch, and its gradients."""
+        write(self.ids, inputs)
+        write(self.targets, targets)
+        loss, gradients = self._gradients.run(self.parameters, self.ids, self.targets)
+        return float(read(loss)), dict(zip(self.parameters, gradients, strict=True))
 
     def step(self, inputs: Array, targets: Array) -> float:
         """One optimizer step; returns the loss before it."""
         write(self.lr, self.learning_rate(self.done))
         self.done += 1
         write(self.step_number, self.done)
-        loss = self.gradients_of(inputs, targets)
-        self.update.run()
-        return loss
+        write(self.ids, inputs)
+        write(self.targets, targets)
+        self._run()
+        return float(read(self.loss))
 
     def save(self, path: Path) -> None:
         """Writes parameters, moments and the step number as safetensors."""

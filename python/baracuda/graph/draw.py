@@ -181,5 +181,7 @@ def svg(graph: ComputeGraph) -> str:
         )
         for i, part in enumerate(text.split("\n")[:3]):
             weight = ' font-weight="bold"' if i == 0 else ""
-            lines.append(f'<text x="{x + 8}" y="{y + 16 + 13 * i}"{weight}>{escape(part[:32])}</text>')
+            most = 26 if i == 0 else 30
+            shown = part if len(part) <= most else part[: most - 1] + "\u2026"
+            lines.append(f'<text x="{x + 8}" y="{y + 16 + 13 * i}"{weight}>{escape(shown)}</text>')
     return "\n".join([*lines, "</svg>"])

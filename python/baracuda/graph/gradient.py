@@ -170,9 +170,10 @@ class _Again:
         old: list[Any] = []
         for value in node.values:
             old += value if isinstance(value, (list, tuple)) else [value]
-        takers = [x for x in old if _is_float(x)]
-        for x, gradient in zip(takers, found, strict=False):  # the last ones may be constants, as targets are
-            if gradient is not None:
+        for x, gradient in zip(
+            _takers(node, old, len(found)), found, strict=False
+        ):  # the last may be constants, as targets are
+            if gradient is not None and _is_float(x):
                 self._reached(self._view(x), gradient)
 
     def _gradient(self, view: View) -> Any:
@@ -203,6 +204,17 @@ class _Again:
         once = tuple(1 if s == 0 else n for n, s in zip(view.shape, view.strides, strict=True))
         place = _viewed(self.gradients[slot], View(slot, view.offset, once, view.strides, view.element))
         F.add(place, gradient if tuple(gradient.shape) == once else sum_to(gradient, once), out=place)
+
+
+def _takers(node: Node, given: list[Any], count: int) -> list[Any]:
+    """The tensors whose gradients a pull gives: floats; whole numbers, too, where the function computes with them as floats."""
+    tensors = [x for x in given if _element_of(x) is not None]
+    for takers in (
+        [x for x in tensors if _is_float(x)], [x for x in tensors if _element_of(x) is not Element.BOOL], tensors,
+    ):  # fmt: skip
+        if len(takers) >= count:
+            return takers
+    raise InvalidProblemError(f"grad: {node}: got {count} gradients of {len(tensors)} tensors, want floats alone.")
 
 
 def _viewed(root: Any, view: View) -> Any:

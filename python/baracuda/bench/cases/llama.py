@@ -14,7 +14,7 @@ import torch
 import baracuda as bc
 from baracuda.bench.case import Case, Sides, Statement
 
-_MODULES = ("model", "program", "training", "generation", "torch_model")
+_MODULES = ("model", "training", "generation", "torch_model")
 
 
 @lru_cache(maxsize=1)
@@ -43,13 +43,13 @@ def _train(quick: bool, batch: int) -> Sides:
     rng = np.random.default_rng(0)
     ids, targets = (rng.integers(0, c.vocab, (batch, c.context)) for _ in range(2))
     theirs = (torch.from_numpy(ids), torch.from_numpy(targets))
-    plans = {s.plan.sku.name: s.plan for p in trainer.programs for s in p.steps}
+    plans = {p.sku.name: p for p in trainer.plan.program.plans}
 
     def results() -> tuple[list[Any], list[Any]]:
         loss, gradients = modules["torch_model"].loss_and_gradients(c, trainer.parameters, ids, targets, torch.float32)
         names = list(gradients)
-        ours = [trainer.gradients_of(ids, targets), *(trainer.gradients.of[n] for n in names)]
-        return ours, [loss, *(gradients[n] for n in names)]
+        value, found = trainer.gradients_of(ids, targets)
+        return [value, *(found[n] for n in names)], [loss, *(gradients[n] for n in names)]
 
     return Sides(
         Statement("step(ids, targets)", {"step": trainer.step, "ids": ids, "targets": targets}),
@@ -63,13 +63,12 @@ def _decode(quick: bool) -> Sides:
     parameters = modules["model"].initialise(c, 0)
     generator = modules["generation"].Generator(c, parameters, modules["model"].rope_tables(c), temperature=0)
     decoder = modules["torch_model"].TorchDecoder(c, parameters)
-    plans = {s.plan.sku.name: s.plan for p in (generator.decode, generator.sample) for s in p.steps}
+    plans = {p.sku.name: p for p in generator.plan.program.plans}
 
     def ours() -> None:
         byte = 65
         for position in range(c.context):
             generator.feed(byte, position)
-            generator.sample.run()
             byte = int(generator.token[0])
 
     def peer() -> None:
@@ -81,7 +80,7 @@ def _decode(quick: bool) -> Sides:
         mine, theirs = [], []
         for position, byte in enumerate(np.random.default_rng(0).integers(0, c.vocab, c.context)):
             generator.feed(int(byte), position)
-            mine.append(generator.activations.logits.reshape(-1).copy())
+            mine.append(generator.logits.reshape(-1).copy())
             theirs.append(decoder.feed(int(byte), position).reshape(-1).numpy().copy())
         return mine, theirs
 

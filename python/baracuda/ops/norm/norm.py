@@ -442,6 +442,7 @@ def _add_rms_norm_vjp(
     y, total, rstd = add_rms_norm_forward(input, residual, normalized_shape, weight, eps, weight_offset)
 
     def pull(dy: Any, dsum: Any = None) -> Any:
+        dy, dsum = dy if isinstance(dy, tuple) else (dy, dsum)
         found = add_rms_norm_backward(dy, dsum, total, normalized_shape, weight, rstd, weight_offset)
         return (found, found) if weight is None else (found[0], found[0], found[1])
 
