@@ -72,3 +72,33 @@ def test_gradients_of_every_function(name: str) -> None:
         if (done := done + 1) == CALLS:
             return
     assert done, "no call was accepted"
+
+
+def test_gradients_of_views_that_lie_apart_are_written_in_their_place() -> None:
+    """Parts that cover a tensor need no zeros and no sums; those that overlap, or leave something out, get the same numbers."""
+    x = RNG.normal(size=(6, 8)).astype(np.float32)
+
+    def of(*parts: Any) -> Any:
+        def f(x: Any) -> Any:
+            y = F.mul(x, 2.0)
+            return F.sum(F.cat([F.square(y[part]).reshape(-1) for part in parts], 0))
+
+        return f
+
+    left, right = (slice(None), slice(0, 4)), (slice(None), slice(4, None))
+    for parts, fills, adds in (  # a fill is the loss's own gradient
+        ((left, right), 1, 0),
+        ((left,), 2, 0),
+        ((left, right, (slice(1, 3), slice(2, 6))), 2, 3),
+        (((slice(None, None, 2),), (slice(1, None, 2),)), 1, 0),
+        (((0,), (slice(None),)), 2, 2),
+    ):
+        graph = bc.trace(of(*parts), x)
+        graph = graph.grad(graph.results, graph.tensors)
+        _, (dx,) = graph.compile().run(x)
+        want = np.zeros_like(x)
+        for part in parts:
+            want[part] += 8 * x[part]
+        np.testing.assert_allclose(dx, want, rtol=1e-6)
+        ops = [launch.plan.descriptor.op for node in graph.nodes for launch in node.launches]
+        assert (ops.count("fill"), ops.count("add")) == (fills, adds), ops

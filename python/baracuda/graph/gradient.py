@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations_with_replacement
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
@@ -17,8 +19,13 @@ if TYPE_CHECKING:
     from baracuda.graph.graph import ComputeGraph
 
 
-def with_gradients(graph: ComputeGraph, outputs: tuple[Any, ...], wrt: tuple[Any, ...]) -> ComputeGraph:
-    """The graph with gradients behind its results, see ComputeGraph.grad."""
+def with_gradients(
+    graph: ComputeGraph, outputs: tuple[Any, ...], wrt: tuple[Any, ...], *, sampled: bool = False
+) -> ComputeGraph:
+    """The graph with gradients behind its results, see ComputeGraph.grad.
+
+    One that was `sampled` at some sizes has the same nodes at all of them: none depends on how views lie.
+    """
     from baracuda.graph.graph import ComputeGraph
 
     for x in outputs:
@@ -26,7 +33,7 @@ def with_gradients(graph: ComputeGraph, outputs: tuple[Any, ...], wrt: tuple[Any
             got = _element_of(x) or type(x).__name__
             raise InvalidProblemError(f"grad: outputs: got {got}, want floats of this graph.")
     made = ComputeGraph(graph.device)
-    again = _Again(graph, made)
+    again = _Again(graph, made, sampled)
     with made._tracer.on():
         again.forward([_slot(graph, x, "wrt") for x in wrt], [_slot(graph, x, "outputs") for x in outputs])
         gradients = again.backward(outputs, wrt)
@@ -47,12 +54,12 @@ def _slot(graph: ComputeGraph, x: Any, name: str) -> Slot:
 class _Again:
     """The nodes of one graph, run once more in another."""
 
-    def __init__(self, old: ComputeGraph, new: ComputeGraph) -> None:
-        self.old, self.new = old, new
+    def __init__(self, old: ComputeGraph, new: ComputeGraph, sampled: bool) -> None:
+        self.old, self.new, self.sampled = old, new, sampled
         self.roots: dict[Slot, Any] = {}  # old slots, and the tensors of the new graph that hold what they do
         self.pulls: list[tuple[Node, Callable[..., Any]]] = []
         self.gradients: dict[Slot, Any] = {}  # of old slots
-        self.owned: set[Slot] = set()
+        self.parts: dict[Slot, list[tuple[View, Any]]] = {}  # gradients of views that are not added to these yet
         new._inputs = old._inputs
         for x in old._leaves:
             slot = old._tracer.view_of(x).slot  # type: ignore[union-attr]
@@ -155,7 +162,7 @@ class _Again:
             self._reached(view, F.ones_like(self.tensor(x)))
         for node, pull in reversed(self.pulls):
             results = [self.old._tracer.view_of(x) for x in node.results if _is_float(x)]
-            if not any(v is not None and v.slot in self.gradients for v in results):
+            if not any(v is not None and (v.slot in self.gradients or v.slot in self.parts) for v in results):
                 continue
             dys = tuple(self._gradient(v) for v in results if v is not None)
             found = pull(dys[0] if len(dys) == 1 else dys)
@@ -180,7 +187,7 @@ class _Again:
         """That of a view; zeros where nothing reached it."""
         from baracuda import functional as F
 
-        whole = self.gradients.get(view.slot)
+        whole = self._whole(view.slot)
         if whole is None:
             return F.zeros(view.shape, dtype=view.element, device=self.new.device)
         return _viewed(whole, view)
@@ -190,20 +197,56 @@ class _Again:
         from baracuda import functional as F
         from baracuda.ops.reduce.reduce import sum_to
 
-        slot, known = view.slot, self.gradients.get(view.slot)
-        if view.whole:
-            contiguous = gradient if is_contiguous(gradient.shape, gradient.strides) else F.copy(gradient)
-            contiguous = contiguous if tuple(contiguous.shape) == view.shape else sum_to(contiguous, view.shape)
-            self.gradients[slot] = contiguous if known is None else F.add(known, contiguous)
-            self.owned.discard(slot)
+        if not view.whole:
+            self.parts.setdefault(view.slot, []).append((view, gradient))
             return
-        if slot not in self.owned:
-            blank = F.zeros(slot.shape, dtype=slot.element, device=self.new.device)
-            self.gradients[slot] = blank if known is None else F.add(known, blank)
-            self.owned.add(slot)
+        known = self._whole(view.slot)
+        contiguous = gradient if is_contiguous(gradient.shape, gradient.strides) else F.copy(gradient)
+        contiguous = contiguous if tuple(contiguous.shape) == view.shape else sum_to(contiguous, view.shape)
+        self.gradients[view.slot] = contiguous if known is None else F.add(known, contiguous)
+
+    def _whole(self, slot: Slot) -> Any:
+        """The gradient of a slot, with those of its views; None where nothing reached it."""
+        from baracuda import functional as F
+
+        known, parts = self.gradients.get(slot), self.parts.pop(slot, [])
+        if not parts:
+            return known
+        apart = known is None and not self.sampled and _apart([view for view, _ in parts])
+        if apart and sum(view.numel for view, _ in parts) == prod(slot.shape):
+            whole = _core.empty(slot.shape, slot.element, device=self.new.device)
+        else:
+            whole = F.zeros(slot.shape, dtype=slot.element, device=self.new.device)
+        whole = whole if known is None else F.add(known, whole)  # memory that nothing else is
+        for view, gradient in parts:
+            self._put(whole, view, gradient, add=not apart)
+        self.gradients[slot] = whole
+        return whole
+
+    def _put(self, whole: Any, view: View, gradient: Any, *, add: bool) -> None:
+        """Writes or adds a view's gradient to its place; elements that it shows more than once get the sum."""
+        from baracuda import functional as F
+        from baracuda.ops.reduce.reduce import sum_to
+
         once = tuple(1 if s == 0 else n for n, s in zip(view.shape, view.strides, strict=True))
-        place = _viewed(self.gradients[slot], View(slot, view.offset, once, view.strides, view.element))
-        F.add(place, gradient if tuple(gradient.shape) == once else sum_to(gradient, once), out=place)
+        place = _viewed(whole, View(view.slot, view.offset, once, view.strides, view.element))
+        gradient = gradient if tuple(gradient.shape) == once else sum_to(gradient, once)
+        if add:
+            F.add(place, gradient, out=place)
+        else:
+            F.copy(gradient, out=place)
+
+
+def _apart(views: list[View]) -> bool:
+    """Whether no element is in two of them, or twice in one."""
+    somewhere = 1 << 40  # nothing is read there
+    places = [
+        _core.from_pointer(somewhere + v.offset * v.element.nbytes, v.shape, v.element, v.strides)
+        for v in views
+        if v.numel
+    ]
+    pairs = combinations_with_replacement(places, 2)
+    return all(v.element is v.slot.element for v in views) and not any(_core.overlap(a, b) for a, b in pairs)
 
 
 def _takers(node: Node, given: list[Any], count: int) -> list[Any]:

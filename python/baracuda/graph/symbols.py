@@ -127,6 +127,8 @@ def at_point(shape: Sequence[Any], point: Point) -> tuple[int, ...]:
 
 def with_gradients(graph: ComputeGraph, outputs: Sequence[Any], wrt: Sequence[Any]) -> ComputeGraph:
     """ComputeGraph.grad of a graph with dims: that of each of its samples, fitted."""
+    from baracuda.graph import gradient
+
     fitting = graph._samples
     samples, graphs = fitting.samples, fitting.graphs
 
@@ -137,7 +139,12 @@ def with_gradients(graph: ComputeGraph, outputs: Sequence[Any], wrt: Sequence[An
         return places
 
     results, tensors = at(outputs, graph.results, "results"), at(wrt, graph.tensors, "tensors")
-    made = [g.grad([g.results[i] for i in results], [g.tensors[i] for i in tensors]) for g in graphs]
+    made = [
+        gradient.with_gradients(
+            g, tuple(g.results[i] for i in results), tuple(g.tensors[i] for i in tensors), sampled=True
+        )
+        for g in graphs
+    ]
     return with_symbols(samples, made)
 
 
