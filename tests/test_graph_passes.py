@@ -116,3 +116,73 @@ def test_random_graphs_keep_their_bits(seed: int) -> None:
         given = w.copy()
         same(graph.compile(passes=passes).run(x, given), want)
         same(given, written)
+
+
+def test_what_frozen_tensors_decide_is_computed_once() -> None:
+    """Casts, transposes and joins of weights; not what is written, drawn, of an open size, or handed out."""
+    w, other, counts = W.copy(), W.copy(), np.zeros(3, np.float32)
+
+    def f(x: Any) -> Any:
+        half = F.cast(F.cast(F.cat([w, other], 1), "f16"), "f32")
+        scale = F.exp(F.sum(half, 0))
+        F.add(bc.from_dlpack(counts), 1.0, out=bc.from_dlpack(counts))
+        drawn = F.dropout(w, 0.5)
+        handed = F.mul(w, 3.0)
+        y = F.mul(F.matmul(x, half), scale)
+        return y, F.add(counts, 1.0), F.sum(drawn), handed, F.matmul(x, F.mul(handed, 2.0))[1:]
+
+    for sizes in ((8, 64), (bc.Dim("n", max=40), 64)):
+        graph = bc.trace(f, bc.TensorSpec(sizes))
+        frozen, plain = graph.compile(frozen=True), graph.compile()
+        assert frozen.launches <= plain.launches - 4
+        for n in (8, 8) if sizes[0] == 8 else (8, 3):
+            found = []
+            for plan in (frozen, plain):
+                counts[:] = n
+                bc.manual_seed(n)
+                found.append(plan.run(X[:n]))
+            same(*found)
+        w += 1
+        assert not np.array_equal(frozen.run(X)[0], plain.run(X)[0]), "only the one sees what the weights are now"
+        w -= 1
+    assert frozen.run(X)[3] is not frozen.run(X)[3]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_graphs_of_captured_tensors_keep_their_bits(seed: int) -> None:
+    rng = np.random.default_rng([SEED, seed, 1])
+    constants = [rng.normal(size=(8, 16)).astype(np.float32) for _ in range(3)]
+    script = [(int(rng.integers(5)), *(int(v) for v in rng.integers(0, 1 << 30, 2))) for _ in range(20)]
+
+    def f(x: Any) -> Any:
+        known = [x, *map(bc.from_dlpack, constants)]
+        for what, a, b in script:
+            p, q = known[a % len(known)], known[b % len(known)]
+            if what == 0 and p is not x:
+                F.maximum(p, q, out=p)
+            elif what == 1:
+                known.append(F.cat([p[:4], q[4:]], 0))
+            elif what == 2:
+                known.append(F.copy(p.T).T)
+            else:
+                known.append((F.tanh if what == 3 else F.relu)(F.sub(p, q)))
+        return known[-1], known[-2][2:], known[len(known) // 2]
+
+    start, x = [c.copy() for c in constants], rng.normal(size=(8, 16)).astype(np.float32)
+    graph, found = bc.trace(f, x), []
+    for run in (graph.compile(frozen=True).run, graph.compile(frozen=True, passes=()).run, f):
+        for c, s in zip(constants, start, strict=True):
+            c[:] = s
+        found.append([np.asarray(bc.from_dlpack(v).numpy()).copy() for v in (*run(x), *constants)])
+    for a in found[:2]:
+        same(a, found[2])
+
+
+def test_frozen_graphs_are_saved_with_what_was_computed(tmp_path: Any) -> None:
+    w = W.copy()
+    plan = bc.trace(lambda x: F.matmul(x, F.mul(w, 2.0)), X).compile(frozen=True)
+    want = plan.run(X)
+    assert plan.launches == 1
+    plan.save(tmp_path / "saved")
+    w[:] = 0
+    same(bc.ExecutionPlan.load(tmp_path / "saved").run(X), want)

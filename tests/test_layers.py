@@ -1,8 +1,11 @@
-"""Which part of the C++ sources includes which: the engine knows its backends by interfaces of its own alone."""
+"""Which part of the sources takes in which: the engine knows its backends by interfaces of its own, and no import goes round."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -44,3 +47,48 @@ def test_an_include_would_be_seen() -> None:
         "backends",
         "core",
     ]
+
+
+def imported(body: list[ast.stmt]) -> Iterator[str]:
+    """What is imported when a module is: not inside of functions, nor for types alone."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{a.name}" for a in node.names)
+            yield node.module
+        elif isinstance(node, ast.If):
+            yield from imported(node.orelse if "TYPE_CHECKING" in ast.unparse(node.test) else node.body + node.orelse)
+        elif isinstance(node, (ast.Try, ast.With, ast.ClassDef)):
+            yield from imported(node.body)
+
+
+def circle(sources: dict[str, str]) -> list[str]:
+    """Modules that import one another round; none."""
+    # The package itself is there before any part of it: `from baracuda import _core` waits for nothing.
+    known = sources.keys() - {"baracuda"}
+    graph = {
+        name: {m for m in imported(ast.parse(text).body) if m in known and m != name} for name, text in sources.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_import_goes_round() -> None:
+    root = ROOT / "python"
+    names = {
+        p: ".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__") for p in root.rglob("*.py")
+    }
+    assert len(names) > 150, "these are the sources"
+    assert not circle({name: path.read_text() for path, name in names.items()})
+
+
+def test_a_circle_would_be_seen() -> None:
+    a, b = "from baracuda.b import x\nimport os\n", "def f():\n    import baracuda.a\n"
+    assert not circle({"baracuda.a": a, "baracuda.b": b})
+    assert circle({"baracuda.a": a, "baracuda.b": "try:\n    from baracuda import a\nexcept ImportError:\n    pass\n"})
+    only_for_types = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import baracuda.a\n"
+    assert not circle({"baracuda.a": a, "baracuda.b": only_for_types})

@@ -27,13 +27,15 @@ def test_a_traced_function_gives_what_its_calls_give(place: str) -> None:
 
     def f(x: Any, w: Any) -> Any:
         h = F.tanh(F.matmul(x, w))
-        return F.softmax(F.add(h, bias), 1), h[1:3], bc.zeros((2, 3), device=place)
+        return F.softmax(F.add(h, F.mul(bias, 3.0)), 1), h[1:3], bc.zeros((2, 3), device=place)
 
-    plan = bc.trace(f, x, w).compile()
-    assert plan.device == place
-    for got, want in zip(plan.run(x, w), f(x, w), strict=True):
-        assert got.device == place
+    graph = bc.trace(f, x, w)
+    plan, frozen = graph.compile(), graph.compile(frozen=True)
+    assert plan.device == place and frozen.launches == plan.launches - 1
+    for got, fixed, want in zip(plan.run(x, w), frozen.run(x, w), f(x, w), strict=True):
+        assert got.device == fixed.device == place
         np.testing.assert_array_equal(host(got), host(F.copy(want)))
+        np.testing.assert_array_equal(host(fixed), host(got))
 
 
 @on_devices

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from baracuda.call.inference import spec_of
 from baracuda.describe.errors import InvalidProblemError, MemoryLimitError, shown
+from baracuda.graph.fold import fold_frozen
 from baracuda.graph.lower import Lowered, Lowering
 from baracuda.graph.nodes import Launch, Slot, Tree, listed
-from baracuda.graph.passes import BY_CALLS, PASSES, merge_in_place
+from baracuda.graph.passes import BY_CALLS, PASSES, Pass, merge_in_place
 from baracuda.graph.recompute import Lives, recompute_one
 from baracuda.memory.results import foreign_converter
 
@@ -217,14 +218,17 @@ def _take(value: Any, tree: Tree, found: list[Any], names: Sequence[str]) -> Non
         _take(part, child, found, names)
 
 
-def compiled(graph: ComputeGraph, passes: Sequence[str] | None, memory_limit: int | None) -> ExecutionPlan:
+def compiled(
+    graph: ComputeGraph, passes: Sequence[str] | None, memory_limit: int | None, frozen: bool
+) -> ExecutionPlan:
     """The graph's launches, after the passes, as a program."""
     for name in passes or ():
         if name not in PASSES:
             raise InvalidProblemError(f"passes: got {name!r}, want some of {', '.join(PASSES)}.")
     chosen = [name for name in PASSES if passes is None or name in passes]
     early = [PASSES[name] for name in chosen if name in BY_CALLS]
-    late = [PASSES[name] for name in chosen if name not in BY_CALLS and PASSES[name] is not merge_in_place]
+    late: list[Pass] = [fold_frozen] if frozen else []
+    late += [PASSES[name] for name in chosen if name not in BY_CALLS and PASSES[name] is not merge_in_place]
     behind = [PASSES[name] for name in chosen if PASSES[name] is merge_in_place]
     results = list(graph._views)
 

@@ -181,12 +181,16 @@ class ComputeGraph:
             return symbols.with_gradients(self, outputs if isinstance(outputs, (list, tuple)) else (outputs,), wrt)
         return with_gradients(self, tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,), tuple(wrt))
 
-    def compile(self, *, memory_limit: int | None = None, passes: Sequence[str] | None = None) -> ExecutionPlan:
+    def compile(
+        self, *, memory_limit: int | None = None, passes: Sequence[str] | None = None, frozen: bool = False
+    ) -> ExecutionPlan:
         """Chooses kernels for this machine and plans the memory.
 
         Args:
             memory_limit: The most bytes of scratch: values are computed again instead of kept until it is enough.
             passes: Names of the passes to make; all by default. See `baracuda.graph.passes.PASSES`.
+            frozen: Promises that captured tensors stay as they are now: what they alone decide (weights that are cast,
+                transposed, joined) is computed once, here. Those that the graph itself writes are not meant.
 
         Raises:
             InvalidProblemError: Nothing was said to be returned, or a pass is unknown.
@@ -196,7 +200,7 @@ class ComputeGraph:
 
         if self._results is None:
             raise InvalidProblemError("compile: got a graph without outputs, want graph.outputs(...) before.")
-        return compiled(self, passes, memory_limit)
+        return compiled(self, passes, memory_limit, frozen)
 
     def explain(self) -> str:
         """Its leaves, nodes and captured tensors, one line each."""
