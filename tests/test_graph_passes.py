@@ -112,7 +112,16 @@ def test_random_graphs_keep_their_bits(seed: int) -> None:
     x, w = RNG.normal(size=(8, 16)).astype(np.float32), RNG.normal(size=(8, 16)).astype(np.float32)
     graph, written = bc.trace(f, x, w), w.copy()
     want = f(x, written)
-    for passes in ((), ("in_place",), ("copies", "in_place"), ("dead",), ("fuse",), ("fuse", "in_place"), None):
+    for passes in (
+        (),
+        ("in_place",),
+        ("copies", "in_place"),
+        ("dead",),
+        ("fuse",),
+        ("fuse", "in_place"),
+        ("patterns",),
+        None,
+    ):
         given = w.copy()
         same(graph.compile(passes=passes).run(x, given), want)
         same(given, written)
@@ -186,3 +195,84 @@ def test_frozen_graphs_are_saved_with_what_was_computed(tmp_path: Any) -> None:
     plan.save(tmp_path / "saved")
     w[:] = 0
     same(bc.ExecutionPlan.load(tmp_path / "saved").run(X), want)
+
+
+def normal(*shape: int, element: Any = np.float32) -> np.ndarray:
+    return RNG.normal(size=shape).astype(element)
+
+
+@pytest.mark.parametrize("element", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(7, 33), (64, 256), (2, 3, 5, 48), (1, 64)])
+def test_pairs_that_one_kernel_does_keep_their_bits(shape: tuple[int, ...], element: Any) -> None:
+    width = shape[-1]
+    x, r, w = normal(*shape, element=element), normal(*shape, element=element), normal(width, element=element)
+    matrix, bias = normal(width, 40, element=element), normal(40, element=element)
+
+    def residual(x: Any, r: Any) -> Any:
+        total = F.add(x, r)
+        y = F.rms_norm(total, (width,), w, 1e-5)
+        return F.sub(total, F.add(y, F.rms_norm(F.add(y, x), (width,))))
+
+    cases: list[tuple[Any, int]] = [(residual, 3)]
+    for activation in (F.relu, F.gelu, F.silu, lambda v: F.gelu(v, approximate="tanh"), F.tanh, lambda v: v):
+        merged = 1 if activation is not F.tanh else 2
+        cases.append((lambda x, r, act=activation: act(F.add(F.matmul(x, matrix), bias)), merged))
+        cases.append((lambda x, r, act=activation: act(F.add(bias, F.matmul(F.add(x, r), matrix))), merged + 1))
+        cases.append((lambda x, r, act=activation: act(F.matmul(x, matrix)), merged))
+    for fn, launches in cases:
+        plan = bc.trace(fn, x, r).compile()
+        assert plan.launches == launches, plan.explain()
+        same(plan.run(x, r), fn(x, r))
+
+
+def test_pairs_that_stay_two() -> None:
+    """What comes between, or reads the value in between, keeps them apart; and the numbers are right."""
+    m, bias, weight = normal(64, 64), normal(64), normal(64)
+
+    def reader(x: Any) -> Any:
+        h = F.matmul(x, m)
+        return F.relu(h), h[:2]
+
+    def written_between(x: Any) -> Any:
+        h = F.matmul(x, m)
+        F.mul(x, 2.0, out=x)
+        return F.relu(h), F.exp(x)
+
+    def weight_made_between(x: Any) -> Any:
+        total = F.add(x, F.tanh(x))
+        w = F.exp(F.cumsum(bias, 0))
+        return F.rms_norm(total, (64,), w), w
+
+    def scaled(x: Any) -> Any:
+        return F.rms_norm(F.add(x, F.neg(x), alpha=0.5), (64,), weight), F.add(F.matmul(x, m), bias, alpha=2.0)
+
+    def of_rows(x: Any) -> Any:
+        return F.add(F.matmul(x, m), x[:, :1]), F.rms_norm(F.add(x, bias), (64,))
+
+    def halves(x: Any) -> Any:
+        h = F.cast(x, "f16")
+        return F.relu(F.matmul(h, h.T)), F.rms_norm(F.add(h, h), (64,))
+
+    def in_place(x: Any) -> Any:
+        h = F.matmul(x, m)
+        F.add(h, bias, out=h)
+        return F.relu(h)
+
+    for fn in (reader, written_between, weight_made_between, scaled, of_rows, halves, in_place):
+        want_x, got_x = X.copy(), X.copy()
+        want = fn(want_x)
+        same(bc.trace(fn, X).compile().run(got_x), want)
+        same(got_x, want_x)
+
+
+def test_pairs_of_every_length() -> None:
+    m, bias, weight = normal(64, 96), normal(96), normal(64)
+
+    def f(x: Any) -> Any:
+        return F.gelu(F.add(F.matmul(F.rms_norm(F.add(x, F.tanh(x)), (64,), weight), m), bias))
+
+    plan = bc.trace(f, bc.TensorSpec((bc.Dim("n", max=300), 64))).compile()
+    assert plan.launches == 3
+    for n in (1, 2, 17, 64, 300):
+        x = normal(n, 64)
+        same(plan.run(x), f(x))

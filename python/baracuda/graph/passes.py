@@ -10,6 +10,7 @@ from baracuda.choose.sku import rows
 from baracuda.describe.spec import IN, OUT
 from baracuda.graph.fusion import fuse_chains
 from baracuda.graph.nodes import Launch, Slot, View
+from baracuda.graph.patterns import merge_patterns
 from baracuda.memory.views import is_contiguous
 
 if TYPE_CHECKING:
@@ -125,5 +126,7 @@ def _renamed(launch: Launch, merged: dict[Slot, Slot]) -> Launch:
     return replace(launch, tensors=tuple(map(seen, launch.tensors)), numbers=tuple(map(seen, launch.numbers)))
 
 
-BY_CALLS = ("dead", "fuse")  # what is fused is found by what calls were given, so nothing is renamed before
-PASSES: dict[str, Pass] = {"dead": drop_dead, "fuse": fuse_chains, "copies": drop_copies, "in_place": merge_in_place}
+BY_CALLS = ("dead", "patterns", "fuse")  # what is fused is found by what calls were given, so nothing is renamed before
+PASSES: dict[str, Pass] = {
+    "dead": drop_dead, "patterns": merge_patterns, "fuse": fuse_chains, "copies": drop_copies, "in_place": merge_in_place,
+}  # fmt: skip
