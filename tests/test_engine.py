@@ -221,7 +221,7 @@ def test_steps_of_an_engine() -> None:
     w = engine.upload(W)
     for _ in range(4):
         with engine.step():
-            y, pull = bc.vjp(engine.F.matmul._fn, bc.from_dlpack(X), w)
+            y, pull = bc.vjp(engine.F.matmul, X, w)
             _, dw = pull(F.ones_like(y))
             engine.F.sub(w, engine.F.mul(dw, 0.1), out=w)
             assert engine.stats().arena_used > 0
@@ -336,6 +336,18 @@ def test_inside_of_an_engine_everything_is_its_own() -> None:
     with pytest.raises(RuntimeError), engine:
         raise RuntimeError
     assert bc.empty(7).nbytes == 28 and engine.stats().tensors == 2
+
+
+def test_gradients_are_the_engines() -> None:
+    engine, w = bc.Engine(), torch.tensor(W)
+    y, pull = bc.vjp(engine.F.matmul, X, w)
+    dx, dw = pull(torch.ones(8, 10))
+    equal((y, dx, dw), (F.matmul(X, W), *bc.vjp(F.matmul, X, W)[1](np.ones((8, 10), np.float32))))
+    assert engine.memory.allocated == y.nbytes + dx.nbytes + dw.nbytes
+    with pytest.raises(bc.InvalidProblemError, match="vjp: argmax has no gradient"):
+        bc.vjp(engine.F.argmax, X)
+    graph = bc.trace(lambda x: engine.F.softmax(engine.F.exp(x), -1), X)
+    np.testing.assert_array_equal(graph.compile().run(X), F.softmax(F.exp(X), -1))
 
 
 def test_arguments_of_any_framework_and_results_of_one() -> None:

@@ -115,6 +115,25 @@ class Bound:
         finally:
             _core.exchange_memory(*before)
 
+    @property
+    def vjp_rule(self) -> Callable[..., Any] | None:
+        """What bc.vjp uses: the function's own rule; results and gradients are the engine's."""
+        rule = getattr(self._fn, "vjp_rule", None)
+        if rule is None:
+            return None
+
+        def pulled(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
+            with self._engine:
+                y, pull = rule(*map(_borrowed, args), **{k: _borrowed(v) for k, v in kwargs.items()})
+
+            def pull_here(*dys: Any) -> Any:
+                with self._engine:
+                    return pull(*map(_borrowed, dys))
+
+            return y, pull_here
+
+        return pulled
+
     def __repr__(self) -> str:
         return f"<engine.F.{self.__name__} on {self._engine.device}>"
 
