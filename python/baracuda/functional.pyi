@@ -1172,6 +1172,15 @@ def softmax_backward(dy: Any, result: Any, dim: Any, input: Any = None) -> Any:
 def softmin(input: Any, dim: Any, *, dtype: Any = None) -> Any:
     r"""softmax(-input) along `dim`, as torch's softmin: a plan of scaled_softmax with the scale -1; cast to `dtype` before."""
 @_function
+def argsort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = False) -> Any:
+    r"""Positions that sort `input` along `dim`, as torch.argsort (i64); always stable, so `stable` changes nothing."""
+@_function
+def msort(input: Any, *, out: Any = None) -> Any:
+    r"""`input` sorted along its first dimension, as torch.msort."""
+@_function
+def sort(input: Any, dim: Any = -1, descending: Any = False, stable: Any = False) -> Any:
+    r"""(values, indices) of `input` sorted along `dim`, as torch.sort; always stable, so `stable` changes nothing."""
+@_function
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     r"""`input + value * tensor1 / tensor2`, as torch.addcdiv: of floats only, as there."""
 @_function
