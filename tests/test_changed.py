@@ -26,19 +26,8 @@ from mutation_rooms import ROOT, families
         (["tests/test_capi.py", "tests/ops/test_rope.py"], {"tests/test_capi.py", "tests/ops/test_rope.py"}),
         (["tests/test_that_is_gone.py"], set()),
         (
-            ["python/baracuda/graph/passes.py"],
-            {
-                f"tests/{t}.py"
-                for t in (
-                    "test_graph",
-                    "test_graph_dims",
-                    "test_graph_model",
-                    "test_graph_passes",
-                    "test_graph_storage",
-                    "test_examples",
-                    "device/test_device_trace",
-                )
-            },
+            ["python/baracuda/engine/memory.py"],
+            {"tests/test_engine.py", "tests/test_engine_aliases.py", "tests/device/test_device_engine.py"},
         ),
         (["csrc/ops/scan/cpu.cpp", "csrc/core/plan.cpp"], None),
         (["csrc/host/tile.h"], None),
@@ -55,6 +44,16 @@ from mutation_rooms import ROOT, families
 )
 def test_what_files_concern(files: list[str], found: set[str] | None) -> None:
     assert changed.touched(files) == found
+
+
+def test_a_room_that_no_other_needs_concerns_its_own_tests() -> None:
+    found = changed.touched(["python/baracuda/graph/passes.py"])
+    assert found == {
+        *(p.relative_to(ROOT).as_posix() for p in (ROOT / "tests").glob("test_graph*.py")),
+        "tests/device/test_device_trace.py",
+        "tests/test_examples.py",
+    }
+    assert all(list(ROOT.glob(pattern)) for patterns in changed.ALONE.values() for pattern in patterns)
 
 
 def test_headers_concern_the_families_that_take_them_in() -> None:
