@@ -153,7 +153,7 @@ class Walk {
       one_tile();
       advance();
     }
-    if (plan_.streams) stream_fence();
+    if (plan_.fences) stream_fence();
   }
 
  private:
@@ -308,7 +308,7 @@ class Walk {
   void put(int k, const C* from, char* dst, int64_t n) {
     const PlannedOperand& op = plan_.operands[k];
     const int64_t* offsets = plan_.column_offset[k];
-    if (op.stream) return stream_bytes(dst, reinterpret_cast<const char*>(from), n * op.size);
+    if (op.stream) return put_streamed(k, from, dst, n);
     if (!op.irregular_columns) return job_.store[k](dst, op.column / op.size, from, n);
     if (plan_.run >= kRunOfCalls) {
       for (int64_t i = 0; i < n; i += plan_.run)
@@ -318,6 +318,16 @@ class Walk {
     } else {
       job_.store[k](staging_, 1, from, n);
       scatter_bytes(op.size, staging_, dst, offsets, n);
+    }
+  }
+
+  void put_streamed(int k, const C* from, char* dst, int64_t n) {
+    const PlannedOperand& op = plan_.operands[k];
+    if (op.native) return stream_bytes(dst, reinterpret_cast<const char*>(from), n * op.size);
+    for (int64_t i = 0; i < n; i += kMaxTable) {
+      const int64_t count = std::min(kMaxTable, n - i);
+      job_.store[k](staging_, 1, from + i, count);
+      stream_bytes(dst + i * op.size, staging_, count * op.size);
     }
   }
 

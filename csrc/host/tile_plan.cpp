@@ -79,10 +79,11 @@ void choose_streams(TilePlan& plan, int n_outputs) {
   for (int d = 0; d < plan.rank; ++d) numel *= plan.shape[d];
   for (int k = 0; k < n_outputs; ++k) {
     PlannedOperand& op = plan.operands[k];
-    op.stream = op.native && numel * op.size >= kStreamBytes && op.strides[inner] == op.size &&
-                plan.shape[inner] * op.size >= 16 * kLine;
+    op.stream =
+        numel * op.size >= kStreamBytes && op.strides[inner] == op.size && plan.shape[inner] * op.size >= 16 * kLine;
     for (int i = n_outputs; i < plan.n_operands; ++i) op.stream &= plan.operands[i].data != op.data;
-    plan.streams |= op.stream;
+    plan.streams |= op.stream && op.native;
+    plan.fences |= op.stream;
   }
 }
 
@@ -134,12 +135,13 @@ bool regular(const TilePlan& plan, const Group& group, const PlannedOperand& op)
 void group_in_order(TilePlan& plan, int64_t row_elements, Group& columns, Group& rows) {
   const int inner = plan.rank - 1;
   append(plan, columns, inner);
-  bool direct = true;
+  bool direct = true, converts = false;
   int64_t widest = 1;
   for (int k = 0; k < plan.n_operands; ++k) {
     const PlannedOperand& op = plan.operands[k];
     if (k == plan.repeated) continue;
     direct &= op.native && op.strides[inner] == op.size && !(plan.turns && op.stream);
+    converts |= !op.native && op.strides[inner] == op.size;
     widest = std::max(widest, op.size);
   }
   int next = inner - 1;
@@ -154,7 +156,10 @@ void group_in_order(TilePlan& plan, int64_t row_elements, Group& columns, Group&
     const int64_t line = kLine / widest, even = line / std::gcd(columns.unit, line);
     if (step >= even && plan.shape[columns.dims[columns.n - 1]] > step) step -= step % even;
   } else {
-    set_steps(plan, columns, direct ? grain_of(plan) : row_elements);
+    set_steps(plan, columns,
+              direct     ? grain_of(plan)
+              : converts ? row_elements * kConvertedBytes / kRowBytes
+                         : row_elements);
   }
   if (next < 0) return;
   append(plan, rows, next);

@@ -126,6 +126,39 @@ class TorchDecoder:
         return m._norm(x, "norm") @ m.w["embedding"].T
 
 
+class CompiledDecoder(TorchDecoder):
+    """The same through `torch.compile`: shapes stay as they are, so that attention sees the whole cache and a mask."""
+
+    def __init__(self, c: Config, parameters: Mapping[str, Array]) -> None:
+        super().__init__(c, parameters)
+        self.position = torch.zeros(1, dtype=torch.int64)
+        self.places = torch.arange(c.context)
+        self._compiled = torch.compile(self._logits, dynamic=False)
+
+    @torch.inference_mode()
+    def feed(self, byte: int, position: int) -> torch.Tensor:
+        """The logits [1, 1, vocab] after one byte at a position; its key and value are kept."""
+        self.token[0, 0] = byte
+        self.position[0] = position
+        return self._compiled(self.token, self.position)
+
+    def _logits(self, token: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        m, c = self.model, self.model.config
+        cos, sin, mask = m.cos[position], m.sin[position], (self.places <= position)[None]
+        x = F.embedding(token, m.w["embedding"])
+        for i in range(c.layers):
+            name = f"layers.{i}."
+            q, k, v = m._heads(m._norm(x, name + "attention_norm") @ m.w[name + "qkv"])
+            self.keys[i].index_copy_(2, position, rotate(k, cos, sin))
+            self.values[i].index_copy_(2, position, v)
+            y = F.scaled_dot_product_attention(
+                rotate(q, cos, sin), self.keys[i], self.values[i], attn_mask=mask, enable_gqa=True
+            )
+            x = x + y.transpose(1, 2).reshape(x.shape) @ m.w[name + "out"]
+            x = x + m._mlp(x, name)
+        return m._norm(x, "norm") @ m.w["embedding"].T
+
+
 def loss_and_gradients(
     config: Config, parameters: Mapping[str, Array], ids: Array, targets: Array, dtype: torch.dtype = torch.float64
 ) -> tuple[float, dict[str, Array]]:

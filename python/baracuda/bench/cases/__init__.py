@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 MODULES = (
     "gated", "call", "small", "rows", "elementwise", "classes", "fused", "products",
-    "attention", "indexing", "sorting", "training", "draws", "llama",
+    "attention", "indexing", "sorting", "training", "draws", "llama", "compiled",
 )  # fmt: skip
 
 
