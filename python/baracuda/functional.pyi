@@ -1004,6 +1004,12 @@ def kron_backward(dy: Any, input: Any, other: Any) -> Any:
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
     r"""The matrix of all products of an element of `input` and one of `vec2`, as torch.outer; elements are promoted."""
 @_function
+def dequantize(input: Any, format: Any, dtype: Any = 'f32', *, out: Any = None) -> Any:
+    r"""The values of blocks of a GGUF format."""
+@_function
+def quantize(input: Any, format: Any, *, out: Any = None) -> Any:
+    r"""The blocks of a GGUF format that hold `input`, as bytes along the last dimension."""
+@_function
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""Normal numbers, with the arguments of torch.normal: (mean, std, size) of numbers, or tensors of means and deviations."""
 @_function

@@ -27,9 +27,9 @@ DIRECTIONS: tuple[str, ...] = _core.directions
 CATEGORIES = {
     "attention": "attention", "binary": "binary_elementwise", "cast": "unary_elementwise", "embedding": "embedding",
     "expr": None, "gated": "gated_activation", "indexing": "indexing", "layout": "shape_layout", "loss": "loss", "matmul": "gemm",
-    "norm": "normalization", "optim": None, "random": "random", "reduce": "reduction", "rope": "attention", "scan": "scan",
-    "softmax": "softmax", "ternary": "ternary_elementwise", "unary": "unary_elementwise",
-    "sort": "sorting",
+    "norm": "normalization", "optim": None, "quant": "quantization", "random": "random", "reduce": "reduction",
+    "rope": "attention", "scan": "scan", "softmax": "softmax", "sort": "sorting", "ternary": "ternary_elementwise",
+    "unary": "unary_elementwise",
 }  # fmt: skip
 # What products do to finished sums, by the code of their activation; a test compares them with `Activation`.
 EPILOGUES = ("bias", "bias_relu", "bias_gelu", "bias_gelu_tanh", "bias_silu")

@@ -1,0 +1,124 @@
+// GGUF's blocks to values and back, a few blocks at a time.
+#include "backends/cpu/family.h"
+#include "core/parallel.h"
+#include "host/row_writer.h"
+#include "ops/quant/formats.h"
+#include "ops/quant/skus.h"
+
+namespace baracuda::quant {
+namespace {
+
+inline constexpr int64_t kTile = 1024;  // values that are taken at once: whole blocks of every format
+
+struct Bytes {
+  const uint8_t* data;
+  BCU_METHOD uint32_t operator()(int at) const { return data[at]; }
+};
+struct Values {
+  const float* data;
+  float operator()(int at) const { return data[at]; }
+};
+struct Target {
+  uint8_t* data;
+  void put(int at, uint32_t byte) const { data[at] = static_cast<uint8_t>(byte); }
+};
+
+template <class Format>
+void decode(const uint8_t* __restrict__ block, float* __restrict__ values) {
+#pragma GCC unroll 16
+  for (int g = 0; g < Format::kValues / 16; ++g) {
+    for (int i = 0; i < 16; ++i) values[16 * g + i] = Blocks<Format::kNumber>::value(Bytes{block}, g, i);
+  }
+}
+
+// f(first value, values) for tiles of the rows of `values`, in parallel.
+template <class F>
+void each_tile(const RowMap& values, F&& f) {
+  const int64_t tiles = (values.length() + kTile - 1) / kTile;
+  parallel_for(values.rows() * tiles, row_grain(std::min(kTile, values.length())), [&](int64_t begin, int64_t end) {
+    f([&](auto&& tile) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t at = t % tiles * kTile;
+        tile(t / tiles, at, std::min(kTile, values.length() - at));
+      }
+    });
+  });
+}
+
+template <class Format>
+void dequantize(const RowMap& x, const RowMap& y) {
+  each_tile(y, [&](auto&& tiles) {
+    const RowWriter<float> writer(y, false);
+    alignas(kStreamLine) float found[kTile];
+    uint8_t gathered[kTile / Format::kValues * Format::kBytes];
+    tiles([&](int64_t row, int64_t at, int64_t n) {
+      const int64_t first = at / Format::kValues * Format::kBytes, count = n / Format::kValues * Format::kBytes;
+      const uint8_t* bytes = reinterpret_cast<const uint8_t*>(x.row(row)) + first;
+      if (!x.inner.dense()) {
+        x.inner.runs(first, count, [&, to = gathered](int64_t offset, int64_t stride, int64_t run) mutable {
+          for (int64_t i = 0; i < run; ++i) *to++ = static_cast<uint8_t>(x.row(row)[offset + i * stride]);
+        });
+        bytes = gathered;
+      }
+      for (int64_t b = 0; b < n / Format::kValues; ++b)
+        decode<Format>(bytes + b * Format::kBytes, found + b * Format::kValues);
+      writer.put(y.row(row), at, n,
+                 [&](int64_t begin, int64_t length, float* to) { std::copy_n(found + begin, length, to); });
+    });
+  });
+}
+
+template <class Format>
+void quantize(const RowMap& x, const RowMap& y) {
+  each_tile(x, [&](auto&& tiles) {
+    const RowReader<float> reader(x);
+    alignas(kStreamLine) float buffer[kTile];
+    uint8_t made[kTile / Format::kValues * Format::kBytes];
+    tiles([&](int64_t row, int64_t at, int64_t n) {
+      const int64_t first = at / Format::kValues * Format::kBytes, count = n / Format::kValues * Format::kBytes;
+      const float* values = reader.get(x.row(row), at, n, buffer);
+      uint8_t* to = y.inner.dense() ? reinterpret_cast<uint8_t*>(y.row(row)) + first : made;
+      for (int64_t b = 0; b < n / Format::kValues; ++b)
+        Encoder<Format::kNumber>::encode(Values{values + b * Format::kValues}, Target{to + b * Format::kBytes});
+      if (to != made) return;
+      y.inner.runs(first, count, [&, from = made](int64_t offset, int64_t stride, int64_t run) mutable {
+        for (int64_t i = 0; i < run; ++i) y.row(row)[offset + i * stride] = static_cast<char>(*from++);
+      });
+    });
+  });
+}
+
+uint32_t last_axis(const TensorView& t) { return 1u << (t.rank - 1); }
+
+}  // namespace
+}  // namespace baracuda::quant
+
+namespace baracuda {
+
+template <>
+struct CpuKernel<quant::Dequantize> {
+  static Status run(const Launch& launch) {
+    using namespace quant;
+    const TensorView &x = launch[Args::x], &y = launch[Args::y];
+    const RowMap from = row_map(x, last_axis(x)), to = row_map(y, last_axis(y));
+    if (to.rows() == 0 || to.length() == 0) return Status::Ok;
+    with_format(attributes<FormatAttrs>(launch).format, [&](auto f) { dequantize<decltype(f)>(from, to); });
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<quant::Quantize> {
+  static Status run(const Launch& launch) {
+    using namespace quant;
+    const TensorView &x = launch[Args::x], &y = launch[Args::y];
+    const RowMap from = row_map(x, last_axis(x)), to = row_map(y, last_axis(y));
+    if (from.rows() == 0 || from.length() == 0) return Status::Ok;
+    with_encoder(attributes<FormatAttrs>(launch).format, [&](auto f) { quantize<decltype(f)>(from, to); });
+    return Status::Ok;
+  }
+};
+
+}  // namespace baracuda
+
+BCU_CPU_FAMILY(quant)

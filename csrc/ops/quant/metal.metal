@@ -1,0 +1,21 @@
+#include "ops/quant/simt.h"
+#include "simt/metal_kernels.h"
+
+BCU_METAL_KERNEL(quant_decode_q4_0, (quant::Decode<quant::kQ4_0>))
+BCU_METAL_KERNEL(quant_decode_q4_1, (quant::Decode<quant::kQ4_1>))
+BCU_METAL_KERNEL(quant_decode_q5_0, (quant::Decode<quant::kQ5_0>))
+BCU_METAL_KERNEL(quant_decode_q5_1, (quant::Decode<quant::kQ5_1>))
+BCU_METAL_KERNEL(quant_decode_q8_0, (quant::Decode<quant::kQ8_0>))
+BCU_METAL_KERNEL(quant_decode_q2_k, (quant::Decode<quant::kQ2_K>))
+BCU_METAL_KERNEL(quant_decode_q3_k, (quant::Decode<quant::kQ3_K>))
+BCU_METAL_KERNEL(quant_decode_q4_k, (quant::Decode<quant::kQ4_K>))
+BCU_METAL_KERNEL(quant_decode_q5_k, (quant::Decode<quant::kQ5_K>))
+BCU_METAL_KERNEL(quant_decode_q6_k, (quant::Decode<quant::kQ6_K>))
+BCU_METAL_KERNEL(quant_decode_q8_k, (quant::Decode<quant::kQ8_K>))
+BCU_METAL_KERNEL(quant_decode_iq4_nl, (quant::Decode<quant::kIQ4_NL>))
+BCU_METAL_KERNEL(quant_decode_mxfp4, (quant::Decode<quant::kMXFP4>))
+BCU_METAL_KERNEL(quant_encode_q4_0, (quant::Encode<quant::kQ4_0>))
+BCU_METAL_KERNEL(quant_encode_q4_1, (quant::Encode<quant::kQ4_1>))
+BCU_METAL_KERNEL(quant_encode_q5_0, (quant::Encode<quant::kQ5_0>))
+BCU_METAL_KERNEL(quant_encode_q5_1, (quant::Encode<quant::kQ5_1>))
+BCU_METAL_KERNEL(quant_encode_q8_0, (quant::Encode<quant::kQ8_0>))

@@ -1,0 +1,88 @@
+"""GGUF's blocks beside the `gguf` package, which must read what we write and write what we read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import baracuda as bc
+import baracuda.functional as F
+from baracuda.ops.quant.quant import WRITTEN, BlockFormat
+
+gguf = pytest.importorskip("gguf")
+
+READ = [f for f in BlockFormat if f is not BlockFormat.Q8_K]  # which the package does not know
+
+
+def _type(f: BlockFormat) -> Any:
+    return gguf.GGMLQuantizationType(f.code)
+
+
+@pytest.mark.parametrize("f", BlockFormat, ids=lambda f: f.value)
+def test_names_and_sizes_are_those_of_ggml(f: BlockFormat) -> None:
+    assert _type(f).name.lower() == f.value
+    assert gguf.GGML_QUANT_SIZES[_type(f)] == (f.block_values, f.block_bytes)
+
+
+@pytest.mark.parametrize("f", WRITTEN, ids=lambda f: f.value)
+def test_bytes_are_those_of_the_package(f: BlockFormat, rng: np.random.Generator) -> None:
+    x = (rng.normal(0, 1, (4000, 96)) * 10.0 ** rng.uniform(-6, 6, (4000, 1))).astype(np.float32)
+    x[0], x[1], x[2, ::3] = 0, 1.5, 0
+    x[3:200] = rng.integers(-16, 17, (197, 96))  # ties
+    x[200:400] = rng.normal(0, 1, (200, 96)).astype(np.float16)
+    with np.errstate(all="ignore"):
+        expected = gguf.quantize(x, _type(f))
+    assert np.array_equal(F.quantize(x, f.value), expected)
+    halves = x[200:400].astype(np.float16)
+    assert np.array_equal(F.quantize(halves, f.value), expected[200:400])
+
+
+@pytest.mark.parametrize("f", READ, ids=lambda f: f.value)
+def test_values_are_those_of_the_package(f: BlockFormat, rng: np.random.Generator) -> None:
+    x = rng.integers(0, 256, (200, 3 * f.block_bytes)).astype(np.uint8)
+    with np.errstate(all="ignore"):
+        expected = gguf.dequantize(x, _type(f))
+    np.testing.assert_array_equal(F.dequantize(x, f.value), expected)
+    strided = np.repeat(x, 2, -1)[::-1, ::2]
+    np.testing.assert_array_equal(F.dequantize(strided, f.value), expected[::-1])
+
+
+def test_large_rows_are_written_past_the_caches(rng: np.random.Generator) -> None:
+    x = rng.integers(0, 60, (2048, 4096 // 32 * 18)).astype(np.uint8)
+    y = F.dequantize(x, "q4_0")
+    assert np.array_equal(y, gguf.dequantize(x, _type(BlockFormat.Q4_0)))
+
+
+def test_torch_tensors_and_halves(rng: np.random.Generator) -> None:
+    x = torch.from_numpy(rng.normal(0, 1, (5, 64)).astype(np.float32)).bfloat16()
+    blocks = F.quantize(x, "q8_0")
+    assert blocks.dtype == torch.uint8 and blocks.shape == (5, 68)
+    back = F.dequantize(blocks, "q8_0", "bf16")
+    assert back.dtype == torch.bfloat16
+    assert torch.equal(back, F.dequantize(blocks, "q8_0").bfloat16())
+    assert (back.float() - x.float()).abs().max() < 0.03
+
+
+def test_a_block_with_nan_or_infinity_reads_as_nan() -> None:
+    x = np.ones((3, 64), np.float32)
+    x[0, 3], x[1, 40], x[2, 63] = np.nan, np.inf, -np.inf
+    for f in WRITTEN:
+        nan = np.isnan(F.dequantize(F.quantize(x, f.value), f.value))
+        assert nan[0, :32].all() and nan[1:, 32:].all() and not nan[0, 32:].any() and not nan[1:, :32].any()
+
+
+def test_wrong_calls_are_refused() -> None:
+    x = np.zeros((2, 48), np.float32)
+    with pytest.raises(bc.InvalidProblemError, match="multiple of 32, the values of a block of q4_0"):
+        F.quantize(x, "q4_0")
+    with pytest.raises(bc.InvalidProblemError, match="quantize: format: got 'q9', want one of q4_0, "):
+        F.quantize(x, "q9")
+    with pytest.raises(bc.InvalidProblemError, match="format: got 'q4_k', want one of q4_0"):
+        F.quantize(np.zeros((2, 256), np.float32), "q4_k")
+    with pytest.raises(bc.InvalidProblemError, match="input: got f32"):
+        F.dequantize(x, "q4_0")
+    with pytest.raises(bc.InvalidProblemError, match="last size is a multiple of 144"):
+        F.dequantize(x.astype(np.uint8), "q4_k")
