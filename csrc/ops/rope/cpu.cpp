@@ -1,6 +1,7 @@
 // Rotary position embeddings on the CPU: one row of x at a time against one row of the cosine and sine tables.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ops/rope/cpu.h"
 #include "ops/rope/kernels.h"
@@ -61,36 +62,77 @@ void rotate_direct(const Rotation<C>& r, const C* from, C* to, int64_t position)
   if (to != from) std::copy(from + 2 * r.pairs, from + r.d, to + 2 * r.pairs);
 }
 
+// Rows of x turned into those of y; of `pairs` 0, copied.
+template <class C>
+Rotation<C> rotation(const TensorView& x, const TensorView& y, const TensorView& cos, const TensorView& sin,
+                     const RopeAttrs& attrs, int64_t pairs, C sign) {
+  Rotation<C> r{x,     y,   TableView<C>(cos), TableView<C>(sin), x.shape[x.rank - 1], pairs, attrs.interleaved != 0,
+                false, sign};
+  r.direct = x.element == kComputeElement<C> && column_stride(x) == 1 && column_stride(y) == 1 &&
+             r.cos.element == kComputeElement<C> && r.cos.column == 1 && r.sin.element == kComputeElement<C> &&
+             r.sin.column == 1;
+  return r;
+}
+
+template <class C>
+void rotate_row(const Rotation<C>& r, const char* from, char* to, int64_t position) {
+  if (r.direct) {
+    rotate_direct(r, reinterpret_cast<const C*>(from), reinterpret_cast<C*>(to), position);
+  } else {
+    rotate_converted(r, from, to, position);
+  }
+}
+
 template <class C, class Call>
 Status rotate(const Launch& launch, C sign) {
   using Args = typename Call::Args;
   const TensorView &x = launch[Call::kFrom], &y = launch[Call::kTo], &cos = launch[Args::cos];
   const RopeAttrs attrs = attributes<RopeAttrs>(launch);
   const Positions positions(launch[Args::positions], launch.scalars[Args::position]);
-  Rotation<C> r{x,
-                y,
-                TableView<C>(cos),
-                TableView<C>(launch[Args::sin]),
-                x.shape[x.rank - 1],
-                attrs.rotary_dim / 2,
-                attrs.interleaved != 0,
-                false,
-                sign};
-  r.direct = x.element == kComputeElement<C> && column_stride(x) == 1 && column_stride(y) == 1 &&
-             r.cos.element == kComputeElement<C> && r.cos.column == 1 && r.sin.element == kComputeElement<C> &&
-             r.sin.column == 1;
+  const Rotation<C> r = rotation<C>(x, y, cos, launch[Args::sin], attrs, attrs.rotary_dim / 2, sign);
   const int64_t rows = r.d == 0 ? 0 : x.numel() / r.d;
   if (rows == 0) return Status::Ok;
   const Status status = positions.check(x, cos.shape[0], Args::cos, Args::positions, launch.failure);
   if (status != Status::Ok) return status;
   parallel_for(rows, std::max<int64_t>(1, kGrain / r.d), [&](int64_t begin, int64_t end) {
     RowWalk<2> walk(begin, x, y);
-    for (int64_t i = begin; i < end; ++i, walk.advance()) {
-      const int64_t position = positions.of(walk.batch(), walk.place());
-      if (r.direct) {
-        rotate_direct(r, walk.row<const C>(0), walk.row<C>(1), position);
-      } else {
-        rotate_converted(r, walk.row(0), walk.row(1), position);
+    for (int64_t i = begin; i < end; ++i, walk.advance())
+      rotate_row(r, walk.row(0), walk.row(1), positions.of(walk.batch(), walk.place()));
+  });
+  return Status::Ok;
+}
+
+inline char* row_of(const TensorView& t, int64_t b, int64_t h, int64_t s) {
+  return t.as<char>() + (b * t.strides[0] + h * t.strides[1] + s * t.strides[2]) * size_of(t.element);
+}
+
+// A head of a sequence is one thread's: of two tokens with the same position the later one stays in the cache.
+template <class C>
+Status rotate_append(const Launch& launch) {
+  using Args = RopeAppendArgs;
+  const TensorView &q = launch[Args::q], &k = launch[Args::k], &v = launch[Args::v], &cos = launch[Args::cos];
+  const TensorView &sin = launch[Args::sin], &k_cache = launch[Args::k_cache], &v_cache = launch[Args::v_cache];
+  const RopeAttrs attrs = attributes<RopeAttrs>(launch);
+  const Positions positions(launch[Args::positions], launch.scalars[Args::position]);
+  const int64_t n = q.shape[2], heads = q.shape[1], pairs = attrs.rotary_dim / 2, all = heads + 2 * k.shape[1];
+  if (q.shape[0] * n * all == 0) return Status::Ok;
+  for (const auto& [rows, param] :
+       {std::pair(cos.shape[0], int{Args::cos}), std::pair(k_cache.shape[2], int{Args::k_cache})}) {
+    const Status status = positions.check(q, rows, param, Args::positions, launch.failure);
+    if (status != Status::Ok) return status;
+  }
+  const Rotation<C> parts[] = {rotation<C>(q, q, cos, sin, attrs, pairs, 1),
+                               rotation<C>(k, k_cache, cos, sin, attrs, pairs, 1),
+                               rotation<C>(v, v_cache, cos, sin, attrs, 0, 1)};
+  const int64_t size = n * std::max<int64_t>({1, q.shape[3], v.shape[3]});
+  parallel_for(q.shape[0] * all, std::max<int64_t>(1, kGrain / size), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t b = i / all, at = i % all, kind = at < heads ? 0 : at < heads + k.shape[1] ? 1 : 2;
+      const int64_t head = kind == 0 ? at : (at - heads) % k.shape[1];
+      const Rotation<C>& r = parts[kind];
+      for (int64_t s = 0; s < n; ++s) {
+        const int64_t position = positions.of(b, s);
+        rotate_row(r, row_of(r.x, b, head, s), row_of(r.y, b, head, kind == 0 ? s : position), position);
       }
     }
   });
@@ -132,6 +174,13 @@ struct CpuKernel<rope::Rotate<kSign>> {
     using Call = rope::RotateCall<kSign>;
     return launch.element == Element::F64 ? rope::rotate<double, Call>(launch, kSign)
                                           : rope::rotate<float, Call>(launch, kSign);
+  }
+};
+
+template <>
+struct CpuKernel<rope::RotateAppend> {
+  static Status run(const Launch& launch) {
+    return launch.element == Element::F64 ? rope::rotate_append<double>(launch) : rope::rotate_append<float>(launch);
   }
 };
 

@@ -27,6 +27,16 @@ void rotated_shapes(Shapes& s) {
   tables<RopeAttrs>(s, x, Args::cos, Args::sin, Args::positions);
   s.out(kTo).is(x);
 }
+inline void append_shapes(Shapes& s) {
+  using Args = RopeAppendArgs;
+  const auto q = s.inout(Args::q).ranks(4), k = s.in(Args::k).ranks(4), v = s.in(Args::v).ranks(4);
+  tables<RopeAttrs>(s, q, Args::cos, Args::sin, Args::positions);
+  k.is(q.sizes().with(1, k.at(1)));
+  v.is(k.sizes().with(3, v.at(3)));
+  const auto cache = s.inout(Args::k_cache).ranks(4);
+  cache.is(k.sizes().with(2, cache.at(2)));
+  s.inout(Args::v_cache).is(v.sizes().with(2, cache.at(2)));
+}
 inline void table_shapes(Shapes& s) {
   const auto cos = s.out(RopeTableArgs::cos).ranks(2);
   s.out(RopeTableArgs::sin).is(cos);
@@ -62,6 +72,7 @@ inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
   const bool back = row.direction == Direction::Backward;
   if (op == "rope_table") return table_shapes;
+  if (op == "rope_append") return append_shapes;
   if (op == "rms_norm_rope") return back ? norm_backward_shapes : norm_shapes;
   return back ? rotated_shapes<RopeBackwardArgs, RopeBackwardArgs::dy, RopeBackwardArgs::dx>
               : rotated_shapes<RopeArgs, RopeArgs::x, RopeArgs::y>;

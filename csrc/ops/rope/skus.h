@@ -36,6 +36,10 @@ BCU_ARGS(NormRopeBackwardArgs, (dy, x, weight, cos, sin, positions, rstd, dx, dw
 struct NormRotate {};
 struct NormRotateBackward {};
 
+// Queries rotated where they lie, keys rotated into their cache, values copied into theirs.
+BCU_ARGS(RopeAppendArgs, (q, k, v, cos, sin, positions, k_cache, v_cache), (position))
+struct RotateAppend {};
+
 // Elements of a row that the kernels of rms_norm_rope keep.
 inline constexpr int64_t kMostColumns = 2048;
 
@@ -79,7 +83,14 @@ constexpr auto normed() {
   return table(rope, back.scratch(&weight_partials<kSimt>).not_batch_invariant());
 }
 
-inline constexpr auto kTable = join(everywhere(kRotations), everywhere(kTables), normed<false>(),
+inline constexpr auto kAppend = table(row<RotateAppend>("rope_append")
+                                          .name("rows")
+                                          .takes(kFloats)
+                                          .args_of<RopeAppendArgs>()
+                                          .attrs_of<RopeAttrs>()
+                                          .sum(1));
+
+inline constexpr auto kTable = join(everywhere(kRotations), everywhere(kTables), kAppend, normed<false>(),
                                     on_cuda(normed<true>()), on_metal(normed<true>()));
 inline constexpr auto kRows = rows_of(kTable);
 

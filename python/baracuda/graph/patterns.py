@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from baracuda.choose.plan import plan
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError
+from baracuda.graph.appends import merge_appends
 from baracuda.graph.nodes import Launch, Slot, View
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ class Made:
 
 
 def merge_patterns(launches: list[Launch], results: list[Any], graph: ComputeGraph) -> list[Launch]:
-    """Has pairs of launches, of which the second reads what the first makes, run as one kernel where there is one."""
+    """Has pairs of launches, of which the second reads what the first makes, run as one kernel where there is one.
+
+    And what puts a token into a key-value cache.
+    """
     if graph.device != "cpu":
         return launches
     handed_out = {v.slot for v in results if isinstance(v, View)}
@@ -76,7 +80,7 @@ def merge_patterns(launches: list[Launch], results: list[Any], graph: ComputeGra
     for i, launch in enumerate(launches):
         if _plain(launch, graph):
             any(pair(i, launch, v) for v in launch.reads)
-    return [launch for launch in now if launch is not None]
+    return merge_appends([launch for launch in now if launch is not None], results, graph.device)
 
 
 def _plain(launch: Launch, graph: ComputeGraph) -> bool:
