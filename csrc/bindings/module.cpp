@@ -76,8 +76,6 @@ py::dict row_dict(int index) {
   d["in_place_params"] = r.in_place_params;
   d["capture_safe"] = r.backend == Backend::Cuda && (r.flags & kCaptureSafe);
   d["contiguous"] = bool(r.flags & kContiguous);
-  d["converts"] = bool(r.flags & kConverts);
-  d["emulated"] = bool(r.flags & kEmulated);
   d["workspace"] = r.workspace != nullptr;
   d["math"] = kMathNames[static_cast<int>(r.guarantee.math)];
   d["accumulator"] = r.guarantee.accumulator == Element::Count ? -1 : static_cast<int>(r.guarantee.accumulator);

@@ -26,7 +26,9 @@ decltype(auto) with_compute_type(Element e, F&& f) {
 }
 
 template <class C>
-inline constexpr Element element_of = Element::F32;
+inline constexpr Element element_of = Element::Any;
+template <>
+inline constexpr Element element_of<float> = Element::F32;
 template <>
 inline constexpr Element element_of<double> = Element::F64;
 template <>

@@ -24,8 +24,8 @@ constexpr Bound exact() { return {}; }
 constexpr Bound ulp(double n) { return {BoundKind::Ulp, n}; }
 constexpr Bound sum(double c) { return {BoundKind::Sum, c}; }
 
-enum class MathPrecision : uint8_t { Ieee, Tf32, Bf16, F16, Int8, Count };
-inline constexpr const char* kMathNames[] = {"ieee", "tf32", "bf16", "f16", "int8"};
+enum class MathPrecision : uint8_t { Ieee, Tf32, Count };
+inline constexpr const char* kMathNames[] = {"ieee", "tf32"};
 
 struct Guarantee {
   MathPrecision math = MathPrecision::Ieee;
@@ -46,9 +46,7 @@ constexpr const char* name(Proof p) {
 enum RowFlag : uint32_t {
   kInPlaceSafe = 1u << 0,   // an output may be the identical view of an input of the same element
   kCaptureSafe = 1u << 1,   // legal inside a graph capture
-  kEmulated = 1u << 2,      // arithmetic is emulated in a wider element (f16 and bf16 on most machines)
-  kContiguous = 1u << 3,    // the caller promises that every tensor is contiguous
-  kConverts = 1u << 4,      // inputs may have any element of `convertible`; they are converted while being read
+  kContiguous = 1u << 2,    // the caller promises that every tensor is contiguous
 };
 
 // The machine levels of the cpu backend; other backends use their own numbers (CUDA: 80, 90).
@@ -95,7 +93,7 @@ struct Row {
   Backend backend = Backend::Cpu;
   Elements elements{};
   Elements aux{};          // empty: the op has no second element
-  Elements convertible{};  // with kConverts: input elements read besides the primary one
+  Elements convertible{};  // that inputs may have besides the primary one; they are converted while being read
   int32_t max_rank = kMaxRank;
   int32_t min_arch = kArchAny;
   int32_t alignment = 1;  // bytes that every data pointer must be a multiple of, beyond the element's own
@@ -130,7 +128,7 @@ struct RowOf : Row {
     return with([&](Row& r) { r.elements = e, r.aux = second; });
   }
   constexpr RowOf reads(Elements e) const {
-    return with([&](Row& r) { r.convertible = e, r.flags |= kConverts; });
+    return with([&](Row& r) { r.convertible = e; });
   }
   constexpr RowOf within(Bound b) const { return with([&](Row& r) { r.guarantee.bound = b; }); }
   constexpr RowOf exact() const { return within({}); }

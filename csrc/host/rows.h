@@ -6,23 +6,14 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/collapse.h"
+#include "core/compute.h"
 #include "core/half.h"
 #include "core/launch.h"
 #include "host/convert.h"
 #include "host/lanes.h"
 
 namespace baracuda {
-
-template <class C>
-inline constexpr Element kElementOf = Element::Any;
-template <>
-inline constexpr Element kElementOf<float> = Element::F32;
-template <>
-inline constexpr Element kElementOf<double> = Element::F64;
-template <>
-inline constexpr Element kElementOf<int64_t> = Element::I64;
-template <>
-inline constexpr Element kElementOf<uint64_t> = Element::U64;
 
 // Dimensions of an odometer, outermost first; neighbours that step evenly are merged.
 struct Steps {
@@ -32,14 +23,7 @@ struct Steps {
   Steps() {}  // clears nothing: a launch makes several, and clearing costs more than a small launch's other work
 
   void push(int64_t size, int64_t stride) {
-    if (size == 1) return;
-    if (rank > 0 && strides[rank - 1] == stride * size) {
-      shape[rank - 1] *= size;
-      strides[rank - 1] = stride;
-      return;
-    }
-    shape[rank] = size;
-    strides[rank++] = stride;
+    collapse(rank, shape, 1, size, [&](int, int d) -> int64_t& { return strides[d]; }, [&](int) { return stride; });
   }
   bool dense() const { return rank == 0 || (rank == 1 && strides[0] == 1); }
   int64_t count() const {
@@ -84,7 +68,7 @@ struct RowMap {
   bool present() const { return data != nullptr; }
   template <class C>
   bool direct() const {
-    return element == kElementOf<C> && inner.dense();
+    return element == element_of<C> && inner.dense();
   }
   char* at(int64_t offset) const { return data + offset * size_of(element); }
   char* row(int64_t r) const { return at(outer.offset(r)); }

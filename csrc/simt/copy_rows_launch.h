@@ -38,7 +38,7 @@ struct RowCopy {
   }
 
   Status run(const Launch& launch) const {
-    const int64_t size = size_of(from.element), pack = 16 / size;
+    const int64_t size = size_of(from.element), pack = kPackBytes / size;
     const bool wide = columns % pack == 0 && from_step % pack == 0 && to_step % pack == 0 &&
                       packs(from, rows.rank, from_column, size) && packs(to, rows.rank, to_column, size);
     if (wide) return launch_as<Pack<uint32_t>>(launch, pack);

@@ -48,11 +48,12 @@ BCU_STORED_AS(double, double)
 template <class T>
 using ComputeOf = typename Stored<T>::Compute;
 
-// Sixteen bytes that are read and written at once; addresses are multiples of 16.
+// The most that a thread reads or writes at once; addresses of packs are multiples of it.
+enum : int { kPackBytes = 16 };
 template <class T>
-struct alignas(16) Pack {
-  enum : int { kCount = 16 / int(sizeof(T)) };
-  T v[16 / sizeof(T)];
+struct alignas(kPackBytes) Pack {
+  enum : int { kCount = kPackBytes / int(sizeof(T)) };
+  T v[kCount];
 };
 
 // A float from which rounding again to a half type gives what rounding v once would have given (round to odd).

@@ -105,18 +105,11 @@ class FoldLaunch {
     s.length = p.per = s.inner_shape[0] = cut;
     s.inner_rank = 1, s.inner_stride[0][0] = s.rows;
     s.data[0] = p.partial;
-    s.element[0] = static_cast<int32_t>(element_of<C>());
+    s.element[0] = static_cast<int32_t>(element_of<C>);
     p.positions = Fold<C>::kPositions ? p.partial_positions : nullptr;
     p.partial = nullptr, p.partial_positions = nullptr;
     const TeamGrid grid = s.rows == 1 ? row_teams(s, 4, 512) : column_teams(s);
     return submit<FoldRows<Rows, Fold<C>>>(launch_, {grid.blocks}, grid.threads, p);
-  }
-
-  template <class C>
-  static constexpr Element element_of() {
-    if constexpr (std::is_same_v<C, float>) return Element::F32;
-    if constexpr (std::is_same_v<C, double>) return Element::F64;
-    return std::is_signed_v<C> ? Element::I64 : Element::U64;
   }
 
   const Launch& launch_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/collapse.h"
 #include "core/compute.h"
 #include "core/operand.h"
 #include "simt/launch.h"
@@ -37,7 +38,7 @@ int64_t bits_of_number(const Number& n) {
 // An iteration space with its dimensions merged where every operand allows, innermost first.
 template <int kOperands>
 struct Merged {
-  int rank = 0;
+  int32_t rank = 0;
   int64_t shape[kMaxDims] = {}, stride[kOperands][kMaxDims] = {};
   char* data[kOperands] = {};
   int64_t bytes[kOperands] = {};  // of an element
@@ -49,18 +50,17 @@ struct Merged {
     return n;
   }
 
-  // Adds a dimension outside of those that there are.
-  void add(int64_t size, const int64_t* strides) {
-    if (size == 1) return;
-    bool joins = rank > 0;
-    for (int k = 0; joins && k < kOperands; ++k) joins = strides[k] == stride[k][rank - 1] * shape[rank - 1];
-    if (joins) {
-      shape[rank - 1] *= size;
-      return;
+  // Adds n dimensions, dimension(i) of the operands' shape and strides for each, outermost first.
+  template <class Dimension, class Stride>
+  void fill(int n, const int64_t* sizes, const Dimension& dimension, const Stride& stride_of) {
+    for (int i = 0; i < n; ++i) {
+      const int from = dimension(i);
+      collapse(
+          rank, shape, kOperands, sizes[from], [this](int k, int d) -> int64_t& { return stride[k][d]; },
+          [&](int k) { return stride_of(k, from); });
     }
-    shape[rank] = size;
-    for (int k = 0; k < kOperands; ++k) stride[k][rank] = strides[k];
-    ++rank;
+    std::reverse(shape, shape + rank);
+    for (int k = 0; k < kOperands; ++k) std::reverse(stride[k], stride[k] + rank);
   }
 
   // The dimension to cut in two because 32-bit indices do not reach all of it; -1: they do. `in_order`: the outermost
@@ -119,11 +119,8 @@ Merged<kOperands> merged(const IterationSpace& space, const Operand* const* oper
     m.data[k] = static_cast<char*>(operands[k]->data);
     m.bytes[k] = size_of(operands[k]->element);
   }
-  for (int i = 0; i < n; ++i) {
-    int64_t strides[kOperands];
-    for (int k = 0; k < kOperands; ++k) strides[k] = operands[k]->strides[order[i]];
-    m.add(space.shape[order[i]], strides);
-  }
+  m.fill(
+      n, space.shape, [&](int i) { return order[n - 1 - i]; }, [&](int k, int d) { return operands[k]->strides[d]; });
   return m;
 }
 
@@ -208,7 +205,7 @@ class MapLaunch {
       if (!s.data[k] || (k >= kOut && s.stride[k][0] == 0)) continue;
       const bool any = k < kOut && kernel_.stores_any;
       if (s.stride[k][0] != 1 || !(any || kernel_.elements >> frame_.element[k] & 1u)) return false;
-      const int64_t word = std::min<int64_t>(16, kernel_.pack * s.bytes[k]);
+      const int64_t word = std::min<int64_t>(kPackBytes, kernel_.pack * s.bytes[k]);
       if (reinterpret_cast<uintptr_t>(s.data[k]) % word != 0) return false;
       for (int d = 1; d < s.rank; ++d) {
         if (s.stride[k][d] * s.bytes[k] % word != 0) return false;

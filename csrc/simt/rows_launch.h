@@ -74,7 +74,7 @@ bool packed_rows(const RowSpace<kTensors>& s, uint32_t rowwise) {
   if (s.inner_rank != 1 || s.length % kPack != 0) return false;
   for (int k = 0; k < kTensors; ++k) {
     if (!s.data[k] || !((rowwise >> k) & 1u)) continue;
-    if (s.inner_stride[k][0] != 1 || reinterpret_cast<uintptr_t>(s.data[k]) % 16 != 0) return false;
+    if (s.inner_stride[k][0] != 1 || reinterpret_cast<uintptr_t>(s.data[k]) % kPackBytes != 0) return false;
     for (int d = 0; d < s.outer_rank; ++d)
       if (s.outer_stride[k][d] % kPack != 0) return false;
   }

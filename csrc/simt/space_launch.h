@@ -12,11 +12,7 @@ template <size_t kTensors>
 Space<int(kTensors)> merged_space(const IterationSpace& space, const std::array<Operand, kTensors>& tensors,
                                   int64_t units, int first) {
   Merged<int(kTensors)> merged;
-  for (int d = space.rank - 1; d >= 0; --d) {
-    int64_t strides[kTensors];
-    for (size_t k = 0; k < kTensors; ++k) strides[k] = tensors[k].strides[d];
-    merged.add(space.shape[d], strides);
-  }
+  merged.fill(space.rank, space.shape, [](int i) { return i; }, [&](int k, int d) { return tensors[k].strides[d]; });
   Space<int(kTensors)> s{};
   s.rank = merged.rank + first;
   s.count = merged.count() * units;
@@ -66,11 +62,11 @@ inline Operand counting(const IterationSpace& space) {
   return o;
 }
 
-// Whether rows can be read in packs of 16 bytes: address and all strides fit, and columns follow one another.
+// Whether rows can be read in packs: address and all strides fit, and columns follow one another.
 inline bool packs(const Operand& rows, int rank, int64_t column_stride, int64_t element_size) {
-  if (column_stride != 1 || reinterpret_cast<uintptr_t>(rows.data) % 16 != 0) return false;
+  if (column_stride != 1 || reinterpret_cast<uintptr_t>(rows.data) % kPackBytes != 0) return false;
   for (int d = 0; d < rank; ++d)
-    if (rows.strides[d] * element_size % 16 != 0) return false;
+    if (rows.strides[d] * element_size % kPackBytes != 0) return false;
   return true;
 }
 

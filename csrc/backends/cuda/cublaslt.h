@@ -1,5 +1,5 @@
 // The part of cuBLASLt that baracuda calls, declared here because the library is opened at run time. Values and
-// structures are those of cublasLt.h; tests/native/test_cublaslt_header.py compares them.
+// structures are those of cublasLt.h; a test compares them.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -2,7 +2,6 @@
 // multiply-adds in the order of k, whatever the tile shape, so bits never depend on how rows and columns are grouped.
 #pragma once
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 namespace baracuda::attention {
@@ -23,10 +22,8 @@ inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(C));
 
 template <class C>
 struct VectorOf {
-  using Index = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;
   typedef C type __attribute__((vector_size(kVectorBytes)));
   typedef C unaligned __attribute__((vector_size(kVectorBytes), aligned(sizeof(C)), may_alias));
-  typedef Index index __attribute__((vector_size(kVectorBytes)));
 };
 template <class C>
 using Vector = typename VectorOf<C>::type;
@@ -117,33 +114,33 @@ void product(int64_t rows, int64_t columns, int64_t depth, const C* a, int64_t l
   }
 }
 
+// Lanes of a pair of vectors; __builtin_shufflevector takes only literal numbers of lanes.
 template <class C>
 struct Shuffles {
-  using Index = typename VectorOf<C>::index;
   using All = std::make_integer_sequence<int, kLanes<C>>;
-  // Every second lane of the pair (a, b), from lane `first`.
-  template <int... i>
-  static constexpr Index every_second(int first, std::integer_sequence<int, i...>) {
-    return Index{(2 * i + first)...};
+  // Every second lane of the pair, from lane kFirst.
+  template <int kFirst, int... i>
+  [[gnu::always_inline]] static Vector<C> every_second(Vector<C> a, Vector<C> b, std::integer_sequence<int, i...>) {
+    return __builtin_shufflevector(a, b, (2 * i + kFirst)...);
   }
-  // Lanes of a and b in turn, from the lower or the upper half.
-  template <int... i>
-  static constexpr Index interleave(int half, std::integer_sequence<int, i...>) {
-    return Index{(half * kLanes<C> / 2 + i / 2 + i % 2 * kLanes<C>)...};
+  // Lanes of a and b in turn, from the lower half (0) or the upper one (1).
+  template <int kHalf, int... i>
+  [[gnu::always_inline]] static Vector<C> interleave(Vector<C> a, Vector<C> b, std::integer_sequence<int, i...>) {
+    return __builtin_shufflevector(a, b, (kHalf * kLanes<C> / 2 + i / 2 + i % 2 * kLanes<C>)...);
   }
-  static constexpr Index kEven = every_second(0, All{}), kOdd = every_second(1, All{});
-  static constexpr Index kLow = interleave(0, All{}), kHigh = interleave(1, All{});
 };
 
 // Turns kLanes vectors into one whose lane i is the sum of v[i]'s lanes, always added in the same tree.
 template <class C>
 [[gnu::always_inline]] inline Vector<C> sum_each(Vector<C>* v) {
   using S = Shuffles<C>;
+  using All = typename S::All;
 #pragma GCC unroll 8
   for (int n = kLanes<C>; n > 1; n /= 2) {
 #pragma GCC unroll 16
     for (int i = 0; i < n / 2; ++i)
-      v[i] = __builtin_shuffle(v[2 * i], v[2 * i + 1], S::kEven) + __builtin_shuffle(v[2 * i], v[2 * i + 1], S::kOdd);
+      v[i] = S::template every_second<0>(v[2 * i], v[2 * i + 1], All{}) +
+             S::template every_second<1>(v[2 * i], v[2 * i + 1], All{});
   }
   return v[0];
 }
@@ -152,6 +149,7 @@ template <class C>
 template <class C>
 inline void transpose_square(const C* src, int64_t lds, C* dst, int64_t ldd) {
   using S = Shuffles<C>;
+  using All = typename S::All;
   constexpr int kN = kLanes<C>;
   Vector<C> v[kN], w[kN];
 #pragma GCC unroll 16
@@ -160,8 +158,8 @@ inline void transpose_square(const C* src, int64_t lds, C* dst, int64_t ldd) {
   for (int round = kN; round > 1; round /= 2) {
 #pragma GCC unroll 16
     for (int i = 0; i < kN / 2; ++i) {
-      w[2 * i] = __builtin_shuffle(v[i], v[i + kN / 2], S::kLow);
-      w[2 * i + 1] = __builtin_shuffle(v[i], v[i + kN / 2], S::kHigh);
+      w[2 * i] = S::template interleave<0>(v[i], v[i + kN / 2], All{});
+      w[2 * i + 1] = S::template interleave<1>(v[i], v[i + kN / 2], All{});
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kN; ++i) v[i] = w[i];

@@ -18,7 +18,7 @@ Status clear_units(const Launch& launch, const TensorView& table, Operand rows, 
 }
 inline Status clear_rows(const Launch& launch, const TensorView& table) {
   const Operand rows = simt::leading_operand(table);
-  const int64_t size = size_of(table.element), pack = 16 / size, column = simt::last_stride(table);
+  const int64_t size = size_of(table.element), pack = simt::kPackBytes / size, column = simt::last_stride(table);
   if (table.shape[1] % pack == 0 && simt::packs(rows, 1, column, size))
     return clear_units<simt::Pack<uint32_t>>(launch, table, rows, pack);
   if (size == 2) return clear_units<uint16_t>(launch, table, rows, 1);

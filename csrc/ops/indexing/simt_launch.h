@@ -44,7 +44,7 @@ class CollectLaunch {
            0;
   }
   void widen() {
-    while (bytes_ < 16 && doubles()) {
+    while (bytes_ < simt::kPackBytes && doubles()) {
       const int last = places_.space.rank - 1;
       places_.space.shape[last] /= 2, places_.step /= 2, bytes_ *= 2;
       for (int d = 0; d < last; ++d) places_.plain.strides[d] /= 2, places_.indexed.strides[d] /= 2;

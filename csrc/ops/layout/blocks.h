@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/collapse.h"
 #include "core/launch.h"
 #include "ops/layout/axis.h"
 #include "ops/layout/skus.h"
@@ -137,13 +138,9 @@ class WideCopy {
   WideCopy(const TensorView& to, const TensorView& from) : to_(to), from_(from) {}
 
   void add(int64_t size, int64_t to, int64_t from) {
-    if (size == 1) return;
-    if (rank_ > 0 && to_stride_[rank_ - 1] == to * size && from_stride_[rank_ - 1] == from * size) {
-      shape_[rank_ - 1] *= size;
-      to_stride_[rank_ - 1] = to, from_stride_[rank_ - 1] = from;
-      return;
-    }
-    shape_[rank_] = size, to_stride_[rank_] = to, from_stride_[rank_++] = from;
+    collapse(
+        rank_, shape_, 2, size, [this](int k, int d) -> int64_t& { return (k ? from_stride_ : to_stride_)[d]; },
+        [&](int k) { return k ? from : to; });
   }
 
   template <class Mover>

@@ -19,7 +19,7 @@ matmul::Matrix matrix(const TensorView& t) {
 template <class C>
 matmul::Matrix matrix(C* data, int64_t columns) {
   matmul::Matrix m;
-  m.data = reinterpret_cast<char*>(data), m.element = kElementOf<C>;
+  m.data = reinterpret_cast<char*>(data), m.element = element_of<C>;
   m.rs = columns * int64_t{sizeof(C)}, m.cs = sizeof(C);
   return m;
 }
@@ -75,7 +75,7 @@ class Linear {
  private:
   RowMap rows_of_chunk() const {
     RowMap m;
-    m.data = reinterpret_cast<char*>(logits_), m.element = kElementOf<C>;
+    m.data = reinterpret_cast<char*>(logits_), m.element = element_of<C>;
     m.outer.push(step_, p_.classes), m.inner.push(p_.classes, 1);
     return m;
   }

@@ -82,8 +82,9 @@ Status run_tiles(const L& launch, const Gemm& g) {
 
 // Whether lines of a matrix can be read in packs: `along` is the stride within a line, `across` that between lines.
 inline bool lines_pack(const Matrix& x, int64_t along, int64_t across, int64_t size, const Gemm& g) {
-  bool fit = along == size && across % 16 == 0 && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
-  for (int i = 0; i < g.batch_rank; ++i) fit &= x.batch[i] % 16 == 0;
+  bool fit =
+      along == size && across % simt::kPackBytes == 0 && reinterpret_cast<uintptr_t>(x.data) % simt::kPackBytes == 0;
+  for (int i = 0; i < g.batch_rank; ++i) fit &= x.batch[i] % simt::kPackBytes == 0;
   return fit;
 }
 

@@ -174,6 +174,9 @@ struct StepOf {
   }
 };
 
+// What a launch's tensors may take of its parameters: of the 4 KiB that all of these may take, which CUDA and Metal
+// share, a step's own are the rest.
+enum : int { kListBytes = 3344 };
 // Chunks of contiguous tensors.
 template <int kLists, int kTensors>
 struct ListSpace {
@@ -181,7 +184,7 @@ struct ListSpace {
   int64_t count[kTensors];
   uint32_t end[kTensors];  // the chunk after the tensor's last
   int32_t tensors;
-  int32_t packs;  // all addresses are multiples of 16 bytes
+  int32_t packs;  // all addresses are multiples of kPackBytes
   int32_t chunk;  // elements
 };
 // The tensor of a chunk, and which of its elements that holds.
@@ -207,7 +210,7 @@ BCU_DEVICE ChunkPlace place_of(BCU_CONSTANT Space& s, uint32_t chunk) {
 template <class T, class Rule>
 struct ListParams {
   using C = simt::ComputeOf<T>;
-  enum : int { kLists = Rule::kGradient + Rule::kWritten, kTensors = 3344 / (8 * kLists + 12) };
+  enum : int { kLists = Rule::kGradient + Rule::kWritten, kTensors = kListBytes / (8 * kLists + 12) };
   typename StepOf<C, Rule>::Source source;
   ListSpace<kLists, kTensors> list;
 };

@@ -44,7 +44,7 @@ class ListBuilder {
     const int at = list_.tensors++;
     for (int list = 0; list < kLists; ++list) {
       list_.data[list][at] = tensor_of(launch_, kFirst + list, t).data;
-      list_.packs &= reinterpret_cast<uintptr_t>(list_.data[list][at]) % 16 == 0;
+      list_.packs &= reinterpret_cast<uintptr_t>(list_.data[list][at]) % simt::kPackBytes == 0;
     }
     list_.count[at] = first(t).numel();
     list_.end[at] = static_cast<uint32_t>(before + chunks_of(t));

@@ -61,7 +61,7 @@ BCU_DEVICE void put_part(BCU_THREAD const simt::Context& ctx, BCU_CONSTANT NormP
 
 template <class T>
 struct ListNormParams {
-  enum : int { kTensors = 3344 / (8 + 12) };
+  enum : int { kTensors = kListBytes / (8 + 12) };
   NormParts<simt::ComputeOf<T>> parts;
   ListSpace<1, kTensors> list;
   uint32_t chunks;

@@ -243,7 +243,7 @@ void search_columns(const RowMap& x, const Results& y, void* workspace) {
   const int64_t strips = strips_for(tasks, length, 64, outputs * length), per = (length + strips - 1) / strips;
   auto* partial = static_cast<Found<C>*>(workspace);
   const int64_t grain = strips > 1 ? 1 : row_grain(std::min(width, kColumnTile) * length);
-  const bool plain = x.element == kElementOf<C> && stride == 1;
+  const bool plain = x.element == element_of<C> && stride == 1;
   parallel_for(tasks * strips, grain, [&](int64_t begin, int64_t end) {
     SearchColumns<kMax, C> columns;
     C buffer[kColumnTile];

@@ -19,7 +19,7 @@ template <class C, class Row>
 void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t begin, int64_t n, Row& row) {
   constexpr int64_t kGather = 1024, kDirectRun = 64;
   const int64_t size = size_of(w.in_element);
-  const bool plain = w.in_element == kElementOf<C>;
+  const bool plain = w.in_element == element_of<C>;
   C buffer[kGather];
   int64_t filled = 0;
   const auto flush = [&] {
@@ -69,7 +69,7 @@ inline constexpr bool in_short_rows = requires { typename Fold::Row::Join; };
 template <class C, class Row>
 void fold_short_rows(const Walk& w, const Terms<C>& terms, int64_t begin, int64_t n, C* to) {
   using L = Lanes<C>;
-  const bool direct = w.in_element == kElementOf<C> && !terms.map;
+  const bool direct = w.in_element == element_of<C> && !terms.map;
   const bool adjacent = w.kept <= 1 && w.in_strides[0] == w.length;
   C buffer[L::kWidth * kShortRow];
   for (int64_t o = 0; o < n; o += L::kWidth) {
@@ -133,7 +133,7 @@ void fold_rows(const Walk& w, const Terms<C>& terms, State* partial, const Sink<
 template <class C, class Columns>
 void fold_columns(const Walk& w, const Terms<C>& terms, const char* base, int64_t stride, int64_t begin, int64_t end,
                   Columns& columns) {
-  const bool plain = w.in_element == kElementOf<C> && stride == 1 && !terms.map;
+  const bool plain = w.in_element == element_of<C> && stride == 1 && !terms.map;
   const int64_t size = size_of(w.in_element), n = columns.n;
   C buffer[4][Columns::kTile];
   auto at = [&](int64_t r, C* to) {
@@ -215,7 +215,7 @@ void gather_rows(const Walk& w, const char* base, int64_t rows, int64_t apart, i
 template <class C, class Row>
 void fold_alone(const Walk& w, const Terms<C>& terms, const char* base, int64_t rows, int64_t apart, int64_t begin,
                 int64_t end, C* buffer, Row* to) {
-  const bool direct = w.in_element == kElementOf<C> && !terms.map && w.folded.dense();
+  const bool direct = w.in_element == element_of<C> && !terms.map && w.folded.dense();
   for (; begin < end; begin += kPiece) {
     const int64_t n = std::min(kPiece, end - begin);
     if (direct) {

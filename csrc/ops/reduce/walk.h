@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/collapse.h"
 #include "host/rows.h"
 #include "ops/reduce/skus.h"
 
@@ -85,13 +86,10 @@ inline Walk::Walk(const TensorView& x, const TensorView& y, uint32_t axes, bool 
   for (int i = 0; i < n_goes; ++i) folded.push(goes[i].size, goes[i].in);
   for (int i = 0; i < n_stays; ++i) {
     const WalkDim& d = stays[i];
-    const int last = kept - 1;
-    bool joins = last >= 0 && in_strides[last] == d.in * d.size;
-    for (int k = 0; k < kResults; ++k) joins &= last >= 0 && out_strides[k][last] == d.out[k] * d.size;
-    const int to = joins ? last : kept++;
-    shape[to] = joins ? shape[to] * d.size : d.size;
-    in_strides[to] = d.in;
-    for (int k = 0; k < kResults; ++k) out_strides[k][to] = d.out[k];
+    collapse(
+        kept, shape, kResults + 1, d.size,
+        [this](int k, int at) -> int64_t& { return k < kResults ? out_strides[k][at] : in_strides[at]; },
+        [&](int k) { return k < kResults ? d.out[k] : d.in; });
   }
 }
 

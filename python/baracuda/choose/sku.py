@@ -169,7 +169,7 @@ class PlanPreference:
         sku: A SKU's name or variant that must be used.
         deterministic: Only kernels that give the same bits each time.
         batch_invariant: Only kernels whose rows do not depend on the batch.
-        math_precision: "ieee" (default), or a reduced precision that is allowed ("tf32", "bf16").
+        math_precision: "ieee" (default), or a reduced precision that is allowed ("tf32").
         max_error: Only kernels whose bound's constant is at most this.
         max_workspace_bytes: Only kernels that need at most this much workspace.
         threads: Threads that one run may use; 0 takes the process's setting.
