@@ -43,7 +43,7 @@ class Pullable:
         """Makes `backward` the gradient that bc.vjp uses: it is given what its parameters name.
 
         These are the arguments of this function, its results, and their gradients: "d" and the result's name (without
-        "_saved"), or `dy`.
+        "_saved"), or `dy`. `shape` is that of the first argument, where no argument has this name.
 
         Args:
             backward: The gradient's function.
@@ -52,15 +52,20 @@ class Pullable:
             forward: A function of the same arguments that yields more than this one's result, which comes first:
                 `results` names all of it, and only the first has a gradient.
         """
-        names, wanted = results.split(), tuple(backward.__signature__.parameters)
+        names = results.split()
         gradients = ["dy"] if results == "result" else ["d" + name.removesuffix("_saved") for name in names]
         own, called, first = self.__signature__, cast(Any, forward or self), forward is not None
+        head, known_names = next(iter(own.parameters)), {*own.parameters, *names, *gradients, "shape"}
+        asked = backward.__signature__.parameters.items()
+        wanted = [name for name, p in asked if name in known_names or p.default is p.empty]
 
         def rule(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
             made = called(*args, **kwargs)
             call = own.bind(*args, **kwargs)
             call.apply_defaults()
             known = call.arguments | dict(zip(names, made if len(names) > 1 else (made,), strict=True))
+            if "shape" in wanted:
+                known.setdefault("shape", tuple(known[head].shape))
             y = made[0] if first else made
 
             def pull(dy: Any) -> Any:

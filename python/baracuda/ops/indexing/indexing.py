@@ -257,10 +257,7 @@ def gather_backward(call: Call, dy: Arg, index: Arg, shape: Any, dim: int, wrap:
     return call(desc, dy=dy, index=index, views=views)
 
 
-@gather.vjp
-def _gather_vjp(input: Any, dim: int, index: Any) -> tuple[Any, Any]:
-    shape = tuple(input.shape)
-    return gather(input, dim, index), lambda dy: gather_backward(dy, index, shape, dim)
+gather.pulled_by(gather_backward)
 
 
 @made_of("gather take")
@@ -357,10 +354,7 @@ def index_select_backward(call: Call, dy: Arg, index: Arg, shape: Any, dim: int)
     return call(desc, dy=dy, index=index)
 
 
-@index_select.vjp
-def _index_select_vjp(input: Any, dim: int, index: Any) -> tuple[Any, Any]:
-    shape = tuple(input.shape)
-    return index_select(input, dim, index), lambda dy: index_select_backward(dy, index, shape, dim)
+index_select.pulled_by(index_select_backward)
 
 
 @function(tensors="input index")
@@ -380,10 +374,7 @@ def take_backward(call: Call, dy: Arg, index: Arg, shape: Any) -> Recipe:
     return call(TakeBackwardDescriptor(tuple(shape), index.shape, dy.element, index.element), dy=dy, index=index)
 
 
-@take.vjp
-def _take_vjp(input: Any, index: Any) -> tuple[Any, Any]:
-    shape = tuple(input.shape)
-    return take(input, index), lambda dy: take_backward(dy, index, shape)
+take.pulled_by(take_backward)
 
 
 @made_of("where")

@@ -297,10 +297,7 @@ def diag_backward(call: Call, dy: Arg, shape: Any, diagonal: int = 0) -> Recipe:
     return call(DiagBackwardDescriptor(tuple(shape), diagonal, dy.element), dy=dy)
 
 
-@diag.vjp
-def _diag_vjp(input: Any, diagonal: int = 0) -> tuple[Any, Any]:
-    shape = tuple(input.shape)
-    return diag(input, diagonal), lambda dy: diag_backward(dy, shape, diagonal)
+diag.pulled_by(diag_backward)
 
 
 def _embedded(rank: int, offset: int, dim1: int, dim2: int) -> tuple[int, int, int]:

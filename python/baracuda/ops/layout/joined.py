@@ -282,16 +282,8 @@ def diagonal_backward(c: Composer, dy: Value, shape: Any, offset: int = 0, dim1:
     return made
 
 
-@diagonal_copy.vjp
-def _diagonal_copy_vjp(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> tuple[Any, Any]:
-    shape = tuple(input.shape)
-    y = diagonal_copy(input, offset, dim1, dim2)
-    return y, lambda dy: diagonal_backward(dy, shape, offset, dim1, dim2)
-
-
-@linalg_diagonal.vjp
-def _linalg_diagonal_vjp(input: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> tuple[Any, Any]:
-    return _diagonal_copy_vjp(input, offset, dim1, dim2)
+diagonal_copy.pulled_by(diagonal_backward)
+linalg_diagonal.pulled_by(diagonal_backward)
 
 
 @diagonal_scatter.vjp

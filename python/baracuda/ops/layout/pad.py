@@ -231,10 +231,7 @@ def pad_backward(call: Call, dy: Arg, shape: Any, pad: Any, mode: str = "constan
     return call(PadBackwardDescriptor(sizes, *_pads(sizes, pad, mode), mode, dy.element), dy=dy)  # type: ignore[arg-type]
 
 
-@pad.vjp
-def _pad_vjp(input: Any, pad_: Any, mode: str = "constant", value: float | None = None) -> tuple[Any, Any]:
-    shape = tuple(input.shape)
-    return pad(input, pad_, mode, value), lambda dy: pad_backward(dy, shape, pad_, mode)
+pad.pulled_by(pad_backward)
 
 
 @function(tensors="input")
@@ -251,10 +248,7 @@ def repeat_backward(call: Call, dy: Arg, shape: Any, repeats: Any, each: bool = 
     return call(RepeatBackwardDescriptor(tuple(shape), times, each, dy.element), dy=dy)
 
 
-@repeat.vjp
-def _repeat_vjp(input: Any, repeats: Any) -> tuple[Any, Any]:
-    shape = tuple(input.shape)
-    return repeat(input, repeats), lambda dy: repeat_backward(dy, shape, repeats)
+repeat.pulled_by(repeat_backward)
 
 
 def _tiled(rank: int, dims: Any) -> tuple[int, ...]:

@@ -490,10 +490,4 @@ def nll_loss_backward(
     return call(desc, **_given(dloss=dloss, input=input, target=target, weight=weight))
 
 
-@nll_loss.vjp
-def _nll_loss_vjp(
-    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
-    reduction: str = "mean", *, out_element: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
-    loss = nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction, out_element=out_element)
-    return loss, lambda dloss: nll_loss_backward(dloss, input, target, weight, ignore_index, reduction)
+nll_loss.pulled_by(nll_loss_backward, "loss")

@@ -422,12 +422,7 @@ def rms_norm_add_backward(
     return call(desc, dy=dy, x=input, weight=weight, rstd=rstd)
 
 
-@rms_norm.vjp
-def _rms_norm_vjp(
-    input: Any, normalized_shape: Sizes, weight: Any = None, eps: float | None = None, weight_offset: float = 0.0
-) -> tuple[Any, Any]:
-    y, rstd = rms_norm_forward(input, normalized_shape, weight, eps, weight_offset)
-    return y, lambda dy: _rms_norm_backward(dy, input, normalized_shape, weight, rstd, weight_offset)
+rms_norm.pulled_by(_rms_norm_backward, "y rstd", forward=rms_norm_forward)
 
 
 @add_rms_norm.vjp

@@ -226,12 +226,7 @@ def rms_norm_rope_backward(
     return call(desc, position=position, **given)
 
 
-@rms_norm_rope.vjp
-def _rms_norm_rope_vjp(
-    input: Any, weight: Any, cos: Any, sin: Any, eps: float | None = None, position: Any = 0, *rest: Any, **options: Any
-) -> tuple[Any, Any]:
-    y, rstd = rms_norm_rope_forward(input, weight, cos, sin, eps, position, *rest, **options)
-    return y, lambda dy: rms_norm_rope_backward(dy, input, weight, cos, sin, rstd, position, *rest, **options)
+rms_norm_rope.pulled_by(rms_norm_rope_backward, "y rstd", forward=rms_norm_rope_forward)
 
 
 @made_of("rms_norm_rope")
@@ -256,8 +251,8 @@ def qk_norm_rope(
 
 
 def _qk_norm_rope_vjp(q: Any, k: Any, q_weight: Any, k_weight: Any, *given: Any, **options: Any) -> tuple[Any, Any]:
-    rotated_q, pull_q = _rms_norm_rope_vjp(q, q_weight, *given, **options)
-    rotated_k, pull_k = _rms_norm_rope_vjp(k, k_weight, *given, **options)
+    rotated_q, pull_q = rms_norm_rope.vjp_rule(q, q_weight, *given, **options)  # type: ignore[misc]
+    rotated_k, pull_k = rms_norm_rope.vjp_rule(k, k_weight, *given, **options)  # type: ignore[misc]
 
     def pull(dq: Any, dk: Any = None) -> Any:
         dq, dk = dq if isinstance(dq, tuple) else (dq, dk)

@@ -239,6 +239,4 @@ def rope_backward(
     return _rotate(RopeBackwardDescriptor, call, dy, cos, sin, position, positions, rotary_dim, interleaved)
 
 
-@rope.vjp
-def _rope_vjp(input: Any, cos: Any, sin: Any, **options: Any) -> tuple[Any, Any]:
-    return rope(input, cos, sin, **options), lambda dy: rope_backward(dy, cos, sin, **options)
+rope.pulled_by(rope_backward)

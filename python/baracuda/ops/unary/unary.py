@@ -287,9 +287,7 @@ def nan_to_num_backward(call: Call, dy: Arg, input: Arg) -> Recipe:
     return call(UnaryBackwardDescriptor("nan_to_num", input.shape, input.element), dy=dy, x=input, **unused)
 
 
-@nan_to_num.vjp
-def _nan_to_num_vjp(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> tuple[Any, Any]:
-    return nan_to_num(input, nan, posinf, neginf), lambda dy: nan_to_num_backward(dy, input)
+nan_to_num.pulled_by(nan_to_num_backward)
 
 
 @made_of("cast")
@@ -319,6 +317,4 @@ def gelu_backward(call: Call, dy: Arg, input: Arg, approximate: str = "none") ->
     return call(GeluBackwardDescriptor(input.shape, approximate, input.element), dy=dy, x=input)  # type: ignore[arg-type]
 
 
-@gelu.vjp
-def _gelu_vjp(input: Any, approximate: str = "none") -> tuple[Any, Any]:
-    return gelu(input, approximate), lambda dy: gelu_backward(dy, input, approximate)
+gelu.pulled_by(gelu_backward)
