@@ -34,14 +34,44 @@ class CausalAlignment(Enum):
     BOTTOM_RIGHT = "bottom_right"
     TOP_LEFT = "top_left"
 
+    def __int__(self) -> int:
+        return int(self is CausalAlignment.TOP_LEFT)
 
-def check_scores(desc: Any) -> None:
-    """The fields of windows and softcaps."""
-    for field in ("window_left", "window_right"):
-        if getattr(desc, field) < -1:
-            raise desc.wrong(field, getattr(desc, field), "a number of keys, or -1 for no end on that side")
-    if desc.softcap and not 1e-30 <= desc.softcap <= 1e30:
-        raise desc.wrong("softcap", desc.softcap, "0.0 for none, or a number from 1e-30 to 1e30")
+
+class Scored(Descriptor):
+    """What descriptors of attention have in common about scores. Their fields stand in each, in its own order."""
+
+    __slots__ = ()
+    causal: bool
+    element: Element
+    window_left: int
+    window_right: int
+    softcap: float
+    alibi_shape: Shape | None
+
+    def check_scores(self, batch: int | Dim, heads: int | Dim) -> None:
+        """The fields of windows, softcaps and slopes."""
+        for field in ("window_left", "window_right"):
+            if getattr(self, field) < -1:
+                raise self.wrong(field, getattr(self, field), "a number of keys, or -1 for no end on that side")
+        if self.softcap and not 1e-30 <= self.softcap <= 1e30:
+            raise self.wrong("softcap", self.softcap, "0.0 for none, or a number from 1e-30 to 1e30")
+        if self.alibi_shape not in (None, (heads,), (batch, heads)):
+            raise self.wrong("alibi_shape", self.alibi_shape, f"({heads},) or ({batch}, {heads}): slopes of heads")
+
+    @property
+    def lse_element(self) -> Element:
+        """Element of the logarithms of sums of exponentials, and of alibi's slopes."""
+        return Element.F64 if self.element is Element.F64 else Element.F32
+
+    def alibi(self) -> Param:
+        """Slopes of heads, where there are any."""
+        return tensor("alibi", self.alibi_shape or (), self.lse_element, present=self.alibi_shape is not None)
+
+    def scale(self, dim: int | Dim) -> ScalarParam:
+        """What scores are multiplied by: 1/sqrt(dim) by default."""
+        d = largest(dim)
+        return scalar("scale", "float", 1 / sqrt(d) if d else 1.0)
 
 
 def check_options(name: str, field: str, window: object, alibi: Arg | None, element: Element) -> None:
@@ -54,7 +84,7 @@ def check_options(name: str, field: str, window: object, alibi: Arg | None, elem
 
 
 @frame
-class _Attention(Descriptor):
+class _Attention(Scored):
     """Fields and checks that forward and backward share."""
 
     __slots__ = ()
@@ -88,10 +118,7 @@ class _Attention(Descriptor):
             raise self.wrong("k_shape", k, f"a number of heads that divides the {q[1]} heads of q_shape")
         if self.mask_shape is not None:
             self._check_mask(self.mask_shape)
-        check_scores(self)
-        alibi = self.alibi_shape
-        if alibi is not None and (not 1 <= len(alibi) <= 2 or alibi != (q[0], q[1])[-len(alibi) :]):
-            raise self.wrong("alibi_shape", alibi, f"({q[1]},) or ({q[0]}, {q[1]}): slopes of heads")
+        self.check_scores(q[0], q[1])
 
     def _check_mask(self, mask: Shape) -> None:
         full = (self.q_shape[0], self.q_shape[1], self.q_shape[2], self.k_shape[2])
@@ -109,36 +136,20 @@ class _Attention(Descriptor):
         """Shape of the result."""
         return (*self.q_shape[:3], self.v_shape[3])
 
-    @property
-    def lse_element(self) -> Element:
-        """Element of the saved logarithm of the sum of exponentials."""
-        return Element.F64 if self.element is Element.F64 else Element.F32
-
     def inputs(self) -> tuple[Param, ...]:
         """What forward and backward read alike."""
-        alibi, e = self.alibi_shape, self.element
+        e = self.element
         return (
             tensor("q", self.q_shape, e),
             tensor("k", self.k_shape, e),
             tensor("v", self.v_shape, e),
             tensor("mask", self.mask_shape or (), self.mask_element, present=self.mask_shape is not None),
-            tensor("alibi", alibi or (), self.lse_element, present=alibi is not None),
+            self.alibi(),
         )
 
     def scalars(self) -> tuple[ScalarParam, ScalarParam]:
         """The numbers given to `run`."""
-        d = largest(self.q_shape[3])
-        return scalar("scale", "float", 1 / sqrt(d) if d else 1.0), scalar("kv_len", "int", -1)
-
-    def attributes(self) -> dict[str, int | float]:
-        top_left = self.causal_alignment is CausalAlignment.TOP_LEFT
-        return {
-            "causal": int(self.causal),
-            "causal_alignment": int(top_left),
-            "window_left": self.window_left,
-            "window_right": self.window_right,
-            "softcap": self.softcap,
-        }
+        return self.scale(self.q_shape[3]), scalar("kv_len", "int", -1)
 
 
 _FLOATS = (Element.F16, Element.BF16, Element.F32, Element.F64)

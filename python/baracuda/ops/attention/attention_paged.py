@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any
 
 from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, function
 from baracuda.describe.dims import Dim, Shape, largest, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, UnsupportedError
-from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, inout, output, scalar, tensor
-from baracuda.ops.attention.attention import check_options, check_scores
+from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, inout, output, tensor
+from baracuda.ops.attention.attention import CausalAlignment, Scored, check_options
 
 
 @frame
@@ -36,7 +35,7 @@ class _Paged(Descriptor):
 
 
 @descriptor(family="attention", op="paged_attention")
-class PagedAttentionDescriptor(_Paged):
+class PagedAttentionDescriptor(_Paged, Scored):
     """Attention of few new queries of each sequence over the pages of a cache.
 
     Sequence b has kv_len[b] keys; key n is line n % size of page page_table[b, n // size]. Its queries are its last
@@ -83,10 +82,12 @@ class PagedAttentionDescriptor(_Paged):
             raise self.wrong("k_pages_shape", k, f"a number of heads that divides the {heads} heads of q_shape")
         if self.table_shape[0] != q[0]:
             raise self.wrong("table_shape", self.table_shape, f"({q[0]}, most pages of a sequence)")
-        check_scores(self)
-        alibi = self.alibi_shape
-        if alibi is not None and alibi not in ((heads,), (q[0], heads)):
-            raise self.wrong("alibi_shape", alibi, f"({heads},) or ({q[0]}, {heads}): slopes of heads")
+        self.check_scores(q[0], heads)
+
+    @property
+    def causal_alignment(self) -> CausalAlignment:
+        """A sequence's queries are its last positions."""
+        return CausalAlignment.BOTTOM_RIGHT
 
     @property
     def out_shape(self) -> Shape:
@@ -98,33 +99,19 @@ class PagedAttentionDescriptor(_Paged):
         """Shape of the logarithms of the sums of exponentials, as AttentionDescriptor's."""
         return (self.q_shape[0], self.q_shape[2], self.q_shape[1])
 
-    @property
-    def lse_element(self) -> Element:
-        """Element of the logarithms, and of alibi's slopes."""
-        return Element.F64 if self.element is Element.F64 else Element.F32
-
     def signature(self) -> Signature:
-        alibi, e, d = self.alibi_shape, self.element, largest(self.q_shape[3])
+        e = self.element
         return Signature(
             tensor("q", self.q_shape, e),
             tensor("k_pages", self.k_pages_shape, e),
             tensor("v_pages", self.v_pages_shape, e),
             tensor("page_table", self.table_shape, self.index_element),
             tensor("kv_len", self.table_shape[:1], self.index_element),
-            tensor("alibi", alibi or (), self.lse_element, present=alibi is not None),
+            self.alibi(),
             output("out", self.out_shape, e),
             output("lse", self.lse_shape, self.lse_element, present=self.save_lse),
-            scalar("scale", "float", 1 / sqrt(d) if d else 1.0),
+            self.scale(self.q_shape[3]),
         )
-
-    def attributes(self) -> dict[str, int | float]:
-        return {
-            "causal": int(self.causal),
-            "causal_alignment": 0,
-            "window_left": self.window_left,
-            "window_right": self.window_right,
-            "softcap": self.softcap,
-        }
 
     def aux_element(self) -> Element | None:
         return None

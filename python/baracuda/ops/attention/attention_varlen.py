@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any
 
 from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.describe.dims import Dim, Shape, largest, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, UnsupportedError
-from baracuda.describe.spec import Descriptor, Param, ScalarParam, Signature, descriptor, frame, output, scalar, tensor
-from baracuda.ops.attention.attention import CausalAlignment, check_options, check_scores
+from baracuda.describe.spec import Param, Signature, descriptor, frame, output, tensor
+from baracuda.ops.attention.attention import CausalAlignment, Scored, check_options
 
 
 @frame
-class _Packed(Descriptor):
+class _Packed(Scored):
     """Fields and checks that forward and backward share."""
 
     __slots__ = ()
@@ -54,10 +53,7 @@ class _Packed(Descriptor):
         for field in ("max_q", "max_k"):
             if getattr(self, field) < 0:
                 raise self.wrong(field, getattr(self, field), "the largest length of a sequence")
-        check_scores(self)
-        alibi, batch = self.alibi_shape, self.cu_shape[0] - 1
-        if alibi is not None and alibi not in ((heads,), (batch, heads)):
-            raise self.wrong("alibi_shape", alibi, f"({heads},) or ({batch}, {heads}): slopes of heads")
+        self.check_scores(self.cu_shape[0] - 1, heads)
 
     @property
     def out_shape(self) -> Shape:
@@ -69,39 +65,17 @@ class _Packed(Descriptor):
         """Shape of the saved logarithms: heads first, as in flash-attention."""
         return (self.q_shape[1], self.q_shape[0])
 
-    @property
-    def lse_element(self) -> Element:
-        """Element of the saved logarithm of the sum of exponentials."""
-        return Element.F64 if self.element is Element.F64 else Element.F32
-
     def inputs(self) -> tuple[Param, ...]:
         """What forward and backward read alike."""
-        alibi, e = self.alibi_shape, self.element
+        e = self.element
         return (
             tensor("q", self.q_shape, e),
             tensor("k", self.k_shape, e),
             tensor("v", self.v_shape, e),
             tensor("cu_seq_q", self.cu_shape, self.index_element),
             tensor("cu_seq_k", self.cu_shape, self.index_element),
-            tensor("alibi", alibi or (), self.lse_element, present=alibi is not None),
+            self.alibi(),
         )
-
-    def scale(self) -> ScalarParam:
-        """The number given to `run`."""
-        d = largest(self.q_shape[2])
-        return scalar("scale", "float", 1 / sqrt(d) if d else 1.0)
-
-    def attributes(self) -> dict[str, int | float]:
-        top_left = self.causal_alignment is CausalAlignment.TOP_LEFT
-        return {
-            "causal": int(self.causal),
-            "causal_alignment": int(top_left),
-            "window_left": self.window_left,
-            "window_right": self.window_right,
-            "softcap": self.softcap,
-            "max_q": self.max_q,
-            "max_k": self.max_k,
-        }
 
     def aux_element(self) -> Element | None:
         return None
@@ -141,7 +115,7 @@ class VarlenAttentionDescriptor(_Packed):
             *self.inputs(),
             output("out", self.out_shape, self.element),
             output("lse", self.lse_shape, self.lse_element, present=self.save_lse),
-            self.scale(),
+            self.scale(self.q_shape[2]),
         )
 
 
@@ -176,7 +150,7 @@ class VarlenAttentionBackwardDescriptor(_Packed):
             output("dq", self.q_shape, e),
             output("dk", self.k_shape, e),
             output("dv", self.v_shape, e),
-            self.scale(),
+            self.scale(self.q_shape[2]),
         )
 
 
