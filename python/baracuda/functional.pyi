@@ -1157,6 +1157,24 @@ def scatter_add(input: Any, dim: Any, index: Any, src: Any, *, out: Any = None) 
 def scatter_reduce(input: Any, dim: Any, index: Any, src: Any, reduce: Any, *, include_self: Any = True, out: Any = None) -> Any:
     r"""`input` folded with elements of `src` at `index` along `dim`, as torch.scatter_reduce: sum, prod, mean, amax, amin."""
 @_function
+def bucketize(input: Any, boundaries: Any, *, out_int32: Any = False, right: Any = False, out: Any = None) -> Any:
+    r"""Between which of the sorted `boundaries` each of `input` lies, as torch.bucketize."""
+@_function
+def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: Any = False, right: Any = False, side: Any = None, sorter: Any = None, out: Any = None) -> Any:
+    r"""Where in `sorted_sequence` each of `input` belongs, as torch.searchsorted; NaN belongs behind every number."""
+@_function
+def kthvalue(input: Any, k: Any, dim: Any = -1, keepdim: Any = False) -> Any:
+    r"""(values, indices) of the `k`-th smallest along `dim`, as torch.kthvalue; of ties by position."""
+@_function
+def median(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    r"""The lower median of `input`, NaN where there is any: of all elements, or (values, indices) along `dim`, as torch.median."""
+@_function
+def nanmedian(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    r"""The lower median of the numbers in `input`: of all elements, or (values, indices) along `dim`, as torch.nanmedian."""
+@_function
+def topk(input: Any, k: Any, dim: Any = -1, largest: Any = True, sorted: Any = True) -> Any:
+    r"""(values, indices) of the `k` largest along `dim`, as torch.topk; in order, whatever `sorted` says."""
+@_function
 def log_softmax(input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> Any:
     r"""log(softmax(input)) along `dim`, as torch.log_softmax; of `input` cast to `dtype`, if it is given."""
 @_function

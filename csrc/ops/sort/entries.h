@@ -73,11 +73,18 @@ using ReadEntries = void (*)(const Line& x, int64_t first, int64_t n, uint64_t f
 template <class K>
 using WriteValues = void (*)(const Line& x, const Entry<K>* from, int64_t n, uint64_t flip, char* to, int64_t stride);
 
+// Keys alone.
+template <class K>
+using ReadKeys = void (*)(const Line& x, int64_t first, int64_t n, uint64_t flip, K* to);
+
 template <class K>
 struct Access {
   ReadEntries<K> read;
+  ReadKeys<K> keys;
   WriteValues<K> write;
   int bits;  // of a key
+
+  K last() const { return static_cast<K>(~K(0) >> (8 * static_cast<int>(sizeof(K)) - bits)); }  // the largest key
 };
 
 template <class K, class Order>
@@ -86,6 +93,14 @@ void read_entries(const Line& x, int64_t first, int64_t n, uint64_t flip, Entry<
   const auto each = [&](int64_t stride) __attribute__((always_inline)) {
     for (int64_t i = 0; i < n; ++i)
       to[i] = {static_cast<U>(Order::key(x.data, (first + i) * stride) ^ flip), static_cast<K>(first + i)};
+  };
+  x.stride == 1 ? each(1) : each(x.stride);
+}
+template <class K, class Order>
+void read_keys(const Line& x, int64_t first, int64_t n, uint64_t flip, K* to) {
+  using U = typename Order::Bits;
+  const auto each = [&](int64_t stride) __attribute__((always_inline)) {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<U>(Order::key(x.data, (first + i) * stride) ^ flip);
   };
   x.stride == 1 ? each(1) : each(x.stride);
 }
@@ -107,7 +122,8 @@ Access<K> access_of(Element e) {
     if constexpr (sizeof(typename Order::Bits) > sizeof(K))
       return {};
     else
-      return {read_entries<K, Order>, write_values<K, Order>, 8 * int{sizeof(typename Order::Bits)}};
+      return {read_entries<K, Order>, read_keys<K, Order>, write_values<K, Order>,
+              8 * int{sizeof(typename Order::Bits)}};
   });
 }
 

@@ -1,5 +1,7 @@
 // What sorting asks of its tensors.
 #pragma once
+#include <string_view>
+
 #include "core/shapes.h"
 #include "ops/sort/skus.h"
 
@@ -14,6 +16,48 @@ inline void sort_shapes(Shapes& s) {
   s.flag(attrs.descending, "descending");
 }
 
-inline ShapeRule shapes_of(const Row&) { return sort_shapes; }
+inline void topk_shapes(Shapes& s) {
+  const auto x = s.in(SortArgs::x), values = s.out(SortArgs::values);
+  const TopkAttrs attrs = s.attrs<TopkAttrs>();
+  s.flag(attrs.largest, "largest");
+  if (!s.axis(attrs.axis, x.rank())) return;
+  const int axis = static_cast<int>(attrs.axis);
+  if (x.rank() > 0)
+    s.want(!s.real() || values.at(axis) <= x.at(axis), SortArgs::values, "no more values than the axis has");
+  values.is(x.sizes().with(axis, values.at(axis)));
+  s.out(SortArgs::indices, Element::I64).is(values);
+}
+template <bool kKth>
+void rank_shapes(Shapes& s) {
+  const auto x = s.in(SortArgs::x);
+  const RankAttrs attrs = s.attrs<RankAttrs>();
+  s.flag(attrs.keepdim, "keepdim");
+  if (!s.axis(attrs.axis, x.rank())) return;
+  const int64_t length = x.rank() == 0 ? 1 : x.at(static_cast<int>(attrs.axis));
+  if (kKth)
+    s.attribute(attrs.k > 0 && (!s.real() || attrs.k <= length), "k", "a place along the axis, from 1 on");
+  else
+    s.attribute(attrs.k == 0, "k", "0: the middle is wanted");
+  const Sizes made = x.sizes().reduced(uint64_t{1} << attrs.axis, attrs.keepdim != 0);
+  s.out(SortArgs::values).is(made);
+  s.out(SortArgs::indices, Element::I64).is(made);
+}
+inline void search_shapes(Shapes& s) {
+  const auto sequence = s.in(SearchArgs::sequence).ranks(1, kMaxRank), values = s.in(SearchArgs::values);
+  if (sequence.rank() > 1) {
+    s.want(values.rank() == sequence.rank(), SearchArgs::values, "the rank of the sequences");
+    s.want(values.sizes().lead(1) == sequence.sizes().lead(1), SearchArgs::values, "a row for each sequence");
+  }
+  s.out(SearchArgs::y, s.aux()).is(values);
+  s.flag(s.attrs<SearchAttrs>().right, "right");
+}
+
+inline ShapeRule shapes_of(const Row& row) {
+  const std::string_view op = row.op;
+  if (op == "sort") return sort_shapes;
+  if (op == "topk") return topk_shapes;
+  if (op == "searchsorted") return search_shapes;
+  return op == "kthvalue" ? rank_shapes<true> : rank_shapes<false>;
+}
 
 }  // namespace baracuda::sort

@@ -18,6 +18,13 @@ inline TensorView axis_last(const TensorView& t, int64_t axis) {
   seen.shape[last] = t.shape[axis], seen.strides[last] = t.strides[axis];
   return seen;
 }
+inline uint64_t sign_of(Element e) { return is_float(e) || kSigned.has(e) ? uint64_t{1} << (8 * size_of(e) - 1) : 0; }
+inline uint64_t infinity_of(Element e) {
+  if (e == Element::F16) return 0x7c00;
+  if (e == Element::BF16) return 0x7f80;
+  if (e == Element::F32) return 0x7f800000;
+  return e == Element::F64 ? uint64_t{0x7ff} << 52 : 0;
+}
 inline LineParams line_params(const TensorView& x, bool descending) {
   LineParams p{};
   const IterationSpace space = space_of(x);
@@ -25,11 +32,7 @@ inline LineParams line_params(const TensorView& x, bool descending) {
   p.data = x.data, p.count = x.numel(), p.length = x.rank == 0 ? 1 : x.shape[x.rank - 1];
   p.size = static_cast<int32_t>(size_of(x.element)), p.truth = x.element == Element::Bool;
   p.mask = ~uint64_t{0} >> (64 - 8 * p.size), p.flip = descending ? ~uint64_t{0} : 0;
-  p.sign = is_float(x.element) || kSigned.has(x.element) ? uint64_t{1} << (8 * p.size - 1) : 0;
-  if (x.element == Element::F16) p.infinity = 0x7c00;
-  if (x.element == Element::BF16) p.infinity = 0x7f80;
-  if (x.element == Element::F32) p.infinity = 0x7f800000;
-  if (x.element == Element::F64) p.infinity = uint64_t{0x7ff} << 52;
+  p.sign = sign_of(x.element), p.infinity = infinity_of(x.element);
   return p;
 }
 // Sorts all lines into the workspace; p.from is where.
@@ -46,6 +49,45 @@ inline Status sort_all(const Launch& launch, LineParams& p) {
   return s;
 }
 
+// Sorts, and writes the results: views with the axis last, or without it.
+inline Status write_results(const Launch& launch, LineParams& p, const TensorView& values, const TensorView& indices) {
+  const IterationSpace space = space_of(values);
+  p.results = simt::space_over<2>(space, {operand(values, space), operand(indices, space)});
+  p.values = values.data, p.indices = indices.as<int64_t>(), p.made = values.numel();
+  if (p.made == 0) return Status::Ok;
+  p.width = p.made / (p.count / p.length);
+  if (const Status s = sort_all(launch, p); s != Status::Ok) return s;
+  return simt::submit<WriteSorted>(launch, {simt::blocks_for(p.made, 256)}, 256, p);
+}
+inline Status first_places(const Launch& launch, int64_t axis, bool descending) {
+  using Args = SortArgs;
+  LineParams p = line_params(axis_last(launch[Args::x], axis), descending);
+  return write_results(launch, p, axis_last(launch[Args::values], axis), axis_last(launch[Args::indices], axis));
+}
+inline Status rank(const Launch& launch, Which which) {
+  using Args = SortArgs;
+  const auto attrs = attributes<RankAttrs>(launch);
+  LineParams p = line_params(axis_last(launch[Args::x], attrs.axis), false);
+  p.ranked = 1, p.which = which, p.k = attrs.k - 1;
+  return write_results(launch, p, launch[Args::values], launch[Args::indices]);
+}
+inline Status search(const Launch& launch) {
+  using Args = SearchArgs;
+  const TensorView &sequence = launch[Args::sequence], &values = launch[Args::values], &y = launch[Args::y];
+  const IterationSpace space = space_of(values);
+  Operand rows{sequence.data, sequence.element, {}};
+  for (int d = 0; sequence.rank > 1 && d + 1 < sequence.rank; ++d)
+    rows.strides[d] = sequence.shape[d] == 1 ? 0 : sequence.strides[d];
+  SearchParams p{};
+  p.space = simt::space_over<3>(space, {operand(y, space), operand(values, space), rows});
+  p.y = y.data, p.values = values.data, p.sequence = sequence.data;
+  p.sign = sign_of(values.element), p.infinity = infinity_of(values.element);
+  p.length = sequence.shape[sequence.rank - 1], p.stride = sequence.strides[sequence.rank - 1];
+  p.element = static_cast<int32_t>(y.element), p.size = static_cast<int32_t>(size_of(values.element));
+  p.truth = values.element == Element::Bool, p.right = attributes<SearchAttrs>(launch).right != 0;
+  return simt::submit<SearchSorted>(launch, {simt::blocks_for(p.space.count, 256)}, 256, p);
+}
+
 }  // namespace baracuda::sort
 
 namespace baracuda {
@@ -53,18 +95,24 @@ namespace baracuda {
 template <>
 struct SimtKernel<sort::Sort> {
   static Status run(const Launch& launch) {
-    using Args = sort::SortArgs;
     const auto attrs = attributes<sort::SortAttrs>(launch);
-    sort::LineParams p = sort::line_params(sort::axis_last(launch[Args::x], attrs.axis), attrs.descending != 0);
-    if (p.count == 0) return Status::Ok;
-    const TensorView values = sort::axis_last(launch[Args::values], attrs.axis);
-    const TensorView indices = sort::axis_last(launch[Args::indices], attrs.axis);
-    const IterationSpace space = space_of(values);
-    p.results = simt::space_over<2>(space, {operand(values, space), operand(indices, space)});
-    p.values = values.data, p.indices = indices.as<int64_t>();
-    if (const Status s = sort::sort_all(launch, p); s != Status::Ok) return s;
-    return simt::submit<sort::WriteSorted>(launch, {simt::blocks_for(p.count, 256)}, 256, p);
+    return sort::first_places(launch, attrs.axis, attrs.descending != 0);
   }
+};
+template <>
+struct SimtKernel<sort::Topk> {
+  static Status run(const Launch& launch) {
+    const auto attrs = attributes<sort::TopkAttrs>(launch);
+    return sort::first_places(launch, attrs.axis, attrs.largest != 0);
+  }
+};
+template <sort::Which kWhich>
+struct SimtKernel<sort::Rank<kWhich>> {
+  static Status run(const Launch& launch) { return sort::rank(launch, kWhich); }
+};
+template <>
+struct SimtKernel<sort::Search> {
+  static Status run(const Launch& launch) { return sort::search(launch); }
 };
 
 }  // namespace baracuda

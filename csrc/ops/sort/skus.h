@@ -4,14 +4,24 @@
 
 #include "core/parallel.h"
 #include "core/row.h"
+#include "ops/sort/places.h"
 #include "simt/sort_workspace.h"
 
 namespace baracuda::sort {
 
 BCU_ATTRS(SortAttrs, (i64, axis), (i64, descending))
-BCU_ARGS(SortArgs, (x, values, indices), ())
+BCU_ATTRS(TopkAttrs, (i64, axis), (i64, largest))
+// k counts from 1; medians have none.
+BCU_ATTRS(RankAttrs, (i64, axis), (i64, keepdim), (i64, k))
+BCU_ATTRS(SearchAttrs, (i64, right))
+BCU_ARGS(SortArgs, (x, values, indices), ())  // of topk and of ranks, too
+BCU_ARGS(SearchArgs, (sequence, values, y), ())
 
 struct Sort {};
+struct Topk {};
+template <Which kWhich>
+struct Rank {};
+struct Search {};
 
 // Lines of at least so many elements are sorted one after another, by all threads; shorter ones side by side.
 inline constexpr int64_t kLongLine = 65536;
@@ -29,8 +39,9 @@ inline int64_t line_scratch(Element e, int64_t length) {
   const int64_t beside = max_threads() * std::min(length, kLongLine) * entries;
   return std::max(beside, length < kLongLine ? 0 : length * entries + kMostParts * kDigits * 8);
 }
-inline int64_t cpu_scratch(const Problem& p) {
-  return line_scratch(p.element, length_of(p, SortArgs::x, attributes<SortAttrs>(p).axis));
+template <class Attrs>
+int64_t cpu_scratch(const Problem& p) {
+  return line_scratch(p.element, length_of(p, SortArgs::x, attributes<Attrs>(p).axis));
 }
 constexpr int64_t count_of(const Problem& p, int param) {
   int64_t n = 1;
@@ -43,14 +54,40 @@ inline Reason simt_fits(const Problem& p) {
   return {"shape", "fewer than 2^31 elements", "a GPU counts them in 32 bits"};
 }
 
-// `kSimt`: the rows of GPUs.
-template <bool kSimt>
-constexpr auto lines() {
-  const auto sorted = row<Sort>("sort").name("radix").takes(kReal).exact().args_of<SortArgs>().attrs_of<SortAttrs>();
-  return table(kSimt ? sorted.scratch(&simt_scratch).only_if(&simt_fits) : sorted.scratch(&cpu_scratch));
+inline Reason not_empty(const Problem& p) {
+  if (length_of(p, SortArgs::x, attributes<RankAttrs>(p).axis) > 0) return {};
+  return {"x", "at least one element along the axis", "an empty line has no median and no k-th value"};
+}
+inline Reason simt_not_empty(const Problem& p) {
+  const Reason empty = not_empty(p);
+  return empty ? empty : simt_fits(p);
 }
 
-inline constexpr auto kTable = lines<false>() + on_cuda(lines<true>()) + on_metal(lines<true>());
+// `kSimt`: the rows of GPUs.
+template <class Tag, class Attrs, bool kSimt>
+constexpr auto of_lines(const char* op, const char* name) {
+  const auto r = row<Tag>(op).name(name).takes(kReal).exact().template args_of<SortArgs>().template attrs_of<Attrs>();
+  return kSimt ? r.scratch(&simt_scratch).only_if(&simt_fits) : r.scratch(&cpu_scratch<Attrs>);
+}
+template <Which kWhich, bool kSimt>
+constexpr auto rank(const char* op) {
+  return of_lines<Rank<kWhich>, RankAttrs, kSimt>(op, "digits").only_if(kSimt ? &simt_not_empty : &not_empty);
+}
+template <bool kSimt>
+constexpr auto lines() {
+  return table(of_lines<Sort, SortAttrs, kSimt>("sort", "radix"), of_lines<Topk, TopkAttrs, kSimt>("topk", "bounds"),
+               rank<Which::Kth, kSimt>("kthvalue"), rank<Which::Median, kSimt>("median"),
+               rank<Which::NanMedian, kSimt>("nanmedian"));
+}
+inline constexpr auto kSearches = table(row<Search>("searchsorted")
+                                            .name("steps")
+                                            .takes(kReal, Element::I64 | Element::I32)
+                                            .exact()
+                                            .args_of<SearchArgs>()
+                                            .attrs_of<SearchAttrs>());
+
+inline constexpr auto kTable =
+    join(lines<false>(), on_cuda(lines<true>()), on_metal(lines<true>()), everywhere(kSearches));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::sort

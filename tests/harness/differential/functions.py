@@ -42,7 +42,18 @@ FORMULAS: dict[str, Callable[..., Any]] = {
 _OWN = "an op of its own, which `verify` compares with its reference"
 _STATE = "writes to lists of tensors; compared with torch's own in tests/ops"
 # Whose functions are compared, with their gradients, on torch's own samples instead, in tests/test_opinfo.py.
-SAMPLED = ("joined", "copies", "distances", "linear_algebra", "arithmetic", "masked", "margin_losses", "sort")
+SAMPLED = (
+    "joined",
+    "copies",
+    "distances",
+    "linear_algebra",
+    "arithmetic",
+    "masked",
+    "margin_losses",
+    "sort",
+    "selection",
+    "search",
+)
 _RANDOM = "gives random numbers of another stream"
 ABSENT: dict[str, str] = {
     **dict.fromkeys((name for name, kind in KINDS.items() if not kind.of_torch), _OWN),

@@ -1,4 +1,4 @@
-"""Sorting."""
+"""Sorting, selecting, searching."""
 
 from __future__ import annotations
 
@@ -27,10 +27,40 @@ def _sort(element: str, *shape: int) -> Sides:
     return Sides.calls(ours, lambda: torch.sort(x, -1, out=(theirs, their_indices))[:1], made, lambda: [values])
 
 
+def _topk(k: int, *shape: int) -> Sides:
+    x = noise(*shape)
+    values, theirs = (space(shape[0], k) for _ in range(2))
+    indices, their_indices = (space(shape[0], k, element="i64") for _ in range(2))
+    made = plan(bc.TopkDescriptor(shape, k))
+    ours = bind(made, x=x, values=values, indices=indices)
+    return Sides.calls(ours, lambda: torch.topk(x, k, out=(theirs, their_indices))[:1], made, lambda: [values])
+
+
+def _median(n: int) -> Sides:
+    x, values, index = noise(n), space(), space(element="i64")
+    made = plan(bc.RankDescriptor("median", (n,)))
+    return Sides.calls(bind(made, x=x, values=values, indices=index), lambda: torch.median(x), made, lambda: [values])
+
+
+def _searchsorted(n: int) -> Sides:
+    sequence, x = noise(n).sort().values, noise(n, seed=1)
+    y, theirs = (space(n, element="i64") for _ in range(2))
+    made = plan(bc.SearchsortedDescriptor((n,), (n,)))
+    ours = bind(made, sequence=sequence, values=x, y=y)
+    return Sides.calls(ours, lambda: torch.searchsorted(sequence, x, out=theirs), made, lambda: [y])
+
+
 def cases(quick: bool) -> list[Case]:
     """A long line, and lines side by side."""
     line, lines = ((5000,), (8, 1000)) if quick else ((1 << 20,), (64, 32000))
-    return [
+    rows = (4, 3000) if quick else (32, 32000)
+    n = line[0]
+    others = [
+        Case("topk 50", "sort", "f32", text(rows), "torch topk out=", partial(_topk, 50, *rows), required=2.5, goal=5),
+        Case("median", "sort", "f32", text(line), "torch median", partial(_median, n), required=6, goal=12),
+        Case("searchsorted", "sort", "f32", text((n, n)), "torch out=", partial(_searchsorted, n), required=3, goal=6),
+    ]
+    return others + [
         Case(name, "sort", e, text(shape), "torch sort out=", partial(_sort, e, *shape), required=required, goal=goal)
         for name, e, shape, required, goal in (
             ("sort", "f32", line, 6, 12),
