@@ -48,6 +48,16 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda: F.chain_matmul_backward(_x(2, 5), _x(2, 3), _x(3, 4), _x(4, 5)),
     ],
     "clip_grad_norm_": [lambda: F.clip_grad_norm_([_x(3), _x(2, 2)], 1.0)],
+    "conv1d_backward": [lambda: F.conv1d_backward(_x(2, 3, 5), _x(2, 2, 7), _x(3, 2, 3))],
+    "conv2d_backward": [lambda: F.conv2d_backward(_x(1, 3, 5, 2), _x(1, 2, 7, 2), _x(3, 2, 3, 1), _x(3))],
+    "conv3d_backward": [lambda: F.conv3d_backward(_x(1, 3, 2, 2, 2), _x(1, 1, 3, 2, 2), _x(3, 1, 2, 1, 1))],
+    "conv_transpose1d_backward": [lambda: F.conv_transpose1d_backward(_x(1, 2, 7), _x(1, 3, 5), _x(3, 2, 3))],
+    "conv_transpose2d_backward": [
+        lambda: F.conv_transpose2d_backward(_x(1, 2, 7, 2), _x(1, 3, 5, 2), _x(3, 2, 3, 1), _x(2))
+    ],
+    "conv_transpose3d_backward": [
+        lambda: F.conv_transpose3d_backward(_x(1, 1, 3, 2, 2), _x(1, 3, 2, 2, 2), _x(3, 1, 2, 1, 1))
+    ],
     "diagonal_backward": [lambda: F.diagonal_backward(_x(2), (2, 3))],
     "diag_embed_backward": [lambda: F.diag_embed_backward(_x(2, 3, 3))],
     "einsum": [lambda: F.einsum("ij,jk->ik", _whole(2, 3), _LONG)],

@@ -57,10 +57,14 @@ inline void append_text(std::vector<int64_t>& slots, std::string_view given) {
 #define BCU_FE_10(m, x, ...) m x BCU_FE_9(m, __VA_ARGS__)
 #define BCU_FE_11(m, x, ...) m x BCU_FE_10(m, __VA_ARGS__)
 #define BCU_FE_12(m, x, ...) m x BCU_FE_11(m, __VA_ARGS__)
-#define BCU_FE_N(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, N, ...) N
-#define BCU_FOR_EACH(m, ...)                                                                                   \
-  BCU_FE_N(__VA_ARGS__, BCU_FE_12, BCU_FE_11, BCU_FE_10, BCU_FE_9, BCU_FE_8, BCU_FE_7, BCU_FE_6, BCU_FE_5,     \
-           BCU_FE_4, BCU_FE_3, BCU_FE_2, BCU_FE_1)                                                             \
+#define BCU_FE_13(m, x, ...) m x BCU_FE_12(m, __VA_ARGS__)
+#define BCU_FE_14(m, x, ...) m x BCU_FE_13(m, __VA_ARGS__)
+#define BCU_FE_15(m, x, ...) m x BCU_FE_14(m, __VA_ARGS__)
+#define BCU_FE_16(m, x, ...) m x BCU_FE_15(m, __VA_ARGS__)
+#define BCU_FE_N(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, _13, _14, _15, _16, N, ...) N
+#define BCU_FOR_EACH(m, ...)                                                                                     \
+  BCU_FE_N(__VA_ARGS__, BCU_FE_16, BCU_FE_15, BCU_FE_14, BCU_FE_13, BCU_FE_12, BCU_FE_11, BCU_FE_10, BCU_FE_9,   \
+           BCU_FE_8, BCU_FE_7, BCU_FE_6, BCU_FE_5, BCU_FE_4, BCU_FE_3, BCU_FE_2, BCU_FE_1)                       \
   (m, __VA_ARGS__)
 
 #define BCU_ATTR_MEMBER(type, name) ::baracuda::type name;

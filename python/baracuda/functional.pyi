@@ -359,6 +359,42 @@ def nonzero(input: Any, *, as_tuple: Any = False) -> Any:
 def one_hot(tensor: Any, num_classes: Any = -1) -> Any:
     r"""A row of zeros with a one at each index of `tensor`, as torch.nn.functional.one_hot: i64."""
 @_function
+def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Any:
+    r"""Convolves (N, C, L) with weight (channels, C / groups, ...), as torch.nn.functional.conv1d."""
+@_function
+def conv1d_backward(dy: Any, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Any:
+    r"""Gradients (dinput, dweight) of conv1d, and dbias where there is a `bias`."""
+@_function
+def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Any:
+    r"""Convolves (N, C, H, W) with weight (channels, C / groups, ...), as torch.nn.functional.conv2d."""
+@_function
+def conv2d_backward(dy: Any, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Any:
+    r"""Gradients (dinput, dweight) of conv2d, and dbias where there is a `bias`."""
+@_function
+def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Any:
+    r"""Convolves (N, C, D, H, W) with weight (channels, C / groups, ...), as torch.nn.functional.conv3d."""
+@_function
+def conv3d_backward(dy: Any, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Any:
+    r"""Gradients (dinput, dweight) of conv3d, and dbias where there is a `bias`."""
+@_function
+def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Any:
+    r"""The gradient of conv1d by its input, as torch.nn.functional.conv_transpose1d; weight is (C, channels / groups, ...)."""
+@_function
+def conv_transpose1d_backward(dy: Any, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Any:
+    r"""Gradients (dinput, dweight) of conv_transpose1d, and dbias where there is a `bias`."""
+@_function
+def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Any:
+    r"""The gradient of conv2d by its input, as torch.nn.functional.conv_transpose2d; weight is (C, channels / groups, ...)."""
+@_function
+def conv_transpose2d_backward(dy: Any, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Any:
+    r"""Gradients (dinput, dweight) of conv_transpose2d, and dbias where there is a `bias`."""
+@_function
+def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Any:
+    r"""The gradient of conv3d by its input, as torch.nn.functional.conv_transpose3d; weight is (C, channels / groups, ...)."""
+@_function
+def conv_transpose3d_backward(dy: Any, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Any:
+    r"""Gradients (dinput, dweight) of conv_transpose3d, and dbias where there is a `bias`."""
+@_function
 def channel_shuffle(input: Any, groups: Any) -> Any:
     r"""The channels of groups in turn: (N, g k, ...) seen as (N, g, k, ...), swapped, as torch's channel_shuffle."""
 @_function

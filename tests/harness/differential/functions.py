@@ -43,6 +43,8 @@ _OWN = "an op of its own, which `verify` compares with its reference"
 _STATE = "writes to lists of tensors; compared with torch's own in tests/ops"
 # Whose functions are compared, with their gradients, on torch's own samples instead, in tests/test_opinfo.py.
 SAMPLED = (
+    "conv",
+    "conv_transposed",
     "joined",
     "copies",
     "distances",

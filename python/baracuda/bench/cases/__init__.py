@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from baracuda.bench.case import Case
 
 MODULES = (
-    "gated", "call", "small", "rows", "elementwise", "classes", "fused", "products",
+    "gated", "call", "small", "rows", "elementwise", "classes", "fused", "products", "images",
     "attention", "indexing", "sorting", "training", "draws", "llama", "compiled",
 )  # fmt: skip
 

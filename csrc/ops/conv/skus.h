@@ -1,0 +1,71 @@
+// The SKU table of convolutions and their gradients.
+#pragma once
+#include "core/row.h"
+#include "ops/conv/frame.h"
+#include "ops/conv/problem.h"
+
+namespace baracuda::conv {
+
+template <Makes kMakes>
+struct Forward {};
+template <Makes kMakes>
+struct Backward {};
+
+// What the image is, and what the result, of conv or of conv_transpose.
+template <Makes kMakes, class Params>
+Conv forward_conv(const ConvAttrs& attrs, const Params& of) {
+  const auto &x = of(ConvArgs::x), &y = of(ConvArgs::y);
+  return kMakes == Makes::Result ? conv_of(attrs, x, of(ConvArgs::weight), y)
+                                 : conv_of(attrs, y, of(ConvArgs::weight), x);
+}
+template <Makes kMakes, class Params>
+Conv backward_conv(const ConvAttrs& attrs, const Params& of) {
+  using Args = ConvBackwardArgs;
+  return kMakes == Makes::Result ? conv_of(attrs, of(Args::x), of(Args::weight), of(Args::dy))
+                                 : conv_of(attrs, of(Args::dy), of(Args::weight), of(Args::x));
+}
+inline constexpr Makes other(Makes makes) { return makes == Makes::Result ? Makes::Image : Makes::Result; }
+
+inline int64_t unit_of(Element e) { return e == Element::F64 ? 8 : 4; }
+
+template <Makes kMakes>
+int64_t forward_scratch(const Problem& p) {
+  const Conv c = forward_conv<kMakes>(attributes<ConvAttrs>(p), [&](int i) -> const ParamMeta& { return p.params[i]; });
+  return room_of_pass(c, kMakes, unit_of(p.element)).bytes();
+}
+template <Makes kMakes>
+int64_t backward_scratch(const Problem& p) {
+  using Args = ConvBackwardArgs;
+  const Conv c =
+      backward_conv<kMakes>(attributes<ConvAttrs>(p), [&](int i) -> const ParamMeta& { return p.params[i]; });
+  const int64_t unit = unit_of(p.element);
+  int64_t most = 0;
+  if (p.params[Args::dx].rank >= 0) most = room_of_pass(c, other(kMakes), unit).bytes();
+  if (p.params[Args::dweight].rank >= 0) most = std::max(most, room_of_filter(c, unit).bytes());
+  return most;
+}
+
+template <Makes kMakes>
+constexpr auto both(const char* op) {
+  const auto forward = row<Forward<kMakes>>(op).template args_of<ConvArgs>();
+  const auto backward = row<Backward<kMakes>>(op).backward().template args_of<ConvBackwardArgs>();
+  const auto finish = [](auto r) {
+    return r.name("framed").template attrs_of<ConvAttrs>().takes(kFloats).rank(kAxes + 2).sum(8);
+  };
+  return table(finish(forward), finish(backward).not_batch_invariant());
+}
+// Sums are built in blocks of 256 products, which bounds their error by 8 eps sqrt(K) for every K up to 2^24.
+inline constexpr auto kLocal = both<Makes::Result>("conv") + both<Makes::Image>("conv_transpose");
+
+constexpr auto with_scratch() {
+  auto t = kLocal;
+  t.rows[0].workspace = forward_scratch<Makes::Result>, t.rows[1].workspace = backward_scratch<Makes::Result>;
+  t.rows[2].workspace = forward_scratch<Makes::Image>, t.rows[3].workspace = backward_scratch<Makes::Image>;
+  return t;
+}
+// GPUs add a place's products in an order that its column's place in a tile may change.
+inline constexpr auto kOnGpus = not_alone(kLocal);
+inline constexpr auto kTable = with_scratch() + on_cuda(kOnGpus) + on_metal(kOnGpus);
+inline constexpr auto kRows = rows_of(kTable);
+
+}  // namespace baracuda::conv

@@ -1,0 +1,68 @@
+"""Convolutions."""
+
+# torch's stubs are not fought here.
+# mypy: disable-error-code="misc, arg-type"
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import Any
+
+import torch
+
+import baracuda as bc
+from baracuda.bench.case import Case, Sides
+from baracuda.bench.cases._tools import SIZE, bind, collector, noise, plan, space
+
+Sizes = tuple[int, ...]
+
+
+def _options(desc: bc.ConvDescriptor) -> tuple[Any, ...]:
+    """As torch's operator takes them: stride, padding, dilation, transposed, output padding, groups."""
+    return desc.stride, desc.low, desc.dilation, False, (0, 0), desc.groups
+
+
+def _conv(desc: bc.ConvDescriptor) -> Sides:
+    e = str(desc.element)
+    x, w = noise(*desc.input_shape, element=e), noise(*desc.weight_shape, element=e, seed=1)
+    y, z = (space(*desc.output_shape(), element=e) for _ in range(2))
+    made, options = plan(desc), _options(desc)
+    peer = torch.ops.aten.convolution.out
+    return Sides.calls(bind(made, x=x, weight=w, y=y), lambda: peer(x, w, None, *options, out=z), made, lambda: [y])
+
+
+def _gradients(desc: bc.ConvDescriptor) -> Sides:
+    e = str(desc.element)
+    x, w = noise(*desc.input_shape, element=e), noise(*desc.weight_shape, element=e, seed=1)
+    dy = noise(*desc.output_shape(), element=e, seed=2)
+    dx, dw = space(*desc.input_shape, element=e), space(*desc.weight_shape, element=e)
+    made, options = plan(desc.backward()), _options(desc)
+    peer = partial(torch.ops.aten.convolution_backward, dy, x, w, None, *options, (True, True, False))
+    return Sides.calls(bind(made, dy=dy, x=x, weight=w, dx=dx, dweight=dw), peer, made, lambda: [dx, dw])
+
+
+# What it is, input, weight, stride, padding, groups; required and goal of the value, and of both gradients.
+_CONVOLUTIONS: list[tuple[Any, ...]] = [
+    ("conv2d 3x3", (8, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1, (0.9, 1.2), (0.8, 1.1)),
+    ("conv2d 1x1", (8, 256, 56, 56), (64, 256, 1, 1), 1, 0, 1, (1.2, 1.5), None),
+    ("conv2d depthwise 3x3", (8, 128, 56, 56), (128, 1, 3, 3), 1, 1, 128, (2.0, 3.0), None),
+    ("conv2d 7x7 stride 2", (8, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1, (0.9, 1.1), None),
+]
+
+
+def cases(quick: bool) -> list[Case]:
+    """Convolutions of the speed table."""
+    out, add = collector()
+    for name, full, weight, stride, padding, groups, wanted, gradients in _CONVOLUTIONS:
+        x = (1, full[1], 16, 16) if quick else full
+        both = (padding, padding)
+        desc = bc.ConvDescriptor(x, weight, (stride, stride), both, both, groups=groups)
+        y = desc.output_shape()
+        bytes = (prod(x) + prod(weight) + prod(y)) * SIZE["f32"]
+        flops = 2 * prod(y) * prod(weight[1:])
+        add(name, "conv", "f32", x, partial(_conv, desc), "convolution out=", bytes=bytes, flops=flops, ceiling="f32",
+            required=wanted[0], goal=wanted[1])  # fmt: skip
+        if gradients:
+            add(f"{name} gradients", "conv", "f32", x, partial(_gradients, desc), "convolution_backward",
+                bytes=2 * bytes, flops=2 * flops, ceiling="f32", required=gradients[0], goal=gradients[1])  # fmt: skip
+    return out
