@@ -116,7 +116,7 @@ void synchronize(int backend, int device, uintptr_t stream) {
   call(module, place, [&] { return module.synchronize(device, handle_of(stream)); });
 }
 
-// None, or (row, tensor, position, value, limit).
+// None, or (row, site, tensor, position, value, limit).
 py::object take_fault(int backend, int device, uintptr_t stream) {
   Place place = place_of(backend, device);
   const DeviceModule& module = module_of(place);
@@ -125,7 +125,7 @@ py::object take_fault(int backend, int device, uintptr_t stream) {
   call(module, place, [&] { return module.take_fault(device, handle_of(stream), &found); });
   if (found.row < 0) return py::none();
   const Failure& f = found.failure;
-  return py::make_tuple(found.row, f.tensor, f.position, f.value, f.limit);
+  return py::make_tuple(found.row, found.site, f.tensor, f.position, f.value, f.limit);
 }
 
 py::object describe(int backend, int device) {

@@ -27,6 +27,7 @@
 #include "core/overlap.h"
 #include "core/parallel.h"
 #include "core/select.h"
+#include "core/sites.h"
 
 namespace py = pybind11;
 using namespace baracuda;  // NOLINT: this file only names things of the engine
@@ -106,11 +107,13 @@ py::dict backend_dict(const std::string& which) {
   return d;
 }
 
-// What a device's fault is about: the op of its row with the direction, and the tensor's name; empty if there is none.
-std::pair<std::string, std::string> fault_names(int row, int tensor) {
-  if (row < 0 || row >= row_count()) return {"row " + std::to_string(row), ""};
+// What a device's fault is about: the op of its row with the direction, in a program with its step, and the tensor's
+// name; empty if there is none.
+std::pair<std::string, std::string> fault_names(int row, int site, int tensor) {
+  const std::string step = site ? " (" + site_text(site) + ")" : "";
+  if (row < 0 || row >= row_count()) return {"row " + std::to_string(row) + step, ""};
   const Row& r = row_at(row);
-  const std::string op = std::string(r.op) + " " + name(r.direction);
+  const std::string op = std::string(r.op) + " " + name(r.direction) + step;
   return {op, tensor < 0 ? "" : std::string(ArgList::at(r.args.tensors, tensor))};
 }
 

@@ -19,7 +19,7 @@ enum class CopyKind : int32_t { ToDevice, ToHost, OnDevice };
 
 // What a kernel found in the data of an earlier launch.
 struct DeviceFault {
-  int32_t row = -1;
+  int32_t row = -1, site = 0;  // the kernel's row, and its step of a program (core/sites.h)
   Failure failure;
 };
 

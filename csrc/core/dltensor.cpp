@@ -22,7 +22,9 @@ constexpr ByType by_type() {
 constexpr ByType kByType = by_type();
 
 uint8_t element_of(DLDataType t) {
-  if (t.lanes != 1 || t.code >= kCodes || !std::has_single_bit(t.bits)) return kUnknown;
+  // std::has_single_bit would be a call: the engine is compiled for processors without a popcount.
+  const bool power = t.bits && !(t.bits & (t.bits - 1));
+  if (t.lanes != 1 || t.code >= kCodes || !power) return kUnknown;
   return kByType[t.code][std::countr_zero(t.bits)];
 }
 

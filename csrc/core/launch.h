@@ -98,7 +98,7 @@ struct Launch {
   void* workspace = nullptr;            // 64-byte aligned, workspace_size(plan) bytes
   void* stream = nullptr;               // of the device's own kind; null is its default stream
   int32_t device = 0;                   // the ordinal of the plan's device
-  int32_t row = -1;                     // this kernel's row in the table
+  int64_t row = -1;  // this kernel's row in the table, below the number of its step (core/sites.h)
   const void* prepared = nullptr;       // the plan's Prepared, of rows that prepare
   Failure* failure = nullptr;
   Element element = Element::F32;  // the plan's primary and second element

@@ -260,9 +260,18 @@ Program::Program(const Reader& r, std::vector<const PlanCore*> plans, std::vecto
   if (r.has("random")) read_random(r.at("random"));
   read_steps(r.at("steps"), plans);
   plan_scratch();
+  if (backend_ != Backend::Cpu) sites_ = Sites(static_cast<int32_t>(steps_.size()), call_text());
 }
 
 Program::~Program() = default;
+
+// Program(ids, targets), so that people know which.
+std::string Program::call_text() const {
+  constexpr size_t kNamed = 4;
+  std::string out;
+  for (size_t i = 0; i < std::min(arguments_.size(), kNamed); ++i) out += (i ? ", " : "") + values_[arguments_[i]].name;
+  return "Program(" + out + (arguments_.size() > kNamed ? ", ...)" : ")");
+}
 
 void Program::read_values(const Reader& r, const std::vector<TensorView>& constants) {
   size_t held = 0;

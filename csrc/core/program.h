@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/plan.h"
+#include "core/sites.h"
 #include "core/size.h"
 
 namespace baracuda {
@@ -128,6 +129,7 @@ class Program {
   void read_random(const Reader& random);
   void read_steps(const Reader& steps, const std::vector<const PlanCore*>& plans);
   void plan_scratch();
+  std::string call_text() const;
   std::unique_ptr<ProgramFrame> take(void* scratch, ProgramFailure& failure) const;
   bool check(const TensorView* arguments, int64_t* symbols, Refusals& out) const;
 
@@ -139,6 +141,7 @@ class Program {
   std::vector<ScalarParam> scalars_;
   ProgramRandom random_;
   std::vector<ProgramStep> steps_;
+  Sites sites_;  // of steps on devices
   Backend backend_ = Backend::Cpu;
   int32_t device_ = 0;
   int64_t scratch_bytes_ = 0, unplanned_bytes_ = 0;

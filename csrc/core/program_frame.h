@@ -64,10 +64,11 @@ struct ProgramFrame {
   std::vector<Scalar> numbers_;
   std::vector<uint64_t> starts_;  // of draws, from the caller's offset
   std::vector<Launch> launches_;
-  std::vector<char*> addresses_;                             // by value
-  std::vector<TensorView> whole_;                            // by value: its own shape
-  std::vector<Reach> reach_;                                 // likewise
-  std::vector<std::pair<int32_t, int32_t>> following_;       // step and number: those that the caller's scalars give
+  std::vector<Kernel> kernels_;                         // beside them; null where the plan sets the number of threads
+  std::vector<char*> addresses_;                        // by value
+  std::vector<TensorView> whole_;                       // by value: its own shape
+  std::vector<Reach> reach_;                            // likewise
+  std::vector<std::pair<int32_t, int32_t>> following_;  // step and number: those that the caller's scalars give
   std::vector<std::vector<int32_t>> views_of_, numbers_of_;  // by value
   int64_t symbols_[kMaxProgramSymbols] = {};
   Failure failure_;

@@ -261,7 +261,7 @@ struct Fault {
   AtomicU32 raised;
   int32_t tensor;                  // position in the signature's tensors
   int64_t position, value, limit;  // limit -1: an integer divisor of zero; -2 - range: a number out of a ValueRange
-  int64_t row;                     // which kernel: the row's index in the table
+  int64_t row;                     // which kernel: what the launch was told, core/sites.h
 };
 BCU_DEVICE void raise(BCU_GLOBAL Fault* fault, int64_t row, int32_t tensor, int64_t position, int64_t value,
                       int64_t limit) {

@@ -489,3 +489,32 @@ def test_each_launch_tells_of_its_own_bad_indices() -> None:
         with pytest.raises(bc.IndexOutOfRangeError, match=f"ids: got index {asked[position]} at element {position}"):
             stream.synchronize()
         stream.synchronize()  # it is told once
+
+
+@on_devices
+@pytest.mark.parametrize("captured", [False, True])
+def test_a_program_tells_which_of_its_steps_found_a_bad_index(captured: bool) -> None:
+    """Two steps of one row, and a second program of the same."""
+    made = bc.plan(bc.EmbeddingDescriptor(ids_shape=(2,), weight_shape=(4, 3)), PLACE)
+    programs = []
+    for names in (("first", "second"), ("left", "right")):
+        builder = bc.ProgramBuilder(device=PLACE)
+        table = builder.input("table", (4, 3), "f32")
+        for name, ids in [(name, builder.input(name, (2,), "i64")) for name in names]:
+            tensors = (ids, table, builder.output(f"{name}_rows", (2, 3), "f32"))
+            builder.add(made, **{p.name: t for p, t in zip(made.signature.params, tensors, strict=True)})
+        programs.append(builder.build())
+    weight = bc.zeros((4, 3), device=PLACE)
+    good, bad = (bc.asarray(np.array(x, np.int64), device=PLACE) for x in ([0, 3], [1, 4]))
+    rows = [bc.zeros((2, 3), device=PLACE) for _ in range(2)]
+    stream = bc.Stream(PLACE, non_blocking=True)
+    for which, given, step in ((0, (bad, good), 0), (0, (good, bad), 1), (1, (good, bad), 1)):
+        if captured:
+            with stream.capture() as graph:
+                programs[which].run(weight, *given, *rows, stream=stream)
+            graph.launch()
+        else:
+            programs[which].run(weight, *given, *rows, stream=stream)
+        said = rf"embedding forward \(step {step} of Program\(table, {('first', 'left')[which]}, .*\) on cuda"
+        with pytest.raises(bc.IndexOutOfRangeError, match=said):
+            stream.synchronize()

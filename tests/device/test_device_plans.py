@@ -340,14 +340,16 @@ def test_a_fault_is_told_in_the_plans_words() -> None:
     with pytest.raises(
         bc.IndexOutOfRangeError, match=f"embedding forward on cuda:1: {names[1]}: .*index 9 at element 5"
     ) as caught:
-        raise_fault(place, (index, 1, 5, 9, 7))
+        raise_fault(place, (index, 0, 1, 5, 9, 7))
     refusal = caught.value.refusals[0]
     assert (refusal.code, refusal.field, refusal.needed, refusal.actual) == ("index_out_of_range", names[1], 7, 9)
     assert isinstance(caught.value, IndexError)
     with pytest.raises(bc.IndexOutOfRangeError, match="tensor 99"):
-        raise_fault(place, (index, 99, 5, 9, 7))
+        raise_fault(place, (index, 0, 99, 5, 9, 7))
     with pytest.raises(bc.IndexOutOfRangeError, match="row -7"):
-        raise_fault(place, (-7, 0, 5, 9, 7))
+        raise_fault(place, (-7, 0, 0, 5, 9, 7))
+    with pytest.raises(bc.IndexOutOfRangeError, match=r"embedding forward \(a step of a program that is gone\) on cuda:1"):
+        raise_fault(place, (index, 2**31 - 1, 1, 5, 9, 7))
 
 
 @on_devices

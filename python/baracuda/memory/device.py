@@ -187,12 +187,12 @@ def synchronize(device: Any = "cpu") -> None:
     Device(str(device)).check()
 
 
-def raise_fault(place: Place, fault: tuple[int, int, int, int, int] | None) -> None:
-    """Raises what a kernel found: (row, tensor, position, value, limit)."""
+def raise_fault(place: Place, fault: tuple[int, int, int, int, int, int] | None) -> None:
+    """Raises what a kernel found: (row, step of a program, tensor, position, value, limit)."""
     if fault is None:
         return
-    row, tensor, position, value, limit = fault
-    op, named = _core.fault_names(row, tensor)
+    row, site, tensor, position, value, limit = fault
+    op, named = _core.fault_names(row, site, tensor)
     name = named or ("a number of the call" if tensor < 0 else f"tensor {tensor}")
     if limit == -1:
         got, want = f"an integer divisor of zero at element {position}", "non-zero divisors"
