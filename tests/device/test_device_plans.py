@@ -348,7 +348,9 @@ def test_a_fault_is_told_in_the_plans_words() -> None:
         raise_fault(place, (index, 0, 99, 5, 9, 7))
     with pytest.raises(bc.IndexOutOfRangeError, match="row -7"):
         raise_fault(place, (-7, 0, 0, 5, 9, 7))
-    with pytest.raises(bc.IndexOutOfRangeError, match=r"embedding forward \(a step of a program that is gone\) on cuda:1"):
+    with pytest.raises(
+        bc.IndexOutOfRangeError, match=r"embedding forward \(a step of a program that is gone\) on cuda:1"
+    ):
         raise_fault(place, (index, 2**31 - 1, 1, 5, 9, 7))
 
 

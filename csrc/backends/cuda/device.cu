@@ -202,7 +202,9 @@ Status take_fault(int32_t device, void* stream, DeviceFault* out) {
   uint32_t raised = 0;
   std::memcpy(&raised, &found.raised, sizeof raised);
   if (status != Status::Ok || !raised) return status;
-  *out = {static_cast<int32_t>(found.row), static_cast<int32_t>(found.row >> 32), {found.tensor, found.position, found.value, found.limit}};
+  *out = {static_cast<int32_t>(found.row),
+          static_cast<int32_t>(found.row >> 32),
+          {found.tensor, found.position, found.value, found.limit}};
   status = BCU_CUDA("clearing the device's status", cudaMemsetAsync, word, 0, sizeof found, s);
   return status == Status::Ok ? BCU_CUDA("clearing the device's status", cudaStreamSynchronize, s) : status;
 }
