@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 
+#include "core/compute.h"
 #include "simt/fold.h"
 #include "simt/fold_workspace.h"
 #include "simt/rows_launch.h"
