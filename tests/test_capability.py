@@ -247,3 +247,19 @@ def test_what_a_sku_calls_its_architecture_is_the_oldest_that_takes_it(element: 
     for a, b in mine:
         assert all(r.code not in ("arch", "backend") for r in a.support.refusals)
         assert any(r.code == "arch" for r in b.support.refusals), b.sku.name
+
+
+def test_one_number_bounds_what_is_promised_in_one_kind() -> None:
+    assert (
+        bc.plan(bc.UnaryDescriptor("exp", (4,)), preference=bc.PlanPreference(max_error=4)).precision_guarantee.bound
+        == "ulp"
+    )
+    least = bc.plan(bc.UnaryDescriptor("exp", (4,))).precision_guarantee.c
+    assert not bc.UnaryPlan.query(bc.UnaryDescriptor("exp", (4,)), preference=bc.PlanPreference(max_error=least / 2))
+    exact = bc.plan(bc.UnaryDescriptor("neg", (4,)), preference=bc.PlanPreference(max_error=0)).precision_guarantee
+    assert exact.bound == "exact"
+    bounded = bc.PlanPreference(max_error=4)
+    assert bc.capabilities("glu", direction="forward", preference=bounded)
+    for asked in ({}, {"op": "glu"}, {"direction": "forward"}):
+        with pytest.raises(bc.InvalidProblemError, match=r"max_error: got 4.*sum and in ulp.*Ask about"):
+            bc.capabilities(**asked, preference=bounded)

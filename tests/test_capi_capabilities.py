@@ -30,6 +30,7 @@ def test_capabilities_are_those_of_python() -> None:
         bc.Question("sum", element="f16", state="usable"), bc.Question(device="cuda", state="built"),
         bc.Question("softmax", device="cuda:7"),
         bc.Question("scaled_dot_product_attention", attributes={"causal": 1}, element="f64"), bc.Question("softmax", rank=9, element="i64"),
+        bc.Question("glu", "backward", preference=bc.PlanPreference(max_error=0)),
         bc.Question("sum", preference=bc.PlanPreference(deterministic=True, max_error=1.0, sku="rows", max_workspace_bytes=0)),
     ]  # fmt: skip
     for question in questions:
@@ -46,7 +47,9 @@ def test_capabilities_are_those_of_python() -> None:
         ({"device": "cuda:sm_"}, "question.device"),
         ({"device": "cuda:sm_-9"}, "question.device"), ({"element": "f33"}, "question.element"),
         ({"layout": "strided"}, "question.layout"), ({"op": "softmax", "attributes": [["x", 1]]}, "attribute of the op"),
-        ({"attributes": [["axis"]]}, "a name and a number"), ({"preference": {"max_error": -1}}, "max_error"), ({"more": 1}, "more"),
+        ({"attributes": [["axis"]]}, "a name and a number"), ({"preference": {"max_error": -1}}, "max_error"),
+        ({"preference": {"max_error": 4}}, "no measure of each other"),
+        ({"op": "glu", "preference": {"max_error": 4}}, "an op with a direction"), ({"more": 1}, "more"),
         ({"state": "here"}, "question.state"), ({"alignment": 2**40}, "question.alignment"), ([], "question"),
     ],
 )  # fmt: skip

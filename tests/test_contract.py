@@ -22,6 +22,14 @@ from conftest import FULL, SEED
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def test_bounds_of_an_op_can_be_compared() -> None:
+    """`max_error` compares constants: rows of an op in one direction promise in ulp or in sum, or exactly."""
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for row in rows():
+        kinds.setdefault((row["op"], row["direction"]), set()).add(row["bound"])
+    assert not {op: found for op, found in kinds.items() if found >= {"ulp", "sum"}}
+
+
 def test_every_row_has_a_spec_and_every_spec_a_row() -> None:
     declared = {r["op"] for r in rows()}
     assert declared - set(_index.OPS) == set(), "rows without a spec"

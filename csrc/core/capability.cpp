@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <iterator>
 #include <string>
 
@@ -80,6 +81,18 @@ void read_attributes(const Reader& r, Question& q) {
   }
 }
 
+// Whether the question is about kernels that promise in ulp and others that promise in sum.
+bool bounds_differ(const Question& q) {
+  bool found[std::size(kBoundNames)] = {};
+  for (int32_t i = 0; i < row_count(); ++i) {
+    const Row& row = row_at(i);
+    const bool asked =
+        (q.op.empty() || q.op == row.op) && (q.direction == Direction::Any || q.direction == row.direction);
+    if (asked) found[static_cast<int>(row.guarantee.bound.kind)] = true;
+  }
+  return found[static_cast<int>(BoundKind::Ulp)] && found[static_cast<int>(BoundKind::Sum)];
+}
+
 Question read_question(const Reader& r) {
   r.only({"op", "direction", "element", "index_element", "device", "rank", "layout", "alignment", "attributes",
           "preference", "state"});
@@ -97,6 +110,10 @@ Question read_question(const Reader& r) {
   if (given(r, "alignment")) q.alignment = static_cast<int32_t>(r.at("alignment").integer(0, INT32_MAX));
   if (given(r, "attributes")) read_attributes(r.at("attributes"), q);
   if (given(r, "preference")) read_preference(r.at("preference"), q.preference);
+  if (std::isfinite(q.preference.max_error) && bounds_differ(q))
+    r.at("preference")
+        .at("max_error")
+        .wrong("none, or an op with a direction: constants of ulp and of sum are no measure of each other");
   return q;
 }
 

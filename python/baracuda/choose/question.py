@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core, _index
@@ -61,6 +62,18 @@ def steps_of(name: str) -> tuple[tuple[str, str], ...]:
     if name in _index.OPS:
         return tuple((name, direction) for direction in DIRECTIONS)
     return _index.STEPS[name]
+
+
+@cache
+def bounds_of(name: str | None, direction: str | None) -> frozenset[str]:
+    """The kinds of bounds, besides exact, that kernels of an op, of a function's steps or (None) of all ops promise."""
+    steps = None if name is None else {s for s in steps_of(name) if direction in (None, s[1])}
+    asked = (
+        r
+        for r in rows()
+        if (steps is None and direction in (None, r["direction"])) or (steps and (r["op"], r["direction"]) in steps)
+    )
+    return frozenset(r["bound"] for r in asked) - {"exact"}
 
 
 def check_op(name: object) -> str:
@@ -125,8 +138,22 @@ class Question:
                 raise InvalidProblemError(f"{name}: got {shown(size)}, want an int of at least 0.")
         if not isinstance(self.preference, PlanPreference):
             raise InvalidProblemError(f"preference: got {shown(self.preference)}, want a bc.PlanPreference.")
+        if isfinite(self.preference.max_error):
+            self._check_max_error()
         if self.attributes:
             object.__setattr__(self, "attributes", self._checked(self.attributes))
+
+    def _check_max_error(self) -> None:
+        """One number is no measure of bounds of two kinds."""
+        kinds = bounds_of(self.op, self.direction)
+        if len(kinds) < 2:
+            return
+        steps = () if self.op is None else {f"{op} {way}" for op, way in steps_of(self.op)}
+        whose, instead = ("all ops", "an op") if self.op is None else (self.op, f"one of {', '.join(sorted(steps))}")
+        raise InvalidProblemError(
+            f"preference.max_error: got {self.preference.max_error}, want none: kernels of {whose} promise in "
+            f"{' and in '.join(sorted(kinds))}, whose constants are no measure of each other. Ask about {instead}."
+        )
 
     def _checked(self, given: Attributes | Mapping[str, float]) -> Attributes:
         if not isinstance(given, (Mapping, tuple)):

@@ -170,7 +170,8 @@ class PlanPreference:
         deterministic: Only kernels that give the same bits each time.
         batch_invariant: Only kernels whose rows do not depend on the batch.
         math_precision: "ieee" (default), or a reduced precision that is allowed ("tf32").
-        max_error: Only kernels whose bound's constant is at most this.
+        max_error: Only kernels whose bound has a constant of at most this: c of ulp(c), or of sum(c), whichever kind the
+            op's kernels promise (`precision_guarantee` says which). 0 takes exact kernels only.
         max_workspace_bytes: Only kernels that need at most this much workspace.
         threads: Threads that one run may use; 0 takes the process's setting.
     """
