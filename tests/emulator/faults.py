@@ -316,15 +316,18 @@ FAULTS = [
 TEXT_FAULTS = [
     Fault(
         "no barrier in a sum over a block", "softmax", "softmax", "forward",
-        TEXT, "  barrier(ctx);\n  return v;", "  return v;", "RACE", backend="metal",
+        TEXT, "v = warp_reduce<Op>(ctx, v); barrier(ctx); return v;", "v = warp_reduce<Op>(ctx, v); return v;", "RACE",
+        backend="metal",
     ),
     Fault(
         "no barrier before the next use", "norm", "rms_norm", "backward",
-        TEXT, "  barrier(ctx);\n  return v;", "  return v;", "RACE", backend="metal",
+        TEXT, "v = warp_reduce<Op>(ctx, v); barrier(ctx); return v;", "v = warp_reduce<Op>(ctx, v); return v;", "RACE",
+        backend="metal",
     ),
     Fault(
         "no barrier before the next use", "loss", "cross_entropy", "forward",
-        TEXT, "  barrier(ctx);\n  return v;", "  return v;", "RACE", backend="metal",
+        TEXT, "v = warp_reduce<Op>(ctx, v); barrier(ctx); return v;", "v = warp_reduce<Op>(ctx, v); return v;", "RACE",
+        backend="metal",
     ),
     Fault(
         "a barrier of no memory", "softmax", "softmax", "forward",

@@ -10,7 +10,9 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from emulator import build as emulator
 
@@ -57,7 +59,11 @@ EMULATED_METAL = ["-DBCU_SIMT_BACKEND=Metal", "-DBCU_HAS_F64=0", "-DBCU_EMULATE_
 
 @dataclass(frozen=True)
 class Fault:
-    """One passage of a source, and what takes its place. Without a file: the sources as they are."""
+    """One passage of a source, and what takes its place. Without a file: the sources as they are.
+
+    Passages are found by their tokens. The sources hold no marks for them: a mark would say nothing to who reads a kernel, and
+    stay where it is when the line beside it no longer means the same.
+    """
 
     name: str
     family: str
@@ -88,11 +94,18 @@ class Fault:
             (folder / file).write_text(self.changed(file, (ROOT / "csrc" / file).read_text()))
 
 
+def passage(text: str) -> re.Pattern[str]:
+    """Finds a passage by its tokens, however its lines are broken and indented."""
+    tokens = re.findall(r"\w+|[^\w\s]", text)
+    apart = [r"\s+" if a[-1:].isalnum() and b[:1].isalnum() else r"\s*" for a, b in pairwise(tokens)]
+    return re.compile("".join(re.escape(t) + s for t, s in zip(tokens, [*apart, ""], strict=True)))
+
+
 def replaced(file: str, text: str, right: str, wrong: str, nth: int = 0) -> str:
-    parts = text.split(right)
-    assert len(parts) > nth + 1, f"{file} has no longer: {right}"
-    assert nth or len(parts) == 2, f"{file} has {len(parts) - 1} times: {right}"
-    return right.join(parts[: nth + 1]) + wrong + right.join(parts[nth + 1 :])
+    found = list(passage(right).finditer(text))
+    assert len(found) > nth, f"{file} has no longer: {right}"
+    assert nth or len(found) == 1, f"{file} has {len(found)} times: {right}"
+    return text[: found[nth].start()] + wrong.strip() + text[found[nth].end() :]
 
 
 def module(fault: Fault, folder: Path, variant: str = "race") -> Path:
@@ -136,12 +149,17 @@ def module(fault: Fault, folder: Path, variant: str = "race") -> Path:
     return out
 
 
+def flattened(family: str) -> str:
+    """The family's .metal text."""
+    with TemporaryDirectory() as folder:
+        run([sys.executable, ROOT / "csrc/backends/metal/flatten.py", folder, family], Path(folder))
+        return (Path(folder) / f"{family}.metal").read_text()
+
+
 def metal_text(fault: Fault, folder: Path) -> None:
     """Writes the kernels of the family's .metal text as host C++, with the text's fault, of the fault's element only."""
-    flatten, translate = ROOT / "csrc/backends/metal/flatten.py", ROOT / "tests/harness/emulator/msl2host.py"
-    run([sys.executable, flatten, folder, fault.family], folder)
-    path = folder / f"{fault.family}.metal"
-    text = fault.changed(TEXT, path.read_text())
+    path, translate = folder / f"{fault.family}.metal", ROOT / "tests/harness/emulator/msl2host.py"
+    text = fault.changed(TEXT, flattened(fault.family))
     others = {"f32", "f16", "bf16"} - {fault.element}
     listed = re.compile(r"^BCU_METAL_KERNEL\((\w+),.*\n", re.M)
     path.write_text(listed.sub(lambda m: "" if others & set(m[1].split("_")) else m[0], text))
