@@ -23,8 +23,11 @@ ABOVE = {
 }
 
 
+SUFFIXES = (".h", ".cpp", ".cu", ".in", ".metal")
+
+
 def sources(folder: str) -> list[Path]:
-    return [p for p in (ROOT / "csrc" / folder).rglob("*") if p.suffix in (".h", ".cpp", ".cu", ".in", ".metal")]
+    return [p for p in (ROOT / "csrc" / folder).rglob("*") if p.suffix in SUFFIXES]
 
 
 @pytest.mark.parametrize("folder", ABOVE)
@@ -38,6 +41,15 @@ def test_nothing_includes_what_lies_above_it(folder: str) -> None:
         if name in ABOVE[folder]
     ]
     assert not upward
+
+
+def test_what_is_shipped_names_no_file_of_the_tests() -> None:
+    """Headers that an include path of the tests adds have a place of their own there: simt/*_host.h."""
+    harness = ROOT / "tests/harness"
+    names = {p.relative_to(harness).parts[0] for p in harness.rglob("*.h")} | {"tests", "harness"}
+    shipped = [p for f in ("csrc", "include") for p in (ROOT / f).rglob("*") if p.suffix in SUFFIXES]
+    assert "emulator" in names and len(shipped) > 100
+    assert not [str(p) for p in shipped if names & set(INCLUDE.findall(p.read_text()))]
 
 
 def test_an_include_would_be_seen() -> None:

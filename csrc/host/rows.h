@@ -95,7 +95,8 @@ inline RowMap across(const RowMap& m) {
 // treated side by side.
 inline bool side_by_side(const RowMap& m) {
   auto step = [](const Steps& s) { return s.rank ? std::abs(s.strides[s.rank - 1]) : int64_t{1} << 62; };
-  return m.rows() >= 16 && (step(m.outer) < step(m.inner) || m.length() <= 16);
+  constexpr int64_t kFew = 16;
+  return m.rows() >= kFew && (step(m.outer) < step(m.inner) || m.length() <= kFew);
 }
 // Columns of a tile whose `length` rows still fit a core's share of the last-level cache.
 inline constexpr int64_t kColumns = 512;

@@ -50,6 +50,8 @@ using ComputeOf = typename Stored<T>::Compute;
 
 // The most that a thread reads or writes at once; addresses of packs are multiples of it.
 enum : int { kPackBytes = 16 };
+// What a kernel's parameters may take: CUDA and Metal both have 4 KiB, of which the target may use some.
+enum : int { kParameterBytes = 4000 };
 template <class T>
 struct alignas(kPackBytes) Pack {
   enum : int { kCount = kPackBytes / int(sizeof(T)) };

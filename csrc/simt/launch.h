@@ -91,5 +91,5 @@ int64_t bits_of(C value) {
 #if defined(__CUDACC__)
 #include "simt/submit_cuda.h"
 #else
-#include "emulator/submit_host.h"
+#include "simt/submit_host.h"
 #endif

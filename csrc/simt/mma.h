@@ -74,5 +74,5 @@ struct CopyQueue {
 }  // namespace baracuda::simt
 
 #else
-#include "emulator/mma_host.h"
+#include "simt/mma_host.h"
 #endif

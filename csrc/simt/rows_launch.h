@@ -84,7 +84,8 @@ bool packed_rows(const RowSpace<kTensors>& s, uint32_t rowwise) {
 // Whether neighbours in memory of tensor k belong to different rows, or rows are so short that each is one thread's.
 template <int kTensors>
 bool side_by_side(const RowSpace<kTensors>& s, int k = 0) {
-  if (s.length <= 16) return true;
+  constexpr int64_t kShort = 16;
+  if (s.length <= kShort) return true;
   return s.outer_rank > 0 && s.inner_rank > 0 && std::abs(s.outer_stride[k][0]) < std::abs(s.inner_stride[k][0]);
 }
 

@@ -24,12 +24,14 @@
 //                     4 or 8 byte values; past the ends the result is not to be read
 //   atomic_add(counter, v) of uint32_t (returns the old value) and float; atomic_exchange(counter, v) of uint32_t
 //   f16, bf16; widen(x) to float; narrow(float, thread f16&) and (float, thread bf16&), to nearest even, NaN kept
+// Whoever compiles bodies as host C++ brings simt/target_host.h, simt/mma_host.h and simt/submit_host.h on its include
+// path: there is none here, as nothing that is shipped runs them so.
 #if defined(__METAL_VERSION__)
 #include "simt/target_metal.h"
 #elif defined(__CUDACC__)
 #include "simt/target_cuda.h"
 #else
-#include "emulator/target_host.h"
+#include "simt/target_host.h"
 #endif
 
 #include "simt/element.h"

@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(Body::kThreads, least_blocks<Body>())
 
 template <class Body>
 Status submit(const Launch& launch, Grid grid, int threads, const typename Body::Params& params) {
-  static_assert(sizeof(params) <= 4000, "a kernel's parameters are at most 4 KB");
+  static_assert(sizeof(params) <= kParameterBytes, "a kernel's parameters are at most 4 KB");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return Status::Ok;
   cuda::DeviceGuard guard(launch.device);
   if (guard.status() != Status::Ok) return guard.status();

@@ -25,7 +25,7 @@ struct Task {
 template <class C>
 void load_line(const Task<C>& t, const Rows4& x, int64_t r, int64_t columns, int64_t wide, C* line) {
   const char* from = x.at(t.b, t.sizes.head(t.kv_head, r), t.sizes.position(r));
-  if (x.element == kComputeElement<C> && x.column == 1 && columns % kLanes<C> == 0) {
+  if (x.element == element_of<C> && x.column == 1 && columns % kLanes<C> == 0) {
     const C* values = reinterpret_cast<const C*>(from);
     for (int64_t i = 0; i < columns; i += kLanes<C>) store_lanes(line + i, load_lanes(values + i));
   } else {

@@ -126,7 +126,7 @@ void merge_rows(const Launch& launch, int64_t begin, int64_t end) {
   const int last = out.rank - 1;
   const int64_t columns = out.shape[last], size = size_of(out.element);
   const int64_t sa = a.strides[last], sb = b.strides[last], so = out.strides[last];
-  const bool direct = out.element == kComputeElement<C> && (columns <= 1 || (sa == 1 && sb == 1 && so == 1));
+  const bool direct = out.element == element_of<C> && (columns <= 1 || (sa == 1 && sb == 1 && so == 1));
   const LoadFn<C> load_row = loader<C>(out.element);
   const StoreFn<C> store_row = storer<C>(out.element);
   MergeBlock<C> m;

@@ -3,15 +3,13 @@
 #include <cmath>
 
 #include "baracuda/math/math.h"
+#include "core/compute.h"
 #include "core/launch.h"
 #include "host/convert.h"
 #include "ops/attention/scratch.h"
 #include "ops/attention/skus.h"
 
 namespace baracuda::attention {
-
-template <class C>
-inline constexpr Element kComputeElement = sizeof(C) == 8 ? Element::F64 : Element::F32;
 
 // A [batch, heads, seq, dim] tensor by strides, in bytes except for the innermost one.
 struct Rows4 {
@@ -156,7 +154,7 @@ template <class C>
 Block<C> fetch(const Rows4& t, const char* first, int64_t rows, int64_t columns, C* copy, bool any_row_stride) {
   const int64_t size = size_of(t.element);
   const bool dense = rows <= 1 || t.row == columns * size;
-  if (t.element == kComputeElement<C> && t.column == 1 && (dense || any_row_stride))
+  if (t.element == element_of<C> && t.column == 1 && (dense || any_row_stride))
     return {reinterpret_cast<const C*>(first), rows <= 1 ? columns : t.row / size};
   const LoadFn<C> load_row = loader<C>(t.element);
   if (dense && t.column == 1) {

@@ -1,6 +1,6 @@
-// Attention on GPUs: what its kernels share. A block has a tile of query rows against tiles of keys; 16 x 16 threads
-// own kR rows by kK keys of a tile each. The heads of a group are rows side by side, as they use the same keys. Slices
-// of 16 columns (or 16 lines) of the operands go through shared memory, so that any head size will do.
+// Attention on GPUs: what its kernels share. A block has a tile of query rows against tiles of keys; kSide x kSide
+// threads own kR rows by kK keys of a tile each. The heads of a group are rows side by side, as they use the same keys.
+// Slices of kSide columns (or kSide lines) of the operands go through shared memory, so that any head size will do.
 #pragma once
 #include "baracuda/math/math.h"
 #include "simt/simt.h"
@@ -20,6 +20,9 @@ struct Tensor4 {
   int64_t batch, head, line, column;
 };
 
+enum : int { kSide = 16 };
+
+// What all calls have in common.
 struct SimtProblem {
   Tensor4 q, k, v, out, dout, dq, dk, dv;
   BCU_GLOBAL void* lse;  // f32, or f64 for f64; null: not wanted
@@ -29,28 +32,48 @@ struct SimtProblem {
   BCU_GLOBAL const void* alibi;  // slopes of the heads, as lse; null: none
   int64_t alibi_stride[2];
   int64_t softcap;  // the bits of a number of the compute type
-  simt::Number scale, kv_len;
-  BCU_GLOBAL const void* cu_q;  // packed sequences: where they begin, and the last one's end
-  BCU_GLOBAL const void* cu_k;
-  int64_t cu_q_stride, cu_k_stride;
-  int64_t total_q, total_k;
-  BCU_GLOBAL const void* table;  // a paged cache: its table, and how many keys each sequence has
-  BCU_GLOBAL const void* lens;
-  int64_t table_stride[2], lens_stride;
-  int64_t pages;
-  simt::Divider page_size;
+  simt::Number scale;
   BCU_GLOBAL void* scratch;  // partial results of splits, or delta of the backward
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;
   simt::Divider group;                    // query heads per kv head
   int32_t batch, kv_heads, q_len, k_len;  // of packed sequences the largest lengths
-  int32_t cu_element, cu_q_tensor;        // of cu or of the table; cu_k, or lens, is the next tensor
   int32_t dim, dim_v;                     // of queries and keys, and of values
   int32_t rows;                           // query rows per kv head
   int32_t left, right;                    // keys before and after its own that a query uses, -1: all
-  int32_t capped, top_left, mask_element, k_tensor;
+  int32_t capped, top_left, mask_element;
   int32_t tiles, chunks;  // of rows (or of keys), of columns
   int32_t splits, split_keys;
+};
+
+// How sequences lie: in a batch of one shape, one behind the other, or in pages; and what is known of that.
+enum : int { kDense, kPacked, kPaged };
+template <int kLayout>
+struct Sequences {
+  simt::Number kv_len;  // keys that hold data, -1: all
+  int32_t k_tensor;
+};
+template <>
+struct Sequences<kPacked> {
+  BCU_GLOBAL const void* cu_q;  // where they begin, and the last one's end
+  BCU_GLOBAL const void* cu_k;
+  int64_t cu_q_stride, cu_k_stride;
+  int64_t total_q, total_k;
+  int32_t element, cu_q_tensor;  // cu_k is the next tensor
+};
+template <>
+struct Sequences<kPaged> {
+  BCU_GLOBAL const void* table;
+  BCU_GLOBAL const void* lens;  // how many keys each sequence has
+  int64_t table_stride[2], lens_stride;
+  int64_t pages;
+  simt::Divider page_size;
+  int32_t element, table_tensor;  // lens is the next tensor
+};
+template <int kLayout>
+struct SimtParams {
+  SimtProblem problem;
+  Sequences<kLayout> sequences;
 };
 
 template <class C>
@@ -84,13 +107,14 @@ struct Group<4> {
 struct Head {
   int32_t batch, kv_head;
   int32_t rows, q_len, k_len;  // query rows, queries and keys
+  int32_t valid;               // keys that hold data
   int32_t q_start, k_start;    // lines before the sequence
 
   BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) {
     Head h;
     h.batch = int32_t(index / p.kv_heads);
     h.kv_head = int32_t(index - int64_t(h.batch) * p.kv_heads);
-    h.rows = p.rows, h.q_len = p.q_len, h.k_len = p.k_len, h.q_start = h.k_start = 0;
+    h.rows = p.rows, h.q_len = p.q_len, h.k_len = h.valid = p.k_len, h.q_start = h.k_start = 0;
     return h;
   }
   // Where its lines begin, in a tensor that has the query's heads (`queries`) or the keys'.
@@ -137,11 +161,18 @@ struct Lines {
   bool queries;
 };
 
-// How sequences lie: in a batch of one shape, one behind the other, or in pages.
-enum : int { kDense, kPacked, kPaged };
+// Where the heads and lines of sequences are.
 template <int kLayout>
 struct Place {
-  BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) { return Head::of(p, index); }
+  BCU_DEVICE Head of(BCU_CONSTANT SimtParams<kLayout>& all, int64_t index) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
+    Head h = Head::of(p, index);
+    int64_t n = simt::number<int64_t>(all.sequences.kv_len);
+    if (n < -1 || n > h.k_len) simt::raise(p.fault, p.row, all.sequences.k_tensor, 0, n, int64_t(h.k_len) + 1);
+    if (n >= 0 && n <= h.k_len) h.valid = int32_t(n);
+    return h;
+  }
+  BCU_DEVICE void find(BCU_CONSTANT SimtParams<kLayout>&, BCU_THREAD const Head&, int32_t, BCU_SHARED int32_t*) {}
   BCU_DEVICE int64_t base(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t,
                           bool queries) {
     return Head::base(p, h, t, queries);
@@ -166,10 +197,11 @@ struct Place<kPacked> {
   struct Stretch {
     int32_t start, length;
   };
-  BCU_DEVICE Stretch stretch(BCU_CONSTANT SimtProblem& p, BCU_GLOBAL const void* cu, int64_t stride, int32_t tensor,
-                             int32_t at, int64_t total, int32_t most) {
-    int64_t begin = simt::load_element<int64_t>(cu, p.cu_element, at * stride);
-    int64_t end = simt::load_element<int64_t>(cu, p.cu_element, (at + 1) * stride);
+  BCU_DEVICE Stretch stretch(BCU_CONSTANT SimtParams<kPacked>& all, BCU_GLOBAL const void* cu, int64_t stride,
+                             int32_t tensor, int32_t at, int64_t total, int32_t most) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
+    int64_t begin = simt::load_element<int64_t>(cu, all.sequences.element, at * stride);
+    int64_t end = simt::load_element<int64_t>(cu, all.sequences.element, (at + 1) * stride);
     int64_t limit = begin + most < total ? begin + most : total;
     if (begin < 0 || begin > total || (at == 0 && begin != 0)) {
       simt::raise(p.fault, p.row, tensor, at, begin, at == 0 ? 1 : total + 1);
@@ -180,29 +212,34 @@ struct Place<kPacked> {
     }
     return {0, -1};
   }
-  BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) {
+  BCU_DEVICE Head of(BCU_CONSTANT SimtParams<kPacked>& all, int64_t index) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
+    BCU_CONSTANT Sequences<kPacked>& s = all.sequences;
     Head h = Head::of(p, index);
-    Stretch q = stretch(p, p.cu_q, p.cu_q_stride, p.cu_q_tensor, h.batch, p.total_q, p.q_len);
-    Stretch k = stretch(p, p.cu_k, p.cu_k_stride, p.cu_q_tensor + 1, h.batch, p.total_k, p.k_len);
+    Stretch q = stretch(all, s.cu_q, s.cu_q_stride, s.cu_q_tensor, h.batch, s.total_q, p.q_len);
+    Stretch k = stretch(all, s.cu_k, s.cu_k_stride, s.cu_q_tensor + 1, h.batch, s.total_k, p.k_len);
     bool good = q.length >= 0 && k.length >= 0;
     h.q_start = q.start, h.k_start = k.start;
-    h.q_len = good ? q.length : 0, h.k_len = good ? k.length : 0;
+    h.q_len = good ? q.length : 0, h.k_len = h.valid = good ? k.length : 0;
     h.rows = h.q_len * int32_t(p.group.divisor);
     return h;
   }
+  BCU_DEVICE void find(BCU_CONSTANT SimtParams<kPacked>&, BCU_THREAD const Head&, int32_t, BCU_SHARED int32_t*) {}
 };
 // A key's line is in the page that the table names: a block looks its keys' places up, tile by tile. A page that is not
 // there is a fault, and the first one is read.
 template <>
 struct Place<kPaged> {
-  BCU_DEVICE Head of(BCU_CONSTANT SimtProblem& p, int64_t index) {
+  BCU_DEVICE Head of(BCU_CONSTANT SimtParams<kPaged>& all, int64_t index) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
+    BCU_CONSTANT Sequences<kPaged>& s = all.sequences;
     Head h = Head::of(p, index);
-    int64_t n = simt::load_element<int64_t>(p.lens, p.cu_element, h.batch * p.lens_stride);
+    int64_t n = simt::load_element<int64_t>(s.lens, s.element, h.batch * s.lens_stride);
     if (n < 0 || n > p.k_len) {
-      simt::raise(p.fault, p.row, p.cu_q_tensor + 1, h.batch, n, int64_t(p.k_len) + 1);
+      simt::raise(p.fault, p.row, s.table_tensor + 1, h.batch, n, int64_t(p.k_len) + 1);
       n = 0;
     }
-    h.k_len = int32_t(n);
+    h.k_len = h.valid = int32_t(n);
     return h;
   }
   BCU_DEVICE int64_t base(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t,
@@ -210,16 +247,19 @@ struct Place<kPaged> {
     return queries ? Head::base(p, h, t, true) : h.kv_head * t.head;
   }
   // Page and line of a key of the sequence.
-  BCU_DEVICE void find(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, int32_t key, BCU_SHARED int32_t* place) {
-    uint32_t slot = simt::quotient(p.page_size, uint32_t(key));
+  BCU_DEVICE void find(BCU_CONSTANT SimtParams<kPaged>& all, BCU_THREAD const Head& h, int32_t key,
+                       BCU_SHARED int32_t* place) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
+    BCU_CONSTANT Sequences<kPaged>& s = all.sequences;
+    uint32_t slot = simt::quotient(s.page_size, uint32_t(key));
     int64_t page =
-        simt::load_element<int64_t>(p.table, p.cu_element, h.batch * p.table_stride[0] + slot * p.table_stride[1]);
-    if (uint64_t(page) >= uint64_t(p.pages)) {
-      int64_t entries = int64_t(simt::quotient(p.page_size, uint32_t(p.k_len)));
-      simt::raise(p.fault, p.row, p.cu_q_tensor, h.batch * entries + slot, page, p.pages);
+        simt::load_element<int64_t>(s.table, s.element, h.batch * s.table_stride[0] + slot * s.table_stride[1]);
+    if (uint64_t(page) >= uint64_t(s.pages)) {
+      int64_t entries = int64_t(simt::quotient(s.page_size, uint32_t(p.k_len)));
+      simt::raise(p.fault, p.row, s.table_tensor, h.batch * entries + slot, page, s.pages);
       page = 0;
     }
-    place[0] = int32_t(page), place[1] = key - int32_t(slot * p.page_size.divisor);
+    place[0] = int32_t(page), place[1] = key - int32_t(slot * s.page_size.divisor);
   }
   BCU_DEVICE int64_t line(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, BCU_THREAD const Lines& l, int32_t n,
                           BCU_SHARED const int32_t* places) {
@@ -233,10 +273,8 @@ struct Keys {
   int32_t valid, diagonal;
 
   BCU_DEVICE Keys of(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h) {
-    int64_t n = simt::number<int64_t>(p.kv_len);
-    if (n < -1 || n > h.k_len) simt::raise(p.fault, p.row, p.k_tensor, 0, n, int64_t(h.k_len) + 1);
     Keys k;
-    k.valid = n < 0 || n > h.k_len ? h.k_len : int32_t(n);
+    k.valid = h.valid;
     k.diagonal = p.top_left ? 0 : k.valid - h.q_len;
     return k;
   }
@@ -269,10 +307,10 @@ struct Blocks {
   // Shared memory: slices of two operands (or of one, with all columns), then a tile of weights.
   enum : int {
     kThreads = 256,
-    kSlice = 16,
-    kRows = 16 * kR,
-    kKeys = 16 * kK,
-    kColumns = 16 * kC,
+    kSlice = kSide,
+    kRows = kSide * kR,
+    kKeys = kSide * kK,
+    kColumns = kSide * kC,
     kColumnPitch = kColumns + 4,
     kPairs = kR * kK,
     kRowResults = kR * kC,
@@ -291,20 +329,20 @@ struct Blocks {
     return (BCU_SHARED int32_t*)(shared + kSlices + kWeights);
   }
 
-  // Columns [column, column + 16) of 16 * kL lines, as [column][line]; zero beyond the last.
+  // Columns [column, column + kSlice) of kSide * kL lines, as [column][line]; zero beyond the last.
   template <int kL>
   BCU_DEVICE void stage(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, Lines lines, int tid, int32_t column,
                         int32_t columns, C factor, BCU_SHARED C* slice, BCU_SHARED const int32_t* places) {
     int32_t c = column + tid % kSlice;
     BCU_UNROLL for (int l = 0; l < kL; ++l) {
-      int n = tid / kSlice + 16 * l;
+      int n = tid / kSlice + kSide * l;
       C value = C(0);
       if (n < lines.count && c < columns)
         value =
             factor *
             S::load((
                 (BCU_GLOBAL const T*)t.data)[lines.base + c * t.column + Place<kLayout>::line(p, t, lines, n, places)]);
-      slice[tid % kSlice * (16 * kL + 4) + n] = value;
+      slice[tid % kSlice * (kSide * kL + 4) + n] = value;
     }
   }
 
@@ -314,7 +352,7 @@ struct Blocks {
                        BCU_THREAD C* sum) {
     BCU_SHARED C* xs = shared;
     BCU_SHARED C* ys = shared + kSlice * (kRows + 4);
-    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
     for (int32_t c0 = 0; c0 < columns; c0 += kSlice) {
       simt::barrier(ctx);
       stage<kR>(p, xt, x, tid, c0, columns, factor, xs, places(shared));
@@ -333,7 +371,7 @@ struct Blocks {
   }
 
   // Column c of a thread's: in groups of 4, which lie together.
-  BCU_DEVICE int spread(int c, int tx) { return c / 4 * 64 + tx * 4 + c % 4; }
+  BCU_DEVICE int spread(int c, int tx) { return c / 4 * (4 * kSide) + tx * 4 + c % 4; }
 
   // sum[o][c] += over lines n of w[n][o] z[n][column c]: w in shared memory with `kO` outputs per thread. If `limited`,
   // lines do not reach outputs for which their weight is negative, whatever they hold.
@@ -342,7 +380,7 @@ struct Blocks {
                           BCU_CONSTANT Tensor4& t, Lines z, int32_t column, int32_t columns, C factor, bool limited,
                           BCU_THREAD C* sum) {
     BCU_SHARED const C* w = weights(shared);
-    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
     for (int32_t n0 = 0; n0 < z.count; n0 += kSlice) {
       simt::barrier(ctx);
       BCU_UNROLL for (int l = 0; l < kC; ++l) {
@@ -357,7 +395,7 @@ struct Blocks {
       simt::barrier(ctx);
       for (int n = 0; n < kSlice; ++n) {
         C a[kO], b[kC];
-        Group<kO>::read(w + (n0 + n) * (16 * kO + 4) + ty * kO, a);
+        Group<kO>::read(w + (n0 + n) * (kSide * kO + 4) + ty * kO, a);
         BCU_UNROLL for (int c = 0; c < kC; c += 4) Group<4>::read(shared + n * kColumnPitch + spread(c, tx), b + c);
         if (!limited) {
           BCU_UNROLL for (int o = 0; o < kO; ++o) BCU_UNROLL for (int c = 0; c < kC; ++c) sum[o * kC + c] +=
@@ -395,7 +433,7 @@ struct Blocks {
   template <int kO>
   BCU_DEVICE void store(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, Lines lines, int tid, int32_t column,
                         int32_t columns, BCU_THREAD const C* values) {
-    int tx = tid % 16, ty = tid / 16;
+    int tx = tid % kSide, ty = tid / kSide;
     BCU_UNROLL for (int o = 0; o < kO; ++o) {
       int n = ty * kO + o;
       if (n >= lines.count) continue;
@@ -408,10 +446,10 @@ struct Blocks {
   }
 };
 
-// Over the 16 threads that share a row.
+// Over the threads that share a row.
 template <class Op, class C>
 BCU_DEVICE C row_reduce(BCU_THREAD const simt::Context& ctx, C v) {
-  BCU_UNROLL for (uint32_t mask = 8; mask > 0; mask >>= 1) v = Op::of(v, simt::shuffle_xor(ctx, v, mask));
+  BCU_UNROLL for (uint32_t mask = kSide / 2; mask > 0; mask >>= 1) v = Op::of(v, simt::shuffle_xor(ctx, v, mask));
   return v;
 }
 

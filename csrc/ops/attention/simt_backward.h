@@ -10,16 +10,17 @@ namespace baracuda::attention {
 // A warp per query row.
 template <class T, int kLayout>
 struct DeltasOfRows {
-  using Params = SimtProblem;
+  using Params = SimtParams<kLayout>;
   using C = simt::ComputeOf<T>;
   using S = simt::Stored<T>;
   enum : int { kThreads = 256, kShared = 0 };
 
-  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& all) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
     int64_t count = int64_t(p.batch) * p.kv_heads * p.rows, step = int64_t(ctx.gdim_x()) * ctx.warps();
     for (int64_t at = int64_t(ctx.bid_x()) * ctx.warps() + ctx.warp(); at < count; at += step) {
       int64_t head_index = at / p.rows;
-      Head head = Place<kLayout>::of(p, head_index);
+      Head head = Place<kLayout>::of(all, head_index);
       int32_t row = int32_t(at - head_index * p.rows);
       if (kLayout == kPacked && row >= head.rows) continue;
       BCU_GLOBAL const T* x =
@@ -49,7 +50,7 @@ struct Gradients {
   BCU_DEVICE void tile(BCU_THREAD const simt::Context& ctx, BCU_SHARED C* shared, BCU_CONSTANT SimtProblem& p,
                        BCU_THREAD const Head& head, int64_t head_index, BCU_THREAD const Keys& keys, int32_t first,
                        int32_t rows, int32_t key, int32_t n, C scale, BCU_THREAD C* weights, BCU_THREAD C* slopes) {
-    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
     BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) weights[x] = slopes[x] = C(0);
     B::dots(ctx, shared, p, p.q, lines_of<kLayout>(p, head, p.q, true, first, rows), p.k,
             lines_of<kLayout>(p, head, p.k, false, key, n), p.dim, scale, weights);
@@ -92,17 +93,18 @@ struct Gradients {
 
 template <class T, int kR, int kK, int kC, int kLayout>
 struct QueryGradientTiles {
-  using Params = SimtProblem;
+  using Params = SimtParams<kLayout>;
   using B = Blocks<T, kR, kK, kC, kLayout>;
   using C = simt::ComputeOf<T>;
   enum : int { kThreads = 256, kShared = B::kShared };
 
-  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& p) {
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& all) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
     BCU_SHARED C* shared = (BCU_SHARED C*)memory;
-    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
     int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
     int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Place<kLayout>::of(p, head_index);
+    Head head = Place<kLayout>::of(all, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns;
     int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks)) * B::kRows;
     if (kLayout == kPacked && first >= head.rows) return;
@@ -127,13 +129,13 @@ struct QueryGradientTiles {
 
 template <class T, int kR, int kK, int kC, int kLayout>
 struct KeyGradientTiles {
-  using Params = SimtProblem;
+  using Params = SimtParams<kLayout>;
   using B = Blocks<T, kR, kK, kC, kLayout>;
   using C = simt::ComputeOf<T>;
   enum : int { kThreads = 256, kShared = B::kShared };
 
   // The first row that uses a key, down to a whole tile.
-  BCU_DEVICE int32_t first_row(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
+  BCU_DEVICE int32_t first_row(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
                                int32_t key) {
     int64_t position = int64_t(key) - keys.diagonal - p.right;
     if (p.right < 0 || position <= 0) return 0;
@@ -141,19 +143,20 @@ struct KeyGradientTiles {
     return row >= head.rows ? head.rows : int32_t(row) / B::kRows * B::kRows;
   }
   // Where the rows end that use a key.
-  BCU_DEVICE int32_t last_row(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
+  BCU_DEVICE int32_t last_row(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
                               int32_t key) {
     if (p.left < 0) return head.rows;
     int64_t row = (int64_t(key) - keys.diagonal + p.left + 1) * p.group.divisor;
     return row <= 0 ? 0 : row >= head.rows ? head.rows : int32_t(row);
   }
 
-  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& p) {
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& all) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
     BCU_SHARED C* shared = (BCU_SHARED C*)memory;
-    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
     int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
     int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Place<kLayout>::of(p, head_index);
+    Head head = Place<kLayout>::of(all, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns, key = int32_t(rest / p.chunks) * B::kKeys;
     if (kLayout == kPacked && key >= head.k_len) return;
     int32_t n = head.k_len - key < B::kKeys ? head.k_len - key : int32_t(B::kKeys);

@@ -23,7 +23,7 @@ struct Partial {
 
 template <class T, int kR, int kK, int kC, int kLayout>
 struct ForwardTiles {
-  using Params = SimtProblem;
+  using Params = SimtParams<kLayout>;
   using B = Blocks<T, kR, kK, kC, kLayout>;
   using C = simt::ComputeOf<T>;
   enum : int { kThreads = 256, kShared = B::kShared };
@@ -34,7 +34,7 @@ struct ForwardTiles {
   };
 
   // Scores become exp(score - highest so far); sums and results so far are brought to the new highest score.
-  BCU_DEVICE void softmax(BCU_THREAD const simt::Context& ctx, BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys,
+  BCU_DEVICE void softmax(BCU_THREAD const simt::Context& ctx, BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& keys,
                           BCU_THREAD Rows& rows, int32_t row, int32_t key, BCU_THREAD C* scores, BCU_THREAD C* result) {
     C none = -math::infinity<C>();
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
@@ -61,8 +61,8 @@ struct ForwardTiles {
   }
 
   // Softcap and ALiBi.
-  BCU_DEVICE void shape(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys, int32_t row,
-                        int32_t key, BCU_THREAD C* scores) {
+  BCU_DEVICE void shape(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
+                        int32_t row, int32_t key, BCU_THREAD C* scores) {
     if (p.capped) {
       C cap = simt::from_bits<C>(p.softcap);
       BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) scores[x] = cap * math::tanh(scores[x] / cap);
@@ -73,8 +73,8 @@ struct ForwardTiles {
     }
   }
   // What lies before a window becomes `outside`.
-  BCU_DEVICE void begin_window(BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys, int32_t row, int32_t key, C outside,
-                               BCU_THREAD C* values) {
+  BCU_DEVICE void begin_window(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& keys, int32_t row, int32_t key,
+                               C outside, BCU_THREAD C* values) {
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
       int32_t start = Keys::start(p, keys, row + i) - key;
       BCU_UNROLL for (int j = 0; j < kK; ++j) values[i * kK + j] = j < start ? outside : values[i * kK + j];
@@ -82,7 +82,7 @@ struct ForwardTiles {
   }
 
   // Weights of keys that a row may not use become -1.
-  BCU_DEVICE void mark(BCU_CONSTANT Params& p, BCU_THREAD const Keys& keys, int32_t row, int32_t key,
+  BCU_DEVICE void mark(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& keys, int32_t row, int32_t key,
                        BCU_THREAD C* weights) {
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
       int32_t inside = Keys::limit(p, keys, row + i) - key;
@@ -91,7 +91,7 @@ struct ForwardTiles {
     if (p.left >= 0) begin_window(p, keys, row, key, C(-1), weights);
   }
 
-  BCU_DEVICE void add_mask(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
+  BCU_DEVICE void add_mask(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& head, BCU_THREAD const Keys& keys,
                            int32_t row, int32_t key, BCU_THREAD C* scores) {
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
       int32_t inside = row + i < head.rows ? Keys::limit(p, keys, row + i) - key : 0;
@@ -100,40 +100,41 @@ struct ForwardTiles {
     }
   }
 
-  BCU_DEVICE void finish(BCU_CONSTANT Params& p, BCU_THREAD const Head& head, Lines lines, int tid, int32_t column,
+  BCU_DEVICE void finish(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& head, Lines lines, int tid, int32_t column,
                          BCU_THREAD const Rows& rows, BCU_THREAD C* result) {
-    int ty = tid / 16;
+    int ty = tid / kSide;
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
       bool empty = rows.total[i] == C(0);
       BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] = empty ? C(0) : result[i * kC + c] / rows.total[i];
-      if (p.lse && tid % 16 == 0 && column == 0 && ty * kR + i < lines.count)
+      if (p.lse && tid % kSide == 0 && column == 0 && ty * kR + i < lines.count)
         ((BCU_GLOBAL C*)p.lse)[Head::lse(p, head, lines.first + ty * kR + i)] =
             empty ? -math::infinity<C>() : rows.highest[i] + math::log(rows.total[i]);
     }
     B::template store<kR>(p, p.out, lines, tid, column, p.dim_v, result);
   }
 
-  BCU_DEVICE void keep(BCU_CONSTANT Params& p, int64_t head, int64_t split, Lines lines, int tid, int32_t column,
+  BCU_DEVICE void keep(BCU_CONSTANT SimtProblem& p, int64_t head, int64_t split, Lines lines, int tid, int32_t column,
                        BCU_THREAD const Rows& rows, BCU_THREAD const C* result) {
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
-      int n = tid / 16 * kR + i;
+      int n = tid / kSide * kR + i;
       if (n >= lines.count) continue;
       BCU_GLOBAL C* to = Partial<C>::at(p, head, split, lines.first + n);
-      if (tid % 16 == 0 && column == 0) to[0] = rows.highest[i], to[1] = rows.total[i];
+      if (tid % kSide == 0 && column == 0) to[0] = rows.highest[i], to[1] = rows.total[i];
       BCU_UNROLL for (int c = 0; c < kC; ++c) {
-        int32_t at = column + B::spread(c, tid % 16);
+        int32_t at = column + B::spread(c, tid % kSide);
         if (at < p.dim_v) to[2 + at] = result[i * kC + c];
       }
     }
   }
 
-  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& p) {
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& all) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
     BCU_SHARED C* shared = (BCU_SHARED C*)memory;
-    int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
+    int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
     // Heads side by side, the last rows first: with a causal mask they take longest.
     int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
     int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Place<kLayout>::of(p, head_index);
+    Head head = Place<kLayout>::of(all, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns, split = int32_t(rest / p.chunks % p.splits);
     int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks / p.splits)) * B::kRows;
     if (kLayout == kPacked && first >= head.rows) return;
@@ -157,7 +158,7 @@ struct ForwardTiles {
       int32_t n = end - key < B::kKeys ? end - key : int32_t(B::kKeys), own = key + tx * kK, row = first + ty * kR;
       C scores[B::kPairs];
       BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) scores[x] = C(0);
-      if (kLayout == kPaged && tid < n) Place<kPaged>::find(p, head, key + tid, B::places(shared) + 2 * tid);
+      if (kLayout == kPaged && tid < n) Place<kLayout>::find(all, head, key + tid, B::places(shared) + 2 * tid);
       B::dots(ctx, shared, p, p.q, queries, p.k, lines_of<kLayout>(p, head, p.k, false, key, n), p.dim, scale, scores);
       if (p.capped || p.alibi) shape(p, head, keys, row, own, scores);
       if (p.mask) add_mask(p, head, keys, row, own, scores);
@@ -188,14 +189,15 @@ using PagedForwardTile = ForwardTiles<T, kR, kK, kC, kPaged>;
 // Partial results in the order of their keys: sum_s exp(highest_s - highest) * part_s. A block per query row.
 template <class T, int kLayout>
 struct MergeSplits {
-  using Params = SimtProblem;
+  using Params = SimtParams<kLayout>;
   using C = simt::ComputeOf<T>;
   enum : int { kThreads = 128, kShared = 0, kBlocks = 8 };
 
-  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& all) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
     int64_t head_index = int64_t(ctx.bid_x()) / p.rows;
     int32_t row = int32_t(int64_t(ctx.bid_x()) - head_index * p.rows);
-    Head head = Place<kLayout>::of(p, head_index);
+    Head head = Place<kLayout>::of(all, head_index);
     if (row >= head.rows) return;
     C none = -math::infinity<C>(), top = none, total = C(0);
     for (int32_t s = 0; s < p.splits; ++s) top = Higher::of(top, Partial<C>::at(p, head_index, s, row)[0]);

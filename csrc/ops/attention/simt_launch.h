@@ -32,22 +32,24 @@ inline Tensor4 heads_inside(const TensorView& t) {
   return {x.data, x.batch, x.line, x.head, x.column};
 }
 
+// Which of an op's arguments a call has.
+template <class Args>
+struct Dense {};
+template <class Args>
+struct Packed {};
+
+template <int kLayout>
 class SimtCall {
  public:
-  template <class Args>
-  struct Dense {};
   template <class Args>
   SimtCall(const Launch& launch, Dense<Args>) : launch_(launch), kv_len_(&launch.scalars[Args::kv_len]) {
     const TensorView &q = launch[Args::q], &k = launch[Args::k], &v = launch[Args::v];
     p.q = tensor4(q), p.k = tensor4(k), p.v = tensor4(v);
     read_mask(launch[Args::mask]), read_alibi(launch[Args::alibi]);
     set_sizes({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]});
-    set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale], Args::k);
-    p.kv_len = simt::number_of(*kv_len_);
+    set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale]);
+    params.sequences = {simt::number_of(*kv_len_), Args::k};
   }
-  // Packed sequences.
-  template <class Args>
-  struct Packed {};
   template <class Args>
   SimtCall(const Launch& launch, Packed<Args>) : launch_(launch) {
     const TensorView &q = launch[Args::q], &k = launch[Args::k], &v = launch[Args::v];
@@ -55,44 +57,45 @@ class SimtCall {
     static_assert(Args::cu_seq_k == Args::cu_seq_q + 1, "as the kernels count");
     const PackedAttrs attrs = attributes<PackedAttrs>(launch);
     p.q = packed_tensor(q), p.k = packed_tensor(k), p.v = packed_tensor(v);
-    p.cu_q = cu_q.data, p.cu_k = cu_k.data, p.cu_q_stride = cu_q.strides[0], p.cu_k_stride = cu_k.strides[0];
-    p.cu_element = static_cast<int32_t>(cu_q.element), p.cu_q_tensor = Args::cu_seq_q;
-    p.total_q = q.shape[0], p.total_k = k.shape[0];
+    Sequences<kLayout>& s = params.sequences;
+    s.cu_q = cu_q.data, s.cu_k = cu_k.data, s.cu_q_stride = cu_q.strides[0], s.cu_k_stride = cu_k.strides[0];
+    s.total_q = q.shape[0], s.total_k = k.shape[0];
+    s.element = static_cast<int32_t>(cu_q.element), s.cu_q_tensor = Args::cu_seq_q;
     read_alibi(launch[Args::alibi]);
     set_sizes({cu_q.shape[0] - 1, q.shape[1], k.shape[1], attrs.max_q, attrs.max_k, q.shape[2], v.shape[2]});
     fits_ = fits_ && std::max(q.shape[0], k.shape[0]) < kMostLines;
-    set_scores(attrs, launch.scalars[Args::scale], Args::k);
-    p.kv_len.whole = -1;
+    set_scores(attrs, launch.scalars[Args::scale]);
   }
 
-  struct Paged {};
-  SimtCall(const Launch& launch, Paged) : launch_(launch) {
+  explicit SimtCall(const Launch& launch) : launch_(launch) {
     using Args = PagedArgs;
     const TensorView &q = launch[Args::q], &k = launch[Args::k_pages], &v = launch[Args::v_pages];
     const TensorView &table = launch[Args::page_table], &lens = launch[Args::kv_len];
     static_assert(int{Args::kv_len} == Args::page_table + 1, "as the kernels count");
     p.q = heads_inside(q), p.k = heads_inside(k), p.v = heads_inside(v);
-    p.table = table.data, p.table_stride[0] = table.strides[0], p.table_stride[1] = table.strides[1];
-    p.lens = lens.data, p.lens_stride = lens.strides[0];
-    p.cu_element = static_cast<int32_t>(table.element), p.cu_q_tensor = Args::page_table;
-    p.pages = k.shape[0], p.page_size = simt::divider(k.shape[1]);
+    Sequences<kLayout>& s = params.sequences;
+    s.table = table.data, s.table_stride[0] = table.strides[0], s.table_stride[1] = table.strides[1];
+    s.lens = lens.data, s.lens_stride = lens.strides[0];
+    s.pages = k.shape[0], s.page_size = simt::divider(k.shape[1]);
+    s.element = static_cast<int32_t>(table.element), s.table_tensor = Args::page_table;
     read_alibi(launch[Args::alibi]);
     // Without a page there is room for no key.
-    const int64_t keys = p.pages > 0 ? table.shape[1] * k.shape[1] : 0;
+    const int64_t keys = s.pages > 0 ? table.shape[1] * k.shape[1] : 0;
     set_sizes({q.shape[0], q.shape[2], k.shape[2], q.shape[1], keys, q.shape[3], v.shape[3]});
-    fits_ = fits_ && p.pages < kMostLines;
-    set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale], Args::k_pages);
-    p.kv_len.whole = -1;
+    fits_ = fits_ && s.pages < kMostLines;
+    set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale]);
   }
 
   // What is known of the problem before it runs.
   Status check() const {
     if (!fits_) return Status::InvalidProblem;
-    if (!kv_len_ || kv_len_->data) return Status::Ok;
-    const int64_t n = kv_len_->as_i64();
-    if (n >= -1 && n <= p.k_len) return Status::Ok;
-    if (launch_.failure) *launch_.failure = {p.k_tensor, 0, n, int64_t(p.k_len) + 1};
-    return Status::IndexOutOfRange;
+    if constexpr (kLayout == kDense) {
+      const int64_t n = kv_len_->data ? -1 : kv_len_->as_i64();
+      if (n >= -1 && n <= p.k_len) return Status::Ok;
+      if (launch_.failure) *launch_.failure = {params.sequences.k_tensor, 0, n, int64_t(p.k_len) + 1};
+      return Status::IndexOutOfRange;
+    }
+    return Status::Ok;
   }
 
   void set_lse(const TensorView& lse) {
@@ -107,10 +110,11 @@ class SimtCall {
     p.tiles = int32_t(tiles);
     p.chunks = int32_t(std::max<int64_t>(1, blocks_of(columns, Body::B::kColumns)));
     const int64_t blocks = tiles * p.splits * p.chunks * p.batch * p.kv_heads;
-    return blocks > simt::kMaxGridX ? Status::InvalidProblem : simt::submit<Body>(launch_, {blocks}, 256, p);
+    return blocks > simt::kMaxGridX ? Status::InvalidProblem : simt::submit<Body>(launch_, {blocks}, 256, params);
   }
 
-  SimtProblem p{};
+  SimtParams<kLayout> params{};
+  SimtProblem& p = params.problem;
 
  private:
   static constexpr int64_t kMostLines = int64_t{1} << 30;
@@ -126,8 +130,8 @@ class SimtCall {
     p.splits = 1;
   }
   template <class Attrs>
-  void set_scores(const Attrs& attrs, const Scalar& scale, int k_tensor) {
-    p.scale = simt::number_of(scale), p.k_tensor = k_tensor;
+  void set_scores(const Attrs& attrs, const Scalar& scale) {
+    p.scale = simt::number_of(scale);
     const Window window(attrs, p.q_len, p.k_len);
     p.left = int32_t(window.left), p.right = int32_t(window.right), p.top_left = attrs.causal_alignment != 0;
     p.capped = attrs.softcap != 0;
@@ -176,23 +180,23 @@ struct Tiles<double> {
 #endif
 
 // Tiles of rows, or of keys.
-template <class Body>
-Status submit_rows(SimtCall& call, int64_t columns) {
-  return call.submit<Body>(blocks_of(call.p.rows, Body::B::kRows), columns);
+template <class Body, int kLayout>
+Status submit_rows(SimtCall<kLayout>& call, int64_t columns) {
+  return call.template submit<Body>(blocks_of(call.p.rows, Body::B::kRows), columns);
 }
 template <class T, template <class, int, int, int> class Body>
-Status submit_row_tiles(SimtCall& call, int64_t columns) {
+Status submit_row_tiles(SimtCall<kDense>& call, int64_t columns) {
   if (columns <= 64) return submit_rows<typename Tiles<T>::template Narrow<Body>>(call, columns);
   return submit_rows<typename Tiles<T>::template Wide<Body>>(call, columns);
 }
-template <class Body>
-Status submit_keys(SimtCall& call, int64_t columns) {
-  return call.submit<Body>(blocks_of(call.p.k_len, Body::B::kKeys), columns);
+template <class Body, int kLayout>
+Status submit_keys(SimtCall<kLayout>& call, int64_t columns) {
+  return call.template submit<Body>(blocks_of(call.p.k_len, Body::B::kKeys), columns);
 }
 
 // Few rows against many keys: in splits that are merged.
 template <class T, template <class, int, int, int> class Body, int kLayout>
-Status decode_as(const Launch& launch, SimtCall& call) {
+Status decode_as(const Launch& launch, SimtCall<kLayout>& call) {
   SimtProblem& p = call.p;
   p.splits = int32_t(std::max<int64_t>(1, blocks_of(p.k_len, kDecodeKeys)));
   p.split_keys = kDecodeKeys;
@@ -200,18 +204,18 @@ Status decode_as(const Launch& launch, SimtCall& call) {
   if (status != Status::Ok || p.splits == 1) return status;
   const int64_t rows = int64_t(p.batch) * p.kv_heads * p.rows;
   return rows > simt::kMaxGridX ? Status::InvalidProblem
-                                : simt::submit<MergeSplits<T, kLayout>>(launch, {rows}, 128, p);
+                                : simt::submit<MergeSplits<T, kLayout>>(launch, {rows}, 128, call.params);
 }
 
 template <class T>
-Status forward_as(const Launch& launch, SimtCall& call) {
+Status forward_as(const Launch& launch, SimtCall<kDense>& call) {
   if (!launch.batch_invariant && is_decode(call.p.rows, call.p.q_len))
     return decode_as<T, ForwardTile, kDense>(launch, call);
   return submit_row_tiles<T, ForwardTile>(call, call.p.dim_v);
 }
 // Of sequences that have their own lengths.
 template <class T, template <class, int, int, int> class Body, int kLayout>
-Status sequences_as(const Launch& launch, SimtCall& call) {
+Status sequences_as(const Launch& launch, SimtCall<kLayout>& call) {
   if (!launch.batch_invariant && is_decode(call.p.rows, call.p.q_len)) return decode_as<T, Body, kLayout>(launch, call);
   return submit_rows<typename Tiles<T>::template Wide<Body>>(call, call.p.dim_v);
 }
@@ -220,7 +224,7 @@ Status sequences_as(const Launch& launch, SimtCall& call) {
 template <class L>
 Status simt_attention(const L& launch, Attend<Direction::Forward>) {
   using Args = ForwardArgs;
-  SimtCall call(launch, SimtCall::Dense<Args>());
+  SimtCall<kDense> call(launch, Dense<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
   call.p.out = tensor4(launch[Args::out]);
@@ -229,10 +233,10 @@ Status simt_attention(const L& launch, Attend<Direction::Forward>) {
 }
 
 template <class T>
-Status backward_as(const Launch& launch, SimtCall& call) {
+Status backward_as(const Launch& launch, SimtCall<kDense>& call) {
   SimtProblem& p = call.p;
   const int64_t rows = int64_t(p.batch) * p.kv_heads * p.rows, columns = std::max(p.dim, p.dim_v);
-  Status status = simt::submit<RowDeltas<T>>(launch, {simt::blocks_for(rows, 8)}, 256, p);
+  Status status = simt::submit<RowDeltas<T>>(launch, {simt::blocks_for(rows, 8)}, 256, call.params);
   // Narrow tiles of it would spill registers.
   if (status == Status::Ok) status = submit_rows<typename Tiles<T>::template Wide<QueryGradient>>(call, p.dim);
   if (status != Status::Ok) return status;
@@ -243,7 +247,7 @@ Status backward_as(const Launch& launch, SimtCall& call) {
 template <class L>
 Status simt_attention(const L& launch, Attend<Direction::Backward>) {
   using Args = BackwardArgs;
-  SimtCall call(launch, SimtCall::Dense<Args>());
+  SimtCall<kDense> call(launch, Dense<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.kv_heads == 0) return Status::Ok;
   call.p.dout = tensor4(launch[Args::dout]), call.p.out = tensor4(launch[Args::out]);
@@ -255,7 +259,7 @@ Status simt_attention(const L& launch, Attend<Direction::Backward>) {
 template <class L>
 Status simt_attention(const L& launch, AttendPacked<Direction::Forward>) {
   using Args = PackedArgs;
-  SimtCall call(launch, SimtCall::Packed<Args>());
+  SimtCall<kPacked> call(launch, Packed<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
   call.p.out = packed_tensor(launch[Args::out]);
@@ -265,10 +269,10 @@ Status simt_attention(const L& launch, AttendPacked<Direction::Forward>) {
 }
 
 template <class T>
-Status packed_backward_as(const Launch& launch, SimtCall& call) {
+Status packed_backward_as(const Launch& launch, SimtCall<kPacked>& call) {
   SimtProblem& p = call.p;
   const int64_t rows = int64_t(p.batch) * p.kv_heads * p.rows;
-  Status status = simt::submit<PackedRowDeltas<T>>(launch, {simt::blocks_for(rows, 8)}, 256, p);
+  Status status = simt::submit<PackedRowDeltas<T>>(launch, {simt::blocks_for(rows, 8)}, 256, call.params);
   if (status == Status::Ok) status = submit_rows<typename Tiles<T>::template Wide<PackedQueryGradient>>(call, p.dim);
   if (status != Status::Ok) return status;
   return submit_keys<typename Tiles<T>::template Narrow<PackedKeyGradients>>(call, std::max(p.dim, p.dim_v));
@@ -277,7 +281,7 @@ Status packed_backward_as(const Launch& launch, SimtCall& call) {
 template <class L>
 Status simt_attention(const L& launch, AttendPacked<Direction::Backward>) {
   using Args = PackedBackwardArgs;
-  SimtCall call(launch, SimtCall::Packed<Args>());
+  SimtCall<kPacked> call(launch, Packed<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.kv_heads == 0) return Status::Ok;
   call.p.dout = packed_tensor(launch[Args::dout]), call.p.out = packed_tensor(launch[Args::out]);
@@ -290,7 +294,7 @@ Status simt_attention(const L& launch, AttendPacked<Direction::Backward>) {
 template <class L>
 Status simt_attention(const L& launch, AttendPaged) {
   using Args = PagedArgs;
-  SimtCall call(launch, SimtCall::Paged{});
+  SimtCall<kPaged> call(launch);
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
   call.p.out = heads_inside(launch[Args::out]);

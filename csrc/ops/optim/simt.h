@@ -174,9 +174,8 @@ struct StepOf {
   }
 };
 
-// What a launch's tensors may take of its parameters: of the 4 KiB that all of these may take, which CUDA and Metal
-// share, a step's own are the rest.
-enum : int { kListBytes = 3344 };
+// What a launch's tensors may take of its parameters: what a step's own numbers and sources leave.
+enum : int { kStepBytes = 656, kListBytes = simt::kParameterBytes - kStepBytes };
 // Chunks of contiguous tensors.
 template <int kLists, int kTensors>
 struct ListSpace {

@@ -68,9 +68,8 @@ Rotation<C> rotation(const TensorView& x, const TensorView& y, const TensorView&
                      const RopeAttrs& attrs, int64_t pairs, C sign) {
   Rotation<C> r{x,     y,   TableView<C>(cos), TableView<C>(sin), x.shape[x.rank - 1], pairs, attrs.interleaved != 0,
                 false, sign};
-  r.direct = x.element == kComputeElement<C> && column_stride(x) == 1 && column_stride(y) == 1 &&
-             r.cos.element == kComputeElement<C> && r.cos.column == 1 && r.sin.element == kComputeElement<C> &&
-             r.sin.column == 1;
+  r.direct = x.element == element_of<C> && column_stride(x) == 1 && column_stride(y) == 1 &&
+             r.cos.element == element_of<C> && r.cos.column == 1 && r.sin.element == element_of<C> && r.sin.column == 1;
   return r;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "backends/cpu/family.h"
+#include "core/compute.h"
 #include "core/parallel.h"
 #include "host/convert.h"
 #include "ops/rope/skus.h"
@@ -11,9 +12,6 @@
 namespace baracuda::rope {
 
 inline constexpr int64_t kGrain = 1 << 15;  // elements per parallel chunk
-
-template <class C>
-inline constexpr Element kComputeElement = sizeof(C) == 8 ? Element::F64 : Element::F32;
 
 // Rows of a table in the compute type.
 template <class C>
@@ -31,7 +29,7 @@ struct TableView {
   // Columns [first, first + n) of a row: where they lie if that will do, else copied.
   const C* read(int64_t at, int64_t first, int64_t n, C* copy) const {
     const char* from = data + at * row + first * column * size_of(element);
-    if (element == kComputeElement<C> && column == 1) return reinterpret_cast<const C*>(from);
+    if (element == element_of<C> && column == 1) return reinterpret_cast<const C*>(from);
     load_row(from, column, copy, n);
     return copy;
   }

@@ -60,7 +60,7 @@ struct Columns {
 
   explicit Columns(const TensorView& t)
       : stride(column_stride(t)),
-        direct(t.element == kComputeElement<C> && stride == 1),
+        direct(t.element == element_of<C> && stride == 1),
         load_row(loader<C>(t.element)),
         store_row(storer<C>(t.element)) {}
   const C* read(const char* row, int64_t n, C* copy) const {

@@ -13,7 +13,7 @@ Status enqueue(const Launch& launch, const Kernel& kernel, int64_t x, int64_t y,
 }  // namespace baracuda::emulator
 
 #if defined(BCU_EMULATE_METAL_TEXT)
-#include "emulator/submit_metal_text.h"
+#include "simt/submit_metal_text.h"
 #else
 
 namespace baracuda::simt {
