@@ -64,6 +64,13 @@ PyObject* program_trim(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* program_capture(PyObject* self, PyObject* on) {
+  const int truth = PyObject_IsTrue(on);
+  if (truth < 0) return nullptr;
+  reinterpret_cast<ProgramObject*>(self)->core->capture(truth != 0);
+  Py_RETURN_NONE;
+}
+
 // --------------------------------------------------------------------------------------------------------------
 
 // Views of the constants, whose memory the program refers to from now on.
@@ -189,6 +196,12 @@ PyObject* get_scratch(PyObject* self, void*) {
 PyObject* get_launches(PyObject* self, void*) {
   return PyLong_FromSize_t(reinterpret_cast<ProgramObject*>(self)->core->steps().size());
 }
+PyObject* get_graphs(PyObject* self, void*) {
+  std::string reason;
+  const GraphCounts counts = reinterpret_cast<ProgramObject*>(self)->core->graphs(reason);
+  return Py_BuildValue("LLLs", static_cast<long long>(counts.made), static_cast<long long>(counts.replaced),
+                       static_cast<long long>(counts.launched), reason.c_str());
+}
 PyObject* get_unplanned(PyObject* self, void*) {
   return PyLong_FromLongLong(reinterpret_cast<ProgramObject*>(self)->core->unplanned_bytes());
 }
@@ -211,6 +224,8 @@ PyMethodDef program_methods[] = {
      "blocks(*tensors)\n--\n\nHow far a run with these arguments moves the random offset."},
     {"reserve", &program_reserve, METH_O,
      "reserve(frames)\n--\n\nMakes memory for so many runs at once, so that run needs no scratch."},
+    {"capture", &program_capture, METH_O,
+     "capture(on)\n--\n\nHas later runs launch their steps as one graph, on devices that have such."},
     {"trim", &program_trim, METH_NOARGS, "trim()\n--\n\nLets go of scratch that no run uses."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef program_getset[] = {
@@ -218,6 +233,9 @@ PyGetSetDef program_getset[] = {
     {"constants", get_constants, nullptr, "Captured tensors, by reference.", nullptr},
     {"arguments", get_arguments, nullptr, "Names of run's arguments, in order.", nullptr},
     {"launches", get_launches, nullptr, "Steps of one run.", nullptr},
+    {"graphs", get_graphs, nullptr,
+     "Of captured runs: graphs made, steps of them that were given something else, launches, and why a run was none.",
+     nullptr},
     {"scratch_bytes", get_scratch, nullptr, "Bytes of scratch that one run needs.", nullptr},
     {"unplanned_bytes", get_unplanned, nullptr, "Bytes that it would be with memory for each value.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -46,6 +46,18 @@ struct DeviceQueues {
   Status (*end_capture)(int32_t device, void* stream, void** graph, int64_t* nodes);
   Status (*launch_graph)(int32_t device, void* graph, void* stream);
   Status (*destroy_graph)(int32_t device, void* graph);
+  // Chains: graphs of parts that run one after the other, each of which another one may take the place of. Null where a
+  // backend has none.
+  // Ends a capture whose work becomes a part; null where nothing was launched.
+  Status (*end_part)(int32_t device, void* stream, void** part) = nullptr;
+  Status (*destroy_part)(int32_t device, void* part) = nullptr;
+  // Ready to be launched; parts are copied, and null ones left out.
+  Status (*make_chain)(int32_t device, void* const* parts, int32_t n, void** chain) = nullptr;
+  // For launches to come. `fits` false: the part launches other kernels than the one before, and nothing was changed.
+  Status (*replace_part)(int32_t device, void* chain, int32_t place, void* part, bool* fits) = nullptr;
+  // Behind the chain's launches before, in whatever stream they are.
+  Status (*launch_chain)(int32_t device, void* chain, void* stream) = nullptr;
+  Status (*destroy_chain)(int32_t device, void* chain) = nullptr;
 };
 
 // Functions return Status::Ok, or Status::Launch and last_error() says what went wrong, on this thread; `allocate`

@@ -1,6 +1,7 @@
 // A program: steps of plans over slots of memory, checked once and replayed. Sizes are expressions of symbols, so one
 // program serves a length that changes. Immutable; what changes from run to run is in frames, of which a pool is kept.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -80,6 +81,13 @@ struct ProgramFailure {
   Refusals refusals;
 };
 
+// What became of a program's runs on a device that captures them.
+struct GraphCounts {
+  int64_t made = 0;      // graphs
+  int64_t replaced = 0;  // steps of them that were given something else
+  int64_t launched = 0;
+};
+
 class Program {
  public:
   // Reads a document whose steps name plans by their place in `plans`; the constants are views of memory that outlives
@@ -118,6 +126,11 @@ class Program {
   // Lets go of frames that no run uses.
   BCU_API void trim() const;
 
+  // Has later runs launch their steps as one graph, where the device has such, or not any more.
+  void capture(bool on) const { captured_ = on; }
+  // How often; and why the last run that could not did not.
+  BCU_API GraphCounts graphs(std::string& reason) const;
+
   // A frame of one caller's own, with arguments that are checked once.
   using Bound = std::unique_ptr<ProgramFrame, void (*)(ProgramFrame*)>;
   BCU_API Bound bind(const TensorView* arguments, const Scalar* scalars, void* stream, ProgramFailure& failure) const;
@@ -130,7 +143,9 @@ class Program {
   void read_steps(const Reader& steps, const std::vector<const PlanCore*>& plans);
   void plan_scratch();
   std::string call_text() const;
-  std::unique_ptr<ProgramFrame> take(void* scratch, ProgramFailure& failure) const;
+  std::unique_ptr<ProgramFrame> take(void* stream, void* scratch, ProgramFailure& failure) const;
+  void put_back(std::unique_ptr<ProgramFrame> frame) const;
+  void account(ProgramFrame& frame) const;
   bool check(const TensorView* arguments, int64_t* symbols, Refusals& out) const;
 
   Json source_;
@@ -146,8 +161,11 @@ class Program {
   int32_t device_ = 0;
   int64_t scratch_bytes_ = 0, unplanned_bytes_ = 0;
   int32_t n_views_ = 0, n_numbers_ = 0;
+  mutable std::atomic<bool> captured_{false};
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<ProgramFrame>> idle_;
+  mutable GraphCounts graphs_;
+  mutable std::string no_graph_;
 };
 
 }  // namespace baracuda

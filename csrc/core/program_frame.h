@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/program.h"
+#include "core/program_graph.h"
 
 namespace baracuda {
 
@@ -33,8 +34,12 @@ struct ProgramFrame {
   bool prepare(const TensorView* arguments, const Scalar* scalars, void* stream, const int64_t* symbols,
                ProgramFailure& failure);
   bool launch(ProgramFailure& failure);
+  // Whether a run in a stream may have this frame: what was launched before, and may still run, uses its scratch.
+  bool may_follow(void* stream) const { return !used_ || program_.backend_ == Backend::Cpu || stream == stream_; }
+  const ProgramGraph* graph() const { return graph_.get(); }
 
  private:
+  friend class Program;
   struct Reach {  // the first and the last element, counted from the value's address
     int64_t low = 0, high = -1;
   };
@@ -52,6 +57,12 @@ struct ProgramFrame {
   bool number(const ProgramStep& step, size_t i, const Scalar* scalars, const int64_t* symbols, Refusals& out);
   bool numbers(const Scalar* scalars, const int64_t* symbols, bool resolved, ProgramFailure& failure);
   bool check(int32_t k, Refusals& out);
+  bool launch_graph();
+  // Notes that a step is given something else than before.
+  void touch(size_t step) {
+    if (graph_) graph_->touch(step);
+  }
+  void touch_users(size_t value);
   bool within_limits(const ProgramStep& step, const int64_t* symbols, Refusals& out) const;
   // A frame that is half of one size and half of another is made anew.
   bool forget(int32_t step, ProgramFailure& failure);
@@ -73,6 +84,10 @@ struct ProgramFrame {
   int64_t symbols_[kMaxProgramSymbols] = {};
   Failure failure_;
   bool resolved_ = false;
+  bool used_ = false;  // something was launched, in this stream
+  void* stream_ = nullptr;
+  std::unique_ptr<ProgramGraph> graph_;  // of programs that are captured
+  GraphCounts counted_;                  // what the program knows of it
 };
 
 }  // namespace baracuda

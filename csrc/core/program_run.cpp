@@ -15,7 +15,9 @@
 namespace baracuda {
 namespace {
 
-constexpr size_t kMostIdle = 16;  // frames that are kept for later runs
+bool same(const Scalar& a, const Scalar& b) {
+  return a.kind == b.kind && a.u == b.u && a.data == b.data && a.element == b.element;
+}
 
 std::string shape_text(const int64_t* shape, size_t n) {
   std::string out = "(";
@@ -254,8 +256,11 @@ bool ProgramFrame::use_scratch(void* given, Refusals& out) {
   if (!given && !own_.data() && !own_.allocate(program_.backend_, program_.device_, program_.scratch_bytes_, out))
     return false;
   char* const now = given ? static_cast<char*>(given) : own_.data();
-  for (size_t k = 0; resolved_ && now != scratch_ && k < launches_.size(); ++k)
-    if (program_.steps_[k].plan->workspace_size) launches_[k].workspace = now + program_.steps_[k].workspace;
+  for (size_t k = 0; resolved_ && now != scratch_ && k < launches_.size(); ++k) {
+    if (!program_.steps_[k].plan->workspace_size) continue;
+    launches_[k].workspace = now + program_.steps_[k].workspace;
+    touch(k);
+  }
   scratch_ = now;
   return true;
 }
@@ -280,6 +285,7 @@ void ProgramFrame::point(const TensorView* arguments, bool all) {
     char* now = value.storage == Storage::Argument   ? static_cast<char*>(arguments[a++].data)
                 : value.storage == Storage::Constant ? static_cast<char*>(program_.constants_[v].data)
                                                      : scratch_ + value.offset;
+    if (now != addresses_[v]) touch_users(v);
     if (!all && now == addresses_[v]) continue;
     addresses_[v] = now;
     for (const int32_t at : views_of_[v]) views_[at].data = now + uses_[at].bytes;
@@ -340,9 +346,14 @@ bool ProgramFrame::numbers(const Scalar* scalars, const int64_t* symbols, bool a
       return false;
     }
   for (const auto& [k, i] : following_) {
-    if (number(program_.steps_[k], static_cast<size_t>(i), scalars, symbols, failure.refusals)) continue;
-    failure.step = k;
-    return false;
+    const ProgramStep& step = program_.steps_[k];
+    const Scalar& now = numbers_[step.first_number + step.numbers[static_cast<size_t>(i)].number];
+    const Scalar before = now;
+    if (!number(step, static_cast<size_t>(i), scalars, symbols, failure.refusals)) {
+      failure.step = k;
+      return false;
+    }
+    if (!same(before, now)) touch(static_cast<size_t>(k));
   }
   return true;
 }
@@ -360,6 +371,7 @@ bool ProgramFrame::within_limits(const ProgramStep& step, const int64_t* symbols
 
 bool ProgramFrame::forget(int32_t step, ProgramFailure& failure) {
   failure.step = step;
+  if (graph_) graph_->touch_all();
   resolved_ = false;
   for (auto& list : views_of_) list.clear();
   for (auto& list : numbers_of_) list.clear();
@@ -376,6 +388,7 @@ bool ProgramFrame::prepare(const TensorView* arguments, const Scalar* scalars, v
     if (!size_values(symbols, failure.refusals)) return forget(-1, failure);
     for (int32_t k = 0; k < steps; ++k) {
       if (!first && program_.steps_[k].fixed) continue;
+      touch(static_cast<size_t>(k));
       if (!resolve_step(k, symbols, failure.refusals)) return forget(k, failure);
     }
     std::copy(symbols, symbols + n, symbols_);
@@ -392,14 +405,17 @@ bool ProgramFrame::prepare(const TensorView* arguments, const Scalar* scalars, v
                 : check(k, failure.refusals)))
       return forget(k, failure);
   }
-  if (!same || (steps && launches_[0].stream != stream))
+  if (!same || stream_ != stream)
     for (Launch& l : launches_) l.stream = stream;
+  stream_ = stream;
   return true;
 }
 
 bool ProgramFrame::launch(ProgramFailure& failure) {
   const size_t steps = launches_.size();
   const bool one_fails = calls_left(Injected::Launch).load(std::memory_order_relaxed) >= 0;
+  used_ = true;
+  if (program_.backend_ != Backend::Cpu && !one_fails && launch_graph()) return true;
   for (size_t k = 0; k < steps; ++k) {
     const bool plain = kernels_[k] && !one_fails;
     const Status status = plain ? kernels_[k](launches_[k]) : launch_again(*program_.steps_[k].plan, launches_[k]);
@@ -411,20 +427,6 @@ bool ProgramFrame::launch(ProgramFailure& failure) {
     return false;
   }
   return true;
-}
-
-std::unique_ptr<ProgramFrame> Program::take(void* scratch, ProgramFailure& failure) const {
-  std::unique_ptr<ProgramFrame> out;
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      out = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  if (!out) out = std::make_unique<ProgramFrame>(*this);
-  if (!out->use_scratch(scratch, failure.refusals)) return nullptr;
-  return out;
 }
 
 bool Program::check(const TensorView* arguments, int64_t* symbols, Refusals& out) const {
@@ -439,29 +441,11 @@ bool Program::run(const TensorView* arguments, const Scalar* scalars, void* stre
                   void* scratch) const {
   int64_t symbols[kMaxProgramSymbols];
   if (!check(arguments, symbols, failure.refusals)) return false;
-  std::unique_ptr<ProgramFrame> frame = take(scratch, failure);
+  std::unique_ptr<ProgramFrame> frame = take(stream, scratch, failure);
   if (!frame) return false;
   const bool done = frame->prepare(arguments, scalars, stream, symbols, failure) && frame->launch(failure);
-  std::lock_guard lock(mutex_);
-  if (idle_.size() < kMostIdle) idle_.push_back(std::move(frame));
+  put_back(std::move(frame));
   return done;
-}
-
-bool Program::reserve(int frames, ProgramFailure& failure) const {
-  std::vector<std::unique_ptr<ProgramFrame>> made;
-  for (int i = 0; i < frames; ++i) {
-    made.push_back(take(nullptr, failure));
-    if (!made.back()) return false;
-  }
-  std::lock_guard lock(mutex_);
-  for (auto& frame : made) idle_.push_back(std::move(frame));
-  return true;
-}
-
-void Program::trim() const {
-  std::vector<std::unique_ptr<ProgramFrame>> gone;
-  std::lock_guard lock(mutex_);
-  gone.swap(idle_);
 }
 
 Program::Bound Program::bind(const TensorView* arguments, const Scalar* scalars, void* stream,
@@ -469,12 +453,16 @@ Program::Bound Program::bind(const TensorView* arguments, const Scalar* scalars,
   Bound none(nullptr, [](ProgramFrame* f) { delete f; });
   int64_t symbols[kMaxProgramSymbols];
   if (!check(arguments, symbols, failure.refusals)) return none;
-  std::unique_ptr<ProgramFrame> frame = take(nullptr, failure);
+  std::unique_ptr<ProgramFrame> frame = take(stream, nullptr, failure);
   if (!frame || !frame->prepare(arguments, scalars, stream, symbols, failure)) return none;
   none.reset(frame.release());
   return none;
 }
 
-bool Program::replay(ProgramFrame& frame, ProgramFailure& failure) const { return frame.launch(failure); }
+bool Program::replay(ProgramFrame& frame, ProgramFailure& failure) const {
+  const bool done = frame.launch(failure);
+  account(frame);
+  return done;
+}
 
 }  // namespace baracuda

@@ -276,6 +276,51 @@ void captures_forbid_what_cuda_forbids() {
   cudaGetLastError();
 }
 
+// A graph of one fill of y, as somebody captures it.
+cudaGraph_t captured_fill(Buffer& y, float value, int times = 1) {
+  cudaStream_t stream = stream_of(0);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  for (int i = 0; i < times; ++i) CHECK(fill(y, value, 64, stream) == Status::Ok);
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess);
+  return graph;
+}
+
+void graphs_have_parts_that_may_be_replaced() {
+  Buffer y(64), z(64);
+  cudaStream_t stream = stream_of(0), side = stream_of(0);
+  cudaGraph_t joint = nullptr, other = nullptr, none = captured_fill(y, 0.f, 0);
+  cudaGraph_t parts[] = {captured_fill(y, 1.f), captured_fill(z, 2.f), captured_fill(y, 3.f)};
+  cudaGraphNode_t places[3] = {}, last = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  CHECK(cudaGraphCreate(&joint, 0) == cudaSuccess && cudaGraphCreate(&other, 0) == cudaSuccess);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(cudaGraphAddChildGraphNode(&places[i], joint, &last, last != nullptr, parts[i]) == cudaSuccess);
+    last = places[i];
+  }
+  CHECK(cudaGraphAddChildGraphNode(&last, other, &places[0], 1, parts[0]) == cudaErrorInvalidValue);
+  CHECK(cudaGraphAddChildGraphNode(&last, joint, nullptr, 0, none) == cudaErrorInvalidValue);
+  CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+  for (cudaGraph_t part : parts) CHECK(cudaGraphDestroy(part) == cudaSuccess);  // they were copied
+  CHECK(cudaGraphInstantiateWithFlags(&exec, joint, 0) == cudaSuccess);
+  CHECK(cudaGraphLaunch(exec, stream) == cudaSuccess);
+  // What waits keeps what it was given, and a launch in another stream comes behind it.
+  cudaGraph_t next = captured_fill(y, 7.f), twice = captured_fill(y, 8.f, 2);
+  CHECK(cudaGraphExecChildGraphNodeSetParams(exec, places[2], next) == cudaSuccess);
+  CHECK(cudaGraphExecChildGraphNodeSetParams(exec, places[2], twice) == cudaErrorGraphExecUpdateFailure);
+  CHECK(cudaGetLastError() == cudaErrorGraphExecUpdateFailure);
+  CHECK(cudaGraphLaunch(exec, side) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess && y.read()[0] == 3.f && z.read()[0] == 2.f);
+  CHECK(cudaGraphLaunch(exec, stream) == cudaSuccess && cudaStreamSynchronize(side) == cudaSuccess);
+  CHECK(y.read()[0] == 7.f && cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(cudaGraphDestroy(joint) == cudaSuccess);
+  CHECK(cudaGraphExecChildGraphNodeSetParams(exec, places[2], next) == cudaErrorInvalidValue);
+  for (cudaGraph_t graph : {next, twice, other, none}) CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+  CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
+  for (cudaStream_t s : {stream, side}) CHECK(cudaStreamDestroy(s) == cudaSuccess);
+  cudaGetLastError();
+}
+
 void graphs_run_what_was_captured() {
   Buffer y(64), z(64);
   cudaStream_t stream = stream_of(0), side = stream_of(0), blocking = stream_of(0, cudaStreamDefault);
@@ -343,8 +388,9 @@ constexpr Case kCases[] = {
             BCU_CASE(memory_starts_as_nan_and_runs_out) BCU_CASE(devices_are_apart) BCU_CASE(asked_for_failures)
                 BCU_CASE(live_counts) BCU_CASE(a_failed_kernel_is_told_once) BCU_CASE(a_dead_device_stays_dead)
                     BCU_CASE(an_error_stays_until_it_is_taken) BCU_CASE(captures_forbid_what_cuda_forbids)
-                        BCU_CASE(graphs_run_what_was_captured) BCU_CASE(tensors_must_be_device_memory)
-                            BCU_CASE(the_host_cannot_follow_device_pointers) BCU_CASE(a_forked_child_has_no_devices)};
+                        BCU_CASE(graphs_run_what_was_captured) BCU_CASE(graphs_have_parts_that_may_be_replaced)
+                            BCU_CASE(tensors_must_be_device_memory) BCU_CASE(the_host_cannot_follow_device_pointers)
+                                BCU_CASE(a_forked_child_has_no_devices)};
 
 }  // namespace
 

@@ -6,8 +6,8 @@
 
 namespace baracuda {
 
-// Raised whenever Launch, TensorView, Scalar or FamilyKernels change, so that a stale module is refused.
-inline constexpr int32_t kModuleAbi = 6;
+// Raised whenever Launch, TensorView, Scalar, FamilyKernels or DeviceQueues change, so that a stale module is refused.
+inline constexpr int32_t kModuleAbi = 7;
 
 struct CpuModule {
   int32_t abi;

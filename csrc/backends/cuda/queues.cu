@@ -1,4 +1,7 @@
 // Streams, events and graphs by the CUDA runtime.
+#include <memory>
+#include <vector>
+
 #include "backends/cuda/runtime.h"
 
 namespace baracuda::cuda {
@@ -140,11 +143,102 @@ Status destroy_graph(int32_t device, void* graph) {
   return BCU_CUDA("destroying a graph", cudaGraphExecDestroy, static_cast<cudaGraphExec_t>(graph));
 }
 
+// --- chains ---------------------------------------------------------------------------------------------------------
+
+struct Chain {
+  cudaGraph_t graph = nullptr;  // what it was made of: its nodes are the places
+  cudaGraphExec_t ready = nullptr;
+  std::vector<cudaGraphNode_t> places;  // null where a part was left out
+
+  Status destroy() {
+    Status status = Status::Ok;
+    if (ready) status = BCU_CUDA("destroying a graph", cudaGraphExecDestroy, ready);
+    if (graph && status == Status::Ok) return BCU_CUDA("destroying a graph", cudaGraphDestroy, graph);
+    if (graph) cudaGraphDestroy(graph);  // what failed before it is told
+    return status;
+  }
+};
+
+Status end_part(int32_t device, void* stream, void** part) {
+  *part = nullptr;
+  DeviceGuard guard(device);
+  if (guard.status() != Status::Ok) return guard.status();
+  cudaGraph_t captured = nullptr;
+  size_t count = 0;
+  Status status = BCU_CUDA("ending a capture", cudaStreamEndCapture, as_stream(stream), &captured);
+  if (status == Status::Ok) status = BCU_CUDA("counting a graph's nodes", cudaGraphGetNodes, captured, nullptr, &count);
+  if (status == Status::Ok && count)
+    *part = captured;
+  else if (captured)
+    cudaGraphDestroy(captured);
+  return status;
+}
+
+Status destroy_part(int32_t device, void* part) {
+  DeviceGuard guard(device);
+  CaptureTolerant tolerant;
+  if (guard.status() != Status::Ok) return guard.status();
+  return BCU_CUDA("destroying a graph", cudaGraphDestroy, static_cast<cudaGraph_t>(part));
+}
+
+Status join(Chain& chain, void* const* parts, int32_t n) {
+  Status status = BCU_CUDA("making a graph", cudaGraphCreate, &chain.graph, 0);
+  cudaGraphNode_t last = nullptr;
+  for (int32_t i = 0; status == Status::Ok && i < n; ++i) {
+    cudaGraphNode_t place = nullptr;
+    if (parts[i])
+      status = BCU_CUDA("joining graphs", cudaGraphAddChildGraphNode, &place, chain.graph, &last,
+                        size_t{last != nullptr}, static_cast<cudaGraph_t>(parts[i]));
+    chain.places.push_back(place);
+    if (place) last = place;
+  }
+  if (status != Status::Ok) return status;
+  return BCU_CUDA("making a graph ready", cudaGraphInstantiateWithFlags, &chain.ready, chain.graph, 0);
+}
+
+Status make_chain(int32_t device, void* const* parts, int32_t n, void** out) {
+  DeviceGuard guard(device);
+  CaptureTolerant tolerant;
+  if (guard.status() != Status::Ok) return guard.status();
+  auto chain = std::make_unique<Chain>();
+  const Status status = join(*chain, parts, n);
+  if (status != Status::Ok) return chain->destroy(), status;
+  *out = chain.release();
+  return Status::Ok;
+}
+
+Status replace_part(int32_t device, void* chain, int32_t place, void* part, bool* fits) {
+  DeviceGuard guard(device);
+  CaptureTolerant tolerant;
+  if (guard.status() != Status::Ok) return guard.status();
+  const auto& c = *static_cast<Chain*>(chain);
+  cudaGraphNode_t node = c.places[static_cast<size_t>(place)];
+  *fits = !node && !part;
+  if (!node || !part) return Status::Ok;
+  const cudaError_t error = cudaGraphExecChildGraphNodeSetParams(c.ready, node, static_cast<cudaGraph_t>(part));
+  *fits = error == cudaSuccess;
+  if (error != cudaErrorGraphExecUpdateFailure)
+    return check(error, "changing a graph: cudaGraphExecChildGraphNodeSetParams");
+  cudaGetLastError();
+  return Status::Ok;
+}
+
+Status launch_chain(int32_t device, void* chain, void* stream) {
+  return launch_graph(device, static_cast<Chain*>(chain)->ready, stream);
+}
+
+Status destroy_chain(int32_t device, void* chain) {
+  std::unique_ptr<Chain> gone(static_cast<Chain*>(chain));
+  DeviceGuard guard(device);
+  CaptureTolerant tolerant;
+  return guard.status() != Status::Ok ? guard.status() : gone->destroy();
+}
+
 }  // namespace
 
-constinit const DeviceQueues kQueues = {&create_stream,     &destroy_stream, &stream_done,  &wait,
-                                        &create_event,      &destroy_event,  &record,       &event_done,
-                                        &synchronize_event, &elapsed,        &capturing,    &begin_capture,
-                                        &end_capture,       &launch_graph,   &destroy_graph};
+constinit const DeviceQueues kQueues = {
+    &create_stream, &destroy_stream,    &stream_done,  &wait,       &create_event,  &destroy_event, &record,
+    &event_done,    &synchronize_event, &elapsed,      &capturing,  &begin_capture, &end_capture,   &launch_graph,
+    &destroy_graph, &end_part,          &destroy_part, &make_chain, &replace_part,  &launch_chain,  &destroy_chain};
 
 }  // namespace baracuda::cuda

@@ -55,6 +55,8 @@ def explained_plan(plan: ExecutionPlan) -> str:
         f"{plan!r}\nscratch {memory.planned} bytes; {memory.unplanned} with memory for each value, "
         f"{memory.lower_bound} alive at once; captured {memory.weights} bytes"
     )
+    if plan.device != "cpu":
+        head += f"\n{plan.capture}"
     return "\n".join([head, *(_step(i, launch) for i, launch in enumerate(plan._lowered.launches))])
 
 

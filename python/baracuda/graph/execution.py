@@ -40,6 +40,31 @@ class MemoryPlan:
     weights: int
 
 
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """How a compiled graph's launches got to a GPU: `bool` of it is whether the last ones were one graph of the device.
+
+    Attributes:
+        graphs: Graphs that were captured and made ready.
+        updated: Launches in them that were given other pointers, numbers or sizes.
+        replays: Runs that were one launch of such a graph.
+        reason: Why runs are launched one kernel after the other, where they are.
+    """
+
+    graphs: int
+    updated: int
+    replays: int
+    reason: str
+
+    def __bool__(self) -> bool:
+        return not self.reason
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"launched one by one: {self.reason}"
+        return f"captured {self.graphs} times, replayed {self.replays} times, {self.updated} launches updated in place"
+
+
 class ExecutionPlan:
     """A compiled graph: immutable and shared by threads, of which each has scratch of its own. Made by `ComputeGraph.compile`."""
 
@@ -51,6 +76,7 @@ class ExecutionPlan:
         self._leaves, self._names = tuple(leaves), tuple(s.name for s in leaves)
         self._lowered, self._nodes = lowered, dict(nodes)
         self._generator = generator
+        self._captured = False
         self._flat_already = not inputs.keys and all(t.kind == "leaf" for t in inputs.children)
         self.device = device
 
@@ -75,13 +101,34 @@ class ExecutionPlan:
             self._lowered.weights,
         )
 
-    def run(self, *args: Any, out: Any = None, generator: Generator | None = None, **kwargs: Any) -> Any:
+    def set_capture(self, on: bool) -> None:
+        """Has runs be one launch of a captured graph from a thread's second one on, where the device has such, or not."""
+        self._captured = on
+        self.program.capture(on)
+
+    @property
+    def capture(self) -> Capture:
+        """What became of it on a GPU."""
+        graphs, updated, replays, reason = self.program.graphs
+        if not self._captured:
+            reason = "nobody asked for capture"
+        elif self.device == "cpu":
+            reason = "the cpu has no graphs"
+        elif not reason and not graphs:
+            reason = "the first run of each thread makes the kernels ready"
+        return Capture(graphs, updated, replays, reason)
+
+    def run(
+        self, *args: Any, out: Any = None, generator: Generator | None = None, stream: Any = None, **kwargs: Any
+    ) -> Any:
         """Runs all launches.
 
         Args:
             *args: What the traced function was given, with real tensors in the place of specs.
             out: Tensors that results are written to, in the order and number of the new results.
             generator: What random functions draw from; by default the one that they drew from when they were traced.
+            stream: On a GPU: a `bc.Stream`, another library's, or a handle; by default the device's own, or that of the
+                framework that the arguments are of.
             **kwargs: Keyword arguments of the traced function.
 
         Returns:
@@ -92,16 +139,19 @@ class ExecutionPlan:
         """
         given = self._flat(args, kwargs)
         outs = () if out is None else tuple(out) if isinstance(out, (list, tuple)) else (out,)
-        random = {} if self._generator is None else {"generator": generator or self._generator}
-        made = self.program.run(*given, *self._lowered.hidden, *outs, **random)
+        named: dict[str, Any] = {} if self._generator is None else {"generator": generator or self._generator}
+        if stream is not None:
+            named["stream"] = stream
+        made = self.program.run(*given, *self._lowered.hidden, *outs, **named)
         return self._nested(given, made, foreign_converter(given[0]) if given and out is None else None)
 
-    def bind(self, *args: Any, out: Any, **kwargs: Any) -> Callable[[], Any]:
-        """Freezes the arguments and results, for one thread: what it returns runs with the lowest cost."""
+    def bind(self, *args: Any, out: Any, stream: Any = None, **kwargs: Any) -> Callable[[], Any]:
+        """Freezes the arguments, results and stream, for one thread: what it returns runs with the lowest cost."""
         if self._generator is not None:
             raise InvalidProblemError("bind: got a graph that draws random numbers, want run(generator=...).")
         outs = tuple(out) if isinstance(out, (list, tuple)) else (out,)
-        bound: Callable[[], Any] = self.program.bind(*self._flat(args, kwargs), *self._lowered.hidden, *outs)
+        named = {} if stream is None else {"stream": stream}
+        bound: Callable[[], Any] = self.program.bind(*self._flat(args, kwargs), *self._lowered.hidden, *outs, **named)
         return bound
 
     def _flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -219,7 +269,7 @@ def _take(value: Any, tree: Tree, found: list[Any], names: Sequence[str]) -> Non
 
 
 def compiled(
-    graph: ComputeGraph, passes: Sequence[str] | None, memory_limit: int | None, frozen: bool
+    graph: ComputeGraph, passes: Sequence[str] | None, memory_limit: int | None, frozen: bool, capture: bool
 ) -> ExecutionPlan:
     """The graph's launches, after the passes, as a program."""
     for name in passes or ():
@@ -253,7 +303,9 @@ def compiled(
     if memory_limit is not None:
         found = _within(memory_limit, found, launches, results, lowered)
     names = {node.index: node.label or node.name for node in graph.nodes}
-    return ExecutionPlan(graph._inputs, graph._tree, graph.leaves, found, names, graph.device, graph._tracer.generator)
+    plan = ExecutionPlan(graph._inputs, graph._tree, graph.leaves, found, names, graph.device, graph._tracer.generator)
+    plan.set_capture(capture)
+    return plan
 
 
 def _within(

@@ -82,32 +82,25 @@ class _Again:
 
     def forward(self, wrt: list[Slot], outputs: list[Slot]) -> None:
         """Runs all nodes, those between `wrt` and `outputs` with their pulls."""
+        seen = [(node, node.reads, node.writes) for node in self.old.nodes]
         depends, on_the_way = set(wrt), set()
-        for node in self.old.nodes:
-            if any(v.slot in depends for v in node.reads):
-                depends |= {v.slot for v in node.writes}
+        writers: dict[Slot, list[Node]] = {}
+        for node, reads, writes in seen:
+            if any(v.slot in depends for v in reads):
+                depends |= {v.slot for v in writes}
                 on_the_way.add(node)
+            for slot in {v.slot for v in writes}:
+                writers.setdefault(slot, []).append(node)
         needed = set(outputs)
-        for node in reversed(self.old.nodes):
-            if any(v.slot in needed for v in node.writes):
-                needed |= {v.slot for v in node.reads}
+        for node, reads, writes in reversed(seen):
+            if any(v.slot in needed for v in writes):
+                needed |= {v.slot for v in reads}
             else:
                 on_the_way.discard(node)
-        for node in self.old.nodes:
+        for node, reads, writes in seen:
             if node in on_the_way:
-                self._refuse_overwritten(node)
+                _refuse_overwritten(node, (*reads, *writes), writers)
             self._run(node, node in on_the_way)
-
-    def _refuse_overwritten(self, node: Node) -> None:
-        """Its pull runs behind all nodes and may need what it was given and what it made: none may be written until then."""
-        for later in self.old.nodes[node.index + 1 :]:
-            for w in later.writes:
-                for v in (*node.reads, *node.writes):
-                    if v.slot is w.slot:
-                        raise InvalidProblemError(
-                            f"grad: {node}: got {v}, which {later} overwrites before the gradient can read it. Write to a "
-                            "copy, or take the gradient before, in the traced function."
-                        )
 
     def _run(self, node: Node, pulled: bool) -> None:
         if node.function is None:
@@ -235,6 +228,17 @@ class _Again:
             F.add(place, gradient, out=place)
         else:
             F.copy(gradient, out=place)
+
+
+def _refuse_overwritten(node: Node, used: tuple[View, ...], writers: dict[Slot, list[Node]]) -> None:
+    """Its pull runs behind all nodes and may need what it was given and what it made: none may be written until then."""
+    found = [(w.index, v, w) for v in used for w in writers.get(v.slot, ()) if w.index > node.index]
+    if found:
+        _, view, later = min(found, key=lambda one: one[0])
+        raise InvalidProblemError(
+            f"grad: {node}: got {view}, which {later} overwrites before the gradient can read it. Write to a "
+            "copy, or take the gradient before, in the traced function."
+        )
 
 
 def _apart(views: list[View]) -> bool:

@@ -182,7 +182,12 @@ class ComputeGraph:
         return with_gradients(self, tuple(outputs) if isinstance(outputs, (list, tuple)) else (outputs,), tuple(wrt))
 
     def compile(
-        self, *, memory_limit: int | None = None, passes: Sequence[str] | None = None, frozen: bool = False
+        self,
+        *,
+        memory_limit: int | None = None,
+        passes: Sequence[str] | None = None,
+        frozen: bool = False,
+        capture: bool = True,
     ) -> ExecutionPlan:
         """Chooses kernels for this machine and plans the memory.
 
@@ -191,6 +196,8 @@ class ComputeGraph:
             passes: Names of the passes to make; all by default. See `baracuda.graph.passes.PASSES`.
             frozen: Promises that captured tensors stay as they are now: what they alone decide (weights that are cast,
                 transposed, joined) is computed once, here. Those that the graph itself writes are not meant.
+            capture: On a GPU: runs are one launch of a graph that is captured once and updated in place, where that can be;
+                `plan.capture` says what became of it.
 
         Raises:
             InvalidProblemError: Nothing was said to be returned, or a pass is unknown.
@@ -200,7 +207,7 @@ class ComputeGraph:
 
         if self._results is None:
             raise InvalidProblemError("compile: got a graph without outputs, want graph.outputs(...) before.")
-        return compiled(self, passes, memory_limit, frozen)
+        return compiled(self, passes, memory_limit, frozen, capture)
 
     def explain(self) -> str:
         """Its leaves, nodes and captured tensors, one line each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -94,7 +95,7 @@ class Draw:
 Number: TypeAlias = float | int | View | Draw
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Launch:
     """A plan with all that it is given: its tensors in the signature's order, and its numbers.
 
@@ -123,13 +124,15 @@ class Launch:
             given[s.name] = tensor(n) if isinstance(n, View) else number(n)
         return given
 
-    @property
+    # All passes ask for these two, again and again.
+
+    @cached_property
     def reads(self) -> tuple[View, ...]:
         """What it reads, numbers in memory too."""
         numbers = tuple(n for n in self.numbers if isinstance(n, View))
         return tuple(v for p, views in self.by_param() if p.role != OUT for v in views) + numbers
 
-    @property
+    @cached_property
     def writes(self) -> tuple[View, ...]:
         """What it writes."""
         return tuple(v for p, views in self.by_param() if p.role != IN for v in views)

@@ -96,7 +96,9 @@ def _loaded(folder: Path) -> ExecutionPlan:
         raise InvalidProblemError("load: results: got another kind, want made or leaf.")
     names = {node: str(name) for node, name in document["nodes"] if node >= 0}
     generator = default_generator if read.random else None
-    return ExecutionPlan(inputs, outputs, read.leaves, read.lowered(), names, read.document["device"], generator)
+    plan = ExecutionPlan(inputs, outputs, read.leaves, read.lowered(), names, read.document["device"], generator)
+    plan.set_capture(True)
+    return plan
 
 
 def _leaves(tree: Tree) -> list[Tree]:

@@ -151,8 +151,51 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   auto nodes = r.queue.end_capture(stream, problem);
   if (told) return told;
   if (!nodes) return r.raise(std::move(problem), false);
-  *graph = new CUgraph_st{std::move(nodes)};
+  *graph = new CUgraph_st{std::move(nodes), {}};
   r.graphs.push_back(*graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
+  BCU_FAKE_BEGIN;
+  if (flags) return r.raise(cudaErrorInvalidValue, "flags");
+  *graph = new CUgraph_st{std::make_shared<const Nodes>(), {}};
+  r.graphs.push_back(*graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t n,
+                                       cudaGraph_t child) {
+  BCU_FAKE_BEGIN;
+  if (!known(r.graphs, graph) || !known(r.graphs, child) || graph == child)
+    return r.raise(cudaErrorInvalidValue, "there is no such graph");
+  if (child->nodes->empty()) return r.raise(cudaErrorInvalidValue, "a graph without nodes as a part of another");
+  Nodes nodes = *graph->nodes;
+  std::vector<size_t> first;
+  for (size_t i = 0; i < n; ++i) {
+    if (!after[i] || after[i]->graph != graph) return r.raise(cudaErrorInvalidValue, "a node of another graph");
+    first.push_back(after[i]->index);
+  }
+  nodes.push_back({current_device(), {}, std::move(first), child->nodes});  // the child is copied
+  graph->handles.push_back(std::make_unique<CUgraphNode_st>(graph, nodes.size() - 1));
+  *node = graph->handles.back().get();
+  graph->nodes = std::make_shared<const Nodes>(std::move(nodes));
+  return cudaSuccess;
+}
+
+// Of launches to come; those that wait are not touched. What the new graph has other nodes than the old one is refused.
+cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child) {
+  BCU_FAKE_BEGIN;
+  if (!known(r.executables, exec) || !known(r.graphs, exec->from) || !known(r.graphs, child))
+    return r.raise(cudaErrorInvalidValue, "there is no such graph");
+  if (!node || node->graph != exec->from) return r.raise(cudaErrorInvalidValue, "a node of another graph");
+  Nodes nodes = *exec->nodes;
+  Node& place = nodes[node->index];
+  const bool same = std::equal(place.child->begin(), place.child->end(), child->nodes->begin(), child->nodes->end(),
+                               [](const Node& a, const Node& b) { return a.after == b.after && a.device == b.device; });
+  if (!same) return r.raise(cudaErrorGraphExecUpdateFailure, "the nodes of the two graphs differ", false);
+  place.child = child->nodes;
+  exec->nodes = std::make_shared<const Nodes>(std::move(nodes));
   return cudaSuccess;
 }
 
@@ -181,7 +224,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
   BCU_FAKE_BEGIN;
   if (!known(r.graphs, graph) || flags) return r.raise(cudaErrorInvalidValue, "there is no such graph");
-  *exec = new CUgraphExec_st{current_device(), graph->nodes};
+  *exec = new CUgraphExec_st{current_device(), graph->nodes, graph, 0};
   r.executables.push_back(*exec);
   return cudaSuccess;
 }
@@ -190,7 +233,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   BCU_FAKE_BEGIN;
   if (cudaError_t e = r.check_stream(stream)) return e;
   if (!known(r.executables, exec)) return r.raise(cudaErrorInvalidValue, "there is no such graph");
-  return r.enqueue(stream, [nodes = exec->nodes] { return Queue::run_graph(*nodes); });
+  return r.enqueue_behind(exec->last, stream, [nodes = exec->nodes] { return Queue::run_graph(*nodes); });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

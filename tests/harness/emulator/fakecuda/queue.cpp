@@ -188,7 +188,7 @@ Problem Queue::capture_node(int device, cudaStream_t stream, Work work) {
   Capture& capture = *stream->capture;
   if (!capture.broken.empty()) return {cudaErrorStreamCaptureInvalidated, "the capture is broken: " + capture.broken};
   auto& tips = capture.tips[stream];
-  capture.nodes.push_back({device, std::move(work), tips});
+  capture.nodes.push_back({device, std::move(work), tips, nullptr});
   tips = {capture.nodes.size() - 1};
   return {};
 }
@@ -269,7 +269,7 @@ Problem Queue::run_graph(const Nodes& nodes) {
       const auto& after = nodes[next].after;
       if (!done[next] && std::all_of(after.begin(), after.end(), [&](size_t n) { return done[n]; })) break;
     }
-    if (Problem p = nodes[next].work(); p.error) return p;
+    if (Problem p = nodes[next].child ? run_graph(*nodes[next].child) : nodes[next].work(); p.error) return p;
     done[next] = true;
   }
   return {};

@@ -22,7 +22,8 @@ using Work = std::function<Problem()>;
 struct Node {
   int device;
   Work work;
-  std::vector<size_t> after;  // nodes that come first
+  std::vector<size_t> after;                       // nodes that come first
+  std::shared_ptr<const std::vector<Node>> child;  // a graph in the place of work
 };
 using Nodes = std::vector<Node>;
 
@@ -57,12 +58,19 @@ struct CUevent_st {
   baracuda::emulator::Mark mark;
   std::shared_ptr<double> time;  // when the last record was reached; negative before
 };
+struct CUgraphNode_st {
+  cudaGraph_t graph;
+  size_t index;
+};
 struct CUgraph_st {
   std::shared_ptr<const baracuda::emulator::Nodes> nodes;
+  std::vector<std::unique_ptr<CUgraphNode_st>> handles;  // of nodes that were added one by one
 };
 struct CUgraphExec_st {
   int device;
-  std::shared_ptr<const baracuda::emulator::Nodes> nodes;
+  std::shared_ptr<const baracuda::emulator::Nodes> nodes;  // launches that wait keep those of their time
+  cudaGraph_t from;
+  uint64_t last;  // its last launch, which the next one comes behind
 };
 
 namespace baracuda::emulator {

@@ -166,8 +166,13 @@ cudaError_t Runtime::check_event(cudaEvent_t event) {
 }
 
 cudaError_t Runtime::enqueue(cudaStream_t stream, Work work) {
+  uint64_t none = 0;
+  return enqueue_behind(none, stream, std::move(work));
+}
+
+cudaError_t Runtime::enqueue_behind(uint64_t& last, cudaStream_t stream, Work work) {
   Problem problem;
-  queue.add(current_device(), stream, std::move(work), problem);
+  last = queue.add(current_device(), stream, std::move(work), problem, {last});
   return raise(std::move(problem));
 }
 

@@ -34,6 +34,8 @@ class Runtime {
   cudaError_t check_event(cudaEvent_t event);
   // Puts work on a stream of the current device.
   cudaError_t enqueue(cudaStream_t stream, Work work);
+  // The same behind an operation of any stream; `last` becomes the work.
+  cudaError_t enqueue_behind(uint64_t& last, cudaStream_t stream, Work work);
 
   std::vector<cudaEvent_t> events;
   std::vector<cudaGraph_t> graphs;
