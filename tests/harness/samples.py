@@ -30,7 +30,18 @@ PAGES, TABLE, LENGTHS = _floats(4, 8, 2, 8), np.array([[0, 1], [2, 3]], np.int32
 ATTENDED = _floats(2, 2, 5, 8)
 CODES = np.arange(24, dtype=np.int8).reshape(4, 6)
 
-SAMPLES: dict[str, Call] = {
+
+def _conv(axes: int, transposed: bool = False) -> dict[str, Call]:
+    """A convolution over so many axes in two groups, and its gradient."""
+    name = f"conv{'_transpose' * transposed}{axes}d"
+    x, weight = _floats(2, 4, *(5,) * axes), _floats(4, 3, *(3,) * axes) if transposed else _floats(6, 2, *(3,) * axes)
+    dy, more = _floats(2, 6, *(7 if transposed else 3,) * axes), {"groups": 2}
+    return {name: _call(x, weight, **more), f"{name}_backward": _call(dy, x, weight, **more)}
+
+
+CONVOLUTIONS = {k: v for axes in (1, 2, 3) for turned in (False, True) for k, v in _conv(axes, turned).items()}
+
+SAMPLES: dict[str, Call] = CONVOLUTIONS | {
     "adam_": _call(*_lists(4), step=1),
     "adamw_": _call(*_lists(5), step=1, amsgrad=True),
     "add_rms_norm": _call(X, X, (6,), W),
