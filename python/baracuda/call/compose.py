@@ -201,7 +201,7 @@ class Composer:
     def program(self, results: dict[int, str], shapes: dict[int, Shape], out: Value | None) -> Program:
         """The steps, with memory of their own for what is no argument and no result."""
         b = ProgramBuilder(self.device)
-        numbers = [b.scalar(name) for name, _ in self.numbers]
+        numbers = [b.scalar(name, self._kind(i)) for i, (name, _) in enumerate(self.numbers)]
         seen = [b.input(name, x.shape, x.element, x.strides) for name, x, _ in self.arguments]
         for slot, (shape, element) in enumerate(self.made, len(self.arguments)):
             handed_out = slot in results and out is None
@@ -225,6 +225,13 @@ class Composer:
         for made, given in self.steps:
             b.add(made, **{name: seen_by(x) for name, x in given.items()})
         return b.build()
+
+    def _kind(self, index: int) -> str:
+        """What kind of number the steps want; one that any of them counts with is whole."""
+        kinds = {
+            p.kind for made, given in self.steps for p in made.signature.scalars if given.get(p.name) == Number(index)
+        }
+        return next((kind for kind in _core.scalar_kinds if kind in kinds - {"float"}), "float")
 
     def _whole(self, slot: int) -> Value:
         shape, element = self.made[slot - len(self.arguments)]

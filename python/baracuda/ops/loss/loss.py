@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from baracuda.call.compose import with_indices
-from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, composite, function
+from baracuda.call.compose import Composer, Value, with_indices
+from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, function
 from baracuda.describe.dims import Shape, Size
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
@@ -388,22 +388,28 @@ def _cross_entropy_backward(
     return call(desc, **given)
 
 
-@composite
+@function(tensors="dloss input target weight lse", scalars="label_smoothing")
 def cross_entropy_backward(
-    dloss: Any,
-    input: Any,
-    target: Any,
+    call: Call,
+    dloss: Arg,
+    input: Arg,
+    target: Arg,
     ignore_index: int = -100,
     reduction: str = "mean",
-    label_smoothing: float = 0.0,
-    weight: Any = None,
+    label_smoothing: Arg | float = 0.0,
+    weight: Arg | None = None,
     *,
-    lse: Any = None,
-) -> Any:
+    lse: Arg | None = None,
+) -> Recipe:
     """Gradient of cross_entropy with respect to `input`; `lse` is recomputed when it is not given."""
-    if lse is None:
-        _, lse = cross_entropy_forward(input, target, ignore_index, reduction, label_smoothing, weight)
-    return _cross_entropy_backward(dloss, input, target, lse, ignore_index, reduction, label_smoothing, weight)
+
+    def steps(c: Composer, dloss: Value, input: Value, target: Value, smoothing: Any, *given: Value | None) -> Any:
+        weight, lse = given
+        if lse is None:
+            _, lse = c.of(cross_entropy_forward, input, target, ignore_index, reduction, smoothing, weight)
+        return c.of(_cross_entropy_backward, dloss, input, target, lse, ignore_index, reduction, smoothing, weight)
+
+    return call.steps(steps, dloss, input, target, label_smoothing, weight, lse)
 
 
 @function(tensors="input target", scalars="label_smoothing")

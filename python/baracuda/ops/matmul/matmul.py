@@ -9,7 +9,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeAlias
 
-from baracuda.call.op import Arg, Call, Op, Recipe, composite, function
+from baracuda.call.compose import Composer, Value, composed
+from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape, Size, largest, shape_text
 from baracuda.describe.elements import Element
@@ -348,10 +349,10 @@ def _linear_weight_gradient(call: Call, dy: Arg, input: Arg, weight: Arg) -> Rec
 
 
 @made_of("matmul")
-@composite
-def matmul_backward(dy: Any, input: Any, other: Any) -> tuple[Any, Any]:
+@composed(tensors="dy input other")
+def matmul_backward(c: Composer, dy: Value, input: Value, other: Value) -> tuple[Value, Value]:
     """Gradients (dinput, dother) of matmul, summed over the dimensions that it broadcast."""
-    return _input_gradient(dy, input, other), _other_gradient(dy, input, other)
+    return c.of(_input_gradient, dy, input, other), c.of(_other_gradient, dy, input, other)
 
 
 def scaled_gradients(dy: Any, input: Any, other: Any, alpha: Any) -> tuple[Any, Any]:
@@ -360,16 +361,18 @@ def scaled_gradients(dy: Any, input: Any, other: Any, alpha: Any) -> tuple[Any, 
 
 
 @made_of("matmul sum")
-@composite
-def linear_backward(dy: Any, input: Any, weight: Any, bias: Any = None) -> tuple[Any, ...]:
+@composed(tensors="dy input weight bias")
+def linear_backward(
+    c: Composer, dy: Value, input: Value, weight: Value, bias: Value | None = None
+) -> tuple[Value, ...]:
     """Gradients (dinput, dweight) of linear, and dbias where there is a `bias`."""
-    made = _linear_input_gradient(dy, input, weight), _linear_weight_gradient(dy, input, weight)
-    if bias is None:
-        return made
     from baracuda import functional
 
-    rows = tuple(range(len(dy.shape) - 1))
-    return (*made, functional.sum(dy, rows) if rows else dy)
+    made = c.of(_linear_input_gradient, dy, input, weight), c.of(_linear_weight_gradient, dy, input, weight)
+    if bias is None:
+        return made
+    rows = tuple(range(dy.rank - 1))
+    return (*made, c.of(functional.sum, dy, rows) if rows else dy)
 
 
 def _before_activation(dy: Any, activation: str, y: Any, sums: Callable[[], Any]) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from baracuda.call.op import Arg, Call, Op, Recipe, composite, function
+from baracuda.call.compose import Composer, Value
+from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.describe.dims import Shape, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.spec import Descriptor, Param, Signature, descriptor, frame, output, scalar, tensor
@@ -295,6 +296,15 @@ def rms_norm_forward(
     return call(desc, x=input, weight=weight, eps=_eps(input, eps))
 
 
+def _gradient(
+    call: Call, dy: Arg, input: Arg, normalized_shape: Sizes, weight: Arg | None, rstd: Arg, weight_offset: float
+) -> Recipe:
+    desc = RmsNormBackwardDescriptor(
+        **common_fields(input, normalized_shape, weight, weight_offset), dweight=weight is not None
+    )
+    return call(desc, dy=dy, x=input, weight=weight, rstd=rstd)
+
+
 @function(tensors="dy input weight rstd")
 def _rms_norm_backward(
     call: Call,
@@ -306,27 +316,30 @@ def _rms_norm_backward(
     weight_offset: float = 0.0,
 ) -> Recipe:
     """(dx, dweight), or dx alone without a weight."""
-    desc = RmsNormBackwardDescriptor(
-        **common_fields(input, normalized_shape, weight, weight_offset), dweight=weight is not None
-    )
-    return call(desc, dy=dy, x=input, weight=weight, rstd=rstd)
+    return _gradient(call, dy, input, normalized_shape, weight, rstd, weight_offset)
 
 
-@composite
+@function(tensors="dy input weight rstd", scalars="eps")
 def rms_norm_backward(
-    dy: Any,
-    input: Any,
+    call: Call,
+    dy: Arg,
+    input: Arg,
     normalized_shape: Sizes,
-    weight: Any = None,
-    eps: float | None = None,
+    weight: Arg | None = None,
+    eps: Arg | None = None,
     weight_offset: float = 0.0,
     *,
-    rstd: Any = None,
-) -> Any:
+    rstd: Arg | None = None,
+) -> Recipe:
     """Gradients (dx, dweight) of rms_norm, or dx alone without a weight; `rstd` is recomputed when it is not given."""
-    if rstd is None:
-        _, rstd = rms_norm_forward(input, normalized_shape, weight, eps, weight_offset)
-    return _rms_norm_backward(dy, input, normalized_shape, weight, rstd, weight_offset)
+    if rstd is not None:
+        return _gradient(call, dy, input, normalized_shape, weight, rstd, weight_offset)
+
+    def steps(c: Composer, dy: Value, input: Value, weight: Value | None, eps: Any) -> Any:
+        _, rstd = c.of(rms_norm_forward, input, normalized_shape, weight, eps, weight_offset)
+        return c.of(_rms_norm_backward, dy, input, normalized_shape, weight, rstd, weight_offset)
+
+    return call.steps(steps, dy, input, weight, eps)
 
 
 @function(tensors="input residual weight", scalars="eps")

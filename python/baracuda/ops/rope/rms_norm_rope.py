@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda.call.op import Arg, Call, Op, Recipe, composite, function
+from baracuda.call.compose import Composer
+from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape, largest
 from baracuda.describe.elements import Element
@@ -230,24 +231,30 @@ rms_norm_rope.pulled_by(rms_norm_rope_backward, "y rstd", forward=rms_norm_rope_
 
 
 @made_of("rms_norm_rope")
-@composite
+@function(tensors="q k q_weight k_weight cos sin positions", scalars="eps position")
 def qk_norm_rope(
-    q: Any,
-    k: Any,
-    q_weight: Any,
-    k_weight: Any,
-    cos: Any,
-    sin: Any,
-    eps: float | None = None,
-    position: Any = 0,
-    positions: Any = None,
+    call: Call,
+    q: Arg,
+    k: Arg,
+    q_weight: Arg | None,
+    k_weight: Arg | None,
+    cos: Arg,
+    sin: Arg,
+    eps: Arg | None = None,
+    position: Arg | int = 0,
+    positions: Arg | None = None,
     rotary_dim: int | None = None,
     interleaved: bool = False,
     weight_offset: float = 0.0,
-) -> Any:
+) -> Recipe:
     """(q, k) with each head normalised and rotated: rms_norm_rope of both, which may have different numbers of heads."""
-    options = (cos, sin, eps, position, positions, rotary_dim, interleaved, weight_offset)
-    return rms_norm_rope(q, q_weight, *options), rms_norm_rope(k, k_weight, *options)
+
+    def steps(c: Composer, *given: Any) -> Any:
+        q, k, q_weight, k_weight, cos, sin, eps, position, positions = given
+        options = (cos, sin, eps, position, positions, rotary_dim, interleaved, weight_offset)
+        return c.of(rms_norm_rope, q, q_weight, *options), c.of(rms_norm_rope, k, k_weight, *options)
+
+    return call.steps(steps, q, k, q_weight, k_weight, cos, sin, eps, position, positions)
 
 
 def _qk_norm_rope_vjp(q: Any, k: Any, q_weight: Any, k_weight: Any, *given: Any, **options: Any) -> tuple[Any, Any]:
