@@ -228,9 +228,8 @@ class Composer:
 
     def _kind(self, index: int) -> str:
         """What kind of number the steps want; one that any of them counts with is whole."""
-        kinds = {
-            p.kind for made, given in self.steps for p in made.signature.scalars if given.get(p.name) == Number(index)
-        }
+        wanted: Any = Number(index)
+        kinds = {p.kind for made, given in self.steps for p in made.signature.scalars if given.get(p.name) == wanted}
         return next((kind for kind in _core.scalar_kinds if kind in kinds - {"float"}), "float")
 
     def _whole(self, slot: int) -> Value:

@@ -421,7 +421,9 @@ def _matmul_rule(input: Any, other: Any, *, activation: str = "none") -> tuple[A
     y = matmul(input, other, activation=activation)
 
     def pull(dy: Any) -> tuple[Any, Any]:
-        return matmul_backward(_before_activation(dy, activation, y, lambda: matmul(input, other)), input, other)
+        dy = _before_activation(dy, activation, y, lambda: matmul(input, other))
+        found: tuple[Any, Any] = matmul_backward(dy, input, other)
+        return found
 
     return y, pull
 
