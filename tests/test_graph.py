@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
@@ -290,6 +291,8 @@ def test_made_by_hand() -> None:
         (lambda x: F.mul(x, float(x[0, 0])), "float"),
         (lambda x: F.mul(x, x[0, 0].item()), "item"),
         (lambda x: torch.from_dlpack(x), "from_dlpack"),
+        (lambda x: F.masked_select(x, F.gt(x, 0)), "masked_select needs them"),
+        (lambda x: F.one_hot(F.argmax(x, 1)), "one_hot needs them"),
     ],
 )
 def test_what_needs_numbers_names_the_line(fn: Callable[..., Any], why: str) -> None:
@@ -298,11 +301,28 @@ def test_what_needs_numbers_names_the_line(fn: Callable[..., Any], why: str) -> 
     same(F.exp(X), F.exp(X))  # nothing of the trace is left in what real calls use
 
 
+@pytest.mark.parametrize(
+    ("fn", "why"),
+    [
+        (lambda x: F.exp(x) if x > 0 else x, "bool: got a tensor of 512 elements"),
+        (lambda x: F.exp(x) if x == 1 else x, "bool: got a tensor of 512 elements"),
+        (lambda x: x.item(), "item: got 512 elements"),
+        (lambda x: F.matmul(F.exp(x), x), r"node 1 \(<lambda>\): matmul"),
+    ],
+)
+def test_what_goes_wrong_names_node_and_line(fn: Callable[..., Any], why: str) -> None:
+    with pytest.raises(bc.BaracudaError, match=r"(?s)node \d \(<lambda>\): .*in .*test_graph.py:\d+: ") as caught:
+        bc.trace(fn, X)
+    assert re.search(why, str(caught.value))
+
+
 def test_runs_refuse_other_arguments() -> None:
     run = bc.trace(lambda x, n, w: F.matmul(F.mul(x, n), w), X, 2.0, W).compile()
     same(run.run(X, 2.0, W), F.matmul(F.mul(X, 2.0), W))
     for args, why in (
-        ((X, 2.0), "got 2 positional"),
+        ((X, 2.0), "w: got nothing"),
+        ((X,), "argument 1: got nothing"),
+        ((X, 2.0, W, W), "got 4 positional arguments, want 3"),
         ((X, 3.0, W), "traced with 2.0"),
         ((X, 2.0, None), "w: got None"),
         ((X[:4], 2.0, W), "x: "),
@@ -310,6 +330,13 @@ def test_runs_refuse_other_arguments() -> None:
     ):
         with pytest.raises(bc.InvalidProblemError, match=why):
             run.run(*args)
+    nested = bc.trace(lambda d, *, x: F.matmul(x, d["w"][0]), {"w": [W]}, x=X).compile()
+    for args, kwargs, why in (((), {"x": X}, "d: got nothing"), (({"w": [W]},), {}, "x: got nothing")):
+        with pytest.raises(bc.InvalidProblemError, match=why):
+            nested.run(*args, **kwargs)
+    for fn in (lambda x: None, lambda x: len(x), lambda x: (F.exp(x), "text")[1]):
+        with pytest.raises(bc.InvalidProblemError, match="neither returns nor writes a tensor"):
+            bc.trace(fn, X).compile()
     with pytest.raises(bc.InvalidProblemError, match="passes: got 'fast'"):
         bc.trace(F.exp, X).compile(passes=["fast"])
 

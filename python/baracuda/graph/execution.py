@@ -11,7 +11,7 @@ from baracuda.call.inference import spec_of
 from baracuda.describe.errors import InvalidProblemError, MemoryLimitError, shown
 from baracuda.graph.fold import fold_frozen
 from baracuda.graph.lower import Lowered, Lowering
-from baracuda.graph.nodes import Launch, Slot, Tree, listed
+from baracuda.graph.nodes import Launch, Slot, Tree, View, listed
 from baracuda.graph.passes import BY_CALLS, PASSES, Pass, merge_in_place
 from baracuda.graph.recompute import Lives, recompute_one
 from baracuda.memory.results import foreign_converter
@@ -164,18 +164,29 @@ class ExecutionPlan:
             raise InvalidProblemError(
                 f"{unknown[0]}: got an unknown argument, want some of {', '.join(names) or 'none'}."
             )
-        if len(args) != len(positional) or len(kwargs) != len(names):
-            lacking = [n for n in names if n not in kwargs]
+        if len(args) > len(positional):
             raise InvalidProblemError(
-                f"run: got {len(args)} positional arguments{' and no ' + lacking[0] if lacking else ''}, want "
-                f"{len(positional)} of the leaves ({listed(self._names)})."
+                f"run: got {len(args)} positional arguments, want {len(positional)} ({listed(self._names)})."
             )
+        lacking = [self._called(tree) for tree in positional[len(args) :]] + [n for n in names if n not in kwargs]
+        if lacking:
+            raise InvalidProblemError(f"{lacking[0]}: got nothing, want what the function was traced with.")
         found: list[Any] = []
         for value, tree in zip(args, positional, strict=True):
             _take(value, tree, found, self._names)
         for name, tree in zip(names, trees[len(positional) :], strict=True):
             _take(kwargs[name], tree, found, self._names)
         return found
+
+    def _called(self, tree: Tree) -> str:
+        """What a positional argument is called: by its first tensor, `x` of `x[0]`."""
+        flat = [tree]
+        while flat and flat[0].kind not in ("leaf", "constant"):
+            flat[:1] = flat[0].children
+        first = next((t for t in flat if t.kind == "leaf"), None)
+        if first is None:
+            return f"argument {self._inputs.children.index(tree)}"
+        return self._names[first.value].split("[")[0].split(".")[0]
 
     def _nested(self, given: list[Any], made: Any, convert: Callable[[Any], Any] | None) -> Any:
         outs = made if isinstance(made, tuple) else (made,)  # what is written of the arguments, then what is made
@@ -299,6 +310,10 @@ def compiled(
             launches = change(launches, results, graph)
         return Lowering(graph.device, launches, list(graph.leaves), graph._tracer.draws).lower(results)
 
+    if not launches and not any(isinstance(v, View) for v in results):
+        raise InvalidProblemError(
+            "compile: got a graph that neither returns nor writes a tensor, want a function that does one of both."
+        )
     found = lowered(launches)
     if memory_limit is not None:
         found = _within(memory_limit, found, launches, results, lowered)

@@ -101,7 +101,8 @@ class ComputeGraph:
             called = name or getattr(fn, "__name__", type(fn).__name__)
             where = f"node {len(self._tracer.nodes)} ({called})"
             if isinstance(error, BaracudaError) and not _lacks_numbers(error):
-                error.args = (f"{where}: {error}",)
+                line = _line_of(_own_frames(error))
+                error.args = (f"{where}: {error}" + (f"\n  in {line}" if line else ""),)
                 raise
             if isinstance(error, BufferError) and "without memory" not in str(error):
                 raise
@@ -305,12 +306,24 @@ def _lacks_numbers(error: BaracudaError) -> bool:
     return any(r.code == "null_data" for r in error.refusals)
 
 
+def _own_frames(error: Exception) -> list[traceback.FrameSummary]:
+    """The user's frames that an error went through, where other libraries are between."""
+    own = [
+        f for f in traceback.extract_tb(error.__traceback__)
+        if not f.filename.startswith(_PACKAGE) and f.filename != "<string>"  # signatures are made from texts
+    ]  # fmt: skip
+    return [f for f in own if "-packages" not in f.filename] or own
+
+
+def _line_of(own: list[traceback.FrameSummary]) -> str:
+    """The innermost of them: file, line and text."""
+    return f"{own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else ""
+
+
 def _asked_for_numbers(where: str, error: Exception) -> InvalidProblemError:
     """The error that names the line of the user's that asked for the numbers of a tensor without memory."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith(_PACKAGE)]
-    own = [f for f in own if "-packages" not in f.filename] or own  # the user's, where other libraries are between
-    line = f"{own[-1].filename}:{own[-1].lineno}: {own[-1].line}" if own else str(error)
+    own, frames = _own_frames(error), list(traceback.extract_tb(error.__traceback__))
+    line = _line_of(own) or str(error)
     inner = frames[frames.index(own[-1]) + 1 :] if own else []
     asked = [f.name for f in inner if not f.name.startswith(("_", "<"))]
     line += f"\n  ({asked[0]} needs them)" if asked else ""
