@@ -374,6 +374,17 @@ def test_products_of_another_element() -> None:
         np.testing.assert_array_equal(y.numpy(), want)
         np.testing.assert_array_equal(engine.F.exp(X).numpy(), F.exp(X))
         assert engine.F.matmul(X.astype(np.float64), W.astype(np.float64)).element is bc.Element.F64
+    for name in ("f8e4m3", "f8e5m2", "f16", "bf16"):  # weights, beside operands of f32
+        engine, narrow = bc.Engine(), F.cast(bc.asarray(W), name)
+        weights = engine.upload_weights({"w": W}, name)
+        wide = F.cast(narrow, "f32")
+        np.testing.assert_array_equal(engine.F.matmul(X, weights["w"]).numpy(), F.matmul(X, wide.numpy()))
+        np.testing.assert_array_equal(engine.F.linear(X, weights["w"].T).numpy(), F.linear(X, F.cast(narrow.T, "f32").numpy()))
+        half = bc.Engine(compute="bf16").F.matmul(X, weights["w"])
+        want = F.cast(F.matmul(F.cast(bc.asarray(X), "bf16"), F.cast(narrow, "bf16")), "f32")
+        np.testing.assert_array_equal(half.numpy(), want.numpy())
+        with pytest.raises(bc.InvalidProblemError, match="want one element for all"):
+            F.matmul(bc.asarray(X), narrow)
     for wrong in ("f64", "i32"):
         with pytest.raises(bc.InvalidProblemError, match="compute: got"):
             bc.Engine(compute=wrong)

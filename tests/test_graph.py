@@ -374,6 +374,12 @@ def test_pictures_and_texts() -> None:
     words = " ".join(root.itertext())
     assert all(word in words for word in ("0  matmul", "2  softmax", "x", "result 0", "f32[8, 10]"))
     assert graph.to_dot().count("->") == 6 and "digraph" in graph.to_dot()
+    joined = bc.trace(lambda x, w, b: F.tanh(F.exp(F.relu(F.matmul(x, w) + b))), X, W, W[0]).compile()
+    assert (joined.launches, "fused" in joined.explain()) == (2, True)
+    assert "for matmul + add + relu" in joined.explain() and "for exp + tanh" in joined.explain()
+    words = " ".join(ElementTree.fromstring(joined.to_svg()).itertext())
+    assert all(word in words for word in ("0  matmul + add + relu", "1  exp + tanh", "x", "result 0", "f32[8, 10]"))
+    assert joined.to_dot().count("->") == 5 and "exp + tanh" in joined.to_dot()
     plan = graph.compile()
     assert "softmax.forward.cpu.f32" in plan.explain() and f"scratch {plan.memory.planned} bytes" in plan.explain()
 

@@ -21,7 +21,7 @@ from conftest import FULL, SEED
 from test_graph import RNG, own_numbers, same  # noqa: F401
 
 NODES = 200
-TUNED = settings(max_examples=200 if FULL else 8, deadline=None, suppress_health_check=list(HealthCheck))
+TUNED = settings(max_examples=50 if FULL else 8, deadline=None, suppress_health_check=list(HealthCheck))
 ROWS, WIDE = 8, 16
 
 

@@ -43,7 +43,9 @@ def arguments() -> argparse.Namespace:
         "--out", type=Path, default=Path(__file__).parent / "out", help="folder for loss.png and checkpoint"
     )
     parser.add_argument(
-        "--picture", action="store_true", help="write step.svg and token.svg, the graphs, to the same folder"
+        "--picture",
+        action="store_true",
+        help="write the graphs, as they were traced and as they run, to the same folder",
     )
     for name in ("d_model", "layers", "heads", "kv_heads", "hidden", "context"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(default, name))
@@ -166,9 +168,10 @@ def main() -> None:
     report(trainer, generator)
     wrote = ["checkpoint.safetensors", *(["loss.png"] if losses else [])]
     if args.picture:
-        for name, graph in (("step.svg", trainer.graph), ("token.svg", generator.graph)):
-            (args.out / name).write_text(graph.to_svg())
-            wrote.append(name)
+        for name, of in (("step", trainer), ("token", generator)):
+            for suffix, drawn in (("", of.graph), ("-compiled", of.plan)):
+                (args.out / f"{name}{suffix}.svg").write_text(drawn.to_svg())
+                wrote.append(f"{name}{suffix}.svg")
     console.print(f"wrote {', '.join(wrote)} to {args.out}")
 
 

@@ -27,6 +27,10 @@ PRODUCTS = frozenset({
 })  # fmt: skip
 
 
+# Elements that weights may have beside operands of f32: they are widened, exactly, for the call.
+NARROW = frozenset({Element.F8E4M3, Element.F8E5M2, Element.F16, Element.BF16})
+
+
 class Functions:
     """All functions of bc.functional, bound to an engine; `engine.F`.
 
@@ -93,14 +97,19 @@ class Bound:
             return self._on_cpu(args, kwargs, str(error))  # a log that kept the error would keep tensors alive
 
     def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        compute = self._engine.compute
-        if compute is None or not self._product:
+        """Operands of products in one element: weights that are narrower than f32 beside it, and `compute`."""
+        if not self._product:
             return self._fn(*args, **kwargs)
-        wide = [x for x in _flat((args, kwargs)) if getattr(x, "element", None) is Element.F32]
-        if not wide:
+        given = {x.element for x in _flat((args, kwargs))}
+        compute = self._engine.compute or Element.F32
+        changed = {*NARROW, Element.F32} - {compute}
+        if Element.F32 not in given or not given & changed:
             return self._fn(*args, **kwargs)
-        args, kwargs = _mapped(lambda x: F.cast(x, compute) if x.element is Element.F32 else x, (args, kwargs))
-        return _mapped(lambda x: F.cast(x, Element.F32) if x.element is compute else x, self._fn(*args, **kwargs))
+        args, kwargs = _mapped(lambda x: F.cast(x, compute) if x.element in changed else x, (args, kwargs))
+        result = self._fn(*args, **kwargs)
+        if compute is Element.F32:
+            return result
+        return _mapped(lambda x: F.cast(x, Element.F32) if x.element is compute else x, result)
 
     def _on_cpu(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
         engine = self._engine

@@ -78,8 +78,9 @@ def _merged(members: list[tuple[int, Launch]], device: str) -> Launch | None:
         chosen = plan(desc, device)
     except BaracudaError:
         return None
+    also = tuple(n for _, launch in members[:-1] for n in launch.nodes)
     given = {"q": q, "k": k, "v": v, "cos": cos, "sin": sin, "k_cache": caches[0], "v_cache": caches[1]}
-    return Launch(chosen, tuple(given[p.name] for p in chosen.signature.present), append_v.numbers, append_v.node)
+    return Launch(chosen, tuple(given[p.name] for p in chosen.signature.present), append_v.numbers, append_v.node, also)
 
 
 def _free(launches: list[Launch], results: list[Any], members: tuple[int, ...], merged: Launch) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from baracuda.graph.nodes import Launch, Node, Slot, View
 
@@ -42,10 +43,17 @@ def explained(graph: ComputeGraph) -> str:
     return "\n".join([*lines, *map(_line, graph.nodes)])
 
 
-def _step(i: int, launch: Launch) -> str:
+def _called(plan: ExecutionPlan, launch: Launch) -> str:
+    """The nodes whose work a launch does, by name."""
+    names = [plan._nodes.get(node, "copy of a result") for node in launch.nodes]
+    return " + ".join(names)
+
+
+def _step(plan: ExecutionPlan, i: int, launch: Launch) -> str:
     sku = launch.plan.sku
     shapes = ", ".join(_type(v) for v in launch.tensors)
-    return f"{i:4}  {sku.name}({shapes})  {sku.precision_guarantee}"
+    does = f"  for {_called(plan, launch)}" if launch.also else ""
+    return f"{i:4}  {sku.name}({shapes})  {sku.precision_guarantee}{does}"
 
 
 def explained_plan(plan: ExecutionPlan) -> str:
@@ -57,133 +65,105 @@ def explained_plan(plan: ExecutionPlan) -> str:
     )
     if plan.device != "cpu":
         head += f"\n{plan.capture}"
-    return "\n".join([head, *(_step(i, launch) for i, launch in enumerate(plan._lowered.launches))])
+    return "\n".join([head, *(_step(plan, i, launch) for i, launch in enumerate(plan._lowered.launches))])
 
 
-def _edges(graph: ComputeGraph) -> Edges:
-    """From what was made last to who reads it, with its type."""
-    made: dict[Slot, str] = {s: f"s{s.number}" for s in (*graph.leaves, *graph.constants)}
+Boxes: TypeAlias = dict[str, tuple[str, str]]  # by name: lines of text, and of which kind it is
+Edges: TypeAlias = list[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A node or a launch, as it is drawn."""
+
+    name: str
+    text: str
+    kind: str
+    reads: Sequence[View]
+    writes: Sequence[View]
+
+
+def _node_parts(graph: ComputeGraph) -> list[_Part]:
     found = []
     for node in graph.nodes:
-        for v in node.reads:
-            if v.slot in made:
-                found.append((made[v.slot], f"n{node.index}", _type(v)))
-        for v in node.writes:
-            made[v.slot] = f"n{node.index}"
-    results = [v for v in graph._views if isinstance(v, View)]
-    found += [(made[v.slot], f"r{i}", _type(v)) for i, v in enumerate(results) if v.slot in made]
+        made = "\n".join(_type(v) for v in _results(node)[:2])
+        text = f"{node.index}  {node.label or node.name}\n{made}"
+        found.append(_Part(f"n{node.index}", text, "node", node.reads, node.writes))
     return found
 
 
-def _boxes(graph: ComputeGraph) -> Boxes:
-    """What is drawn, by its name in the picture: its text, and of which kind it is."""
-    boxes: Boxes = {
-        f"s{s.number}": (f"{s.name}\n{s.element}{list(s.shape)}", s.kind) for s in (*graph.leaves, *graph.constants)
-    }
-    for node in graph.nodes:
-        made = "\n".join(_type(v) for v in _results(node)[:3])
-        boxes[f"n{node.index}"] = (f"{node.index}  {node.label or node.name}\n{made}", "node")
-    results = (v for v in graph._views if isinstance(v, View))
-    return boxes | {f"r{i}": (f"result {i}\n{_type(v)}", "result") for i, v in enumerate(results)}
+def _launch_parts(plan: ExecutionPlan) -> list[_Part]:
+    found = []
+    for i, launch in enumerate(plan._lowered.launches):
+        made = ", ".join(_type(v) for v in launch.writes[:2])
+        text = f"{i}  {_called(plan, launch)}\n{made}\n{launch.plan.sku.name}"
+        found.append(_Part(f"n{i}", text, "fused" if launch.also else "node", launch.reads, launch.writes))
+    return found
 
 
-_FILL = {"leaf": "#dceefb", "constant": "#eeeeee", "node": "#ffffff", "result": "#e3f4e1"}
+def _drawn(sources: Sequence[Slot], parts: list[_Part], results: Sequence[Any]) -> tuple[Boxes, Edges]:
+    """What is drawn, and the lines from what was made last to who reads it, with its type."""
+    shown = {v.slot: v for part in reversed(parts) for v in reversed(part.reads) if v.numel == v.slot.count}
+    boxes: Boxes = {}
+    for s in sources:
+        shape = shown[s].shape if s.kind == "constant" and s in shown else s.shape
+        boxes[f"s{s.number}"] = (f"{s.name}\n{s.element}{list(shape)}", s.kind)
+    boxes |= {part.name: (part.text, part.kind) for part in parts}
+    made: dict[Slot, str] = {s: f"s{s.number}" for s in sources}
+    edges: Edges = []
+    for part in parts:
+        edges += [(made[v.slot], part.name, _type(v)) for v in part.reads if v.slot in made]
+        made |= {v.slot: part.name for v in part.writes}
+    for i, v in enumerate(results):
+        if isinstance(v, View) and v.slot in made:
+            boxes[f"r{i}"] = (f"result {i}\n{_type(v)}", "result")
+            edges.append((made[v.slot], f"r{i}", _type(v)))
+    return boxes, edges
 
 
-def dot(graph: ComputeGraph) -> str:
+def _of_graph(graph: ComputeGraph) -> tuple[Boxes, Edges]:
+    return _drawn((*graph.leaves, *graph.constants), _node_parts(graph), graph._views)
+
+
+def _of_plan(plan: ExecutionPlan) -> tuple[Boxes, Edges]:
+    launches = plan._lowered.launches
+    used = dict.fromkeys(v.slot for launch in launches for v in launch.tensors)
+    constants = [s for s in used if s.kind == "constant"]
+    whole = {s: View(s, 0, s.shape, s.strides, s.element) for s in (*plan._leaves, *plan._lowered.handed_out)}
+    made = sorted(plan._lowered.handed_out, key=lambda s: s.number)
+    new = iter(whole[s] for s in made)
+    results = [
+        next(new, None) if kind == "made" else whole[plan._leaves[which]] if kind == "leaf" else None
+        for kind, which in plan._lowered.results
+    ]  # fmt: skip
+    return _drawn((*plan._leaves, *constants), _launch_parts(plan), results)
+
+
+FILL = {"leaf": "#dceefb", "constant": "#eeeeee", "node": "#ffffff", "fused": "#fff1cc", "result": "#e3f4e1"}
+
+
+def svg(of: ComputeGraph | ExecutionPlan) -> str:
+    """A picture."""
+    from baracuda.graph.picture import picture
+
+    return picture(*_boxes_of(of))
+
+
+def dot(of: ComputeGraph | ExecutionPlan) -> str:
     """Graphviz's language."""
 
     def quoted(text: str) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
+    boxes, edges = _boxes_of(of)
     lines = ["digraph {", "  node [shape=box, style=filled, fontname=Helvetica];"]
-    for name, (text, kind) in _boxes(graph).items():
-        lines.append(f"  {name} [label={quoted(text)}, fillcolor={quoted(_FILL[kind])}];")
-    lines += [f"  {a} -> {b} [label={quoted(label)}];" for a, b, label in _edges(graph)]
+    for name, (text, kind) in boxes.items():
+        lines.append(f"  {name} [label={quoted(text)}, fillcolor={quoted(FILL[kind])}];")
+    lines += [f"  {a} -> {b} [label={quoted(label)}];" for a, b, label in edges]
     return "\n".join([*lines, "}"])
 
 
-_WIDE, _HIGH, _GAP = 190, 46, 34
-_MOST = 5  # leaves that only one node reads are drawn one by one; more of them are one box
+def _boxes_of(of: ComputeGraph | ExecutionPlan) -> tuple[Boxes, Edges]:
+    from baracuda.graph.execution import ExecutionPlan
 
-Boxes: TypeAlias = dict[str, tuple[str, str]]
-Edges: TypeAlias = list[tuple[str, str, str]]
-
-
-def _grouped(boxes: Boxes, edges: Edges) -> tuple[Boxes, Edges]:
-    """Many leaves and captured tensors of one reader as one box."""
-    readers: dict[str, set[str]] = {}
-    for a, b, _ in edges:
-        readers.setdefault(a, set()).add(b)
-    of_one: dict[tuple[str, str], list[str]] = {}
-    for name, (_, kind) in boxes.items():
-        if kind in ("leaf", "constant") and len(readers.get(name, ())) == 1:
-            of_one.setdefault((next(iter(readers[name])), kind), []).append(name)
-    group = {name: f"g{names[0]}" for names in of_one.values() if len(names) > _MOST for name in names}
-    found: Boxes = {}
-    for name, (text, kind) in boxes.items():
-        if name not in group:
-            found[name] = (text, kind)
-        elif group[name] not in found:
-            more = sum(g == group[name] for g in group.values()) - 1
-            found[group[name]] = (f"{text.split(chr(10))[0]}\nand {more} more", kind)
-    return found, list(dict.fromkeys((group.get(a, a), b, "" if a in group else label) for a, b, label in edges))
-
-
-def _ranks(boxes: Boxes, edges: Edges) -> dict[str, int]:
-    """Rows: what reads something comes below it."""
-    ranks = dict.fromkeys(boxes, 0)
-    for a, b, _ in edges:  # in the order of the nodes, so that what is read has its place already
-        ranks[b] = max(ranks[b], ranks[a] + 1)
-    for name, (_, kind) in boxes.items():
-        readers = [ranks[b] for a, b, _ in edges if a == name]
-        if kind in ("leaf", "constant") and readers:
-            ranks[name] = min(readers) - 1
-    return ranks
-
-
-def svg(graph: ComputeGraph) -> str:
-    """A picture: rows from above to below, each box with what it makes."""
-    boxes, edges = _grouped(_boxes(graph), _edges(graph))
-    ranks = _ranks(boxes, edges)
-    rows: dict[int, list[str]] = {}
-    for name in boxes:
-        rows.setdefault(ranks[name], []).append(name)
-    at = {
-        name: (20 + i * (_WIDE + 24), 20 + row * (_HIGH + _GAP))
-        for row, names in rows.items()
-        for i, name in enumerate(names)
-    }
-    width = 40 + max((len(names) for names in rows.values()), default=0) * (_WIDE + 24)
-    height = 40 + (max(rows, default=-1) + 1) * (_HIGH + _GAP)
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        'font-family="Helvetica, Arial, sans-serif" font-size="11">',
-        '<defs><marker id="a" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
-        '<path d="M0 0 L8 4 L0 8 z" fill="#777"/></marker></defs>',
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
-    ]
-    for a, b, _ in sorted(edges, key=lambda e: ranks[e[0]] - ranks[e[1]]):  # those that go far first, below the others
-        far = ranks[b] > ranks[a] + 2
-        (x0, y0), (x1, y1) = at[a], at[b]
-        if ranks[b] > ranks[a] + 1:  # past other boxes: from one's right side to the other's
-            x0, y0, x1, y1 = x0 + _WIDE, y0 + _HIGH // 2, x1 + _WIDE, y1 + _HIGH // 2
-            aside = max(x0, x1) + 24
-            curve = f"M{x0} {y0} C{aside} {y0} {aside} {y1} {x1} {y1}"
-        else:
-            x0, y0, x1 = x0 + _WIDE // 2, y0 + _HIGH, x1 + _WIDE // 2
-            middle = (y0 + y1) // 2
-            curve = f"M{x0} {y0} C{x0} {middle} {x1} {middle} {x1} {y1}"
-        pen = 'stroke="#ccc" stroke-width="0.7"' if far else 'stroke="#777"'
-        lines.append(f'<path d="{curve}" fill="none" {pen} marker-end="url(#a)"/>')
-    for name, (text, kind) in boxes.items():
-        x, y = at[name]
-        lines.append(
-            f'<rect x="{x}" y="{y}" width="{_WIDE}" height="{_HIGH}" rx="5" fill="{_FILL[kind]}" stroke="#456"/>'
-        )
-        for i, part in enumerate(text.split("\n")[:3]):
-            weight = ' font-weight="bold"' if i == 0 else ""
-            most = 26 if i == 0 else 30
-            shown = part if len(part) <= most else part[: most - 1] + "\u2026"
-            lines.append(f'<text x="{x + 8}" y="{y + 16 + 13 * i}"{weight}>{escape(shown)}</text>')
-    return "\n".join([*lines, "</svg>"])
+    return _of_plan(of) if isinstance(of, ExecutionPlan) else _of_graph(of)

@@ -186,7 +186,8 @@ class ExecutionPlan:
         first = next((t for t in flat if t.kind == "leaf"), None)
         if first is None:
             return f"argument {self._inputs.children.index(tree)}"
-        return self._names[first.value].split("[")[0].split(".")[0]
+        name: str = self._names[first.value]
+        return name.split("[")[0].split(".")[0]
 
     def _nested(self, given: list[Any], made: Any, convert: Callable[[Any], Any] | None) -> Any:
         outs = made if isinstance(made, tuple) else (made,)  # what is written of the arguments, then what is made
@@ -237,8 +238,20 @@ class ExecutionPlan:
 
         return load(path)
 
+    def to_dot(self) -> str:
+        """The launches in Graphviz's language."""
+        from baracuda.graph.draw import dot
+
+        return dot(self)
+
+    def to_svg(self) -> str:
+        """A picture: launches with their kernels, those in yellow that do what several calls did."""
+        from baracuda.graph.draw import svg
+
+        return svg(self)
+
     def explain(self) -> str:
-        """Every launch with its kernel and what it promises, and the memory."""
+        """Every launch with its kernel, what it promises, and the calls that it does at once; and the memory."""
         from baracuda.graph.draw import explained_plan
 
         return explained_plan(self)

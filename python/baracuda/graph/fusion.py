@@ -129,7 +129,8 @@ def _launch(plan: Plan, inputs: Sequence[View], chain: _Chain) -> Launch | None:
     given = [*inputs, chain.result]
     if [v.shape for v in given] != [tuple(s) for s in shapes] or plan.signature.numbers:
         return None
-    return Launch(plan, tuple(given), (), chain.launches[-1][1].node)
+    *before, last = (launch.node for _, launch in chain.launches)
+    return Launch(plan, tuple(given), (), last, tuple(before))
 
 
 def _key(view: View) -> tuple[Any, ...]:

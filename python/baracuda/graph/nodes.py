@@ -99,13 +99,15 @@ Number: TypeAlias = float | int | View | Draw
 class Launch:
     """A plan with all that it is given: its tensors in the signature's order, and its numbers.
 
-    `node` is the index of the graph's node that it belongs to; -1 for a copy of a result.
+    `node` is the index of the graph's node that it belongs to, -1 for a copy of a result; `also` are nodes before it whose
+    work it does, too.
     """
 
     plan: Plan
     tensors: tuple[View, ...]
     numbers: tuple[Number, ...]
     node: int = -1
+    also: tuple[int, ...] = ()
 
     def by_param(self) -> Iterator[tuple[Param, tuple[View, ...]]]:
         """The parameters of its plan that are given, each with its tensors: one, or all of a variadic one."""
@@ -123,6 +125,11 @@ class Launch:
         for s, n in zip(self.plan.signature.numbers, self.numbers, strict=True):
             given[s.name] = tensor(n) if isinstance(n, View) else number(n)
         return given
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """All nodes whose work it does."""
+        return *self.also, self.node
 
     # All passes ask for these two, again and again.
 

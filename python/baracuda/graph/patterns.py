@@ -67,7 +67,7 @@ def merge_patterns(launches: list[Launch], results: list[Any], graph: ComputeGra
         moved = second.reads if made.first else first.reads
         if any(j <= k < i for v in moved if v.slot is not slot for k in writers.get(v.slot, ())):
             return False  # what is written in between is not there yet, or not as it was
-        found = _launch(made, second.node, graph.device)
+        found = _launch(made, (*first.nodes, *second.nodes), graph.device)
         if found is None:
             return False
         now[j], now[i] = (found, None) if made.first else (None, found)
@@ -164,7 +164,7 @@ def _epilogue(first: Launch, second: Launch, at: View) -> Made | None:
     return Made(replace(product, bias=True), tensors | {"bias": bias, "out": own["y"]}, numbers, first=False)
 
 
-def _launch(made: Made, node: int, device: str) -> Launch | None:
+def _launch(made: Made, nodes: tuple[int, ...], device: str) -> Launch | None:
     """None where there is no such kernel."""
     try:
         chosen = plan(made.descriptor, device)
@@ -175,6 +175,5 @@ def _launch(made: Made, node: int, device: str) -> Launch | None:
         return None
     if any(tuple(p.shapes[0]) != made.tensors[p.name].shape for p in present):
         return None
-    return Launch(
-        chosen, tuple(made.tensors[p.name] for p in present), tuple(made.numbers[s.name] for s in numbers), node
-    )
+    tensors, given = (made.tensors[p.name] for p in present), (made.numbers[s.name] for s in numbers)
+    return Launch(chosen, tuple(tensors), tuple(given), nodes[-1], nodes[:-1])

@@ -20,7 +20,7 @@ from baracuda.memory.generator import default_generator
 if TYPE_CHECKING:
     from baracuda.graph.execution import ExecutionPlan
 
-SCHEMA = 1
+SCHEMA = 2
 # What reading something else than `save` wrote ends in.
 _UNREADABLE = (
     LookupError,
@@ -50,7 +50,8 @@ def save(plan: ExecutionPlan, path: str | Path) -> None:
         "inputs": _tree_json(plan._inputs),
         "outputs": _tree_json(plan._tree),
         "results": [list(r) for r in lowered.results],
-        "nodes": [[launch.node, plan._nodes.get(launch.node, "")] for launch in lowered.launches],
+        "nodes": [[*launch.nodes] for launch in lowered.launches],
+        "names": [[node, name] for node, name in plan._nodes.items()],
         "hidden": len(lowered.hidden),
     }
     folder = Path(path)
@@ -94,7 +95,7 @@ def _loaded(folder: Path) -> ExecutionPlan:
         _check_numbers("results", [which for k, which in document["results"] if k == kind], limit)
     if any(kind not in ("made", "leaf") for kind, _ in document["results"]):
         raise InvalidProblemError("load: results: got another kind, want made or leaf.")
-    names = {node: str(name) for node, name in document["nodes"] if node >= 0}
+    names = {int(node): str(name) for node, name in document["names"]}
     generator = default_generator if read.random else None
     plan = ExecutionPlan(inputs, outputs, read.leaves, read.lowered(), names, read.document["device"], generator)
     plan.set_capture(True)
@@ -196,9 +197,13 @@ class _Read:
     def lowered(self) -> Lowered:
         """The program with what its arguments and results are."""
         launches = []
-        for step, (node, _) in zip(self.document["steps"], self.graph["nodes"], strict=True):
+        for step, (*also, node) in zip(self.document["steps"], self.graph["nodes"], strict=True):
             tensors, numbers = map(self._view, step["tensors"]), map(self._number, step["numbers"])
-            launches.append(Launch(self.program.plans[step["plan"]], tuple(tensors), tuple(numbers), node))
+            launches.append(
+                Launch(
+                    self.program.plans[step["plan"]], tuple(tensors), tuple(numbers), int(node), tuple(map(int, also))
+                )
+            )
         weights = sum(s.nbytes for s in self.slots if s.kind == "constant")
         results = tuple((kind, which) for kind, which in self.graph["results"])
         return Lowered(self.program, tuple(self.hidden), results, tuple(launches), frozenset(self.made), weights)

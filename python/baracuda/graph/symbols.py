@@ -262,7 +262,7 @@ class Fitting:
             else:
                 numbers.append(self.number(where, "a number", given))
         plan = self.plan(where, [x.plan for x in of_all])
-        return Launch(plan, tensors, tuple(numbers), of_all[-1].node)
+        return Launch(plan, tensors, tuple(numbers), of_all[-1].node, of_all[-1].also)
 
     def launches(self, change: Callable[[ComputeGraph], list[Launch]]) -> list[Launch] | None:
         """What a change of each graph's launches comes to; None where it is not the same for all."""

@@ -253,5 +253,5 @@ def _moved(view: View, to: Slot, by: dict[Slot, int]) -> View:
 def _name_of(caller: Any, what: Any) -> str:
     name = getattr(caller, "__name__", None)
     if name is not None:
-        return str(name)
+        return str(name).lstrip("_")
     return "program" if isinstance(what, Program) else str(what.descriptor.op)
