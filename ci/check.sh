@@ -3,7 +3,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 if [[ -z ${VIRTUAL_ENV:-} && -x $venv/bin/python ]]; then make_venv; fi
 
-sources() { find csrc include tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' | sort; }
+sources() { find csrc include tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.mm' | sort; }
 c_format() { sources | xargs clang-format --dry-run -Werror; }
 
 step "ruff check" ruff check .

@@ -48,12 +48,12 @@ finish() {
 
 # Packages whose lack costs only the tests that need them: they are skipped, and say so.
 optional_tools() {
-  command -v clang-19 >/dev/null && return
-  local wanted=(clang-19 libclang-rt-19-dev)
+  command -v clang-19 >/dev/null && command -v gnustep-config >/dev/null && return
+  local wanted=(clang-19 libclang-rt-19-dev libgnustep-base-dev gobjc)
   if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
     apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${wanted[@]}" && return
   fi
-  echo "without ${wanted[*]}, the text of the Metal kernels is not checked" >&2
+  echo "without ${wanted[*]}, the text of the Metal kernels is not checked, and the Metal backend not run" >&2
 }
 
 # What pip cannot bring. Installed where that is possible, otherwise named in one line.

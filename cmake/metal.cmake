@@ -1,4 +1,5 @@
-# The text of each family's Metal kernels, which the machine that runs it compiles: for wheels of macOS, and for the tests.
+# The text of each family's Metal kernels, which the machine that runs it compiles, for wheels of macOS and for the tests; and
+# on macOS libbaracuda_metal, which launches them. The tests build the same sources on a fake Metal (tests/harness/emulator).
 if(NOT APPLE AND NOT BARACUDA_INPLACE)
   return()
 endif()
@@ -20,3 +21,31 @@ add_custom_command(OUTPUT ${metal_texts} COMMAND ${Python_EXECUTABLE} ${flatten}
                    DEPENDS ${flatten} ${metal_parts} VERBATIM)
 add_custom_target(baracuda_metal_texts ALL DEPENDS ${metal_texts})
 install(FILES ${metal_texts} DESTINATION baracuda/metal)
+
+if(NOT APPLE)
+  return()
+endif()
+enable_language(OBJCXX)
+set(CMAKE_OBJCXX_STANDARD 20)
+set(metal_inc "")
+set(metal_launchers "")
+foreach(family IN LISTS metal_families)
+  configure_file(csrc/backends/metal/family.cpp.in generated/metal/${family}.cpp @ONLY)
+  list(APPEND metal_launchers ${CMAKE_BINARY_DIR}/generated/metal/${family}.cpp)
+  string(APPEND metal_inc "BCU_FAMILY(${family}, 0)\n")
+endforeach()
+file(CONFIGURE OUTPUT generated/metal/simt_families.inc CONTENT "${metal_inc}" @ONLY)
+file(GLOB metal_runtime CONFIGURE_DEPENDS csrc/backends/metal/*.mm)
+add_library(baracuda_metal MODULE ${metal_launchers} ${metal_runtime})
+target_include_directories(baracuda_metal PRIVATE csrc include ${CMAKE_BINARY_DIR}/generated/metal)
+target_compile_definitions(baracuda_metal PRIVATE BCU_VERSION="${PROJECT_VERSION}" BCU_SIMT_BACKEND=Metal BCU_HAS_F64=0
+                           BCU_METAL_LAUNCHERS)
+# fastMathEnabled has a newer name since macOS 15, and works before.
+target_compile_options(baracuda_metal PRIVATE -fvisibility=hidden -Wno-deprecated-declarations
+                       $<$<COMPILE_LANGUAGE:OBJCXX>:-fno-objc-arc>)
+target_link_libraries(baracuda_metal PRIVATE baracuda "-framework Metal" "-framework Foundation")
+set_target_properties(baracuda_metal PROPERTIES SUFFIX .so INSTALL_RPATH "@loader_path" BUILD_WITH_INSTALL_RPATH ON)
+if(BARACUDA_INPLACE)
+  set_target_properties(baracuda_metal PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${package_dir}/lib)
+endif()
+install(TARGETS baracuda_metal LIBRARY DESTINATION baracuda/lib)

@@ -90,6 +90,8 @@ int64_t bits_of(C value) {
 
 #if defined(__CUDACC__)
 #include "simt/submit_cuda.h"
+#elif defined(BCU_METAL_LAUNCHERS)
+#include "simt/submit_metal.h"
 #else
 #include "simt/submit_host.h"
 #endif

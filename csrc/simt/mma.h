@@ -73,6 +73,6 @@ struct CopyQueue {
 
 }  // namespace baracuda::simt
 
-#else
+#elif !defined(BCU_METAL_LAUNCHERS)
 #include "simt/mma_host.h"
 #endif

@@ -30,6 +30,8 @@
 #include "simt/target_metal.h"
 #elif defined(__CUDACC__)
 #include "simt/target_cuda.h"
+#elif defined(BCU_METAL_LAUNCHERS)
+#include "simt/target_names.h"
 #else
 #include "simt/target_host.h"
 #endif

@@ -109,10 +109,10 @@ def roomy(backend: str) -> Iterator[str]:
     if "emulated" not in path:
         pytest.skip("needs the emulator: python tests/harness/emulator/build.py plain pytest FILE")
     library = ctypes.CDLL(path)
-    library.bcu_fake_cuda_memory.argtypes = [ctypes.c_int64]
-    library.bcu_fake_cuda_memory(2 * MOST_MEMORY)
+    library.bcu_emulator_memory.argtypes = [ctypes.c_int64]
+    library.bcu_emulator_memory(2 * MOST_MEMORY)
     yield backend
-    library.bcu_fake_cuda_memory(0)
+    library.bcu_emulator_memory(0)
 
 
 @pytest.mark.parametrize(("backend", "op", "direction"), ITEMS, ids=["-".join(t) for t in ITEMS])

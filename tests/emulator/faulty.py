@@ -54,7 +54,7 @@ TESTS = {
 }
 # What finds a fault in what calls a library; the module has no kernels of other ops.
 LIBRARY_TESTS = {"matmul": "tf32 or layouts or batches or long_sums or added or belongs", "scaled_matmul": "8_bit"}
-EMULATED_METAL = ["-DBCU_SIMT_BACKEND=Metal", "-DBCU_HAS_F64=0", "-DBCU_EMULATE_METAL_TEXT"]
+EMULATED_METAL = ["-DBCU_SIMT_BACKEND=Metal", "-DBCU_HAS_F64=0", "-DBCU_METAL_LAUNCHERS"]
 
 
 @dataclass(frozen=True)
@@ -142,10 +142,9 @@ def module(fault: Fault, folder: Path, variant: str = "race") -> Path:
         command = [flags[0], f"-I{folder}", *flags[1:]]
         run([*command, "-o", folder / f"{name}.o", "-c", folder / f"{name}.cpp"], built)
     objects = [p for part in parts for p in built.glob(f"CMakeFiles/{part}.dir/**/*.o")]
-    flags = ["-shared", "-Wl,--no-undefined", "-Wl,-Bsymbolic"]
-    out = folder / f"libfaulty_{fault.backend}_emulated.so"
-    objects += [folder / f"{name}.o" for name in units]
-    run([words[0], *flags, *objects, built / "libemulator.a", "-ldl", "-lpthread", "-o", out], built)
+    out = folder / "lib" / f"libfaulty_{fault.backend}_emulated.so"
+    out.parent.mkdir(exist_ok=True)
+    link([*objects, *(folder / f"{name}.o" for name in units)], built, out)
     return out
 
 
@@ -156,9 +155,17 @@ def flattened(family: str) -> str:
         return (Path(folder) / f"{family}.metal").read_text()
 
 
+def link(objects: list[Path], built: Path, out: Path) -> None:
+    """Makes an emulated module of objects, with the emulator."""
+    libraries = ["-ldl", "-lpthread", *(["-lgnustep-base", "-l:libobjc.so.4"] if "_metal_" in out.name else [])]
+    flags = ["-shared", "-Wl,--no-undefined", "-Wl,-Bsymbolic"]
+    run(["g++", *flags, *objects, built / "libemulator.a", *libraries, "-o", out], built)
+
+
 def metal_text(fault: Fault, folder: Path) -> None:
     """Writes the kernels of the family's .metal text as host C++, with the text's fault, of the fault's element only."""
-    path, translate = folder / f"{fault.family}.metal", ROOT / "tests/harness/emulator/msl2host.py"
+    path, translate = folder / "metal" / f"{fault.family}.metal", ROOT / "tests/harness/emulator/msl2host.py"
+    path.parent.mkdir()  # beside lib, where the module looks for it
     text = fault.changed(TEXT, flattened(fault.family))
     others = {"f32", "f16", "bf16"} - {fault.element}
     listed = re.compile(r"^BCU_METAL_KERNEL\((\w+),.*\n", re.M)
@@ -200,7 +207,7 @@ print("kept", cases)
 def outcome(fault: Fault, module: Path) -> str:
     """What the generated tests' check says of a module: "kept" and the number of cases, or what is wrong."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("BARACUDA_")}
-    env[f"BARACUDA_{fault.backend.upper()}_MODULE"] = str(module)
+    env |= {f"BARACUDA_{fault.backend.upper()}_MODULE": str(module)} | emulator.METAL_SETTINGS
     command = [sys.executable, "-c", CHECK, fault.op, fault.direction, fault.element, fault.backend]
     env["BARACUDA_CUBLASLT_LIBRARY"] = str(module)  # which has one only where it is asked for
     if fault.test == "cublaslt":

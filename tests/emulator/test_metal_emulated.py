@@ -1,4 +1,4 @@
-"""The text of the Metal kernels, executed: what ships runs on the emulator as the backend of device="metal"."""
+"""The Metal backend as it ships, its text and its Objective-C++, on the emulator and a fake Metal as device="metal"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from emulator import build as emulator
 
-pytestmark = pytest.mark.skipif(bool(emulator.unable()), reason=emulator.unable())
+pytestmark = pytest.mark.skipif(bool(emulator.unable_metal()), reason=emulator.unable_metal())
 
 
 def test_the_module_is_one_metal_device() -> None:

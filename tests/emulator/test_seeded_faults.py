@@ -41,10 +41,16 @@ def test_every_fault_has_its_place(op: str, tmp_path: Path) -> None:
     assert not lost, "bring these of faults.py to the sources as they are:\n" + "\n".join(lost)
 
 
+def needs_module(fault: Fault) -> None:
+    if fault.backend == "metal" and (why := emulator.unable_metal()):
+        pytest.skip(why)
+
+
 @unable
 @pytest.mark.drawn(4)  # each compiles a kernel
 @pytest.mark.parametrize("fault", ALL, ids=lambda f: f"{f.backend}-{f.op}-{f.name}")
 def test_a_fault_is_found(fault: Fault, tmp_path: Path) -> None:
+    needs_module(fault)
     found = outcome(fault, module(fault, tmp_path))
     assert re.search(fault.says, found), found[-3000:]
 
@@ -53,6 +59,7 @@ def test_a_fault_is_found(fault: Fault, tmp_path: Path) -> None:
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize("sound", SOUND, ids=lambda f: f"{f.backend}-{f.op}-{f.direction}-{f.test or f.name}")
 def test_without_a_fault_nothing_is_found(sound: Fault, tmp_path: Path) -> None:
+    needs_module(sound)
     found = outcome(sound, module(sound, tmp_path))
     passed = r"^\d+ passed(, \d+ deselected)? in" if sound.test else r"^kept [1-9]"
     assert re.search(passed, found, re.M), found[-3000:]

@@ -19,7 +19,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 VARIANTS = ("plain", "race", "sanitize")
-MODULE = "libbaracuda_{}_emulated.so"
+CUDA_MODULE, METAL_MODULE = "libbaracuda_cuda_emulated.so", "lib/libbaracuda_metal_emulated.so"
+# Memory that was used before would hide what a kernel does not write; nothing is kept on disk.
+METAL_SETTINGS = {"BARACUDA_METAL_POOL_BYTES": "0", "BARACUDA_METAL_CACHE": ""}
 
 
 def unable() -> str:
@@ -30,7 +32,16 @@ def unable() -> str:
     return f"no {', '.join(missing)}" if missing else ""
 
 
-def build(variant: str = "plain", target: str = MODULE.format("cuda")) -> Path:
+def unable_metal() -> str:
+    """Why the metal module cannot be built here, which is Objective-C++; empty where it can."""
+    missing = [name for name in ("clang++-19", "gnustep-config") if not shutil.which(name)]
+    missing += [] if list(Path("/usr/lib/gcc").glob("*/*/include/objc/objc.h")) else ["objc/objc.h"]
+    return unable() or (
+        f"no {', '.join(missing)}: apt-get install clang-19 libgnustep-base-dev gobjc" if missing else ""
+    )
+
+
+def build(variant: str = "plain", target: str = CUDA_MODULE) -> Path:
     """Brings one variant up to date in build/emulator-<variant>; processes that ask at once wait for each other."""
     if variant not in VARIANTS:
         raise ValueError(f"variant {variant!r}: want one of {', '.join(VARIANTS)}")
@@ -50,11 +61,13 @@ def build(variant: str = "plain", target: str = MODULE.format("cuda")) -> Path:
 
 
 def environment(variant: str = "plain") -> dict[str, str]:
-    """What a process must have set to use the modules as its cuda and metal backends; builds them."""
-    settings = {
-        f"BARACUDA_{name.upper()}_MODULE": str(build(variant, MODULE.format(name))) for name in ("cuda", "metal")
-    }
+    """What a process must have set to use the modules as its cuda and, where it can be built, metal backend; builds them."""
+    settings = {"BARACUDA_CUDA_MODULE": str(build(variant, CUDA_MODULE))}
     settings["BARACUDA_CUBLASLT_LIBRARY"] = settings["BARACUDA_CUDA_MODULE"]  # it brings a cuBLASLt of its own
+    if not (why := unable_metal()):
+        settings |= METAL_SETTINGS | {"BARACUDA_METAL_MODULE": str(build(variant, METAL_MODULE))}
+    else:
+        print(f"without the emulated metal module: {why}", file=sys.stderr)
     if variant == "sanitize":
         settings |= sanitizer_environment()
     return settings

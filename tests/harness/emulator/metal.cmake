@@ -1,4 +1,23 @@
-# The emulated metal module: the launchers of every family that has a metal.metal, and its text as host C++.
+# The emulated metal module: the backend's own Objective-C++ and launchers on a fake Metal, and the .metal texts as host
+# C++. It needs clang and GNUstep's Foundation; without them there is no such module, and what needs it is skipped.
+find_program(BARACUDA_OBJCXX NAMES clang++-19)
+find_program(BARACUDA_GNUSTEP NAMES gnustep-config)
+# The headers of GCC's Objective-C runtime lie beside those of one of the GCCs that are here.
+file(GLOB objc_headers /usr/lib/gcc/*/*/include/objc/objc.h)
+if(NOT BARACUDA_OBJCXX OR NOT BARACUDA_GNUSTEP OR NOT objc_headers)
+  message(STATUS "no emulated metal module: it needs clang++-19, gnustep-config and objc/objc.h")
+  return()
+endif()
+set(CMAKE_OBJCXX_COMPILER ${BARACUDA_OBJCXX})
+enable_language(OBJCXX)
+set(CMAKE_OBJCXX_STANDARD 20)
+set(CMAKE_OBJCXX_VISIBILITY_PRESET hidden)
+list(GET objc_headers -1 gcc_headers)
+cmake_path(SET gcc_headers NORMALIZE ${gcc_headers}/../..)
+set(objc_flags -fobjc-runtime=gcc -fexceptions -fobjc-exceptions -fconstant-string-class=NSConstantString -DGNUSTEP
+    -DGNUSTEP_BASE_LIBRARY=1 -DGNU_RUNTIME=1 -D_NATIVE_OBJC_EXCEPTIONS -idirafter ${gcc_headers}
+    -isystem /usr/include/GNUstep)
+
 file(GLOB metal_roots CONFIGURE_DEPENDS ${root}/csrc/ops/*/metal.metal)
 file(GLOB_RECURSE metal_parts CONFIGURE_DEPENDS
   ${root}/csrc/simt/*.h ${root}/include/*.h ${root}/csrc/ops/*.h ${root}/csrc/ops/*/metal.*)
@@ -18,7 +37,7 @@ foreach(file IN LISTS metal_roots)
   endif()
   string(APPEND metal_families_inc "BCU_FAMILY(${family}, 0)\n")
 
-  # What ships, or the text that a test has changed.
+  # What ships, where the module looks for it: in ../metal.
   set(text ${CMAKE_BINARY_DIR}/metal/${family}.metal)
   add_custom_command(OUTPUT ${text} COMMAND ${Python_EXECUTABLE} ${flatten} ${CMAKE_BINARY_DIR}/metal ${family}
                      DEPENDS ${flatten} ${metal_parts} VERBATIM)
@@ -46,12 +65,30 @@ add_library(metal_bodies OBJECT ${metal_texts})
 # The text is checked for warnings elsewhere, as Metal.
 target_compile_options(metal_bodies PRIVATE ${body_flags} -w)
 
-add_library(baracuda_metal_emulated MODULE metal_module.cpp ${metal_launchers})
-target_include_directories(baracuda_metal_emulated BEFORE PRIVATE ${CMAKE_BINARY_DIR}/generated/metal)
-target_compile_definitions(baracuda_metal_emulated PRIVATE BCU_SIMT_BACKEND=Metal BCU_HAS_F64=0 BCU_EMULATE_METAL_TEXT)
-target_link_libraries(baracuda_metal_emulated PRIVATE metal_bodies emulator engine dl pthread)
+# The backend as it ships, and the Metal that it meets here.
+file(GLOB metal_runtime CONFIGURE_DEPENDS ${root}/csrc/backends/metal/*.mm)
+set(metal_fake fakemetal/objects.mm fakemetal/commands.mm fakemetal/texts.cpp controls.cpp)
+function(metal_device name)
+  add_library(${name} OBJECT ${ARGN} ${metal_runtime} ${metal_fake})
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/fakemetal)
+  # Undefined behaviour ends the process where it happens; no runtime of clang's is needed for that.
+  target_compile_options(${name} PRIVATE
+    $<$<COMPILE_LANGUAGE:OBJCXX>:${objc_flags} -fsanitize=undefined -fsanitize-trap=undefined -Wno-unused-parameter>)
+  target_compile_definitions(${name} PRIVATE BCU_METAL_LAUNCHERS BCU_HAS_F64=0)
+endfunction()
+metal_device(metal_runtime)
+target_include_directories(metal_runtime BEFORE PRIVATE ${CMAKE_BINARY_DIR}/generated/metal)
+add_library(metal_launchers OBJECT ${metal_launchers})
+target_include_directories(metal_launchers BEFORE PRIVATE ${CMAKE_BINARY_DIR}/generated/metal)
+target_compile_definitions(metal_launchers PRIVATE BCU_SIMT_BACKEND=Metal BCU_HAS_F64=0 BCU_METAL_LAUNCHERS)
+
+add_library(baracuda_metal_emulated MODULE)
+target_link_libraries(baracuda_metal_emulated PRIVATE metal_bodies metal_launchers metal_runtime emulator engine
+  gnustep-base -l:libobjc.so.4 dl pthread)
+# Beside it are the texts, as in a wheel.
+set_target_properties(baracuda_metal_emulated PROPERTIES LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY lib)
 target_link_options(baracuda_metal_emulated PRIVATE -Wl,--no-undefined -Wl,-Bsymbolic)
 
 # The metal device for one family that a test writes (tests/emulator).
-add_library(probe_metal OBJECT EXCLUDE_FROM_ALL metal_module.cpp)
+metal_device(probe_metal EXCLUDE_FROM_ALL)
 target_include_directories(probe_metal BEFORE PRIVATE ${probes})

@@ -5,7 +5,7 @@
 The text is preprocessed with a <metal_stdlib> of the emulator's and stays as it is but for what C++ has no words for: address
 spaces are erased, threadgroup variables become members of a struct in the block's shared memory, and for every kernel there
 is a function that hands it what its attributes ask for. Each slice has every SLICES-th kernel, to keep compilations short;
-its output defines `kMetalText_FAMILY_SLICE`, which lists them.
+its output defines `kMetalText_FAMILY_SLICE`, which lists them, and the hash of the text by which the fake Metal knows it.
 """
 
 from __future__ import annotations
@@ -124,8 +124,16 @@ def host_kernel(kernel: Kernel, text: str) -> tuple[str, str]:
     return code, f'{{"{kernel.name}", &{kernel.name}_run, {size}, {bytes_shared}, uint32_t({threads})}}'
 
 
-def host(family: str, text: str, slice_: int = 0, slices: int = 1) -> str:
-    """A preprocessed text as host C++, with one slice of its kernels."""
+def hash_of(source: bytes) -> int:
+    """FNV-1a."""
+    value = 0xCBF29CE484222325
+    for byte in source:
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def host(family: str, text: str, hashed: int, slice_: int = 0, slices: int = 1) -> str:
+    """A preprocessed text as host C++, with one slice of its kernels and the hash of what was preprocessed."""
     head, mark, body = text.partition("struct metal_stdlib_ends_here;")
     # Names of their own: the launchers are compiled from the same headers for another target.
     name = f"{family}_{slice_}"
@@ -146,6 +154,7 @@ def host(family: str, text: str, slice_: int = 0, slices: int = 1) -> str:
     return (
         f"{head}{mark}{rest}\nnamespace baracuda::emulator {{\n"
         f"extern const Kernel kMetalText_{name}[];\nextern const uint32_t kMetalTextCount_{name};\n"
+        f"extern const uint64_t kMetalTextHash_{name};\nconst uint64_t kMetalTextHash_{name} = {hashed}u;\n"
         f"const Kernel kMetalText_{name}[] = {{\n{listed}}};\nconst uint32_t kMetalTextCount_{name} = {len(entries)};\n}}\n"
     )
 
@@ -156,7 +165,7 @@ def main() -> int:
     include = [f"-I{HARNESS / 'metal' / 'execute'}", f"-I{HARNESS}"]
     command = ["g++", "-std=c++20", "-E", "-x", "c++", "-D__METAL_VERSION__=310", *include, source]
     text = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    Path(output).write_text(host(family, text, int(slice_), int(slices)))
+    Path(output).write_text(host(family, text, hash_of(Path(source).read_bytes()), int(slice_), int(slices)))
     return 0
 
 

@@ -114,15 +114,6 @@ using baracuda::emulator::Runtime;
 // Controls for tests, by ctypes or from C++.
 extern "C" {
 
-// "forward", "reverse" or "random:SEED".
-BCU_API int32_t bcu_emulator_schedule(const char* name) { return baracuda::emulator::set_schedule(name); }
-
-// Threads run, barriers (per thread), warp operations (per lane) and fiber switches since the last call.
-BCU_API void bcu_emulator_counts(uint64_t out[4]) {
-  auto counts = baracuda::emulator::take_counts();
-  out[0] = counts.threads, out[1] = counts.barriers, out[2] = counts.warp_operations, out[3] = counts.switches;
-}
-
 BCU_API void bcu_fake_cuda_fail(const char* wanted) {
   std::lock_guard lock(Runtime::get().mutex);
   Runtime::get().fail_calls(wanted);
@@ -143,7 +134,7 @@ BCU_API void bcu_fake_cuda_live(int64_t out[6]) {
 }
 
 // Gives the devices more memory than there is; 0 is what they have without it.
-BCU_API void bcu_fake_cuda_memory(int64_t bytes) {
+BCU_API void bcu_emulator_memory(int64_t bytes) {
   Runtime& r = Runtime::get();
   std::lock_guard lock(r.mutex);
   r.heap.set_limit(bytes ? size_t(bytes) : baracuda::emulator::kDeviceMemory);

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "emulator/fakecuda/heap.h"
+#include "emulator/heap.h"
 
 namespace baracuda::emulator {
 namespace {

@@ -1,6 +1,5 @@
 #include "emulator/fakecuda/runtime.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "emulator/emulator.h"
+#include "emulator/faults.h"
 
 namespace baracuda::emulator {
 namespace {
@@ -25,44 +25,6 @@ struct LastError {
 LastError& last() {
   thread_local LastError state;
   return state;
-}
-
-struct sigaction before;
-
-// A kernel that leaves its memory ends with a report; a host that enters the device's memory is told before it dies.
-void on_fault(int, siginfo_t* info, void*) {
-  std::string where = Runtime::get().heap.describe(info->si_addr);
-  if (running()) {
-    sigset_t set;
-    sigemptyset(&set), sigaddset(&set, SIGSEGV), sigaddset(&set, SIGBUS);
-    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-    Position at = position();
-    if (below_own_stack(info->si_addr))
-      fail("STACK OVERFLOW: thread %u has used up the stack that the emulator gives it", at.tid);
-    fail("OUT OF BOUNDS: thread %u of block (%u, %u, %u) touches address %p: %s", at.tid, at.bid[0], at.bid[1],
-         at.bid[2], info->si_addr, where.empty() ? "not device memory" : where.c_str());
-  }
-  if (!where.empty()) std::fprintf(stderr, "fake CUDA: the host touches device memory: %s\n", where.c_str());
-  sigaction(SIGSEGV, &before, nullptr);  // and the instruction faults again
-}
-
-void watch_faults() {
-  struct sigaction action{};
-  action.sa_sigaction = &on_fault;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigaction(SIGSEGV, &action, &before);
-}
-
-// Kernels may overrun a fiber's stack, so the handler needs one of its own on every thread that runs them.
-void need_signal_stack() {
-  thread_local std::unique_ptr<char[]> stack;
-  stack_t now{};
-  if (stack || sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return;
-  constexpr size_t kBytes = 64 << 10;
-  stack = std::make_unique<char[]>(kBytes);
-  stack_t mine{};
-  mine.ss_sp = stack.get(), mine.ss_size = kBytes;
-  sigaltstack(&mine, nullptr);
 }
 
 // What CUDA calls potentially unsafe while a stream is captured.
@@ -132,7 +94,7 @@ cudaError_t Runtime::begin(const char* api, bool touches_device) {
   if (failed_.empty()) return raise(cudaErrorNoDevice, "no CUDA-capable device is detected", false);
   if (!owner_) {
     owner_ = getpid();
-    watch_faults();
+    watch_faults(heap);
   }
   if (owner_ != getpid()) return raise(cudaErrorInitializationError, "a forked process uses its parent's devices");
   if (Problem& failed = failed_[size_t(current_device())]; failed.error) return raise(failed, false);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "emulator/fakecuda/cuda_runtime_api.h"
-#include "emulator/fakecuda/heap.h"
+#include "emulator/heap.h"
 #include "emulator/fakecuda/queue.h"
 
 namespace baracuda::emulator {

@@ -12,10 +12,6 @@ Status enqueue(const Launch& launch, const Kernel& kernel, int64_t x, int64_t y,
 
 }  // namespace baracuda::emulator
 
-#if defined(BCU_EMULATE_METAL_TEXT)
-#include "simt/submit_metal_text.h"
-#else
-
 namespace baracuda::simt {
 
 template <class Body>
@@ -43,5 +39,3 @@ Status submit(const Launch& launch, Grid grid, int threads, const typename Body:
 }
 
 }  // namespace baracuda::simt
-
-#endif

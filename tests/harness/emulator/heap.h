@@ -1,4 +1,4 @@
-// The fake runtime's device memory: pages that nobody can touch except while a kernel or a copy runs, so that the host
+// A fake device's memory: pages that nobody can touch except while a kernel or a copy runs, so that the host
 // faults where it follows a device pointer. Blocks end at a page's end and begin with NaN bits.
 #pragma once
 #include <cstdint>
@@ -14,6 +14,7 @@ inline constexpr size_t kDeviceMemory = size_t{2} << 30;
 
 struct Allocation {
   char* data = nullptr;
+  char* host = nullptr;         // where the host sees the same memory, if it does
   size_t bytes = 0, pages = 0;  // mapped bytes; a guard page follows them
   int device = 0;
   bool freed = false;  // what a graph still names
@@ -27,7 +28,7 @@ struct Allocation {
 class Heap {
  public:
   // Null when the device's memory is used up.
-  Allocation* allocate(int device, size_t bytes);
+  Allocation* allocate(int device, size_t bytes, bool host_view = false);
   bool release(void* data);
   // What holds p, or null. A pointer just past the end is held by nothing.
   Allocation* find(const void* p);
@@ -66,5 +67,8 @@ class Opened {
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;
 };
+
+// Lets the host touch what it sees of an allocation, or not.
+void open_host_view(const Allocation& a, bool open);
 
 }  // namespace baracuda::emulator

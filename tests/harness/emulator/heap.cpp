@@ -1,6 +1,7 @@
-#include "emulator/fakecuda/heap.h"
+#include "emulator/heap.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -18,6 +19,21 @@ constexpr size_t kPage = 4096, kAlignment = 256;  // CUDA's
 constexpr size_t kKeptFreed = 1024, kKeptBytes = size_t{4} << 40;
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// Puts memory that can be mapped again in the place of `pages` bytes; the second mapping, or null.
+void* map_twice(void* at, size_t pages) {
+  const int file = memfd_create("device memory", MFD_CLOEXEC);
+  if (file < 0) return nullptr;
+  void *host = MAP_FAILED, *device = MAP_FAILED;
+  if (ftruncate(file, off_t(pages)) == 0) {
+    host = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    device = mmap(at, pages, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+  }
+  close(file);
+  if (host != MAP_FAILED && device != MAP_FAILED) return host;
+  if (host != MAP_FAILED) munmap(host, pages);
+  return nullptr;
+}
 
 // Guarded by the runtime's mutex, as all of it.
 std::vector<Allocation*> opened;
@@ -37,14 +53,17 @@ void close_unwanted(uint64_t number) {
 
 size_t Allocation::tail() const { return round_up(bytes, kAlignment); }
 
-Allocation* Heap::allocate(int device, size_t bytes) {
+Allocation* Heap::allocate(int device, size_t bytes, bool host_view) {
   size_t pages = round_up(std::max<size_t>(bytes, 1), kPage);
   if (bytes > limit_ || size_t(used_) + bytes > limit_) return nullptr;
   void* memory = mmap(nullptr, pages + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
+  void* host = host_view ? map_twice(memory, pages) : nullptr;
+  if (host_view && !host) return munmap(memory, pages + kPage), nullptr;
   auto* a = new Allocation;
   a->bytes = bytes, a->pages = pages, a->device = device;
   a->data = static_cast<char*>(memory) + pages - a->tail();
+  if (host) a->host = static_cast<char*>(host) + pages - a->tail();
   a->region.begin = a->data, a->region.end = a->data + bytes;
   mprotect(memory, pages, PROT_READ | PROT_WRITE);
   if (bytes <= kDeviceMemory) std::memset(a->data, 0xff, a->tail());  // larger ones are holes
@@ -58,6 +77,10 @@ Allocation* Heap::allocate(int device, size_t bytes) {
   return a;
 }
 
+void open_host_view(const Allocation& a, bool open) {
+  if (a.host) mprotect(a.host + a.tail() - a.pages, a.pages, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
 bool Heap::release(void* data) {
   auto found = std::find_if(all_.begin(), all_.end(), [&](auto* a) { return a->data == data; });
   if (found == all_.end()) return false;
@@ -69,6 +92,10 @@ bool Heap::release(void* data) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(first, a->pages);
 #endif
+  if (a->host) {
+    munmap(a->host + a->tail() - a->pages, a->pages);
+    mmap(first, a->pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
   madvise(first, a->pages, MADV_DONTNEED);
   freed_.push_back({first, a->pages + kPage});
   kept_ += freed_.back().second;
@@ -101,6 +128,8 @@ std::string Heap::list() const {
 std::string Heap::describe(const void* p) const {
   auto* c = static_cast<const char*>(p);
   for (const Allocation* a : all_) {
+    if (a->host && c >= a->host + a->tail() - a->pages && c < a->host + a->tail())
+      return "memory that work under way uses: " + std::to_string(a->bytes) + " bytes";
     if (c < a->first_page() || c >= a->data + a->tail() + kPage) continue;
     std::string what = std::to_string(a->bytes) + " bytes of device " + std::to_string(a->device);
     if (c < a->data) return std::to_string(a->data - c) + " bytes before " + what;

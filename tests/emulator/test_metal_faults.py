@@ -1,0 +1,225 @@
+"""Faults sown into the Metal backend's own Objective-C++: the fake Metal finds each, at one op's work from Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from faulty import ROOT, Fault, link, module, replaced, run
+
+from emulator import build as emulator
+
+# Each compiles a file.
+pytestmark = [
+    pytest.mark.skipif(bool(emulator.unable_metal()), reason=emulator.unable_metal()),
+    pytest.mark.drawn(4),
+]
+RUNTIME = ROOT / "csrc/backends/metal"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One passage of a file, what takes its place, and what is said of it."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+    says: str
+    pool: str = "0"  # BARACUDA_METAL_POOL_BYTES
+    fails: str = ""  # BARACUDA_FAKE_METAL_FAIL
+    nth: int = 0
+
+
+DROPPED = "Own() { [object_ release]; }"
+WRONG = [
+    Wrong("parameters are not bound", "launch.mm",
+          "[encoder setBytes:params length:entry.param_bytes atIndex:0];", "", "UNBOUND"),
+    Wrong("parameters of another size", "launch.mm", "length:entry.param_bytes", "length:entry.param_bytes - 8", "WRONG SIZE"),
+    Wrong("another index", "launch.mm", "atIndex:0", "atIndex:1", "WRONG INDEX"),
+    Wrong("a buffer that is not named", "launch.mm", "[encoder useResource:b->buffer.get() usage:kUsage];", "", "OUT OF BOUNDS"),
+    Wrong("tensors alone are named", "launch.mm", "residents.add(params, entry.param_bytes);", "", "OUT OF BOUNDS"),
+    Wrong("groups of too many threads", "launch.mm", "MTLSizeMake(NSUInteger(threads), 1, 1)",
+          "MTLSizeMake(NSUInteger(threads) * 32, 1, 1)", "TOO MANY THREADS"),
+    Wrong("no pipeline", "launch.mm", "[encoder setComputePipelineState:state_of(*p)];", "", "NO PIPELINE"),
+    Wrong("fast math", "library.mm", "setFastMathEnabled:NO", "setFastMathEnabled:YES", "fast math is on"),
+    Wrong("a text that does not compile", "library.mm", "const std::string text = read.str();",
+          'const std::string text = read.str() + "}";', "embedding.metal: program_source:1:1: error"),
+    Wrong("a copy that does not wait", "memory.mm", "wait_until(g, lock, block->used);\n  if (const", "if (const",
+          "the host touches memory that work under way uses|not what was computed"),
+    Wrong("memory is given again too early", "memory.mm", "if (b->used < oldest && serves", "if (serves",
+          "not what was computed", pool="9999999"),
+    Wrong("memory goes too early", "launch.mm", "    b->used = serial;\n", "", "touches|not what was computed", pool="9999999"),
+    Wrong("memory that is not there", "memory.mm", "if (!out.buffer) return false;", "", "null pointer",
+          fails="newBufferWithLength:2"),
+    Wrong("a fill past the end", "memory.mm", "NSMakeRange(to - block->address, NSUInteger(bytes))",
+          "NSMakeRange(to - block->address, NSUInteger(bytes) + 1)", "PAST THE END"),
+    Wrong("an encoder that is not ended", "queues.mm", "  [s.encoder.get() endEncoding];\n", "", "ENCODER NOT ENDED"),
+    Wrong("a blit that is not ended", "memory.mm", "[blit endEncoding];", "", "ENCODER NOT ENDED", nth=2),
+    Wrong("committed twice", "queues.mm", "[s.open.get() commit];", "[s.open.get() commit];\n  [s.open.get() commit];",
+          "COMMITTED TWICE"),
+    Wrong("never committed", "queues.mm", "  [s.open.get() commit];\n", "", "WAITED TOO EARLY"),
+    Wrong("a stream does not wait for an event", "queues.mm",
+          "    [buffer encodeWaitForEvent:e.event.get() value:e.value];\n", "", "not what was computed"),
+    Wrong("streams are not ordered", "queues.mm",
+          "[s.open.get() encodeWaitForEvent:o.order.get() value:o.under_way.back().serial];", "(void)o;", "not what was computed"),
+    Wrong("an event that is never signalled", "queues.mm", "  [s.open.get() encodeSignalEvent:event value:value];\n", "",
+          "DEADLOCK"),
+    Wrong("nothing is released", "runtime.h", DROPPED, "Own() {}", "left behind"),
+    Wrong("released once too often", "runtime.h", DROPPED, "Own() { [object_ release]; [object_ release]; }", "USE AFTER RELEASE"),
+    Wrong("not retained", "runtime.h", "return Own([object retain]);", "return Own(object);", "USE AFTER RELEASE"),
+    Wrong("a failure that nobody is told", "queues.mm",
+          "  if (g.told.empty()) return Status::Ok;\n", "  return Status::Ok;\n", "no DeviceError", fails="execution:1"),
+    Wrong("a fault that stays", "module.mm", "    std::memset(word, 0, sizeof found);\n", "", "told twice"),
+    Wrong("a status word that is not read", "module.mm", "if (!raised) return", "if (raised) return", "no IndexOutOfRange|got index 0"),
+]  # fmt: skip
+
+# Everything that the runtime does, with rows taken from a table; "kept" in the end where all was right.
+WORK = r"""
+import gc, os, sys
+import numpy as np
+import baracuda as bc
+from fakemetal import live, problems
+X, IDS = np.arange(5 * 16, dtype=np.float32).reshape(5, 16), np.array([3, 0, 4, 4, 1], np.int64)
+WANTED = os.environ.get("BARACUDA_FAKE_METAL_FAIL", "")
+KIND = bc.DeviceMemoryError if WANTED.startswith("newBufferWithLength") else bc.DeviceError if WANTED else None
+PLAN = bc.plan(bc.EmbeddingDescriptor(X.shape, IDS.shape), device="metal")
+
+def put(x):
+    return bc.asarray(x, device="metal")
+
+def check(got, want):
+    if not np.array_equal(got.to("cpu").numpy(), want):
+        sys.exit("not what was computed")
+
+def streams():
+    x, ids, y, z = put(X), put(IDS), put(X), bc.zeros(X.shape, device="metal")
+    one, two = bc.Stream("metal", non_blocking=True), bc.Stream("metal", non_blocking=True)
+    event = bc.Event("metal")
+    PLAN.run(ids=ids, weight=x, y=y, stream=one)
+    event.record(one)
+    event.wait(two)
+    PLAN.run(ids=ids, weight=y, y=z, stream=two)
+    two.synchronize()
+    check(z, X[IDS][IDS])
+    ordered = bc.Stream("metal")
+    copied, w = bc.zeros(X.shape, device="metal"), bc.zeros(X.shape, device="metal")
+    copied.copy_from(x)
+    PLAN.run(ids=ids, weight=copied, y=w, stream=ordered)
+    PLAN.run(ids=ids, weight=w, y=z)
+    check(z, X[IDS][IDS])
+
+def memory():
+    ids, y, fixed = put(IDS), put(X), put(X)
+    one, two = bc.Stream("metal", non_blocking=True), bc.Stream("metal", non_blocking=True)
+    for k in range(3):
+        x = put(X + k)
+        PLAN.run(ids=ids, weight=x, y=y, stream=one)
+        del x
+        other = bc.empty(X.shape, device="metal")  # as large as what has just gone, in another stream, which is earlier
+        PLAN.run(ids=ids, weight=fixed, y=other, stream=two)
+        two.synchronize()
+        check(other, X[IDS])
+        again = put(-X)
+        check(y, (X + k)[IDS])
+        check(again, -X)
+
+def status():
+    x, ids, y = put(X), put(np.array([1, 9, 0, 0, 0], np.int64)), put(X)
+    PLAN.run(ids=ids, weight=x, y=y)
+    for text in ("no IndexOutOfRangeError", "told twice"):
+        try:
+            bc.Device("metal").check()
+            told = False
+        except bc.IndexOutOfRangeError:
+            told = True
+        if told != text.startswith("no"):
+            sys.exit(text)
+
+def work():
+    streams(), memory(), status()
+
+def settled():
+    gc.collect()
+    bc.Device("metal").synchronize()
+    return live()
+
+try:
+    work()
+except bc.BaracudaError as e:
+    print(e)
+    sys.exit(0 if KIND and isinstance(e, KIND) and not problems() else 1)
+if KIND:
+    sys.exit(f"no {KIND.__name__}")
+before = settled()
+work()
+if os.environ["BARACUDA_METAL_POOL_BYTES"] == "0" and settled() != before:
+    sys.exit(f"left behind: {live()}, it was {before}")
+if found := problems():
+    sys.exit(found)
+print("kept")
+"""
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a module as it is, and the objects that it is made of."""
+    folder = tmp_path_factory.mktemp("sound")
+    module(Fault("as it is", "embedding", "embedding", "forward", backend="metal"), folder, "plain")
+    return folder
+
+
+def with_fault(wrong: Wrong, sound: Path, folder: Path) -> Path:
+    """The module with the runtime's files that the fault is in compiled again."""
+    built = ROOT / "build" / "emulator-plain"
+    text = replaced(wrong.file, (RUNTIME / wrong.file).read_text(), wrong.right, wrong.wrong, wrong.nth)
+    changed = folder / "backends/metal" / wrong.file
+    changed.parent.mkdir(parents=True)
+    changed.write_text(text)
+    names = [p.name for p in RUNTIME.glob("*.mm")] if wrong.file.endswith(".h") else [wrong.file]
+    fresh = {}
+    for entry in json.loads((built / "compile_commands.json").read_text()):
+        name = Path(entry["file"]).name
+        if name in names and "probe_metal.dir" in entry["output"]:
+            words = [w for w in shlex.split(entry["command"]) if w != "ccache"]
+            words = [*words[: words.index("-o")], "-w"]
+            source = changed if name == wrong.file else entry["file"]
+            run([words[0], f"-I{folder}", *words[1:], "-c", source, "-o", folder / f"{name}.o"], built)
+            fresh[f"{name}.o"] = folder / f"{name}.o"
+    kept = [p for part in ("probe_metal", "engine") for p in built.glob(f"CMakeFiles/{part}.dir/**/*.o")]
+    objects = [*fresh.values(), *(p for p in kept if p.name not in fresh), sound / "unit.o", sound / "text.o"]
+    out = folder / "lib/libfaulty_metal_emulated.so"
+    out.parent.mkdir()
+    (folder / "metal").symlink_to(sound / "metal")
+    link(objects, built, out)
+    return out
+
+
+def outcome(path: Path, wrong: Wrong) -> str:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("BARACUDA_")}
+    env |= emulator.METAL_SETTINGS | {"BARACUDA_METAL_MODULE": str(path), "BARACUDA_METAL_POOL_BYTES": wrong.pool}
+    env |= {"BARACUDA_FAKE_METAL_FAIL": wrong.fails} if wrong.fails else {}
+    env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests/harness"), env.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "-c", WORK], capture_output=True, text=True, env=env, timeout=120)
+    return f"{done.stdout}{done.stderr}exit status {done.returncode}"
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w.name)
+def test_a_fault_is_found(wrong: Wrong, sound: Path, tmp_path: Path) -> None:
+    found = outcome(with_fault(wrong, sound, tmp_path), wrong)
+    assert re.search(wrong.says, found), found[-3000:]
+    assert "exit status 0" not in found, found
+
+
+@pytest.mark.parametrize(("pool", "fails"), dict.fromkeys((w.pool, w.fails) for w in WRONG))
+def test_without_a_fault_nothing_is_found(pool: str, fails: str, sound: Path) -> None:
+    found = outcome(sound / "lib/libfaulty_metal_emulated.so", Wrong("", "", "", "", "", pool, fails))
+    assert "exit status 0" in found, found[-3000:]
+    assert fails or "kept" in found
