@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "emulator/fakecuda/cuda_runtime_api.h"
-#include "emulator/heap.h"
 #include "emulator/fakecuda/queue.h"
+#include "emulator/heap.h"
 
 namespace baracuda::emulator {
 
