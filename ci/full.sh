@@ -28,6 +28,7 @@ step "registers of the CUDA kernels" python ci/spills.py
 for level in v2 v3 v4; do
   step "guarantees at level $level" bash ci/level.sh "$level" -n 2 -q
 done
+step "aarch64 under qemu" bash ci/arm64.sh
 step "AddressSanitizer" bash ci/sanitize.sh address
 step "ThreadSanitizer" bash ci/sanitize.sh thread
 step "wheel" bash ci/wheel.sh "$dist"
