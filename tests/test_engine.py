@@ -379,7 +379,9 @@ def test_products_of_another_element() -> None:
         weights = engine.upload_weights({"w": W}, name)
         wide = F.cast(narrow, "f32")
         np.testing.assert_array_equal(engine.F.matmul(X, weights["w"]).numpy(), F.matmul(X, wide.numpy()))
-        np.testing.assert_array_equal(engine.F.linear(X, weights["w"].T).numpy(), F.linear(X, F.cast(narrow.T, "f32").numpy()))
+        np.testing.assert_array_equal(
+            engine.F.linear(X, weights["w"].T).numpy(), F.linear(X, F.cast(narrow.T, "f32").numpy())
+        )
         half = bc.Engine(compute="bf16").F.matmul(X, weights["w"])
         want = F.cast(F.matmul(F.cast(bc.asarray(X), "bf16"), F.cast(narrow, "bf16")), "f32")
         np.testing.assert_array_equal(half.numpy(), want.numpy())
