@@ -3,6 +3,10 @@
 python/baracuda/_index.py   which module holds which descriptor, functional function and op
 python/baracuda/functional.pyi   the functions' signatures for type checkers and editors
 docs/skus.md   the SKU tables
+
+They are in the repository, and no step of the build: what they say comes from importing the whole package with its built table,
+which a build for another machine or with sanitizers cannot do, while a reader, a type checker and `ruff` want them without any build.
+Whoever adds an op runs this once for all three.
 """
 
 from __future__ import annotations

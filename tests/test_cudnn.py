@@ -18,8 +18,9 @@ from fakecuda import MODULE, calls, failing, on_devices
 import baracuda as bc
 from baracuda import Dim
 from baracuda.describe.elements import Element
-from baracuda.ops.attention.attention import AttentionDescriptor, CausalAlignment
+from baracuda.ops.attention.attention import AttentionDescriptor
 from baracuda.ops.attention.attention_ref import _case
+from baracuda.ops.attention.scores import CausalAlignment
 from baracuda.prove.reference import Case, reference_module, worst
 from baracuda.prove.verify import execute, verify
 from conftest import SEED
@@ -92,7 +93,8 @@ def test_refusals_say_why() -> None:
     refused(AttentionDescriptor(SHAPE, SHAPE, odd, element="f16"), "multiples of 8")
     refused(replace(PLAIN, mask_shape=(40, 40)), "no mask")
     for fields, want in (({"window_left": 8}, "no window"), ({"window_right": 8}, "no window"),
-                         ({"softcap": 5.0}, "caps scores"), ({"alibi_shape": (4,)}, "no ALiBi")):  # fmt: skip
+                         ({"softcap": 5.0}, "caps scores"), ({"dropout": True}, "drops weights"),
+                         ({"alibi_shape": (4,)}, "no ALiBi")):  # fmt: skip
         refused(replace(PLAIN, **fields), want)
         refused(replace(PLAIN, **fields).backward(), want)
         assert bc.plan(replace(PLAIN, **fields), "cuda").sku.variant == "simt"

@@ -101,14 +101,14 @@ def tril(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
 def triu(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
     r"""`input` with what lies below a diagonal set to 0, as torch.triu."""
 @_function
-def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left') -> Any:
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left', generator: Any = None) -> Any:
     r"""softmax(scale * query @ key^T + mask) @ value, as torch.nn.functional.scaled_dot_product_attention."""
 @_function
-def scaled_dot_product_attention_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left') -> Any:
-    r"""Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned."""
+def scaled_dot_product_attention_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left', seed: Any = None, offset: Any = None) -> Any:
+    r"""Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned, and was given."""
 @_function
-def scaled_dot_product_attention_forward(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left') -> Any:
-    r"""scaled_dot_product_attention that returns (out, lse), for the backward."""
+def scaled_dot_product_attention_forward(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left', seed: Any = None, offset: Any = None) -> Any:
+    r"""scaled_dot_product_attention that returns (out, lse), for the backward; dropout is that of `seed` and `offset`."""
 @_function
 def attention_merge(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
     r"""(out, lse) of attention over the keys of two partial results, of scaled_dot_product_attention_forward for example."""

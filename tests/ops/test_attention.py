@@ -315,7 +315,11 @@ def test_functional_takes_rank_2_and_3(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize(
     ("options", "heads", "error"),
     [
-        ({"dropout_p": 0.1}, 2, bc.UnsupportedError),
+        ({"dropout_p": 1.1}, 2, bc.InvalidProblemError),
+        ({"dropout_p": -0.1}, 2, bc.InvalidProblemError),
+        ({"dropout_p": float("nan")}, 2, bc.InvalidProblemError),
+        ({"dropout_p": "0.1"}, 2, bc.InvalidProblemError),
+        ({"dropout_p": 0.1, "generator": 3}, 2, bc.InvalidProblemError),
         ({"is_causal": True, "attn_mask": np.ones((4, 4), bool)}, 2, bc.UnsupportedError),
         ({"attn_mask": np.ones((4, 5), bool)}, 2, bc.InvalidProblemError),
         ({"attn_mask": np.ones((4, 4), np.int32)}, 2, bc.InvalidProblemError),

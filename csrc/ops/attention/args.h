@@ -7,16 +7,17 @@ namespace baracuda::attention {
 
 // causal: keys after the query's own are not used. alignment: where the diagonal of own keys ends, 0 = at the last
 // query and the last valid key (bottom right), 1 = it starts at the first query and the first key (top left). window:
-// keys before and after the own one, -1 = all. softcap: 0 = none.
+// keys before and after the own one, -1 = all. softcap: 0 = none. dropout: whether weights are dropped.
 BCU_ATTRS(AttentionAttrs, (i64, causal), (i64, causal_alignment), (i64, window_left), (i64, window_right),
-          (f64, softcap))
+          (f64, softcap), (i64, dropout))
+BCU_ATTRS(PagedAttrs, (i64, causal), (i64, causal_alignment), (i64, window_left), (i64, window_right), (f64, softcap))
 
 // Of packed sequences; most: the largest lengths.
 BCU_ATTRS(PackedAttrs, (i64, causal), (i64, causal_alignment), (i64, window_left), (i64, window_right), (f64, softcap),
           (i64, max_q), (i64, max_k))
 
-BCU_ARGS(ForwardArgs, (q, k, v, mask, alibi, out, lse), (scale, kv_len))
-BCU_ARGS(BackwardArgs, (dout, q, k, v, mask, alibi, out, lse, dq, dk, dv), (scale, kv_len))
+BCU_ARGS(ForwardArgs, (q, k, v, mask, alibi, out, lse), (scale, kv_len, dropout_p, seed, offset))
+BCU_ARGS(BackwardArgs, (dout, q, k, v, mask, alibi, out, lse, dq, dk, dv), (scale, kv_len, dropout_p, seed, offset))
 BCU_ARGS(PackedArgs, (q, k, v, cu_seq_q, cu_seq_k, alibi, out, lse), (scale))
 BCU_ARGS(PackedBackwardArgs, (dout, q, k, v, cu_seq_q, cu_seq_k, alibi, out, lse, dq, dk, dv), (scale))
 BCU_ARGS(PagedArgs, (q, k_pages, v_pages, page_table, kv_len, alibi, out, lse), (scale))

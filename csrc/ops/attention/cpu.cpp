@@ -1,6 +1,7 @@
 // Attention on the CPU: what of a call goes to the kernels.
 #include "ops/attention/cpu.h"
 #include "backends/cpu/family.h"
+#include "ops/random/targets.h"
 
 namespace baracuda::attention {
 namespace {
@@ -15,14 +16,22 @@ Sizes checked_sizes(const Launch& launch) {
   return sizes;
 }
 
+// The sizes of a call, and whether its numbers are what they may be.
+template <class Args>
+Status check(const Launch& launch, Sizes* sizes) {
+  if (!Dropout::of<Args>(launch).valid()) return random::wrong_scalar(launch, Args::dropout_p);
+  return sizes_of<Args>(launch, sizes);
+}
+
 Status dense_forward(const Launch& launch) {
   using Args = ForwardArgs;
   Sizes sizes;
-  if (const Status status = sizes_of<Args>(launch, &sizes); status != Status::Ok) return status;
+  if (const Status status = check<Args>(launch, &sizes); status != Status::Ok) return status;
   const auto problem = [](const Launch& call, int64_t) {
     return ForwardProblem{checked_sizes<Args>(call), Rows4(call[Args::q]),   Rows4(call[Args::k]),
                           Rows4(call[Args::v]),      Rows4(call[Args::out]), Mask(call[Args::mask]),
-                          Alibi(call[Args::alibi]),  Lse(call[Args::lse])};
+                          Alibi(call[Args::alibi]),  Lse(call[Args::lse]),   Pages(),
+                          Dropout::of<Args>(call)};
   };
   forward(Problems<ForwardProblem>{launch, 1, problem, extent_of(sizes)});
   return Status::Ok;
@@ -31,12 +40,13 @@ Status dense_forward(const Launch& launch) {
 Status dense_backward(const Launch& launch) {
   using Args = BackwardArgs;
   Sizes sizes;
-  if (const Status status = sizes_of<Args>(launch, &sizes); status != Status::Ok) return status;
+  if (const Status status = check<Args>(launch, &sizes); status != Status::Ok) return status;
   const auto problem = [](const Launch& call, int64_t) {
     return BackwardProblem{checked_sizes<Args>(call), Rows4(call[Args::dout]),  Rows4(call[Args::q]),
                            Rows4(call[Args::k]),      Rows4(call[Args::v]),     Rows4(call[Args::out]),
                            Rows4(call[Args::dq]),     Rows4(call[Args::dk]),    Rows4(call[Args::dv]),
-                           Mask(call[Args::mask]),    Alibi(call[Args::alibi]), Lse(call[Args::lse])};
+                           Mask(call[Args::mask]),    Alibi(call[Args::alibi]), Lse(call[Args::lse]),
+                           Dropout::of<Args>(call)};
   };
   backward(Problems<BackwardProblem>{launch, 1, problem, extent_of(sizes)});
   return Status::Ok;

@@ -1,5 +1,6 @@
 // The CPU kernels of attention, and how the problems of a call share the threads.
 #pragma once
+#include "ops/attention/dropout.h"
 #include "ops/attention/problem.h"
 
 namespace baracuda::attention {
@@ -12,6 +13,7 @@ struct ForwardProblem {
   Alibi alibi;
   Lse lse;
   Pages pages{};  // of k and v
+  Dropout dropout{};
 };
 
 struct BackwardProblem {
@@ -20,6 +22,7 @@ struct BackwardProblem {
   Mask mask;
   Alibi alibi;
   Lse lse;
+  Dropout dropout{};
 };
 
 // The problems of a call, whose tasks the threads share.

@@ -84,6 +84,26 @@ void add_mask(const Task<C>& t, int64_t first, int64_t n, int64_t first_key, int
   }
 }
 
+// What the weights are multiplied by, and dP with them.
+template <class C>
+void drop_gradients(const Task<C>& t, int64_t first, int64_t n, int64_t key, int64_t keys) {
+  const BackwardScratch<C>& m = t.scratch;
+  for (int64_t j = 0; j < n; ++j) {
+    t.problem.dropout.read(t.b, t.sizes.head(t.kv_head, first + j), t.sizes.position(first + j), key, keys, m.lines);
+    for (int64_t k = 0; k < keys; ++k) {
+      m.factors[k * kBackRows + j] = m.lines[k];
+      m.dscores[k * kBackRows + j] *= m.lines[k];
+    }
+  }
+}
+// P of dv.
+template <class C>
+void drop_weights(const BackwardScratch<C>& m, int64_t n, int64_t keys) {
+  for (int64_t k = 0; k < keys; ++k)
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; ++j) m.scores[k * kBackRows + j] *= m.factors[k * kBackRows + j];
+}
+
 // Softcap and ALiBi; slopes: what the softcap's gradient is multiplied by.
 template <class C>
 void shape_block(const Task<C>& t, int64_t first, int64_t n, int64_t key, int64_t keys) {
@@ -147,7 +167,9 @@ void step(const Task<C>& t, int64_t first, int64_t n, int64_t key, int64_t keys)
   product<C, Left::ByRow, false>(keys, columns, s.dv, v.data, v.ld, m.gradients, kBackRows, m.dscores, kBackRows);
   if (s.softcap != 0 || p.alibi.data != nullptr) shape_block(t, first, n, key, keys);
   if (p.mask.data != nullptr) add_mask(t, first, n, key, keys);
+  if (p.dropout.used()) drop_gradients(t, first, n, key, keys);
   softmax_gradient(m, keys, started, lowest, s.softcap != 0);
+  if (p.dropout.used()) drop_weights(m, n, keys);
   product<C, Left::ByColumn, true>(s.d, columns, keys, k.data, k.ld, m.dscores, kBackRows, m.dqueries, kBackRows);
   product<C, Left::ByRow, true>(keys, wide_dv, n, m.scores, kBackRows, m.gradient_rows, wide_dv, t.dv + key * wide_dv,
                                 wide_dv);

@@ -221,6 +221,10 @@ void run_chunk(const Chunk<C>& t, int64_t keys, const Partial<C>& partial) {
     C* scores = m.scores + r * kDecodeKeys;
     std::fill(scores, scores + t.start(r), -C(INFINITY));
     chunk_softmax(scores, t.limit(r), partial.highest + r, partial.total + r);
+    if (!t.problem.dropout.used()) continue;
+    const int64_t n = t.limit(r);
+    t.problem.dropout.read(t.b, s.head(t.kv_head, r), s.position(r), t.first_key, n, m.line);
+    for (int64_t k = 0; k < n; ++k) scores[k] *= m.line[k];
   }
   chunk_values(t, keys, partial.result);
 }

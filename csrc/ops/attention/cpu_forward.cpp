@@ -54,6 +54,17 @@ void add_mask(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys) 
   }
 }
 
+// Weights, whose sum is known by now, are dropped.
+template <class C>
+void drop(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys) {
+  C *line = t.scratch.lines, *scores = t.scratch.scores;
+  for (int64_t j = 0; j < t.panel_rows(panel); ++j) {
+    const int64_t r = t.row(panel, j);
+    t.problem.dropout.read(t.b, t.sizes.head(t.kv_head, r), t.sizes.position(r), first_key, keys, line);
+    for (int64_t k = 0; k < keys; ++k) scores[k * kPanel + j] *= line[k];
+  }
+}
+
 // Softcap and ALiBi.
 template <class C>
 void shape_panel(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys) {
@@ -141,6 +152,7 @@ void panel_step(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys
   if (t.problem.mask.data != nullptr) add_mask(t, panel, first_key, most);
   const bool changed = softmax_step(m.scores, most, lowest, limits, started, starts, m.highest + panel * kPanel,
                                     m.total + panel * kPanel, m.change);
+  if (t.problem.dropout.used()) drop(t, panel, first_key, most);
   if (changed) {
     for (int64_t i = 0; i < s.dv; ++i)
       for (int64_t j = 0; j < kPanel; ++j) result[i * kPanel + j] *= m.change[j];

@@ -28,7 +28,7 @@ TensorView keys(const TensorView& pages, int64_t entries) {
 
 ForwardProblem problem(const Launch& launch, int64_t b) {
   using Args = PagedArgs;
-  const AttentionAttrs attrs = attributes<AttentionAttrs>(launch);
+  const PagedAttrs attrs = attributes<PagedAttrs>(launch);
   const TensorView &table = launch[Args::page_table], &lens = launch[Args::kv_len];
   const TensorView q = piece(launch[Args::q], b), k = keys(launch[Args::k_pages], table.shape[1]),
                    v = keys(launch[Args::v_pages], table.shape[1]);

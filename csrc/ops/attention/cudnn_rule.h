@@ -17,6 +17,7 @@ inline constexpr const char* kWindowHint = "the portable row leaves out blocks o
 inline constexpr AttrRange kCudnnRanges[] = {
     {"window_left", -std::numeric_limits<double>::infinity(), -1, "no window", kWindowHint},
     {"softcap", 0, 0, "0.0", "the portable row caps scores"},
+    {"dropout", 0, 0, "False", "the portable row drops weights"},
 };
 
 template <class Args>

@@ -85,7 +85,8 @@ struct BackwardScratch {
   C *queries, *gradients;         // [d][kBackRows], [dv][kBackRows]
   C *query_rows, *gradient_rows;  // [kBackRows][wide(d)], [kBackRows][wide(dv)]
   C* dqueries;                    // [d][kBackRows]
-  C *scores, *dscores, *slopes;   // [kKeys][kBackRows]; slopes of capped scores
+  C *scores, *dscores;            // [kKeys][kBackRows]
+  C *slopes, *factors;            // the same: of capped scores, and of dropped weights
   C *keys, *values, *lines;
   C *lse, *delta, *starts, *limits;
   BackwardScratch(Carver& from, int64_t d, int64_t dv) {
@@ -97,6 +98,7 @@ struct BackwardScratch {
     scores = from.take<C>(kKeys * kBackRows);
     dscores = from.take<C>(kKeys * kBackRows);
     slopes = from.take<C>(kKeys * kBackRows);
+    factors = from.take<C>(kKeys * kBackRows);
     keys = from.take<C>(kKeys * d);
     values = from.take<C>(kKeys * dv);
     lines = from.take<C>(kBackRows * std::max({d, dv, kKeys}));

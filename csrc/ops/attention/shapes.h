@@ -38,6 +38,7 @@ void attended(Shapes& s, const Tensor& q, const Tensor& k, const Tensor& v) {
   s.may_in(Args::mask, kFloats | Element::Bool).fits({q.at(0), q.at(1), q.at(2), k.at(2)});
   slopes(s, Args::alibi, q.at(0), q.at(1));
   scores<AttentionAttrs>(s);
+  s.flag(s.attrs<AttentionAttrs>().dropout, "dropout");
 }
 inline void forward_shapes(Shapes& s) {
   using Args = ForwardArgs;
@@ -109,8 +110,8 @@ inline void paged_shapes(Shapes& s) {
   s.want(q.at(3) == k.at(3) && q.at(0) == table.at(0), Args::q, "the sequences of page_table, and the pages' dim");
   grouped(s, q.at(2), k.at(2), Args::k_pages);
   slopes(s, Args::alibi, q.at(0), q.at(2));
-  scores<AttentionAttrs>(s);
-  s.attribute(s.attrs<AttentionAttrs>().causal_alignment == 0, "causal_alignment", "0: the last query sees all keys");
+  scores<PagedAttrs>(s);
+  s.attribute(s.attrs<PagedAttrs>().causal_alignment == 0, "causal_alignment", "0: the last query sees all keys");
   s.out(Args::out).is(q.sizes().lead(1).then(v.at(3)));
   s.may_out(Args::lse, s.wide()).is({q.at(0), q.at(2), q.at(1)});
 }

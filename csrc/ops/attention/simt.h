@@ -3,7 +3,8 @@
 // Slices of kSide columns (or kSide lines) of the operands go through shared memory, so that any head size will do.
 #pragma once
 #include "baracuda/math/math.h"
-#include "simt/simt.h"
+#include "ops/attention/simt_problem.h"
+#include "ops/random/discrete.h"
 
 // Loops that nvcc would unroll into more values than there are registers.
 #if defined(__CUDACC__)
@@ -14,67 +15,7 @@
 
 namespace baracuda::attention {
 
-// A [batch, heads, seq, dim] tensor by strides, in elements.
-struct Tensor4 {
-  BCU_GLOBAL void* data;
-  int64_t batch, head, line, column;
-};
-
 enum : int { kSide = 16 };
-
-// What all calls have in common.
-struct SimtProblem {
-  Tensor4 q, k, v, out, dout, dq, dk, dv;
-  BCU_GLOBAL void* lse;  // f32, or f64 for f64; null: not wanted
-  int64_t lse_stride[3];
-  BCU_GLOBAL const void* mask;  // null: none
-  int64_t mask_stride[4];
-  BCU_GLOBAL const void* alibi;  // slopes of the heads, as lse; null: none
-  int64_t alibi_stride[2];
-  int64_t softcap;  // the bits of a number of the compute type
-  simt::Number scale;
-  BCU_GLOBAL void* scratch;  // partial results of splits, or delta of the backward
-  BCU_GLOBAL simt::Fault* fault;
-  int64_t row;
-  simt::Divider group;                    // query heads per kv head
-  int32_t batch, kv_heads, q_len, k_len;  // of packed sequences the largest lengths
-  int32_t dim, dim_v;                     // of queries and keys, and of values
-  int32_t rows;                           // query rows per kv head
-  int32_t left, right;                    // keys before and after its own that a query uses, -1: all
-  int32_t capped, top_left, mask_element;
-  int32_t tiles, chunks;  // of rows (or of keys), of columns
-  int32_t splits, split_keys;
-};
-
-// How sequences lie: in a batch of one shape, one behind the other, or in pages; and what is known of that.
-enum : int { kDense, kPacked, kPaged };
-template <int kLayout>
-struct Sequences {
-  simt::Number kv_len;  // keys that hold data, -1: all
-  int32_t k_tensor;
-};
-template <>
-struct Sequences<kPacked> {
-  BCU_GLOBAL const void* cu_q;  // where they begin, and the last one's end
-  BCU_GLOBAL const void* cu_k;
-  int64_t cu_q_stride, cu_k_stride;
-  int64_t total_q, total_k;
-  int32_t element, cu_q_tensor;  // cu_k is the next tensor
-};
-template <>
-struct Sequences<kPaged> {
-  BCU_GLOBAL const void* table;
-  BCU_GLOBAL const void* lens;  // how many keys each sequence has
-  int64_t table_stride[2], lens_stride;
-  int64_t pages;
-  simt::Divider page_size;
-  int32_t element, table_tensor;  // lens is the next tensor
-};
-template <int kLayout>
-struct SimtParams {
-  SimtProblem problem;
-  Sequences<kLayout> sequences;
-};
 
 template <class C>
 BCU_DEVICE C scale_of(BCU_CONSTANT SimtProblem& p) {
@@ -173,6 +114,37 @@ struct Place {
     return h;
   }
   BCU_DEVICE void find(BCU_CONSTANT SimtParams<kLayout>&, BCU_THREAD const Head&, int32_t, BCU_SHARED int32_t*) {}
+  // Which of kR rows' weights of kK keys are dropped, as dropout.h says: bit i * kK + j. Some may lie past the end.
+  template <int kR, int kK>
+  BCU_DEVICE uint32_t dropped(BCU_CONSTANT SimtParams<kLayout>& all, BCU_THREAD const Head& h, int32_t row,
+                              int32_t key) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
+    BCU_CONSTANT Sequences<kLayout>& s = all.sequences;
+    float probability = simt::number<float>(s.dropout_p);
+    if (!(probability >= 0.0f && probability <= 1.0f)) simt::raise(p.fault, p.row, -1, s.p_scalar, 0, 0);
+    uint64_t least = random::heads_of(probability), seed = simt::number<uint64_t>(s.seed);
+    uint64_t offset = simt::number<uint64_t>(s.offset);
+    int64_t heads = int64_t(p.kv_heads) * p.group.divisor;
+    uint32_t bits = 0u;
+    BCU_ROLLED for (int i = 0; i < kR; ++i) {
+      uint32_t position = simt::quotient(p.group, uint32_t(row + i));
+      int64_t head = int64_t(h.kv_head) * p.group.divisor + (uint32_t(row + i) - position * p.group.divisor);
+      int64_t at = ((h.batch * heads + head) * p.q_len + position) * p.k_len + key;
+      random::Words words = random::block_of(seed, offset + uint64_t(at) / 4);
+      BCU_ROLLED for (int j = 0; j < kK; ++j, ++at) {
+        if (j > 0 && at % 4 == 0) words = random::block_of(seed, offset + uint64_t(at) / 4);
+        if (uint64_t(random::word_of(words, at)) < least) bits |= 1u << (i * kK + j);
+      }
+    }
+    return bits;
+  }
+  // Multiplies weights, or their gradients, by 0 or by what is kept.
+  template <int kPairs, class C>
+  BCU_DEVICE void drop(BCU_CONSTANT SimtParams<kLayout>& all, uint32_t bits, BCU_THREAD C* values) {
+    float probability = simt::number<float>(all.sequences.dropout_p);
+    C kept = probability < 1.0f ? C(1) / (C(1) - simt::number<C>(all.sequences.dropout_p)) : C(0);
+    BCU_UNROLL for (int x = 0; x < kPairs; ++x) values[x] *= ((bits >> x) & 1u) != 0u ? C(0) : kept;
+  }
   BCU_DEVICE int64_t base(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t,
                           bool queries) {
     return Head::base(p, h, t, queries);
@@ -225,6 +197,12 @@ struct Place<kPacked> {
     return h;
   }
   BCU_DEVICE void find(BCU_CONSTANT SimtParams<kPacked>&, BCU_THREAD const Head&, int32_t, BCU_SHARED int32_t*) {}
+  template <int kR, int kK>
+  BCU_DEVICE uint32_t dropped(BCU_CONSTANT SimtParams<kPacked>&, BCU_THREAD const Head&, int32_t, int32_t) {
+    return 0u;
+  }
+  template <int kPairs, class C>
+  BCU_DEVICE void drop(BCU_CONSTANT SimtParams<kPacked>&, uint32_t, BCU_THREAD C*) {}
 };
 // A key's line is in the page that the table names: a block looks its keys' places up, tile by tile. A page that is not
 // there is a fault, and the first one is read.
@@ -246,6 +224,12 @@ struct Place<kPaged> {
                           bool queries) {
     return queries ? Head::base(p, h, t, true) : h.kv_head * t.head;
   }
+  template <int kR, int kK>
+  BCU_DEVICE uint32_t dropped(BCU_CONSTANT SimtParams<kPaged>&, BCU_THREAD const Head&, int32_t, int32_t) {
+    return 0u;
+  }
+  template <int kPairs, class C>
+  BCU_DEVICE void drop(BCU_CONSTANT SimtParams<kPaged>&, uint32_t, BCU_THREAD C*) {}
   // Page and line of a key of the sequence.
   BCU_DEVICE void find(BCU_CONSTANT SimtParams<kPaged>& all, BCU_THREAD const Head& h, int32_t key,
                        BCU_SHARED int32_t* place) {

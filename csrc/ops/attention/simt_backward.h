@@ -47,15 +47,23 @@ struct Gradients {
   using B = Blocks<T, kR, kK, kC, kLayout>;
   using C = simt::ComputeOf<T>;
 
-  BCU_DEVICE void tile(BCU_THREAD const simt::Context& ctx, BCU_SHARED C* shared, BCU_CONSTANT SimtProblem& p,
-                       BCU_THREAD const Head& head, int64_t head_index, BCU_THREAD const Keys& keys, int32_t first,
-                       int32_t rows, int32_t key, int32_t n, C scale, BCU_THREAD C* weights, BCU_THREAD C* slopes) {
+  // Says which weights are dropped: P still has them.
+  BCU_DEVICE uint32_t tile(BCU_THREAD const simt::Context& ctx, BCU_SHARED C* shared,
+                           BCU_CONSTANT SimtParams<kLayout>& all, BCU_THREAD const Head& head, int64_t head_index,
+                           BCU_THREAD const Keys& keys, int32_t first, int32_t rows, int32_t key, int32_t n, C scale,
+                           BCU_THREAD C* weights, BCU_THREAD C* slopes) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
     int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
     BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) weights[x] = slopes[x] = C(0);
     B::dots(ctx, shared, p, p.q, lines_of<kLayout>(p, head, p.q, true, first, rows), p.k,
             lines_of<kLayout>(p, head, p.k, false, key, n), p.dim, scale, weights);
     B::dots(ctx, shared, p, p.dout, lines_of<kLayout>(p, head, p.dout, true, first, rows), p.v,
             lines_of<kLayout>(p, head, p.v, false, key, n), p.dim_v, C(1), slopes);
+    uint32_t dropped = 0u;
+    if (drops(all)) {
+      dropped = Place<kLayout>::template dropped<kR, kK>(all, head, first + ty * kR, key + tx * kK);
+      Place<kLayout>::template drop<B::kPairs>(all, dropped, slopes);
+    }
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
       C delta = C(0);
       if (ty * kR + i < rows) delta = ((BCU_GLOBAL const C*)p.scratch)[head_index * p.rows + first + ty * kR + i];
@@ -88,6 +96,7 @@ struct Gradients {
         slopes[i * kK + j] = used ? weight * slopes[i * kK + j] : C(0);
       }
     }
+    return dropped;
   }
 };
 
@@ -116,7 +125,7 @@ struct QueryGradientTiles {
     for (int32_t key = Keys::start(p, keys, first) / B::kKeys * B::kKeys; key < last; key += B::kKeys) {
       int32_t n = last - key < B::kKeys ? last - key : int32_t(B::kKeys);
       C weights[B::kPairs], slopes[B::kPairs];
-      Gradients<T, kR, kK, kC, kLayout>::tile(ctx, shared, p, head, head_index, keys, first, rows, key, n, scale,
+      Gradients<T, kR, kK, kC, kLayout>::tile(ctx, shared, all, head, head_index, keys, first, rows, key, n, scale,
                                               weights, slopes);
       B::keep_by_key(shared, ty, tx, slopes);
       B::template combine<kR>(ctx, shared, p, p.k, lines_of<kLayout>(p, head, p.k, false, key, n), column, p.dim, C(1),
@@ -168,8 +177,9 @@ struct KeyGradientTiles {
     for (int32_t row = first_row(p, head, keys, key); row < end; row += B::kRows) {
       int32_t rows = head.rows - row < B::kRows ? head.rows - row : int32_t(B::kRows);
       C weights[B::kPairs], slopes[B::kPairs];
-      Gradients<T, kR, kK, kC, kLayout>::tile(ctx, shared, p, head, head_index, keys, row, rows, key, valid, scale,
-                                              weights, slopes);
+      uint32_t dropped = Gradients<T, kR, kK, kC, kLayout>::tile(ctx, shared, all, head, head_index, keys, row, rows,
+                                                                 key, valid, scale, weights, slopes);
+      if (drops(all)) Place<kLayout>::template drop<B::kPairs>(all, dropped, weights);
       B::keep_by_row(shared, ty, tx, weights);
       B::template combine<kK>(ctx, shared, p, p.dout, lines_of<kLayout>(p, head, p.dout, true, row, rows), column,
                               p.dim_v, C(1), false, dv);

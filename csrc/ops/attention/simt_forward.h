@@ -156,6 +156,8 @@ struct ForwardTiles {
     begin = begin < skipped ? skipped : begin;
     for (int32_t key = begin; key < end; key += B::kKeys) {
       int32_t n = end - key < B::kKeys ? end - key : int32_t(B::kKeys), own = key + tx * kK, row = first + ty * kR;
+      // Before there are scores, which leave no registers for it.
+      uint32_t dropped = drops(all) ? Place<kLayout>::template dropped<kR, kK>(all, head, row, own) : 0u;
       C scores[B::kPairs];
       BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) scores[x] = C(0);
       if (kLayout == kPaged && tid < n) Place<kLayout>::find(all, head, key + tid, B::places(shared) + 2 * tid);
@@ -164,6 +166,7 @@ struct ForwardTiles {
       if (p.mask) add_mask(p, head, keys, row, own, scores);
       if (p.left >= 0) begin_window(p, keys, row, own, -math::infinity<C>(), scores);
       softmax(ctx, p, keys, rows, row, own, scores, result);
+      if (drops(all)) Place<kLayout>::template drop<B::kPairs>(all, dropped, scores);
       bool limited = lowest < key + n || (p.left >= 0 && Keys::start(p, keys, first + count - 1) > key);
       if (limited) mark(p, keys, row, own, scores);
       B::keep_by_key(shared, ty, tx, scores);

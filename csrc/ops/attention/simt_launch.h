@@ -11,6 +11,7 @@
 #include "ops/attention/simt_forward.h"
 #include "ops/attention/simt_merge.h"
 #include "ops/attention/skus.h"
+#include "ops/random/targets.h"
 #include "simt/copy_rows_launch.h"
 #include "simt/map_launch.h"
 
@@ -48,7 +49,13 @@ class SimtCall {
     read_mask(launch[Args::mask]), read_alibi(launch[Args::alibi]);
     set_sizes({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]});
     set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale]);
-    params.sequences = {simt::number_of(*kv_len_), Args::k};
+    Sequences<kLayout>& s = params.sequences;
+    s.kv_len = simt::number_of(*kv_len_), s.k_tensor = Args::k;
+    s.drops = attributes<AttentionAttrs>(launch).dropout != 0;
+    if (!s.drops) return;
+    p_ = &launch.scalars[Args::dropout_p], s.p_scalar = Args::dropout_p;
+    s.dropout_p = simt::number_of(*p_), s.seed = simt::number_of(launch.scalars[Args::seed]);
+    s.offset = simt::number_of(launch.scalars[Args::offset]);
   }
   template <class Args>
   SimtCall(const Launch& launch, Packed<Args>) : launch_(launch) {
@@ -83,13 +90,15 @@ class SimtCall {
     const int64_t keys = s.pages > 0 ? table.shape[1] * k.shape[1] : 0;
     set_sizes({q.shape[0], q.shape[2], k.shape[2], q.shape[1], keys, q.shape[3], v.shape[3]});
     fits_ = fits_ && s.pages < kMostLines;
-    set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale]);
+    set_scores(attributes<PagedAttrs>(launch), launch.scalars[Args::scale]);
   }
 
   // What is known of the problem before it runs.
   Status check() const {
     if (!fits_) return Status::InvalidProblem;
     if constexpr (kLayout == kDense) {
+      if (p_ && !p_->data && !(p_->as_f64() >= 0 && p_->as_f64() <= 1))
+        return random::wrong_scalar(launch_, params.sequences.p_scalar);
       const int64_t n = kv_len_->data ? -1 : kv_len_->as_i64();
       if (n >= -1 && n <= p.k_len) return Status::Ok;
       if (launch_.failure) *launch_.failure = {params.sequences.k_tensor, 0, n, int64_t(p.k_len) + 1};
@@ -153,7 +162,7 @@ class SimtCall {
   }
 
   const Launch& launch_;
-  const Scalar* kv_len_ = nullptr;  // of dense calls
+  const Scalar *kv_len_ = nullptr, *p_ = nullptr;  // of dense calls
   bool fits_;
 };
 

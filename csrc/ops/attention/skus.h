@@ -85,7 +85,7 @@ constexpr auto paged_row(WorkspaceRule workspace) {
       .name("blocked")
       .takes(kFloats)
       .args_of<PagedArgs>()
-      .attrs_of<AttentionAttrs>()
+      .attrs_of<PagedAttrs>()
       .sum(2)
       .scratch(workspace);
 }

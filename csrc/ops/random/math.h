@@ -40,6 +40,12 @@ BCU_FN Words block_of(uint64_t seed, uint64_t counter) {
                 static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
 }
 
+// The word of element `at` of a draw in which each takes one.
+BCU_FN uint32_t word_of(Words w, int64_t at) {
+  uint32_t lower = (at & 1) != 0 ? w.y : w.x, upper = (at & 1) != 0 ? w.w : w.z;
+  return (at & 2) != 0 ? upper : lower;
+}
+
 // A uniform number u = hi + lo in [0, 1): 24 bits for f32 (hi the upper 12), 53 for f64 (hi the upper 26).
 template <class T>
 struct Fraction {

@@ -15,10 +15,6 @@ struct DrawExtra {
   int32_t known;   // a and b were looked at by the host
 };
 
-BCU_FN uint32_t word_of(Words w, int64_t at) {
-  uint32_t lower = (at & 1) != 0 ? w.y : w.x, upper = (at & 1) != 0 ? w.w : w.z;
-  return (at & 2) != 0 ? upper : lower;
-}
 template <class C>
 struct Coin;
 template <>

@@ -47,12 +47,12 @@ inline Lanes multiply_low(Lanes a, Lanes b) {
 #endif
 }
 
-// block_of() for kBlocks counters. Upper halves hold leftovers all the way, which no product reads.
-inline void make_words(uint64_t seed, uint64_t counter, WordGroup& out) {
+// block_of() for the first `blocks` counters. Upper halves hold leftovers all the way, which no product reads.
+inline void make_words(uint64_t seed, uint64_t counter, WordGroup& out, int blocks = kBlocks) {
   Lanes count;
   for (int k = 0; k < kLanes; ++k) count[k] = counter + static_cast<uint64_t>(k);
   const Lanes none = count ^ count;
-  for (int j = 0; j < kBlocks; j += kLanes, count += kLanes) {
+  for (int j = 0; j < blocks; j += kLanes, count += kLanes) {
     Lanes x = count, y = count >> 32, z = none, w = none;
     uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
 #pragma GCC unroll 10

@@ -10,7 +10,7 @@ from baracuda.choose.plan import plan
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError
 from baracuda.graph.nodes import Launch, View
-from baracuda.ops.attention.attention import KvCacheAppendDescriptor
+from baracuda.ops.attention.attention_append import KvCacheAppendDescriptor
 from baracuda.ops.rope.rope import RopeDescriptor
 from baracuda.ops.rope.rope_append import RopeAppendDescriptor
 

@@ -1,86 +1,31 @@
-"""Scaled dot product attention and its key-value cache. Kernels: csrc/ops/attention; reference: attention_ref.py."""
+"""Scaled dot product attention. Kernels: csrc/ops/attention; reference: attention_ref.py."""
 
 from __future__ import annotations
 
-from enum import Enum
-from math import sqrt
-from typing import Any
+from collections.abc import Callable
+from math import prod
+from typing import Any, TypeVar, cast
 
-from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, function
+from baracuda import _core
+from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.describe.dims import Dim, Shape, largest, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, UnsupportedError
+from baracuda.describe.sizes import SizeExpr, product
 from baracuda.describe.spec import (
-    Descriptor,
     Param,
     ScalarParam,
     Signature,
     descriptor,
     frame,
-    inout,
     output,
     scalar,
     tensor,
 )
+from baracuda.memory.generator import chosen
+from baracuda.ops.attention.scores import CausalAlignment, Scored, check_options
 
-
-class CausalAlignment(Enum):
-    """Where the causal diagonal lies when there are more keys than queries, or fewer.
-
-    BOTTOM_RIGHT: the last query uses all valid keys, as a decoding model needs. TOP_LEFT: query i uses keys 0 to i, as
-    torch's `is_causal`.
-    """
-
-    BOTTOM_RIGHT = "bottom_right"
-    TOP_LEFT = "top_left"
-
-    def __int__(self) -> int:
-        return int(self is CausalAlignment.TOP_LEFT)
-
-
-class Scored(Descriptor):
-    """What descriptors of attention have in common about scores. Their fields stand in each, in its own order."""
-
-    __slots__ = ()
-    causal: bool
-    element: Element
-    window_left: int
-    window_right: int
-    softcap: float
-    alibi_shape: Shape | None
-
-    def check_scores(self, batch: int | Dim, heads: int | Dim) -> None:
-        """The fields of windows, softcaps and slopes."""
-        for field in ("window_left", "window_right"):
-            if getattr(self, field) < -1:
-                raise self.wrong(field, getattr(self, field), "a number of keys, or -1 for no end on that side")
-        if self.softcap and not 1e-30 <= self.softcap <= 1e30:
-            raise self.wrong("softcap", self.softcap, "0.0 for none, or a number from 1e-30 to 1e30")
-        if self.alibi_shape not in (None, (heads,), (batch, heads)):
-            raise self.wrong("alibi_shape", self.alibi_shape, f"({heads},) or ({batch}, {heads}): slopes of heads")
-
-    @property
-    def lse_element(self) -> Element:
-        """Element of the logarithms of sums of exponentials, and of alibi's slopes."""
-        return Element.F64 if self.element is Element.F64 else Element.F32
-
-    def alibi(self) -> Param:
-        """Slopes of heads, where there are any."""
-        return tensor("alibi", self.alibi_shape or (), self.lse_element, present=self.alibi_shape is not None)
-
-    def scale(self, dim: int | Dim) -> ScalarParam:
-        """What scores are multiplied by: 1/sqrt(dim) by default."""
-        d = largest(dim)
-        return scalar("scale", "float", 1 / sqrt(d) if d else 1.0)
-
-
-def check_options(name: str, field: str, window: object, alibi: Arg | None, element: Element) -> None:
-    """What a function is given as a window and as slopes."""
-    if not isinstance(window, (tuple, list)) or len(window) != 2:
-        raise InvalidProblemError(f"{name}: {field}: got {window!r}, want (left, right): two ints, -1 for no end.")
-    want = Element.F64 if element is Element.F64 else Element.F32
-    if alibi is not None and alibi.element is not want:
-        raise InvalidProblemError(f"{name}: alibi_slopes: got {alibi.element}, want {want} for {element}. Cast it.")
+T = TypeVar("T")
 
 
 @frame
@@ -100,6 +45,7 @@ class _Attention(Scored):
     window_right: int = -1
     softcap: float = 0.0
     alibi_shape: Shape | None = None
+    dropout: bool = False
 
     def validate(self) -> None:
         for field in ("q_shape", "k_shape", "v_shape"):
@@ -147,9 +93,19 @@ class _Attention(Scored):
             self.alibi(),
         )
 
-    def scalars(self) -> tuple[ScalarParam, ScalarParam]:
+    def scalars(self) -> tuple[ScalarParam, ...]:
         """The numbers given to `run`."""
-        return self.scale(self.q_shape[3]), scalar("kv_len", "int", -1)
+        return (
+            self.scale(self.q_shape[3]),
+            scalar("kv_len", "int", -1),
+            scalar("dropout_p", default=0.5, present=self.dropout),
+            scalar("seed", "unsigned", present=self.dropout),
+            scalar("offset", "unsigned", 0, present=self.dropout),
+        )
+
+    def blocks(self) -> SizeExpr:
+        """What dropout takes of its generator."""
+        return product((*self.q_shape[:3], self.k_shape[2])).ceil(4)
 
 
 _FLOATS = (Element.F16, Element.BF16, Element.F32, Element.F64)
@@ -168,6 +124,10 @@ class AttentionDescriptor(_Attention):
 
     Scalars: `scale` (1/sqrt(D) by default) and `kv_len`, how many of the Sk keys are valid (-1: all); the others are
     not read. One plan serves every `kv_len`. Halves and f32 accumulate in f32, f64 in f64; lse is f32, or f64 for f64.
+
+    With `dropout` there are three more: `dropout_p` in [0, 1], `seed` and `offset`. The weight of (b, h, q, k) becomes 0
+    where op dropout, given the same three, drops element ((b * H + h) * Sq + q) * Sk + k; all others are divided by
+    1 - dropout_p. lse is that of all weights. The backward makes the same choice again, so that nothing is saved.
 
     Errors: |err| is within the SKU's bound with K = Sk and terms p_j |v_j|, grown by what a rounding of the scores does
     to them; see attention_ref. Deterministic; the bits depend on neither batch nor threads.
@@ -190,6 +150,7 @@ class AttentionDescriptor(_Attention):
         softcap: c > 0 makes scores c * tanh(score / c), after the scale and before alibi and mask; 0.0: as they are.
         alibi_shape: (H,) or (B, H) for slopes of the heads, of lse's element: a key n places from a query's own gets
             -slope * n added to its score. None for none.
+        dropout: Whether weights are dropped.
         save_lse: Whether lse is written; the backward needs it.
     """
 
@@ -209,7 +170,8 @@ class AttentionBackwardDescriptor(_Attention):
     """Gradients of attention with respect to q, k and v, from out and lse of the forward.
 
     With P = exp(scores - lse), dP = dout @ v^T and dS = P * (dP - rowsum(dout * out)): dv = P^T @ dout,
-    dk = scale * dS^T @ q, dq = scale * dS @ k; the heads of a group are summed into their kv head. P is computed block
+    dk = scale * dS^T @ q, dq = scale * dS @ k; the heads of a group are summed into their
+    kv head. With dropout, dP and (in dv) P are multiplied by its factors. P is computed block
     by block, never as a whole; with a softcap dS is also multiplied by its slope 1 - tanh^2. Keys beyond `kv_len` get
     zeros. The mask and alibi's slopes have no gradient here. Sums have a fixed order:
     deterministic, and the bits depend on neither batch nor threads.
@@ -227,6 +189,7 @@ class AttentionBackwardDescriptor(_Attention):
         window_right: As in the forward.
         softcap: As in the forward.
         alibi_shape: As in the forward.
+        dropout: As in the forward; `dropout_p`, `seed` and `offset` are to be those of the forward.
     """
 
     def signature(self) -> Signature:
@@ -243,60 +206,12 @@ class AttentionBackwardDescriptor(_Attention):
         )
 
 
-@descriptor(family="attention", op="kv_cache_append")
-class KvCacheAppendDescriptor(Descriptor):
-    """cache[b, :, p : p + S] = x[b], where p is `position`, or positions[b].
-
-    The position is checked before anything is written: IndexOutOfRangeError when p < 0 or p + S > Smax. A copy: exact.
-    The scalar `position` may be a 0-d tensor, so that one plan serves a whole decoding loop.
-
-    Args:
-        cache_shape: [B, Hkv, Smax, D].
-        x_shape: [B, Hkv, S, D].
-        positions_shape: (B,) for a position per batch entry in a tensor; None for the scalar.
-        positions_element: i64 or i32.
-        element: f16, bf16, f32 or f64.
-    """
-
-    cache_shape: Shape
-    x_shape: Shape
-    positions_shape: Shape | None = None
-    positions_element: Element = Element.I64
-    element: Element = Element.F32
-
-    def validate(self) -> None:
-        cache, x = self.cache_shape, self.x_shape
-        if len(cache) != 4:
-            raise self.wrong("cache_shape", cache, "four dimensions [batch, kv heads, longest sequence, dim]")
-        if len(x) != 4 or (x[0], x[1], x[3]) != (cache[0], cache[1], cache[3]):
-            raise self.wrong("x_shape", x, f"[{cache[0]}, {cache[1]}, new positions, {cache[3]}]")
-        if self.positions_shape is not None and self.positions_shape != (cache[0],):
-            raise self.wrong("positions_shape", self.positions_shape, f"({cache[0]},): one position per batch entry")
-        if self.positions_element not in (Element.I64, Element.I32):
-            raise self.wrong("positions_element", str(self.positions_element), "i64 or i32")
-
-    def signature(self) -> Signature:
-        positions = self.positions_shape
-        return Signature(
-            tensor("x", self.x_shape, self.element),
-            tensor("positions", positions or (), self.positions_element, present=positions is not None),
-            inout("cache", self.cache_shape, self.element),
-            scalar("position", "int", 0),
-        )
-
-
 OPS = (
     Op(
         "scaled_dot_product_attention",
         AttentionDescriptor,
         AttentionBackwardDescriptor,
         "out = softmax(scale * q @ k^T + mask) @ v, with grouped heads, causal masks and a key-value cache",
-    ),
-    Op(
-        "kv_cache_append",
-        KvCacheAppendDescriptor,
-        NotDifferentiable("a cache serves generation, which is not differentiated"),
-        "cache[:, :, position : position + S] = x",
     ),
 )
 
@@ -331,10 +246,6 @@ def _problem(
 ) -> dict[str, Any]:
     """The other fields that forward and backward descriptors share, with torch's rules."""
     name = "scaled_dot_product_attention"
-    if dropout_p:
-        raise UnsupportedError(
-            f"{name}: got dropout_p={dropout_p}, want 0.0. Dropout inside attention is not built; drop its output."
-        )
     if mask is not None and is_causal:
         raise UnsupportedError(
             f"{name}: got both attn_mask and is_causal=True, want one of them. Put the causal part into the mask."
@@ -352,7 +263,22 @@ def _problem(
         "mask_shape": shape,
         "mask_element": element,
         "element": q.element,
+        "dropout": _drops(dropout_p),
     }
+
+
+def _drops(p: object) -> bool:
+    """Whether weights are dropped with this probability."""
+    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+        raise InvalidProblemError(f"dropout_p: got {p!r}, want a number from 0 to 1.")
+    return p > 0
+
+
+def _state(dropout_p: float, seed: Arg | None, offset: Arg | None) -> dict[str, Any]:
+    """Dropout's numbers, where there is one."""
+    if dropout_p and seed is None:
+        raise InvalidProblemError("seed: got None, want the generator's seed: dropout's weights are made from it.")
+    return {"dropout_p": dropout_p, "seed": seed, "offset": offset} if dropout_p else {}
 
 
 def _attend(
@@ -369,6 +295,7 @@ def _attend(
     softcap: float,
     alibi: Arg | None,
     alignment: str,
+    state: dict[str, Any],
     save: bool,
 ) -> Recipe:
     q, k, v = _heads(query), _heads(key), _heads(value)
@@ -377,7 +304,7 @@ def _attend(
     out = (*query.shape[:-1], value.shape[-1])
     dims = q.dims or (0, 1, 2, 3)
     views = {"out": (out, dims), "lse": (out[:-1], dims[:3])} if query.rank < 4 else None
-    return call(desc, views=views, q=q, k=k, v=v, mask=mask, alibi=alibi, scale=scale)
+    return call(desc, views=views, q=q, k=k, v=v, mask=mask, alibi=alibi, scale=scale, **state)
 
 
 @function(tensors="query key value attn_mask alibi_slopes", scalars="scale")
@@ -396,6 +323,7 @@ def scaled_dot_product_attention(
     softcap: float = 0.0,
     alibi_slopes: Arg | None = None,
     causal_alignment: str = "top_left",
+    generator: Any = None,
 ) -> Recipe:
     """softmax(scale * query @ key^T + mask) @ value, as torch.nn.functional.scaled_dot_product_attention.
 
@@ -406,7 +334,8 @@ def scaled_dot_product_attention(
         key: [..., Hkv, Sk, D].
         value: [..., Hkv, Sk, Dv].
         attn_mask: Boolean (True keeps a key) or additive; broadcasts to [B, H, Sq, Sk].
-        dropout_p: Only 0.0.
+        dropout_p: Probability that a weight becomes 0; the others are divided by 1 - dropout_p. The weights dropped are
+            not torch's, but the same on every backend and for every layout; see AttentionDescriptor.
         is_causal: Query i uses no key after its own, which is key i (torch's top-left alignment).
         scale: 1/sqrt(D) by default.
         enable_gqa: Allows fewer kv heads than query heads.
@@ -414,17 +343,18 @@ def scaled_dot_product_attention(
         softcap: c > 0: scores become c * tanh(score / c), before ALiBi and the mask.
         alibi_slopes: (H,) or (B, H), f32 (f64 for f64): scores fall by slope * |distance| from the query's own key.
         causal_alignment: "bottom_right": query i's own key is i + Sk - Sq, as in flash-attention.
+        generator: A bc.Generator for dropout; by default the one that `bc.manual_seed` seeds.
 
     Returns:
         [..., H, Sq, Dv]. A query that may use no key gives zeros.
     """
     return _attend(
         call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window, softcap, alibi_slopes,
-        causal_alignment, save=False,
+        causal_alignment, {}, save=False,
     )  # fmt: skip
 
 
-@function(tensors="query key value attn_mask alibi_slopes", scalars="scale")
+@function(tensors="query key value attn_mask alibi_slopes", scalars="scale seed offset")
 def scaled_dot_product_attention_forward(
     call: Call,
     query: Arg,
@@ -440,15 +370,17 @@ def scaled_dot_product_attention_forward(
     softcap: float = 0.0,
     alibi_slopes: Arg | None = None,
     causal_alignment: str = "top_left",
+    seed: Arg | None = None,
+    offset: Arg | None = None,
 ) -> Recipe:
-    """scaled_dot_product_attention that returns (out, lse), for the backward."""
+    """scaled_dot_product_attention that returns (out, lse), for the backward; dropout is that of `seed` and `offset`."""
     return _attend(
         call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window, softcap, alibi_slopes,
-        causal_alignment, save=True,
+        causal_alignment, _state(dropout_p, seed, offset), save=True,
     )  # fmt: skip
 
 
-@function(tensors="dout query key value out_saved lse attn_mask alibi_slopes", scalars="scale")
+@function(tensors="dout query key value out_saved lse attn_mask alibi_slopes", scalars="scale seed offset")
 def scaled_dot_product_attention_backward(
     call: Call,
     dout: Arg,
@@ -467,8 +399,10 @@ def scaled_dot_product_attention_backward(
     softcap: float = 0.0,
     alibi_slopes: Arg | None = None,
     causal_alignment: str = "top_left",
+    seed: Arg | None = None,
+    offset: Arg | None = None,
 ) -> Recipe:
-    """Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned."""
+    """Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned, and was given."""
     q, k, v, dy, y = _heads(query), _heads(key), _heads(value), _heads(dout), _heads(out_saved)
     problem = _problem(q, k, v, attn_mask, dropout_p, is_causal, enable_gqa)
     problem |= _scores(window, softcap, alibi_slopes, causal_alignment, q.element)
@@ -489,9 +423,48 @@ def scaled_dot_product_attention_backward(
         "out": y,
         "lse": saved,
     }
-    return call(desc, views=views, **given, scale=scale)
+    return call(desc, views=views, **given, scale=scale, **_state(dropout_p, seed, offset))
 
 
 scaled_dot_product_attention.pulled_by(
     scaled_dot_product_attention_backward, "out_saved lse", forward=scaled_dot_product_attention_forward
 )
+_sound_vjp = cast(Any, scaled_dot_product_attention.vjp_rule)
+_own = scaled_dot_product_attention.__signature__
+
+
+def _drawn(given: dict[str, Any], use: Callable[[dict[str, Any]], T]) -> T:
+    """Takes what dropout needs of the generator; `use` is given all that the forward takes."""
+    generator = chosen(given.pop("generator"))
+    (*batch, rows, _), *_ = _core.describe(given["query"])
+    (*_, keys, _), *_ = _core.describe(given["key"])
+    blocks = -(-prod((*batch, rows, keys)) // 4)
+    return generator.draw(blocks, lambda seed, offset: use(given | {"seed": seed, "offset": offset}))
+
+
+def _dropped(*values: Any) -> Any:
+    given = dict(zip(_own.parameters, values, strict=True))
+    if not (isinstance(given["dropout_p"], (int, float)) and given["dropout_p"] > 0):
+        if given["generator"] is None:
+            return NotImplemented
+        return scaled_dot_product_attention(**given | {"generator": None})
+    return _drawn(given, lambda all_of_it: scaled_dot_product_attention_forward(**all_of_it)[0])
+
+
+scaled_dot_product_attention.or_else(_dropped)
+
+
+@scaled_dot_product_attention.vjp
+def _attention_vjp(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
+    bound = _own.bind(*args, **kwargs)
+    bound.apply_defaults()
+    given = dict(bound.arguments)
+    if not given["dropout_p"]:
+        del given["generator"]
+        return cast(tuple[Any, Callable[..., Any]], _sound_vjp(**given))
+
+    def forward(all_of_it: dict[str, Any]) -> tuple[Any, Callable[..., Any]]:
+        out, lse = scaled_dot_product_attention_forward(**all_of_it)
+        return out, lambda dout: scaled_dot_product_attention_backward(dout=dout, out_saved=out, lse=lse, **all_of_it)
+
+    return _drawn(given, forward)

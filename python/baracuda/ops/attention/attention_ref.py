@@ -1,4 +1,4 @@
-"""Float64 reference of attention and of the key-value cache.
+"""Float64 reference of attention.
 
 How the error bounds come about, in units of the accumulator's eps, for one query with scores s_j, P_j = exp(s_j - lse):
 
@@ -14,7 +14,8 @@ a relative error of P_j, so
 
 and dk, dv alike with sums over the queries. A softcap c of a score s gives c t, t = tanh(s / c): its roundings add at
 most 4 |c t| to a_j, which the slope 1 - t^2 does not raise; dS has that slope as a factor, whose own error is
-2 |t| ((1 - t^2) a_j / c + 4). ALiBi adds three roundings of what it takes from a score. A `sum` bound multiplies the
+2 |t| ((1 - t^2) a_j / c + 4). ALiBi adds three roundings of what it takes from a score. Dropout's factors
+multiply P_j in the sums that v and dout are in, and dP: two roundings more. A `sum` bound multiplies the
 magnitude by sqrt(K), so the parts without it are divided by that.
 """
 
@@ -25,14 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from baracuda.describe.dims import largest
 from baracuda.describe.elements import Element
-from baracuda.ops.attention.attention import (
-    AttentionBackwardDescriptor,
-    AttentionDescriptor,
-    CausalAlignment,
-    KvCacheAppendDescriptor,
-)
+from baracuda.ops.attention.attention import AttentionBackwardDescriptor, AttentionDescriptor
+from baracuda.ops.attention.scores import CausalAlignment
+from baracuda.ops.random.dropout_ref import mask
 from baracuda.prove.reference import LARGEST, Array, Case, Expected, epsilon, round_to, to_reference
 
 # Numbers of this share of the element's exponents are promised: products of products of larger ones may not fit.
@@ -65,14 +62,19 @@ _SMALL: tuple[tuple[int, int, int, int, int, int, int, bool, dict[str, Any]], ..
     (1, 2, 1, 40, 24, 8, 8, False, {"window": (-1, 2), "softcap": 2.0, "mask": (40, 24), "mask_element": Element.F32}),
     (2, 4, 2, 2, 600, 8, 8, True, {"window": (300, -1), "alibi": (4,), "softcap": 3.0, "kv_len": 590}),
     (1, 2, 2, 3, 300, 8, 4, False, {"window": (0, 0), "align": CausalAlignment.TOP_LEFT}),
+    (2, 4, 2, 37, 71, 8, 8, True, {"dropout_p": 0.3, "seed": 2**63 + 5, "offset": 2**64 - 9}),
+    (2, 2, 1, 1, 603, 8, 4, False, {"dropout_p": 0.9, "seed": 3, "offset": 10**12, "kv_len": 601}),
+    (1, 2, 2, 5, 9, 4, 4, False, {"dropout_p": 1.0, "seed": 1, "offset": 0}),
+    (1, 2, 1, 70, 40, 8, 8, False, {"dropout_p": 0.25, "seed": 7, "softcap": 2.0, "window": (9, 9), "alibi": (2,)}),
 )
+
+
+_SCALARS = ("scale", "kv_len", "dropout_p", "seed", "offset")
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """Grouped heads, both diagonals, masks, kv_len, decoding, block edges, empty sizes, large scores, windows, caps, ALiBi."""
-    if op == "kv_cache_append":
-        yield from _append_cases(element, rng)
-        return
+    del op
     for b, h, hkv, sq, sk, d, dv, causal, options in _SMALL:
         yield _case(direction, element, (b, h, sq, d), (b, hkv, sk, d), (b, hkv, sk, dv), causal, options, rng)
     large = _case(direction, element, (1, 2, 40, 16), (1, 1, 40, 16), (1, 1, 40, 8), True, {"size": 30.0}, rng)
@@ -94,18 +96,20 @@ def _case(
     left, right = options.get("window", (-1, -1))
     forward = AttentionDescriptor(
         q, k, v, causal, align, options.get("mask"), mask_element, element, left, right, options.get("softcap", 0.0),
-        options.get("alibi"),
+        options.get("alibi"), "dropout_p" in options,
     )  # fmt: skip
     size = options.get("size", 1.0)
     tensors = {n: to_reference(round_to(rng.normal(0, size, s), element)) for n, s in (("q", q), ("k", k), ("v", v))}
     if forward.mask_shape is not None:
-        mask = rng.normal(0, 1, options["mask"])
+        added = rng.normal(0, 1, options["mask"])
         tensors["mask"] = (
-            mask > -0.5 if forward.mask_element is Element.BOOL else to_reference(round_to(mask, forward.mask_element))
+            added > -0.5
+            if forward.mask_element is Element.BOOL
+            else to_reference(round_to(added, forward.mask_element))
         )
     if forward.alibi_shape is not None:
         tensors["alibi"] = to_reference(round_to(rng.uniform(0.01, 0.5, options["alibi"]), forward.lse_element))
-    scalars: dict[str, float | int] = {n: options[n] for n in ("scale", "kv_len") if n in options}
+    scalars: dict[str, float | int] = {n: options[n] for n in _SCALARS if n in options}
     case = Case(forward, tensors, scalars)
     if direction == "forward":
         return case
@@ -116,22 +120,6 @@ def _case(
         "lse": saved["lse"].value,
     }
     return Case(forward.backward(), tensors, scalars)
-
-
-def _append_cases(element: Element, rng: np.random.Generator) -> Iterator[Case]:
-    for cache, n, positions, scalars in (
-        ((2, 3, 10, 4), 2, None, {"position": 8}),
-        ((2, 3, 10, 4), 1, (2,), {}),
-        ((1, 1, 5, 1), 5, None, {}),
-        ((3, 2, 6, 70), 0, (3,), {}),
-    ):
-        desc = KvCacheAppendDescriptor(
-            cache, (*cache[:2], n, cache[3]), positions, Element.I32 if n else Element.I64, element
-        )
-        tensors: dict[str, Array] = {"cache": rng.normal(0, 1, cache), "x": rng.normal(0, 1, (*cache[:2], n, cache[3]))}
-        if positions:
-            tensors["positions"] = rng.integers(0, cache[2] - n + 1, positions)
-        yield Case(desc, tensors, dict(scalars))
 
 
 class _Parts:
@@ -157,6 +145,12 @@ class _Parts:
             scores, self.slopes = d.softcap * bent, 1 - bent * bent
             self.bend = 2 * np.abs(bent) * (self.slopes * self.condition / d.softcap + 4)
             self.condition = self.condition + 4 * np.abs(scores)
+        self.kept = np.ones_like(scores)  # what dropout multiplies weights by: rounded, and a product
+        if d.dropout:
+            p = float(case.scalars["dropout_p"])
+            kept = mask((*self.q.shape[:3], s_k), p, int(case.scalars["seed"]), int(case.scalars.get("offset", 0)))
+            self.kept = np.where(kept[..., : self.kv_len], 1 / (1 - p) if p < 1 else 0.0, 0.0)
+            self.condition = self.condition + 2
         own = np.arange(float(s_q))[:, None] + (
             self.kv_len - s_q if d.causal_alignment is CausalAlignment.BOTTOM_RIGHT else 0
         )
@@ -167,11 +161,11 @@ class _Parts:
             ] * np.abs(distance)
             scores, self.condition = scores - fall, self.condition + 3 * np.abs(fall)
         if d.mask_shape is not None:
-            mask = np.asarray(t["mask"])
-            mask = np.where(mask, 0.0, -np.inf) if d.mask_element is Element.BOOL else mask
-            mask = np.broadcast_to(mask, (*self.q.shape[:3], s_k))[..., : self.kv_len]
-            scores = scores + mask
-            self.condition = self.condition + np.where(np.isinf(mask), 0, np.abs(mask))
+            added = np.asarray(t["mask"])
+            added = np.where(added, 0.0, -np.inf) if d.mask_element is Element.BOOL else added
+            added = np.broadcast_to(added, (*self.q.shape[:3], s_k))[..., : self.kv_len]
+            scores = scores + added
+            self.condition = self.condition + np.where(np.isinf(added), 0, np.abs(added))
         right = 0 if d.causal else d.window_right
         if right >= 0:
             scores = np.where(distance <= right, scores, -np.inf)
@@ -199,11 +193,11 @@ def _attention(case: Case) -> dict[str, Expected]:
     parts = _Parts(case, None)
     p, v, keys = parts.p, parts.v, max(parts.kv_len, 1)
     mean = (p * parts.condition).sum(-1, keepdims=True)
-    weights = p * (1 + (parts.condition + mean) / np.sqrt(keys))
+    weights = p * parts.kept * (1 + (parts.condition + mean) / np.sqrt(keys))
     lse_size = 1 + (np.abs(np.where(np.isinf(parts.lse), 0, parts.lse)) + mean[..., 0]) / np.sqrt(keys)
     far = np.broadcast_to(parts.reach[..., None], (*parts.reach.shape, v.shape[3]))
     return {
-        "out": Expected(np.where(far, 0, p @ v), weights @ np.abs(v), keys, far),
+        "out": Expected(np.where(far, 0, (p * parts.kept) @ v), weights @ np.abs(v), keys, far),
         "lse": Expected(parts.lse, lse_size, keys, parts.reach),
     }
 
@@ -213,9 +207,10 @@ def _attention_backward(case: Case) -> dict[str, Expected]:
     dout, out = np.asarray(t["dout"], np.float64), np.asarray(t["out"], np.float64)
     parts = _Parts(case, t["lse"])
     p, q, k, v, group = parts.p, parts.q, parts.k, parts.v, parts.group
-    size = np.abs(dout) @ np.abs(v).swapaxes(2, 3) + (np.abs(dout) * np.abs(out)).sum(-1, keepdims=True)
-    ds = p * (dout @ v.swapaxes(2, 3) - (dout * out).sum(-1, keepdims=True)) * parts.slopes
+    size = parts.kept * (np.abs(dout) @ np.abs(v).swapaxes(2, 3)) + (np.abs(dout) * np.abs(out)).sum(-1, keepdims=True)
+    ds = p * (parts.kept * (dout @ v.swapaxes(2, 3)) - (dout * out).sum(-1, keepdims=True)) * parts.slopes
     error = p * size * ((np.sqrt(max(v.shape[3], 1)) + parts.condition) * parts.slopes + parts.bend)
+    used = p * parts.kept
     keys, rows, scale = max(parts.kv_len, 1), max(q.shape[2] * group, 1), abs(parts.scale)
 
     def per_kv_head(x: Array, like: Array) -> Array:
@@ -238,7 +233,9 @@ def _attention_backward(case: Case) -> dict[str, Expected]:
             rows,
         ),
         "dv": Expected(
-            over_rows(p, dout, t["v"]), over_rows(p * (1 + parts.condition / np.sqrt(rows)), np.abs(dout), t["v"]), rows
+            over_rows(used, dout, t["v"]),
+            over_rows(used * (1 + parts.condition / np.sqrt(rows)), np.abs(dout), t["v"]),
+            rows,
         ),
     }
     for name in ("dk", "dv"):
@@ -246,22 +243,8 @@ def _attention_backward(case: Case) -> dict[str, Expected]:
     return found
 
 
-def _append(case: Case) -> dict[str, Expected]:
-    d = case.descriptor
-    assert isinstance(d, KvCacheAppendDescriptor)
-    cache, x = case.tensors["cache"].copy(), case.tensors["x"]
-    for b in range(largest(d.cache_shape[0])):
-        at = (
-            int(case.tensors["positions"][b]) if d.positions_shape is not None else int(case.scalars.get("position", 0))
-        )
-        cache[b, :, at : at + x.shape[2]] = x[b]
-    return {"cache": Expected(cache)}
-
-
 def reference(case: Case) -> dict[str, Expected]:
     """Outputs in float64."""
-    if isinstance(case.descriptor, KvCacheAppendDescriptor):
-        return _append(case)
     with np.errstate(all="ignore"):
         return _attention(case) if isinstance(case.descriptor, AttentionDescriptor) else _attention_backward(case)
 
@@ -272,6 +255,6 @@ def forward_of(case: Case) -> Case:
     assert isinstance(d, AttentionBackwardDescriptor)
     desc = AttentionDescriptor(
         d.q_shape, d.k_shape, d.v_shape, d.causal, d.causal_alignment, d.mask_shape, d.mask_element, Element.F64,
-        d.window_left, d.window_right, d.softcap, d.alibi_shape,
+        d.window_left, d.window_right, d.softcap, d.alibi_shape, d.dropout,
     )  # fmt: skip
     return Case(desc, {n: v for n, v in case.tensors.items() if n not in ("dout", "out", "lse")}, case.scalars)

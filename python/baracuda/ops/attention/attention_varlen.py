@@ -9,7 +9,7 @@ from baracuda.describe.dims import Dim, Shape, largest, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, UnsupportedError
 from baracuda.describe.spec import Param, Signature, descriptor, frame, output, tensor
-from baracuda.ops.attention.attention import CausalAlignment, Scored, check_options
+from baracuda.ops.attention.scores import CausalAlignment, Scored, check_options
 
 
 @frame

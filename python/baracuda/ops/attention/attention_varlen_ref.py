@@ -9,8 +9,9 @@ import numpy as np
 
 from baracuda.describe.elements import Element
 from baracuda.ops.attention import attention_ref
-from baracuda.ops.attention.attention import AttentionBackwardDescriptor, AttentionDescriptor, CausalAlignment
+from baracuda.ops.attention.attention import AttentionBackwardDescriptor, AttentionDescriptor
 from baracuda.ops.attention.attention_varlen import VarlenAttentionBackwardDescriptor, VarlenAttentionDescriptor
+from baracuda.ops.attention.scores import CausalAlignment
 from baracuda.prove.reference import Array, Case, Expected, round_to, to_reference
 
 # Numbers of this share of the element's exponents are promised: products of products of larger ones may not fit.
