@@ -110,6 +110,9 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (view_of(self).unbacked)
     return PyErr_Format(PyExc_BufferError, "bc.Tensor: a shape without memory cannot be exported");
   if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "bc.Tensor: exports its memory, never a copy");
+  // DLPack names Metal's memory by its buffer object; tensors have the address that the GPU knows it by.
+  if (view_of(self).device == Backend::Metal)
+    return PyErr_Format(PyExc_BufferError, "bc.Tensor: memory of metal is not exported yet: copy it with .to('cpu')");
   const DLDevice mine = dl_device(view_of(self));
   int kind = mine.device_type, id = mine.device_id, major = 0, minor = 0;
   if (device != Py_None && !PyArg_ParseTuple(device, "ii", &kind, &id)) return nullptr;

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from capsules import Counted
 from fakemetal import calls, failing, live, needs_emulator, on_metal, problems, removed
 
 import baracuda as bc
@@ -46,9 +47,10 @@ def same(got: bc.Tensor, want: Any) -> None:
     np.testing.assert_allclose(got.to("cpu").numpy(), want, rtol=1e-6, atol=1e-6)
 
 
-def run(x: bc.Tensor, y: bc.Tensor, stream: bc.Stream | None = None) -> None:
+def run(x: Any, y: bc.Tensor, stream: bc.Stream | None = None) -> None:
     """Launches it, without memory of its own."""
-    bc.plan(bc.GatedActivationDescriptor("swiglu", tuple(x.shape)), device="metal").run(x=x, y=y, stream=stream)
+    shape = (*y.shape[:-1], 2 * y.shape[-1])
+    bc.plan(bc.GatedActivationDescriptor("swiglu", shape), device="metal").run(x=x, y=y, stream=stream)
 
 
 # --- order ----------------------------------------------------------------------------------------------------------
@@ -161,6 +163,36 @@ def test_memory_goes_when_nothing_uses_it() -> None:
 def test_no_memory_left() -> None:
     with failing("newBufferWithLength:1"), pytest.raises(bc.DeviceMemoryError, match="buffer of 1536 bytes"):
         bc.asarray(X, device="metal")
+
+
+@on_metal
+def test_memory_is_not_exported() -> None:
+    """DLPack wants the buffer, and a tensor has the GPU's address: a consumer would take one for the other."""
+    x = bc.asarray(X, device="metal")
+    with pytest.raises(BufferError, match="copy it with"):
+        x.__dlpack__()
+    assert x.__dlpack_device__() == (8, 0)
+    np.testing.assert_array_equal(x.to("cpu").numpy(), X)
+
+
+@on_metal
+def test_another_librarys_buffer_is_refused() -> None:
+    class Foreign(Counted):
+        def __init__(self) -> None:
+            super().__init__(X)
+            self.managed.tensor.device[0] = 8
+
+        def __dlpack__(self, **_: object) -> Any:
+            return self.capsule()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 8, 0
+
+    with pytest.raises(bc.DeviceError, match="no memory of this device"):
+        run(Foreign(), bc.empty((6, 32), device="metal"))
+    x = bc.empty(X.shape, device="metal")
+    with pytest.raises(bc.DeviceError, match="not all memory of this device"):
+        x.copy_from(Foreign())
 
 
 # --- what fails -----------------------------------------------------------------------------------------------------
