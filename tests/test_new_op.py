@@ -66,7 +66,10 @@ def test_a_new_family_compiles(tree: Path) -> None:
     launch.write_text(f'{slices}#include "ops/trial_product/simt_launch.h"\nBCU_SIMT_FAMILY(trial_product)\n')
     shapes = tree / "shapes.cpp"
     shapes.write_text('#include "ops/trial_product/shapes.h"\n')
-    folders = [f"-I{tree}/csrc", *(f"-I{ROOT / f}" for f in ("csrc", "include", "tests/harness"))]
+    folders = [
+        f"-I{tree}/csrc",
+        *(f"-I{ROOT / f}" for f in ("csrc", "include", "tests/harness", "tests/harness/emulator")),
+    ]
     for source in (rooms / "cpu.cpp", launch, shapes):
         subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Werror", *folders, source], check=True)
     assert added(tree, "CMakeLists.txt") == ["  trial_product"]
