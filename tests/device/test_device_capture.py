@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -312,3 +313,22 @@ def test_capture_may_be_turned_off() -> None:
     here = bc.trace(f, X, W).compile()
     here.run(X, W)
     assert here.capture.reason == "the cpu has no graphs" and "one by one" not in here.explain()
+
+
+@on_devices
+def test_saved_and_loaded_on_the_device(tmp_path: Path) -> None:
+    """Captured tensors, read and written ones, go to the host and back."""
+    x, bias, counts = there(X, np.ones(16, np.float32), np.zeros(3, np.float32))
+
+    def kept(x: Any) -> Any:
+        F.add(counts, 1.0, out=counts)
+        return F.softmax(F.add(F.exp(x), bias), 1), F.copy(counts)
+
+    plan = bc.trace(kept, x).compile()
+    plan.save(tmp_path / "saved")
+    again = bc.ExecutionPlan.load(tmp_path / "saved")
+    for k in range(1, 4):
+        got, seen = again.run(x)
+        np.testing.assert_array_equal(host(got), host(plan.run(x)[0]))
+        np.testing.assert_array_equal(host(seen), np.full(3, k))
+    assert again.device == PLACE and again.capture

@@ -223,6 +223,21 @@ class ProgramBuilder:
         return Program._made(json.dumps(document), plans, tuple(self._constants))
 
 
+def on_host(x: Any) -> Any:
+    """A tensor of any device as a contiguous NumPy array."""
+    import numpy as np
+
+    place = _core.borrow(x).device
+    return np.array(np.from_dlpack(x if place == "cpu" else _core.borrow(x).to("cpu")), order="C")
+
+
+def on_device(x: Any, device: str) -> Any:
+    """A NumPy array as a tensor there; itself on the cpu."""
+    from baracuda.memory.tensor import asarray
+
+    return x if device == "cpu" else asarray(x, device=device)
+
+
 def _device_name(device: Any) -> str:
     from baracuda.memory.device import name_of, place_of
 
@@ -272,13 +287,12 @@ class Program(_core.RawProgram):
 
     def save(self, path: str | Path) -> None:
         """Writes a folder: program.json, and the constants as safetensors (needs safetensors)."""
-        import numpy as np
         from safetensors.numpy import save_file
 
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "program.json").write_bytes(self.to_bytes())
-        held = {name: np.ascontiguousarray(np.from_dlpack(a)) for name, a in self.named_constants().items()}
+        held = {name: on_host(a) for name, a in self.named_constants().items()}
         save_file(held, folder / "constants.safetensors")
 
     @classmethod
@@ -290,7 +304,8 @@ class Program(_core.RawProgram):
         data = (folder / "program.json").read_bytes()
         held = load_file(folder / "constants.safetensors")
         names = [v["name"] for v in json.loads(data)["values"] if v["storage"] == "constant"]
-        return cls.from_bytes(data, [held[n] for n in names])
+        device = str(json.loads(data)["device"])
+        return cls.from_bytes(data, [on_device(held[n], device) for n in names])
 
     def named_constants(self) -> dict[str, Any]:
         """The captured tensors by name."""

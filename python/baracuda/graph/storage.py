@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from baracuda import _core
-from baracuda.call.program import Program
+from baracuda.call.program import Program, on_device, on_host
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, shown
 from baracuda.describe.sizes import AnySize, SizeExpr, contiguous_strides, simple
@@ -56,7 +54,7 @@ def save(plan: ExecutionPlan, path: str | Path) -> None:
     }
     folder = Path(path)
     lowered.program.save(folder)
-    held = {f"hidden{i}": np.array(np.from_dlpack(x)) for i, x in enumerate(lowered.hidden)}
+    held = {f"hidden{i}": on_host(x) for i, x in enumerate(lowered.hidden)}
     save_file(held, folder / "hidden.safetensors")
     (folder / "graph.json").write_text(json.dumps(document))
 
@@ -87,7 +85,8 @@ def _loaded(folder: Path) -> ExecutionPlan:
         )
     hidden = load_file(folder / "hidden.safetensors")
     program = Program.load(folder)
-    read = _Read(program, [hidden[f"hidden{i}"] for i in range(document["hidden"])], document)
+    device = program.plans[0].device if program.plans else "cpu"
+    read = _Read(program, [on_device(hidden[f"hidden{i}"], device) for i in range(document["hidden"])], document)
     inputs, outputs = _tree(document["inputs"]), _tree(document["outputs"])
     _check_numbers("inputs", [t.value for t in _leaves(inputs)], len(read.leaves), every=True)
     _check_numbers("outputs", [t.value for t in _leaves(outputs)], len(document["results"]))
