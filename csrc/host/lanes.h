@@ -48,6 +48,13 @@ struct Lanes {
     for (int64_t i = 0; i < n; ++i) v[i] = p[i];
     return v;
   }
+  // Whether any lane is set.
+  static bool any(const Mask& m) {
+    uint64_t words[kVectorBytes / 8], all = 0;
+    std::memcpy(words, &m, sizeof m);
+    for (uint64_t word : words) all |= word;
+    return all != 0;
+  }
   // Which lanes those are.
   static Mask first(int64_t n) { return numbers(std::make_integer_sequence<Index, kWidth>()) < static_cast<Index>(n); }
   // Lane j holds lane j + kBy, for as many as there are.
@@ -207,56 +214,78 @@ struct TakeExtreme {
   }
 };
 
-// The extreme of n values, up to the lanes of one vector.
-template <bool kMax, bool kKeepNan, class C>
-inline typename Lanes<C>::Vec lane_extremes(const C* p, int64_t n) {
+// The extreme of n values but NaN, up to the lanes of one vector; see(x) is called for all vectors of values.
+template <bool kMax, class C, class See>
+[[gnu::always_inline]] inline typename Lanes<C>::Vec lane_extremes(const C* p, int64_t n, const See& see) {
   using L = Lanes<C>;
-  using X = Extreme<kMax, kKeepNan>;
+  using X = Extreme<kMax, false>;
   const typename L::Vec none = typename L::Vec{} + X::template start<C>();
+  const auto take = [&](typename L::Vec& m, typename L::Vec x) __attribute__((always_inline)) {
+    see(x);
+    m = X::takes(x, m) ? x : m;
+  };
   if (n < L::kWidth) {
-    const typename L::Vec x = L::first(n) ? L::load_first(p, n) : none;
-    return X::takes(x, none) ? x : none;
+    typename L::Vec m = none;
+    take(m, L::first(n) ? L::load_first(p, n) : none);
+    return m;
   }
   typename L::Vec acc[L::kVectors];
   for (auto& v : acc) v = none;
   int64_t i = 0;
   for (; i + L::kLanes <= n; i += L::kLanes) {
 #pragma GCC unroll 16
-    for (int k = 0; k < L::kVectors; ++k) {
-      typename L::Vec x = L::load(p + i + k * L::kWidth);
-      acc[k] = X::takes(x, acc[k]) ? x : acc[k];
-    }
+    for (int k = 0; k < L::kVectors; ++k) take(acc[k], L::load(p + i + k * L::kWidth));
   }
   last_lanes<C>(n - i, [&](int k, int64_t at, int64_t left) __attribute__((always_inline)) {
-    typename L::Vec x = none;
     if (left >= L::kWidth)
-      x = L::load(p + i + at);
+      take(acc[k], L::load(p + i + at));
     else
-      x = L::first(left) ? L::load_first(p + i + at, left) : none;
-    acc[k] = X::takes(x, acc[k]) ? x : acc[k];
+      take(acc[k], L::first(left) ? L::load_first(p + i + at, left) : none);
   });
-  return join_vectors<C>(acc, TakeExtreme<kMax, kKeepNan>());
+  return join_vectors<C>(acc, TakeExtreme<kMax, false>());
+}
+template <bool kMax, class C>
+inline typename Lanes<C>::Vec lane_extremes(const C* p, int64_t n) {
+  return lane_extremes<kMax>(p, n, [](const auto&) {});
+}
+// The same, and whether there were NaN: a comparison and an or per vector, which nothing waits for. Extremes that keep
+// NaN themselves cost twice as much.
+template <bool kMax, class C>
+inline typename Lanes<C>::Vec lane_extremes(const C* p, int64_t n, typename Lanes<C>::Mask& nan) {
+  if constexpr (std::is_integral_v<C>) return lane_extremes<kMax>(p, n);
+  typename Lanes<C>::Mask found = {};
+  const auto v = lane_extremes<kMax>(p, n, [&](const auto& x) __attribute__((always_inline)) { found |= x != x; });
+  nan |= found;
+  return v;
 }
 template <bool kMax, bool kKeepNan, class C>
 inline C lane_extreme(const C* p, int64_t n) {
-  return fold_vector<C>(lane_extremes<kMax, kKeepNan>(p, n), TakeExtreme<kMax, kKeepNan>());
+  typename Lanes<C>::Mask nan = {};
+  const auto v = kKeepNan ? lane_extremes<kMax>(p, n, nan) : lane_extremes<kMax>(p, n);
+  if constexpr (kKeepNan && std::is_floating_point_v<C>)
+    if (Lanes<C>::any(nan)) return std::numeric_limits<C>::quiet_NaN();
+  return fold_vector<C>(v, TakeExtreme<kMax, false>());
 }
-// A whole kBlock read as four streams, as block_sum does.
-template <bool kMax, bool kKeepNan, class C>
+// A whole kBlock read as four streams, as block_sum does; NaN where there is one.
+template <bool kMax, class C>
 inline C block_extreme(const C* p) {
   using L = Lanes<C>;
-  using X = Extreme<kMax, kKeepNan>;
+  using X = Extreme<kMax, false>;
   constexpr int kStreams = 4, kPer = L::kVectors / kStreams, kSpan = L::kBlock / kStreams;
   typename L::Vec acc[L::kVectors];
+  typename L::Mask nan = {};
   for (auto& v : acc) v = typename L::Vec{} + X::template start<C>();
   for (int64_t i = 0; i < kSpan; i += kPer * L::kWidth) {
 #pragma GCC unroll 16
     for (int k = 0; k < L::kVectors; ++k) {
       typename L::Vec x = L::load(p + (k / kPer) * kSpan + i + (k % kPer) * L::kWidth);
+      if constexpr (std::is_floating_point_v<C>) nan |= x != x;
       acc[k] = X::takes(x, acc[k]) ? x : acc[k];
     }
   }
-  return fold_lanes<C>(acc, TakeExtreme<kMax, kKeepNan>());
+  if constexpr (std::is_floating_point_v<C>)
+    if (L::any(nan)) return std::numeric_limits<C>::quiet_NaN();
+  return fold_lanes<C>(acc, TakeExtreme<kMax, false>());
 }
 template <class C>
 inline C lane_max(const C* p, int64_t n) {

@@ -91,8 +91,8 @@ struct RowWeights {
 };
 template <class C>
 inline RowWeights<C> weigh_rows(const C* v, int rows, int64_t n, C* powers) {
-  const auto max = fold_rows_of<C>(
-      rows, [&](int k) { return lane_extremes<true, false>(v + k * n, n); }, TakeExtreme<true, false>());
+  const auto max =
+      fold_rows_of<C>(rows, [&](int k) { return lane_extremes<true>(v + k * n, n); }, TakeExtreme<true, false>());
   for (int k = 0; k < rows; ++k) {
     const C top = max[k];
 #pragma GCC ivdep

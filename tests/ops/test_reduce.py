@@ -134,3 +134,27 @@ def test_sum_to_reverses_broadcasting() -> None:
     assert np.array_equal(pull(y), np.broadcast_to(y, x.shape))
     with pytest.raises(bc.InvalidProblemError, match="broadcasts to"):
         F.sum_to(x, (2, 1))
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "f16"])
+@pytest.mark.parametrize("length", [1, 9, 16, 63, 64, 100, 256, 257, 1000, 1024, 1025, 5000])
+def test_one_nan_anywhere_is_the_extremum_of_its_row_alone(length: int, element: str) -> None:
+    dtype = {"f32": np.float32, "f64": np.float64, "f16": np.float16}[element]
+    rng = np.random.default_rng(length)
+    x = rng.normal(size=(37, length)).astype(dtype)
+    x[5] = -np.inf
+    x[7] = np.inf
+    x[3::4, rng.integers(length)] = np.nan
+    for name, fold in (("amax", np.max), ("amin", np.min)):
+        assert np.array_equal(getattr(F, name)(x, 1), fold(x, 1), equal_nan=True)
+        assert np.array_equal(getattr(F, name)(x[:21], 1), fold(x[:21], 1), equal_nan=True)
+    assert np.array_equal(F.amax(-x, 1), -fold(x, 1), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "prod"])
+@pytest.mark.parametrize("length", [9, 255, 300, 1000, 4095])
+def test_a_short_row_has_the_same_bits_beside_others_and_alone(length: int, name: str) -> None:
+    x = np.random.default_rng(length).normal(size=(33, length)).astype(np.float32)
+    together = getattr(F, name)(x, 1)
+    for rows in (1, 2, 17):
+        assert np.array_equal(getattr(F, name)(x[:rows], 1), together[:rows])

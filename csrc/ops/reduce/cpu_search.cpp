@@ -52,15 +52,6 @@ C wide(C x) {
 }
 inline float wide(uint16_t x) { return bf16_to_float(x); }
 
-// Whether a comparison holds in one of the lanes.
-template <class Mask>
-bool any_of(const Mask& mask) {
-  uint64_t words[sizeof mask / 8], any = 0;
-  std::memcpy(words, &mask, sizeof mask);
-  for (uint64_t w : words) any |= w;
-  return any != 0;
-}
-
 // Whether one of a lane set of values at p equals `wanted`.
 template <class C, class S>
 bool has_value(const S* p, C wanted) {
@@ -68,7 +59,7 @@ bool has_value(const S* p, C wanted) {
   auto found = load_wide(p, 0) == wanted;
 #pragma GCC unroll 16
   for (int k = 1; k < L::kVectors; ++k) found |= load_wide(p + k / 2 * 2 * L::kWidth, k % 2) == wanted;
-  return any_of(found);
+  return L::any(found);
 }
 
 // The first of n values that equals `wanted`; the first NaN where that is NaN. There is one.
@@ -97,7 +88,7 @@ Found<C> search_row(const RowMap& x, const char* row, int64_t begin, int64_t end
   for (int64_t at = begin; at < end; at += kBlock) {
     const int64_t n = std::min(kBlock, end - at);
     v = read(x, row, at, n, buffer);
-    const C top = direct && n == kBlock ? block_extreme<kMax, true>(v) : lane_extreme<kMax, true>(v, n);
+    const C top = direct && n == kBlock ? block_extreme<kMax>(v) : lane_extreme<kMax, true>(v, n);
     if (best.position < 0 || beats<kMax>(top, best.value)) best = {top, at};
   }
   const int64_t n = std::min(kBlock, end - best.position);
@@ -140,7 +131,7 @@ bool extrema_of_streams(const S* const (&p)[kStreams], int64_t n, C (&top)[kStre
     top[s] = lane_extreme<kMax, true>(lane[s], kStep);
     for (int64_t j = i; j < n; ++j) top[s] = Extreme<kMax, true>::takes(wide(p[s][j]), top[s]) ? wide(p[s][j]) : top[s];
   }
-  return !any_of(odd);
+  return !L::any(odd);
 }
 
 // Rows r, r + apart, r + 2 apart, ... of values that are stored as S.

@@ -62,14 +62,27 @@ void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t 
   flush();
 }
 
-template <class Fold>
-inline constexpr bool in_short_rows = requires { typename Fold::Row::Join; };
+template <class C, class Fold>
+inline constexpr bool in_short_rows =
+    requires { Fold::Row::fold_rows(0, 0, [](int) { return static_cast<const C*>(nullptr); }); };
+
+// Values that are read where they lie.
+template <class C>
+bool in_place(const Walk& w, const Terms<C>& terms) {
+  return w.in_element == element_of<C> && !terms.map;
+}
+// Whether a row is best folded together with its neighbours, as row.add() folds one alone. Rows that pass through a
+// buffer must fit it.
+template <class C>
+bool is_short(const Walk& w, const Terms<C>& terms) {
+  return w.folded.dense() && (w.length <= kShortRow || (in_place(w, terms) && w.length < Lanes<C>::kBlock));
+}
 
 // As many rows as a vector has lanes at once, see short_rows.h.
 template <class C, class Row>
 void fold_short_rows(const Walk& w, const Terms<C>& terms, int64_t begin, int64_t n, C* to) {
   using L = Lanes<C>;
-  const bool direct = w.in_element == element_of<C> && !terms.map;
+  const bool direct = in_place(w, terms);
   const bool adjacent = w.kept <= 1 && w.in_strides[0] == w.length;
   C buffer[L::kWidth * kShortRow];
   for (int64_t o = 0; o < n; o += L::kWidth) {
@@ -79,12 +92,25 @@ void fold_short_rows(const Walk& w, const Terms<C>& terms, int64_t begin, int64_
         load<C>(w.in_element, w.from(begin + o + r), 1, buffer + r * w.length, adjacent ? rows * w.length : w.length);
       if (terms.map) terms.map(buffer, rows * w.length, terms.p);
     }
-    const auto lanes = [&](int r) {
-      return Row::lanes(direct ? reinterpret_cast<const C*>(w.from(begin + o + r)) : buffer + r * w.length, w.length);
-    };
-    const auto folded = fold_rows_of<C>(static_cast<int>(rows), lanes, typename Row::Join());
+    const auto folded = Row::fold_rows(static_cast<int>(rows), w.length, [&](int r) {
+      return direct ? reinterpret_cast<const C*>(w.from(begin + o + r)) : buffer + r * w.length;
+    });
     std::memcpy(to + o, &folded, rows * sizeof(C));
   }
+}
+
+inline constexpr int64_t kPuts = 64;  // results that are put together
+
+template <class C, class Fold, class State = typename Fold::State>
+void fold_together(const Walk& w, const Terms<C>& terms, const Sink<State>& sink) {
+  parallel_for(w.outputs, row_grain(w.length), [&](int64_t begin, int64_t end) {
+    State values[kPuts];
+    for (int64_t o = begin; o < end; o += kPuts) {
+      const int64_t n = std::min(kPuts, end - o);
+      fold_short_rows<C, typename Fold::Row>(w, terms, o, n, values);
+      sink.put(w, o, n, values, sink.args);
+    }
+  });
 }
 
 template <class C, class Fold, class State = typename Fold::State>
@@ -97,18 +123,12 @@ void fold_rows(const Walk& w, const Terms<C>& terms, State* partial, const Sink<
     return row.state();
   };
   if (strips == 1) {
-    const bool dense = w.folded.dense() && w.length <= kShortRow;
+    if constexpr (in_short_rows<C, Fold>)
+      if (is_short(w, terms)) return fold_together<C, Fold>(w, terms, sink);
     parallel_for(w.outputs, row_grain(w.length), [&](int64_t begin, int64_t end) {
-      State values[64];
-      for (int64_t o = begin; o < end; o += 64) {
-        const int64_t n = std::min<int64_t>(64, end - o);
-        if constexpr (in_short_rows<Fold>) {
-          if (dense) {
-            fold_short_rows<C, typename Fold::Row>(w, terms, o, n, values);
-            sink.put(w, o, n, values, sink.args);
-            continue;
-          }
-        }
+      State values[kPuts];
+      for (int64_t o = begin; o < end; o += kPuts) {
+        const int64_t n = std::min(kPuts, end - o);
         for (int64_t j = 0; j < n; ++j) values[j] = fold_one(o + j, 0, w.length);
         sink.put(w, o, n, values, sink.args);
       }
@@ -215,7 +235,7 @@ void gather_rows(const Walk& w, const char* base, int64_t rows, int64_t apart, i
 template <class C, class Row>
 void fold_alone(const Walk& w, const Terms<C>& terms, const char* base, int64_t rows, int64_t apart, int64_t begin,
                 int64_t end, C* buffer, Row* to) {
-  const bool direct = w.in_element == element_of<C> && !terms.map && w.folded.dense();
+  const bool direct = in_place(w, terms) && w.folded.dense();
   for (; begin < end; begin += kPiece) {
     const int64_t n = std::min(kPiece, end - begin);
     if (direct) {
@@ -233,6 +253,8 @@ void fold_alone(const Walk& w, const Terms<C>& terms, const char* base, int64_t 
 template <class C, class Fold, class State = typename Fold::State>
 void fold_each_alone(const Walk& w, const Terms<C>& terms, State* partial, const Sink<State>& sink) {
   using Row = typename Fold::Row;
+  if constexpr (in_short_rows<C, Fold>)
+    if (is_short(w, terms) && w.length <= kPiece) return fold_together<C, Fold>(w, terms, sink);
   const int64_t strips = w.length < kSplitFrom ? 1 : kMaxStrips;
   const int64_t per = ((w.length + strips - 1) / strips + kPiece - 1) / kPiece * kPiece;
   const auto strip = [&](const char* base, int64_t rows, int64_t apart, int64_t s, C* buffer, State* states) {
@@ -289,7 +311,7 @@ void fold(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<type
       last >= 0 && w.folded.rank > 0 && std::abs(w.in_strides[last]) < std::abs(w.folded.strides[w.folded.rank - 1]);
   auto* partial = static_cast<typename Fold::State*>(workspace);
   if (w.alone) return fold_each_alone<C, Fold>(w, terms, partial, sink);
-  const bool brief = w.length <= 16 && !(in_short_rows<Fold> && w.folded.dense());
+  const bool brief = w.length <= 16 && !(in_short_rows<C, Fold> && w.folded.dense());
   if (last >= 0 && w.shape[last] >= 8 && (denser || brief))
     fold_side_by_side<C, Fold>(w, terms, partial, sink);
   else

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "core/half.h"
-#include "host/lanes.h"
+#include "host/short_rows.h"
 #include "ops/reduce/skus.h"
 
 namespace baracuda::reduce {
@@ -54,10 +54,10 @@ template <class C>
 struct SumRow {
   CompensatedSum<C> total;
 
-  // Rows of one block: the lanes of a row, and what folds them.
-  using Join = Add;
-  static auto lanes(const C* p, int64_t n) {
-    return lane_sums<C>(n, [](auto v) { return v; }, p);
+  // Up to kWidth rows of less than a block, as add() folds each of them alone; row r lies at at(r).
+  template <class At>
+  static auto fold_rows(int rows, int64_t n, const At& at) {
+    return fold_rows_of<C>(rows, [&](int r) { return lane_sums<C>(n, [](auto v) { return v; }, at(r)); }, Add());
   }
   // bf16 values as they are stored; returns how many of the n were added, the first ones.
   int64_t add_bf16(const uint16_t* p, int64_t n)
@@ -139,8 +139,15 @@ struct ExtremeRow {
   using X = Extreme<kMax, true>;
   C best = X::template start<C>();
 
-  using Join = TakeExtreme<kMax, true>;
-  static auto lanes(const C* p, int64_t n) { return lane_extremes<kMax, true>(p, n); }
+  template <class At>
+  static auto fold_rows(int rows, int64_t n, const At& at) {
+    typename Lanes<C>::Mask nan = {};
+    auto folded =
+        fold_rows_of<C>(rows, [&](int r) { return lane_extremes<kMax>(at(r), n, nan); }, TakeExtreme<kMax, false>());
+    if (Lanes<C>::any(nan))
+      for (int r = 0; r < rows; ++r) folded[r] = lane_extreme<kMax, true>(at(r), n);
+    return folded;
+  }
   void add(const C* p, int64_t n) {
     C v = lane_extreme<kMax, true>(p, n);
     best = X::takes(v, best) ? v : best;
@@ -213,6 +220,10 @@ struct ProductRow {
         acc[k] *= L::first(left) ? L::load_first(p + i + at, left) : one;
     });
     return join_vectors<C>(acc, Join());
+  }
+  template <class At>
+  static auto fold_rows(int rows, int64_t n, const At& at) {
+    return fold_rows_of<C>(rows, [&](int r) { return lanes(at(r), n); }, Join());
   }
   void add(const C* p, int64_t n) { total *= fold_vector<C>(lanes(p, n), Join()); }
   void merge(const C* p, int64_t n) {
