@@ -116,3 +116,50 @@ def test_8_bits_saturate_by_default(name: str, largest: float) -> None:
 def test_f64_to_8_bits_rounds_once() -> None:
     x = torch.tensor([1 + 2.0**-4 + 2.0**-40, 1 + 2.0**-4, 1 + 2.0**-4 - 2.0**-40], dtype=torch.float64)
     assert F.cast(x, "f8e4m3").double().tolist() == [1.125, 1.0, 1.0]
+
+
+_INTEGERS = ("bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64")
+
+
+def _values(element: str, n: int) -> np.ndarray:
+    """Ends, powers of two and what lies beside them, and random bits; as many as wanted."""
+    size = 1 if element == "bool" else int(element[1:]) // 8
+    near = [sign * (1 << k) + d for k in range(8 * size) for sign in (1, -1) for d in (-1, 0, 1)]
+    known = np.array([v % (1 << 8 * size) for v in near], np.uint64)
+    more = np.random.default_rng(size).integers(0, 1 << 63, max(n - len(known), 0), np.uint64) * np.uint64(3)
+    bits = np.concatenate([known, more])[:n].astype(f"u{size}")
+    return bits % 2 == 1 if element == "bool" else bits.view(f"{element[0]}{size}")
+
+
+@pytest.mark.parametrize("to", [*_INTEGERS, "f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("of", _INTEGERS)
+def test_integers_that_lie_together_as_those_that_do_not(of: str, to: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    if of == to:
+        return
+    numbers = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "bool": np.bool_}
+    dtype = np.dtype(numbers.get(to) or f"{to[0]}{int(to[1:]) // 8}")
+    x = _values(of, 8 * 131)
+    for got_shape in ((8 * 131,), (8, 131)):
+        dense, wide = x.reshape(got_shape), np.zeros((*got_shape, 2), x.dtype)
+        wide[..., 0] = dense
+        got, want = np.zeros(got_shape, dtype), np.zeros(got_shape, dtype)
+        bc.plan(CastDescriptor(got_shape, of, to)).run(dense, got)
+        bc.plan(CastDescriptor(got_shape, of, to)).run(wide[..., 0], want)
+        assert got.tobytes() == want.tobytes()
+        if dtype.kind in "ui?":
+            assert np.array_equal(got, dense.astype(dtype))
+    rows, part = x.reshape(8, 131), np.full((8, 131), 7).astype(dtype)
+    bc.plan(CastDescriptor((8, 100), of, to)).run(rows[:, 13:113], part[:, 31:])
+    assert part[:, 31:].tobytes() == got.reshape(8, 131)[:, 13:113].tobytes()
+    assert (part[:, :31] == np.full(1, 7).astype(dtype)).all()
+
+
+@pytest.mark.parametrize(("to", "dtype"), [("i32", torch.int32), ("i8", torch.int8), ("bf16", torch.bfloat16)])
+def test_integers_past_the_caches(to, dtype) -> None:
+    n = (17 << 20) + 13
+    x = torch.arange(n, dtype=torch.int16)
+    y = torch.zeros(n + 3, dtype=dtype)
+    bc.plan(CastDescriptor((n,), "i16", to)).run(x, y[3:])
+    assert torch.equal(y[3:], x.to(dtype))
+    assert not y[:3].any()

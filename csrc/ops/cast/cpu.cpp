@@ -2,6 +2,7 @@
 #include "backends/cpu/family.h"
 #include "core/compute.h"
 #include "host/tile.h"
+#include "ops/cast/cpu_direct.h"
 #include "ops/cast/int4.h"
 #include "ops/cast/math.h"
 #include "ops/cast/skus.h"
@@ -103,7 +104,7 @@ struct CpuKernel<cast::Cast> {
     const Operand out[] = {operand(y, space)};
     if (x.element == y.element) {
       copy_tiles(space, in[0], out[0]);
-    } else {
+    } else if (!cast::convert_direct(x, y)) {
       with_compute_type(x.element, [&](auto c) { run_tiles<decltype(c)>(space, in, out, nullptr, nullptr); });
     }
     return Status::Ok;

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from baracuda.choose.plan import Plan
     from baracuda.describe.spec import Descriptor
 
-DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64, "i64": torch.int64}
-SIZE = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "i64": 8}
+DTYPES = {
+    "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64, "bool": torch.bool,
+    "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64,
+}  # fmt: skip
+SIZE = {name: dtype.itemsize for name, dtype in DTYPES.items()}
 
 
 _device = "cpu"

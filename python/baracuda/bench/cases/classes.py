@@ -16,7 +16,7 @@ import torch.nn.functional as F
 
 import baracuda as bc
 from baracuda.bench.case import Case, Sides
-from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text, there
+from baracuda.bench.cases._tools import DTYPES, SIZE, bind, noise, plan, space, text, there
 
 
 def _unary(kind: str, element: str, n: int) -> Sides:
@@ -28,6 +28,12 @@ def _unary(kind: str, element: str, n: int) -> Sides:
     else:
         made, peer = plan(bc.UnaryDescriptor(kind, (n,), element)), partial(getattr(torch, kind), x, out=z)
     return Sides.calls(bind(made, x=x, y=y), peer, made, lambda: [y])
+
+
+def _cast(of: str, to: str, n: int) -> Sides:
+    x, y, z = (50 * noise(n)).to(DTYPES[of]), space(n, element=to), space(n, element=to)
+    made = plan(bc.CastDescriptor((n,), of, to))
+    return Sides.calls(bind(made, x=x, y=y), partial(z.copy_, x), made, lambda: [y])
 
 
 def _pow(exponent: float | None, element: str, n: int) -> Sides:
@@ -72,6 +78,8 @@ _UNARY: tuple[tuple[str, int, dict[str, float]], ...] = (
     ("tan", 30, {"f32": 2.0, "bf16": 2.0, "f64": 2.5}),
     ("sigmoid", 12, {"f32": 1.0, "bf16": 1.0}),
     ("relu", 1, {"bf16": 1.0}),
+    ("abs", 1, {"bf16": 0.95}),
+    ("square", 1, {"bf16": 0.95}),
     ("gelu", 20, {"bf16": 1.0}),
 )
 _BROADCAST = (
@@ -80,7 +88,8 @@ _BROADCAST = (
     ("add of channels", "add", (8, 64, 56, 56), (64, 1, 1)),
 )
 _GROUPS = (((8, 64, 56, 56), 32), ((4, 320, 32, 32), 32))
-_ROWS = (("mean", 4096, 256), ("sum", 1000, 768), ("amax", 4096, 256))
+_ROWS = (("mean", 4096, 256), ("sum", 1000, 768), ("amax", 4096, 256), ("amax", 20000, 64), ("amax", 100000, 9))
+_CASTS = (("i8", "i16"), ("i16", "i8"), ("i8", "f32"), ("bool", "i32"), ("i32", "i64"), ("i64", "i32"), ("i32", "bf16"))
 
 
 def cases(quick: bool) -> list[Case]:
@@ -90,6 +99,9 @@ def cases(quick: bool) -> list[Case]:
         for e, least in required.items():
             out.append(Case(f"{kind} in cache", "unary", e, text((n,)), f"torch {kind} out=", partial(_unary, kind, e, n),
                             bytes=2 * n * SIZE[e], flops=flops * n, required=least))  # fmt: skip
+    for of, to in _CASTS:
+        out.append(Case(f"cast of {of} in cache", "cast", to, text((n,)), "torch copy_", partial(_cast, of, to, n),
+                        bytes=n * (SIZE[of] + SIZE[to]), required=0.95))  # fmt: skip
     for name, exponent in (("pow", None), ("pow 2", 2.0)):
         for e in ("f32", "bf16"):
             out.append(Case(name, "binary", e, text((n,)), "torch.pow out=", partial(_pow, exponent, e, n),
