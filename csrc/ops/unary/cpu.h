@@ -85,6 +85,12 @@ template <>
 inline constexpr bool kInRegisters<Sin> = true;
 template <>
 inline constexpr bool kInRegisters<Cos> = true;
+template <>
+inline constexpr bool kInRegisters<Gelu> = true;
+template <>
+inline constexpr bool kInRegisters<Sigmoid> = true;
+template <>
+inline constexpr bool kInRegisters<Square> = true;
 
 template <class Op>
 struct InRegisters {
@@ -97,8 +103,46 @@ struct InRegisters {
   }
 };
 
+// Functions that are a few operations on the bits of a half, whose infinity has the bits `infinity`: no conversion.
+template <class Op>
+struct OnBits;
+template <>
+struct OnBits<Neg> {
+  static uint16_t f(uint16_t h, uint16_t) { return h ^ 0x8000; }
+};
+template <>
+struct OnBits<Abs> {
+  static uint16_t f(uint16_t h, uint16_t) { return h & 0x7fff; }
+};
+template <>
+struct OnBits<Relu> {  // NaN, of either sign, has larger bits than infinity
+  static uint16_t f(uint16_t h, uint16_t infinity) {
+    const uint16_t positive = h < 0x8000 ? h : 0;
+    return (h & 0x7fff) > infinity ? h : positive;
+  }
+};
+
+template <class Op>
+void bits_loop(const uint16_t* const* in, uint16_t* const* out, int64_t n, const void* params) {
+  const uint16_t infinity = *static_cast<const uint16_t*>(params);
+  const uint16_t* x = in[0];
+  uint16_t* y = out[0];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = OnBits<Op>::f(x[i], infinity);
+}
+
 template <class Op>
 Status run_forward(const Launch& launch) {
+  if constexpr (requires { OnBits<Op>::f(0, 0); }) {
+    using Args = ForwardArgs<Op>;
+    if (kHalves.has(launch.element)) {
+      const uint16_t infinity = launch.element == Element::BF16 ? 0x7f80 : 0x7c00;
+      const IterationSpace space = space_of(launch[Args::y]);
+      const Operand in[] = {operand(launch[Args::x], space)}, out[] = {operand(launch[Args::y], space)};
+      run_half_tiles(space, in, out, &bits_loop<Op>, &infinity);
+      return Status::Ok;
+    }
+  }
   if constexpr (kInRegisters<Op>) {
     using Args = ForwardArgs<Op>;
     constexpr int64_t kMany = 4096;
