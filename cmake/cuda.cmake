@@ -12,7 +12,8 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 
 set(simt_families "")
-set(cuda_sources csrc/backends/cuda/device.cu csrc/backends/cuda/queues.cu csrc/backends/cuda/cublaslt.cu)
+set(cuda_sources csrc/backends/cuda/device.cu csrc/backends/cuda/queues.cu csrc/backends/cuda/cublaslt.cu
+    csrc/backends/cuda/compile.cu csrc/backends/cuda/disk_cache.cpp)
 foreach(family IN LISTS BARACUDA_FAMILIES)
   if(NOT EXISTS ${CMAKE_SOURCE_DIR}/csrc/ops/${family}/simt_launch.h
      OR (BARACUDA_CUDA_FAMILIES AND NOT family IN_LIST BARACUDA_CUDA_FAMILIES))
@@ -22,7 +23,15 @@ foreach(family IN LISTS BARACUDA_FAMILIES)
   if(NOT slices)
     set(slices "${BARACUDA_SLICES_${family}}")
   endif()
+  set(before ${cuda_sources})
   baracuda_slices(${family} cuda.cu "${slices}" generated/csrc/ops/${family}/cuda cu cuda_sources simt_families)
+  # Functions of elements are rounded as they are written, as in the tests' emulator: fused kernels, which NVRTC compiles with
+  # the same flag, give their bits. Where a fma is wanted it is written.
+  if(family MATCHES "^(unary|binary|ternary)$")
+    set(elementwise ${cuda_sources})
+    list(REMOVE_ITEM elementwise ${before})
+    set_source_files_properties(${elementwise} PROPERTIES COMPILE_OPTIONS --fmad=false)
+  endif()
 endforeach()
 file(CONFIGURE OUTPUT generated/cuda/simt_families.inc CONTENT "${simt_families}" @ONLY)
 

@@ -11,6 +11,7 @@
 #include "bindings/error.h"
 #include "bindings/plan.h"
 #include "core/select.h"
+#include "core/source.h"
 
 namespace py = pybind11;
 
@@ -218,12 +219,23 @@ py::object select_plan(const py::type& cls, const py::tuple& question, py::handl
       make_plan(reinterpret_cast<PyTypeObject*>(cls.ptr()), found.plan.release(), descriptor.ptr(), origin.ptr()));
 }
 
+// The text that a row compiles for a problem; None where its kernels are compiled beforehand.
+py::object source_text(int32_t row, int backend, bool whole, const py::tuple& question, py::handle signature, py::handle attributes,
+                       py::handle strides) {
+  const SourceRule rule = source_rule(row);
+  if (!rule) return py::none();
+  Question q = parse_question(question);
+  parse_problem(q, parse_signature(signature), attributes, strides);
+  return py::str(rule(q.problem(), static_cast<Backend>(backend), whole));
+}
+
 }  // namespace
 
 void question_setup(py::module_& m) {
   m.def("evaluate", &evaluate_question, py::arg("question"), py::arg("signature") = py::none(),
         py::arg("attributes") = py::none(), py::arg("strides") = py::none());
   m.def("select", &select_plan);
+  m.def("source", &source_text);
 }
 
 }  // namespace baracuda::bindings

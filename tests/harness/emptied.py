@@ -168,7 +168,7 @@ def check(case: Case, variant: str, layout: str, fill: int, device: str = "cpu")
         outcome = execute(case, made, layout, fill=fill)
     except BaracudaError:  # an index into what is empty now, above all
         return []
-    expected = expect(case)
+    expected = expect(case, device)
     if in_range(case, expected):
         compare(case, outcome, made, report, label, expected)
     return report.problems

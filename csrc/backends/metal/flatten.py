@@ -1,9 +1,11 @@
 """Writes one self-contained .metal file per op family: what Apple's compiler is given, at build time or on the machine.
 
 python flatten.py OUTPUT_FOLDER FAMILY...
+python flatten.py --header cuda|metal HEADER OUTPUT_FILE   # of one header; into an .inc file as a C++ string
 
 Quoted includes are pasted, once each. Branches that the Metal compiler never takes are left out, so that the text is what
-it means to Metal and nothing else; `namespace a::b` becomes what C++14 accepts.
+it means to Metal and nothing else; `namespace a::b` becomes what C++14 accepts. For CUDA only Metal's branches are left
+out: the tests compile the same text for the emulator, whose own headers stay included by name.
 """
 
 from __future__ import annotations
@@ -24,15 +26,17 @@ KNOWN: dict[str, int | None] = {
     "BCU_HAS_F64": 0,
     "BCU_HAS_FMA": 1,
 }
+KNOWN_FOR_CUDA: dict[str, int | None] = {"__METAL_VERSION__": None, "BCU_METAL_LAUNCHERS": None}
+HOST = re.compile(r'"simt/\w+_host\.h"')  # headers of who compiles bodies as host C++
 
 
-def truth(condition: str) -> bool | None:
+def truth(condition: str, known: dict[str, int | None]) -> bool | None:
     """The value of an #if condition, or None where it depends on what is not known."""
     names = set(re.findall(r"[A-Za-z_]\w*", condition)) - {"defined"}
-    if not names <= KNOWN.keys():
+    if not names <= known.keys():
         return None
-    text = re.sub(r"defined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(KNOWN[m[1]] is not None)), condition)
-    text = re.sub(r"[A-Za-z_]\w*", lambda m: str(KNOWN[m[0]] or 0), text)
+    text = re.sub(r"defined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(known[m[1]] is not None)), condition)
+    text = re.sub(r"[A-Za-z_]\w*", lambda m: str(known[m[0]] or 0), text)
     if not re.fullmatch(r"[\d\s()!&|<>=+-]*", text):
         raise SyntaxError(f"a condition that the flattener does not understand: {condition}")
     text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or "))
@@ -42,7 +46,8 @@ def truth(condition: str) -> bool | None:
 class Branches:
     """The #if blocks around a line: which are decided, and which stay in the text."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: dict[str, int | None]) -> None:
+        self.known = known
         # Per open #if: is it kept as written, are its lines taken now, was a branch of it taken.
         self.open: list[tuple[bool, bool, bool]] = []
 
@@ -50,30 +55,33 @@ class Branches:
         """Whether Metal sees the current line."""
         return all(now for _, now, _ in self.open)
 
-    def directive(self, word: str, rest: str) -> bool:
-        """Follows one directive; True when its line stays in the text."""
+    def directive(self, word: str, rest: str) -> str | None:
+        """Follows one directive; what of it stays in the text."""
         if word in ("if", "ifdef", "ifndef"):
             condition = {"if": rest, "ifdef": f"defined({rest})", "ifndef": f"!defined({rest})"}[word]
-            value = truth(condition.split("//")[0].strip()) if self.taken() else False
+            value = truth(condition.split("//")[0].strip(), self.known) if self.taken() else False
             self.open.append((value is None, value is not False, bool(value)))
-            return value is None and self.taken()
+            return f"#{word} {rest}" if value is None and self.taken() else None
         kept, _, before = self.open.pop()
+        begins = False  # whether an #elif is the first branch that stays
         if word != "endif":
             value = not before
             if word == "elif" and value and not kept:
-                outside = self.taken()
-                decided = truth(rest.split("//")[0].strip()) if outside else False
-                if decided is None:
-                    raise SyntaxError(f"#elif {rest}: unknown after a known #if")
-                value = decided
-            self.open.append((kept, kept or value, before or value))
-        return kept and self.taken()
+                decided = truth(rest.split("//")[0].strip(), self.known) if self.taken() else False
+                begins = decided is None
+                kept, value = begins, decided is not False
+                before = before and not begins
+            self.open.append((kept, kept or value, before or (value and not kept)))
+        if not kept or not self.taken():
+            return None
+        return f"#if {rest}" if begins else f"#{word} {rest}".rstrip()
 
 
 class Flattener:
     """The text of one .metal file with everything that it includes."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: dict[str, int | None]) -> None:
+        self.known = known
         self.seen: set[Path] = set()
         self.out: list[str] = []
 
@@ -92,7 +100,7 @@ class Flattener:
         if re.search(r"^#pragma once$", text, re.M):
             self.seen.add(path)
         self.out.append(f"// ---- {path.relative_to(ROOT)}")
-        branches = Branches()
+        branches = Branches(self.known)
         for line in text.splitlines():
             self.line(line, path, branches)
         if branches.open:
@@ -102,10 +110,12 @@ class Flattener:
         """Appends what a line means."""
         directive = re.match(r"\s*#\s*(\w+)\s*(.*)", line)
         if directive and directive[1] in ("if", "ifdef", "ifndef", "elif", "else", "endif"):
-            if branches.directive(directive[1], directive[2]):
-                self.out.append(line)
+            if (stays := branches.directive(directive[1], directive[2])) is not None:
+                self.out.append(stays)
         elif not branches.taken() or line == "#pragma once":
             return
+        elif directive and directive[1] == "include" and HOST.match(directive[2]):
+            self.out.append(line)
         elif directive and directive[1] == "include" and directive[2].startswith('"'):
             self.add(self.find(directive[2].split('"')[1], path))
         else:
@@ -128,17 +138,46 @@ def tidy(lines: list[str]) -> str:
 
 def flatten(family: str) -> str:
     """The text of a family's kernels."""
-    flattener = Flattener()
+    flattener = Flattener(KNOWN)
     flattener.add(ROOT / "csrc" / "ops" / family / "metal.metal")
     return tidy(flattener.out)
 
 
+def flatten_header(target: str, header: str) -> str:
+    """The text of a header and all that it includes."""
+    flattener = Flattener({"cuda": KNOWN_FOR_CUDA, "metal": KNOWN}[target])
+    flattener.add(ROOT / "csrc" / header)
+    return tidy(flattener.out)
+
+
+def literal(text: str) -> str:
+    """A text as C++ string literals, of a length that every compiler takes."""
+    parts = [""]
+    for line in text.splitlines(keepends=True):
+        if len(parts[-1]) + len(line) > 8000:
+            parts.append("")
+        parts[-1] += line
+    return "".join(f'R"text({part})text"\n' for part in parts)
+
+
+def put(file: Path, text: str) -> None:
+    """Writes a file, unless that is what it holds: nothing that is made from it is made again then."""
+    if not file.exists() or file.read_text() != text:
+        file.write_text(text)
+
+
 def main() -> int:
-    """Writes the texts of the families named."""
+    """Writes the texts of the families named, or of one header."""
+    if sys.argv[1] == "--header":
+        target, header, output = sys.argv[2:]
+        text = flatten_header(target, header)
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        put(Path(output), literal(text) if output.endswith(".inc") else text)
+        return 0
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for family in sys.argv[2:]:
-        (folder / f"{family}.metal").write_text(flatten(family))
+        put(folder / f"{family}.metal", flatten(family))
     return 0
 
 

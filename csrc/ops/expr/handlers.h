@@ -6,6 +6,10 @@
 
 namespace baracuda::expr {
 
+// A function that an integer divisor of zero has no value of: whoever calls it looks for that, and passes 1 instead.
+template <class Op>
+struct Divided : Op {};
+
 template <class F>
 inline constexpr bool divides = false;
 template <class Op>

@@ -2,6 +2,7 @@
 #pragma once
 #include "core/shapes.h"
 #include "ops/expr/skus.h"
+#include "ops/expr/source.h"
 
 namespace baracuda::expr {
 
@@ -23,5 +24,7 @@ inline void expr_shapes(Shapes& s) {
 }
 
 inline ShapeRule shapes_of(const Row&) { return expr_shapes; }
+
+inline SourceRule source_of(const Row& row) { return row.backend == Backend::Cpu ? nullptr : kernel_text; }
 
 }  // namespace baracuda::expr

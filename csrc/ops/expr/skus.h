@@ -101,13 +101,15 @@ Reason readable(const Problem& p) {
 
 template <class Tag>
 constexpr auto fused(const char* name) {
-  return row<Tag>("expr").name(name).takes(kReal).reads(kReal).in_place().exact().template args_of<ExprArgs>();
+  return row<Tag>("expr").name(name, name).takes(kReal).reads(kReal).in_place().exact().template args_of<ExprArgs>();
 }
 
 // Where sums of few rows are cut depends on how many rows there are, as in the reduce family.
-inline constexpr auto kTable =
-    table(fused<Fused>("fused").attrs_of<ExprAttrs>().only_if(&readable<false>),
-          fused<FusedRows>("fused_rows").attrs_of<ExprAttrs>().not_batch_invariant().only_if(&readable<true>));
+inline constexpr auto kMaps = table(fused<Fused>("fused").attrs_of<ExprAttrs>().only_if(&readable<false>));
+inline constexpr auto kFolds =
+    table(fused<FusedRows>("fused_rows").attrs_of<ExprAttrs>().not_batch_invariant().only_if(&readable<true>));
+
+inline constexpr auto kTable = join(kMaps, kFolds, on_cuda(kMaps));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::expr

@@ -42,8 +42,4 @@ struct Minus {
   BCU_FN int64_t f(int64_t a, int64_t b) { return int64_t(uint64_t(a) - uint64_t(b)); }
 };
 
-// A function that an integer divisor of zero has no value of: whoever calls it looks for that, and passes 1 instead.
-template <class Op>
-struct Divided : Op {};
-
 }  // namespace baracuda::expr

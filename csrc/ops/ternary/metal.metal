@@ -1,3 +1,6 @@
+#if defined(__METAL_VERSION__)
+#pragma METAL fp contract(off)  // as fused expressions are compiled, which give the bits of these kernels
+#endif
 #include "ops/ternary/simt.h"
 #include "simt/metal_kernels.h"
 

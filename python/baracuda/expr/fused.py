@@ -14,6 +14,7 @@ from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Descriptor
 from baracuda.expr.gradient import gradient_of
+from baracuda.expr.source import text_of
 from baracuda.expr.stand_in import Traced
 from baracuda.expr.trace import Trace, View
 from baracuda.memory.device import place_of
@@ -154,6 +155,23 @@ class Expr(Function):
         trace, _ = self._trace(specs, options, device)
         kernels = tuple(s.descriptor for s in trace.steps if s.descriptor is not None)
         return Explained(kernels, tuple(trace.notes), trace.shared)
+
+    def source(self, *specs: Any, device: Any = "cpu", whole: bool = False, **options: Any) -> str:
+        """What its kernels are made from: programs for a cpu, C++ for CUDA and for Metal.
+
+        The latter is compiled when a plan is selected.
+
+        Args:
+            *specs: `bc.TensorSpec`s, or arrays.
+            device: It need not be there.
+            whole: Also what every text for a GPU begins with, the functions themselves: all that its compiler is given.
+            **options: The function's keyword-only arguments.
+
+        Returns:
+            A text for each kernel, one after the other.
+        """
+        trace, _ = self._trace(specs, options, "cpu")
+        return "\n".join(text_of(s.descriptor, device, whole) for s in trace.steps if s.descriptor is not None)
 
 
 def _spec(x: Any) -> Any:

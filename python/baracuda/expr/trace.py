@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from baracuda.call.compose import Composed
 from baracuda.call.op import LIST, OUT, SCALAR, TENSOR, Arg, Call, Function, Recipe
 from baracuda.choose.plan import plan
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import InvalidProblemError, UnsupportedError
+from baracuda.describe.errors import BaracudaError, InvalidProblemError, UnsupportedError
 from baracuda.describe.promotion import broadcast
 from baracuda.describe.spec import Descriptor
 from baracuda.expr.nodes import Made, NotFused, made_by
@@ -24,7 +25,8 @@ from baracuda.memory.device import CPU, Place, name_of
 from baracuda.memory.tensor import TensorSpec
 from baracuda.ops.expr.expr import ExprDescriptor
 
-_NO_REDUCTION = "no output that is reduced"  # what the row of programs without reductions wants
+# What the rows of programs without and with reductions want of the others.
+_NO_REDUCTION, _REDUCTION = "no output that is reduced", "an output that is reduced"
 MAX_FUNCTIONS = 64  # of one kernel, as in csrc/ops/expr/program.h
 
 if TYPE_CHECKING:
@@ -170,9 +172,8 @@ class Trace:
             try:
                 plan(desc, name_of(self.place))
             except UnsupportedError as error:
-                return self._reduce_apart(
-                    wanted, shape, next(r.want for r in error.refusals if r.want != _NO_REDUCTION)
-                )
+                own = (r.want for r in error.refusals if r.field != "device" and r.want != _NO_REDUCTION)
+                return self._reduce_apart(wanted, shape, next(own, "the cpu"))
 
         def call(c: Any, *given: Any) -> Any:
             return c(desc, **{f"x{k}": x for k, x in enumerate(given)})
@@ -255,12 +256,12 @@ class Trace:
             return inner(**named)
         if self.tape is not None and not self.tape.inside and getattr(fn, "vjp_rule", None) is not None:
             return self.tape.call(fn, named)
-        kinds = (fn, *map(_kind, given))
-        if self.place == CPU and None not in kinds and (plain := _PLAIN.get(kinds)) is not None:
+        kinds = (fn, self.place[0], *map(_kind, given))
+        if None not in kinds and (plain := _PLAIN.get(kinds)) is not None:
             return plain.applied(self, [x for x in given if isinstance(x, Traced)])
         try:
-            if self.place != CPU:
-                raise NotFused(f"{name_of(self.place)} has no fused kernels")
+            if (refusal := refusal_of(self.place)) is not None:
+                raise NotFused(refusal)
             if fn.miss.other is not None and (found := fn.miss.other(*given)) is not NotImplemented:
                 return found
             return _rule(self, fn, named, kinds)
@@ -303,6 +304,20 @@ class Trace:
             for k, s in enumerate(specs)
         ]
         return tuple(results) if several else results[0]
+
+
+@cache
+def refusal_of(place: Place) -> str | None:
+    """Why a device runs no fused kernels; None where it does."""
+    if place == CPU:
+        return None
+    probe = ExprDescriptor("inputs 1; abs f32 0; out 1;", (1,), ((1,),), (Element.F32,), (Element.F32,))
+    try:
+        plan(probe, name_of(place))
+    except BaracudaError as error:
+        wanted = [r.want for r in getattr(error, "refusals", ()) if r.field == "program" and r.want != _REDUCTION]
+        return f"{name_of(place)} has no fused kernels: {f'want {wanted[0]}' if wanted else error}"
+    return None
 
 
 @dataclass(frozen=True, slots=True)

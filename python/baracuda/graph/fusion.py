@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError
 from baracuda.graph.nodes import Launch, Node, Slot, View
+from baracuda.memory.device import place_of
 from baracuda.memory.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ class _Chain:
 
 def fuse_chains(launches: list[Launch], results: list[Any], graph: ComputeGraph) -> list[Launch]:
     """Has chains of elementwise functions, whose values in between nothing else reads, run as one kernel."""
-    if graph.device != "cpu":
+    from baracuda.expr.trace import refusal_of
+
+    if refusal_of(place_of(graph.device)) is not None:
         return launches
     readers: dict[Slot, set[int]] = {}
     writes: dict[Slot, list[int]] = {}
@@ -116,9 +119,9 @@ def _kernel(chain: _Chain, graph: ComputeGraph) -> Launch | None:
 
     parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
     body.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    specs = [TensorSpec(v.shape, v.element) for v in arguments.values()]
+    specs = [TensorSpec(v.shape, v.element, device=graph.device) for v in arguments.values()]
     try:
-        plan, order = fuse(body).kernel(*specs)
+        plan, order = fuse(body).kernel(*specs, device=graph.device)
     except BaracudaError:
         return None
     return _launch(plan, [list(arguments.values())[i] for i in order], chain)

@@ -63,7 +63,9 @@ def build(variant: str = "plain", target: str = CUDA_MODULE) -> Path:
 def environment(variant: str = "plain") -> dict[str, str]:
     """What a process must have set to use the modules as its cuda and, where it can be built, metal backend; builds them."""
     settings = {"BARACUDA_CUDA_MODULE": str(build(variant, CUDA_MODULE))}
-    settings["BARACUDA_CUBLASLT_LIBRARY"] = settings["BARACUDA_CUDA_MODULE"]  # it brings a cuBLASLt of its own
+    # It brings a cuBLASLt and an NVRTC of its own.
+    settings |= {f"BARACUDA_{name}_LIBRARY": settings["BARACUDA_CUDA_MODULE"] for name in ("CUBLASLT", "NVRTC")}
+    settings["BARACUDA_CACHE_DIR"] = str(_kernels(variant))
     if not (why := unable_metal()):
         settings |= METAL_SETTINGS | {"BARACUDA_METAL_MODULE": str(build(variant, METAL_MODULE))}
     else:
@@ -71,6 +73,16 @@ def environment(variant: str = "plain") -> dict[str, str]:
     if variant == "sanitize":
         settings |= sanitizer_environment()
     return settings
+
+
+def _kernels(variant: str) -> Path:
+    """Where the kernels of this very build are kept; those of earlier ones are deleted."""
+    folder = ROOT / "build" / f"emulator-{variant}"
+    made = (folder / "preludes" / "expr_prelude_cuda.h.gch").stat().st_mtime_ns
+    for old in folder.glob("kernels-*"):
+        if old.name != f"kernels-{made}":
+            shutil.rmtree(old, ignore_errors=True)
+    return folder / f"kernels-{made}"
 
 
 def sanitizer_environment() -> dict[str, str]:

@@ -45,7 +45,7 @@ std::string name_of(const Kernel& kernel);
 bool running();
 // Whether it is the code with this stack frame that runs as a body. Launchers, which other OS threads may be in, are
 // compiled with the same hooks.
-bool in_body(const void* frame);
+__attribute__((visibility("default"))) bool in_body(const void* frame);
 Position position();
 
 // "forward", "reverse" or "random:SEED"; false if it is none of these.
@@ -56,7 +56,8 @@ struct Counts {
 };
 Counts take_counts();
 
-// What bodies call, on the thread that runs now.
+// What bodies call, on the thread that runs now; those of texts that are compiled later, too.
+#pragma GCC visibility push(default)
 void barrier(bool global, const Site& here);
 void warp_sync(const Site& here);
 enum class Shuffle { From, Xor, Down, Up };
@@ -68,6 +69,7 @@ void atomic_add(float* sum, float v);
 
 // Ends the launch with a report, from inside a body.
 [[noreturn]] __attribute__((format(printf, 1, 2))) void fail(const char* format, ...);
+#pragma GCC visibility pop
 
 // The block that was the n-th to run, and whether an address is the running thread's stack or right below it.
 Blocks block_of(uint32_t nth);

@@ -23,7 +23,6 @@ file(GLOB_RECURSE metal_parts CONFIGURE_DEPENDS
   ${root}/csrc/simt/*.h ${root}/include/*.h ${root}/csrc/ops/*.h ${root}/csrc/ops/*/metal.*)
 set(flatten ${root}/csrc/backends/metal/flatten.py)
 set(msl2host ${CMAKE_CURRENT_SOURCE_DIR}/msl2host.py)
-find_package(Python REQUIRED COMPONENTS Interpreter)
 
 set(metal_families_inc "")
 set(metal_launchers "")

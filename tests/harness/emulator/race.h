@@ -31,7 +31,7 @@ struct Watch {
   uint32_t shared_epoch = 0, global_epoch = 0;  // barriers passed
   uint16_t warp_epoch[32] = {};                 // warp_syncs since the last barrier
 };
-extern Watch watch;
+extern __attribute__((visibility("default"))) Watch watch;  // the hooks of later texts, too, look at it
 
 enum class AccessKind { Read, Write, Atomic };
 
@@ -40,6 +40,6 @@ void end_launch();
 void begin_block();
 void pass_barrier(bool global);
 void pass_warp_sync(uint32_t warp);
-void access(const void* p, uint32_t bytes, AccessKind kind, const void* pc);
+__attribute__((visibility("default"))) void access(const void* p, uint32_t bytes, AccessKind kind, const void* pc);
 
 }  // namespace baracuda::emulator

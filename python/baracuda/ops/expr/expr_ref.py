@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -13,11 +14,11 @@ from baracuda.choose.sku import rows
 from baracuda.describe.dims import Shape as Sizes
 from baracuda.describe.dims import largest
 from baracuda.describe.elements import Element
-from baracuda.memory.tensor import empty
+from baracuda.memory.tensor import asarray, empty
 from baracuda.ops.binary.binary import BinaryBackwardDescriptor, BinaryDescriptor
 from baracuda.ops.binary.binary_kinds import KINDS as BINARY
 from baracuda.ops.cast.cast import CastDescriptor
-from baracuda.ops.expr.expr import ExprDescriptor
+from baracuda.ops.expr.expr import MAX_OUTPUTS, ExprDescriptor
 from baracuda.ops.reduce.reduce import ReduceDescriptor
 from baracuda.ops.ternary.ternary import (
     ClampBackwardDescriptor,
@@ -49,14 +50,19 @@ _LOGICAL = {"logical_and", "logical_or", "logical_xor", "logical_not"}
 # --- one function ---------------------------------------------------------------------------------------------------
 
 
+_DEVICE: ContextVar[str] = ContextVar("device", default="cpu")  # that functions run on
+
+
 def _run(desc: Any, inputs: dict[str, Array], numbers: dict[str, Any], wanted: int = 0) -> Array:
     """One output of a plan."""
-    made = plan(desc)
-    outputs = {p.name: np.empty(tuple(map(largest, p.shape)), p.element.numpy) for p in made.signature.outputs}
+    device = _DEVICE.get()
+    made = plan(desc, device)
+    outputs = {p.name: empty(tuple(map(largest, p.shape)), p.element, device=device) for p in made.signature.outputs}
     named = {s.name for s in made.signature.numbers}
-    workspace = empty(made.workspace_size, "u8") if made.workspace_size else None
-    made.run(**inputs, **outputs, **{n: x for n, x in numbers.items() if n in named}, workspace=workspace)
-    return list(outputs.values())[wanted]
+    workspace = empty(made.workspace_size, "u8", device=device) if made.workspace_size else None
+    there = {n: asarray(x).to(device) for n, x in inputs.items()}
+    made.run(**there, **outputs, **{n: x for n, x in numbers.items() if n in named}, workspace=workspace)
+    return list(outputs.values())[wanted].to("cpu").numpy()
 
 
 def _other(x: Array, e: Element) -> Element | None:
@@ -173,13 +179,14 @@ def _instruction(name: str, e: Element, operands: list[str], values: list[Any]) 
 
 def _cast(x: Array, e: Element) -> Array:
     """To an element; halves come back as f32."""
-    y = empty(x.shape, e)
-    plan(CastDescriptor(x.shape, Element.coerce(x.dtype), e)).run(x, y)
+    device = _DEVICE.get()
+    y = empty(x.shape, e, device=device)
+    plan(CastDescriptor(x.shape, Element.coerce(x.dtype), e), device).run(asarray(x).to(device), y)
     if not e.is_half:
-        return y.numpy()
-    wide = np.empty(x.shape, np.float32)
-    plan(CastDescriptor(x.shape, e, Element.F32)).run(y, wide)
-    return wide
+        return y.to("cpu").numpy()
+    wide = empty(x.shape, Element.F32, device=device)
+    plan(CastDescriptor(x.shape, e, Element.F32), device).run(y, wide)
+    return wide.to("cpu").numpy()
 
 
 def _numbers_of(name: str) -> int:
@@ -252,27 +259,42 @@ def answers(name: str) -> bool:
 DIVISIONS = ("fmod", "remainder", "floor_divide", "trunc_divide")
 
 
-def _program(name: str, e: Element, arrays: int, numbers: list[str]) -> tuple[str, Element]:
-    """A function among others: of a sum, of the other input and of the first one again, chosen by a comparison behind it."""
-    text = ["inputs 3;"]
-    at = 3
+def _with(name: str, e: Element, arrays: int, numbers: list[str], at: int) -> tuple[list[str], int]:
+    """Instructions for a function among others, whose first value is `at`, and the number of the last value.
+
+    It is of a sum, of the other input and of the first one again, chosen by a comparison behind it.
+    """
+    text: list[str] = []
+
+    def add(line: str) -> int:
+        text.append(line)
+        return at + len(text) - 1
+
     operands = [2, 1, 0, 1][:arrays] if name not in DIVISIONS else [2, 1]
     if name == "where":
-        text.append(f"gt {e} 2 0;")
-        operands, at = [at, 2, 1], at + 1
+        operands = [add(f"gt {e} 2 0;"), 2, 1]
     if name in ("where_backward_a", "where_backward_b"):
-        text.append(f"gt {e} 2 0;")
-        operands, at = [2, at], at + 1
-    for n in numbers:
-        text.append(f"number {e} {n};")
-        operands.append(at)
-        at += 1
-    text.append(f"{name} {e} {' '.join(map(str, operands))};")
-    made, at = at, at + 1
+        operands = [2, add(f"gt {e} 2 0;")]
+    operands += [add(f"number {e} {n};") for n in numbers]
+    made = add(f"{name} {e} {' '.join(map(str, operands))};")
     if answers(name):
-        return " ".join([*text, f"where {e} {made} 2 0; out {at};"]), e
-    text.append(f"maximum {e} {made} 0;")
-    return " ".join([*text, f"le {e} 0 2; where {e} {at + 1} {at} {made}; out {at + 2};"]), e
+        return text, add(f"where {e} {made} 2 0;")
+    larger = add(f"maximum {e} {made} 0;")
+    return text, add(f"where {e} {add(f'le {e} 0 2;')} {larger} {made};")
+
+
+def _programs(e: Element) -> Iterator[tuple[str, tuple[str, ...], bool]]:
+    """Programs of eight functions with an output each: text, names, and whether some take four arrays."""
+    for many in (False, True):
+        known = [f for f in functions(e) if (f[1] > 3) is many]
+        for few in range(0, len(known), MAX_OUTPUTS):
+            names, text, outputs = [], ["inputs 3;"], []
+            for name, arrays, numbers in known[few : few + MAX_OUTPUTS]:
+                more, last = _with(name, e, arrays, numbers, len(text) + 2)
+                names.append(name)
+                text += more
+                outputs.append(f"out {last};")
+            yield " ".join([*text, *outputs]), tuple(names), many
 
 
 def _values(e: Element, shape: tuple[int, ...], rng: np.random.Generator, nonzero: bool = False) -> Array:
@@ -296,11 +318,10 @@ def _case(desc: ExprDescriptor, rng: np.random.Generator, note: str = "", divide
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """Every function among others; broadcasting, several outputs, mixed elements, casts, special values."""
     e = element
-    for name, arrays, numbers in functions(e):
-        text, result = _program(name, e, arrays, numbers)
-        shapes = ((9, 23), (23,), (9, 1)) if arrays < 4 else ((9, 23),) * 3
-        desc = ExprDescriptor(text, (9, 23), shapes, (e, e, e), (result,))
-        yield _case(desc, rng, name, name in DIVISIONS)
+    for text, names, many in _programs(e):
+        shapes = ((9, 23),) * 3 if many else ((9, 23), (23,), (9, 1))
+        desc = ExprDescriptor(text, (9, 23), shapes, (e, e, e), (e,) * len(names))
+        yield _case(desc, rng, ", ".join(names), bool(set(DIVISIONS) & set(names)))
     for a, b in SHAPES:
         full: Sizes = np.broadcast_shapes(a, b)
         text = f"inputs 2; add {e} 0 1; number {e} 1; mul {e} 2 3; maximum {e} 2 1; lt {e} 1 0; out 4; out 5; out 6;"
@@ -308,12 +329,10 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
     yield from _mixed(e, rng)
     if e.is_float:
         yield from _reductions(e, rng)
-        for name, arrays, numbers in functions(e):
-            text, result = _program(name, e, arrays, numbers)
+        for text, names, _ in _programs(e):
             x, y = (np.ascontiguousarray(v) for v in np.broadcast_arrays(SPECIAL[:, None], SPECIAL))
-            case = _case(
-                ExprDescriptor(text, x.shape, (x.shape,) * 3, (e, e, e), (result,)), rng, f"{name}, special values"
-            )
+            desc = ExprDescriptor(text, x.shape, (x.shape,) * 3, (e, e, e), (e,) * len(names))
+            case = _case(desc, rng, f"{', '.join(names)}, special values")
             case.tensors |= {"x0": x, "x1": y, "x2": x[::-1].copy()}
             yield case
 
@@ -349,6 +368,15 @@ def _mixed(e: Element, rng: np.random.Generator) -> Iterator[Case]:
             n: np.abs(x) if x.dtype != bool else x for n, x in case.tensors.items()
         }  # unsigned ones hold them
         yield case
+
+
+def reference_on(case: Case, device: str) -> dict[str, Expected]:
+    """`reference` by the functions of a device."""
+    before = _DEVICE.set(device)
+    try:
+        return reference(case)
+    finally:
+        _DEVICE.reset(before)
 
 
 def reference(case: Case) -> dict[str, Expected]:

@@ -111,6 +111,14 @@ Status enqueue(const Launch& launch, const Kernel& kernel, int64_t x, int64_t y,
 
 using baracuda::emulator::Runtime;
 
+// Kernels that were loaded: what a launch may touch is what its parameters point into.
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t, cudaStream_t stream) {
+  baracuda::Launch launch;
+  launch.stream = stream;
+  return baracuda::emulator::launch_kernel(launch, *static_cast<const baracuda::emulator::Kernel*>(kernel),
+                                           {grid.x, grid.y, grid.z}, static_cast<int>(block.x), arguments[0]);
+}
+
 // Controls for tests, by ctypes or from C++.
 extern "C" {
 

@@ -1,0 +1,240 @@
+#include "ops/expr/source.h"
+
+#include <cstdio>
+
+#include "ops/expr/skus.h"
+
+namespace baracuda::expr {
+namespace {
+
+#define BCU_TEXT(...) BCU_TEXT_OF(__VA_ARGS__)
+#define BCU_TEXT_OF(...) #__VA_ARGS__
+constexpr const char* kFunctors[] = {
+#define BCU_EXPR_ALL
+#define BCU_EXPR(F, name, arrays, numbers, elements, answers) BCU_TEXT(F),
+#include "ops/expr/ops.def"
+};
+
+// Around a functor of ops.def that an integer divisor of zero has no value of.
+constexpr std::string_view kDivided = "Divided<";
+
+constexpr const char kCudaPrelude[] =
+#include "expr_prelude_cuda.inc"
+    ;
+constexpr const char kMetalPrelude[] =
+#include "expr_prelude_metal.inc"
+    ;
+
+// The type of a value between functions, and of a tensor's element in memory.
+enum class Type : int8_t { Bool, I64, U64, F32, F64 };
+constexpr const char* kTypes[] = {"bool", "int64_t", "uint64_t", "float", "double"};
+constexpr Type type_of(Element e) {
+  if (e == Element::Bool) return Type::Bool;
+  if (is_float(e)) return e == Element::F64 ? Type::F64 : Type::F32;
+  return kSigned.has(e) ? Type::I64 : Type::U64;
+}
+// Functions of bool compute with 0 and 1.
+constexpr Type computing(Element e) { return e == Element::Bool ? Type::U64 : type_of(e); }
+constexpr const char* text(Type t) { return kTypes[static_cast<int>(t)]; }
+
+constexpr const char* stored(Element e) {
+  switch (e) {
+    case Element::Bool:
+    case Element::U8:
+      return "uint8_t";
+    case Element::U16:
+      return "uint16_t";
+    case Element::U32:
+      return "uint32_t";
+    case Element::U64:
+      return "uint64_t";
+    case Element::I8:
+      return "int8_t";
+    case Element::I16:
+      return "int16_t";
+    case Element::I32:
+      return "int32_t";
+    case Element::I64:
+      return "int64_t";
+    case Element::F16:
+      return "simt::f16";
+    case Element::BF16:
+      return "simt::bf16";
+    case Element::F32:
+      return "float";
+    default:
+      return "double";
+  }
+}
+// What a stored value is converted by: bool is stored as a byte, and no number.
+constexpr const char* stored_as(Element e) { return e == Element::Bool ? "bool" : stored(e); }
+
+class Writer {
+ public:
+  Writer(const Program& p, const ParamMeta* params) : p_(p), params_(params) {
+    for (int v = 0; v < p_.values(); ++v) types_[v] = type_at(v), wide_ |= size(types_[v]) == 8;
+  }
+
+  int pack() const { return wide_ ? 4 : 8; }
+
+  std::string written() {
+    line("namespace baracuda { namespace expr {\n");  // Metal is C++14
+    line("struct Program {");
+    line("  enum : int { kInputs = " + number(p_.inputs) + ", kOutputs = " + number(p_.outputs) +
+         ", kPack = " + number(pack()) + " };\n");
+    functions();
+    element();
+    pack_of_elements();
+    line("};\n");
+    line("}}  // namespace baracuda::expr\n");
+    line("BCU_ENTRY((baracuda::expr::FusedMap<baracuda::expr::Program>))");
+    return std::move(out_);
+  }
+
+ private:
+  static std::string number(int64_t n) { return std::to_string(n); }
+  static int size(Type t) { return t == Type::Bool ? 1 : t == Type::F32 ? 4 : 8; }
+  void line(const std::string& text) { out_ += text + "\n"; }
+
+  Element in(int k) const { return params_[ExprArgs::x0 + k].element; }
+  Element out(int k) const { return params_[ExprArgs::y0 + k].element; }
+
+  Type type_at(int value) const {
+    if (value < p_.inputs) return type_of(in(value));
+    const Node& node = *p_.of(value);
+    switch (node.kind) {
+      case Node::Kind::Number:
+        return computing(node.element);
+      case Node::Kind::Function:
+        return kFunctions[node.function].answers ? Type::Bool : type_of(node.element);
+      default:
+        return type_of(node.element);
+    }
+  }
+
+  static std::string converted(const std::string& value, Type from, Type to) {
+    if (from == to) return value;
+    if (to == Type::Bool) return value + " != " + text(from) + "(0)";
+    // As a cast does: what is below zero wraps.
+    if (to == Type::U64 && (from == Type::F32 || from == Type::F64))
+      return "simt::Convert<uint64_t>::to(" + value + ")";
+    return std::string(text(to)) + "(" + value + ")";
+  }
+  std::string operand(int value, Type wanted) const { return converted("v" + number(value), types_[value], wanted); }
+
+  // A value as the element would hold it: integers wrap, halves are rounded if it is a cast to one.
+  static std::string through(const std::string& value, Element e) {
+    const std::string to = std::string("simt::Convert<") + stored_as(e) + ">::to(" + value + ")";
+    if (e == Element::F16 || e == Element::BF16)
+      return std::string("simt::Stored<") + stored(e) + ">::load(" + to + ")";
+    return std::string(text(type_of(e))) + "(" + to + ")";
+  }
+
+  std::string called(const Node& node) const {
+    const Function& f = kFunctions[node.function];
+    const Type type = computing(node.element);
+    std::string functor = kFunctors[node.function];
+    const bool may_divide = functor.rfind(kDivided, 0) == 0;
+    if (may_divide) functor = functor.substr(kDivided.size(), functor.size() - kDivided.size() - 1);
+    std::string args;
+    for (int i = 0; i < node.count; ++i) args += (i ? ", " : "") + operand(node.args[i], type);
+    if (may_divide && !is_float(node.element)) return "divide<" + functor + ">(p, " + args + ")";
+    if (f.answers) return "bool(" + functor + "::f(" + args + "))";
+    return functor + "::f(" + args + ")";
+  }
+
+  std::string made(const Node& node) const {
+    if (node.kind == Node::Kind::Cast) {
+      const Type from = types_[node.args[0]];
+      const std::string value = operand(node.args[0], from == Type::Bool ? Type::U64 : from);
+      return node.element == Element::Bool && from == Type::Bool ? operand(node.args[0], from)
+                                                                 : through(value, node.element);
+    }
+    std::string value = called(node);
+    const bool whole = kFunctions[node.function].answers || is_float(node.element);
+    if (whole || (size_of(node.element) == 8 && node.element != Element::Bool)) return value;
+    return through(value, node.element);
+  }
+
+  // The program of one element: inputs as values, outputs by reference.
+  void functions() {
+    std::string head = "  BCU_DEVICE void functions(BCU_CONSTANT FusedParams& p";
+    for (int k = 0; k < p_.inputs; ++k) head += std::string(", ") + text(types_[k]) + " v" + number(k);
+    for (int k = 0; k < p_.outputs; ++k)
+      head += std::string(", BCU_THREAD ") + text(types_[p_.out[k]]) + "& y" + number(k);
+    line(head + ") {");
+    int numbers = 0;
+    for (int v = p_.inputs; v < p_.values(); ++v) {
+      const Node& node = *p_.of(v);
+      const std::string t = text(types_[v]);
+      const std::string value =
+          node.kind == Node::Kind::Number ? "number<" + t + ">(p, " + number(numbers++) + ")" : made(node);
+      line("    " + t + " v" + number(v) + " = " + value + ";");
+    }
+    for (int k = 0; k < p_.outputs; ++k) line("    y" + number(k) + " = v" + number(p_.out[k]) + ";");
+    line("  }\n");
+  }
+  std::string list(const char* suffix) const {
+    std::string args;
+    for (int k = 0; k < p_.inputs; ++k) args += ", x" + number(k) + suffix;
+    for (int k = 0; k < p_.outputs; ++k) args += ", y" + number(k) + suffix;
+    return args;
+  }
+
+  void element() {
+    line("  BCU_DEVICE void element(BCU_CONSTANT FusedParams& p, BCU_THREAD const int32_t* at) {");
+    for (int k = 0; k < p_.inputs; ++k) {
+      const std::string t = text(types_[k]);
+      line("    " + t + " x" + number(k) + " = read<" + stored(in(k)) + ", " + t + ">(p, kMostOut + " + number(k) +
+           ", at);");
+    }
+    for (int k = 0; k < p_.outputs; ++k) line(std::string("    ") + text(types_[p_.out[k]]) + " y" + number(k) + ";");
+    line("    functions(p" + list("") + ");");
+    for (int k = 0; k < p_.outputs; ++k)
+      line(std::string("    write<") + stored(out(k)) + ", " + stored_as(out(k)) + ">(p, " + number(k) + ", at, y" +
+           number(k) + ");");
+    line("  }\n");
+  }
+
+  void pack_of_elements() {
+    line("  BCU_DEVICE void pack(BCU_CONSTANT FusedParams& p, BCU_THREAD const int32_t* at) {");
+    for (int k = 0; k < p_.inputs; ++k) {
+      const std::string t = text(types_[k]);
+      line("    " + t + " x" + number(k) + "[kPack];");
+      line(std::string("    read_pack<") + stored(in(k)) + ", " + t + ", kPack>(p, kMostOut + " + number(k) +
+           ", at, x" + number(k) + ");");
+    }
+    for (int k = 0; k < p_.outputs; ++k)
+      line(std::string("    ") + text(types_[p_.out[k]]) + " y" + number(k) + "[kPack];");
+    line("    BCU_UNROLL for (int j = 0; j < kPack; ++j) functions(p" + list("[j]") + ");");
+    for (int k = 0; k < p_.outputs; ++k)
+      line(std::string("    write_pack<") + stored(out(k)) + ", " + stored_as(out(k)) + ", " + text(types_[p_.out[k]]) +
+           ", kPack>(p, " + number(k) + ", at, y" + number(k) + ");");
+    line("  }");
+  }
+
+  const Program& p_;
+  const ParamMeta* params_;
+  Type types_[kMaxInputs + kMaxNodes];
+  bool wide_ = false;
+  std::string out_;
+};
+
+}  // namespace
+
+Written write_kernel(const Program& program, const ParamMeta* params, Backend backend, bool whole) {
+  Writer writer(program, params);
+  Written made;
+  if (whole) made.text = backend == Backend::Metal ? kMetalPrelude : kCudaPrelude;
+  made.text += writer.written();
+  made.pack = writer.pack();
+  return made;
+}
+
+std::string kernel_text(const Problem& problem, Backend backend, bool whole) {
+  Program program;
+  if (read_program(text_at(problem.attrs), program)) return {};
+  return write_kernel(program, problem.params, backend, whole).text;
+}
+
+}  // namespace baracuda::expr

@@ -1,0 +1,177 @@
+"""Fused expressions on GPUs: the functions' bits, kernels kept on disk whatever lies there, and what happens without a
+compiler. On the emulator, whose NVRTC and cudart compile and load the very texts."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import emulated
+import numpy as np
+import pytest
+from fakecuda import on_devices
+
+import baracuda as bc
+import baracuda.functional as F
+from baracuda.memory.device import Device
+
+RNG = np.random.default_rng(11)
+
+
+@pytest.fixture(params=["cuda"])
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    if not Device(request.param).usable:
+        pytest.skip(f"{request.param}: {Device(request.param).reason}")
+    yield emulated.device_of(request.param)
+
+
+def on(device: str, *shape: int) -> Any:
+    return bc.asarray(RNG.normal(size=shape).astype(np.float32)).to(device)
+
+
+def same(a: Any, b: Any) -> None:
+    a, b = a.to("cpu").numpy(), b.to("cpu").numpy()
+    assert a.dtype == b.dtype and a.shape == b.shape
+    np.testing.assert_array_equal(a, b)
+
+
+def chain(x: Any, w: Any) -> Any:
+    return F.relu(F.mul(F.sigmoid(F.add(F.mul(x, w), 1)), x))
+
+
+def test_a_chain_is_one_kernel(device: str) -> None:
+    expr = bc.expr.fuse(chain)
+    for x, w in (
+        (on(device, 30, 40), on(device, 40)),
+        (on(device, 40, 30).T, on(device, 30, 1)),
+        (on(device, 7), on(device)),
+    ):
+        told = expr.explain(x, w, device=device)
+        assert (len(told.kernels), told.not_fused) == (1, ())
+        same(expr(x, w), chain(x, w))
+    assert expr.plan(x, w, device=device).sku.variant == "fused"
+
+
+def test_views_outputs_and_mixed_elements(device: str) -> None:
+    expr = bc.expr.fuse(lambda x, i: (F.where(F.gt(x, i), x, F.mul(x, 2)), F.lt(x, i), F.add(i, 3)))
+    x, i = on(device, 33, 20), F.cast(F.mul(on(device, 33, 1), 5), "i16")
+    found = expr(x[::-1, ::2], i)
+    kept = x[::-1, ::2]
+    wanted = (F.where(F.gt(kept, i), kept, F.mul(kept, 2)), F.lt(kept, i), F.add(i, 3).expand((33, 10)))
+    for a, b in zip(found, wanted, strict=True):
+        same(a, b)
+
+
+def test_what_is_not_fused_says_why(device: str) -> None:
+    expr, x = bc.expr.fuse(lambda x: F.softmax(F.exp(x), -1) + F.sum(x * 2, -1, keepdim=True)), on(device, 5, 9)
+    told = str(expr.explain(x, device=device))
+    assert "softmax" in told and "sum" in told
+    same(expr(x), F.add(F.softmax(F.exp(x), -1), F.sum(F.mul(x, 2), -1, keepdim=True)))
+
+
+def test_a_graph_fuses_on_a_device(device: str) -> None:
+    x, w = on(device, 6, 50), on(device, 50)
+    graph = bc.trace(chain, bc.TensorSpec((6, 50), device=device), bc.TensorSpec((50,), device=device))
+    plan = graph.compile()
+    assert "expr" in str(plan.explain())
+    same(plan.run(x, w), chain(x, w))
+
+
+# --- kernels on disk ------------------------------------------------------------------------------------------------
+
+CODE = """
+import numpy as np, baracuda as bc, baracuda.functional as F, ctypes, os
+x = bc.asarray(np.arange(6, dtype=np.float32)).to("cuda:1")
+y = bc.expr.fuse(lambda x: F.exp(F.mul(x, 0.5)))(x)
+assert (y.to("cpu").numpy() == F.exp(F.mul(x, 0.5)).to("cpu").numpy()).all()
+print(ctypes.CDLL(os.environ["BARACUDA_CUDA_MODULE"]).bcu_fake_nvrtc_compiled())
+"""
+
+
+def start(**settings: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CODE],
+        env=os.environ | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def compiled(cache: Path | str) -> int:
+    """How many kernels a new process compiles, whose results are right."""
+    process = start(BARACUDA_CACHE_DIR=str(cache))
+    out, error = process.communicate()
+    assert process.returncode == 0, error
+    return int(out)
+
+
+@on_devices
+def test_kernels_are_kept_and_damaged_ones_compiled_again(tmp_path: Path) -> None:
+    cache = tmp_path / "a" / "b"
+    both = compiled(cache)  # the expression, and what finds out whether there is a compiler
+    files = sorted(cache.iterdir())
+    assert both == len(files) == 2 and compiled(cache) == 0
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    good = [f.read_bytes() for f in files]
+    for k, bad in enumerate(
+        (b"", good[0][:20], good[0][:-1], good[0] + b"x", b"\0" * len(good[0]), good[1], good[0][:32] + good[1][32:])
+    ):
+        files[0].write_bytes(bad)
+        assert compiled(cache) == 1, k
+        assert files[0].read_bytes()[:8] == good[0][:8] and compiled(cache) == 0
+    flipped = bytearray(good[0])
+    flipped[-5] ^= 1
+    files[0].write_bytes(flipped)
+    assert compiled(cache) == 1
+    files[0].chmod(0o666)  # others may have written it
+    assert compiled(cache) == 1 and compiled(cache) == 0
+    files[0].unlink()
+    files[0].symlink_to(files[1])
+    assert compiled(cache) == 1 and not files[0].is_symlink()
+    files[0].unlink()
+    files[0].mkdir()
+    assert compiled(cache) == 1
+    assert not [f for f in cache.iterdir() if f.suffix != ".kernel"]
+
+
+@on_devices
+def test_a_folder_that_nobody_can_write(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for cache in (file, file / "below", "/proc/baracuda"):
+        assert compiled(cache) == 2
+
+
+@on_devices
+def test_processes_share_a_folder(tmp_path: Path) -> None:
+    processes = [start(BARACUDA_CACHE_DIR=str(tmp_path)) for _ in range(3)]
+    for process in processes:
+        _, error = process.communicate()
+        assert process.returncode == 0, error
+    assert compiled(tmp_path) == 0 and len(list(tmp_path.iterdir())) == 2
+
+
+@on_devices
+def test_without_a_compiler_functions_run_one_after_the_other() -> None:
+    code = """
+import numpy as np, baracuda as bc, baracuda.functional as F
+x = bc.asarray(np.arange(6, dtype=np.float32)).to("cuda")
+expr = bc.expr.fuse(lambda x: F.exp(F.mul(x, 0.5)))
+print(expr.explain(x, device="cuda"))
+assert (expr(x).to("cpu").numpy() == F.exp(F.mul(x, 0.5)).to("cpu").numpy()).all()
+from baracuda.ops.expr.expr import ExprDescriptor
+try:
+    bc.plan(ExprDescriptor("inputs 1; exp f32 0; out 1;", (6,), ((6,),), ("f32",), ("f32",)), "cuda")
+except bc.UnsupportedError as error:
+    print(error)
+"""
+    env = os.environ | {"BARACUDA_NVRTC_LIBRARY": "/nowhere/libnvrtc.so"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "0 fused kernels" in done.stdout and done.stdout.count("NVRTC") >= 2 and "pip install" in done.stdout
