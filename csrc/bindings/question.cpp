@@ -220,8 +220,8 @@ py::object select_plan(const py::type& cls, const py::tuple& question, py::handl
 }
 
 // The text that a row compiles for a problem; None where its kernels are compiled beforehand.
-py::object source_text(int32_t row, int backend, bool whole, const py::tuple& question, py::handle signature, py::handle attributes,
-                       py::handle strides) {
+py::object source_text(int32_t row, int backend, bool whole, const py::tuple& question, py::handle signature,
+                       py::handle attributes, py::handle strides) {
   const SourceRule rule = source_rule(row);
   if (!rule) return py::none();
   Question q = parse_question(question);
