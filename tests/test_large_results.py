@@ -1,4 +1,4 @@
-"""Results too large for the caches go past them (csrc/core/stream.h): other stores, the same bits, no byte beside them."""
+"""Results too large for the caches go past them (csrc/host/stream.h): other stores, the same bits, no byte beside them."""
 
 from __future__ import annotations
 

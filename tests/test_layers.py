@@ -52,6 +52,15 @@ def test_what_is_shipped_names_no_file_of_the_tests() -> None:
     assert not [str(p) for p in shipped if names & set(INCLUDE.findall(p.read_text()))]
 
 
+INTRINSIC = re.compile(r"\b_mm\d*_|<\w*intrin\.h>|<arm_neon\.h>|__(?:AVX|SSE|F16C|FMA__|ARM_FEATURE)")
+
+
+def test_intrinsics_are_in_the_vocabularies_of_levels() -> None:
+    sources = [p for p in (ROOT / "csrc").rglob("*") if p.suffix in (".h", ".cpp")]
+    using = {p.relative_to(ROOT / "csrc").as_posix() for p in sources if INTRINSIC.search(p.read_text())}
+    assert using == {"host/level_x86.h", "host/level_arm.h"}
+
+
 def test_an_include_would_be_seen() -> None:
     assert INCLUDE.findall(
         '#pragma once\n#include <span>\n#include "backends/cpu/loader.h"\n  # include "core/row.h"\n'

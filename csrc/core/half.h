@@ -1,18 +1,9 @@
-// f16 and bf16 arrays to and from float. Integer code that the compiler vectorises, and F16C or AVX-512 where the level
-// has them.
+// f16 and bf16 to and from float, in integer code that the compiler vectorises. Arrays of them: host/halves.h.
 #pragma once
 #include <cstdint>
 #include <cstring>
 
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
-
 namespace baracuda {
-
-#if defined(__AVX512F__)
-inline constexpr __mmask16 kAll = 0xffff;  // the unmasked intrinsics of g++ 12 warn about their own undefined operand
-#endif
 
 inline uint32_t bits_of(float x) {
   uint32_t u;
@@ -78,62 +69,6 @@ inline uint16_t float_to_f16(float x) {
   uint32_t special = u > 0x7f800000u ? 0x7e00u | ((u >> 13) & 0x3ffu) : 0x7c00u;
   uint32_t h = u < (113u << 23) ? subnormal : u >= (143u << 23) ? special : normal;
   return static_cast<uint16_t>(h | sign);
-}
-
-inline void bf16_to_float(const uint16_t* src, float* dst, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) dst[i] = bf16_to_float(src[i]);
-}
-
-#if defined(__AVX512BF16__)
-// 16 + 16 floats. The instruction takes subnormal numbers for zeros: those go through the integer code.
-inline __m512i floats_to_bf16(__m512 low, __m512 high) {
-  const __mmask16 tiny_low = _mm512_fpclass_ps_mask(low, 0x20), tiny_high = _mm512_fpclass_ps_mask(high, 0x20);
-  if (_kortestz_mask16_u8(tiny_low, tiny_high)) [[likely]]
-    return __m512i(_mm512_cvtne2ps_pbh(high, low));
-  alignas(64) float x[32];
-  alignas(64) uint16_t h[32];
-  _mm512_store_ps(x, low);
-  _mm512_store_ps(x + 16, high);
-  for (int i = 0; i < 32; ++i) h[i] = float_to_bf16(x[i]);
-  return _mm512_load_si512(h);
-}
-#endif
-
-inline void float_to_bf16(const float* src, uint16_t* dst, int64_t n) {
-  int64_t i = 0;
-#if defined(__AVX512BF16__)
-  for (; i + 32 <= n; i += 32)
-    _mm512_storeu_si512(dst + i, floats_to_bf16(_mm512_loadu_ps(src + i), _mm512_loadu_ps(src + i + 16)));
-#endif
-  for (; i < n; ++i) dst[i] = float_to_bf16(src[i]);
-}
-
-inline void f16_to_float(const uint16_t* src, float* dst, int64_t n) {
-  int64_t i = 0;
-#if defined(__AVX512F__)
-  for (; i + 16 <= n; i += 16)
-    _mm512_storeu_ps(dst + i,
-                     _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + i))));
-#elif defined(__F16C__)
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i))));
-#endif
-  for (; i < n; ++i) dst[i] = f16_to_float(src[i]);
-}
-
-inline void float_to_f16(const float* src, uint16_t* dst, int64_t n) {
-  int64_t i = 0;
-#if defined(__AVX512F__)
-  for (; i + 16 <= n; i += 16)
-    _mm256_storeu_si256(
-        reinterpret_cast<__m256i*>(dst + i),
-        _mm512_maskz_cvtps_ph(kAll, _mm512_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-#elif defined(__F16C__)
-  for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-#endif
-  for (; i < n; ++i) dst[i] = float_to_f16(src[i]);
 }
 
 }  // namespace baracuda

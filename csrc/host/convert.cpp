@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/half.h"
+#include "host/halves.h"
 
 namespace baracuda {
 namespace {

@@ -8,19 +8,11 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
+#include "host/level.h"
 
 namespace baracuda {
 
-#if defined(__AVX512F__)
-inline constexpr int kVectorBytes = 64;
-#elif defined(__AVX__)
-inline constexpr int kVectorBytes = 32;
-#else
-inline constexpr int kVectorBytes = 16;
-#endif
+using level::kVectorBytes;
 
 template <class C>
 struct Lanes {
@@ -40,9 +32,8 @@ struct Lanes {
   }
   // p[0] to p[n - 1], n < kWidth, and 0.
   static Vec load_first(const C* p, int64_t n) {
-#if defined(__AVX512F__)
-    if constexpr (sizeof(C) == 4) return Vec(_mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << n) - 1), p));
-    if constexpr (sizeof(C) == 8) return Vec(_mm512_maskz_loadu_epi64(static_cast<__mmask8>((1u << n) - 1), p));
+#if BCU_LEVEL_PARTS
+    if constexpr (sizeof(C) >= 4) return level::load_first<Vec>(p, n);
 #endif
     Vec v = {};
     for (int64_t i = 0; i < n; ++i) v[i] = p[i];

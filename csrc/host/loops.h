@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "baracuda/math/trig.h"
-#include "core/half.h"
 #include "core/values.h"
+#include "host/halves.h"
 #include "host/tile.h"
 
 namespace baracuda {
@@ -133,11 +133,7 @@ void of_blocks(const uint16_t* const* in, uint16_t* const* out, int64_t n) {
 
 template <class F, int kIn, int kOut>
 void of_bf16(const uint16_t* const* in, uint16_t* const* out, int64_t n, const void*) {
-#if defined(__AVX512BF16__)
-  constexpr bool kBlocks = true;
-#else
-  constexpr bool kBlocks = kHasNear<F>;
-#endif
+  constexpr bool kBlocks = BCU_LEVEL_BF16 || kHasNear<F>;
   if constexpr (kBlocks) return of_blocks<Bf16Block, F, kIn, kOut>(in, out, n);
   bf16_pairs<F>(in, out, n / 2, UpTo<kIn>(), UpTo<kOut>());
   run_rest<2, kIn, kOut>(in, out, n / 2 * 2, n,

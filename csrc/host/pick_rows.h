@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/stream.h"
 #include "host/row_pieces.h"
+#include "host/stream.h"
 
 namespace baracuda {
 

@@ -4,8 +4,8 @@
 #pragma once
 #include <algorithm>
 
-#include "core/stream.h"
 #include "host/rows.h"
+#include "host/stream.h"
 
 namespace baracuda {
 

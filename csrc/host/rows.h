@@ -8,9 +8,9 @@
 
 #include "core/collapse.h"
 #include "core/compute.h"
-#include "core/half.h"
 #include "core/launch.h"
 #include "host/convert.h"
+#include "host/halves.h"
 #include "host/lanes.h"
 
 namespace baracuda {

@@ -5,7 +5,7 @@
 
 #include "core/compute.h"
 #include "core/parallel.h"
-#include "core/stream.h"
+#include "host/stream.h"
 #include "host/convert.h"
 #include "host/tile_plan.h"
 #include "host/tile_small.h"

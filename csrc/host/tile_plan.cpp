@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/stream.h"
+#include "host/stream.h"
 
 namespace baracuda::tile {
 namespace {

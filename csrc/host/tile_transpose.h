@@ -4,28 +4,18 @@
 #include <cstdint>
 #include <utility>
 
-#include "core/stream.h"
+#include "host/stream.h"
 
 namespace baracuda::tile {
 
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
 template <int64_t kSize>
-inline constexpr int kLanes = kSize == 16  ? 1
-                              : kSize == 8 ? 8
-                                           : 16;
-#else
-template <int64_t kSize>
-inline constexpr int kLanes = 16 / kSize;
-#endif
+inline constexpr int kLanes = level::kVectorBytes < 64 || kSize == 16 ? 16 / kSize
+                              : kSize == 8                            ? 8
+                                                                      : 16;
 
 // Blocks side by side that make up a line of the result, so that it is written whole.
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
 template <int64_t kSize>
-inline constexpr int kBlocks = kSize < 4 ? 4 / kSize : 1;
-#else
-template <int64_t kSize>
-inline constexpr int kBlocks = 1;
-#endif
+inline constexpr int kBlocks = level::kVectorBytes == 64 && kSize < 4 ? 4 / kSize : 1;
 
 // Rows of a strip.
 template <int64_t kSize>
@@ -43,6 +33,7 @@ inline __attribute__((always_inline)) void interleave(const U& a, const U& b, U&
 template <class T, int N>
 struct LanesOf {
   typedef T type __attribute__((vector_size(N * sizeof(T)), aligned(alignof(T)), may_alias));
+  typedef T in_register __attribute__((vector_size(N * sizeof(T))));
 };
 template <class T, int N>
 using LaneVector = typename LanesOf<T, N>::type;
@@ -70,11 +61,11 @@ template <class T, int N, int B, bool kStream>
 inline __attribute__((always_inline)) void transpose_block(const T* const* rows, int64_t from, T* const* dst,
                                                            int64_t at) {
   using Vector = LaneVector<T, N * B>;
-  Vector a[N], b[N];
+  typename LanesOf<T, N * B>::in_register a[N], b[N];
   for (int r = 0; r < N; ++r) a[r] = load_blocks<T, N, B>(rows + r, from);
   for (int stage = 1; stage < N; stage *= 2) {
     for (int r = 0; r < N / 2; ++r)
-      interleave<Vector, N>(a[r], a[r + N / 2], b[2 * r], b[2 * r + 1], std::make_integer_sequence<int64_t, N * B>());
+      interleave<typename LanesOf<T, N * B>::in_register, N>(a[r], a[r + N / 2], b[2 * r], b[2 * r + 1], std::make_integer_sequence<int64_t, N * B>());
     for (int r = 0; r < N; ++r) a[r] = b[r];
   }
   for (int r = 0; r < N; ++r) {

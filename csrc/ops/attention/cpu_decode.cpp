@@ -67,7 +67,7 @@ template <class C, int kRows, int kWide>
 template <class C, int kRows>
 void add_values(const C* p, int64_t keys, const C* v, int64_t ldv, C* result, int64_t dv) {
   constexpr int64_t kStep = kLanes<C>;
-  constexpr int kWide = kVectorBytes == 64 ? 4 : 2;
+  constexpr int kWide = level::kRegisters / 8;
   int64_t i = 0;
   for (; i + kWide * kStep <= dv; i += kWide * kStep)
     add_values_tile<C, kRows, kWide>(p, keys, v + i, ldv, result + i, dv);

@@ -4,18 +4,12 @@
 #include <cstdint>
 #include <utility>
 
+#include "host/level.h"
+
 namespace baracuda::attention {
 
-#if defined(__AVX512F__)
-inline constexpr int kVectorBytes = 64;
-inline constexpr int kTileRows = 8;  // 8 x 2 accumulators of 32 registers
-#elif defined(__AVX__)
-inline constexpr int kVectorBytes = 32;
-inline constexpr int kTileRows = 4;  // 4 x 2 accumulators of 16 registers
-#else
-inline constexpr int kVectorBytes = 16;
-inline constexpr int kTileRows = 4;
-#endif
+using level::kVectorBytes;
+inline constexpr int kTileRows = level::kRegisters / 4;  // with 2 accumulators each: half of the registers
 
 template <class C>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(C));

@@ -11,11 +11,7 @@
 namespace baracuda::conv {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kSumVectors = 4, kSumTaps = 6;
-#else
-constexpr int kSumVectors = 2, kSumTaps = 5;
-#endif
+constexpr int kSumVectors = level::kRegisters / 8, kSumTaps = level::kRegisters == 32 ? 6 : 5;
 constexpr int64_t kItemTaps = 48 * kSumTaps;
 
 // to[t][lane] += sum over places of packed[place][lane] * x[t][at[place]]; kN <= kSumTaps taps.

@@ -5,11 +5,7 @@
 
 namespace baracuda::conv {
 
-#if defined(__AVX512F__)
-inline constexpr int kTileChannels = 8, kAloneVectors = 8;
-#else
-inline constexpr int kTileChannels = 4, kAloneVectors = 6;
-#endif
+inline constexpr int kTileChannels = level::kRegisters / 4, kAloneVectors = level::kRegisters == 32 ? 8 : 6;
 inline constexpr int kTileVectors = 3;
 inline constexpr int64_t kSumBlock = 256;  // products added in a row: keeps the error of long sums near sqrt(K)
 static_assert(kBlockChannels % kTileChannels == 0);

@@ -1,11 +1,9 @@
 // Bags of rows on the CPU: forward folds each bag's rows in the order of its ids; backward sorts the ids as embedding
 // does, and every weight row sums what its bags give it.
 #include "ops/embedding/cpu_bag.h"
-#include "ops/embedding/cpu_rows.h"
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
+#include "host/level.h"
+#include "ops/embedding/cpu_rows.h"
 
 namespace baracuda::embedding {
 namespace {
@@ -81,12 +79,9 @@ void add_wide(const char* row, int64_t at, Wide& sum) {
   } else {
     std::memcpy(&v, row + 4 * at, sizeof v);
   }
-#if defined(__AVX512F__)
-  // One instruction, of which GCC 12 makes four.
-  sum += reinterpret_cast<Wide>(_mm512_maskz_cvtps_pd(0xFF, reinterpret_cast<__m256>(v)));
-#else
-  sum += __builtin_convertvector(v, Wide);
-#endif
+  Wide wide;
+  level::widen(v, wide);
+  sum += wide;
 }
 
 // Asks for a row, or as much of it as pays.

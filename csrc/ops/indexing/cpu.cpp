@@ -1,7 +1,7 @@
 // Elements collected by index: gather, index_select, take.
 #include "ops/indexing/cpu.h"
 #include "backends/cpu/family.h"
-#include "core/stream.h"
+#include "host/stream.h"
 #include "host/move_row.h"
 #include "host/pick_rows.h"
 #include "host/tile.h"

@@ -4,7 +4,7 @@
 #include "ops/layout/cpu_cat.h"
 
 #include "core/parallel.h"
-#include "core/stream.h"
+#include "host/stream.h"
 #include "host/row_pieces.h"
 #include "host/rows.h"
 #include "ops/layout/skus.h"

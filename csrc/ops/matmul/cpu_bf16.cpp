@@ -1,4 +1,4 @@
-// bf16 products on machines with vdpbf16ps.
+// bf16 products on machines with dot products of pairs of bf16.
 #include <atomic>
 #include <cstdlib>
 #include "ops/matmul/cpu.h"
@@ -7,10 +7,10 @@
 
 namespace baracuda::matmul {
 
-#if defined(__AVX512BF16__)
+#if BCU_LEVEL_BF16
 namespace {
 
-// vdpbf16ps takes subnormal operands for zero and makes sums below 2^-126 zero. Where the smallest operands' exponents
+// They take subnormal operands for zero and make sums below 2^-126 zero. Where the smallest operands' exponents
 // add up to this (both biased by 127, so products are above 2^-90), that is far below the row's error bound.
 constexpr int kLeastExponents = 2 * 127 - 90;
 constexpr uint16_t kNoValue = 0xffff;

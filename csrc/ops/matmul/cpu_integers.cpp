@@ -14,7 +14,7 @@ void run_whole(const Gemm& g, void* workspace) {
 
 void run_scaled(const Gemm& g, void* workspace) {
   if (g.a.element == Element::F8E4M3) return Packed<Plain<float>>(g, workspace).run();
-#if defined(__SSE2__)
+#if BCU_LEVEL_PAIRS
   Packed<S16Pairs>(g, workspace).run();
 #else
   Packed<Plain<uint32_t>>(g, workspace).run();
@@ -22,7 +22,7 @@ void run_scaled(const Gemm& g, void* workspace) {
 }
 
 void run_vnni(const Gemm& g, void* workspace) {
-#if defined(__AVX512VNNI__)
+#if BCU_LEVEL_QUADS
   Packed<S8Quads>(g, workspace).run();
 #else
   run_scaled(g, workspace);

@@ -8,10 +8,6 @@
 #include "ops/matmul/cpu.h"
 #include "ops/matmul/micro.h"
 
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
-
 namespace baracuda::matmul {
 namespace {
 
@@ -33,22 +29,11 @@ struct FromBf16 {
     return (Vector<float>)(__builtin_convertvector(*reinterpret_cast<const Narrow*>(p), Vector<uint32_t>) << 16);
   }
 };
-#if defined(__AVX512F__)
+#if BCU_LEVEL_F16
 struct FromF16 {
   using Stored = uint16_t;
   using Sum = float;
-  static Vector<float> widen(const uint16_t* p) {
-    // The masked form, for GCC 12 warns about an uninitialised value inside the plain one.
-    return (Vector<float>)_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  }
-};
-#elif defined(__F16C__)
-struct FromF16 {
-  using Stored = uint16_t;
-  using Sum = float;
-  static Vector<float> widen(const uint16_t* p) {
-    return (Vector<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  }
+  static Vector<float> widen(const uint16_t* p) { return level::load_halves(p); }
 };
 #endif
 
@@ -69,8 +54,8 @@ struct Rows {
   int64_t stride;
 };
 
-inline constexpr int kMaxSums = kVectorBytes == 64 ? 16 : 8;  // vectors of sums that fit in registers
-inline constexpr int kUnroll = 4;                             // vectors of a row of w that are read one after another
+inline constexpr int kMaxSums = level::kRegisters / 2;  // vectors of sums that fit in registers
+inline constexpr int kUnroll = 4;                       // vectors of a row of w that are read one after another
 
 // Columns whose vectors of sums, for M rows of x, stay in L1 while K goes by.
 template <int M>
@@ -282,7 +267,7 @@ bool run_thin(const Gemm& problem, void* workspace) {
     case Element::BF16:
       run_element<FromBf16>(g, workspace);
       return true;
-#if defined(__F16C__)
+#if BCU_LEVEL_F16
     case Element::F16:
       run_element<FromF16>(g, workspace);
       return true;

@@ -6,23 +6,14 @@
 #include <cstring>
 #include <type_traits>
 
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-
+#include "host/level.h"
 #include "ops/matmul/blocking.h"
 
 namespace baracuda::matmul {
 namespace {
 
-#if defined(__AVX512F__)
-inline constexpr int kVectorBytes = 64, kTileRows = 8;
-#elif defined(__AVX__)
-inline constexpr int kVectorBytes = 32, kTileRows = 4;
-#else
-inline constexpr int kVectorBytes = 16, kTileRows = 4;
-#endif
-inline constexpr int kTileVectors = 3;
+using level::kVectorBytes;
+inline constexpr int kTileRows = level::kRegisters / 4, kTileVectors = 3;
 inline constexpr int kSumBlock = 256;  // products added in a row: keeps the error of long sums near sqrt(K)
 
 template <class T>
@@ -41,53 +32,50 @@ struct Plain {
   static inline Vector<T> madd(Vector<T> sum, T a, Vector<T> b) { return sum + a * b; }
 };
 
-#if defined(__AVX512BF16__)
-// Two neighbours in K per unit, for vdpbf16ps. It takes subnormals for zero, so operands that have some use
-// Plain<float>.
+#if BCU_LEVEL_BF16
+// Two neighbours in K per unit. Subnormals count as zero there, so operands that have some use Plain<float>.
 struct Bf16Pairs {
   using Unit = uint32_t;
   using Sum = float;
   static constexpr int kPerUnit = 2;
   static inline Vector<float> madd(Vector<float> sum, uint32_t a, Vector<uint32_t> b) {
-    return (Vector<float>)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(static_cast<int>(a)), (__m512bh)b);
+    return level::dot_bf16(sum, a, b);
   }
 };
 #endif
 
-#if defined(__SSE2__)
-// Two 8-bit neighbours in K per unit, widened to 16 bits for pmaddwd, which cannot overflow there.
+#if BCU_LEVEL_PAIRS
+// Two 8-bit neighbours in K per unit, widened to 16 bits, whose products cannot overflow.
 struct S16Pairs {
   using Unit = uint32_t;
   using Sum = uint32_t;
   static constexpr int kPerUnit = 2;
   static inline Vector<uint32_t> madd(Vector<uint32_t> sum, uint32_t a, Vector<uint32_t> b) {
-#if defined(__AVX512F__)
-    return sum + (Vector<uint32_t>)_mm512_madd_epi16(_mm512_set1_epi32(static_cast<int>(a)), (__m512i)b);
-#elif defined(__AVX2__)
-    return sum + (Vector<uint32_t>)_mm256_madd_epi16(_mm256_set1_epi32(static_cast<int>(a)), (__m256i)b);
-#else
-    return sum + (Vector<uint32_t>)_mm_madd_epi16(_mm_set1_epi32(static_cast<int>(a)), (__m128i)b);
-#endif
+    return level::dot_pairs(sum, a, b);
   }
 };
 #endif
 
-#if defined(__AVX512VNNI__)
-// Four 8-bit neighbours in K per unit, for vpdpbusd, whose left factors are unsigned: A is stored 128 higher than it
-// is, and every sum is too large by 128 times the sum of its column of B.
+#if BCU_LEVEL_QUADS
+// Four 8-bit neighbours in K per unit. Where left factors are unsigned, A is stored 128 higher than it is, and every
+// sum is too large by 128 times the sum of its column of B.
 struct S8Quads {
   using Unit = uint32_t;
   using Sum = uint32_t;
   static constexpr int kPerUnit = 4;
-  static constexpr uint32_t kOffset = 0x80808080u;
+  static constexpr uint32_t kOffset = level::kQuadsSigned ? 0 : 0x80808080u;
   static inline Vector<uint32_t> madd(Vector<uint32_t> sum, uint32_t a, Vector<uint32_t> b) {
-    return (Vector<uint32_t>)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(static_cast<int>(a)), (__m512i)b);
+    return level::dot_quads(sum, a, b);
   }
 };
 #endif
 
 template <class P>
-inline constexpr bool kHasOffset = requires { P::kOffset; };
+inline constexpr bool kHasOffset = false;
+#if BCU_LEVEL_QUADS
+template <>
+inline constexpr bool kHasOffset<S8Quads> = S8Quads::kOffset != 0;
+#endif
 template <class P>
 inline constexpr bool kIsFloat = std::is_floating_point_v<typename P::Sum>;
 // Steps whose products are added in a row. Integers are exact in any order.

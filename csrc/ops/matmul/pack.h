@@ -154,7 +154,7 @@ void pack(Plain<T>, const Strip& x, int64_t rows, int64_t k, T* to, int64_t widt
 // Byte `at` of row i and product s of 8-bit elements.
 inline uint32_t byte_at(const Strip& x, int64_t i, int64_t s) { return read<uint8_t>(x.data + i * x.rs + s * x.ks); }
 
-#if defined(__SSE2__)
+#if BCU_LEVEL_PAIRS
 inline void pack(S16Pairs, const Strip& x, int64_t rows, int64_t k, uint32_t* to, int64_t width) {
   constexpr int64_t kChunk = 128, kMaxWidth = kTileVectors * kVectorBytes / 4;
   if (x.rs == 1) {  // pairs of lines of memory
@@ -181,7 +181,7 @@ inline void pack(S16Pairs, const Strip& x, int64_t rows, int64_t k, uint32_t* to
 }
 #endif
 
-#if defined(__AVX512VNNI__)
+#if BCU_LEVEL_QUADS
 inline void pack(S8Quads, const Strip& x, int64_t rows, int64_t k, uint32_t* to, int64_t width) {
   const int64_t quads = k / 4;
   if (x.ks == 1) {
@@ -226,7 +226,7 @@ inline void excess_of(S8Quads, const uint32_t* b, int64_t steps, int64_t width, 
 }
 #endif
 
-#if defined(__AVX512BF16__)
+#if BCU_LEVEL_BF16
 inline void pack(Bf16Pairs, const Strip& x, int64_t rows, int64_t k, uint32_t* to, int64_t width) {
   const int64_t pairs = k / 2;
   if (x.ks == 2) {

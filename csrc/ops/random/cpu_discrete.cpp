@@ -4,7 +4,7 @@
 
 #include "core/compute.h"
 #include "core/parallel.h"
-#include "core/stream.h"
+#include "host/stream.h"
 #include "host/runs.h"
 #include "ops/random/discrete.h"
 #include "ops/random/kernels.h"

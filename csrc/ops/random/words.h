@@ -2,11 +2,8 @@
 #pragma once
 #include <cstring>
 
+#include "host/level.h"
 #include "ops/random/math.h"
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 namespace baracuda::random {
 
@@ -23,29 +20,9 @@ struct WordGroup {
 };
 
 // Vectors of 64-bit lanes, because 32 x 32 -> 64 bits is one instruction for those, and none that GCC finds by itself.
-#if defined(__AVX512F__)
-inline constexpr int kLanes = 8;
-#elif defined(__AVX2__)
-inline constexpr int kLanes = 4;
-#else
-inline constexpr int kLanes = 2;
-#endif
-typedef uint64_t Lanes __attribute__((vector_size(8 * kLanes)));
-
-// The product of the lower halves.
-inline Lanes multiply_low(Lanes a, Lanes b) {
-#if defined(__AVX512F__)
-  // The unmasked intrinsic trips -Wmaybe-uninitialized in GCC 12; with a full mask it is the same instruction.
-  return reinterpret_cast<Lanes>(
-      _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
-#elif defined(__AVX2__)
-  return reinterpret_cast<Lanes>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
-#elif defined(__SSE2__)
-  return reinterpret_cast<Lanes>(_mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
-#else
-  return (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu);
-#endif
-}
+using Lanes = level::Wides;
+inline constexpr int kLanes = level::kVectorBytes / 8;
+using level::multiply_low;
 
 // block_of() for the first `blocks` counters. Upper halves hold leftovers all the way, which no product reads.
 inline void make_words(uint64_t seed, uint64_t counter, WordGroup& out, int blocks = kBlocks) {

@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
+#include "host/level.h"
 
 namespace baracuda::scan {
 
@@ -55,11 +53,10 @@ class FourLine {
 
   // By reference: without AVX vectors of 32 bytes cannot be passed.
   static void widen(const float* x, Four& v) {
-#if defined(__AVX__)
-    v = _mm256_cvtps_pd(_mm_loadu_ps(x));  // one instruction, where the compiler finds four
-#else
-    v = Four{x[0], x[1], x[2], x[3]};
-#endif
+    typedef float Singles __attribute__((vector_size(16)));
+    Singles from;
+    std::memcpy(&from, x, sizeof from);
+    level::widen(from, v);
   }
   static void next(Four& v, Four& total) {
     const Four none = Four{} + kNone;

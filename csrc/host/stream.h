@@ -3,9 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
+#include "host/level.h"
 
 namespace baracuda {
 
@@ -18,16 +16,7 @@ inline constexpr int64_t kStreamBytes = int64_t{16} << 20;
 inline constexpr int64_t kStreamPiece = 512;
 
 // One aligned line from registers or memory.
-inline void stream_line(void* dst, const void* src) {
-#if defined(__AVX512F__)
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(dst), _mm512_loadu_si512(src));
-#elif defined(__SSE2__)
-  const __m128i* s = static_cast<const __m128i*>(src);
-  for (int i = 0; i < 4; ++i) _mm_stream_si128(static_cast<__m128i*>(dst) + i, _mm_loadu_si128(s + i));
-#else
-  std::memcpy(dst, src, kStreamLine);
-#endif
-}
+inline void stream_line(void* dst, const void* src) { level::stream_line(dst, src); }
 
 // A row of any alignment: whole lines are streamed. (A copy of no bytes would still be a call.)
 inline void stream_bytes(char* dst, const char* src, int64_t n) {
@@ -43,10 +32,6 @@ inline void stream_bytes(char* dst, const char* src, int64_t n) {
 }
 
 // Streamed stores are not ordered with others until this.
-inline void stream_fence() {
-#if defined(__SSE2__)
-  _mm_sfence();
-#endif
-}
+inline void stream_fence() { level::stream_fence(); }
 
 }  // namespace baracuda
