@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "tests" / "native"
-SOURCES = [ROOT / "csrc" / "backends" / "cpu" / name for name in ("parallel.cpp", "probe.cpp")]
+SOURCES = [ROOT / "csrc" / "backends" / "cpu" / name for name in ("parallel.cpp", "pool.cpp", "probe.cpp")]
 FLAGS = ["-std=c++20", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'csrc'}"]
 CASES = ("cover", "odd_arguments", "counts", "limit", "nested", "sums", "callers", "busy", "fork")
 LINUX = sys.platform.startswith("linux")
@@ -51,6 +51,7 @@ def run(*command: object, **settings: str) -> str:
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("parallel")
     build(out / "parallel_test", "parallel_test.cpp")
+    build(out / "pool_test", "parallel_test.cpp", "-DBCU_OWN_POOL")
     build(out / "probe_test", "probe_test.cpp")
     build(out / "pace_test", "pace_test.cpp")
     build(out / "capi.so", "parallel_capi.cpp", "-shared", "-fPIC", "-fvisibility=hidden")
@@ -68,6 +69,12 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("case", CASES)
 def test_case(programs: Path, case: str) -> None:
     run(programs / "parallel_test", case)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case_on_own_threads(programs: Path, case: str) -> None:
+    """What systems without libgomp have."""
+    run(programs / "pool_test", case)
 
 
 def test_pace(programs: Path) -> None:
@@ -98,8 +105,10 @@ def test_sanitized(tmp_path: Path) -> None:
         if done.returncode != 0:
             pytest.skip("ThreadSanitizer does not run here: " + done.stderr)
     program = build(tmp_path / "tsan", "parallel_test.cpp", "-O1", "-fsanitize=thread")
+    pool = build(tmp_path / "pool", "parallel_test.cpp", "-O1", "-fsanitize=thread", "-DBCU_OWN_POOL")
     for case in CASES:
-        run(program, case, TSAN_OPTIONS="atexit_sleep_ms=50")  # the default is a second for each process
+        for which in (program, pool):
+            run(which, case, TSAN_OPTIONS="atexit_sleep_ms=50")  # the default is a second for each process
     run(program, "paced", TSAN_OPTIONS="atexit_sleep_ms=50", BARACUDA_PACE_THREADS="1")
 
 
@@ -341,7 +350,7 @@ def test_level_agrees_with_kernel(programs: Path) -> None:
 
 def test_level_from_environment(programs: Path) -> None:
     hardware = probe(programs)["hardware"]
-    levels = ["neon"] if hardware == "neon" else ["v2", "v3", "v4", "v4x"]
+    levels = ["neon", "neon_dot"] if hardware.startswith("neon") else ["v2", "v3", "v4", "v4x"]
     usable = levels[: levels.index(hardware) + 1] if hardware in levels else []
     for level in usable:
         got = probe(programs, BARACUDA_CPU_LEVEL=level)

@@ -16,10 +16,15 @@
 #include <mutex>
 
 #include "backends/cpu/pace.h"
+#include "backends/cpu/pool.h"
 #include "backends/cpu/probe.h"
 
-#if defined(__linux__)
+// A test takes the pool on Linux, too.
+#if defined(__linux__) && !defined(BCU_OWN_POOL)
+#define BCU_SHARES_LIBGOMP 1
 #include <link.h>
+#else
+#define BCU_SHARES_LIBGOMP 0
 #endif
 
 #if defined(__SANITIZE_THREAD__)
@@ -90,7 +95,7 @@ int pacing_from_env() {
   return (*text == '0' || *text == '1') && text[1] == '\0' ? *text - '0' : -1;
 }
 
-#if defined(__linux__)
+#if BCU_SHARES_LIBGOMP
 
 constexpr const char* kRuntimeName = BCU_LIBGOMP;
 
@@ -189,7 +194,13 @@ void open_runtime(Runtime& rt) {
 
 #else
 
-void open_runtime(Runtime& rt) { std::snprintf(rt.text, sizeof rt.text, "serial (no libgomp on this system)"); }
+void open_runtime(Runtime& rt) {
+  rt.parallel = pool_parallel;
+  rt.omp_thread_num = pool_thread_num;
+  rt.omp_max_threads = [] { return usable_cpus(); };
+  rt.omp_in_parallel = [] { return 0; };
+  std::snprintf(rt.text, sizeof rt.text, "own threads");
+}
 
 #endif
 
