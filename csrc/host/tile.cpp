@@ -5,8 +5,8 @@
 
 #include "core/compute.h"
 #include "core/parallel.h"
-#include "host/stream.h"
 #include "host/convert.h"
+#include "host/stream.h"
 #include "host/tile_plan.h"
 #include "host/tile_small.h"
 #include "host/tile_transpose.h"

@@ -65,7 +65,8 @@ inline __attribute__((always_inline)) void transpose_block(const T* const* rows,
   for (int r = 0; r < N; ++r) a[r] = load_blocks<T, N, B>(rows + r, from);
   for (int stage = 1; stage < N; stage *= 2) {
     for (int r = 0; r < N / 2; ++r)
-      interleave<typename LanesOf<T, N * B>::in_register, N>(a[r], a[r + N / 2], b[2 * r], b[2 * r + 1], std::make_integer_sequence<int64_t, N * B>());
+      interleave<typename LanesOf<T, N * B>::in_register, N>(a[r], a[r + N / 2], b[2 * r], b[2 * r + 1],
+                                                             std::make_integer_sequence<int64_t, N * B>());
     for (int r = 0; r < N; ++r) a[r] = b[r];
   }
   for (int r = 0; r < N; ++r) {

@@ -1,9 +1,9 @@
 // Elements collected by index: gather, index_select, take.
 #include "ops/indexing/cpu.h"
 #include "backends/cpu/family.h"
-#include "host/stream.h"
 #include "host/move_row.h"
 #include "host/pick_rows.h"
+#include "host/stream.h"
 #include "host/tile.h"
 #include "ops/indexing/places.h"
 

@@ -4,9 +4,9 @@
 #include "ops/layout/cpu_cat.h"
 
 #include "core/parallel.h"
-#include "host/stream.h"
 #include "host/row_pieces.h"
 #include "host/rows.h"
+#include "host/stream.h"
 #include "ops/layout/skus.h"
 
 namespace baracuda::layout {

@@ -4,8 +4,8 @@
 
 #include "core/compute.h"
 #include "core/parallel.h"
-#include "host/stream.h"
 #include "host/runs.h"
+#include "host/stream.h"
 #include "ops/random/discrete.h"
 #include "ops/random/kernels.h"
 #include "ops/random/targets.h"
