@@ -7,8 +7,8 @@
 #include "core/collapse.h"
 #include "core/half.h"
 #include "core/parallel.h"
-#include "core/stream.h"
 #include "host/rows.h"
+#include "host/stream.h"
 
 namespace baracuda::cast {
 namespace {
