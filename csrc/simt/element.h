@@ -127,6 +127,27 @@ BCU_CONVERT_FLOAT(double, double(v))
 #endif
 #undef BCU_CONVERT_FLOAT
 
+#if !BCU_HAS_F64
+// What an f64 has, to nearest even in f32, where there is no arithmetic of f64: numbers on the device may be stored so.
+BCU_DEVICE float narrowed(uint64_t bits) {
+  const uint32_t sign = uint32_t(bits >> 32) & 0x80000000u;
+  const int exponent = int(bits >> 52 & 0x7ffu) - 1023;
+  const uint64_t fraction = bits & 0xfffffffffffffu;
+  if (exponent == 1024) return math::bit_cast<float>(sign | 0x7f800000u | (fraction != 0 ? 0x400000u : 0u));
+  if (exponent < -150) return math::bit_cast<float>(sign);
+  // So many bits go; those below f32's normal range keep fewer.
+  const int drop = exponent < -126 ? 29 - 126 - exponent : 29;
+  const uint64_t whole = fraction | 0x10000000000000u, tie = uint64_t(1) << (drop - 1);
+  uint64_t kept = whole >> drop;
+  const uint64_t rest = whole & (2 * tie - 1);
+  if (rest > tie || (rest == tie && (kept & 1u) != 0u)) kept += 1;
+  // A carry goes into the exponent, and to infinity where there is none higher.
+  const uint32_t base = exponent < -126 ? 0u : uint32_t(exponent + 126) << 23;
+  return exponent > 127 ? math::bit_cast<float>(sign | 0x7f800000u)
+                        : math::bit_cast<float>(sign | (base + uint32_t(kept)));
+}
+#endif
+
 // Element `at` of memory that holds elements of the given code, as a C.
 template <class C>
 BCU_DEVICE C load_element(BCU_GLOBAL const void* data, int32_t code, int64_t at) {
@@ -158,6 +179,9 @@ BCU_DEVICE C load_element(BCU_GLOBAL const void* data, int32_t code, int64_t at)
 #if BCU_HAS_F64
     case kF64:
       return C(((BCU_GLOBAL const double*)data)[at]);
+#else
+    case kF64:
+      return C(narrowed(((BCU_GLOBAL const uint64_t*)data)[at]));
 #endif
   }
   return C(0);

@@ -252,3 +252,15 @@ def test_masked_elements_are_scattered_as_on_the_cpu(place: str, rng: np.random.
 
     for got, want in zip(results(place), results("cpu"), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_of_f64_on_the_device(place: str) -> None:
+    """Metal has no f64, and reads one nevertheless, rounded to f32."""
+    lists = lists_of([(40,)], 4, np.random.default_rng(0))
+    want, got = on(place, lists), on(place, lists)
+    F.adamw_(*want, lr=np.float32(1e-2).item(), step=3)
+    lr = bc.asarray(np.array(np.float32(1e-2), np.float64), device=place)
+    F.adamw_(*got, lr=lr, step=3)
+    for some, others in zip(want, got, strict=True):
+        np.testing.assert_array_equal(host(some[0]), host(others[0]))
+    assert not (host(got[0][0]) == lists[0][0]).any(), "it moves"
