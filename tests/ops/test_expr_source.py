@@ -81,6 +81,7 @@ def compiled(text: str, target: str, ptx: bool = False) -> bytes:
 
 
 @needs_nvrtc
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("element", ELEMENTS, ids=str)
 def test_nvrtc_compiles_every_function(element: Element) -> None:
     for desc in programs(element):
