@@ -43,17 +43,20 @@ target_compile_definitions(baracuda_cuda PRIVATE BCU_VERSION="${PROJECT_VERSION}
 list(GET BARACUDA_CUDA_ARCHITECTURES 0 oldest)
 list(TRANSFORM BARACUDA_CUDA_ARCHITECTURES PREPEND sm_ OUTPUT_VARIABLE cards)
 list(JOIN cards "," cards)
-target_compile_options(baracuda_cuda PRIVATE "--generate-code=arch=compute_${oldest},code=[compute_${oldest},${cards}]")
+# 186: functions for any number ask whether an unsigned one is negative.
+set(nvcc_options "--generate-code=arch=compute_${oldest},code=[compute_${oldest},${cards}]" --diag-suppress=186)
 # A third of the file, and three quarters of it in the wheel; the driver unpacks a kernel when it is first launched.
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
-  target_compile_options(baracuda_cuda PRIVATE --compress-mode=size)
+  list(APPEND nvcc_options --compress-mode=size)
 endif()
-# 186: functions for any number ask whether an unsigned one is negative.
+set(warnings -Wall)
 if(BARACUDA_WERROR)
-  target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-Werror,-fvisibility=hidden --Werror=all-warnings)
-else()
-  target_compile_options(baracuda_cuda PRIVATE --diag-suppress=186 -Xcompiler=-Wall,-fvisibility=hidden)
+  list(APPEND warnings -Werror)
+  list(APPEND nvcc_options --Werror=all-warnings)
 endif()
+list(JOIN warnings "," host_warnings)
+list(APPEND nvcc_options -Xcompiler=${host_warnings},-fvisibility=hidden)
+target_compile_options(baracuda_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${nvcc_options}>" "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>")
 # What launchers use of the engine; a function that neither has is an error here, not when the module is opened.
 target_link_libraries(baracuda_cuda PRIVATE baracuda)
 target_link_options(baracuda_cuda PRIVATE LINKER:--no-undefined)
