@@ -21,6 +21,13 @@ PLACE = "cuda:1"
 RNG = np.random.default_rng(5)
 X, W = RNG.normal(size=(6, 16)).astype(np.float32), RNG.normal(size=(16, 5)).astype(np.float32)
 
+# What capturing, updating and launching a graph calls.
+CAPTURING = [
+    "cudaStreamCreateWithFlags", "cudaStreamIsCapturing", "cudaStreamBeginCapture", "cudaLaunchKernel",
+    "cudaStreamEndCapture", "cudaGraphGetNodes", "cudaGraphCreate", "cudaGraphAddChildGraphNode",
+    "cudaGraphInstantiateWithFlags", "cudaGraphExecChildGraphNodeSetParams", "cudaGraphLaunch",
+]  # fmt: skip
+
 
 def host(t: Any) -> np.ndarray[Any, Any]:
     return t.to("cpu").numpy()
@@ -222,12 +229,7 @@ def test_within_a_capture_of_the_callers() -> None:
 
 
 @on_devices
-@pytest.mark.parametrize(
-    "api",
-    ["cudaStreamCreateWithFlags", "cudaStreamIsCapturing", "cudaStreamBeginCapture", "cudaLaunchKernel", "cudaStreamEndCapture",
-     "cudaGraphGetNodes", "cudaGraphCreate", "cudaGraphAddChildGraphNode", "cudaGraphInstantiateWithFlags",
-     "cudaGraphExecChildGraphNodeSetParams", "cudaGraphLaunch"],
-)  # fmt: skip
+@pytest.mark.parametrize("api", CAPTURING)
 def test_what_cannot_be_captured_is_launched_one_by_one(api: str) -> None:
     """Each function of the runtime fails once: the run gives its numbers, and the reason is told."""
     x, w = there(X, W)

@@ -30,6 +30,10 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
     yield emulated.device_of(request.param)
 
 
+# What loading and launching compiled kernels calls.
+LOADING = ["cudaLibraryLoadData", "cudaLibraryGetKernel", "cudaLibraryUnload", "cudaLaunchKernel"]
+
+
 def on(device: str, *shape: int) -> Any:
     return bc.asarray(RNG.normal(size=shape).astype(np.float32)).to(device)
 
@@ -62,7 +66,7 @@ def test_views_outputs_and_mixed_elements(device: str) -> None:
     x, i = on(device, 33, 20), F.cast(F.mul(on(device, 33, 1), 5), "i16")
     found = expr(x[::-1, ::2], i)
     kept = x[::-1, ::2]
-    wanted = (F.where(F.gt(kept, i), kept, F.mul(kept, 2)), F.lt(kept, i), F.add(i, 3).expand((33, 10)))
+    wanted = (F.where(F.gt(kept, i), kept, F.mul(kept, 2)), F.lt(kept, i), F.add(i, 3))
     for a, b in zip(found, wanted, strict=True):
         same(a, b)
 
@@ -146,6 +150,37 @@ def test_a_folder_that_nobody_can_write(tmp_path: Path) -> None:
     file.write_text("")
     for cache in (file, file / "below", "/proc/baracuda"):
         assert compiled(cache) == 2
+
+
+@on_devices
+@pytest.mark.parametrize(
+    "fails",
+    [
+        "cudaLibraryLoadData:2",
+        "cudaLibraryGetKernel:2",
+        "cudaLibraryGetKernel:2,cudaLibraryUnload:1",
+        "cudaLaunchKernel:1",
+    ],
+)
+def test_a_kernel_that_cannot_be_loaded_is_an_error(tmp_path: Path, fails: str) -> None:
+    process = start(BARACUDA_CACHE_DIR=str(tmp_path), BARACUDA_FAKE_CUDA_FAIL=fails)
+    _, error = process.communicate()
+    assert process.returncode == 1
+    assert (
+        "DeviceError: expression(): cuda:1: " in error
+        and f"{fails.split(':')[0]}: " in error
+        and "(CUDA error 719)" in error
+    )
+
+
+@on_devices
+@pytest.mark.parametrize(
+    "fails", ["cudaLibraryLoadData:1", "cudaLibraryGetKernel:1", "cudaLibraryGetKernel:1,cudaLibraryUnload:1"]
+)
+def test_without_a_kernel_to_try_functions_run_one_after_the_other(tmp_path: Path, fails: str) -> None:
+    process = start(BARACUDA_CACHE_DIR=str(tmp_path), BARACUDA_FAKE_CUDA_FAIL=fails)
+    _, error = process.communicate()
+    assert process.returncode == 0, error
 
 
 @on_devices

@@ -189,7 +189,7 @@ def test_a_removed_barrier_is_caught(tmp_path: Path, line: int) -> None:
     objects = [*folder.glob("CMakeFiles/probes.dir/**/runtime_cases.cpp.o")]
     objects += folder.glob("CMakeFiles/probe_device.dir/**/*.o")
     program = tmp_path / "probes"
-    parts = [tmp_path / "main.o", *objects, folder / "libemulator.a", "-ldl", "-lpthread"]
+    parts = [tmp_path / "main.o", *objects, *emulator.archives(folder), "-ldl", "-lpthread"]
     subprocess.run([words[0], *parts, "-o", program], check=True)
     assert re.search(f"{RACE}|{UNWRITTEN}", outcome(program, "OkBlockReduce"))
 

@@ -100,7 +100,7 @@ Status load(int32_t device, const std::string& binary, simt::CompiledKernel& out
                            nullptr, nullptr, 0);
   if (status != Status::Ok) return status;
   status = BCU_CUDA("looking for a kernel", cudaLibraryGetKernel, &out.kernel, library, "fused");
-  if (status != Status::Ok) cudaLibraryUnload(library);
+  if (status != Status::Ok && cudaLibraryUnload(library) != cudaSuccess) cudaGetLastError();
   return status;
 }
 

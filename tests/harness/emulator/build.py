@@ -60,6 +60,12 @@ def build(variant: str = "plain", target: str = CUDA_MODULE) -> Path:
     return folder / target
 
 
+def archives(folder: Path) -> list[Path]:
+    """What a program or module of one's own is linked with, in the build folder of a variant."""
+    tool = folder / "libemulator.a"
+    return [tool, *folder.glob("libhooks.a"), tool]  # hooks and emulator name each other
+
+
 def environment(variant: str = "plain") -> dict[str, str]:
     """What a process must have set to use the modules as its cuda and, where it can be built, metal backend; builds them."""
     settings = {"BARACUDA_CUDA_MODULE": str(build(variant, CUDA_MODULE))}
