@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 from fakecuda import calls, failing, live, needs_emulator, on_devices
-
-import baracuda as bc
 from test_device_capture import CAPTURING
 from test_device_expr import LOADING
+
+import baracuda as bc
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [*(ROOT / "csrc" / "backends" / "cuda").iterdir(), ROOT / "csrc" / "simt" / "submit_cuda.h"]
