@@ -109,6 +109,8 @@ def streams():
     PLAN.run(ids=ids, weight=y, y=z, stream=two)
     two.synchronize()
     check(z, X[IDS][IDS])
+    PLAN.run(ids=ids, weight=x, y=z, stream=two)
+    check(z, X[IDS])  # a copy waits for all work that has been given that memory, in any stream
     ordered = bc.Stream("metal")
     copied, w = bc.zeros(X.shape, device="metal"), bc.zeros(X.shape, device="metal")
     copied.copy_from(x)
