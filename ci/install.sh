@@ -6,4 +6,3 @@ wheel=$(ls "${1:-$dist}"/baracuda-*.whl)
 pip install -q --force-reinstall --no-deps "${1:-$dist}"/baracuda[-_]*.whl
 pip install -q "$wheel[test,lint,wheel]"
 pip install -q "nvidia-cuda-cuobjdump>=13" || echo "without cuobjdump, the registers of CUDA kernels are not checked" >&2
-pip install -q "nvidia-cuda-nvrtc>=13" || echo "without NVRTC, it does not compile the text of fused expressions" >&2

@@ -1129,7 +1129,7 @@ STEPS: dict[str, tuple[tuple[str, str], ...]] = {
     "linalg_diagonal": (("copy", "forward"),),
     "linalg_vander": (("cast", "forward"), ("cat", "forward"), ("cumprod", "forward"), ("fill", "forward"),),
     "linear": (("matmul", "forward"),),
-    "linear_backward": (("matmul", "forward"), ("sum", "forward"),),
+    "linear_backward": (("copy", "forward"), ("matmul", "forward"), ("sum", "forward"),),
     "linear_cross_entropy_backward": (("linear_cross_entropy", "backward"),),
     "linear_cross_entropy_forward": (("linear_cross_entropy", "forward"),),
     "linear_cross_entropy_fused": (("linear_cross_entropy", "forward"),),

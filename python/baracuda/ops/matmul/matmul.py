@@ -360,7 +360,7 @@ def scaled_gradients(dy: Any, input: Any, other: Any, alpha: Any) -> tuple[Any, 
     return _input_gradient(dy, input, other, alpha), _other_gradient(dy, input, other, alpha)
 
 
-@made_of("matmul sum")
+@made_of("matmul sum copy")
 @composed(tensors="dy input weight bias")
 def linear_backward(
     c: Composer, dy: Value, input: Value, weight: Value, bias: Value | None = None
