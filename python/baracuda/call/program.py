@@ -224,11 +224,11 @@ class ProgramBuilder:
 
 
 def on_host(x: Any) -> Any:
-    """A tensor of any device as a contiguous NumPy array."""
+    """A tensor of any device as a contiguous NumPy array, of its own memory where that is one."""
     import numpy as np
 
     place = _core.borrow(x).device
-    return np.array(np.from_dlpack(x if place == "cpu" else _core.borrow(x).to("cpu")), order="C")
+    return np.asarray(np.from_dlpack(x if place == "cpu" else _core.borrow(x).to("cpu")), order="C")
 
 
 def on_device(x: Any, device: str) -> Any:
@@ -303,9 +303,9 @@ class Program(_core.RawProgram):
         folder = Path(path)
         data = (folder / "program.json").read_bytes()
         held = load_file(folder / "constants.safetensors")
-        names = [v["name"] for v in json.loads(data)["values"] if v["storage"] == "constant"]
-        device = str(json.loads(data)["device"])
-        return cls.from_bytes(data, [on_device(held[n], device) for n in names])
+        document = json.loads(data)
+        names = [v["name"] for v in document["values"] if v["storage"] == "constant"]
+        return cls.from_bytes(data, [on_device(held[n], str(document["device"])) for n in names])
 
     def named_constants(self) -> dict[str, Any]:
         """The captured tensors by name."""

@@ -27,7 +27,7 @@ PRODUCTS = frozenset({
 })  # fmt: skip
 
 
-# Elements that weights may have beside operands of f32: they are widened, exactly, for the call.
+# Elements that weights may have beside operands of f32: they are cast for the call, to f32 exactly.
 NARROW = frozenset({Element.F8E4M3, Element.F8E5M2, Element.F16, Element.BF16})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any, TypeVar, cast
 
 from baracuda import _core
@@ -26,6 +25,11 @@ from baracuda.memory.generator import chosen
 from baracuda.ops.attention.scores import CausalAlignment, Scored, check_options
 
 T = TypeVar("T")
+
+
+def _blocks(rows: Shape, keys: Shape) -> SizeExpr:
+    """What dropout takes of its generator: a number for each weight."""
+    return product((*rows, *keys)).ceil(4)
 
 
 @frame
@@ -105,7 +109,7 @@ class _Attention(Scored):
 
     def blocks(self) -> SizeExpr:
         """What dropout takes of its generator."""
-        return product((*self.q_shape[:3], self.k_shape[2])).ceil(4)
+        return _blocks(self.q_shape[:3], self.k_shape[2:3])
 
 
 _FLOATS = (Element.F16, Element.BF16, Element.F32, Element.F64)
@@ -429,16 +433,15 @@ def scaled_dot_product_attention_backward(
 scaled_dot_product_attention.pulled_by(
     scaled_dot_product_attention_backward, "out_saved lse", forward=scaled_dot_product_attention_forward
 )
-_sound_vjp = cast(Any, scaled_dot_product_attention.vjp_rule)
+_vjp_without_dropout = cast(Any, scaled_dot_product_attention.vjp_rule)
 _own = scaled_dot_product_attention.__signature__
 
 
 def _drawn(given: dict[str, Any], use: Callable[[dict[str, Any]], T]) -> T:
     """Takes what dropout needs of the generator; `use` is given all that the forward takes."""
     generator = chosen(given.pop("generator"))
-    (*batch, rows, _), *_ = _core.describe(given["query"])
-    (*_, keys, _), *_ = _core.describe(given["key"])
-    blocks = -(-prod((*batch, rows, keys)) // 4)
+    query, key = (_core.describe(given[name])[0] for name in ("query", "key"))
+    blocks = _blocks(query[:-1], key[-2:-1]).at({})  # whatever their ranks: the function refuses those
     return generator.draw(blocks, lambda seed, offset: use(given | {"seed": seed, "offset": offset}))
 
 
@@ -461,7 +464,7 @@ def _attention_vjp(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
     given = dict(bound.arguments)
     if not given["dropout_p"]:
         del given["generator"]
-        return cast(tuple[Any, Callable[..., Any]], _sound_vjp(**given))
+        return cast(tuple[Any, Callable[..., Any]], _vjp_without_dropout(**given))
 
     def forward(all_of_it: dict[str, Any]) -> tuple[Any, Callable[..., Any]]:
         out, lse = scaled_dot_product_attention_forward(**all_of_it)

@@ -371,23 +371,6 @@ def cross_entropy_forward(
     return _cross_entropy(call, input, target, weight, ignore_index, reduction, label_smoothing, out_element, save=True)
 
 
-@function(tensors="dloss input target lse weight", scalars="label_smoothing")
-def _cross_entropy_backward(
-    call: Call, dloss: Arg, input: Arg, target: Arg, lse: Arg, ignore_index: int, reduction: str,
-    label_smoothing: Arg | float, weight: Arg | None = None,
-) -> Recipe:  # fmt: skip
-    """Gradient with respect to the logits."""
-    known = {"dloss": dloss, "input": input, "target": target, "lse": lse, "weight": weight}
-    more = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
-    if made := with_indices(call, _cross_entropy_backward, "target", **known, **more):
-        return made
-    weighted = _of_scores("cross_entropy_backward", input, weight)
-    fields = _fields(input, target, reduction, ignore_index) | _of_gradient(dloss, input)
-    desc = CrossEntropyBackwardDescriptor(input.shape, **fields, weighted=weighted)
-    given = _given(dloss=dloss, logits=input, target=target, weight=weight, lse=lse, label_smoothing=label_smoothing)
-    return call(desc, **given)
-
-
 @function(tensors="dloss input target weight lse", scalars="label_smoothing")
 def cross_entropy_backward(
     call: Call,
@@ -402,14 +385,23 @@ def cross_entropy_backward(
     lse: Arg | None = None,
 ) -> Recipe:
     """Gradient of cross_entropy with respect to `input`; `lse` is recomputed when it is not given."""
+    known = {"dloss": dloss, "input": input, "target": target, "weight": weight, "lse": lse}
+    more = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    if made := with_indices(call, cross_entropy_backward, "target", **known, **more):
+        return made
 
-    def steps(c: Composer, dloss: Value, input: Value, target: Value, smoothing: Any, *given: Value | None) -> Any:
-        weight, lse = given
-        if lse is None:
-            _, lse = c.of(cross_entropy_forward, input, target, ignore_index, reduction, smoothing, weight)
-        return c.of(_cross_entropy_backward, dloss, input, target, lse, ignore_index, reduction, smoothing, weight)
+    def steps(c: Composer, dloss: Value, input: Value, target: Value, smoothing: Any, weight: Value | None) -> Any:
+        options = (ignore_index, reduction, smoothing, weight)
+        _, lse = c.of(cross_entropy_forward, input, target, *options)
+        return c.of(cross_entropy_backward, dloss, input, target, *options, lse=lse)
 
-    return call.steps(steps, dloss, input, target, label_smoothing, weight, lse)
+    if lse is None:
+        return call.steps(steps, dloss, input, target, label_smoothing, weight)
+    weighted = _of_scores("cross_entropy_backward", input, weight)
+    fields = _fields(input, target, reduction, ignore_index) | _of_gradient(dloss, input)
+    desc = CrossEntropyBackwardDescriptor(input.shape, **fields, weighted=weighted)
+    given = _given(dloss=dloss, logits=input, target=target, weight=weight, lse=lse, label_smoothing=label_smoothing)
+    return call(desc, **given)
 
 
 @function(tensors="input target", scalars="label_smoothing")
@@ -441,7 +433,7 @@ def _cross_entropy_vjp(
     )
 
     def pull(dloss: Any) -> Any:
-        return _cross_entropy_backward(dloss, input, target, lse, ignore_index, reduction, label_smoothing, weight)
+        return cross_entropy_backward(dloss, input, target, ignore_index, reduction, label_smoothing, weight, lse=lse)
 
     return loss, pull
 

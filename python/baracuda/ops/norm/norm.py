@@ -296,29 +296,6 @@ def rms_norm_forward(
     return call(desc, x=input, weight=weight, eps=_eps(input, eps))
 
 
-def _gradient(
-    call: Call, dy: Arg, input: Arg, normalized_shape: Sizes, weight: Arg | None, rstd: Arg, weight_offset: float
-) -> Recipe:
-    desc = RmsNormBackwardDescriptor(
-        **common_fields(input, normalized_shape, weight, weight_offset), dweight=weight is not None
-    )
-    return call(desc, dy=dy, x=input, weight=weight, rstd=rstd)
-
-
-@function(tensors="dy input weight rstd")
-def _rms_norm_backward(
-    call: Call,
-    dy: Arg,
-    input: Arg,
-    normalized_shape: Sizes,
-    weight: Arg | None,
-    rstd: Arg,
-    weight_offset: float = 0.0,
-) -> Recipe:
-    """(dx, dweight), or dx alone without a weight."""
-    return _gradient(call, dy, input, normalized_shape, weight, rstd, weight_offset)
-
-
 @function(tensors="dy input weight rstd", scalars="eps")
 def rms_norm_backward(
     call: Call,
@@ -332,14 +309,16 @@ def rms_norm_backward(
     rstd: Arg | None = None,
 ) -> Recipe:
     """Gradients (dx, dweight) of rms_norm, or dx alone without a weight; `rstd` is recomputed when it is not given."""
-    if rstd is not None:
-        return _gradient(call, dy, input, normalized_shape, weight, rstd, weight_offset)
 
     def steps(c: Composer, dy: Value, input: Value, weight: Value | None, eps: Any) -> Any:
         _, rstd = c.of(rms_norm_forward, input, normalized_shape, weight, eps, weight_offset)
-        return c.of(_rms_norm_backward, dy, input, normalized_shape, weight, rstd, weight_offset)
+        return c.of(rms_norm_backward, dy, input, normalized_shape, weight, eps, weight_offset, rstd=rstd)
 
-    return call.steps(steps, dy, input, weight, eps)
+    if rstd is None:
+        return call.steps(steps, dy, input, weight, eps)
+    fields = common_fields(input, normalized_shape, weight, weight_offset)
+    desc = RmsNormBackwardDescriptor(**fields, dweight=weight is not None)
+    return call(desc, dy=dy, x=input, weight=weight, rstd=rstd)
 
 
 @function(tensors="input residual weight", scalars="eps")
@@ -435,7 +414,7 @@ def rms_norm_add_backward(
     return call(desc, dy=dy, x=input, weight=weight, rstd=rstd)
 
 
-rms_norm.pulled_by(_rms_norm_backward, "y rstd", forward=rms_norm_forward)
+rms_norm.pulled_by(rms_norm_backward, "y rstd", forward=rms_norm_forward)
 
 
 @add_rms_norm.vjp
