@@ -26,9 +26,11 @@ struct Hash {
 };
 
 struct Cache {
+  using Entries = std::unordered_map<std::string, std::shared_ptr<Entry>, Hash, std::equal_to<>>;
   std::mutex mutex;
-  std::unordered_map<std::string, std::shared_ptr<Entry>, Hash, std::equal_to<>> entries;
-  std::vector<PyObject*> pins;  // keep objects alive whose address is in a key
+  Entries entries;
+  const Entries::value_type* last = nullptr;  // found last: most calls ask for it again, and need no hash
+  std::vector<PyObject*> pins;                // keep objects alive whose address is in a key
   ~Cache() {
     for (PyObject* p : pins) Py_DECREF(p);
   }
@@ -276,6 +278,7 @@ void remember(FunctionObject* f, const Arguments& a, const Key& key, const std::
   {
     std::lock_guard lock(f->cache->mutex);
     if (f->cache->entries.size() >= kMaxEntries) {
+      f->cache->last = nullptr;
       dropped.swap(f->cache->entries);
       unpinned.swap(f->cache->pins);
     }
@@ -335,9 +338,14 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, Key& key) {
 
 std::shared_ptr<Entry> find_entry(FunctionObject* f, const Key& key) {
   if (!key.usable) return nullptr;
-  std::lock_guard lock(f->cache->mutex);
-  auto found = f->cache->entries.find(std::string_view(key.bytes, key.n));
-  return found == f->cache->entries.end() ? nullptr : found->second;
+  const std::string_view wanted(key.bytes, key.n);
+  Cache& cache = *f->cache;
+  std::lock_guard lock(cache.mutex);
+  if (cache.last && cache.last->first == wanted) return cache.last->second;
+  auto found = cache.entries.find(wanted);
+  if (found == cache.entries.end()) return nullptr;
+  cache.last = &*found;
+  return found->second;
 }
 
 PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
@@ -431,6 +439,7 @@ PyObject* forget(PyObject* self, PyObject*) {
   std::vector<PyObject*> unpinned;
   {
     std::lock_guard lock(f->cache->mutex);
+    f->cache->last = nullptr;
     dropped.swap(f->cache->entries);
     unpinned.swap(f->cache->pins);
   }
