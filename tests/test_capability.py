@@ -87,7 +87,6 @@ QUESTIONS = [
         element="bf16",
         index_element="i64",
         rank=2,
-        layout="contiguous",
         alignment=64,
     ),
     Question("scaled_dot_product_attention", device="cuda:sm_90", attributes={"causal": True, "softcap": 0.5}),
@@ -108,7 +107,7 @@ def test_questions_and_answers_survive_json(question: Question) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("op", "exq"), ("direction", "sideways"), ("element", "f33"), ("device", "cuda:sm"), ("rank", -1), ("rank", 2.0),
-     ("alignment", "8"), ("layout", "any"), ("state", "here"), ("attributes", [["causl", 1.0]]), ("nothing", 1),
+     ("alignment", "8"), ("state", "here"), ("attributes", [["causl", 1.0]]), ("nothing", 1),
      ("preference", {"sku": 3}), ("attributes", {"causal": 1}), ("attributes", [["causal", "x"]])],
 )  # fmt: skip
 def test_questions_of_other_json_are_refused(field: str, value: Any) -> None:
@@ -208,7 +207,6 @@ def test_skus_say_category_layout_and_architecture() -> None:
     assert {s.family for s in found} == CATEGORIES.keys()
     assert {s.category for s in found} == WORDS
     assert {s.category for s in found if s.op in ("matmul", "scaled_matmul")} == {"gemm"}
-    assert all((s.layout == "contiguous") == s.needs_contiguous for s in found)
     assert {s.layout for s in found} == {"strided"}
     assert bc.plan(bc.SoftmaxDescriptor("softmax", (4, 6))).sku.category == "softmax"
     archs = {(s.backend, s.arch) for e in ("bf16", "f8e4m3") for s in (c.sku for c in bc.capabilities(element=e))}

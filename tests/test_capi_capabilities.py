@@ -24,7 +24,7 @@ def asked(text: bytes) -> str:
 
 def test_capabilities_are_those_of_python() -> None:
     questions = [
-        bc.Question(), bc.Question("softmax"), bc.Question("softmax", element="f32", device="cpu", rank=2, layout="contiguous"),
+        bc.Question(), bc.Question("softmax"), bc.Question("softmax", element="f32", device="cpu", rank=2),
         bc.Question("gather", element="bf16", index_element="i32", direction="backward"), bc.Question(device="cuda:sm_90", op="matmul"),
         bc.Question("matmul", device="cpu:v3"), bc.Question("matmul", device="metal:apple9", alignment=16),
         bc.Question("sum", element="f16", state="usable"), bc.Question(device="cuda", state="built"),
@@ -46,7 +46,7 @@ def test_capabilities_are_those_of_python() -> None:
         ({"op": "sofmax"}, 'question.op: got "sofmax"'), ({"rank": -1}, "question.rank"), ({"device": "gpu"}, "question.device"),
         ({"device": "cuda:sm_"}, "question.device"),
         ({"device": "cuda:sm_-9"}, "question.device"), ({"element": "f33"}, "question.element"),
-        ({"layout": "strided"}, "question.layout"), ({"op": "softmax", "attributes": [["x", 1]]}, "attribute of the op"),
+        ({"op": "softmax", "attributes": [["x", 1]]}, "attribute of the op"),
         ({"attributes": [["axis"]]}, "a name and a number"), ({"preference": {"max_error": -1}}, "max_error"),
         ({"preference": {"max_error": 4}}, "no measure of each other"),
         ({"op": "glu", "preference": {"max_error": 4}}, "an op with a direction"), ({"more": 1}, "more"),

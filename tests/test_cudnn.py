@@ -167,6 +167,9 @@ def test_strides_that_are_named() -> None:
     for strides in ((2560, 640, 16, 2), (2560, 640, 12, 1), (0, 640, 16, 1), (-2560, 640, 16, 1), (2**40, 640, 16, 1)):
         assert refused(desc, "multiples of 8", layout={"q": strides}).field == "layout"
         assert bc.plan(desc, "cuda", layout={"q": strides}).sku.variant == "simt"
+    assert refused(desc, "multiples of 16", alignment=8).field == "alignment"
+    assert bc.plan(desc, "cuda", alignment=8).sku.variant == "simt"
+    assert bc.plan(desc, "cuda", alignment=32).sku.variant.startswith("cudnn")
     for wrong in ((1, 2, 3), [1, 2, 3], (1, 2, 3, 4.0), "dense"):
         with pytest.raises(bc.InvalidProblemError, match="layout"):
             bc.plan(desc, "cuda", layout={"q": wrong})

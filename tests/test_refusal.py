@@ -30,8 +30,6 @@ UNREACHED = {
 # Codes that exist for rows which declare a limit; reached as soon as one row does.
 BY_ROWS = {
     "arch": lambda r: r["backend"] == "cpu" and r["min_arch"] > 5,
-    "alignment": lambda r: r["alignment"] > 1,
-    "layout": lambda r: r["contiguous"],
     "deterministic": lambda r: not r["deterministic"],
     "batch_invariant": lambda r: not r["batch_invariant"],
     "math_precision": lambda r: r["math"] != "ieee",

@@ -70,13 +70,11 @@ py::dict row_dict(int index) {
   d["convertible"] = elements_of(r.convertible);
   d["max_rank"] = r.max_rank;
   d["min_arch"] = r.min_arch;
-  d["alignment"] = r.alignment;
   d["preference"] = r.preference;
   d["measured"] = r.measured;
   d["in_place_safe"] = bool(r.flags & kInPlaceSafe);
   d["in_place_params"] = r.in_place_params;
   d["capture_safe"] = r.backend == Backend::Cuda && (r.flags & kCaptureSafe);
-  d["contiguous"] = bool(r.flags & kContiguous);
   d["workspace"] = r.workspace != nullptr;
   d["math"] = kMathNames[static_cast<int>(r.guarantee.math)];
   d["accumulator"] = r.guarantee.accumulator == Element::Count ? -1 : static_cast<int>(r.guarantee.accumulator);

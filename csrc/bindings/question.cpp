@@ -150,15 +150,15 @@ void parse_preference(py::handle h, Preference& p) {
   p.math = static_cast<MathPrecision>(math), p.max_workspace_bytes = most;
 }
 
-// (op, direction, backend, device, arch, element, aux, rank, contiguous, alignment, attributes, preference); -1 is a
+// (op, direction, backend, device, arch, element, aux, rank, alignment, attributes, preference); -1 is a
 // wildcard. Attributes are pairs of names and numbers.
 Question parse_question(py::handle h) {
   Question q;
   const char* op;
-  int direction, backend, element, aux, contiguous;
+  int direction, backend, element, aux;
   PyObject *attributes, *preference;
-  if (!PyArg_ParseTuple(h.ptr(), "siiiiiiipiOO", &op, &direction, &backend, &q.device, &q.arch, &element, &aux, &q.rank,
-                        &contiguous, &q.alignment, &attributes, &preference))
+  if (!PyArg_ParseTuple(h.ptr(), "siiiiiiiiOO", &op, &direction, &backend, &q.device, &q.arch, &element, &aux, &q.rank,
+                        &q.alignment, &attributes, &preference))
     throw py::error_already_set();
   each(attributes, [&](py::handle entry) { q.given.push_back(entry.cast<std::pair<std::string, double>>()); });
   q.op = op;
@@ -166,7 +166,6 @@ Question parse_question(py::handle h) {
   q.backend = backend < 0 ? Backend::Any : static_cast<Backend>(backend);
   q.element = element < 0 ? Element::Any : static_cast<Element>(element);
   q.aux = aux < 0 ? Element::Any : static_cast<Element>(aux);
-  q.contiguous = contiguous;
   parse_preference(preference, q.preference);
   return q;
 }

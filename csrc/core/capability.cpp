@@ -94,8 +94,8 @@ bool bounds_differ(const Question& q) {
 }
 
 Question read_question(const Reader& r) {
-  r.only({"op", "direction", "element", "index_element", "device", "rank", "layout", "alignment", "attributes",
-          "preference", "state"});
+  r.only({"op", "direction", "element", "index_element", "device", "rank", "alignment", "attributes", "preference",
+          "state"});
   Question q;
   if (given(r, "op")) q.op = r.at("op").text();
   if (given(r, "op") && rows_of(q.op, Direction::Any).empty())
@@ -105,8 +105,6 @@ Question read_question(const Reader& r) {
   if (given(r, "index_element")) q.aux = read_element(r.at("index_element"));
   if (given(r, "device")) read_place(r.at("device"), q);
   if (given(r, "rank")) q.rank = static_cast<int32_t>(r.at("rank").integer(0, INT32_MAX));
-  constexpr const char* kLayouts[] = {"contiguous"};
-  q.contiguous = given(r, "layout") && r.at("layout").one_of(kLayouts, 1) == 0;
   if (given(r, "alignment")) q.alignment = static_cast<int32_t>(r.at("alignment").integer(0, INT32_MAX));
   if (given(r, "attributes")) read_attributes(r.at("attributes"), q);
   if (given(r, "preference")) read_preference(r.at("preference"), q.preference);
@@ -131,8 +129,6 @@ Json write_sku(const Row& row, int32_t index, const Question& q) {
   out.set("variant", row.variant);
   out.set("level", row.backend == Backend::Cpu ? backend_state(Backend::Cpu).level : "");
   out.set("max_rank", row.max_rank);
-  out.set("alignment", row.alignment);
-  out.set("needs_contiguous", bool(row.flags & kContiguous));
   out.set("in_place_safe", bool(row.flags & kInPlaceSafe));
   out.set("capture_safe", row.backend == Backend::Cuda && (row.flags & kCaptureSafe));
   out.set("preference", row.preference);

@@ -112,7 +112,6 @@ Json write_question(const PlanCore& plan) {
   if (q.aux != Element::Any) out.set("aux", name(q.aux));
   Json& reads = out.set("reads", Json::list());
   for (const Element e : q.reads) reads.add(name(e));
-  out.set("contiguous", q.contiguous);
   out.set("alignment", q.alignment);
   out.set("attributes", write_attributes(plan));
   out.set("preference", write_preference(q.preference, plan.threads));
@@ -152,8 +151,7 @@ void read_attributes(const Reader& r, const Row& row, Question& q) {
 }
 
 void read_question(const Reader& r, PlanDocument& out) {
-  r.only(
-      {"op", "direction", "device", "element", "aux", "reads", "contiguous", "alignment", "attributes", "preference"});
+  r.only({"op", "direction", "device", "element", "aux", "reads", "alignment", "attributes", "preference"});
   Question& q = out.question;
   q.op = r.at("op").text();
   q.direction = static_cast<Direction>(r.at("direction").one_of(kDirectionNames, 2));
@@ -161,7 +159,6 @@ void read_question(const Reader& r, PlanDocument& out) {
   q.element = read_element(r.at("element"));
   if (r.has("aux")) q.aux = read_element(r.at("aux"));
   for (const Reader& e : r.at("reads").items(kElementCount)) q.reads.push_back(read_element(e));
-  q.contiguous = r.at("contiguous").boolean();
   q.alignment = static_cast<int32_t>(r.at("alignment").integer(0, INT32_MAX));
   read_attributes(r.at("attributes"), row_of(r, q), q);
   read_preference(r.at("preference"), out);

@@ -100,12 +100,6 @@ struct Judge {
   void layout() {
     if (q.rank > row.max_rank)
       refuse(Code::Rank, "rank", std::to_string(q.rank), "at most " + std::to_string(row.max_rank));
-    if ((row.flags & kContiguous) && !q.contiguous)
-      refuse(Code::Layout, "layout", "any strides", "contiguous tensors",
-             "promise it: select(..., layout=\"contiguous\")");
-    if (row.alignment > 1 && q.alignment < row.alignment)
-      refuse(Code::Alignment, "alignment", std::to_string(q.alignment), std::to_string(row.alignment) + " bytes",
-             "promise it: select(..., alignment=" + std::to_string(row.alignment) + ")");
   }
 
   void promises() {

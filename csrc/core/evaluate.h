@@ -32,8 +32,7 @@ struct Question {
   Element aux = Element::Any;
   std::vector<Element> reads;                         // further input elements
   int32_t rank = -1;                                  // the highest rank of a tensor; -1 is a wildcard
-  bool contiguous = false;                            // promised by the caller for all tensors
-  int32_t alignment = 0;                              // promised by the caller, bytes
+  int32_t alignment = 0;                              // said by the caller, bytes; 0: not said
   std::vector<std::pair<std::string, double>> given;  // attributes by name, where the problem is not known
   bool foreign = false;                               // no spec says that sizes go together whatever the Dims are
   bool has_problem = false;                           // whether attrs and params are known
@@ -41,7 +40,9 @@ struct Question {
   std::vector<ParamMeta> params;
   Preference preference;
 
-  Problem problem() const { return {attrs.data(), params.data(), static_cast<int32_t>(params.size()), element, aux}; }
+  Problem problem() const {
+    return {attrs.data(), params.data(), static_cast<int32_t>(params.size()), element, aux, alignment};
+  }
 };
 
 enum class Verdict : uint8_t { No, Depends, Yes };

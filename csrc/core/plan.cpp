@@ -144,16 +144,12 @@ struct Checker {
     if (!addressable(t) && refuse(Code::Strides, slot_name(s, k), "a view that reaches over 2^62 bytes",
                                   "a view of memory that exists", "pass strides that stay inside one allocation"))
       return true;
-    if ((plan.row.flags & kContiguous) && !is_contiguous(t) &&
-        refuse(Code::Layout, slot_name(s, k), "a strided view", "a contiguous tensor, as was promised to select",
-               "copy it, or select a plan without layout=\"contiguous\""))
-      return true;
     if (call.dry && t.unbacked) return false;
     if (!t.data && t.numel() != 0 &&
         refuse(Code::NullData, slot_name(s, k), "no data", "a tensor with memory",
                "pass a tensor that owns or borrows memory"))
       return true;
-    int64_t need = alignment_of(plan, t.element);
+    int64_t need = alignment_of(t.element);
     return reinterpret_cast<uintptr_t>(t.data) % need != 0 && t.numel() != 0 &&
            refuse(Code::Misaligned, slot_name(s, k), "an address that is not a multiple of " + std::to_string(need),
                   std::to_string(need) + "-byte alignment", "copy it to fresh memory", need);
@@ -288,9 +284,9 @@ struct Checker {
 
 }  // namespace
 
-int64_t alignment_of(const PlanCore& plan, Element e) {
+int64_t alignment_of(Element e) {
   const bool complex = e == Element::C64 || e == Element::C128;
-  return std::max<int64_t>(plan.row.alignment, complex ? size_of(e) / 2 : size_of(e));
+  return complex ? size_of(e) / 2 : size_of(e);
 }
 
 Refusal out_of_range(const ScalarParam& param, std::string got) {
@@ -353,8 +349,8 @@ static bool fill_check(const PlanCore& plan, int32_t index, SlotCheck& check) {
   check.rank = slot.rank;
   check.element = slot.element;
   check.written = slot.role != Role::In;
-  check.contiguous = check.written || (plan.row.flags & kContiguous);
-  check.misalignment = static_cast<uint32_t>(alignment_of(plan, slot.element) - 1);
+  check.contiguous = check.written;
+  check.misalignment = static_cast<uint32_t>(alignment_of(slot.element) - 1);
   check.bytes = size_of(slot.element);
   for (int i = slot.rank - 1; i >= 0; --i) {
     check.shape[i] = slot.dims[i].value;

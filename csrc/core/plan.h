@@ -61,8 +61,8 @@ struct Call {
   bool dry = false;  // a question: tensors without memory are fine
 };
 
-// What the row and the element want an address to be a multiple of.
-BCU_API int64_t alignment_of(const PlanCore& plan, Element element);
+// What an address of such elements is a multiple of.
+BCU_API int64_t alignment_of(Element element);
 
 // The refusal of a number that a scalar parameter of whole numbers does not take.
 BCU_API Refusal out_of_range(const ScalarParam& param, std::string got);

@@ -208,9 +208,6 @@ bool proven(ProgramStep& step, const std::vector<ProgramValue>& values) {
     const bool written = slot.role != Role::In;
     if (written && (uses != 1 || !view.strides.empty())) return false;
     if (view.element != values[view.value].element) return false;
-    if ((step.plan->row.flags & kContiguous) && !view.strides.empty()) return false;
-    const Element element = values[view.value].element;
-    if (alignment_of(*step.plan, element) > size_of(element) && !view.whole) return false;
   }
   for (const ProgramNumber& n : step.numbers)
     if (n.from == ProgramNumber::From::View) return false;
@@ -350,10 +347,6 @@ void Program::read_steps(const Reader& r, const std::vector<const PlanCore*>& pl
       given.at("plan").wrong("a plan for the program's device");
     reader.tensors(given.at("tensors"), step);
     reader.numbers(given.at("numbers"), step);
-    for (const ProgramView& v : step.views) {
-      ProgramValue& value = values_[v.value];
-      value.alignment = std::max(value.alignment, alignment_of(*step.plan, value.element));
-    }
     step.proven = proven(step, values_);
     step.first_view = n_views_;
     step.first_number = n_numbers_;

@@ -24,7 +24,6 @@ struct ProgramValue {
   Element element = Element::F32;
   std::vector<SizeExpr> shape;
   std::vector<SizeExpr> strides;  // in elements, of arguments that are not contiguous
-  int64_t alignment = 1;          // that its address needs, whatever the steps make of it
   int64_t most_bytes = 0;
   int64_t offset = 0;  // of scratch, in the frame's memory
   // Places of steps: of the first that writes it, and the last that sees it; -1 where none does.

@@ -65,9 +65,10 @@ struct ArgumentChecker {
     if (v.role != Role::In && t.read_only)
       return refuse(Code::ReadOnly, v.name, "a read-only tensor", "a writable one", "pass a writable tensor");
     if (!t.data && t.numel()) return refuse(Code::NullData, v.name, "no data", "a tensor with memory", "");
-    if (reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(v.alignment) && t.numel())
-      return refuse(Code::Misaligned, v.name, "an address that is not a multiple of " + std::to_string(v.alignment),
-                    std::to_string(v.alignment) + "-byte alignment", "copy it to fresh memory");
+    const int64_t need = alignment_of(v.element);
+    if (reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(need) && t.numel())
+      return refuse(Code::Misaligned, v.name, "an address that is not a multiple of " + std::to_string(need),
+                    std::to_string(need) + "-byte alignment", "copy it to fresh memory");
     return true;
   }
 

@@ -10,8 +10,8 @@ namespace baracuda {
 #define BCU_REFUSALS(X)                                                                                             \
   X(Op, "op")                                                                                                       \
   X(Direction, "direction") X(Backend, "backend") X(NotBuilt, "not_built") X(NoDevice, "no_device") X(Arch, "arch") \
-      X(ElementKind, "element") X(AuxElement, "aux_element") X(Rank, "rank") X(Layout, "layout")                    \
-          X(Alignment, "alignment") X(Sku, "sku") X(Deterministic, "deterministic")                                 \
+      X(ElementKind, "element") X(AuxElement, "aux_element") X(Rank, "rank")                    \
+          X(Sku, "sku") X(Deterministic, "deterministic")                                 \
               X(BatchInvariant, "batch_invariant") X(MathPrecision, "math_precision") X(MaxError, "max_error")      \
                   X(WorkspaceLimit, "workspace_limit") X(Problem, "problem") X(MissingArgument, "missing_argument") \
                       X(UnknownArgument, "unknown_argument") X(Shape, "shape") X(Dim, "dim") X(Device, "device")    \

@@ -46,7 +46,6 @@ constexpr const char* name(Proof p) {
 enum RowFlag : uint32_t {
   kInPlaceSafe = 1u << 0,   // an output may be the identical view of an input of the same element
   kCaptureSafe = 1u << 1,   // legal inside a graph capture
-  kContiguous = 1u << 2,    // the caller promises that every tensor is contiguous
 };
 
 // The machine levels of the cpu backend; other backends use their own numbers (CUDA: 80, 90).
@@ -67,6 +66,7 @@ struct Problem {
   int32_t n_params = 0;
   Element element = Element::F32;
   Element aux = Element::F32;
+  int32_t alignment = 0;  // bytes that the caller says addresses are multiples of; 0: not said
 };
 using WorkspaceRule = int64_t (*)(const Problem&);
 // A reason why this row cannot do this problem: field, what it wants and what to do; all null when it can.
@@ -96,7 +96,6 @@ struct Row {
   Elements convertible{};  // that inputs may have besides the primary one; they are converted while being read
   int32_t max_rank = kMaxRank;
   int32_t min_arch = kArchAny;
-  int32_t alignment = 1;  // bytes that every data pointer must be a multiple of, beyond the element's own
   int32_t preference = 0;
   const char* measured = "";  // device and date on which the preference was measured
   uint32_t flags = kCaptureSafe;
@@ -144,7 +143,6 @@ struct RowOf : Row {
   }
   constexpr RowOf arch(int level) const { return with([&](Row& r) { r.min_arch = level; }); }
   constexpr RowOf rank(int n) const { return with([&](Row& r) { r.max_rank = n; }); }
-  constexpr RowOf align(int bytes) const { return with([&](Row& r) { r.alignment = bytes; }); }
   constexpr RowOf prefer(int p, const char* where) const {
     return with([&](Row& r) { r.preference = p, r.measured = where; });
   }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from baracuda import __version__, _index
 from baracuda.choose.capability import capabilities
 from baracuda.choose.plan import plan
-from baracuda.choose.question import LAYOUTS, STATES, check_op, steps_of
+from baracuda.choose.question import STATES, check_op, steps_of
 from baracuda.choose.sku import DIRECTIONS, SCHEMA, rows
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError
@@ -37,7 +37,7 @@ def _capabilities(args: argparse.Namespace) -> int:
     given = dict(entry.partition("=")[::2] for entry in args.attribute)
     found = capabilities(
         args.op, direction=args.direction, element=args.element, index_element=args.index_element, device=args.device,
-        rank=args.rank, layout=args.layout, alignment=args.alignment, state=args.state,
+        rank=args.rank, alignment=args.alignment, state=args.state,
         attributes={name: _parse_value(value) for name, value in given.items()},
     )  # fmt: skip
     print(found.to_json() if args.json else found.to_markdown())
@@ -219,7 +219,6 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--index-element")
     p.add_argument("--device", help="one that is here, or an architecture: cpu:v3, cuda:sm_90, metal:apple9")
     p.add_argument("--rank", type=int)
-    p.add_argument("--layout", choices=LAYOUTS)
     p.add_argument("--alignment", type=int, default=0, metavar="BYTES")
     p.add_argument("--attribute", action="append", default=[], metavar="NAME=VALUE")
     p.add_argument("--direction", choices=DIRECTIONS)

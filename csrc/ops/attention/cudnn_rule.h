@@ -23,6 +23,8 @@ inline constexpr AttrRange kCudnnRanges[] = {
 template <class Args>
 Reason by_cudnn(const Problem& p) {
   const ParamMeta *q = &p.params[Args::q], *k = &p.params[Args::k], *v = &p.params[Args::v];
+  if (p.alignment % 16 != 0)
+    return {"alignment", "addresses that are multiples of 16, or nothing said", "the portable row takes any"};
   const int64_t d = q->shape[3], dv = v->shape[3], q_len = q->shape[2], k_len = k->shape[2];
   if (p.params[Args::mask].rank >= 0) return {"mask_shape", "no mask", "the portable row takes masks"};
   for (int i = 0; i < p.n_params; ++i)

@@ -80,17 +80,15 @@ class Capabilities(tuple[Capability, ...]):
 
     def to_markdown(self) -> str:
         """A table for people; the state is a fact of this machine, all else of the SKU table."""
-        head = ("SKU", "elements", "bound", "layout", "in place", "verified", "state")
+        head = ("SKU", "elements", "bound", "in place", "verified", "state")
         lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
         for c in self:
             sku = c.sku
             name = f"`{sku.op}` {sku.direction} {sku.backend} {sku.variant}"
-            layout = "contiguous" if sku.needs_contiguous else "any strides"
             bound = str(sku.precision_guarantee).split(", ")[0].replace("|", "\\|")
             in_place = "yes" if sku.in_place_safe else "no"
             lines.append(
-                f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {layout} | {in_place} "
-                f"| {c.verified} | {c.standing()} |"
+                f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {in_place} | {c.verified} | {c.standing()} |"
             )
         return "\n".join(lines)
 
@@ -121,7 +119,6 @@ def capabilities(
     index_element: Any = None,
     device: Any = None,
     rank: int | None = None,
-    layout: str | None = None,
     alignment: int = 0,
     attributes: Mapping[str, float] | None = None,
     preference: PlanPreference | None = None,
@@ -137,8 +134,7 @@ def capabilities(
         device: "cpu", "cuda:0" or "metal". An architecture that need not be here is answered from the table alone, with
             the states "declared" or "built": "cpu:v3", "cuda:sm_90", "metal:apple9".
         rank: Rank of the tensors.
-        layout: "contiguous" if the caller can promise it.
-        alignment: Bytes of alignment that the caller can promise.
+        alignment: Bytes that addresses will be multiples of; 0 where nothing is known.
         attributes: Numbers of the op's attributes by name, such as {"causal": 1}; rows that take others refuse.
         preference: Further demands.
         state: Keep rows that are at least this far: "declared", "built", "present" or "usable".
@@ -148,7 +144,7 @@ def capabilities(
     """
     return answer(
         Question(
-            op, direction, element, index_element, device, rank, layout, alignment,
+            op, direction, element, index_element, device, rank, alignment,
             attributes or (),  # type: ignore[arg-type]
             NO_PREFERENCE if preference is None else preference, state,
         )

@@ -39,7 +39,6 @@ class Request:
 
     device: str = "cpu"
     preference: PlanPreference = NO_PREFERENCE
-    contiguous: bool = False
     alignment: int = 0
     strides: tuple[tuple[str, tuple[int, ...]], ...] = ()  # that the caller says tensors will have
 
@@ -73,16 +72,14 @@ class Request:
             )
         if isinstance(alignment, bool) or not isinstance(alignment, int) or not 0 <= alignment < 2**31:
             raise InvalidProblemError(f"alignment: got {alignment!r}, want a number of bytes.")
-        # Rows are limited as a whole: a promise about some of the tensors is no promise about all.
-        whole = bool(names) and all(promise.get(n) == "contiguous" for n in names)
-        return cls(name_of(place), wanted, whole, alignment, tuple(sorted(strides.items())))
+        return cls(name_of(place), wanted, alignment, tuple(sorted(strides.items())))
 
     def question(self, desc: Descriptor, signature: Signature) -> tuple[Any, ...]:
         """What the evaluator is asked: the question, the signature, attributes and strides."""
         backend, number = place_of(self.device)
         asked = packed_question(
             desc.op, desc.direction, backend, number, -1, desc.primary_element(), desc.aux_element(), None,
-            self.contiguous, self.alignment, (), self.preference,
+            self.alignment, (), self.preference,
         )  # fmt: skip
         return asked, signature, desc.packed_attributes(), self.strides
 
@@ -148,10 +145,11 @@ class Plan(_core.RawPlan):
             desc: The problem.
             device: "cpu", "cuda", "cuda:0" or "metal".
             preference: What the kernel must fulfil.
-            layout: "contiguous" promises that all tensors will be; makes layout-limited rows eligible. A dict promises it
-                of single ones, or names the strides (in elements) that they will have: rows that a library carries out
-                are made ready for these, and for contiguous tensors where nothing is said.
-            alignment: Bytes that every data pointer is promised to be a multiple of.
+            layout: The strides (in elements) that tensors will have, by name; "contiguous", or nothing, for those that will
+                have none of their own. All rows take any strides; those that a library carries out are made ready for
+                these, and have a portable kernel for the rest.
+            alignment: Bytes that every address will be a multiple of; 0 where nothing is known. Rows that a library
+                carries out for other addresses only refuse.
 
         Raises:
             UnsupportedError: No row takes it; lists every candidate's reasons.
@@ -295,8 +293,7 @@ class Plan(_core.RawPlan):
         preference = PlanPreference(sku=document["sku"], **wanted | {"max_error": float(wanted["max_error"])})
         strides = {p["name"]: tuple(p["strides"]) for p in tensors if "strides" in p}
         desc = read_descriptor(document.get("descriptor"))
-        layout = "contiguous" if question["contiguous"] else strides or None
-        made = plan(desc, question["device"], preference, layout=layout, alignment=question["alignment"])
+        made = plan(desc, question["device"], preference, layout=strides or None, alignment=question["alignment"])
         if made.to_bytes() != canonical:
             raise InvalidProblemError(
                 f"from_bytes: descriptor: got {desc}, want the one that the plan was selected for."

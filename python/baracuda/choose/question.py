@@ -20,7 +20,6 @@ from baracuda.memory.device import BACKENDS, place_of
 if TYPE_CHECKING:
     from baracuda.choose.capability import Capabilities
 
-LAYOUTS = ("contiguous",)
 STATES = ("declared", "built", "present", "usable")
 Attributes = tuple[tuple[str, float], ...]
 
@@ -99,8 +98,7 @@ class Question:
         index_element: The second element: that of indices, or what else the op has besides.
         device: "cpu", "cuda:0" or "metal"; or an architecture that need not be here: "cpu:v3", "cuda:sm_90", "metal:apple9".
         rank: Rank of the tensors.
-        layout: "contiguous" if the caller can promise it.
-        alignment: Bytes of alignment that the caller can promise.
+        alignment: Bytes that addresses will be multiples of; 0 where nothing is known.
         attributes: Numbers of the op's attributes by name, such as {"causal": 1}; rows that take others refuse.
         preference: Further demands.
         state: Keep rows that are at least this far: "declared", "built", "present" or "usable".
@@ -112,7 +110,6 @@ class Question:
     index_element: Element | None = None
     device: str | None = None
     rank: int | None = None
-    layout: str | None = None
     alignment: int = 0
     attributes: Attributes = ()
     preference: PlanPreference = NO_PREFERENCE
@@ -122,7 +119,7 @@ class Question:
         if self.op is not None:
             check_op(self.op)
         for name, value, known in (
-            ("direction", self.direction, DIRECTIONS), ("layout", self.layout, LAYOUTS), ("state", self.state, STATES)
+            ("direction", self.direction, DIRECTIONS), ("state", self.state, STATES)
         ):  # fmt: skip
             if value is not None and value not in known:
                 raise InvalidProblemError(f"{name}: got {shown(value)}, want None or one of {', '.join(known)}.")
@@ -173,7 +170,7 @@ class Question:
         """What the evaluator reads, asked about one op."""
         return packed_question(
             op, direction, *asked_place(self.device), self.element, self.index_element, self.rank,
-            self.layout == "contiguous", self.alignment, self.attributes, self.preference,
+            self.alignment, self.attributes, self.preference,
         )  # fmt: skip
 
     def answer(self) -> Capabilities:

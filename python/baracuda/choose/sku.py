@@ -83,8 +83,6 @@ class KernelSku:
     Attributes:
         level: Instruction set level of a cpu kernel's code, such as "v4"; empty for other backends.
         max_rank: Highest rank of the tensors.
-        alignment: Bytes that data pointers must be a multiple of, where that is more than an element's own alignment.
-        needs_contiguous: Only contiguous tensors, as promised to select.
         in_place_safe: An output may be the identical view of an input.
         capture_safe: A CUDA graph may capture it.
         preference: Higher ones are tried first.
@@ -101,8 +99,6 @@ class KernelSku:
     variant: str
     level: str
     max_rank: int
-    alignment: int
-    needs_contiguous: bool
     in_place_safe: bool
     capture_safe: bool
     preference: int
@@ -119,8 +115,8 @@ class KernelSku:
 
     @property
     def layout(self) -> str:
-        """What memory it takes: "strided", whatever the strides, or "contiguous"."""
-        return "contiguous" if self.needs_contiguous else "strided"
+        """What memory it takes: "strided", whatever the strides and addresses, as all rows do."""
+        return "strided"
 
     @property
     def epilogue(self) -> tuple[str, ...]:
@@ -250,7 +246,6 @@ def packed_question(
     element: Element | None,
     aux: Element | None,
     rank: int | None,
-    contiguous: bool,
     alignment: int,
     attributes: tuple[tuple[str, float], ...],
     preference: PlanPreference,
@@ -259,7 +254,7 @@ def packed_question(
     way = -1 if direction is None else DIRECTIONS.index(direction)
     codes = [-1 if code is None else code for code in (backend, element, aux, rank)]
     demands = preference.packed()
-    return op, way, codes[0], device, arch, *codes[1:], contiguous, alignment, attributes, demands
+    return op, way, codes[0], device, arch, *codes[1:], alignment, attributes, demands
 
 
 @lru_cache(maxsize=1)
@@ -281,8 +276,7 @@ def make_sku(row: Mapping[str, Any], element: Element | None, aux: Element | Non
     return KernelSku(
         name=_core.sku_name(row["index"], -1 if element is None else int(element)),
         op=row["op"], direction=row["direction"], family=row["family"], backend=row["backend"], element=element,
-        aux_element=aux, variant=row["variant"], level=level, max_rank=row["max_rank"], alignment=row["alignment"],
-        needs_contiguous=row["contiguous"], in_place_safe=row["in_place_safe"],
+        aux_element=aux, variant=row["variant"], level=level, max_rank=row["max_rank"], in_place_safe=row["in_place_safe"],
         capture_safe=row["capture_safe"], preference=row["preference"], measured=row["measured"],
         precision_guarantee=guarantee,
     )  # fmt: skip
