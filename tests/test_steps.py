@@ -48,6 +48,7 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda: F.chain_matmul_backward(_x(2, 5), _x(2, 3), _x(3, 4), _x(4, 5)),
     ],
     "clip_grad_norm_": [lambda: F.clip_grad_norm_([_x(3), _x(2, 2)], 1.0)],
+    **{n: [lambda n=n: getattr(F, n)(_x(4), 0.3, interpolation="nearest")] for n in ("quantile", "nanquantile")},
     "conv1d_backward": [lambda: F.conv1d_backward(_x(2, 3, 5), _x(2, 2, 7), _x(3, 2, 3))],
     "conv2d_backward": [lambda: F.conv2d_backward(_x(1, 3, 5, 2), _x(1, 2, 7, 2), _x(3, 2, 3, 1), _x(3))],
     "conv3d_backward": [lambda: F.conv3d_backward(_x(1, 3, 2, 2, 2), _x(1, 1, 3, 2, 2), _x(3, 1, 2, 1, 1))],

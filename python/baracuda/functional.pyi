@@ -1046,6 +1046,12 @@ def dequantize(input: Any, format: Any, dtype: Any = 'f32', *, out: Any = None) 
 def quantize(input: Any, format: Any, *, out: Any = None) -> Any:
     r"""The blocks of a GGUF format that hold `input`, as bytes along the last dimension."""
 @_function
+def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', out: Any = None) -> Any:
+    r"""Quantiles of the numbers along `dim`, NaN where there are none, as torch.nanquantile: the values at q (n - 1) of the order."""
+@_function
+def quantile(input: Any, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', out: Any = None) -> Any:
+    r"""Quantiles along `dim`, NaN where there is any, as torch.quantile: the values at q (n - 1) of the order."""
+@_function
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = ..., *, generator: Any = None, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""Normal numbers, with the arguments of torch.normal: (mean, std, size) of numbers, or tensors of means and deviations."""
 @_function

@@ -54,6 +54,7 @@ SAMPLED = (
     "margin_losses",
     "sort",
     "selection",
+    "quantile",
     "search",
 )
 _RANDOM = "gives random numbers of another stream"
