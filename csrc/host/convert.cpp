@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "host/halves.h"
+#include "host/round_once.h"
 
 namespace baracuda {
 namespace {
@@ -118,7 +119,7 @@ void store_half(void* dst, int64_t stride, const C* src, int64_t n) {
   float wide[kBlock];
   for (int64_t i = 0; i < n; i += kBlock) {
     const int64_t m = std::min(kBlock, n - i);
-    for (int64_t j = 0; j < m; ++j) wide[j] = round_to_odd(src[i + j]);
+    for (int64_t j = 0; j < m; ++j) wide[j] = round_once(src[i + j]);
     uint16_t* to = d + i * stride;
     Half::narrow(wide, stride == 1 ? to : raw, m);
     if (stride != 1)

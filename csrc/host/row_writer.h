@@ -47,13 +47,23 @@ class RowWriter {
   // Puts values [at, at + n) of the row at `row`. piece(begin, count, to) computes those from at + begin on, in order.
   template <class Piece, class... A>
   void put(char* row, int64_t at, int64_t n, Piece&& piece, const A&... ahead) const {
-    if (direct_ && !streams_) return piece(0, n, reinterpret_cast<C*>(row) + at);
-    alignas(kStreamLine) C values[kPiece];
-    const int64_t head = streams_ ? (-reinterpret_cast<intptr_t>(row + at * size_) & (kStreamLine - 1)) / size_ : 0;
+    put_rows<1>(&row, at, n, [&](int64_t begin, int64_t count, C* const* to) { piece(begin, count, *to); }, ahead...);
+  }
+  // The same for kRows rows at once, row k of a piece at to[k].
+  template <int kRows, class Piece, class... A>
+  void put_rows(char* const* rows, int64_t at, int64_t n, Piece&& piece, const A&... ahead) const {
+    C* to[kRows];
+    if (direct_ && !streams_) {
+      for (int k = 0; k < kRows; ++k) to[k] = reinterpret_cast<C*>(rows[k]) + at;
+      return piece(0, n, to);
+    }
+    alignas(kStreamLine) C values[kRows][kPiece];
+    for (int k = 0; k < kRows; ++k) to[k] = values[k];
+    const int64_t head = streams_ ? (-reinterpret_cast<intptr_t>(rows[0] + at * size_) & (kStreamLine - 1)) / size_ : 0;
     for (int64_t i = 0; i < n;) {
       const int64_t count = std::min(i == 0 && head > 0 ? head : kPiece, n - i);
-      piece(i, count, values);
-      place(row, at + i, count, values);
+      piece(i, count, to);
+      for (int k = 0; k < kRows; ++k) place(rows[k], at + i, count, values[k]);
       (ahead.fetch(i, count), ...);
       i += count;
     }

@@ -78,22 +78,32 @@ void run_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
   }
 }
 
-// The same for f32 and halves.
-template <bool kProduct, class Out>
+// The same for f32 and halves, kRows rows from r on.
+template <int kRows, class Columns>
+void scan_rows(const RowMap& x, const RowMap& y, const RowReader<float>& reader, const RowWriter<float>& writer,
+               Columns& columns, int64_t r, int64_t first, int64_t n) {
+  float buffers[kRows][kTile];
+  const float* from[kRows];
+  char* to[kRows];
+  for (int k = 0; k < kRows; ++k) to[k] = y.row(r + k);
+  const auto piece = [&](int64_t begin, int64_t count, float* const* out) {
+    for (int k = 0; k < kRows; ++k) from[k] = reader.get(x.row(r + k), first + begin, count, buffers[k]);
+    columns.template scan<kRows>(begin, count, from, out);
+  };
+  const auto ahead = [&](int k) { return Ahead(x, r + kRows + k, x.rows(), first); };
+  writer.put_rows<kRows>(to, first, n, piece, ahead(0), ahead(1), ahead(2), ahead(3));
+}
+template <bool kProduct, bool kHalves>
 void run_float_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t n) {
-  FourColumns<kProduct, kTile> columns(n);
-  float buffer[kTile];
+  FourColumns<kProduct, kHalves, kTile> columns(n);
   const RowReader<float> reader(x);
-  const RowWriter<Out> writer(y, x.data == y.data);
-  for (int64_t r = 0, rows = x.rows(); r < rows; ++r) {
-    const char* from = x.row(r);
-    writer.put(
-        y.row(r), first, n,
-        [&](int64_t begin, int64_t count, Out* out) {
-          columns.scan(r, begin, count, reader.get(from, first + begin, count, buffer), out);
-        },
-        Ahead(x, r + 1, rows, first));
-  }
+  const RowWriter<float> writer(y, x.data == y.data);
+  const int64_t rows = x.rows();
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) scan_rows<4>(x, y, reader, writer, columns, r, first, n);
+  if (rows - r == 3) scan_rows<3>(x, y, reader, writer, columns, r, first, n);
+  if (rows - r == 2) scan_rows<2>(x, y, reader, writer, columns, r, first, n);
+  if (rows - r == 1) scan_rows<1>(x, y, reader, writer, columns, r, first, n);
 }
 
 // Calls lines(x, y), or columns(x, y, first, n) for tiles of the lines' positions.
@@ -116,17 +126,16 @@ template <bool kProduct, bool kExact, class C>
 void run_whole(const TensorView& x, const TensorView& y, int64_t axis) {
   run(x, y, axis, run_lines<Total<kProduct, kExact, C>, C, C>, run_columns<kProduct, kExact, C>);
 }
-// Halves are rounded once: from doubles.
-template <bool kProduct, class Out>
+template <bool kProduct, bool kHalves>
 void run_floats(const TensorView& x, const TensorView& y, int64_t axis) {
-  run(x, y, axis, run_lines<FourLine<kProduct, Out>, float, Out>, run_float_columns<kProduct, Out>);
+  run(x, y, axis, run_lines<FourLine<kProduct, kHalves>, float, float>, run_float_columns<kProduct, kHalves>);
 }
 
 template <bool kProduct>
 void run_any(const TensorView& x, const TensorView& y, int64_t axis) {
   if (x.element == Element::F64) return run_whole<kProduct, !kProduct, double>(x, y, axis);
   if (!is_float(x.element)) return run_whole<kProduct, false, int64_t>(x, y, axis);
-  y.element == Element::F32 ? run_floats<kProduct, float>(x, y, axis) : run_floats<kProduct, double>(x, y, axis);
+  y.element == Element::F32 ? run_floats<kProduct, false>(x, y, axis) : run_floats<kProduct, true>(x, y, axis);
 }
 
 // The gradient of a running product without dividing by zero. Before the first zero of x, at z, it is
