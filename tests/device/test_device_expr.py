@@ -19,11 +19,12 @@ from fakecuda import on_devices
 import baracuda as bc
 import baracuda.functional as F
 from baracuda.memory.device import Device
+from baracuda.ops.expr.expr import ExprDescriptor
 
 RNG = np.random.default_rng(11)
 
 
-@pytest.fixture(params=["cuda"])
+@pytest.fixture(params=["cuda", "metal"])
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     if not Device(request.param).usable:
         pytest.skip(f"{request.param}: {Device(request.param).reason}")
@@ -210,3 +211,62 @@ except bc.UnsupportedError as error:
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "0 fused kernels" in done.stdout and done.stdout.count("NVRTC") >= 2 and "pip install" in done.stdout
+
+
+# --- Metal ----------------------------------------------------------------------------------------------------------
+
+METAL_CODE = """
+import numpy as np, baracuda as bc, baracuda.functional as F
+x = bc.asarray(np.arange(6, dtype=np.float32)).to("metal")
+expr = bc.expr.fuse(lambda x: F.exp(F.mul(x, 0.5)))
+print(expr.explain(x, device="metal"))
+assert (expr(x).to("cpu").numpy() == F.exp(F.mul(x, 0.5)).to("cpu").numpy()).all()
+"""
+on_metal = pytest.mark.skipif(not Device("metal").usable, reason=f"metal: {Device('metal').reason}")
+on_the_fake = pytest.mark.skipif("BARACUDA_FAKE_METAL_TEXTS" not in os.environ, reason="no fake Metal")
+
+
+def on_fake_metal(**settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", METAL_CODE], env=os.environ | settings, capture_output=True, text=True)
+
+
+@on_metal
+@pytest.mark.parametrize(
+    "program", ["inputs 1; cast f64 0; exp f64 1; cast f32 2; out 3;", "inputs 1; exp f32 0; out 1; cast f64 1; out 2;"]
+)
+def test_metal_refuses_f64(program: str) -> None:
+    results = ("f32", "f64")[: program.count("out")]
+    with pytest.raises(bc.UnsupportedError) as raised:
+        bc.plan(ExprDescriptor(program, (6,), ((6,),), ("f32",), results), "metal")
+    assert "no f64, which Metal does not have" in str(raised.value) and "f32, or on the cpu" in str(raised.value)
+
+
+@on_metal
+@on_the_fake
+@pytest.mark.parametrize(
+    "fails", ["newLibraryWithSource", "newFunctionWithName", "newComputePipelineStateWithDescriptor"]
+)
+def test_a_text_that_metal_does_not_compile(fails: str) -> None:
+    done = on_fake_metal(BARACUDA_FAKE_METAL_FAIL=f"{fails}:1")  # of what finds out whether there is a compiler
+    assert done.returncode == 0 and "0 fused kernels" in done.stdout, done.stderr
+    done = on_fake_metal(BARACUDA_FAKE_METAL_FAIL=f"{fails}:2")
+    assert done.returncode == 1 and "DeviceError: expression" in done.stderr and "fused" in done.stderr
+
+
+@on_metal
+@on_the_fake
+def test_metals_own_archives_keep_kernels(tmp_path: Path) -> None:
+    for _ in range(2):
+        done = on_fake_metal(BARACUDA_METAL_CACHE=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        assert len(list(tmp_path.glob("fused-*.metalarchive"))) == 2
+
+
+@on_metal
+@on_the_fake
+def test_a_text_is_translated_again_where_it_was_not_kept(tmp_path: Path) -> None:
+    kept = tmp_path / "texts"
+    for _ in range(2):
+        done = on_fake_metal(BARACUDA_FAKE_METAL_TEXTS=str(kept))
+        assert done.returncode == 0, done.stderr
+        assert len(list(kept.glob("*.so"))) == 2

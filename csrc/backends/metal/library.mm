@@ -1,5 +1,6 @@
 // Libraries and pipelines: each family's text is compiled when the first of its kernels is launched, each kernel at its
-// own first launch. What the GPU's own compiler made is kept on disk, in a binary archive for each kernel.
+// own first launch, and a text of its own (compile.mm) when a plan is selected. What the GPU's own compiler made is
+// kept on disk, in a binary archive for each kernel.
 #include "backends/metal/runtime.h"
 
 #include <dlfcn.h>
@@ -53,6 +54,17 @@ Own<MTLCompileOptions*> compile_options() {
   return options;
 }
 
+// Without a library: what Metal says of `called` is in last_error().
+Family compiled(Gpu& g, const std::string& text, const std::string& called) {
+  NSError* error = nil;
+  Family made{Own<id<MTLLibrary>>([g.device.get() newLibraryWithSource:string_of(text).get()
+                                                               options:compile_options().get()
+                                                                 error:&error]),
+              hash_of(text)};
+  if (!made.library) failed(("compiling " + called).c_str(), error);
+  return made;
+}
+
 const Family* family(Gpu& g, const std::string& name) {
   auto known = families().find(name);
   if (known != families().end()) return &known->second;
@@ -61,13 +73,8 @@ const Family* family(Gpu& g, const std::string& name) {
   std::stringstream read;
   if (file) read << file.rdbuf();
   if (!file || read.view().empty()) return failed("compiling kernels: %s cannot be read", path.c_str()), nullptr;
-  const std::string text = read.str();
-  NSError* error = nil;
-  Family made{Own<id<MTLLibrary>>([g.device.get() newLibraryWithSource:string_of(text).get()
-                                                               options:compile_options().get()
-                                                                 error:&error]),
-              hash_of(text)};
-  if (!made.library) return failed(("compiling " + path).c_str(), error), nullptr;
+  Family made = compiled(g, read.str(), path);
+  if (!made.library) return nullptr;
   return &families().emplace(name, std::move(made)).first->second;
 }
 
@@ -118,16 +125,13 @@ bool fits(Gpu& g, id<MTLComputePipelineState> state, const Entry& entry) {
   return true;
 }
 
-std::unique_ptr<Pipeline> make_pipeline(Gpu& g, const Entry& entry) {
-  const std::string_view name = entry.name;
-  const Family* f = family(g, std::string(name.substr(0, name.find('_'))));
-  if (!f) return nullptr;
-  Own<id<MTLFunction>> function([f->library.get() newFunctionWithName:string_of(entry.name).get()]);
+std::unique_ptr<Pipeline> make_pipeline(Gpu& g, const Family& f, const Entry& entry) {
+  Own<id<MTLFunction>> function([f.library.get() newFunctionWithName:string_of(entry.name).get()]);
   if (!function) return failed("the Metal text has no kernel %s", entry.name), nullptr;
   Own<MTLComputePipelineDescriptor*> wanted([[MTLComputePipelineDescriptor alloc] init]);
   [wanted.get() setComputeFunction:function.get()];
   [wanted.get() setThreadGroupSizeIsMultipleOfThreadExecutionWidth:YES];
-  const std::string path = archive_path(*f, entry.name);
+  const std::string path = archive_path(f, entry.name);
   Own<id<MTLBinaryArchive>> kept;
   if (!path.empty()) kept = archive(g, path, true);
   if (kept) [wanted.get() setBinaryArchives:[NSArray arrayWithObject:kept.get()]];
@@ -151,11 +155,18 @@ const Pipeline* pipeline(Gpu& g, Entry& entry) {
   if (entry.pipeline) return entry.pipeline;
   auto known = pipelines().find(std::string_view(entry.name));
   if (known == pipelines().end()) {
-    std::unique_ptr<Pipeline> made = make_pipeline(g, entry);
+    const std::string_view name = entry.name;
+    const Family* f = family(g, std::string(name.substr(0, name.find('_'))));
+    std::unique_ptr<Pipeline> made = f ? make_pipeline(g, *f, entry) : nullptr;
     if (!made) return nullptr;
     known = pipelines().emplace(entry.name, std::move(made)).first;
   }
   return entry.pipeline = known->second.get();
+}
+
+const Pipeline* pipeline_of_text(Gpu& g, const std::string& text, const Entry& entry) {
+  const Family made = compiled(g, text, std::string("the text of ") + entry.name);
+  return made.library ? make_pipeline(g, made, entry).release() : nullptr;
 }
 
 std::string own_folder() {

@@ -141,6 +141,8 @@ Status fill(Gpu& g, Stream& s, uint64_t to, int32_t byte, int64_t bytes);
 
 // --- library.mm
 const Pipeline* pipeline(Gpu& g, Entry& entry);
+// The kernel of a text that is no family's, for the life of the process; null with last_error().
+const Pipeline* pipeline_of_text(Gpu& g, const std::string& text, const Entry& entry);
 id<MTLComputePipelineState> state_of(const Pipeline& p);
 // The folder that this module lies in.
 std::string own_folder();

@@ -99,6 +99,18 @@ Reason readable(const Problem& p) {
   return fitting(p, program);
 }
 
+// As `readable`, on Metal.
+template <bool kReduces>
+Reason readable_on_metal(const Problem& p) {
+  Program program;
+  if (const char* wrong = read_program(text_at(p.attrs), program)) return {"program", wrong};
+  const auto is_wide = [](const auto& of) { return of.element == Element::F64; };
+  if (std::any_of(program.node, program.node + program.nodes, is_wide) ||
+      std::any_of(p.params, p.params + p.n_params, [&](const ParamMeta& x) { return x.rank >= 0 && is_wide(x); }))
+    return {"program", "no f64, which Metal does not have", "compute in f32, or on the cpu"};
+  return readable<kReduces>(p);
+}
+
 template <class Tag>
 constexpr auto fused(const char* name) {
   return row<Tag>("expr").name(name, name).takes(kReal).reads(kReal).in_place().exact().template args_of<ExprArgs>();
@@ -109,7 +121,14 @@ inline constexpr auto kMaps = table(fused<Fused>("fused").attrs_of<ExprAttrs>().
 inline constexpr auto kFolds =
     table(fused<FusedRows>("fused_rows").attrs_of<ExprAttrs>().not_batch_invariant().only_if(&readable<true>));
 
-inline constexpr auto kTable = join(kMaps, kFolds, on_cuda(kMaps));
+template <class... Tags>
+constexpr Table<Tags...> checked_by(Table<Tags...> t, ExtraCheck check) {
+  for (Row& row : t.rows) row.check = check;
+  return t;
+}
+
+inline constexpr auto kTable =
+    join(kMaps, kFolds, on_cuda(kMaps), checked_by(on_metal(kMaps), &readable_on_metal<false>));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::expr

@@ -71,9 +71,10 @@ def environment(variant: str = "plain") -> dict[str, str]:
     settings = {"BARACUDA_CUDA_MODULE": str(build(variant, CUDA_MODULE))}
     # It brings a cuBLASLt and an NVRTC of its own.
     settings |= {f"BARACUDA_{name}_LIBRARY": settings["BARACUDA_CUDA_MODULE"] for name in ("CUBLASLT", "NVRTC")}
-    settings["BARACUDA_CACHE_DIR"] = str(_kernels(variant))
+    settings["BARACUDA_CACHE_DIR"] = str(_kernels(variant, "cuda"))
     if not (why := unable_metal()):
         settings |= METAL_SETTINGS | {"BARACUDA_METAL_MODULE": str(build(variant, METAL_MODULE))}
+        settings["BARACUDA_FAKE_METAL_TEXTS"] = str(_kernels(variant, "metal_host"))
     else:
         print(f"without the emulated metal module: {why}", file=sys.stderr)
     if variant == "sanitize":
@@ -81,14 +82,14 @@ def environment(variant: str = "plain") -> dict[str, str]:
     return settings
 
 
-def _kernels(variant: str) -> Path:
+def _kernels(variant: str, target: str) -> Path:
     """Where the kernels of this very build are kept; those of earlier ones are deleted."""
     folder = ROOT / "build" / f"emulator-{variant}"
-    made = (folder / "preludes" / "expr_prelude_cuda.h.gch").stat().st_mtime_ns
-    for old in folder.glob("kernels-*"):
-        if old.name != f"kernels-{made}":
+    made = (folder / "preludes" / f"expr_prelude_{target}.h.gch").stat().st_mtime_ns
+    for old in folder.glob(f"kernels-{target}-*"):
+        if old.name != f"kernels-{target}-{made}":
             shutil.rmtree(old, ignore_errors=True)
-    return folder / f"kernels-{made}"
+    return folder / f"kernels-{target}-{made}"
 
 
 def sanitizer_environment() -> dict[str, str]:

@@ -64,6 +64,17 @@ add_library(metal_bodies OBJECT ${metal_texts})
 # The text is checked for warnings elsewhere, as Metal.
 target_compile_options(metal_bodies PRIVATE ${body_flags} -w)
 
+# What texts begin with that are compiled while tests run, beforehand.
+set(metal_prelude ${preludes}/expr_prelude_metal_host.h)
+add_custom_command(
+  OUTPUT ${metal_prelude}.gch
+  COMMAND ${Python_EXECUTABLE} ${msl2host} --prelude ${preludes}/expr_prelude_metal.h ${metal_prelude}
+  COMMAND ${CMAKE_CXX_COMPILER} ${text_flags} -x c++-header ${metal_prelude} -o ${metal_prelude}.gch
+  DEPENDS ${msl2host} ${prelude_headers} ${harness}/metal/execute/metal_stdlib emulator.h VERBATIM)
+add_custom_target(metal_text_prelude DEPENDS ${metal_prelude}.gch)
+set_source_files_properties(fakemetal/texts.cpp PROPERTIES COMPILE_DEFINITIONS
+  "BCU_EMULATOR_MSL2HOST=\"${Python_EXECUTABLE} ${msl2host}\";BCU_EMULATOR_METAL_PRELUDE=\"${metal_prelude}\"")
+
 # The backend as it ships, and the Metal that it meets here.
 file(GLOB metal_runtime CONFIGURE_DEPENDS ${root}/csrc/backends/metal/*.mm)
 set(metal_fake fakemetal/objects.mm fakemetal/commands.mm fakemetal/texts.cpp controls.cpp)
@@ -74,6 +85,7 @@ function(metal_device name)
   target_compile_options(${name} PRIVATE
     $<$<COMPILE_LANGUAGE:OBJCXX>:${objc_flags} -fsanitize=undefined -fsanitize-trap=undefined -Wno-unused-parameter>)
   target_compile_definitions(${name} PRIVATE BCU_METAL_LAUNCHERS BCU_HAS_F64=0)
+  add_dependencies(${name} metal_text_prelude)
 endfunction()
 metal_device(metal_runtime)
 target_include_directories(metal_runtime BEFORE PRIVATE ${CMAKE_BINARY_DIR}/generated/metal)

@@ -1,6 +1,8 @@
 """Turns a flattened .metal text into host C++ whose kernels the emulator can run.
 
     python msl2host.py FAMILY TEXT OUTPUT SLICE SLICES
+    python msl2host.py --prelude TEXT OUTPUT            # what texts begin with that are compiled while tests run
+    python msl2host.py --behind PRELUDE TEXT OUTPUT     # such a text, which includes that output where it begins with it
 
 The text is preprocessed with a <metal_stdlib> of the emulator's and stays as it is but for what C++ has no words for: address
 spaces are erased, threadgroup variables become members of a struct in the block's shared memory, and for every kernel there
@@ -132,11 +134,10 @@ def hash_of(source: bytes) -> int:
     return value
 
 
-def host(family: str, text: str, hashed: int, slice_: int = 0, slices: int = 1) -> str:
-    """A preprocessed text as host C++, with one slice of its kernels and the hash of what was preprocessed."""
+def translated(name: str, text: str, slice_: int = 0, slices: int = 1) -> tuple[str, list[str]]:
+    """A preprocessed text as host C++, and a list of the kernels of one slice of it."""
     head, mark, body = text.partition("struct metal_stdlib_ends_here;")
     # Names of their own: the launchers are compiled from the same headers for another target.
-    name = f"{family}_{slice_}"
     body = re.sub(r"\bbaracuda\b(?!/)", f"baracuda_metal_{name}", body)
     parts, entries, at = [], [], 0
     for i, kernel in enumerate(kernels(body)):
@@ -148,24 +149,59 @@ def host(family: str, text: str, hashed: int, slice_: int = 0, slices: int = 1) 
             entries.append(entry)
     rest = re.sub(r"\bthreadgroup\b", "", "".join([*parts, body[at:]]))
     if re.search(r"\bthreadgroup\s+\w+\s+\w+\s*\[", rest):
-        raise SyntaxError(f"{family}: threadgroup memory that is no kernel's")
+        raise SyntaxError(f"{name}: threadgroup memory that is no kernel's")
+    return f"{head}{mark}{rest}", entries
+
+
+def host(family: str, text: str, hashed: int, slice_: int = 0, slices: int = 1) -> str:
+    """The same with the list as the fake Metal finds it, and the hash of what was preprocessed."""
+    name = f"{family}_{slice_}"
+    code, entries = translated(name, text, slice_, slices)
     # Without a kernel the list is one entry that no name finds.
     listed = ",\n".join(entries or ['{"", nullptr, 0, 0, 0}'])
     return (
-        f"{head}{mark}{rest}\nnamespace baracuda::emulator {{\n"
+        f"{code}\nnamespace baracuda::emulator {{\n"
         f"extern const Kernel kMetalText_{name}[];\nextern const uint32_t kMetalTextCount_{name};\n"
         f"extern const uint64_t kMetalTextHash_{name};\nconst uint64_t kMetalTextHash_{name} = {hashed}u;\n"
         f"const Kernel kMetalText_{name}[] = {{\n{listed}}};\nconst uint32_t kMetalTextCount_{name} = {len(entries)};\n}}\n"
     )
 
 
+def preprocessed(source: str, kept: bool) -> str:
+    """A text as its compiler sees it; its own name is in there only where that is `kept`."""
+    include = [f"-I{HARNESS / 'metal' / 'execute'}", f"-I{HARNESS}"]
+    command = ["g++", "-std=c++20", "-E", "-x", "c++", "-D__METAL_VERSION__=310", *include, source if kept else "-"]
+    text = None if kept else Path(source).read_text()
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, input=text).stdout
+
+
+def behind(prelude: str, source: str) -> str:
+    """A text whose kernels a library of its own hands out."""
+    code, entries = translated("text", preprocessed(source, kept=False))
+    known = Path(prelude).read_text().rstrip()
+    if code.startswith(known):
+        code = f'#include "{prelude}"\n{code[len(known) :]}'
+    return (
+        f"{code}\nstatic const baracuda::emulator::Kernel kKernels[] = {{{', '.join(entries)}}};\n"
+        'extern "C" __attribute__((visibility("default"))) const baracuda::emulator::Kernel* kernels(uint32_t* count) '
+        f"{{ return *count = {len(entries)}, kKernels; }}\n"
+    )
+
+
 def main() -> int:
     """The command line."""
-    family, source, output, slice_, slices = sys.argv[1:]
-    include = [f"-I{HARNESS / 'metal' / 'execute'}", f"-I{HARNESS}"]
-    command = ["g++", "-std=c++20", "-E", "-x", "c++", "-D__METAL_VERSION__=310", *include, source]
-    text = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    Path(output).write_text(host(family, text, hash_of(Path(source).read_bytes()), int(slice_), int(slices)))
+    if sys.argv[1] == "--prelude":
+        source, output = sys.argv[2:]
+        made = translated("text", preprocessed(source, kept=False))[0]
+    elif sys.argv[1] == "--behind":
+        prelude, source, output = sys.argv[2:]
+        made = behind(prelude, source)
+    else:
+        family, source, output, slice_, slices = sys.argv[1:]
+        made = host(
+            family, preprocessed(source, kept=True), hash_of(Path(source).read_bytes()), int(slice_), int(slices)
+        )
+    Path(output).write_text(made)
     return 0
 
 
