@@ -197,7 +197,7 @@ def test_attributes_are_judged_without_sizes() -> None:
 # The categories of the system whose protocol this is, so far as there are ops of them here.
 WORDS = {
     "gemm", "unary_elementwise", "binary_elementwise", "ternary_elementwise", "gated_activation", "reduction", "scan", "convolution",
-    "normalization", "softmax", "attention", "indexing", "embedding", "shape_layout", "random", "loss", "quantization",
+    "pooling", "normalization", "softmax", "attention", "indexing", "embedding", "shape_layout", "random", "loss", "quantization",
     "sorting", None,
 }  # fmt: skip
 

@@ -42,6 +42,35 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "clamp_max": [lambda: F.clamp_max(_x(3), 0.5)],
     "clamp_min": [lambda: F.clamp_min(_x(3), 0.5)],
     "cdist": [lambda: F.cdist(_x(30, 2), _x(30, 2))],
+    "adaptive_avg_pool1d_backward": [lambda: F.adaptive_avg_pool1d_backward(_x(2, 3, 2), (2, 3, 5), 2)],
+    "adaptive_avg_pool2d_backward": [lambda: F.adaptive_avg_pool2d_backward(_x(1, 3, 2, 2), (1, 3, 5, 4), 2)],
+    "adaptive_avg_pool3d_backward": [
+        lambda: F.adaptive_avg_pool3d_backward(_x(1, 2, 2, 2, 1), (1, 2, 5, 4, 3), (2, 2, 1))
+    ],
+    "adaptive_max_pool1d_backward": [
+        lambda: F.adaptive_max_pool1d_backward(_x(2, 3, 2), np.zeros((2, 3, 2), np.int64), (2, 3, 5), 2)
+    ],
+    "adaptive_max_pool2d_backward": [
+        lambda: F.adaptive_max_pool2d_backward(_x(1, 3, 2, 2), np.zeros((1, 3, 2, 2), np.int64), (1, 3, 5, 4), 2)
+    ],
+    "adaptive_max_pool3d_backward": [
+        lambda: F.adaptive_max_pool3d_backward(
+            _x(1, 2, 2, 2, 1), np.zeros((1, 2, 2, 2, 1), np.int64), (1, 2, 5, 4, 3), (2, 2, 1)
+        )
+    ],
+    "avg_pool1d_backward": [lambda: F.avg_pool1d_backward(_x(2, 3, 2), (2, 3, 5), 2)],
+    "avg_pool2d_backward": [lambda: F.avg_pool2d_backward(_x(1, 3, 2, 2), (1, 3, 5, 4), 2)],
+    "avg_pool3d_backward": [lambda: F.avg_pool3d_backward(_x(1, 2, 2, 2, 1), (1, 2, 5, 4, 3), 2)],
+    "max_pool1d_backward": [lambda: F.max_pool1d_backward(_x(2, 3, 2), np.zeros((2, 3, 2), np.int64), (2, 3, 5), 2)],
+    "max_pool2d_backward": [
+        lambda: F.max_pool2d_backward(_x(1, 3, 2, 2), np.zeros((1, 3, 2, 2), np.int64), (1, 3, 5, 4), 2)
+    ],
+    "max_pool3d_backward": [
+        lambda: F.max_pool3d_backward(_x(1, 2, 2, 2, 1), np.zeros((1, 2, 2, 2, 1), np.int64), (1, 2, 5, 4, 3), 2)
+    ],
+    "lp_pool1d": [lambda: F.lp_pool1d(_x(2, 3, 5), 2.0, 2)],
+    "lp_pool2d": [lambda: F.lp_pool2d(_x(2, 3, 5, 4), 2.0, 2)],
+    "lp_pool3d": [lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3), 2.0, 2)],
     "chain_matmul": [lambda: F.chain_matmul(_whole(2, 3), _LONG)],
     "chain_matmul_backward": [
         lambda: F.chain_matmul_backward(_x(2, 5), _x(2, 1), _x(1, 1), _x(1, 5)),

@@ -1025,6 +1025,96 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
 def smooth_l1_loss_backward(dloss: Any, input: Any, target: Any, reduction: Any = 'mean', beta: Any = 1.0) -> Any:
     r"""Gradient of smooth_l1_loss with respect to `input`, in the shape that input and target broadcast to."""
 @_function
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+    r"""The mean of each of `output_size` parts of (N, C, L), as torch.nn.functional.adaptive_avg_pool1d."""
+@_function
+def adaptive_avg_pool1d_backward(dy: Any, shape: Any, output_size: Any) -> Any:
+    r"""Gradient of adaptive_avg_pool1d by its input of this shape."""
+@_function
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+    r"""The mean of each of `output_size` parts of (N, C, H, W), as torch.nn.functional.adaptive_avg_pool2d."""
+@_function
+def adaptive_avg_pool2d_backward(dy: Any, shape: Any, output_size: Any) -> Any:
+    r"""Gradient of adaptive_avg_pool2d by its input of this shape."""
+@_function
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
+    r"""The mean of each of `output_size` parts of (N, C, D, H, W), as torch.nn.functional.adaptive_avg_pool3d."""
+@_function
+def adaptive_avg_pool3d_backward(dy: Any, shape: Any, output_size: Any) -> Any:
+    r"""Gradient of adaptive_avg_pool3d by its input of this shape."""
+@_function
+def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: Any = False) -> Any:
+    r"""The largest of each of `output_size` parts of (N, C, L), as torch.nn.functional.adaptive_max_pool1d."""
+@_function
+def adaptive_max_pool1d_backward(dy: Any, indices: Any, shape: Any, output_size: Any) -> Any:
+    r"""Gradient of adaptive_max_pool1d by its input of this shape, given the indices that it returned."""
+@_function
+def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: Any = False) -> Any:
+    r"""The largest of each of `output_size` parts of (N, C, H, W), as torch.nn.functional.adaptive_max_pool2d."""
+@_function
+def adaptive_max_pool2d_backward(dy: Any, indices: Any, shape: Any, output_size: Any) -> Any:
+    r"""Gradient of adaptive_max_pool2d by its input of this shape, given the indices that it returned."""
+@_function
+def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: Any = False) -> Any:
+    r"""The largest of each of `output_size` parts of (N, C, D, H, W), as torch.nn.functional.adaptive_max_pool3d."""
+@_function
+def adaptive_max_pool3d_backward(dy: Any, indices: Any, shape: Any, output_size: Any) -> Any:
+    r"""Gradient of adaptive_max_pool3d by its input of this shape, given the indices that it returned."""
+@_function
+def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True, divisor_override: Any = None) -> Any:
+    r"""The mean of each window of (N, C, L), as torch.nn.functional.avg_pool1d."""
+@_function
+def avg_pool1d_backward(dy: Any, shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True, divisor_override: Any = None) -> Any:
+    r"""Gradient of avg_pool1d by its input of this shape."""
+@_function
+def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True, divisor_override: Any = None) -> Any:
+    r"""The mean of each window of (N, C, H, W), as torch.nn.functional.avg_pool2d."""
+@_function
+def avg_pool2d_backward(dy: Any, shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True, divisor_override: Any = None) -> Any:
+    r"""Gradient of avg_pool2d by its input of this shape."""
+@_function
+def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True, divisor_override: Any = None) -> Any:
+    r"""The mean of each window of (N, C, D, H, W), as torch.nn.functional.avg_pool3d."""
+@_function
+def avg_pool3d_backward(dy: Any, shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True, divisor_override: Any = None) -> Any:
+    r"""Gradient of avg_pool3d by its input of this shape."""
+@_function
+def lp_pool1d(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: Any = False) -> Any:
+    r"""(sum of x**norm_type)**(1 / norm_type) of each window, as torch.nn.functional.lp_pool1d."""
+@_function
+def lp_pool2d(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: Any = False) -> Any:
+    r"""(sum of x**norm_type)**(1 / norm_type) of each window, as torch.nn.functional.lp_pool2d."""
+@_function
+def lp_pool3d(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: Any = False) -> Any:
+    r"""(sum of x**norm_type)**(1 / norm_type) of each window, as torch.nn.functional.lp_pool3d."""
+@_function
+def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Any:
+    r"""The largest of each window of (N, C, L), as torch.nn.functional.max_pool1d; with `return_indices` also where it is."""
+@_function
+def max_pool1d_backward(dy: Any, indices: Any, shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False) -> Any:
+    r"""Gradient of max_pool1d by its input of this shape, given the indices that it returned."""
+@_function
+def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Any:
+    r"""The largest of each window of (N, C, H, W), as torch.nn.functional.max_pool2d; with `return_indices` also where it is."""
+@_function
+def max_pool2d_backward(dy: Any, indices: Any, shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False) -> Any:
+    r"""Gradient of max_pool2d by its input of this shape, given the indices that it returned."""
+@_function
+def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Any:
+    r"""The largest of each window of (N, C, D, H, W), as torch.nn.functional.max_pool3d; with `return_indices` also where it is."""
+@_function
+def max_pool3d_backward(dy: Any, indices: Any, shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False) -> Any:
+    r"""Gradient of max_pool3d by its input of this shape, given the indices that it returned."""
+@_function
+def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
+    r"""Zeros with `input` at the places that `indices` name, as torch.nn.functional.max_unpool1d."""
+@_function
+def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
+    r"""Zeros with `input` at the places that `indices` name, as torch.nn.functional.max_unpool2d."""
+@_function
+def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
+    r"""Zeros with `input` at the places that `indices` name, as torch.nn.functional.max_unpool3d."""
+@_function
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     r"""Gives beta * input + alpha * outer(vec1, vec2), as torch.addr, for one element; `input` broadcasts."""
 @_function

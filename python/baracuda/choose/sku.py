@@ -27,7 +27,7 @@ DIRECTIONS: tuple[str, ...] = _core.directions
 CATEGORIES = {
     "attention": "attention", "binary": "binary_elementwise", "cast": "unary_elementwise", "conv": "convolution", "embedding": "embedding",
     "expr": None, "gated": "gated_activation", "indexing": "indexing", "layout": "shape_layout", "loss": "loss", "matmul": "gemm",
-    "norm": "normalization", "optim": None, "quant": "quantization", "random": "random", "reduce": "reduction",
+    "norm": "normalization", "optim": None, "pool": "pooling", "quant": "quantization", "random": "random", "reduce": "reduction",
     "rope": "attention", "scan": "scan", "softmax": "softmax", "sort": "sorting", "ternary": "ternary_elementwise",
     "unary": "unary_elementwise",
 }  # fmt: skip

@@ -44,6 +44,7 @@ _STATE = "writes to lists of tensors; compared with torch's own in tests/ops"
 # Whose functions are compared, with their gradients, on torch's own samples instead, in tests/test_opinfo.py.
 SAMPLED = (
     "conv",
+    "pooling",
     "conv_transposed",
     "joined",
     "copies",

@@ -1,4 +1,4 @@
-"""Convolutions."""
+"""Convolutions and pooling."""
 
 # torch's stubs are not fought here.
 # mypy: disable-error-code="misc, arg-type"
@@ -53,9 +53,45 @@ _CONVOLUTIONS: list[tuple[Any, ...]] = [
 ]
 
 
+def _pooled(desc: Any, peer: Any, *options: Any) -> Sides:
+    """Of plans for x and y; torch's maxima come with their indices."""
+    x, shape = noise(*desc.input_shape), desc.output_shape()
+    y, z, made = space(*shape), space(*shape), plan(desc)
+    outs = {"out": z, "indices": torch.empty(shape, dtype=torch.int64)} if "max" in desc.op else {"out": z}
+    return Sides.calls(bind(made, x=x, y=y), lambda: peer(x, *options, **outs), made, lambda: [y])
+
+
+def _mean(desc: Any) -> Sides:
+    x, y, z = noise(*desc.input_shape), space(*desc.output_shape()), space(*desc.output_shape())
+    made = plan(desc)
+    return Sides.calls(bind(made, x=x, y=y), lambda: torch.mean(x, (2, 3), keepdim=True, out=z), made, lambda: [y])
+
+
+def _pools(add: Any, quick: bool) -> None:
+    """Pooling of the speed table."""
+    wide = (1, 4, 16, 16) if quick else (8, 64, 112, 112)
+    narrow = (1, 4, 14, 14) if quick else (8, 64, 56, 56)
+    three, two, one = (3, 3), (2, 2), (1, 1)
+    aten = torch.ops.aten
+    most = bc.MaxPoolDescriptor(wide, three, two, one, one)
+    mean = bc.AvgPoolDescriptor(wide, three, two, one, one)
+    seven, whole = (bc.AdaptiveAvgPoolDescriptor(narrow, (n, n)) for n in (7, 1))
+    for name, desc, sides, peer, wanted in (
+        ("max_pool2d 3x3 stride 2", most, partial(_pooled, most, aten.max_pool2d_with_indices.out, three, two, one),
+         "max_pool2d_with_indices out=", (8.0, 15.0)),
+        ("avg_pool2d 3x3 stride 2", mean, partial(_pooled, mean, aten.avg_pool2d.out, three, two, one), "avg_pool2d out=", (4.0, 8.0)),
+        ("adaptive_avg_pool2d to 7x7", seven, partial(_pooled, seven, aten.adaptive_avg_pool2d.out, (7, 7)),
+         "adaptive_avg_pool2d out=", (2.0, 3.0)),
+        ("adaptive_avg_pool2d to 1x1", whole, partial(_mean, whole), "mean out=", (0.9, 1.0)),
+    ):  # fmt: skip
+        bytes = (prod(desc.input_shape) + prod(desc.output_shape())) * SIZE["f32"]
+        add(name, "pool", "f32", desc.input_shape, sides, peer, bytes=bytes, required=wanted[0], goal=wanted[1])
+
+
 def cases(quick: bool) -> list[Case]:
-    """Convolutions of the speed table."""
+    """Convolutions and pooling of the speed table."""
     out, add = collector()
+    _pools(add, quick)
     for name, full, weight, stride, padding, groups, wanted, gradients in _CONVOLUTIONS:
         x = (1, full[1], 16, 16) if quick else full
         both = (padding, padding)

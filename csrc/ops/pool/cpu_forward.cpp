@@ -1,0 +1,307 @@
+// Pooling forward: vectors along the channels where those are neighbours in memory; else along a row's results, from
+// rows that are folded into one first; else, where windows are long or of many sizes, along each window.
+#include "ops/pool/cpu.h"
+#include "ops/pool/walk.h"
+
+namespace baracuda::pool {
+namespace {
+
+// What windows without places have found is less than all that smaller integers hold.
+inline void at_least(Element e, int64_t* found, int64_t n) {
+  const int64_t least = least_of<int64_t>(e);
+  for (int64_t i = 0; i < n; ++i) found[i] = std::max(found[i], least);
+}
+
+template <class F, class C>
+class Forward {
+ public:
+  Forward(const Pool& p, const TensorView& from, const TensorView& to) : pool(p), x(from), y(to) {}
+
+  void run_all(int64_t images, int64_t channels) const {
+    const int64_t work = most_taps(pool), results = strip_results(pool.axis[2]);
+    if (x.channels_last())
+      each_column(images, channels, y.size, work, [&](const Spot& s, int64_t c, int64_t n) { across(s, c, n); });
+    else if (results > 0)
+      each_row(images, channels, y.size, work, results, [&](const Spot& s, int64_t w, int64_t n) { strip(s, w, n); });
+    else
+      each_row(images, channels, y.size, work, kLine, [&](const Spot& s, int64_t w, int64_t n) { each(s, w, n); });
+  }
+
+ private:
+  static constexpr bool kMean = std::is_same_v<F, SumFold>;
+
+  // Stores results, means by what their windows hold along the last axis.
+  void put(char* at, int64_t stride, C* found, int64_t n, const Window& d, const Window& h, const C* width) const {
+    if constexpr (kMean) {
+      const C area = static_cast<C>(pool.places(d)) * static_cast<C>(pool.places(h));
+      const C whole = static_cast<C>(pool.divisor);
+      if (pool.divisor) {
+        for (int64_t i = 0; i < n; ++i) found[i] /= whole;
+      } else {
+        for (int64_t i = 0; i < n; ++i) found[i] /= area * width[i];
+      }
+    }
+    if constexpr (std::is_same_v<C, int64_t>) at_least(y.element, found, n);
+    store<C>(y.element, at, stride, found, n);
+  }
+
+  // Channels [first, first + n) of one place.
+  void across(const Spot& spot, int64_t first, int64_t n) const {
+    alignas(64) C found[kLine];
+    C width[kLine];
+    const LineReader<C> reader(x.element, x.channel, n);
+    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    const Window w = window_of(pool.axis[2], spot.w);
+    Folded<F, C> folded(found, n, reader.direct());
+    each_place(d, h, [&](int64_t at_d, int64_t at_h) {
+      for (int64_t k = 0; k < w.count; ++k)
+        folded.add(reader.get(x.at(spot.n, first, at_d, at_h, w.begin + k * w.step), n, folded.slot()));
+    });
+    folded.finish();
+    if constexpr (kMean) std::fill_n(width, n, static_cast<C>(pool.places(w)));
+    put(y.at(spot.n, first, spot.d, spot.h, spot.w), y.channel, found, n, d, h, width);
+  }
+
+  // Results [first, first + n) of a row.
+  void strip(const Spot& spot, int64_t first, int64_t n) const {
+    const Axis& a = pool.axis[2];
+    const Strip s(a, first, n);
+    alignas(64) C row[kLine], phases[kLine + kMostStride], found[kLine], width[kLine];
+    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    s.pad(row, F::template neutral<C>());
+    const int64_t places = s.end - s.begin;
+    const LineReader<C> reader(x.element, x.stride[2], places);
+    Folded<F, C> rows(row + (s.begin - s.from), places, reader.direct());
+    each_place(d, h, [&](int64_t at_d, int64_t at_h) {
+      rows.add(reader.get(x.at(spot.n, spot.c, at_d, at_h, s.begin), places, rows.slot()));
+    });
+    rows.finish();
+    const Phases<C> split(row, s.span, a.stride, phases);
+    Folded<F, C> taps(found, n, true);
+    for (int64_t k = 0; k < a.taps; ++k) taps.add(split.at(k * a.dilation));
+    taps.finish();
+    if constexpr (kMean) fill_widths(pool, a, first, n, width);
+    put(y.at(spot.n, spot.c, spot.d, spot.h, first), y.stride[2], found, n, d, h, width);
+  }
+
+  // One window after another; of parts of rows that fit into a line, from rows that are folded into one.
+  void each(const Spot& spot, int64_t first, int64_t n) const {
+    alignas(64) C found[kLine], width[kLine];
+    const Axis& a = pool.axis[2];
+    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    const bool parts = a.taps == 0 && a.out > 1 && a.in <= kLine;
+    if (parts)
+      fold_parts(spot, d, h, first, n, found);
+    else
+      for (int64_t i = 0; i < n; ++i) found[i] = window(spot, d, h, window_of(a, first + i));
+    if constexpr (kMean) fill_widths(pool, a, first, n, width);
+    put(y.at(spot.n, spot.c, spot.d, spot.h, first), y.stride[2], found, n, d, h, width);
+  }
+  void fold_parts(const Spot& spot, const Window& d, const Window& h, int64_t first, int64_t n, C* found) const {
+    alignas(64) C row[kLine];
+    const Axis& a = pool.axis[2];
+    const LineReader<C> reader(x.element, x.stride[2], a.in);
+    Folded<F, C> rows(row, a.in, reader.direct());
+    each_place(d, h, [&](int64_t at_d, int64_t at_h) {
+      rows.add(reader.get(x.at(spot.n, spot.c, at_d, at_h, 0), a.in, rows.slot()));
+    });
+    rows.finish();
+    for (int64_t i = 0; i < n; ++i) {
+      const Window w = window_of(a, first + i);
+      found[i] = fold_run(row + w.begin, w.count);
+    }
+  }
+  static C fold_run(const C* v, int64_t n) {
+    if constexpr (kMean)
+      return lane_sum<C>(n, [](auto b) { return b; }, v);
+    else
+      return lane_extreme<true, true>(v, n);
+  }
+
+  // What one window folds to; whole rows that follow one another are one run.
+  C window(const Spot& spot, const Window& d, const Window& h, const Window& w) const {
+    const bool joined = w.count == x.size[2] && w.step == 1 && h.step == 1 && x.stride[1] == w.count * x.stride[2];
+    const Window rows = joined && h.count > 0 ? Window{h.begin, 1, 1, 1} : h;
+    const int64_t run = joined ? w.count * h.count : w.count, stride = w.step * x.stride[2];
+    const LineReader<C> reader(x.element, stride, run);
+    const int64_t piece = reader.direct() ? kRowTile<C> : kLine;
+    CompensatedSum<C> total;
+    C most = F::template neutral<C>(), buffer[kLine];
+    each_place(d, rows, [&](int64_t at_d, int64_t at_h) {
+      const char* from = x.at(spot.n, spot.c, at_d, at_h, w.begin);
+      for (int64_t i = 0; i < run; i += piece) {
+        const int64_t count = std::min(piece, run - i);
+        const C part = fold_run(reader.get(from + i * stride * size_of(x.element), count, buffer), count);
+        if constexpr (kMean)
+          total.add(part);
+        else
+          most = F::of(most, part);
+      }
+    });
+    if constexpr (kMean) return total.value();
+    return most;
+  }
+
+  const Pool& pool;
+  const Planes x, y;
+};
+
+// The maxima with where they are: the first of equals, and the last NaN.
+template <class C>
+class Indexed {
+ public:
+  Indexed(const Pool& p, const TensorView& from, const TensorView& to, const TensorView& where)
+      : pool(p), x(from), y(to), indices(where) {}
+
+  void run_all(int64_t images, int64_t channels) const {
+    const int64_t work = 2 * most_taps(pool), results = strip_results(pool.axis[2]);
+    if (x.channels_last())
+      each_column(images, channels, y.size, work, [&](const Spot& s, int64_t c, int64_t n) { across(s, c, n); });
+    else if (results > 0)
+      each_row(images, channels, y.size, work, results, [&](const Spot& s, int64_t w, int64_t n) { strip(s, w, n); });
+    else
+      each_row(images, channels, y.size, work, kLine, [&](const Spot& s, int64_t w, int64_t n) { each(s, w, n); });
+  }
+
+ private:
+  using Index = typename Lanes<C>::Index;
+
+  static void take(const C* line, Index number, C* found, Index* at, int64_t n) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      const C b = line[i];
+      const bool better = (b > found[i]) | (b != b);
+      found[i] = better ? b : found[i];
+      at[i] = better ? number : at[i];
+    }
+  }
+  int64_t place(int64_t d, int64_t h, int64_t w) const { return (d * pool.axis[1].in + h) * pool.axis[2].in + w; }
+  void put(const Spot& spot, int64_t c, int64_t w, bool last, C* found, const int64_t* where, int64_t n) const {
+    const auto stride = [&](const Planes& t) { return last ? t.channel : t.stride[2]; };
+    if constexpr (std::is_same_v<C, int64_t>) at_least(y.element, found, n);
+    store<C>(y.element, y.at(spot.n, c, spot.d, spot.h, w), stride(y), found, n);
+    store<int64_t>(Element::I64, indices.at(spot.n, c, spot.d, spot.h, w), stride(indices), where, n);
+  }
+
+  // Channels [first, first + n) of one place.
+  void across(const Spot& spot, int64_t first, int64_t n) const {
+    alignas(64) C found[kLine], buffer[kLine];
+    alignas(64) Index at[kLine];
+    int64_t where[kLine];
+    const LineReader<C> reader(x.element, x.channel, n);
+    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    const Window w = window_of(pool.axis[2], spot.w);
+    std::fill_n(found, n, MaxFold::neutral<C>()), std::fill_n(at, n, Index(0));
+    Index number = 0;
+    each_place(d, h, [&](int64_t at_d, int64_t at_h) {
+      for (int64_t k = 0; k < w.count; ++k)
+        take(reader.get(x.at(spot.n, first, at_d, at_h, w.begin + k * w.step), n, buffer), number++, found, at, n);
+    });
+    if (number == 0) {
+      std::fill_n(where, n, 0);  // of a window without places
+    } else {
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t row = at[i] / w.count, k = at[i] % w.count;
+        where[i] = place(d.begin + row / h.count * d.step, h.begin + row % h.count * h.step, w.begin + k * w.step);
+      }
+    }
+    put(spot, first, spot.w, true, found, where, n);
+  }
+
+  // Results [first, first + n) of a row.
+  void strip(const Spot& spot, int64_t first, int64_t n) const {
+    const Axis& a = pool.axis[2];
+    const Strip s(a, first, n);
+    alignas(64) C row[kLine], phases[kLine + kMostStride], found[kLine];
+    alignas(64) Index at[kLine];
+    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    s.pad(row, MaxFold::neutral<C>());
+    std::fill_n(found, n, MaxFold::neutral<C>());
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t before = -(s.from + i * a.stride);
+      at[i] = before > 0 ? static_cast<Index>(steps_over(a, before)) : Index(0);
+    }
+    const int64_t places = s.end - s.begin;
+    C* const inside = row + (s.begin - s.from);
+    const LineReader<C> reader(x.element, x.stride[2], places);
+    Index number = 0;
+    each_place(d, h, [&](int64_t at_d, int64_t at_h) {
+      const C* v = reader.get(x.at(spot.n, spot.c, at_d, at_h, s.begin), places, inside);
+      if (v != inside) std::memcpy(inside, v, places * sizeof(C));
+      const Phases<C> split(row, s.span, a.stride, phases);
+      for (int64_t k = 0; k < a.taps; ++k) take(split.at(k * a.dilation), number++, found, at, n);
+    });
+    int64_t where[kLine];
+    find(s, d, h, number, at, n, where);
+    put(spot, spot.c, first, false, found, where, n);
+  }
+
+  // Positions of the places with these numbers in their windows, of which there are `count`; 0 of those outside.
+  void find(const Strip& s, const Window& d, const Window& h, int64_t count, const Index* at, int64_t n,
+            int64_t* where) const {
+    const Axis& a = pool.axis[2];
+    const auto position = [&](int64_t number) {
+      const int64_t line = number / a.taps;
+      return place(d.begin + line / h.count * d.step, h.begin + line % h.count * h.step,
+                   s.from + number % a.taps * a.dilation);
+    };
+    constexpr int64_t kTable = 64;
+    if (count > 0 && count <= kTable && a.low <= (a.taps - 1) * a.dilation && a.dilation == 1) {
+      int64_t table[kTable];
+      for (int64_t k = 0; k < count; ++k) table[k] = position(k);
+      for (int64_t i = 0; i < n; ++i) where[i] = table[at[i]] + i * a.stride;
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t w = s.from + i * a.stride + at[i] % a.taps * a.dilation;
+      where[i] = count == 0 || w < 0 || w >= a.in ? 0 : position(at[i]) + i * a.stride;
+    }
+  }
+
+  // One window after another.
+  void each(const Spot& spot, int64_t first, int64_t n) const {
+    alignas(64) C found[kLine], buffer[kLine];
+    int64_t where[kLine];
+    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    for (int64_t i = 0; i < n; ++i) {
+      const Window w = window_of(pool.axis[2], first + i);
+      const int64_t stride = w.step * x.stride[2];
+      found[i] = MaxFold::neutral<C>();
+      where[i] = d.count * h.count * w.count > 0 ? place(d.begin, h.begin, w.begin) : 0;
+      each_place(d, h, [&](int64_t at_d, int64_t at_h) {
+        const char* from = x.at(spot.n, spot.c, at_d, at_h, w.begin);
+        for (int64_t begin = 0; begin < w.count; begin += kLine) {
+          const int64_t count = std::min(kLine, w.count - begin);
+          const C* v =
+              LineReader<C>(x.element, stride, count).get(from + begin * stride * size_of(x.element), count, buffer);
+          for (int64_t k = 0; k < count; ++k) {
+            if (v[k] > found[i] || v[k] != v[k])
+              found[i] = v[k], where[i] = place(at_d, at_h, w.begin + (begin + k) * w.step);
+          }
+        }
+      });
+    }
+    put(spot, spot.c, first, false, found, where, n);
+  }
+
+  const Pool& pool;
+  const Planes x, y, indices;
+};
+
+}  // namespace
+
+void run_max(const Pool& pool, const TensorView& x, const TensorView& y, const TensorView& indices) {
+  with_compute_type(x.element, [&](auto c) {
+    using C = decltype(c);
+    if (indices.present())
+      Indexed<C>(pool, x, y, indices).run_all(x.shape[0], x.shape[1]);
+    else
+      Forward<MaxFold, C>(pool, x, y).run_all(x.shape[0], x.shape[1]);
+  });
+}
+void run_mean(const Pool& pool, const TensorView& x, const TensorView& y) {
+  with_float_type(x.element,
+                  [&](auto c) { Forward<SumFold, decltype(c)>(pool, x, y).run_all(x.shape[0], x.shape[1]); });
+}
+
+}  // namespace baracuda::pool
