@@ -53,20 +53,24 @@ if TYPE_CHECKING:
     from baracuda.graph import ComputeGraph as ComputeGraph
     from baracuda.graph import ExecutionPlan as ExecutionPlan
     from baracuda.graph import trace as trace
+    from baracuda.memory.gguf import GgufFile as GgufFile
+    from baracuda.memory.gguf import GgufTensor as GgufTensor
+    from baracuda.memory.gguf import load_gguf as load_gguf
+    from baracuda.memory.gguf import save_gguf as save_gguf
 
 __version__: str = _core.__version__
 
 __all__ = [
     "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capabilities", "Capability", "ComputeGraph", "Device",
     "DeviceError",
-    "DeviceMemoryError", "Dim", "Element", "Engine", "Event", "ExecutionPlan", "Explanation", "Generator", "Graph", "IndexOutOfRangeError",
-    "IntegerDivisionError", "InvalidProblemError", "KernelSku", "MemoryLimitError", "MemoryTracker", "MisalignedOperandError", "Plan",
+    "DeviceMemoryError", "Dim", "Element", "Engine", "Event", "ExecutionPlan", "Explanation", "Generator", "GgufFile", "GgufTensor", "Graph",
+    "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku", "MemoryLimitError", "MemoryTracker", "MisalignedOperandError", "Plan",
     "PlanPreference", "PrecisionGuarantee", "Program", "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor",
     "TensorArena", "TensorPool", "TensorSpec",
     "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
     "devices", "empty", "engine",
-    "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library", "get_num_threads", "manual_seed", "plan",
-    "set_num_threads", "synchronize", "trace", "vjp", "zeros",
+    "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library", "get_num_threads", "load_gguf",
+    "manual_seed", "plan", "save_gguf", "set_num_threads", "synchronize", "trace", "vjp", "zeros",
 ]  # fmt: skip
 
 _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")])
@@ -80,6 +84,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("baracuda.graph"), name)
     if name in ("Engine", "TensorArena", "TensorPool"):
         return getattr(import_module("baracuda.engine"), name)
+    if name in ("GgufFile", "GgufTensor", "load_gguf", "save_gguf"):
+        return getattr(import_module("baracuda.memory.gguf"), name)
     if name == "verify":
         return import_module("baracuda.prove.verify")
     module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)

@@ -1136,6 +1136,15 @@ def dequantize(input: Any, format: Any, dtype: Any = 'f32', *, out: Any = None) 
 def quantize(input: Any, format: Any, *, out: Any = None) -> Any:
     r"""The blocks of a GGUF format that hold `input`, as bytes along the last dimension."""
 @_function
+def quant_embedding(weight: Any, input: Any, format: Any, dtype: Any = 'f32', *, out: Any = None) -> Any:
+    r"""Rows of a table in blocks of a GGUF format, at the indices `input`: y[..., :] = dequantize(weight)[input[...], :]."""
+@_function
+def quant_matmul(input: Any, weight: Any, format: Any, *, quantize_input: Any = False, out: Any = None) -> Any:
+    r"""The product of `input` with the transpose of a weight in blocks of a GGUF format, as `linear` with the weight's values."""
+@_function
+def quant_matmul_backward(dy: Any, weight: Any, format: Any) -> Any:
+    r"""The gradient of quant_matmul with respect to its input, dy @ w. A quantized input has the gradient of one that is not."""
+@_function
 def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', out: Any = None) -> Any:
     r"""Quantiles of the numbers along `dim`, NaN where there are none, as torch.nanquantile: the values at q (n - 1) of the order."""
 @_function

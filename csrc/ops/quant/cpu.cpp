@@ -1,19 +1,13 @@
 // GGUF's blocks to values and back, a few blocks at a time.
+#include "ops/quant/cpu.h"
 #include "backends/cpu/family.h"
-#include "core/parallel.h"
 #include "host/row_writer.h"
-#include "ops/quant/formats.h"
-#include "ops/quant/skus.h"
 
 namespace baracuda::quant {
 namespace {
 
 inline constexpr int64_t kTile = 1024;  // values that are taken at once: whole blocks of every format
 
-struct Bytes {
-  const uint8_t* data;
-  BCU_METHOD uint32_t operator()(int at) const { return data[at]; }
-};
 struct Values {
   const float* data;
   float operator()(int at) const { return data[at]; }
@@ -22,14 +16,6 @@ struct Target {
   uint8_t* data;
   void put(int at, uint32_t byte) const { data[at] = static_cast<uint8_t>(byte); }
 };
-
-template <class Format>
-void decode(const uint8_t* __restrict__ block, float* __restrict__ values) {
-#pragma GCC unroll 16
-  for (int g = 0; g < Format::kValues / 16; ++g) {
-    for (int i = 0; i < 16; ++i) values[16 * g + i] = Blocks<Format::kNumber>::value(Bytes{block}, g, i);
-  }
-}
 
 // f(first value, values) for tiles of the rows of `values`, in parallel.
 template <class F>
@@ -53,13 +39,7 @@ void dequantize(const RowMap& x, const RowMap& y) {
     uint8_t gathered[kTile / Format::kValues * Format::kBytes];
     tiles([&](int64_t row, int64_t at, int64_t n) {
       const int64_t first = at / Format::kValues * Format::kBytes, count = n / Format::kValues * Format::kBytes;
-      const uint8_t* bytes = reinterpret_cast<const uint8_t*>(x.row(row)) + first;
-      if (!x.inner.dense()) {
-        x.inner.runs(first, count, [&, to = gathered](int64_t offset, int64_t stride, int64_t run) mutable {
-          for (int64_t i = 0; i < run; ++i) *to++ = static_cast<uint8_t>(x.row(row)[offset + i * stride]);
-        });
-        bytes = gathered;
-      }
+      const uint8_t* bytes = bytes_of(x, row, first, count, gathered);
       for (int64_t b = 0; b < n / Format::kValues; ++b)
         decode<Format>(bytes + b * Format::kBytes, found + b * Format::kValues);
       writer.put(y.row(row), at, n,
@@ -91,6 +71,15 @@ void quantize(const RowMap& x, const RowMap& y) {
 uint32_t last_axis(const TensorView& t) { return 1u << (t.rank - 1); }
 
 }  // namespace
+
+Product::Product(const Launch& launch)
+    : x(row_map(launch[ProductArgs::x], last_axis(launch[ProductArgs::x]))),
+      w(row_map(launch[ProductArgs::w], last_axis(launch[ProductArgs::w]))),
+      y(row_map(launch[ProductArgs::y], last_axis(launch[ProductArgs::y]))),
+      rows(y.rows()),
+      columns(y.length()),
+      depth(x.length()) {}
+
 }  // namespace baracuda::quant
 
 namespace baracuda {
@@ -117,6 +106,21 @@ struct CpuKernel<quant::Quantize> {
     with_encoder(attributes<FormatAttrs>(launch).format, [&](auto f) { quantize<decltype(f)>(from, to); });
     return Status::Ok;
   }
+};
+
+template <auto kRun>
+Status run_product(const Launch& launch) {
+  const quant::Product p(launch);
+  if (p.rows > 0 && p.columns > 0) kRun(p, attributes<quant::ProductAttrs>(launch).format, launch.workspace);
+  return Status::Ok;
+}
+template <>
+struct CpuKernel<quant::FloatProduct> {
+  static Status run(const Launch& launch) { return run_product<quant::run_floats>(launch); }
+};
+template <>
+struct CpuKernel<quant::IntegerProduct> {
+  static Status run(const Launch& launch) { return run_product<quant::run_integers>(launch); }
 };
 
 }  // namespace baracuda

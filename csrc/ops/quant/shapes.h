@@ -30,8 +30,21 @@ inline void quantize_shapes(Shapes& s) {
   s.out(Args::y, Element::U8).is(x.sizes().lead(1).then(bytes_for(format, x.at(-1))));
 }
 
+inline void product_shapes(Shapes& s) {
+  const auto attrs = s.attrs<ProductAttrs>();
+  if (!s.attribute(bytes_for(attrs.format, 0) == 0, "format", "the number of a type of blocks")) return;
+  s.flag(attrs.quantize_input, "quantize_input");
+  const auto x = s.in(ProductArgs::x).ranks(1, kMaxRank);
+  const auto w = s.in(ProductArgs::w, Element::U8).ranks(2);
+  const int64_t bytes = bytes_for(attrs.format, x.at(-1));
+  s.want(bytes >= 0, ProductArgs::x, "whole blocks along the last dimension");
+  w.is({w.at(0), bytes});
+  s.out(ProductArgs::y).is(x.sizes().lead(1).then(w.at(0)));
+}
+
 inline ShapeRule shapes_of(const Row& row) {
-  return std::string_view(row.op) == "quantize" ? quantize_shapes : dequantize_shapes;
+  const std::string_view op = row.op;
+  return op == "quantize" ? quantize_shapes : op == "dequantize" ? dequantize_shapes : product_shapes;
 }
 
 }  // namespace baracuda::quant

@@ -40,7 +40,7 @@ struct Decode {
       int j = int(at - block * F::kValues);
       StridedBytes b;
       b.data = p.bytes + row[1] + block * F::kBytes * p.byte_stride, b.stride = p.byte_stride;
-      simt::store_element(p.values, p.element, row[0] + at * p.value_stride, F::value(b, j >> 4, j & 15));
+      simt::store_element(p.values, p.element, row[0] + at * p.value_stride, value_of<kFormat>(b, j >> 4, j & 15));
     }
   }
 };

@@ -1,8 +1,9 @@
-// Launches the reading and writing of GGUF's blocks on a GPU.
+// Launches the reading and writing of GGUF's blocks, and products with them, on a GPU.
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/quant/formats.h"
 #include "ops/quant/simt.h"
+#include "ops/quant/simt_product.h"
 #include "ops/quant/skus.h"
 #include "simt/space_launch.h"
 
@@ -24,6 +25,30 @@ template <class Body>
 Status submit(const Launch& launch, const BlocksParams& p) {
   if (p.s.count == 0) return Status::Ok;
   return simt::submit<Body>(launch, {simt::blocks_for(p.s.count, Body::kThreads)}, Body::kThreads, p);
+}
+
+inline ProductParams product_of(const Launch& launch) {
+  const TensorView &x = launch[ProductArgs::x], &w = launch[ProductArgs::w], &y = launch[ProductArgs::y];
+  ProductParams p{};
+  const std::array rows{simt::leading_operand(x), simt::leading_operand(y)};
+  p.s = simt::space_of_rows(simt::leading(x), rows, w.shape[0]);
+  p.x = x.data, p.w = w.as<uint8_t>(), p.y = y.data;
+  p.depth = x.shape[x.rank - 1], p.x_stride = simt::last_stride(x), p.y_stride = simt::last_stride(y);
+  p.w_row = w.shape[0] > 1 ? w.strides[0] : 0, p.w_stride = simt::last_stride(w);
+  p.element = static_cast<int32_t>(x.element);
+  return p;
+}
+
+template <template <int> class Products>
+Status submit_products(const Launch& launch) {
+  const ProductParams p = product_of(launch);
+  if (p.s.count == 0) return Status::Ok;
+  Status status = Status::Unsupported;
+  with_format(attributes<ProductAttrs>(launch).format, [&](auto f) {
+    using Body = Products<decltype(f)::kNumber>;
+    status = simt::submit<Body>(launch, {simt::blocks_for(p.s.count, Body::kThreads / 32)}, Body::kThreads, p);
+  });
+  return status;
 }
 
 }  // namespace baracuda::quant
@@ -53,6 +78,15 @@ struct SimtKernel<quant::Quantize> {
     });
     return status;
   }
+};
+
+template <>
+struct SimtKernel<quant::FloatProduct> {
+  static Status run(const Launch& launch) { return quant::submit_products<quant::FloatProducts>(launch); }
+};
+template <>
+struct SimtKernel<quant::IntegerProduct> {
+  static Status run(const Launch& launch) { return quant::submit_products<quant::IntegerProducts>(launch); }
 };
 
 }  // namespace baracuda

@@ -1,5 +1,7 @@
-// The SKU table of GGUF's blocks of quantized values.
+// The SKU table of GGUF's blocks of quantized values, and of products with them.
 #pragma once
+#include <algorithm>
+
 #include "core/row.h"
 
 namespace baracuda::quant {
@@ -7,9 +9,13 @@ namespace baracuda::quant {
 // format: ggml's number of the type (blocks.h).
 BCU_ATTRS(FormatAttrs, (i64, format))
 BCU_ARGS(Args, (x, y), ())
+BCU_ATTRS(ProductAttrs, (i64, format), (i64, quantize_input))
+BCU_ARGS(ProductArgs, (x, w, y), ())
 
 struct Dequantize {};
 struct Quantize {};
+struct FloatProduct {};
+struct IntegerProduct {};
 
 template <class Tag>
 constexpr auto base(const char* op) {
@@ -19,7 +25,45 @@ constexpr auto base(const char* op) {
 // The element is that of the values; blocks are bytes.
 inline constexpr auto kLocal = table(base<Dequantize>("dequantize"), base<Quantize>("quantize"));
 
-inline constexpr auto kTable = everywhere(kLocal);
+// A product takes this many values of a row of weights at once, and this many rows at a time; up to kThinRows of them
+// are multiplied while weights are read.
+inline constexpr int64_t kChunk = 256, kRowBlock = 256, kThinRows = 4;
+
+// Activations as the kernels read them: `bytes` for each value of whole chunks.
+inline int64_t rows_bytes(const Problem& p, double bytes) {
+  const ParamMeta& x = p.params[ProductArgs::x];
+  int64_t rows = 1;
+  for (int i = 0; i + 1 < x.rank; ++i) rows *= x.shape[i];
+  const int64_t values = (x.shape[x.rank - 1] + kChunk - 1) / kChunk * kChunk;
+  return static_cast<int64_t>(static_cast<double>(std::min(rows, kRowBlock) * values) * bytes);
+}
+inline int64_t float_rows(const Problem& p) { return rows_bytes(p, 4); }
+inline int64_t integer_rows(const Problem& p) { return rows_bytes(p, 2.625); }  // Rows of cpu_integers.cpp
+
+inline constexpr AttrRange kFloatInput[] = {
+    {"quantize_input", 0, 0, "0: the row multiplies the values themselves", "the int8 row quantizes them"}};
+inline constexpr AttrRange kIntegerInput[] = {
+    {"quantize_input", 1, 1, "1: the row quantizes the activations", "another row multiplies them as they are"}};
+
+// Sums are built in blocks of 256 products, by other sums for few rows than for many.
+template <class Tag>
+constexpr auto product(const char* variant, const char* on_gpus, std::span<const AttrRange> inputs) {
+  const auto r = row<Tag>("quant_matmul").name(variant, on_gpus).template args_of<ProductArgs>();
+  return r.template attrs_of<ProductAttrs>().takes(kHalves | Element::F32).sum(8).not_batch_invariant().only_in(inputs);
+}
+inline constexpr auto kProducts =
+    table(product<FloatProduct>("floats", "simt", kFloatInput).scratch(float_rows),
+          product<IntegerProduct>("int8", "simt_int8", kIntegerInput).scratch(integer_rows));
+
+// On GPUs each result is summed by itself, and quantizes what it multiplies: no scratch.
+template <class... Tags>
+constexpr Table<Tags...> each_alone(Table<Tags...> t) {
+  for (Row& r : t.rows) r.workspace = nullptr, r.guarantee.batch_invariant = true;
+  return t;
+}
+inline constexpr auto kGpuProducts = each_alone(kProducts);
+
+inline constexpr auto kTable = join(everywhere(kLocal), kProducts, on_cuda(kGpuProducts), on_metal(kGpuProducts));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::quant

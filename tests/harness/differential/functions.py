@@ -63,7 +63,9 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys((name for name, kind in KINDS.items() if not kind.of_torch), _OWN),
     "scaled_softmax": _OWN,
     **dict.fromkeys(("sum_to", "int_mm", "scaled_matmul"), _OWN),
-    **dict.fromkeys(("quantize", "dequantize"), "of GGUF's blocks; compared with the gguf package in tests/ops"),
+    **dict.fromkeys(
+        ("quantize", "dequantize", "quant_matmul", "quant_embedding"),
+        "of GGUF's blocks; compared with the gguf package in tests/ops"),
     **dict.fromkeys(("pack_int4", "unpack_int4", "rope", "rms_norm_rope", "rms_norm_rope_forward", "qk_norm_rope"), _OWN),
     **dict.fromkeys(("add_rms_norm", "add_rms_norm_forward", "rms_norm_add", "rms_norm_add_forward", "attention_merge"), _OWN),
     **dict.fromkeys(("paged_append_", "paged_attention", "paged_attention_forward", "cross_entropy_fused"), _OWN),

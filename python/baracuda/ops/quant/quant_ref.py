@@ -28,7 +28,7 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
                 )
             else:
                 desc = DequantizeDescriptor(shape, f, element)
-                yield Case(desc, {"x": _blocks(f, desc.signature()["x"].shape, rng)})
+                yield Case(desc, {"x": blocks_with_scales(f, desc.signature()["x"].shape, rng)})
         if op == "quantize":
             yield Case(QuantizeDescriptor((9, 64), f, element), {"x": _special(rng)}, note="special values")
             continue
@@ -36,7 +36,7 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         yield Case(desc, {"x": rng.integers(0, 256, (40, f.block_bytes))}, note="any bytes")
 
 
-def _blocks(f: BlockFormat, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def blocks_with_scales(f: BlockFormat, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """Bytes whose scales are numbers of ordinary size."""
     x = rng.integers(0, 256, shape)
     blocks = x.reshape(-1, f.block_bytes)
@@ -131,10 +131,18 @@ def _packed(codes: Array, fifth: bool) -> Iterator[Array]:
 
 def decoded(x: Array, f: BlockFormat) -> Array:
     """The values of blocks, in float64 rounded to f32 once."""
+    steps, lows = parts(x, f)
+    values: Array = (steps + lows).astype(np.float32).astype(np.float64)
+    return values
+
+
+def parts(x: Array, f: BlockFormat) -> tuple[Array, Array]:
+    """Integers times their scales, and what is added to them: the values of blocks in two terms."""
     blocks = np.ascontiguousarray(x.astype(np.uint8)).reshape(-1, f.block_bytes)
-    values = _DECODE[f](blocks) if f in _DECODE else _between(blocks, f)
+    steps = _STEPS[f](blocks)
+    lows = _LOWS[f](blocks) if f in _LOWS else np.zeros(())
     shape = (*x.shape[:-1], x.shape[-1] // f.block_bytes * f.block_values)
-    return values.astype(np.float32).astype(np.float64).reshape(shape)
+    return steps.reshape(shape), np.broadcast_to(lows, steps.shape).reshape(shape)
 
 
 def _scale(b: Array, at: int = 0, kind: type = np.float16) -> Array:
@@ -170,37 +178,37 @@ def _q6_k(b: Array) -> Array:
     return values
 
 
-def _between(b: Array, f: BlockFormat) -> Array:
-    """Q4_K and Q5_K: scales and minima of 6 bits for groups of 32."""
+def _six_bits(b: Array) -> tuple[Array, Array]:
+    """Scales and minima of 6 bits for groups of 32."""
     s = b[:, 4:16].astype(np.int64)
     scales = np.concatenate([s[:, :4] & 63, (s[:, 8:] & 15) | s[:, :4] >> 6 << 4], -1)
     lows = np.concatenate([s[:, 4:8] & 63, s[:, 8:] >> 4 | s[:, 4:8] >> 6 << 4], -1)
-    q = _bits(b[:, -128:], 4, 32)
-    if f is BlockFormat.Q5_K:
-        q = q + 16 * _bits(b[:, 16:48], 1, 32)
-    values: Array = _scale(b) * _each(scales, 32) * q - _scale(b, 2) * _each(lows, 32)
-    return values
+    return _each(scales, 32), _each(lows, 32)
 
 
-def _q2_k(b: Array) -> Array:
-    scales = b[:, :16].astype(np.int64)
-    steps, lows = _each(scales & 15, 16), _each(scales >> 4, 16)
-    values: Array = _scale(b, 80) * steps * _bits(b[:, 16:80], 2, 32) - _scale(b, 82) * lows
-    return values
-
-
-_DECODE: dict[BlockFormat, Callable[[Array], Array]] = {
+_STEPS: dict[BlockFormat, Callable[[Array], Array]] = {
     BlockFormat.Q4_0: lambda b: _scale(b) * (_bits(b[:, 2:], 4, 16) - 8),
-    BlockFormat.Q4_1: lambda b: _scale(b) * _bits(b[:, 4:], 4, 16) + _scale(b, 2),
+    BlockFormat.Q4_1: lambda b: _scale(b) * _bits(b[:, 4:], 4, 16),
     BlockFormat.Q5_0: lambda b: _scale(b) * (_bits(b[:, 6:], 4, 16) + 16 * _fifth(b[:, 2:6]) - 16),
-    BlockFormat.Q5_1: lambda b: _scale(b) * (_bits(b[:, 8:], 4, 16) + 16 * _fifth(b[:, 4:8])) + _scale(b, 2),
+    BlockFormat.Q5_1: lambda b: _scale(b) * (_bits(b[:, 8:], 4, 16) + 16 * _fifth(b[:, 4:8])),
     BlockFormat.Q8_0: lambda b: _scale(b) * _signed(b[:, 2:]),
-    BlockFormat.Q2_K: _q2_k,
+    BlockFormat.Q2_K: lambda b: _scale(b, 80) * _each(b[:, :16] & 15, 16) * _bits(b[:, 16:80], 2, 32),
     BlockFormat.Q3_K: _q3_k,
+    BlockFormat.Q4_K: lambda b: _scale(b) * _six_bits(b)[0] * _bits(b[:, 16:], 4, 32),
+    BlockFormat.Q5_K: lambda b: (
+        _scale(b) * _six_bits(b)[0] * (_bits(b[:, 48:], 4, 32) + 16 * _bits(b[:, 16:48], 1, 32))
+    ),
     BlockFormat.Q6_K: _q6_k,
     BlockFormat.Q8_K: lambda b: _scale(b, 0, np.float32) * _signed(b[:, 4:260]),
     BlockFormat.IQ4_NL: lambda b: _scale(b) * _CODES[_bits(b[:, 2:], 4, 16)],
     BlockFormat.MXFP4: lambda b: 2.0 ** (b[:, :1].astype(np.float64) - 128) * _FLOATS[_bits(b[:, 1:], 4, 16)],
+}
+_LOWS: dict[BlockFormat, Callable[[Array], Array]] = {
+    BlockFormat.Q4_1: lambda b: _scale(b, 2),
+    BlockFormat.Q5_1: lambda b: _scale(b, 2),
+    BlockFormat.Q2_K: lambda b: -_scale(b, 82) * _each(b[:, :16] >> 4, 16),
+    BlockFormat.Q4_K: lambda b: -_scale(b, 2) * _six_bits(b)[1],
+    BlockFormat.Q5_K: lambda b: -_scale(b, 2) * _six_bits(b)[1],
 }
 
 

@@ -1,0 +1,42 @@
+// Sums of products of bytes, vector by vector, which level.h's dot products do with one factor for all lanes.
+#pragma once
+#include "host/level.h"
+
+namespace baracuda::level {
+
+// sum + a b of four 8-bit integers in each lane. Those of a are stored kBytesBias higher than they are.
+#if BCU_LEVEL_QUADS
+inline constexpr int kBytesBias = kQuadsSigned ? 0 : 128;
+[[gnu::always_inline]] inline Words dot_bytes(Words sum, Words a, Words b) {
+#if defined(__aarch64__)
+  return (Words)vdotq_s32((int32x4_t)sum, vreinterpretq_s8_u32((uint32x4_t)a), vreinterpretq_s8_u32((uint32x4_t)b));
+#else
+  return (Words)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+#endif
+}
+#else
+inline constexpr int kBytesBias = 0;
+[[gnu::always_inline]] inline Words dot_bytes(Words sum, Words a, Words b) {
+#if BCU_LEVEL_PAIRS
+  typedef int16_t Shorts __attribute__((vector_size(kVectorBytes)));
+  const Shorts low_a = (Shorts)a << 8 >> 8, low_b = (Shorts)b << 8 >> 8, high_a = (Shorts)a >> 8,
+               high_b = (Shorts)b >> 8;
+#if defined(__AVX512BW__)
+  return sum + (Words)_mm512_madd_epi16((__m512i)low_a, (__m512i)low_b) +
+         (Words)_mm512_madd_epi16((__m512i)high_a, (__m512i)high_b);
+#elif defined(__AVX2__)
+  return sum + (Words)_mm256_madd_epi16((__m256i)low_a, (__m256i)low_b) +
+         (Words)_mm256_madd_epi16((__m256i)high_a, (__m256i)high_b);
+#else
+  return sum + (Words)_mm_madd_epi16((__m128i)low_a, (__m128i)low_b) +
+         (Words)_mm_madd_epi16((__m128i)high_a, (__m128i)high_b);
+#endif
+#else
+  typedef int32_t Ints __attribute__((vector_size(kVectorBytes)));
+  for (int shift = 0; shift < 32; shift += 8) sum += (Words)(((Ints)(a << shift) >> 24) * ((Ints)(b << shift) >> 24));
+  return sum;
+#endif
+}
+#endif
+
+}  // namespace baracuda::level

@@ -1,0 +1,133 @@
+// Products of activations with quantized weights whose values are multiplied in f32. A few rows of weights are decoded
+// at a time; sums are built in blocks of kChunk products.
+#include "host/tile_transpose.h"
+#include "ops/quant/cpu.h"
+
+namespace baracuda::quant {
+namespace {
+
+struct Rows {
+  float* data;
+  int64_t stride;
+  const float* at(int64_t row, int64_t chunk) const { return data + row * stride + chunk * kChunk; }
+};
+
+void widen(const Product& p, const Rows& rows, int64_t first, int64_t count) {
+  parallel_for(count, row_grain(p.depth), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* to = rows.data + r * rows.stride;
+      const float* from = read(p.x, p.x.row(first + r), 0, p.depth, to);
+      if (from != to) std::copy_n(from, p.depth, to);
+      std::fill(to + p.depth, to + rows.stride, 0.0f);
+    }
+  });
+}
+
+template <class Format>
+void decode_chunk(const uint8_t* bytes, float* values) {
+#pragma GCC unroll 1
+  for (int b = 0; b < kChunk / Format::kValues; ++b)
+    decode<Format>(bytes + b * Format::kBytes, values + b * Format::kValues);
+}
+
+Floats dot(const float* x, const float* w) {
+  Floats part[4] = {};
+#pragma GCC unroll 4
+  for (int i = 0; i < kChunk; i += 4 * kWide) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) part[k] += load_floats(x + i + k * kWide) * load_floats(w + i + k * kWide);
+  }
+  return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+// A few rows: each row of weights is decoded and multiplied at once.
+template <class Format>
+void thin(const Product& p, const Rows& rows, int64_t first, int64_t count) {
+  each_columns(p, [&](int64_t begin, int64_t end) {
+    each_streams(begin, end, [&]<int R>(int64_t column, int64_t apart, Count<R>) {
+      Floats sums[kThinRows][R] = {};
+      alignas(64) float values[kChunk];
+      Chunk<Format> chunk;
+      const Streams<Format, R> streams(p, column, apart);
+      for (int64_t c = 0; c < p.chunks(); ++c) {
+        for (int r = 0; r < R; ++r) {
+          decode_chunk<Format>(streams.read(p, r, c, chunk), values);
+          for (int64_t m = 0; m < count; ++m) sums[m][r] += dot(rows.at(m, c), values);
+        }
+      }
+      for (int64_t m = 0; m < count; ++m) {
+        for (int r = 0; r < R; ++r) {
+          const float sum = fold_vector<float>(sums[m][r], Add());
+          p.put(first + m, column + r * apart, 1, &sum);
+        }
+      }
+    });
+  });
+}
+
+struct alignas(64) Panel {
+  float values[kChunk][kPanel];
+};
+
+template <class Format>
+void unpack(const Product& p, int64_t column, int64_t c, Panel& panel) {
+  alignas(64) float values[kPanel][kChunk];
+  const uint32_t* from[kPanel];
+  uint32_t* to[kChunk];
+  Chunk<Format> chunk;
+  for (int j = 0; j < kPanel; ++j) {
+    decode_chunk<Format>(chunk.read(p, column + j, c), values[j]);
+    from[j] = reinterpret_cast<const uint32_t*>(values[j]);
+  }
+  for (int k = 0; k < kChunk; ++k) to[k] = reinterpret_cast<uint32_t*>(panel.values[k]);
+  tile::transpose_strip<uint32_t>(from, kPanel, kChunk, to, 0, false);
+}
+
+inline constexpr int kTile = level::kRegisters == 32 ? 12 : 4;
+
+template <int M>
+void multiply(const Rows& rows, int64_t row, int64_t c, const Panel& panel, float* sums) {
+  const float* x = rows.at(row, c);
+  Floats sum[M][2] = {};
+  for (int k = 0; k < kChunk; ++k) {
+    const Floats w[2] = {load_floats(panel.values[k]), load_floats(panel.values[k] + kWide)};
+#pragma GCC unroll 12
+    for (int m = 0; m < M; ++m) {
+      const Floats v = x[m * rows.stride + k] + Floats{};
+      sum[m][0] += v * w[0], sum[m][1] += v * w[1];
+    }
+  }
+#pragma GCC unroll 12
+  for (int m = 0; m < M; ++m) add_to(sums + m * kPanel, sum[m][0]), add_to(sums + m * kPanel + kWide, sum[m][1]);
+}
+
+template <class Format>
+void wide(const Product& p, const Rows& rows, int64_t first, int64_t count) {
+  parallel_for((p.columns + kPanel - 1) / kPanel, 1, [&](int64_t begin, int64_t end) {
+    Panel panel;
+    alignas(64) float sums[kRowBlock * kPanel];
+    for (int64_t j = begin * kPanel; j < end * kPanel; j += kPanel) {
+      std::fill(sums, sums + count * kPanel, 0.0f);
+      for (int64_t c = 0; c < p.chunks(); ++c) {
+        unpack<Format>(p, j, c, panel);
+        each_tile<kTile>(count, [&]<int M>(int64_t m, Count<M>) { multiply<M>(rows, m, c, panel, sums + m * kPanel); });
+      }
+      for (int64_t m = 0; m < count; ++m)
+        p.put(first + m, j, std::min<int64_t>(kPanel, p.columns - j), sums + m * kPanel);
+    }
+  });
+}
+
+}  // namespace
+
+void run_floats(const Product& p, int64_t format, void* workspace) {
+  const Rows rows{static_cast<float*>(workspace), p.chunks() * kChunk};
+  with_format(format, [&](auto f) {
+    each_row_block(p, [&](int64_t first, int64_t count) {
+      widen(p, rows, first, count);
+      count <= kThinRows ? thin<decltype(f)>(p, rows, first, count) : wide<decltype(f)>(p, rows, first, count);
+    });
+  });
+}
+
+}  // namespace baracuda::quant

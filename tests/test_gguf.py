@@ -1,0 +1,202 @@
+"""GGUF files: those that the `gguf` package writes, those that it reads, and files that lie."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import baracuda as bc
+import baracuda.functional as F
+from baracuda.ops.quant.quant import WRITTEN, BlockFormat
+
+gguf = pytest.importorskip("gguf")
+HEAD = b"GGUF" + struct.pack("<I", 3)
+
+
+def text(s: str) -> bytes:
+    return struct.pack("<Q", len(s)) + s.encode()
+
+
+def written(path: Path, rng: np.random.Generator) -> dict[str, Any]:
+    """A file by the package: plain tensors, blocks, all kinds of metadata."""
+    w = gguf.GGUFWriter(str(path), "llama")
+    w.add_uint32("a.count", 7)
+    w.add_float32("a.eps", 0.5)
+    w.add_bool("a.flag", True)
+    w.add_string("a.name", "Zoë")
+    w.add_array("a.words", ["x", "yy", ""])
+    w.add_array("a.numbers", [1, 2, 3])
+    x = {"plain": rng.normal(0, 1, (3, 5)).astype(np.float32), "half": rng.normal(0, 1, 7).astype(np.float16)}
+    for name, values in x.items():
+        w.add_tensor(name, values)
+    values = rng.normal(0, 1, (4, 64)).astype(np.float32)
+    for f in WRITTEN:
+        kind = gguf.GGMLQuantizationType(f.code)
+        w.add_tensor(f.value, gguf.quantize(values, kind), raw_dtype=kind)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+    return {**x, "values": values}
+
+
+def test_files_of_the_package_are_read_where_they_lie(tmp_path: Path, rng: np.random.Generator) -> None:
+    x = written(tmp_path / "a.gguf", rng)
+    file = bc.load_gguf(tmp_path / "a.gguf")
+    assert list(file.tensors) == ["plain", "half", *(f.value for f in WRITTEN)]
+    m = file.metadata
+    assert (m["general.architecture"], m["a.count"], m["a.eps"], m["a.flag"]) == ("llama", 7, 0.5, True)
+    assert m["a.name"] == "Zoë" and m["a.words"] == ["x", "yy", ""] and m["a.numbers"].tolist() == [1, 2, 3]
+    for name in ("plain", "half"):
+        t = file.tensors[name]
+        assert t.format is None and t.shape == x[name].shape and t.data.dtype == x[name].dtype
+        np.testing.assert_array_equal(t.data, x[name])
+    for f in WRITTEN:
+        t = file.tensors[f.value]
+        assert (t.shape, t.format) == ((4, 64), f.value)
+        assert not t.data.flags.owndata and not t.data.flags.writeable
+        expected = gguf.dequantize(
+            gguf.quantize(x["values"], gguf.GGMLQuantizationType(f.code)), gguf.GGMLQuantizationType(f.code)
+        )
+        np.testing.assert_array_equal(F.dequantize(t.data, f.value), expected)
+    y = F.quant_matmul(x["values"], file.tensors["q8_0"].data, "q8_0")
+    np.testing.assert_allclose(y, x["values"] @ x["values"].T, rtol=0.05, atol=0.5)
+
+
+def test_the_package_reads_what_we_write(tmp_path: Path, rng: np.random.Generator) -> None:
+    path = tmp_path / "b.gguf"
+    values = rng.normal(0, 1, (6, 256)).astype(np.float32)
+    blocks = bc.GgufTensor(F.quantize(values, "q5_1"), values.shape, "q5_1")
+    metadata = {
+        "general.architecture": "llama",
+        "n": -3,
+        "eps": 1e-5,
+        "yes": True,
+        "list": [1.5, 2.5],
+        "names": ["a", "b"],
+    }
+    bc.save_gguf(path, {"plain": values, "ids": np.arange(5), "blocks": blocks}, metadata)
+    reader = gguf.GGUFReader(str(path))
+    named = {t.name: t for t in reader.tensors}
+    np.testing.assert_array_equal(named["plain"].data, values)
+    np.testing.assert_array_equal(named["ids"].data, np.arange(5))
+    assert named["blocks"].tensor_type is gguf.GGMLQuantizationType.Q5_1
+    np.testing.assert_array_equal(named["blocks"].data, blocks.data)
+    assert {k: reader.fields[k].contents() for k in metadata} == metadata
+    file = bc.load_gguf(path)
+    assert file.metadata.pop("list").tolist() == [1.5, 2.5]
+    assert file.metadata == {k: v for k, v in metadata.items() if k != "list"}
+    assert file.tensors["blocks"].shape == (6, 256)
+    np.testing.assert_array_equal(file.tensors["blocks"].data, blocks.data)
+
+
+def test_wrong_tensors_are_not_written(tmp_path: Path) -> None:
+    for given, message in (
+        (np.zeros(3, np.complex64), "got complex64, want f32"),
+        (bc.GgufTensor(np.zeros((2, 18), np.uint8), (2, 64), "q4_0"), r"want uint8 \(2, 36\)"),
+        (np.zeros((1, 1, 1, 1, 2), np.float32), "want at most 4 dimensions"),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match=message):
+            bc.save_gguf(tmp_path / "c.gguf", {"t": given})
+    with pytest.raises(bc.InvalidProblemError, match="several kinds"):
+        bc.save_gguf(tmp_path / "c.gguf", {}, {"k": [1, "a"]})
+
+
+def tensor(name: str = "t", dims: tuple[int, ...] = (32,), kind: int = 8, offset: int = 0) -> bytes:
+    return text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset)
+
+
+def file_of(tensors: list[bytes], entries: list[bytes] = [], data: int = 64) -> bytes:  # noqa: B006
+    head = HEAD + struct.pack("<QQ", len(tensors), len(entries)) + b"".join(entries) + b"".join(tensors)
+    return head + bytes(-len(head) % 32 + data)
+
+
+def entry(kind: int, raw: bytes, key: str = "k") -> bytes:
+    return text(key) + struct.pack("<I", kind) + raw
+
+
+FORGED: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "byte 0: the magic number has 4 bytes, the file only 0"),
+    "another": (b"PK\3\4" + bytes(99), "byte 0: got b'PK.*this is no GGUF file"),
+    "version 1": (b"GGUF" + struct.pack("<I", 1) + bytes(99), "byte 4: got version 1, want 2 or 3"),
+    "big endian": (b"GGUF" + struct.pack(">I", 3) + bytes(99), "big endian"),
+    "many tensors": (HEAD + struct.pack("<QQ", 2**63, 0), "byte 8: .* tensors do not fit"),
+    "many entries": (HEAD + struct.pack("<QQ", 0, 2**40), "byte 16: .* metadata do not fit"),
+    "long key": (HEAD + struct.pack("<QQQ", 0, 1, 2**60) + bytes(40), "a key has 1152921504606846976 bytes"),
+    "no utf-8": (HEAD + struct.pack("<QQ", 0, 1) + struct.pack("<Q", 2) + b"\xff\xfe" + bytes(99), "is not UTF-8"),
+    "type of value": (file_of([], [entry(13, b"")]), "type 13, which there is not"),
+    "boolean": (file_of([], [entry(7, b"\2")]), "a boolean of value 2"),
+    "long list": (file_of([], [entry(9, struct.pack("<IQ", 10, 2**61))]), "'k' do not fit"),
+    "long list of lists": (file_of([], [entry(9, struct.pack("<IQ", 9, 2**50))]), "'k' do not fit"),
+    "deep list": (file_of([], [entry(9, struct.pack("<IQ", 9, 1) * 40)]), "lists nested 4 deep"),
+    "key twice": (file_of([], [entry(0, b"\1"), entry(0, b"\1")]), "'k' is there twice"),
+    "alignment": (file_of([], [entry(4, struct.pack("<I", 48), "general.alignment")]), "want a power of 2"),
+    "no alignment": (file_of([], [entry(8, text("32"), "general.alignment")]), "want a power of 2"),
+    "rank": (file_of([tensor(dims=(1,) * 5)]), "5 dimensions, want at most 4"),
+    "huge rank": (file_of([text("t") + struct.pack("<I", 2**32 - 1)]), "dimensions, want at most 4"),
+    "type": (file_of([tensor(kind=77)]), "ggml's type 77; those that are read are f32"),
+    "part of a block": (file_of([tensor(dims=(33,))]), "multiple of 32, the values of a block of q8_0"),
+    "blocks of no dimension": (file_of([tensor(dims=())]), "multiple of 32"),
+    "huge": (file_of([tensor(dims=(2**62, 2**62, 2**62, 32))]), "the file's data only 64"),
+    "past the end": (file_of([tensor(dims=(64,))]), "'t' has 68 bytes at offset 0, the file's data only 64"),
+    "far": (file_of([tensor(offset=2**64 - 32)]), "at offset 18446744073709551584"),
+    "odd offset": (file_of([tensor(offset=3)]), "begins at offset 3, want a multiple of 32"),
+    "overlap": (
+        file_of([tensor("a"), tensor("b", offset=32)], data=128),
+        "'b' begins at offset 32, before 'a' ends at 34",
+    ),
+    "name twice": (file_of([tensor(), tensor()], data=128), "the tensor 't' is there twice"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_files_that_lie_are_refused_where_they_do(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "forged.gguf"
+    path.write_bytes(FORGED[name][0])
+    with pytest.raises(bc.InvalidProblemError, match=r"forged\.gguf', byte \d+: ") as raised:
+        bc.load_gguf(path)
+    assert raised.match(FORGED[name][1])
+
+
+def test_every_cut_and_every_changed_byte_is_refused_or_read(tmp_path: Path, rng: np.random.Generator) -> None:
+    path = tmp_path / "whole.gguf"
+    written(path, rng)
+    whole = path.read_bytes()
+    damaged = tmp_path / "damaged.gguf"
+    for end in range(0, len(whole) - 32, 13):  # what pads the last tensor may be missing
+        damaged.write_bytes(whole[:end])
+        with pytest.raises(bc.InvalidProblemError):
+            bc.load_gguf(damaged)
+    for at in rng.integers(0, 700, 300):
+        changed = bytearray(whole)
+        changed[at] = rng.integers(0, 256)
+        damaged.write_bytes(changed)
+        try:
+            file = bc.load_gguf(damaged)
+        except bc.InvalidProblemError:
+            continue
+        assert all(t.data.sum() is not None for t in file.tensors.values())
+
+
+def test_a_file_without_tensors_and_one_with_an_empty_tensor(tmp_path: Path) -> None:
+    path = tmp_path / "d.gguf"
+    path.write_bytes(file_of([], data=0))
+    assert bc.load_gguf(path).tensors == {}
+    path.write_bytes(file_of([tensor(dims=(0,), kind=0)], data=0))
+    assert bc.load_gguf(path).tensors["t"].data.shape == (0,)
+    with pytest.raises(FileNotFoundError):
+        bc.load_gguf(tmp_path / "none.gguf")
+
+
+def test_all_formats_are_read(tmp_path: Path, rng: np.random.Generator) -> None:
+    blocks = {
+        f.value: bc.GgufTensor(rng.integers(0, 256, (2, f.block_bytes), np.uint8), (2, f.block_values), f.value)
+        for f in BlockFormat
+    }
+    bc.save_gguf(tmp_path / "e.gguf", blocks)
+    for name, t in bc.load_gguf(tmp_path / "e.gguf").tensors.items():
+        np.testing.assert_array_equal(t.data, blocks[name].data)
