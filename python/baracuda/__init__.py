@@ -62,15 +62,13 @@ __version__: str = _core.__version__
 
 __all__ = [
     "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capabilities", "Capability", "ComputeGraph", "Device",
-    "DeviceError",
-    "DeviceMemoryError", "Dim", "Element", "Engine", "Event", "ExecutionPlan", "Explanation", "Generator", "GgufFile", "GgufTensor", "Graph",
-    "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku", "MemoryLimitError", "MemoryTracker", "MisalignedOperandError", "Plan",
-    "PlanPreference", "PrecisionGuarantee", "Program", "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor",
-    "TensorArena", "TensorPool", "TensorSpec",
-    "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities",
-    "devices", "empty", "engine",
-    "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library", "get_num_threads", "load_gguf",
-    "manual_seed", "plan", "save_gguf", "set_num_threads", "synchronize", "trace", "vjp", "zeros",
+    "DeviceError", "DeviceMemoryError", "Dim", "Element", "Engine", "Event", "ExecutionPlan", "Explanation", "Generator",
+    "GgufFile", "GgufTensor", "Graph", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
+    "MemoryLimitError", "MemoryTracker", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Program",
+    "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorArena", "TensorPool", "TensorSpec",
+    "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities", "devices",
+    "empty", "engine", "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library",
+    "get_num_threads", "load_gguf", "manual_seed", "plan", "save_gguf", "set_num_threads", "synchronize", "trace", "vjp", "zeros",
 ]  # fmt: skip
 
 _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")])
