@@ -15,7 +15,9 @@ inline void at_least(Element e, int64_t* found, int64_t n) {
 template <class F, class C>
 class Forward {
  public:
-  Forward(const Pool& p, const TensorView& from, const TensorView& to) : pool(p), x(from), y(to) {}
+  Forward(const Pool& p, const TensorView& from, const TensorView& to) : pool(p), x(from), y(to) {
+    if (kMean && y.size[2] <= kLine) fill_widths(pool, pool.axis[2], 0, y.size[2], widths_);
+  }
 
   void run_all(int64_t images, int64_t channels) const {
     const int64_t work = most_taps(pool), results = strip_results(pool.axis[2]);
@@ -30,15 +32,21 @@ class Forward {
  private:
   static constexpr bool kMean = std::is_same_v<F, SumFold>;
 
+  // What windows [first, first + n) of a row count; short rows have them at hand.
+  const C* widths(int64_t first, int64_t n, C* buffer) const {
+    if (y.size[2] <= kLine) return widths_ + first;
+    if constexpr (kMean) fill_widths(pool, pool.axis[2], first, n, buffer);
+    return buffer;
+  }
   // Stores results, means by what their windows hold along the last axis.
   void put(char* at, int64_t stride, C* found, int64_t n, const Window& d, const Window& h, const C* width) const {
     if constexpr (kMean) {
       const C area = static_cast<C>(pool.places(d)) * static_cast<C>(pool.places(h));
       const C whole = static_cast<C>(pool.divisor);
       if (pool.divisor) {
-        for (int64_t i = 0; i < n; ++i) found[i] /= whole;
+        for (int64_t i = 0; i < padded(n); ++i) found[i] /= whole;
       } else {
-        for (int64_t i = 0; i < n; ++i) found[i] /= area * width[i];
+        for (int64_t i = 0; i < padded(n); ++i) found[i] /= area * width[i];
       }
     }
     if constexpr (std::is_same_v<C, int64_t>) at_least(y.element, found, n);
@@ -66,7 +74,8 @@ class Forward {
   void strip(const Spot& spot, int64_t first, int64_t n) const {
     const Axis& a = pool.axis[2];
     const Strip s(a, first, n);
-    alignas(64) C row[kLine], phases[kLine + kMostStride], found[kLine], width[kLine];
+    alignas(64) C row[kRoom], phases[kRoom], found[kLine + kPad], buffer[kLine];
+    std::fill_n(row + s.span, 2 * kPad, C(0));
     const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
     s.pad(row, F::template neutral<C>());
     const int64_t places = s.end - s.begin;
@@ -77,16 +86,15 @@ class Forward {
     });
     rows.finish();
     const Phases<C> split(row, s.span, a.stride, phases);
-    Folded<F, C> taps(found, n, true);
+    Folded<F, C> taps(found, padded(n), true);
     for (int64_t k = 0; k < a.taps; ++k) taps.add(split.at(k * a.dilation));
     taps.finish();
-    if constexpr (kMean) fill_widths(pool, a, first, n, width);
-    put(y.at(spot.n, spot.c, spot.d, spot.h, first), y.stride[2], found, n, d, h, width);
+    put(y.at(spot.n, spot.c, spot.d, spot.h, first), y.stride[2], found, n, d, h, widths(first, n, buffer));
   }
 
   // One window after another; of parts of rows that fit into a line, from rows that are folded into one.
   void each(const Spot& spot, int64_t first, int64_t n) const {
-    alignas(64) C found[kLine], width[kLine];
+    alignas(64) C found[kLine], buffer[kLine];
     const Axis& a = pool.axis[2];
     const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
     const bool parts = a.taps == 0 && a.out > 1 && a.in <= kLine;
@@ -94,8 +102,7 @@ class Forward {
       fold_parts(spot, d, h, first, n, found);
     else
       for (int64_t i = 0; i < n; ++i) found[i] = window(spot, d, h, window_of(a, first + i));
-    if constexpr (kMean) fill_widths(pool, a, first, n, width);
-    put(y.at(spot.n, spot.c, spot.d, spot.h, first), y.stride[2], found, n, d, h, width);
+    put(y.at(spot.n, spot.c, spot.d, spot.h, first), y.stride[2], found, n, d, h, widths(first, n, buffer));
   }
   void fold_parts(const Spot& spot, const Window& d, const Window& h, int64_t first, int64_t n, C* found) const {
     alignas(64) C row[kLine];
@@ -144,6 +151,7 @@ class Forward {
 
   const Pool& pool;
   const Planes x, y;
+  alignas(64) C widths_[kLine + kPad];
 };
 
 // The maxima with where they are: the first of equals, and the last NaN.
@@ -212,7 +220,8 @@ class Indexed {
   void strip(const Spot& spot, int64_t first, int64_t n) const {
     const Axis& a = pool.axis[2];
     const Strip s(a, first, n);
-    alignas(64) C row[kLine], phases[kLine + kMostStride], found[kLine];
+    alignas(64) C row[kRoom], phases[kRoom], found[kLine];
+    std::fill_n(row + s.span, 2 * kPad, C(0));
     alignas(64) Index at[kLine];
     const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
     s.pad(row, MaxFold::neutral<C>());

@@ -58,6 +58,10 @@ inline void fold_lines(C* to, const C* const* line, int64_t lines, int64_t n) {
 }
 
 inline constexpr int64_t kLine = 1024;  // the longest line
+// Loops over buffers run on to a multiple of this, so that compilers' vectors leave nothing over; buffers have the
+// room.
+inline constexpr int64_t kPad = 16;
+constexpr int64_t padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
 
 // One line after another: blocks of lines, whose folds are folded in blocks again, which bounds the error of sums.
 template <class F, class C>
@@ -106,7 +110,7 @@ class Folded {
   C* to_;
   int64_t n_, most_, held_ = 0, blocks_ = 0;
   const C* line_[kBlock];
-  C slots_[kSlots][kLine], part_[kLine], total_[kLine];
+  C slots_[kSlots][kLine], part_[kLine + kPad], total_[kLine + kPad];
 };
 
 // Elements of a tensor along one direction as numbers to compute with.

@@ -84,8 +84,9 @@ inline void fill_widths(const Pool& pool, const Axis& a, int64_t first, int64_t 
   }
 }
 
-// Every `stride`th element of a row, from any of them on, as a line.
-inline constexpr int64_t kMostStride = 64;
+// Every `stride`th element of a row, from any of them on, as a line that may be read up to a multiple of kPad. Rows and
+// the room for their phases are of so many elements.
+inline constexpr int64_t kMostStride = 64, kRoom = kLine + kMostStride + 4 * kPad;
 template <class C>
 class Phases {
  public:
@@ -93,19 +94,18 @@ class Phases {
     if (stride == 1) return;
     each_ = (n + stride - 1) / stride;
     if (stride == 2) {
-      const int64_t pairs = n / 2;
+      each_ = padded(each_);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < pairs; ++i) to[i] = row[2 * i];
-#pragma GCC ivdep
-      for (int64_t i = 0; i < pairs; ++i) to[each_ + i] = row[2 * i + 1];
-      if (n % 2) to[pairs] = row[n - 1];
+      for (int64_t i = 0; i < each_; ++i) to[i] = row[2 * i], to[each_ + i] = row[2 * i + 1];
       return;
     }
     for (int64_t p = 0; p < stride; ++p)
       for (int64_t i = p, j = p * each_; i < n; i += stride) to[j++] = row[i];
   }
   const C* at(int64_t first) const {
-    return stride_ == 1 ? row_ + first : split_ + first % stride_ * each_ + first / stride_;
+    if (stride_ == 1) return row_ + first;
+    if (stride_ == 2) return split_ + (first & 1) * each_ + (first >> 1);
+    return split_ + first % stride_ * each_ + first / stride_;
   }
 
  private:
