@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fakecuda import on_devices
+from fakemetal import needs_emulator as with_metal
 
 import baracuda as bc
 import baracuda.functional as F
@@ -14,6 +15,7 @@ import baracuda.functional as F
 RNG = np.random.default_rng(3)
 X, W = RNG.normal(size=(6, 16)).astype(np.float32), RNG.normal(size=(16, 5)).astype(np.float32)
 T = np.arange(6) % 5
+PLACES = ("cuda:0", "cuda:1")
 
 
 def host(t: Any) -> np.ndarray[Any, Any]:
@@ -21,7 +23,7 @@ def host(t: Any) -> np.ndarray[Any, Any]:
 
 
 @on_devices
-@pytest.mark.parametrize("place", ["cuda:0", "cuda:1"])
+@pytest.mark.parametrize("place", PLACES)
 def test_a_traced_function_gives_what_its_calls_give(place: str) -> None:
     x, w, bias = (bc.asarray(a, device=place) for a in (X, W, np.ones(5, np.float32)))
 
@@ -59,5 +61,46 @@ def test_tensors_of_two_devices_are_refused() -> None:
     x, w = bc.asarray(X, device="cuda:0"), bc.asarray(W, device="cuda:1")
     with pytest.raises(bc.InvalidProblemError, match="trace: got tensors on cuda:0, cuda:1"):
         bc.trace(F.matmul, x, w)
-    with pytest.raises(bc.InvalidProblemError, match="profile: got a graph on cuda:0"):
-        bc.trace(F.exp, x).compile().profile(x)
+
+
+def check_profile(place: str) -> None:
+    x, w, counts = (bc.asarray(a, device=place) for a in (X, W, np.zeros(5, np.float32)))
+
+    def f(x: Any, w: Any) -> Any:
+        y = F.softmax(F.matmul(x, w), 1)
+        F.add(w, 1.0, out=w)
+        F.add(counts, 1.0, out=counts)
+        return F.add(y, counts), y[1:3]
+
+    plan = bc.trace(f, x, w).compile(passes=("dead",))
+    found = plan.profile(x, w, runs=3)
+    assert [t.name for t in found.launches] == ["matmul", "softmax", "add", "add", "add", "copy of a result"]
+    assert all(t.microseconds > 0 and f".{place.split(':')[0]}." in t.sku for t in found.launches)
+    assert found.launches[0].bytes == 4 * (X.size + W.size + 6 * 5)
+    np.testing.assert_array_equal(host(w), W)
+    np.testing.assert_array_equal(host(counts), 0)
+    with pytest.raises(bc.InvalidProblemError, match=rf"x: got f32\[6, 16\] on cpu, want f32\[6, 16\] on {place}"):
+        plan.profile(X, w)
+
+
+@on_devices
+@pytest.mark.parametrize("place", PLACES)
+def test_profile_times_launches_by_events(place: str) -> None:
+    """On copies: of arguments that are written, and of what was captured."""
+    check_profile(place)
+
+
+@with_metal
+def test_profile_times_launches_of_metal() -> None:
+    check_profile("metal")
+
+
+@on_devices
+def test_profile_tells_what_a_kernel_finds() -> None:
+    table, ids = bc.asarray(W, device="cuda:1"), bc.asarray(np.array([0, 16]), device="cuda:1")
+    plan = bc.trace(lambda i, t: F.exp(F.embedding(i, t)), ids, table).compile()
+    with pytest.raises(bc.IndexOutOfRangeError, match="got index 16 at element 1"):
+        plan.profile(ids, table, runs=2)
+    bc.synchronize("cuda:1")  # it is told once
+    ids.copy_from(np.array([0, 15]))
+    assert len(plan.profile(ids, table, runs=1).launches) == 2

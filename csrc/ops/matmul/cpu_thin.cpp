@@ -129,7 +129,7 @@ void dot_columns(const Gemm& g, Rows<typename E::Sum> x, int64_t begin, int64_t 
   const int64_t whole = g.k / kL * kL;
   for (int64_t j = begin; j < end; j += kKept<M>) {
     const int64_t n = std::min(kKept<M>, end - j), group = n / R;
-    std::fill(lanes, lanes + M * kKept<M>, Vector<C>{});
+    for (int i = 0; i < M; ++i) std::fill_n(lanes + i * kKept<M>, n, Vector<C>{});
     for (int64_t k = 0; k < whole; k += kBlock) {
       const int64_t vectors = std::min(kBlock, whole - k) / kL;
       const Rows<C> part{x.data + k, x.stride};
@@ -145,6 +145,8 @@ void dot_columns(const Gemm& g, Rows<typename E::Sum> x, int64_t begin, int64_t 
   }
 }
 
+inline constexpr int64_t kShortRun = 1024;  // bytes of a row of w of which four are read before the next ones are there
+
 // sums[i][c] += x[i][k] * w[k][c] over kDepth rows of w.
 template <class E, int M, int kDepth>
 inline void add_scaled(Rows<typename E::Sum> x, const char* w, int64_t w_stride, int64_t cols, typename E::Sum* sums,
@@ -152,6 +154,7 @@ inline void add_scaled(Rows<typename E::Sum> x, const char* w, int64_t w_stride,
   using C = typename E::Sum;
   using T = typename E::Stored;
   constexpr int64_t kL = kWide<C>;
+  const int64_t ahead = w_stride * (cols * static_cast<int64_t>(sizeof(T)) <= kShortRun ? 8 : 4);
   int64_t c = 0;
   for (; c + kL <= cols; c += kL) {
     Vector<C> v[kDepth];
@@ -160,7 +163,7 @@ inline void add_scaled(Rows<typename E::Sum> x, const char* w, int64_t w_stride,
       const T* row = reinterpret_cast<const T*>(w + d * w_stride) + c;
       v[d] = E::widen(row);
       // The next rows' same columns: too far apart for the hardware to foresee.
-      __builtin_prefetch(reinterpret_cast<const char*>(row) + kDepth * w_stride);
+      __builtin_prefetch(reinterpret_cast<const char*>(row) + ahead);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
@@ -191,36 +194,36 @@ void scaled_columns(const Gemm& g, Rows<typename E::Sum> x, int64_t begin, int64
   constexpr int64_t kColumns = kColumnBytes / (M * static_cast<int64_t>(sizeof(C)));
   alignas(64) C all[M * kColumns], part[M * kColumns];
   for (int64_t j = begin; j < end; j += kColumns) {
-    const int64_t n = std::min(kColumns, end - j);
-    std::fill(all, all + M * kColumns, C(0));
+    const int64_t n = std::min(kColumns, end - j), width = (n + kWide<C> - 1) / kWide<C> * kWide<C>;
+    std::fill_n(all, M * width, C(0));
     for (int64_t k = 0; k < g.k;) {
       const int64_t stop = std::min(g.k, k + kSumBlock);
-      std::fill(part, part + M * kColumns, C(0));
-      for (; k + 4 <= stop; k += 4)
-        add_scaled<E, M, 4>({x.data + k, x.stride}, g.b.at(k, j), g.b.rs, n, part, kColumns);
-      for (; k < stop; ++k) add_scaled<E, M, 1>({x.data + k, x.stride}, g.b.at(k, j), g.b.rs, n, part, kColumns);
-      for (int64_t at = 0; at < M * kColumns; ++at) all[at] += part[at];
+      std::fill_n(part, M * width, C(0));
+      for (; k + 4 <= stop; k += 4) add_scaled<E, M, 4>({x.data + k, x.stride}, g.b.at(k, j), g.b.rs, n, part, width);
+      for (; k < stop; ++k) add_scaled<E, M, 1>({x.data + k, x.stride}, g.b.at(k, j), g.b.rs, n, part, width);
+      for (int64_t at = 0; at < M * width; ++at) all[at] += part[at];
     }
-    finish(g, 0, j, g.m, n, all, kColumns);
+    finish(g, 0, j, g.m, n, all, width);
   }
 }
 
-inline constexpr int64_t kThinWork = 32 * 1024;  // elements of the large operand that are worth a thread's while
+inline constexpr int64_t kThinWork = 16 * 1024;  // elements of the large operand that are worth a chunk of their own
+inline constexpr int64_t kAloneWork = 2 * kThinWork;  // that one thread is done with before a team would have begun
 
 template <class E, int M>
 void run_columns(const Gemm& g, void* workspace) {
   using C = typename E::Sum;
   const int64_t stride = thin_stride(g.k), group = thin_group(g.batch, g.k, sizeof(C));
   const bool dots = g.k == 1 || g.b.rs == static_cast<int64_t>(sizeof(typename E::Stored));
-  // Pieces: columns of one product. Enough of them to share out, but wide enough for long runs of memory.
+  // Pieces: columns of one product. Enough of them to share out evenly, but wide enough for long runs of memory.
   int64_t piece = std::max<int64_t>(kThinWork / std::max<int64_t>(1, g.k), dots ? 32 : 64);
-  if (!dots) piece = std::max(piece, std::min<int64_t>(512, g.n / 8));
+  if (!dots) piece = std::max(piece, std::min<int64_t>(512, g.n / 16));
   piece = (piece + 63) / 64 * 64;
   const int64_t pieces = (g.n + piece - 1) / piece;
   C* rows = static_cast<C*>(workspace);
   for (int64_t first = 0; first < g.batch; first += group) {
     const int64_t products = std::min(group, g.batch - first);
-    parallel_for(products, std::max<int64_t>(1, kThinWork / (M * stride)), [&](int64_t begin, int64_t end) {
+    parallel_for(products, std::max<int64_t>(1, kAloneWork / (M * stride)), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         const Gemm one = slice(g, first + p);
         for (int64_t i = 0; i < M; ++i) {
@@ -230,15 +233,16 @@ void run_columns(const Gemm& g, void* workspace) {
         }
       }
     });
-    parallel_for(products * pieces, std::max<int64_t>(1, kThinWork / (piece * std::max<int64_t>(1, g.k))),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t p = begin; p < end; ++p) {
-                     const Gemm one = slice(g, first + p / pieces);
-                     const Rows<C> x{rows + p / pieces * M * stride, stride};
-                     const int64_t j = p % pieces * piece, stop = std::min(g.n, j + piece);
-                     dots ? dot_columns<E, M>(one, x, j, stop) : scaled_columns<E, M>(one, x, j, stop);
-                   }
-                 });
+    const bool alone = M * products * g.n * g.k <= kAloneWork;
+    const int64_t grain = alone ? products * pieces : kThinWork / (piece * std::max<int64_t>(1, g.k));
+    parallel_for(products * pieces, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        const Gemm one = slice(g, first + p / pieces);
+        const Rows<C> x{rows + p / pieces * M * stride, stride};
+        const int64_t j = p % pieces * piece, stop = std::min(g.n, j + piece);
+        dots ? dot_columns<E, M>(one, x, j, stop) : scaled_columns<E, M>(one, x, j, stop);
+      }
+    });
   }
 }
 

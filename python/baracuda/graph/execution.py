@@ -202,6 +202,9 @@ class ExecutionPlan:
     def profile(self, *args: Any, runs: int = 20, **kwargs: Any) -> Profile:
         """Times every launch by itself, on copies of the arguments and of captured tensors.
 
+        On a GPU by events before and behind each launch in a stream of its own: of kernels that take less time than a
+        launch does they show the launch's.
+
         Args:
             *args: What `run` is given.
             runs: How often; the medians count.

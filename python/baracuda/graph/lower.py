@@ -58,7 +58,7 @@ class Lowering:
         hidden, weights = [], 0
         for slot in sorted(self.used, key=lambda s: s.number):
             if slot.kind == "constant":
-                held = _memory_of(slot, self.device)
+                held = memory_of(slot, self.device)
                 weights += slot.nbytes
                 if slot in self.written:
                     self.values[slot] = self.builder.inout(slot.name, slot.shape, slot.element)
@@ -116,7 +116,7 @@ class Lowering:
         return given
 
 
-def _memory_of(slot: Slot, device: str) -> Any:
+def memory_of(slot: Slot, device: str) -> Any:
     """A captured tensor's memory, from its first to its last element."""
     if slot.nbytes == 0:
         return _core.empty((0,), slot.element, device=device)

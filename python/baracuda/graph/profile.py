@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from html import escape
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.sizes import SizeExpr
+from baracuda.graph.lower import memory_of
 from baracuda.graph.nodes import Draw, Launch, Slot, View
+from baracuda.memory.stream import Event, Stream
 from baracuda.memory.views import contiguous_strides
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from baracuda.graph.execution import ExecutionPlan
 
@@ -101,29 +105,48 @@ def _box(x: float, y: float, width: float, text: str, title: str, fill: str) -> 
 
 def profiled(plan: ExecutionPlan, given: Sequence[Any], runs: int) -> Profile:
     """Runs every launch by itself, with memory of its own for each value, and times it."""
-    if plan.device != "cpu":
-        raise InvalidProblemError(f"profile: got a graph on {plan.device}, want one on the cpu.")
+    stream = None if plan.device == "cpu" else Stream(plan.device)
     memory = _Memory(plan, given)
-    bound = [memory.bound(launch) for launch in plan._lowered.launches]
-    times: list[list[float]] = [[] for _ in bound]
+    bound = [memory.bound(launch, stream) for launch in plan._lowered.launches]
+    measure = _by_clock if stream is None else partial(_by_events, stream)
+    times: list[list[float]] = []
     for _ in range(runs):
         memory.restore()
-        for call, found in zip(bound, times, strict=True):
-            start = time.perf_counter()
-            call()
-            found.append(time.perf_counter() - start)
+        times.append(measure(bound))
     timed = []
-    for launch, found in zip(plan._lowered.launches, times, strict=True):
+    for launch, found in zip(plan._lowered.launches, zip(*times, strict=True), strict=True):
         size = sum(memory.size(v) for v in launch.tensors)
         name = plan._nodes.get(launch.node, "copy of a result")
-        timed.append(Timed(launch.node, name, launch.plan.sku.name, median(found) * 1e6, size))
+        timed.append(Timed(launch.node, name, launch.plan.sku.name, median(found), size))
     return Profile(tuple(timed))
+
+
+def _by_clock(calls: Sequence[Callable[[], Any]]) -> list[float]:
+    """Microseconds of each call, which is done when it returns."""
+    found = []
+    for call in calls:
+        start = time.perf_counter()
+        call()
+        found.append((time.perf_counter() - start) * 1e6)
+    return found
+
+
+def _by_events(stream: Stream, calls: Sequence[Callable[[], Any]]) -> list[float]:
+    """Microseconds of what each call gives to a stream, between events before and behind it."""
+    events = [Event(stream.device) for _ in range(len(calls) + 1)]
+    events[0].record(stream)
+    for call, behind in zip(calls, events[1:], strict=True):
+        call()
+        behind.record(stream)
+    stream.synchronize()  # tells what kernels have found, too
+    return [start.elapsed_time(end) * 1e3 for start, end in pairwise(events)]
 
 
 class _Memory:
     """All values of one run: copies of what it is given and of what was captured, and new memory."""
 
     def __init__(self, plan: ExecutionPlan, given: Sequence[Any]) -> None:
+        self.device = plan.device
         self.sizes: dict[str, int] = {}
         self.roots: dict[Slot, Any] = {}
         self.sources: list[tuple[Any, Any]] = []
@@ -138,11 +161,12 @@ class _Memory:
                 if v.slot in self.roots:
                     continue
                 if v.slot.kind == "constant":
-                    self._copied(
-                        v.slot, _core.from_pointer(v.slot.address, v.slot.shape, v.slot.element, owner=v.slot.held)
-                    )
+                    self._copied(v.slot, memory_of(v.slot, self.device))
                 else:
-                    self.roots[v.slot] = _core.empty((self.at(v.slot.count),), v.slot.element)
+                    self.roots[v.slot] = self._empty(self.at(v.slot.count), v.slot.element)
+
+    def _empty(self, count: int, element: Any) -> Any:
+        return _core.empty((count,), element, device=self.device)
 
     def _read_sizes(self, slot: Slot, seen: Any) -> None:
         """Takes the sizes that are a `bc.Dim` itself from an argument."""
@@ -158,9 +182,9 @@ class _Memory:
         """Refuses an argument that `run` would refuse: the copies are as large as the graph says."""
         want = tuple(map(self.at, slot.shape))
         got = tuple(seen.shape), str(seen.element), seen.device
-        if got != (want, str(slot.element), "cpu"):
+        if got != (want, str(slot.element), self.device):
             raise InvalidProblemError(
-                f"{slot.name}: got {got[1]}{list(got[0])} on {got[2]}, want {slot.element}{list(want)} on cpu."
+                f"{slot.name}: got {got[1]}{list(got[0])} on {got[2]}, want {slot.element}{list(want)} on {self.device}."
             )
         for size in slot.shape:
             for name, most in getattr(size, "most", {}).items():  # where it follows a bc.Dim
@@ -168,7 +192,7 @@ class _Memory:
                     raise InvalidProblemError(f"{slot.name}: got {name} = {self.sizes[name]}, want at most {most}.")
 
     def _copied(self, slot: Slot, value: Any) -> None:
-        made = _core.empty((self.at(slot.count),), slot.element)
+        made = self._empty(self.at(slot.count), slot.element)
         shape = tuple(value.shape)
         seen = _core.view_of(made, 0, shape, slot_strides(slot, shape), int(slot.element))
         self.roots[slot] = made
@@ -193,12 +217,12 @@ class _Memory:
         shape, strides = tuple(map(self.at, v.shape)), tuple(map(self.at, v.strides))
         return _core.view_of(self.roots[v.slot], self.at(v.offset), shape, strides, int(v.element))
 
-    def bound(self, launch: Launch) -> Any:
+    def bound(self, launch: Launch, stream: Stream | None) -> Any:
         """The launch as a call without arguments."""
         given = launch.arguments(self._seen, lambda n: 0 if isinstance(n, Draw) else self.at(n))
         if launch.plan.workspace_size:
-            given["workspace"] = _core.empty((launch.plan.workspace_size,), "u8")
-        return launch.plan.bind(**given)
+            given["workspace"] = self._empty(launch.plan.workspace_size, "u8")
+        return launch.plan.bind(**given, stream=stream)
 
 
 def slot_strides(slot: Slot, shape: tuple[int, ...]) -> tuple[int, ...]:
