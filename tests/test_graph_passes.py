@@ -201,6 +201,9 @@ def normal(*shape: int, element: Any = np.float32) -> np.ndarray:
     return RNG.normal(size=shape).astype(element)
 
 
+GATED = (F.glu, F.swiglu, F.geglu, F.reglu, F.silu_and_mul)
+
+
 @pytest.mark.parametrize("element", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(7, 33), (64, 256), (2, 3, 5, 48), (1, 64)])
 def test_pairs_that_one_kernel_does_keep_their_bits(shape: tuple[int, ...], element: Any) -> None:
@@ -223,6 +226,32 @@ def test_pairs_that_one_kernel_does_keep_their_bits(shape: tuple[int, ...], elem
         plan = bc.trace(fn, x, r).compile()
         assert plan.launches == launches, plan.explain()
         same(plan.run(x, r), fn(x, r))
+
+
+@pytest.mark.parametrize("element", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("shape", [(1, 64), (2, 3, 48), (8, 33), (9, 33)])
+def test_gated_products_of_few_rows_keep_their_bits(shape: tuple[int, ...], element: Any) -> None:
+    """One launch; two of halves, which would be rounded once less, and of more rows than the kernel takes."""
+    x, matrix, other = (normal(*s, element=element) for s in (shape, (shape[-1], 90), (shape[-1], 1, 90)))
+    together = 1 if element is not np.float16 and shape[0] < 9 else 2
+
+    def read_twice(x: Any) -> Any:
+        h = F.matmul(x, matrix)
+        return F.swiglu(h), h[..., :3]
+
+    def other_axis(x: Any) -> Any:
+        return F.glu(F.matmul(F.cat([x, x], 0), matrix), 0)
+
+    cases: list[tuple[Any, int]] = [(lambda x, g=g: g(F.matmul(x, matrix)), together) for g in GATED]
+    cases += [(lambda x: F.swiglu(F.matmul(x, other[:, 0])), together), (other_axis, 3)]
+    cases += [(lambda x: F.swiglu(F.relu(F.matmul(x, matrix))), 3 if element is np.float16 else 2)]
+    for fn, launches in cases:
+        plan = bc.trace(fn, x).compile()
+        assert plan.launches == launches, plan.explain()
+        same(plan.run(x), fn(x))
+    plan = bc.trace(read_twice, x).compile()
+    assert "gated_matmul" not in plan.explain()
+    same(plan.run(x), read_twice(x))
 
 
 def test_pairs_that_stay_two() -> None:
@@ -276,3 +305,9 @@ def test_pairs_of_every_length() -> None:
     for n in (1, 2, 17, 64, 300):
         x = normal(n, 64)
         same(plan.run(x), f(x))
+    for most, launches in ((8, 1), (9, 2)):
+        gated = bc.trace(lambda x: F.swiglu(F.matmul(x, m)), bc.TensorSpec((bc.Dim("n", max=most), 64))).compile()
+        assert gated.launches == launches
+        for n in (1, 3, 8):
+            x = normal(n, 64)
+            np.testing.assert_allclose(gated.run(x), F.swiglu(F.matmul(x, m)), rtol=1e-5, atol=1e-5)

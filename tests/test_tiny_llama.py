@@ -111,7 +111,7 @@ def test_generation_is_reproducible_and_fits_the_context() -> None:
 
 
 def test_a_token_by_functions_one_by_one_is_that_of_the_graph() -> None:
-    """Bit for bit, logits and the byte that is drawn; and it is 12 launches a layer."""
+    """Bit for bit, logits and the byte that is drawn; and it is 8 launches a layer."""
     from generation import Generator
 
     trainer, _, _ = train(3)
@@ -121,7 +121,7 @@ def test_a_token_by_functions_one_by_one_is_that_of_the_graph() -> None:
         compiled.feed(byte, position)
         assert np.array_equal(bc.from_dlpack(logits).numpy(), compiled.logits)
         assert np.asarray(bc.from_dlpack(following).numpy()) == compiled.token
-    assert compiled.plan.launches <= 12 * trainer.config.layers + 6
+    assert compiled.plan.launches == 8 * trainer.config.layers + 9
     assert np.array_equal(eager.cache.keys, compiled.cache.keys)
 
 

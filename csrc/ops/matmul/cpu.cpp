@@ -70,6 +70,14 @@ struct CpuKernel<matmul::VnniRow> {
   }
 };
 
+template <>
+struct CpuKernel<matmul::GatedThinRow> {
+  static Status run(const Launch& launch) {
+    matmul::run_gated(launch);
+    return Status::Ok;
+  }
+};
+
 }  // namespace baracuda
 
 BCU_CPU_FAMILY(matmul)

@@ -1,6 +1,7 @@
 // The ways to compute a product that a CPU level's module has; each handles every shape, stride and element it is
 // given.
 #pragma once
+#include "core/launch.h"
 #include "ops/matmul/gemm.h"
 
 namespace baracuda::matmul {
@@ -19,5 +20,7 @@ void run_scaled(const Gemm& g, void* workspace);
 void run_vnni(const Gemm& g, void* workspace);
 // f32 and f64 through OpenBLAS; false when it cannot take these strides.
 bool run_blas(const Gemm& g);
+// value * g(gate) of a thin product's halves.
+void run_gated(const Launch& launch);
 
 }  // namespace baracuda::matmul

@@ -15,6 +15,10 @@ namespace baracuda::matmul {
 BCU_ATTRS(MatmulAttrs, (i64, activation))
 BCU_ARGS(MatmulArgs, (a, b, c, bias, out), (alpha, beta))
 BCU_ARGS(ScaledArgs, (a, b, scale_a, scale_b, bias, out), ())
+// The columns of a @ b are two halves; gate_first: the first one is what the gate's function is applied to.
+BCU_ATTRS(GatedMatmulAttrs, (i64, gate), (i64, gate_first))
+BCU_ARGS(GatedMatmulArgs, (a, b, out), ())
+enum Gate : int64_t { kGlu, kReGlu, kSwiGlu, kGeGlu };
 
 // Strides are in bytes. `data` is null for what the plan does not have, and for a C that beta = 0 leaves unread.
 struct Matrix {

@@ -46,8 +46,21 @@ inline void scaled_shapes(Shapes& s) {
               "one of the op's, 0 where the output is i32");
 }
 
+inline void gated_shapes(Shapes& s) {
+  using Args = GatedMatmulArgs;
+  const auto a = s.in(Args::a), b = s.in(Args::b).ranks(2, 2);
+  const auto full = product(s, a, b, Args::b);
+  const auto out = s.out(Args::out).ranks(2, kMaxRank);
+  out.is(full.with(full.rank - 1, out.at(-1)));
+  s.want(b.at(-1) == out.at(-1) * 2, Args::b, "two columns for each of the output");
+  const auto attrs = s.attrs<GatedMatmulAttrs>();
+  s.attribute(attrs.gate >= kGlu && attrs.gate <= kGeGlu, "gate", "one of the op's");
+  s.attribute(attrs.gate_first == 0 || attrs.gate_first == 1, "gate_first", "0 or 1");
+}
+
 inline ShapeRule shapes_of(const Row& row) {
-  return std::string_view(row.op) == "scaled_matmul" ? scaled_shapes : matmul_shapes;
+  const std::string_view op = row.op;
+  return op == "scaled_matmul" ? scaled_shapes : op == "gated_matmul" ? gated_shapes : matmul_shapes;
 }
 
 }  // namespace baracuda::matmul

@@ -24,6 +24,7 @@ struct WholeRow {};
 struct ScaledRow {};
 struct VnniRow {};
 struct ScaledLtRow {};
+struct GatedThinRow {};
 
 // Sizes of a problem whose last `merged` batch dimensions have become rows.
 struct Sizes {
@@ -75,11 +76,30 @@ inline int64_t thin_scratch(const Problem& p) {
   return std::max(packed_scratch(p), thin_bytes(s.batch, s.k * s.parts, p.element == Element::F64 ? 8 : 4));
 }
 
-inline Reason thin_enough(const Problem& p) {
-  const ParamMeta& b = p.params[MatmulArgs::b];
+// Sums of a gated product are kept in front of what making them takes.
+inline int64_t gated_sums_bytes(const ParamMeta& out, Element e) {
+  int64_t bytes = 2 * (e == Element::F64 ? 8 : 4);
+  for (int i = 0; i < out.rank; ++i) bytes *= out.shape[i];
+  return (bytes + 63) / 64 * 64;
+}
+inline int64_t gated_scratch(const Problem& p) {
+  using Args = GatedMatmulArgs;
+  const int64_t sum = p.element == Element::F64 ? 8 : 4;
+  int64_t most = 0;
+  for (int merged = 0; merged <= p.params[Args::out].rank - 2; ++merged) {
+    Sizes s = sizes<Args>(p, merged);
+    s.n *= 2;
+    most = std::max({most, packed_bytes(s, sum, sum), thin_bytes(s.batch, s.k, sum)});
+  }
+  return gated_sums_bytes(p.params[Args::out], p.element) + most;
+}
+
+template <class Args>
+Reason thin_enough(const Problem& p) {
+  const ParamMeta& b = p.params[Args::b];
   bool one_b = true;
   for (int i = 0; i < b.rank - 2; ++i) one_b &= b.shape[i] == 1;
-  const Sizes s = sizes<MatmulArgs>(p, one_b ? p.params[MatmulArgs::out].rank - 2 : 0);
+  const Sizes s = sizes<Args>(p, one_b ? p.params[Args::out].rank - 2 : 0);
   if (std::min(s.m, s.n) <= kMaxThin) return {};
   return {"shape", "a product with at most 8 rows or columns", "the packed row takes larger ones"};
 }
@@ -126,7 +146,7 @@ inline constexpr auto kCpu =
               .takes(kFloats)
               .sum(8)
               .not_batch_invariant()
-              .only_if(thin_enough)
+              .only_if(thin_enough<MatmulArgs>)
               .scratch(thin_scratch)
               .prefer(40, "Zen4, 2026-11-21"),
           // Products small enough to meet vdpbf16ps's flushing to zero send the whole call to the packed kernel.
@@ -156,6 +176,17 @@ inline constexpr auto kScaledCpu =
     scaled_integers<ScaledRow>("packed", "packed_scaled", scaled_scratch) +
     table(scaled_f8<ScaledRow>("packed").scratch(scaled_scratch));
 
+// A decoding step's feed-forward block; the gate's own few ulp are within what its sums are promised.
+inline constexpr auto kGated = table(row<GatedThinRow>("gated_matmul")
+                                         .name("thin")
+                                         .args_of<GatedMatmulArgs>()
+                                         .attrs_of<GatedMatmulAttrs>()
+                                         .takes(kFloats)
+                                         .sum(9)
+                                         .not_batch_invariant()
+                                         .only_if(thin_enough<GatedMatmulArgs>)
+                                         .scratch(gated_scratch));
+
 // GPUs build sums in blocks of 256 products, too, whatever the size of their tiles.
 inline constexpr auto kSimt =
     table(gpu_product<TiledRow>().takes(kFloats).sum(8), gpu_product<WholeRow>().takes(kInts).exact());
@@ -164,7 +195,7 @@ inline constexpr auto kSimtScaled =
 
 // Few rows or columns: B is read once, in another order of sums.
 inline constexpr auto kSimtThin =
-    table(gpu_product<ThinTiledRow>().takes(kFloats).sum(8).not_batch_invariant().only_if(thin_enough));
+    table(gpu_product<ThinTiledRow>().takes(kFloats).sum(8).not_batch_invariant().only_if(thin_enough<MatmulArgs>));
 
 // Tensor cores cut off where they add: 17 eps for each 16 products at worst, in blocks of 256. Layouts that 16-byte
 // copies cannot read go to tiles without tensor cores, and those of one row have fewer strides.
@@ -235,7 +266,7 @@ constexpr auto with_names(Table<Tags...> on_gpu, const Table<Tags...>& named) {
 }
 
 inline constexpr auto kTable =
-    join(kCpu, kScaledCpu, preferred(on_cuda(kSimtThin), "simt_thin", 10), kCublasLt,
+    join(kCpu, kScaledCpu, kGated, preferred(on_cuda(kSimtThin), "simt_thin", 10), kCublasLt,
          preferred(on_cuda(kSimtMma), "simt_mma", 2), on_cuda(kSimt), compiled_for_cuda(kScaledLt, 5),
          with_names(on_cuda(kSimtScaled), kSimtScaled), preferred(on_metal(kSimtThin), "simt_thin", 10),
          on_metal(kSimt), with_names(on_metal(kSimtScaled), kSimtScaled));

@@ -1,4 +1,4 @@
-"""Launches that one kernel does together: a residual with its norm, a product with its bias and its activation."""
+"""Launches that one kernel does together: a residual with its norm, a product with its bias, its activation or its gate."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from baracuda.graph.nodes import Launch, Slot, View
 if TYPE_CHECKING:
     from baracuda.describe.spec import Descriptor
     from baracuda.graph.graph import ComputeGraph
+    from baracuda.ops.matmul.matmul import MatmulDescriptor
 
 # Of these the kernel gives the bits of the launches one after the other: halves would be rounded less often.
 ELEMENTS = (Element.F32, Element.F64)
@@ -61,7 +62,7 @@ def merge_patterns(launches: list[Launch], results: list[Any], graph: ComputeGra
         if first is None or j >= i or not _plain(first, graph) or first.writes[0] != at:
             return False
         alone = readers[slot] == [i] and slot not in handed_out
-        made = _residual_norm(first, second, at) or (_epilogue(first, second, at) if alone else None)
+        made = _residual_norm(first, second, at) or (_behind(first, second, at) if alone else None)
         if made is None:
             return False
         moved = second.reads if made.first else first.reads
@@ -137,20 +138,39 @@ def _activation(d: Any) -> Any:
     return known.get(str(d.kind)) if isinstance(d, UnaryDescriptor) else None
 
 
-def _epilogue(first: Launch, second: Launch, at: View) -> Made | None:
-    """activation(a @ b + bias)."""
+def _behind(first: Launch, second: Launch, at: View) -> Made | None:
+    """What may come behind the sums of a product."""
     from baracuda.ops.matmul.matmul import Activation, MatmulDescriptor
 
-    product, d = first.plan.descriptor, second.plan.descriptor
+    product = first.plan.descriptor
+    if not isinstance(product, MatmulDescriptor) or product.c_shape is not None:
+        return None
+    if product.activation is not Activation.NONE or second.plan.descriptor.direction != "forward":
+        return None
+    if _named(first)[1] != {"alpha": 1.0, "beta": 1.0}:
+        return None
+    return _gated(product, first, second, at) or _epilogue(product, first, second, at)
+
+
+def _gated(product: MatmulDescriptor, first: Launch, second: Launch, at: View) -> Made | None:
+    """The product value * g(gate) of the halves of a @ b, of as few rows as its kernel takes."""
+    from baracuda.ops.gated.gated import GatedActivationDescriptor
+    from baracuda.ops.matmul.gated_matmul import Gate, GatedMatmulDescriptor
+
+    d = second.plan.descriptor
+    if not isinstance(d, GatedActivationDescriptor) or d.split_dim != len(d.input_shape) - 1:
+        return None
+    if product.bias or product.batch_shape is not None or len(product.b_shape) != 2 or d.input_shape != at.shape:
+        return None
+    gate, tensors = Gate(str(d.kind)), _named(first)[0]
+    desc = GatedMatmulDescriptor(product.a_shape, product.b_shape, product.element, gate, d.gate_half)
+    return Made(desc, tensors | {"out": _named(second)[0]["y"]}, {}, first=False)
+
+
+def _epilogue(product: MatmulDescriptor, first: Launch, second: Launch, at: View) -> Made | None:
+    """activation(a @ b + bias)."""
+    d = second.plan.descriptor
     tensors, numbers = _named(first)
-    if (
-        not isinstance(product, MatmulDescriptor)
-        or product.activation is not Activation.NONE
-        or product.c_shape is not None
-    ):
-        return None
-    if numbers != {"alpha": 1.0, "beta": 1.0} or d.direction != "forward":
-        return None
     own, given = _named(second)
     activation = _activation(d)
     if activation is not None and set(own) == {"x", "y"} and not given:
