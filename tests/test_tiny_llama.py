@@ -121,7 +121,7 @@ def test_a_token_by_functions_one_by_one_is_that_of_the_graph() -> None:
         compiled.feed(byte, position)
         assert np.array_equal(bc.from_dlpack(logits).numpy(), compiled.logits)
         assert np.asarray(bc.from_dlpack(following).numpy()) == compiled.token
-    assert compiled.plan.launches == 8 * trainer.config.layers + 9
+    assert compiled.plan.launches <= 8 * trainer.config.layers + 6
     assert np.array_equal(eager.cache.keys, compiled.cache.keys)
 
 
