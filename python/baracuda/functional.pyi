@@ -1244,6 +1244,9 @@ def trace(input: Any) -> Any:
 def trace_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of trace with respect to `input`, of which only the shape matters."""
 @_function
+def local_response_norm(input: Any, size: Any, alpha: Any = 0.0001, beta: Any = 0.75, k: Any = 1.0) -> Any:
+    r"""Input / (k + alpha mean)**beta over the squares of `size` channels around, as torch.nn.functional.local_response_norm."""
+@_function
 def qk_norm_rope(q: Any, k: Any, q_weight: Any, k_weight: Any, cos: Any, sin: Any, eps: Any = None, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
     r"""(q, k) with each head normalised and rotated: rms_norm_rope of both, which may have different numbers of heads."""
 @_function
