@@ -7,6 +7,7 @@ function(baracuda_preludes folder extension written)
   file(GLOB_RECURSE parts CONFIGURE_DEPENDS ${BARACUDA_PRELUDE_SOURCES}/csrc/simt/*.h ${BARACUDA_PRELUDE_SOURCES}/include/*.h
        ${BARACUDA_PRELUDE_SOURCES}/csrc/ops/*/math.h)
   list(APPEND parts ${BARACUDA_PRELUDE_SOURCES}/csrc/ops/expr/fused.h ${BARACUDA_PRELUDE_SOURCES}/csrc/ops/expr/simt.h
+       ${BARACUDA_PRELUDE_SOURCES}/csrc/ops/reduce/simt_folds.h
        ${BARACUDA_PRELUDE_SOURCES}/csrc/ops/expr/values.h ${BARACUDA_PRELUDE_SOURCES}/csrc/core/values.h)
   set(files "")
   foreach(target cuda metal)

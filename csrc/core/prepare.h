@@ -8,7 +8,7 @@ namespace baracuda {
 
 struct Prepared {
   virtual ~Prepared() = default;
-  int64_t workspace = 0;  // bytes that a launch needs, in place of the row's rule
+  int64_t workspace = 0;  // bytes that a launch needs, in place of the row's rule; -1: by that rule
 };
 
 struct Preparation {

@@ -26,7 +26,7 @@ Status prepare_row(PlanCore& plan, Refusal& why) {
   const Preparation p{question.problem(), &plan.row, question.device, question.preference.max_workspace_bytes};
   const Status status = prepare(p, &made, &reason);
   if (status == Status::Ok) {
-    plan.workspace_size = made->workspace;
+    if (made->workspace >= 0) plan.workspace_size = made->workspace;
     plan.prepared.reset(made);
   } else if (status == Status::Unsupported) {
     why = {Code::Problem, reason.field, "", reason.want, reason.hint ? reason.hint : ""};

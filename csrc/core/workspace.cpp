@@ -6,7 +6,8 @@ namespace baracuda {
 int64_t workspace_at(const PlanCore& plan, const int64_t* symbols) {
   const Question& asked = plan.question;
   // What was prepared for the maxima, such as a library's algorithm, keeps its workspace.
-  if (!plan.row.workspace || plan.prepared || plan.signature.symbols.empty()) return plan.workspace_size;
+  const bool is_kept = plan.prepared && plan.prepared->workspace >= 0;
+  if (!plan.row.workspace || is_kept || plan.signature.symbols.empty()) return plan.workspace_size;
   ParamMeta metas[kMaxArgs];
   std::copy(asked.params.begin(), asked.params.end(), metas);
   for (size_t p = 0; p < asked.params.size(); ++p) {

@@ -70,6 +70,28 @@ class FoldLaunch {
     return run<CodedRows<C>, CodedRows<C>>();
   }
 
+  // For kernels that fold something else in the same order: how rows are cut, and what is left to do where they are.
+  struct Cut {
+    TeamGrid grid;
+    int64_t per, strips;  // positions of a strip
+  };
+  // Chooses the teams of the rows, too.
+  Cut cut(int most_threads) {
+    const TeamGrid grid = teams(s_, 32, most_threads);
+    const int64_t wanted = strips(grid.blocks), per = ((s_.length + wanted - 1) / wanted + 7) / 8 * 8;
+    return {grid, per, wanted == 1 ? 1 : (s_.length + per - 1) / per};
+  }
+  const RowSpace<2>& rows() const { return s_; }
+  // Folds the partial results of strips, which lie in the workspace.
+  template <class C>
+  Status fold_partials(int64_t strips) {
+    FoldParams<C> p{};
+    p.s = s_;
+    p.divisor = divisor_;
+    p.partial = static_cast<C*>(workspace_);
+    return fold_strips<StridedRows<C>>(p, strips);
+  }
+
  private:
   // Strips that the rows are cut into where they are too few to fill a GPU. They depend on sizes alone.
   int64_t strips(int64_t blocks) const {
@@ -82,19 +104,17 @@ class FoldLaunch {
   Status run() {
     using C = typename Rows::C;
     if (s_.rows == 0) return Status::Ok;
-    const TeamGrid grid = teams(s_, 32, FoldRows<Rows, Fold<C>>::kThreads);
+    const Cut c = cut(FoldRows<Rows, Fold<C>>::kThreads);
     FoldParams<C> p{};
     p.divisor = divisor_, p.divisor_at = static_cast<const C*>(divisor_at_);
-    const int64_t wanted = strips(grid.blocks);
-    p.per = ((s_.length + wanted - 1) / wanted + 7) / 8 * 8;
-    const int64_t cut = wanted == 1 ? 1 : (s_.length + p.per - 1) / p.per;
+    p.per = c.per;
     p.s = s_;
-    if (cut > 1) {
+    if (c.strips > 1) {
       p.partial_positions = static_cast<int64_t*>(workspace_);
-      p.partial = reinterpret_cast<C*>(p.partial_positions + (Fold<C>::kPositions ? cut * s_.rows : 0));
+      p.partial = reinterpret_cast<C*>(p.partial_positions + (Fold<C>::kPositions ? c.strips * s_.rows : 0));
     }
-    const Status status = submit<FoldRows<Rows, Fold<C>>>(launch_, {grid.blocks, cut}, grid.threads, p);
-    return status == Status::Ok && cut > 1 ? fold_strips<Second>(p, cut) : status;
+    const Status status = submit<FoldRows<Rows, Fold<C>>>(launch_, {c.grid.blocks, c.strips}, c.grid.threads, p);
+    return status == Status::Ok && c.strips > 1 ? fold_strips<Second>(p, c.strips) : status;
   }
 
   // The partial results, seen as rows of `cut` values.

@@ -79,6 +79,50 @@ def test_what_is_not_fused_says_why(device: str) -> None:
     same(expr(x), F.add(F.softmax(F.exp(x), -1), F.sum(F.mul(x, 2), -1, keepdim=True)))
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes", "cut"),
+    [
+        ((6, 50), -1, False),
+        ((3, 4, 64), (-2, -1), False),
+        ((900, 7), -1, False),
+        ((2, 40001), -1, True),
+        ((70001,), 0, True),
+    ],
+)
+def test_reductions_are_folded_in_the_kernel(device: str, shape: tuple[int, ...], axes: Any, cut: bool) -> None:
+    """As what lies in memory is, whether rows are whole packs, columns, or cut into strips."""
+
+    def several(x: Any) -> Any:
+        y = F.tanh(F.mul(x, 0.25))
+        kept = F.mean(F.abs(x), axes, keepdim=True)
+        return F.sum(y, axes), kept, F.amax(y, axes), F.amin(F.neg(x), axes), y
+
+    expr = bc.expr.fuse(several)
+    for x in (on(device, *shape), on(device, *(2 * n for n in shape))[(slice(None, None, 2),) * len(shape)]):
+        told = expr.explain(x, device=device)
+        assert (len(told.kernels), told.not_fused) == (1, ())
+        for a, b in zip(expr(x), several(x), strict=True):
+            same(a, b)
+    made = expr.plan(bc.TensorSpec(shape), device=device)
+    assert made.sku.variant == "fused_rows" and (made.workspace_size > 0) is cut
+
+
+def test_products_of_long_rows_are_apart(device: str) -> None:
+    expr = bc.expr.fuse(lambda x: F.prod(F.add(F.mul(x, 0.01), 1), -1))
+    for n, kernels in ((4096, 1), (4097, 1)):
+        x = on(device, 3, n)
+        told = expr.explain(x, device=device)
+        assert len(told.kernels) == kernels and bool(told.not_fused) is (n > 4096)
+        assert n <= 4096 or "rows of at most 4096 elements for prod" in told.not_fused[0]
+        same(expr(x), F.prod(F.add(F.mul(x, 0.01), 1), -1))
+
+
+def test_an_extremum_of_nothing_is_refused(device: str) -> None:
+    desc = ExprDescriptor("inputs 1; neg f32 0; amax f32 1 1; out 2;", (3, 0), ((3, 0),), ("f32",), ("f32",), (1,))
+    with pytest.raises(bc.UnsupportedError, match="at least one element along the reduced axes"):
+        bc.plan(desc, device)
+
+
 def test_a_graph_fuses_on_a_device(device: str) -> None:
     x, w = on(device, 6, 50), on(device, 50)
     graph = bc.trace(chain, bc.TensorSpec((6, 50), device=device), bc.TensorSpec((50,), device=device))

@@ -31,6 +31,16 @@ def programs(e: Element) -> list[ExprDescriptor]:
     ]
 
 
+def reductions(e: Element) -> list[ExprDescriptor]:
+    """All reductions of an element beside what is reduced; products alone, which f64 reads in other packs."""
+    every = f"inputs 2; mul {e} 0 1; sum {e} 2 2; mean {e} 2 2; amax {e} 2 2; amin {e} 0 2; prod {e} 2 2; "
+    shapes = ((3, 4, 5), ((3, 4, 5), (5,)), (e, e))
+    return [
+        ExprDescriptor(every + " ".join(f"out {k};" for k in range(2, 8)), *shapes, (e,) * 6, (0, 2, -2, 2, 2, 2)),
+        ExprDescriptor(f"inputs 2; mul {e} 0 1; prod {e} 2 1; out 3;", *shapes, (e,), (1,)),
+    ]
+
+
 # --- by the real NVRTC ----------------------------------------------------------------------------------------------
 
 
@@ -89,6 +99,13 @@ def test_nvrtc_compiles_every_function(element: Element) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.parametrize("element", [e for e in ELEMENTS if e.is_float], ids=str)
+def test_nvrtc_compiles_reductions(element: Element) -> None:
+    for desc in reductions(element):
+        assert compiled(text_of(desc, "cuda", True), "sm_80").startswith(b"\x7fELF")
+
+
+@needs_nvrtc
 @pytest.mark.parametrize("target", ["sm_90", "sm_100"])
 def test_nvrtc_compiles_for_newer_cards(target: str) -> None:
     assert compiled(text_of(programs(Element.F32)[0], "cuda", True), target).startswith(b"\x7fELF")
@@ -111,7 +128,7 @@ def test_a_product_and_a_sum_are_rounded_apart() -> None:
 @pytest.mark.parametrize("element", [Element.F32, Element.BF16, Element.I32], ids=str)
 def test_metal_takes_the_text(element: Element, tmp_path: Path) -> None:
     file = tmp_path / "fused.metal"
-    for desc in programs(element):
+    for desc in programs(element) + (reductions(element) if element.is_float else []):
         file.write_text(text_of(desc, "metal", True))
         assert legality.problems(file) == []
 
@@ -134,6 +151,16 @@ def test_source_of_an_expression() -> None:
         for part in ("unary::Tanh::f(v", "binary::Mul::f(", "Plus::f(", "read<simt::bf16, float>", "BCU_ENTRY"):
             assert part in text
     assert "metal_stdlib" in expr.source(x, w, device="metal", whole=True)
+
+
+def test_source_of_reductions() -> None:
+    expr = bc.expr.fuse(lambda x: (F.mean(F.exp(x), -1), F.prod(F.neg(x), -1), F.exp(x)))
+    text = expr.source(bc.TensorSpec((4, 5), "f64"), device="cuda")
+    for part in ("SumFold<double>::add<2>", "ProductFold<double>", "values4(", "put<double, true>(p, 0", "FusedFold"):
+        assert part in text
+    assert text.count("write<double, double>(p, 2") == 1  # what is not reduced is written once
+    halves = expr.source(bc.TensorSpec((4, 5), "bf16"), device="metal")
+    assert "put<simt::bf16, true>(p, 0" in halves and "values2(" not in halves
 
 
 def test_numbers_are_no_part_of_a_text() -> None:

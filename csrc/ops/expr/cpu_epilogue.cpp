@@ -3,6 +3,7 @@
 #include "core/parallel.h"
 #include "host/tile.h"
 #include "ops/expr/epilogue.h"
+#include "ops/expr/input_space.h"
 #include "ops/expr/interpret.h"
 #include "ops/expr/skus.h"
 #include "ops/reduce/fold.h"
@@ -95,8 +96,7 @@ template <class C>
 class Reducing {
  public:
   Reducing(const Launch& launch, const Fusion& f, const Compiled<C>& code)
-      : launch_(launch), f_(f), code_{code, zero_} {
-    for (int k = 0; k < f.program.inputs; ++k) widen(launch[ExprArgs::x0 + k]);
+      : launch_(launch), f_(f), code_{code, zero_}, space_(input_space(launch, f.program.inputs)) {
     kept_ = space_.rank - f.axes;
     for (int d = 0; d < space_.rank; ++d) (d < kept_ ? outputs_ : length_) *= space_.shape[d];
     for (int k = 0; k < f.program.inputs; ++k) in_[k] = operand(launch[ExprArgs::x0 + k], space_);
@@ -132,16 +132,6 @@ class Reducing {
   }
 
  private:
-  // The space is what the inputs broadcast to.
-  void widen(const TensorView& x) {
-    const int lead = std::max(0, x.rank - space_.rank);
-    for (int d = space_.rank - 1; d >= 0 && lead > 0; --d) space_.shape[d + lead] = space_.shape[d];
-    for (int d = 0; d < lead; ++d) space_.shape[d] = 1;
-    space_.rank += lead;
-    for (int i = 0; i < x.rank; ++i)
-      if (x.shape[i] != 1) space_.shape[space_.rank - x.rank + i] = x.shape[i];
-  }
-
   // As many whole rows at once as are held.
   void run_rows() {
     const int64_t rows = std::max<int64_t>(1, kHeld<C> / std::max<int64_t>(1, length_));

@@ -6,6 +6,7 @@
 
 #include "core/row.h"
 #include "ops/expr/program.h"
+#include "simt/fold_workspace.h"
 
 namespace baracuda::expr {
 
@@ -99,36 +100,81 @@ Reason readable(const Problem& p) {
   return fitting(p, program);
 }
 
-// As `readable`, on Metal.
-template <bool kReduces>
-Reason readable_on_metal(const Problem& p) {
+// The longest rows whose products GPUs fold: longer ones would be cut into strips.
+inline constexpr int64_t kLongestProduct = 4096;
+
+constexpr int64_t folded_length(const Space& full, int axes) {
+  int64_t length = 1;
+  for (int d = full.rank - axes; d < full.rank; ++d) length *= full.shape[d];
+  return length;
+}
+
+// `readable` reductions that one kernel of a GPU folds.
+inline Reason foldable(const Problem& p) {
+  if (const Reason wrong = readable<true>(p)) return wrong;
+  Program program;
+  read_program(text_at(p.attrs), program);
+  const Space full = space_of(p, program);
+  const Node* first = nullptr;
+  for (int k = 0; k < program.outputs; ++k) {
+    const Node* made = program.of(program.out[k]);
+    if (!made || made->kind != Node::Kind::Reduce) continue;
+    if (!first) first = made;
+    if ((made->element == Element::F64) != (first->element == Element::F64))
+      return {"program", "one compute type, f32 or f64, of all reductions"};
+    const int64_t length = folded_length(full, made->axes);
+    const bool extreme = made->reduction == Reduction::Amax || made->reduction == Reduction::Amin;
+    if (extreme && length == 0) return {"program", "at least one element along the reduced axes"};
+    if (made->reduction == Reduction::Prod && length > kLongestProduct)
+      return {"program", "rows of at most 4096 elements for prod"};
+  }
+  return {};
+}
+
+// Partial results of each reduction's strips.
+inline int64_t fold_scratch(const Problem& p) {
+  Program program;
+  if (read_program(text_at(p.attrs), program)) return 0;
+  const Space full = space_of(p, program);
+  int64_t bytes = 0;
+  for (int k = 0; k < program.outputs; ++k) {
+    const Node* made = program.of(program.out[k]);
+    if (!made || made->kind != Node::Kind::Reduce) continue;
+    int64_t rows = 1;
+    for (int d = 0; d < full.rank - made->axes; ++d) rows *= full.shape[d];
+    bytes += simt::fold_workspace(rows * folded_length(full, made->axes), rows, 8);
+  }
+  return bytes;
+}
+
+// `kCheck`, on Metal.
+template <ExtraCheck kCheck>
+Reason without_f64(const Problem& p) {
   Program program;
   if (const char* wrong = read_program(text_at(p.attrs), program)) return {"program", wrong};
   const auto is_wide = [](const auto& of) { return of.element == Element::F64; };
   if (std::any_of(program.node, program.node + program.nodes, is_wide) ||
       std::any_of(p.params, p.params + p.n_params, [&](const ParamMeta& x) { return x.rank >= 0 && is_wide(x); }))
     return {"program", "no f64, which Metal does not have", "compute in f32, or on the cpu"};
-  return readable<kReduces>(p);
+  return kCheck(p);
 }
 
 template <class Tag>
 constexpr auto fused(const char* name) {
-  return row<Tag>("expr").name(name, name).takes(kReal).reads(kReal).in_place().exact().template args_of<ExprArgs>();
+  const auto r = row<Tag>("expr").name(name, name).takes(kReal).reads(kReal).exact();
+  return r.template args_of<ExprArgs>().template attrs_of<ExprAttrs>();
 }
 
-// Where sums of few rows are cut depends on how many rows there are, as in the reduce family.
-inline constexpr auto kMaps = table(fused<Fused>("fused").attrs_of<ExprAttrs>().only_if(&readable<false>));
-inline constexpr auto kFolds =
-    table(fused<FusedRows>("fused_rows").attrs_of<ExprAttrs>().not_batch_invariant().only_if(&readable<true>));
+// Where sums of few rows are cut depends on how many rows there are, as in the reduce family. On GPUs a row that is
+// reduced is read by many threads while one writes, so that nothing is written in place.
+inline constexpr auto kFold = fused<FusedRows>("fused_rows").not_batch_invariant();
+inline constexpr auto kMaps = table(fused<Fused>("fused").in_place().only_if(&readable<false>));
+inline constexpr auto kFolds = table(kFold.in_place().only_if(&readable<true>));
+inline constexpr auto kGpuFolds = table(kFold.only_if(&foldable).scratch(&fold_scratch));
+inline constexpr auto kMetal = table(fused<Fused>("fused").in_place().only_if(&without_f64<&readable<false>>),
+                                     kFold.only_if(&without_f64<&foldable>).scratch(&fold_scratch));
 
-template <class... Tags>
-constexpr Table<Tags...> checked_by(Table<Tags...> t, ExtraCheck check) {
-  for (Row& row : t.rows) row.check = check;
-  return t;
-}
-
-inline constexpr auto kTable =
-    join(kMaps, kFolds, on_cuda(kMaps), checked_by(on_metal(kMaps), &readable_on_metal<false>));
+inline constexpr auto kTable = join(kMaps, kFolds, on_cuda(kMaps + kGpuFolds), on_metal(kMetal));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::expr

@@ -1,6 +1,7 @@
 #include "ops/expr/source.h"
 
-#include <cstdio>
+#include <algorithm>
+#include <vector>
 
 #include "ops/expr/skus.h"
 
@@ -73,9 +74,14 @@ class Writer {
  public:
   Writer(const Program& p, const ParamMeta* params) : p_(p), params_(params) {
     for (int v = 0; v < p_.values(); ++v) types_[v] = type_at(v), wide_ |= size(types_[v]) == 8;
+    find_sweeps();
+    if (!sweeps_.empty()) params_type_ = "FoldedParams";
   }
 
-  int pack() const { return wide_ ? 4 : 8; }
+  int pack() const {
+    if (sweeps_.empty()) return wide_ ? 4 : 8;
+    return sweeps_.back().pack;
+  }
 
   std::string written() {
     line("namespace baracuda { namespace expr {\n");  // Metal is C++14
@@ -83,15 +89,27 @@ class Writer {
     line("  enum : int { kInputs = " + number(p_.inputs) + ", kOutputs = " + number(p_.outputs) +
          ", kPack = " + number(pack()) + " };\n");
     functions();
-    element();
-    pack_of_elements();
+    if (sweeps_.empty()) {
+      element();
+      pack_of_elements();
+    }
+    for (const Sweep& sweep : sweeps_) values(sweep);
+    if (!sweeps_.empty()) row();
     line("};\n");
     line("}}  // namespace baracuda::expr\n");
-    line("BCU_ENTRY((baracuda::expr::FusedMap<baracuda::expr::Program>))");
+    const std::string body = sweeps_.empty() ? "FusedMap" : "FusedFold";
+    line("BCU_ENTRY((baracuda::expr::" + body + "<baracuda::expr::Program>))");
     return std::move(out_);
   }
 
  private:
+  // Outputs that are folded while a row is read once, in packs of so many values.
+  struct Sweep {
+    int pack = 0;
+    std::vector<int> folds;
+    bool stores = false;  // the outputs that are not reduced
+  };
+
   static std::string number(int64_t n) { return std::to_string(n); }
   static int size(Type t) { return t == Type::Bool ? 1 : t == Type::F32 ? 4 : 8; }
   void line(const std::string& text) { out_ += text + "\n"; }
@@ -158,7 +176,7 @@ class Writer {
 
   // The program of one element: inputs as values, outputs by reference.
   void functions() {
-    std::string head = "  BCU_DEVICE void functions(BCU_CONSTANT FusedParams& p";
+    std::string head = "  BCU_DEVICE void functions(BCU_CONSTANT " + params_type_ + "& p";
     for (int k = 0; k < p_.inputs; ++k) head += std::string(", ") + text(types_[k]) + " v" + number(k);
     for (int k = 0; k < p_.outputs; ++k)
       head += std::string(", BCU_THREAD ") + text(types_[p_.out[k]]) + "& y" + number(k);
@@ -166,50 +184,191 @@ class Writer {
     int numbers = 0;
     for (int v = p_.inputs; v < p_.values(); ++v) {
       const Node& node = *p_.of(v);
+      if (node.kind == Node::Kind::Reduce) continue;
       const std::string t = text(types_[v]);
       const std::string value =
           node.kind == Node::Kind::Number ? "number<" + t + ">(p, " + number(numbers++) + ")" : made(node);
       line("    " + t + " v" + number(v) + " = " + value + ";");
     }
-    for (int k = 0; k < p_.outputs; ++k) line("    y" + number(k) + " = v" + number(p_.out[k]) + ";");
+    for (int k = 0; k < p_.outputs; ++k) {
+      const int value = reduction(k) ? reduction(k)->args[0] : p_.out[k];
+      line("    y" + number(k) + " = " + operand(value, types_[p_.out[k]]) + ";");
+    }
     line("  }\n");
   }
-  std::string list(const char* suffix) const {
+  std::string list(const char* of_inputs, const char* of_outputs) const {
     std::string args;
-    for (int k = 0; k < p_.inputs; ++k) args += ", x" + number(k) + suffix;
-    for (int k = 0; k < p_.outputs; ++k) args += ", y" + number(k) + suffix;
+    for (int k = 0; k < p_.inputs; ++k) args += ", x" + number(k) + of_inputs;
+    for (int k = 0; k < p_.outputs; ++k) args += ", y" + number(k) + of_outputs;
     return args;
+  }
+
+  // Statements that read inputs, and that write outputs that are no reductions: one element, or packs of them.
+  void read_elements(const std::string& indent) {
+    for (int k = 0; k < p_.inputs; ++k) {
+      const std::string t = text(types_[k]);
+      line(indent + t + " x" + number(k) + " = read<" + stored(in(k)) + ", " + t + ">(p, kMostOut + " + number(k) +
+           ", at);");
+    }
+  }
+  void write_elements(const std::string& indent, const char* suffix) {
+    for (int k = 0; k < p_.outputs; ++k)
+      if (!reduction(k))
+        line(indent + "write<" + stored(out(k)) + ", " + stored_as(out(k)) + ">(p, " + number(k) + ", at, y" +
+             number(k) + suffix + ");");
+  }
+  void read_packs(const std::string& indent, const std::string& pack) {
+    for (int k = 0; k < p_.inputs; ++k) {
+      const std::string t = text(types_[k]);
+      line(indent + t + " x" + number(k) + "[" + pack + "];");
+      line(indent + "read_pack<" + stored(in(k)) + ", " + t + ", " + pack + ">(p, kMostOut + " + number(k) + ", at, x" +
+           number(k) + ");");
+    }
+  }
+  void write_packs(const std::string& indent, const std::string& pack) {
+    for (int k = 0; k < p_.outputs; ++k)
+      if (!reduction(k))
+        line(indent + "write_pack<" + stored(out(k)) + ", " + stored_as(out(k)) + ", " + text(types_[p_.out[k]]) +
+             ", " + pack + ">(p, " + number(k) + ", at, y" + number(k) + ");");
   }
 
   void element() {
     line("  BCU_DEVICE void element(BCU_CONSTANT FusedParams& p, BCU_THREAD const int32_t* at) {");
-    for (int k = 0; k < p_.inputs; ++k) {
-      const std::string t = text(types_[k]);
-      line("    " + t + " x" + number(k) + " = read<" + stored(in(k)) + ", " + t + ">(p, kMostOut + " + number(k) +
-           ", at);");
-    }
+    read_elements("    ");
     for (int k = 0; k < p_.outputs; ++k) line(std::string("    ") + text(types_[p_.out[k]]) + " y" + number(k) + ";");
-    line("    functions(p" + list("") + ");");
-    for (int k = 0; k < p_.outputs; ++k)
-      line(std::string("    write<") + stored(out(k)) + ", " + stored_as(out(k)) + ">(p, " + number(k) + ", at, y" +
-           number(k) + ");");
+    line("    functions(p" + list("", "") + ");");
+    write_elements("    ", "");
     line("  }\n");
   }
 
   void pack_of_elements() {
     line("  BCU_DEVICE void pack(BCU_CONSTANT FusedParams& p, BCU_THREAD const int32_t* at) {");
-    for (int k = 0; k < p_.inputs; ++k) {
-      const std::string t = text(types_[k]);
-      line("    " + t + " x" + number(k) + "[kPack];");
-      line(std::string("    read_pack<") + stored(in(k)) + ", " + t + ", kPack>(p, kMostOut + " + number(k) +
-           ", at, x" + number(k) + ");");
-    }
+    read_packs("    ", "kPack");
     for (int k = 0; k < p_.outputs; ++k)
       line(std::string("    ") + text(types_[p_.out[k]]) + " y" + number(k) + "[kPack];");
-    line("    BCU_UNROLL for (int j = 0; j < kPack; ++j) functions(p" + list("[j]") + ");");
-    for (int k = 0; k < p_.outputs; ++k)
-      line(std::string("    write_pack<") + stored(out(k)) + ", " + stored_as(out(k)) + ", " + text(types_[p_.out[k]]) +
-           ", kPack>(p, " + number(k) + ", at, y" + number(k) + ");");
+    line("    BCU_UNROLL for (int j = 0; j < kPack; ++j) functions(p" + list("[j]", "[j]") + ");");
+    write_packs("    ", "kPack");
+    line("  }");
+  }
+
+  // --- reductions ---
+
+  const Node* reduction(int output) const {
+    const Node* made = p_.of(p_.out[output]);
+    return made && made->kind == Node::Kind::Reduce ? made : nullptr;
+  }
+  // As the reduce family folds a contiguous row: 16 bytes at once, and products four values.
+  void find_sweeps() {
+    Sweep sums, products{4, {}};
+    for (int k = 0; k < p_.outputs; ++k) {
+      const Node* made = reduction(k);
+      if (!made) continue;
+      sums.pack = 16 / size(types_[p_.out[k]]);
+      (made->reduction == Reduction::Prod ? products : sums).folds.push_back(k);
+    }
+    if (sums.pack == products.pack) {
+      sums.folds.insert(sums.folds.end(), products.folds.begin(), products.folds.end());
+      products.folds.clear();
+    }
+    for (const Sweep& sweep : {sums, products})
+      if (!sweep.folds.empty()) sweeps_.push_back(sweep);
+    if (!sweeps_.empty()) sweeps_.back().stores = true;
+  }
+  std::string fold_of(int output) const {
+    const std::string of = std::string(text(types_[p_.out[output]])) + ">";
+    switch (reduction(output)->reduction) {
+      case Reduction::Amax:
+        return "simt::ExtremeFold<true, " + of;
+      case Reduction::Amin:
+        return "simt::ExtremeFold<false, " + of;
+      case Reduction::Prod:
+        return "reduce::ProductFold<" + of;
+      default:
+        return "simt::SumFold<" + of;
+    }
+  }
+  bool is_product(int output) const { return reduction(output)->reduction == Reduction::Prod; }
+
+  // A pack of the values that are folded, from position i of a row on; what is past the end changes nothing.
+  void values(const Sweep& sweep) {
+    const std::string pack = number(sweep.pack);
+    std::string head = "  BCU_DEVICE void values" + pack +
+                       "(BCU_CONSTANT FoldedParams& p, BCU_THREAD const Line<kInputs>& line, int64_t i";
+    std::string own, filled;
+    for (int k = 0; k < p_.outputs; ++k) {
+      const std::string t = text(types_[p_.out[k]]), y = "y" + number(k);
+      if (std::find(sweep.folds.begin(), sweep.folds.end(), k) == sweep.folds.end()) {
+        own += "    " + t + " " + y + "[" + pack + "];\n";
+        continue;
+      }
+      head += ", BCU_THREAD " + t + "* " + y;
+      filled += "      " + y + "[j] = " + (is_product(k) ? t + "(1)" : fold_of(k) + "::fill()") + ";\n";
+    }
+    const std::string all = "BCU_UNROLL for (int j = 0; j < " + pack + "; ++j)";
+    line(head + ") {");
+    out_ += own;
+    line("    int64_t at[kMostOut + int(kInputs)];");
+    line("    if (p.frame.packed) {");
+    line("      places<kOutputs, kInputs>(p, line.from, i, at);");
+    read_packs("      ", pack);
+    line("      " + all + " functions(p" + list("[j]", "[j]") + ");");
+    if (sweep.stores) write_packs("      ", pack);
+    line("      return;\n    }");
+    line("    " + all + " {");
+    out_ += filled;
+    line("      if (i + j >= line.last) continue;");
+    line("      places<kOutputs, kInputs>(p, line.from, i + j, at);");
+    read_elements("      ");
+    line("      functions(p" + list("", "[j]") + ");");
+    if (sweep.stores) write_elements("      ", "[j]");
+    line("    }\n  }\n");
+  }
+
+  void fold(const Sweep& sweep) {
+    const std::string pack = number(sweep.pack), step = ") * " + pack;
+    std::string arrays, given;
+    for (const int k : sweep.folds) {
+      const std::string n = number(k);
+      line("    " + fold_of(k) + "::State s" + n + " = " + fold_of(k) + "::start();");
+      arrays += std::string("      ") + text(types_[p_.out[k]]) + " y" + n + "[" + pack + "];\n";
+      given += ", y" + n;
+    }
+    line("    for (int64_t i = line.begin + int64_t(team.rank" + step + "; i < line.last; i += int64_t(team.size" +
+         step + ") {");
+    out_ += arrays;
+    line("      values" + pack + "(p, line, i" + given + ");");
+    for (const int k : sweep.folds) {
+      const std::string n = number(k), zero = std::string(text(types_[p_.out[k]])) + "(0)";
+      if (is_product(k))
+        line("      BCU_UNROLL for (int j = 0; j < " + pack + "; ++j) if (i + j < line.last) " + fold_of(k) +
+             "::add(s" + n + ", y" + n + "[j], " + zero + ", p, i + j);");
+      else
+        line("      " + fold_of(k) + "::add<" + pack + ">(s" + n + ", y" + n + ", i, line.last);");
+    }
+    line("    }");
+  }
+
+  void row() {
+    line("  BCU_DEVICE void row(BCU_THREAD const simt::Context& ctx, BCU_THREAD const simt::Team& team,");
+    line("                      BCU_SHARED float* shared, BCU_CONSTANT FoldedParams& p,");
+    line("                      BCU_THREAD const Line<kInputs>& line) {");
+    for (const Sweep& sweep : sweeps_) fold(sweep);
+    for (const Sweep& sweep : sweeps_) {
+      for (const int k : sweep.folds) {
+        const std::string s = "s" + number(k);
+        const std::string team = is_product(k) ? "simt::team_state<" + fold_of(k) + ">" : fold_of(k) + "::team";
+        line("    " + s + " = " + team + "(ctx, team, " + s + ", shared);");
+      }
+    }
+    line("    if (team.rank != 0u || line.row >= p.frame.rows) return;");
+    for (const Sweep& sweep : sweeps_) {
+      for (const int k : sweep.folds) {
+        const bool mean = reduction(k)->reduction == Reduction::Mean;
+        const std::string s = "s" + number(k), value = is_product(k) ? s + ".all" : fold_of(k) + "::value(" + s + ")";
+        line(std::string("    put<") + stored(out(k)) + (mean ? ", true" : ", false") + ">(p, " + number(k) +
+             ", line, " + value + ");");
+      }
+    }
     line("  }");
   }
 
@@ -217,7 +376,8 @@ class Writer {
   const ParamMeta* params_;
   Type types_[kMaxInputs + kMaxNodes];
   bool wide_ = false;
-  std::string out_;
+  std::vector<Sweep> sweeps_;
+  std::string params_type_ = "FusedParams", out_;
 };
 
 }  // namespace

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from baracuda import _core
 from baracuda.choose.plan import Request
 from baracuda.choose.sku import NO_PREFERENCE, rows
-from baracuda.describe.errors import InvalidProblemError
 from baracuda.memory.device import BACKENDS, place_of
 
 if TYPE_CHECKING:
@@ -21,17 +20,10 @@ def text_of(desc: ExprDescriptor, device: Any, whole: bool) -> str:
         desc: The kernel's descriptor.
         device: It need not be there.
         whole: Also what every text begins with: the functions themselves, thousands of lines.
-
-    Raises:
-        InvalidProblemError: It is a GPU, and the kernel has reductions.
     """
     backend = place_of(device)[0]
     if BACKENDS[backend] == "cpu":
         return desc.program
-    if desc.reduced:
-        raise InvalidProblemError(
-            f"source: got a kernel with reductions for {device!r}, want one without: there is none."
-        )
     row = next(r["index"] for r in rows() if r["op"] == "expr" and r["backend"] == "cuda")  # whose text Metal's is, too
     signature = desc.signature()
     request = Request.of(signature, device, NO_PREFERENCE, None, 0)
