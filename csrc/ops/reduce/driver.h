@@ -82,7 +82,7 @@ bool is_short(const Walk& w, const Terms<C>& terms) {
 template <class C, class Row>
 void fold_short_rows(const Walk& w, const Terms<C>& terms, int64_t begin, int64_t n, C* to) {
   using L = Lanes<C>;
-  const bool direct = in_place(w, terms);
+  const bool direct = in_place(w, terms), even = w.kept <= 1 || !direct;
   const bool adjacent = w.kept <= 1 && w.in_strides[0] == w.length;
   C buffer[L::kWidth * kShortRow];
   for (int64_t o = 0; o < n; o += L::kWidth) {
@@ -92,9 +92,11 @@ void fold_short_rows(const Walk& w, const Terms<C>& terms, int64_t begin, int64_
         load<C>(w.in_element, w.from(begin + o + r), 1, buffer + r * w.length, adjacent ? rows * w.length : w.length);
       if (terms.map) terms.map(buffer, rows * w.length, terms.p);
     }
-    const auto folded = Row::fold_rows(static_cast<int>(rows), w.length, [&](int r) {
-      return direct ? reinterpret_cast<const C*>(w.from(begin + o + r)) : buffer + r * w.length;
-    });
+    const C* first = direct ? reinterpret_cast<const C*>(w.from(begin + o)) : buffer;
+    const int64_t apart = direct ? w.in_strides[0] : w.length;
+    const auto fold = [&](auto at) { return Row::fold_rows(static_cast<int>(rows), w.length, at); };
+    const auto folded = even ? fold([=](int r) { return first + r * apart; })
+                             : fold([&](int r) { return reinterpret_cast<const C*>(w.from(begin + o + r)); });
     std::memcpy(to + o, &folded, rows * sizeof(C));
   }
 }

@@ -8,8 +8,7 @@
 
 namespace baracuda::reduce {
 
-// Sums of four blocks, `apart` values apart: long streams, which memory serves a third faster than block_sum's, each of
-// which ends after a page.
+// Sums of four blocks, `apart` values apart: long streams, which memory serves a third faster than one.
 template <class C>
 inline void sum_far_blocks(const C* p, int64_t apart, C (&sums)[4]) {
   using L = Lanes<C>;
@@ -24,29 +23,51 @@ inline void sum_far_blocks(const C* p, int64_t apart, C (&sums)[4]) {
   for (int b = 0; b < 4; ++b) sums[b] = fold_sum<C>(acc[b]);
 }
 
-// The sum of 4 x kBf16Piece values as they are stored, from four places `apart` values apart. Each place has 32 lanes,
-// at every ISA level the same ones; none adds more than 32 values.
-inline constexpr int64_t kBf16Lanes = 32, kBf16Piece = 32 * kBf16Lanes;
+// The sum of values as they are stored, in four groups of 32 lanes, at every ISA level the same ones: group g of step i
+// is at p + g * apart + i * kStep. kStep of 32 is for long streams, one of 128 for a row of at least 32 values, whose
+// last ones may be fewer than a step's. What is read soon is fetched: memory serves it a quarter faster.
+inline constexpr int64_t kBf16Lanes = 32, kBf16Group = 4 * kBf16Lanes, kBf16Piece = 32 * kBf16Lanes;
+inline constexpr uint32_t kBf16Even[] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
 
-inline float sum_far_bf16(const uint16_t* p, int64_t apart) {
-  using Vec = Lanes<float>::Vec;
+template <int64_t kStep>
+inline float sum_bf16(const uint16_t* p, int64_t apart, int64_t n) {
+  using L = Lanes<float>;
+  using Vec = L::Vec;
   typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
-  constexpr int kWords = kBf16Lanes / 2 / Lanes<float>::kWidth;
+  constexpr int kWords = kBf16Lanes / 2 / L::kWidth;
   Vec acc[4][2][kWords] = {};
-  for (int64_t i = 0; i < kBf16Piece; i += kBf16Lanes) {
-#pragma GCC unroll 16
-    for (int k = 0; k < 4 * kWords; ++k) {
-      Words pairs;
-      std::memcpy(&pairs, p + k / kWords * apart + i + k % kWords * 2 * Lanes<float>::kWidth, sizeof pairs);
-      acc[k / kWords][0][k % kWords] += Vec(pairs << 16);
-      acc[k / kWords][1][k % kWords] += Vec(pairs & 0xffff0000u);
+  // Of 32 values the last ones, from `first` on.
+  const auto add = [&](int g, const uint16_t* from, uint32_t first) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+    for (int k = 0; k < kWords; ++k) {
+      Words pairs, at;
+      std::memcpy(&pairs, from + k * 2 * L::kWidth, sizeof pairs);
+      std::memcpy(&at, kBf16Even + k * L::kWidth, sizeof at);
+      Words low = pairs << 16, high = pairs & 0xffff0000u;
+      if (first > 0) low &= Words(at >= first), high &= Words(at + 1 >= first);
+      acc[g][0][k] += Vec(low);
+      acc[g][1][k] += Vec(high);
+    }
+  };
+  int64_t i = 0;
+  for (; i + kStep <= n; i += kStep) {
+#pragma GCC unroll 4
+    for (int g = 0; g < 4; ++g) {
+      const uint16_t* from = p + g * apart + i;
+      add(g, from, 0);
+      __builtin_prefetch(from + 4 * kBf16Piece);
     }
   }
-  float lane[4 * kBf16Lanes];
-  std::memcpy(lane, acc, sizeof lane);
-  for (int w = 2 * kBf16Lanes; w > 0; w /= 2)
-    for (int j = 0; j < w; ++j) lane[j] += lane[j + w];
-  return lane[0];
+  if constexpr (kStep > kBf16Lanes) {
+#pragma GCC unroll 3
+    for (int g = 0; g < 3; ++g)
+      if (i + kBf16Lanes <= n) add(g, p + i, 0), i += kBf16Lanes;
+    if (i < n) add(3, p + n - kBf16Lanes, static_cast<uint32_t>(kBf16Lanes - (n - i)));
+  }
+  Vec half[L::kVectors], other[L::kVectors];
+  std::memcpy(half, acc[0], sizeof half), std::memcpy(other, acc[2], sizeof other);
+  for (int k = 0; k < L::kVectors; ++k) half[k] += other[k];
+  return fold_lanes<float>(half, Add());
 }
 
 // Sums: blocks of at most 64 terms per lane are added plainly, block sums with compensation.
@@ -57,14 +78,24 @@ struct SumRow {
   // Up to kWidth rows of less than a block, as add() folds each of them alone; row r lies at at(r).
   template <class At>
   static auto fold_rows(int rows, int64_t n, const At& at) {
+    using L = Lanes<C>;
+    if (n < L::kWidth && rows == L::kWidth) {  // a vector each, which never leaves the registers
+      typename L::Vec v[L::kWidth];
+#pragma GCC unroll 16
+      for (int r = 0; r < L::kWidth; ++r) v[r] = L::load_first(at(r), n);
+      return fold_vectors<C>(v, Add());
+    }
     return fold_rows_of<C>(rows, [&](int r) { return lane_sums<C>(n, [](auto v) { return v; }, at(r)); }, Add());
   }
   // bf16 values as they are stored; returns how many of the n were added, the first ones.
   int64_t add_bf16(const uint16_t* p, int64_t n)
     requires std::is_same_v<C, float>
   {
-    const int64_t quarter = n / (4 * kBf16Piece) * kBf16Piece;
-    for (int64_t at = 0; at < quarter; at += kBf16Piece) total.add(sum_far_bf16(p + at, quarter));
+    constexpr int64_t kMost = 4 * kBf16Piece;
+    if (n < 2 * kBf16Group) return 0;
+    if (n <= kMost) return total.add(sum_bf16<kBf16Group>(p, kBf16Lanes, n)), n;
+    const int64_t quarter = n / kMost * kBf16Piece;
+    for (int64_t at = 0; at < quarter; at += kBf16Piece) total.add(sum_bf16<kBf16Lanes>(p + at, quarter, kBf16Piece));
     return 4 * quarter;
   }
   void add(const C* p, int64_t n) {
@@ -78,11 +109,16 @@ struct SumRow {
       }
       p += 4 * quarter, n -= 4 * quarter;
     }
-    for (; n >= kBlock; n -= kBlock, p += kBlock) total.add(block_sum(p));
-    if (n > 0) total.add(lane_sum<C>(n, [](auto v) { return v; }, p));
+    for (; n > 0; n -= kBlock, p += kBlock) total.add(lane_sum<C>(std::min(n, kBlock), [](auto v) { return v; }, p));
   }
-  void merge(const C* p, int64_t n) { add(p, n); }
+  // Sums of strips, less than a block.
+  void merge(const C* p, int64_t n) { total.add(sum_plain(p, n)); }
   C state() const { return total.value(); }
+
+ private:
+  static C sum_plain(const C* p, int64_t n) {
+    return lane_sum<C>(n, [](auto v) { return v; }, p);
+  }
 };
 
 template <class C>
