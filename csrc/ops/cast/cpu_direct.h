@@ -1,4 +1,4 @@
-// Casts from integers and bool whose elements lie one behind the other.
+// Casts from integers and bool, and from floats to integers, whose elements lie one behind the other.
 #pragma once
 #include "core/launch.h"
 
