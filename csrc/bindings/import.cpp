@@ -115,8 +115,38 @@ Imported import_numpy(PyObject* object, TensorView& view, Why& why) {
 
 }  // namespace
 
-Imported from_dl(const DLTensor& t, TensorView& view, Why& why) {
-  return read_dltensor(t, view, why) ? Imported::Yes : Imported::Refused;
+namespace {
+
+constexpr const char* kAdopted = "baracuda.adopted";
+
+void give_up(PyObject* capsule) {
+  const std::unique_ptr<Adopted> adopted(static_cast<Adopted*>(PyCapsule_GetPointer(capsule, kAdopted)));
+  adopted->give_up();
+}
+
+// Memory that came as an object is in use for as long as it is kept.
+Imported adopt(DLTensor t, TensorView& view, Keep& keep, Why& why) {
+  if (keep.of_torch && t.data) {
+    // What torch says here depends on its release: the buffer and an offset, or the two added up.
+    const char* at = static_cast<const char*>(t.data) + t.byte_offset;
+    t.data = const_cast<void*>(torch_storage(keep.of_torch).data);
+    t.byte_offset = static_cast<uint64_t>(at - static_cast<const char*>(t.data));
+  }
+  auto adopted = std::make_unique<Adopted>();
+  if (!baracuda::adopt(t, view, *adopted, why)) return Imported::Refused;
+  if (!adopted->module) return Imported::Yes;
+  PyObject* capsule = PyCapsule_New(adopted.get(), kAdopted, &give_up);
+  if (!capsule) return adopted->give_up(), Imported::PythonError;
+  adopted.release();
+  keep.add(capsule);
+  return Imported::Yes;
+}
+
+}  // namespace
+
+Imported from_dl(const DLTensor& t, TensorView& view, Keep& keep, Why& why) {
+  if (!read_dltensor(t, view, why)) return Imported::Refused;
+  return view.device == Backend::Metal ? adopt(t, view, keep, why) : Imported::Yes;
 }
 
 namespace {

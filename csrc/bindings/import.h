@@ -23,6 +23,7 @@ struct Keep {
   bool lasts = false;             // it is held for longer than one call
   bool ran_python = false;        // code of a producer ran, which may have moved what was read before
   bool torch = false;             // set when a torch tensor was imported
+  PyObject* of_torch = nullptr;   // the torch tensor that is being read
   bool unbacked = false;          // set when a shape without memory was: such a call is checked and not carried out
   Backend device = Backend::Cpu;  // the plan's device: where 0-d tensors given as numbers must be
   int32_t device_id = 0;

@@ -49,7 +49,7 @@ struct Names {
 };
 extern Names names;
 
-Imported from_dl(const DLTensor& t, TensorView& view, Why& why);
+Imported from_dl(const DLTensor& t, TensorView& view, Keep& keep, Why& why);
 // A DLPack capsule: taken over, unless `keep` only looks. A bare one is what the caller gave, and has no other owner.
 Imported import_capsule(PyObject* capsule, TensorView& view, Keep& keep, Why& why);
 Imported import_bare_capsule(PyObject* capsule, TensorView& view, Keep& keep, Why& why);

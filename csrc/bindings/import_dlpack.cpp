@@ -93,14 +93,14 @@ Imported import_capsule(PyObject* capsule, TensorView& view, Keep& keep, Why& wh
       return refuse(why, Code::Capsule, "a DLPack capsule of another major version", "DLPack 1.x",
                     "update the library it came from");
     view.read_only = m->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
-    done = from_dl(m->dl_tensor, view, why);
+    done = from_dl(m->dl_tensor, view, keep, why);
     if (done != Imported::Yes || keep.looks) return done;
     return take_over(capsule, m, "dltensor_versioned", "used_dltensor_versioned", keep, why);
   }
   if (name && std::strcmp(name, "dltensor") == 0) {
     auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, name));
     view.read_only = true;  // a legacy capsule cannot say whether writing is allowed
-    done = from_dl(m->dl_tensor, view, why);
+    done = from_dl(m->dl_tensor, view, keep, why);
     if (done != Imported::Yes || keep.looks) return done;
     return take_over(capsule, m, "dltensor", "used_dltensor", keep, why);
   }

@@ -182,7 +182,9 @@ const DLPackExchangeAPI* find_torch_api(PyTypeObject* type) {
 Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView& view, Keep& keep, Why& why) {
   DLTensor t;
   if (api->dltensor_from_py_object_no_sync(object, &t)) return explain_torch(object, why);
-  Imported done = from_dl(t, view, why);
+  keep.of_torch = object;
+  Imported done = from_dl(t, view, keep, why);
+  keep.of_torch = nullptr;
   if (done != Imported::Yes) return done;
   view.read_only = false;
   keep.torch = true;
@@ -193,7 +195,9 @@ Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView
 
 Imported import_torch_subclass(PyObject* object, TensorView& view, Keep& keep, Why& why) {
   keep.torch = true;
+  keep.of_torch = object;
   Imported done = import_protocol(object, view, keep, why);
+  keep.of_torch = nullptr;
   if (done == Imported::Yes && (view.data || view.numel() == 0)) return guard_torch(object, view, why);
   if (done == Imported::Yes) return explain_torch(object, why);
   if (done == Imported::PythonError) return done;
@@ -215,9 +219,9 @@ Imported import_torch_subclass(PyObject* object, TensorView& view, Keep& keep, W
 Imported framework_stream(const void* exchange, Backend backend, int32_t device, void** out) {
   *out = nullptr;
   const auto* api = static_cast<const DLPackExchangeAPI*>(exchange);
-  if (!api || !api->current_work_stream) return Imported::Yes;
-  DLDeviceType type = backend == Backend::Metal ? kDLMetal : kDLCUDA;
-  return api->current_work_stream(type, device, out) == 0 ? Imported::Yes : Imported::PythonError;
+  // Other libraries' queues of metal take none of our work.
+  if (!api || !api->current_work_stream || backend == Backend::Metal) return Imported::Yes;
+  return api->current_work_stream(kDLCUDA, device, out) == 0 ? Imported::Yes : Imported::PythonError;
 }
 
 bool is_torch_tensor(PyObject* object) {

@@ -57,8 +57,29 @@ DLDevice dl_device(const TensorView& view) {
   return {type, view.device_id};
 }
 
+// Memory as DLPack names it on its device: an address, or an object and how far behind its start.
+struct Named {
+  void* data;
+  uint64_t offset = 0;
+};
+
+// False with BufferError.
+bool name_memory(const TensorObject* tensor, Named& out) {
+  const TensorView& view = tensor->view;
+  out.data = address_of(tensor);
+  std::string reason;
+  const DeviceModule* module = view.device == Backend::Cpu ? nullptr : device_module(view.device, reason);
+  if (!module || !module->objects) return true;
+  if (view.numel() == 0) return out.data = nullptr, true;
+  int64_t offset = 0;
+  const Status status = module->objects->lend(view.device_id, address_of(tensor), &out.data, &offset);
+  out.offset = static_cast<uint64_t>(offset);
+  if (status != Status::Ok) PyErr_Format(PyExc_BufferError, "bc.Tensor: %s", module->last_error());
+  return status == Status::Ok;
+}
+
 template <class Managed>
-PyObject* export_capsule(PyObject* self) {
+PyObject* export_capsule(PyObject* self, const Named& memory) {
   auto* tensor = self_of(self);
   const TensorView& view = tensor->view;
   auto* e = new Export<Managed>{};
@@ -73,13 +94,13 @@ PyObject* export_capsule(PyObject* self) {
   lend(tensor);
   m.manager_ctx = Py_NewRef(self);
   DLTensor& t = m.dl_tensor;
-  t.data = address_of(tensor);
+  t.data = memory.data;
   t.device = dl_device(view);
   t.ndim = view.rank;
   t.dtype = {info(view.element).dl_code, info(view.element).dl_bits, 1};
   t.shape = e->sizes;
   t.strides = e->sizes + kMaxRank;
-  t.byte_offset = 0;
+  t.byte_offset = memory.offset;
   PyObject* capsule = PyCapsule_New(&m, capsule_name<Managed>(), &drop_capsule<Managed>);
   if (!capsule) delete_export(&m);
   return capsule;
@@ -110,9 +131,6 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (view_of(self).unbacked)
     return PyErr_Format(PyExc_BufferError, "bc.Tensor: a shape without memory cannot be exported");
   if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "bc.Tensor: exports its memory, never a copy");
-  // DLPack names Metal's memory by its buffer object; tensors have the address that the GPU knows it by.
-  if (view_of(self).device == Backend::Metal)
-    return PyErr_Format(PyExc_BufferError, "bc.Tensor: memory of metal is not exported yet: copy it with .to('cpu')");
   const DLDevice mine = dl_device(view_of(self));
   int kind = mine.device_type, id = mine.device_id, major = 0, minor = 0;
   if (device != Py_None && !PyArg_ParseTuple(device, "ii", &kind, &id)) return nullptr;
@@ -122,10 +140,12 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
                         static_cast<int>(mine.device_type), mine.device_id, kind, id);
   if (!ready_for(view_of(self), stream)) return nullptr;
   if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor)) return nullptr;
-  if (major >= 1) return export_capsule<DLManagedTensorVersioned>(self);
+  Named memory;
+  if (!name_memory(self_of(self), memory)) return nullptr;
+  if (major >= 1) return export_capsule<DLManagedTensorVersioned>(self, memory);
   if (view_of(self).read_only)
     return PyErr_Format(PyExc_BufferError, "bc.Tensor: is read-only, which only DLPack 1.0 and later can say");
-  return export_capsule<DLManagedTensor>(self);
+  return export_capsule<DLManagedTensor>(self, memory);
 }
 
 PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {

@@ -368,7 +368,11 @@ Imported own_capsule(PyObject* capsule, bool lasts, PyObject** tensor, Why& why)
   keep.device = Backend::Any;
   const Imported done = import_tensor(capsule, view, keep, why);
   if (done != Imported::Yes) return done;
-  *tensor = reinterpret_cast<PyObject*>(new_tensor(view, keep.refs[0]));
+  PyObject* owner = PyTuple_New(keep.n);
+  if (!owner) return Imported::PythonError;
+  for (int i = 0; i < keep.n; ++i) PyTuple_SET_ITEM(owner, i, Py_NewRef(keep.refs[i]));
+  *tensor = reinterpret_cast<PyObject*>(new_tensor(view, owner));
+  Py_DECREF(owner);
   return *tensor ? Imported::Yes : Imported::PythonError;
 }
 

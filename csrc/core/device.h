@@ -60,6 +60,15 @@ struct DeviceQueues {
   Status (*destroy_chain)(int32_t device, void* chain) = nullptr;
 };
 
+// Memory that others name by an object in place of an address, as DLPack does Metal's.
+struct DeviceObjects {
+  // Where the memory of an object begins, and its size: ours to use until it is given up as often as it was adopted.
+  Status (*adopt)(int32_t device, void* object, void** address, int64_t* bytes);
+  Status (*give_up)(int32_t device, void* address);
+  // The object that holds an address, and how far behind its start. Others may use that memory from now on.
+  Status (*lend)(int32_t device, const void* address, void** object, int64_t* offset);
+};
+
 // Functions return Status::Ok, or Status::Launch and last_error() says what went wrong, on this thread; `allocate`
 // returns Status::Workspace where the device has not that much memory left.
 struct DeviceModule {
@@ -87,6 +96,7 @@ struct DeviceModule {
   const DeviceQueues* queues;
   // Says how libraries are found, before anything else is asked; null where a backend has no use for them.
   void (*attach)(FindSymbol);
+  const DeviceObjects* objects = nullptr;  // null where addresses are all that there is
 };
 using DeviceModuleEntry = const DeviceModule* (*)();
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <bit>
 
+#include "core/devices.h"
+
 namespace baracuda {
 namespace {
 
@@ -79,6 +81,38 @@ bool read_dltensor(const DLTensor& t, TensorView& view, std::unique_ptr<Refusal>
                     "the tensor's producer is at fault");
   }
   return true;
+}
+
+bool adopt(const DLTensor& t, TensorView& view, Adopted& out, std::unique_ptr<Refusal>& why) {
+  std::string reason;
+  const DeviceModule* module = device_module(view.device, reason);
+  if (!module || !module->objects) return true;  // who uses it is told that there is no such device
+  if (view.numel() == 0) return view.data = nullptr, true;
+  if (!t.data)
+    return refuse(why, Code::NullData, "no buffer", "the object that holds the memory, as DLPack has it",
+                  "the tensor's producer is at fault");
+  int64_t bytes = 0;
+  if (module->objects->adopt(view.device_id, t.data, &out.address, &bytes) != Status::Ok)
+    return refuse(why, Code::Device, module->last_error(), "a buffer of this device",
+                  "copy it to the cpu first, or ask its library for a newer release");
+  out.module = module, out.device = view.device_id;
+  view.data = static_cast<char*>(out.address) + t.byte_offset;
+  __int128 low = t.byte_offset, high = low + size_of(view.element);
+  for (int i = 0; i < view.rank; ++i) {
+    const __int128 step = static_cast<__int128>(view.shape[i] - 1) * view.strides[i] * size_of(view.element);
+    (step < 0 ? low : high) += step;
+  }
+  if (low >= 0 && high <= bytes) return true;
+  out.give_up();
+  return refuse(why, Code::BufferTooSmall,
+                "a view at byte " + std::to_string(t.byte_offset) + " that reaches out of its buffer of " +
+                    std::to_string(bytes) + " bytes",
+                "one inside the buffer", "the tensor's producer is at fault");
+}
+
+void Adopted::give_up() {
+  if (module) module->objects->give_up(device, address);
+  module = nullptr;
 }
 
 }  // namespace baracuda

@@ -7,51 +7,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from capsules import Counted
-from fakemetal import calls, failing, live, needs_emulator, on_metal, problems, removed
+from fakemetal import calls, failing, live, needs_emulator, on_metal, removed
+from metal_work import X, no_metal_leaks, run, same, swiglu, whole  # noqa: F401
 
 import baracuda as bc
 import baracuda.functional as F
-
-X = np.linspace(-2, 3, 6 * 64, dtype=np.float32).reshape(6, 64)
-
-
-@pytest.fixture
-def no_metal_leaks() -> Iterator[None]:
-    def settle() -> None:
-        gc.collect()
-        bc.Device("metal").synchronize()
-
-    whole()  # what is made once for the life of the process
-    settle()
-    before = live()
-    assert problems() == ""
-    yield
-    settle()
-    assert live() == before
-    assert problems() == "", "Metal was misused"
-
-
-def swiglu(x: Any) -> Any:
-    value, gate = x[:, : x.shape[1] // 2].astype(np.float64), x[:, x.shape[1] // 2 :].astype(np.float64)
-    return value * gate / (1 + np.exp(-gate))
-
-
-def same(got: bc.Tensor, want: Any) -> None:
-    np.testing.assert_allclose(got.to("cpu").numpy(), want, rtol=1e-6, atol=1e-6)
-
-
-def run(x: Any, y: bc.Tensor, stream: bc.Stream | None = None) -> None:
-    """Launches it, without memory of its own."""
-    shape = (*y.shape[:-1], 2 * y.shape[-1])
-    bc.plan(bc.GatedActivationDescriptor("swiglu", shape), device="metal").run(x=x, y=y, stream=stream)
-
 
 # --- order ----------------------------------------------------------------------------------------------------------
 
@@ -165,52 +130,7 @@ def test_no_memory_left() -> None:
         bc.asarray(X, device="metal")
 
 
-@on_metal
-def test_memory_is_not_exported() -> None:
-    """DLPack wants the buffer, and a tensor has the GPU's address: a consumer would take one for the other."""
-    x = bc.asarray(X, device="metal")
-    with pytest.raises(BufferError, match="copy it with"):
-        x.__dlpack__()
-    assert x.__dlpack_device__() == (8, 0)
-    np.testing.assert_array_equal(x.to("cpu").numpy(), X)
-
-
-@on_metal
-def test_another_librarys_buffer_is_refused() -> None:
-    class Foreign(Counted):
-        def __init__(self) -> None:
-            super().__init__(X)
-            self.managed.tensor.device[0] = 8
-
-        def __dlpack__(self, **_: object) -> Any:
-            return self.capsule()
-
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return 8, 0
-
-    with pytest.raises(bc.DeviceError, match="no memory of this device"):
-        run(Foreign(), bc.empty((6, 32), device="metal"))
-    x = bc.empty(X.shape, device="metal")
-    with pytest.raises(bc.DeviceError, match="not all memory of this device"):
-        x.copy_from(Foreign())
-
-
 # --- what fails -----------------------------------------------------------------------------------------------------
-
-
-def whole() -> None:
-    """A bit of everything: each call of Metal's that can fail, does so here at some time."""
-    stream = bc.Stream("metal")
-    event = bc.Event("metal")
-    x = bc.asarray(X, device="metal")
-    y, z = bc.empty((6, 32), device="metal"), bc.zeros((6, 16), device="metal")
-    run(x, y, stream)
-    event.record(stream)
-    bc.Stream("metal", non_blocking=True).wait(event)
-    run(y, z)
-    event.synchronize()
-    stream.synchronize()
-    same(z, swiglu(swiglu(X)))
 
 
 SELECTORS = (

@@ -78,6 +78,15 @@ WRONG = [
     Wrong("a failure that nobody is told", "queues.mm",
           "  if (g.told.empty()) return Status::Ok;\n", "  return Status::Ok;\n", "no DeviceError", fails="execution:1"),
     Wrong("a fault that stays", "module.mm", "    std::memset(word, 0, sizeof found);\n", "", "told twice"),
+    Wrong("another library's buffer is not kept", "memory.mm", "Own<id<MTLBuffer>>::kept(buffer);\n      block.address",
+          "Own<id<MTLBuffer>>(buffer);\n      block.address", "USE AFTER RELEASE"),
+    Wrong("another library's buffer is forgotten too early", "memory.mm", "!b.adopted && b.used < oldest", "!b.adopted",
+          "touches|not what was computed"),
+    Wrong("another library's buffer is kept for ever", "memory.mm", "--found->second.adopted;", "", "left behind"),
+    Wrong("an offset that is lost", "memory.mm", "*offset = int64_t(address_of(address) - block->address)", "*offset = 0",
+          "not what was computed"),
+    Wrong("memory that others had is given again", "memory.mm", "if (block.lent) return Status::Ok;", "",
+          "kept to be given again", pool="9999999"),
     Wrong("a status word that is not read", "module.mm", "if (!raised) return", "if (raised) return", "no IndexOutOfRange|got index 0"),
 ]  # fmt: skip
 
@@ -86,7 +95,7 @@ WORK = r"""
 import gc, os, sys
 import numpy as np
 import baracuda as bc
-from fakemetal import live, problems
+from fakemetal import Producer, live, problems
 X, IDS = np.arange(5 * 16, dtype=np.float32).reshape(5, 16), np.array([3, 0, 4, 4, 1], np.int64)
 WANTED = os.environ.get("BARACUDA_FAKE_METAL_FAIL", "")
 KIND = bc.DeviceMemoryError if WANTED.startswith("newBufferWithLength") else bc.DeviceError if WANTED else None
@@ -145,8 +154,23 @@ def status():
         if told != text.startswith("no"):
             sys.exit(text)
 
+def foreign():
+    ids, y, out = put(IDS), put(X), Producer(np.zeros_like(X), 32)
+    again = Producer(np.zeros_like(X), 32, handle=out.handle)
+    PLAN.run(ids=ids, weight=Producer(X, 16), y=y)
+    check(y, X[IDS])
+    PLAN.run(ids=ids, weight=y, y=out)
+    check(bc.from_dlpack(again), X[IDS][IDS])  # the same buffer, while work under way writes to it
+    check(bc.from_dlpack(y[2:].__dlpack__(max_version=(1, 0))), X[IDS][2:])
+    lent = put(X)
+    before = settled()["FakeBuffer"]
+    lent.__dlpack__(max_version=(1, 0))
+    del lent
+    if settled()["FakeBuffer"] != before - 1:
+        sys.exit("memory that others had is kept to be given again")
+
 def work():
-    streams(), memory(), status()
+    streams(), memory(), status(), foreign()
 
 def settled():
     gc.collect()

@@ -7,7 +7,7 @@
 namespace baracuda {
 
 // Raised whenever Launch, TensorView, Scalar, FamilyKernels or DeviceQueues change, so that a stale module is refused.
-inline constexpr int32_t kModuleAbi = 7;
+inline constexpr int32_t kModuleAbi = 8;
 
 struct CpuModule {
   int32_t abi;

@@ -83,7 +83,64 @@ Status copy_on_device(Gpu& g, Stream& s, void* to, const void* from, int64_t byt
   return Status::Ok;
 }
 
+// A foreign block outlives its uses for as long as work names it: copies to and from it wait for that.
+bool is_done_with(const Block& b, uint64_t oldest) { return b.foreign && !b.adopted && b.used < oldest; }
+
+// An object as a buffer of our device; nil with last_error(). Whoever adds an offset to the object's address has an
+// address that is no object's, which is seen where it cannot be one.
+id<MTLBuffer> buffer_of(Gpu& g, void* object) {
+  if (address_of(object) % alignof(void*) != 0)
+    return failed("%p, which is the address of no MTLBuffer: offsets belong into byte_offset", object), nil;
+  auto buffer = static_cast<id<MTLBuffer>>(object);
+  if (![buffer respondsToSelector:@selector(gpuAddress)])
+    return failed("an object of class %.80s, want an MTLBuffer", [NSStringFromClass([buffer class]) UTF8String]), nil;
+  if ([[buffer device] registryID] != [g.device.get() registryID])
+    return failed("a buffer of another Metal device, %.80s", [[[buffer device] name] UTF8String]), nil;
+  return buffer;
+}
+
+Status adopt(int32_t, void* object, void** address, int64_t* bytes) {
+  BCU_METAL_ENTER {
+    id<MTLBuffer> buffer = buffer_of(g, object);
+    if (!buffer) return Status::Launch;
+    const uint64_t at = [buffer gpuAddress];
+    Block& block = g.blocks[at];
+    if (!block.buffer) {
+      block.buffer = Own<id<MTLBuffer>>::kept(buffer);
+      block.address = at, block.bytes = int64_t([buffer length]), block.foreign = true;
+    }
+    if (block.buffer.get() != buffer)
+      return failed("a buffer at the address of another one that is in use, as heaps place them that are aliasable");
+    ++block.adopted;
+    *address = reinterpret_cast<void*>(at), *bytes = block.bytes;
+    return Status::Ok;
+  }
+}
+
+Status give_up(int32_t, void* address) {
+  BCU_METAL_ENTER {
+    auto found = g.blocks.find(address_of(address));
+    if (found == g.blocks.end() || found->second.adopted == 0)
+      return failed("giving up memory: %p was not adopted", address);
+    --found->second.adopted;
+    if (is_done_with(found->second, reap(g))) g.blocks.erase(found);
+    return Status::Ok;
+  }
+}
+
+Status lend(int32_t, const void* address, void** object, int64_t* offset) {
+  BCU_METAL_ENTER {
+    Block* block = find(g, address_of(address));
+    if (!block) return failed("%p is no memory of this device", address);
+    block->lent = true;
+    *object = block->buffer.get(), *offset = int64_t(address_of(address) - block->address);
+    return Status::Ok;
+  }
+}
+
 }  // namespace
+
+constinit const DeviceObjects kObjects = {&adopt, &give_up, &lend};
 
 Status allocate(Gpu& g, Lock& lock, int64_t bytes, uint64_t* address) {
   bytes = std::max<int64_t>(bytes, 1);
@@ -108,9 +165,11 @@ Status allocate(Gpu& g, Lock& lock, int64_t bytes, uint64_t* address) {
 
 Status release(Gpu& g, uint64_t address) {
   auto found = g.blocks.find(address);
-  if (found == g.blocks.end()) return failed("freeing device memory: %p is no memory of this device", (void*)address);
+  if (found == g.blocks.end() || found->second.foreign)
+    return failed("freeing device memory: %p is no memory of this device", (void*)address);
   Block block = std::move(found->second);
   g.blocks.erase(found);
+  if (block.lent) return Status::Ok;  // another library's work may still use it, of which we know nothing
   g.pooled += block.bytes;
   g.pool.push_back(std::move(block));
   trim(g, g.most_pooled);
@@ -125,8 +184,9 @@ Block* find(Gpu& g, uint64_t address) {
 }
 
 void trim(Gpu& g, int64_t most) {
-  if (g.pooled <= most) return;
   const uint64_t oldest = reap(g);
+  std::erase_if(g.blocks, [&](const auto& b) { return is_done_with(b.second, oldest); });
+  if (g.pooled <= most) return;
   std::erase_if(g.pool, [&](const Block& b) {  // the oldest first
     const bool goes = g.pooled > most && b.used < oldest;
     if (goes) g.pooled -= b.bytes;

@@ -194,6 +194,7 @@ extern "C" BCU_API const baracuda::DeviceModule* baracuda_metal_module() {
                                                      &last_error,
                                                      &prepare,
                                                      &kQueues,
-                                                     nullptr};
+                                                     nullptr,
+                                                     &kObjects};
   return &kModule;
 }

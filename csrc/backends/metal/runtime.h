@@ -54,6 +54,8 @@ struct Block {
   int64_t bytes = 0;    // of the buffer
   uint64_t used = 0;    // the last command buffer that names it
   uint64_t marked = 0;  // the last launch that was looking for its memory
+  int adopted = 0;      // uses of what another library made
+  bool foreign = false, lent = false;
   char* contents(uint64_t at) const { return static_cast<char*>([buffer.get() contents]) + (at - address); }
 };
 
@@ -136,6 +138,8 @@ Status release(Gpu& g, uint64_t address);
 Block* find(Gpu& g, uint64_t address);
 // Gives memory of the pool back to the system that no work uses, beyond what the pool may hold.
 void trim(Gpu& g, int64_t most);
+// Buffers of other libraries, and ours for them.
+extern const DeviceObjects kObjects;
 Status copy(Gpu& g, Lock& lock, Stream& s, void* to, const void* from, int64_t bytes, CopyKind kind);
 Status fill(Gpu& g, Stream& s, uint64_t to, int32_t byte, int64_t bytes);
 

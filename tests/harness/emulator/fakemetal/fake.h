@@ -51,12 +51,16 @@ struct Order;  // the commands of a command buffer
 
 }  // namespace baracuda::emulator
 
-@interface FakeDevice : FakeObject <MTLDevice>
+@interface FakeDevice : FakeObject <MTLDevice> {
+ @public
+  uint64_t registry;
+}
 @end
 
 @interface FakeBuffer : FakeObject <MTLBuffer> {
  @public
   baracuda::emulator::Allocation* memory;
+  FakeDevice* device;
   NSUInteger length;
   int under_way;  // command buffers that name it and are not done
 }

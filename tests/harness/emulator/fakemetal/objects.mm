@@ -131,6 +131,9 @@ static void end_of_process(id object, SEL selector) {
 - (NSUInteger)length {
   return length;
 }
+- (id<MTLDevice>)device {
+  return device;
+}
 - (uint64_t)gpuAddress {
   return reinterpret_cast<uint64_t>(memory->data);
 }
@@ -141,6 +144,7 @@ static void end_of_process(id object, SEL selector) {
   BCU_FAKE_LOCK;
   if (under_way) fake.complain("RELEASED WHILE IN USE: a buffer whose command buffers are not done");
   fake.heap.release(memory->data);
+  [device release];
 }
 @end
 
@@ -245,6 +249,9 @@ uint64_t hash_of(NSString* source) {
 - (NSString*)name {
   return @"emulated Metal device";
 }
+- (uint64_t)registryID {
+  return registry;
+}
 - (BOOL)supportsFamily:(MTLGPUFamily)family {
   return family == MTLGPUFamilyMetal3 ? setting("BARACUDA_FAKE_METAL_3", true) : family <= MTLGPUFamilyApple9;
 }
@@ -273,7 +280,7 @@ uint64_t hash_of(NSString* source) {
   Allocation* made = fake.heap.allocate(0, wanted, options == MTLResourceStorageModeShared);
   if (!made) return nil;
   FakeBuffer* buffer = [[FakeBuffer alloc] init];
-  buffer->memory = made, buffer->length = wanted;
+  buffer->memory = made, buffer->length = wanted, buffer->device = [self retain];
   return buffer;
 }
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
@@ -366,6 +373,21 @@ BCU_CONTROL const char* bcu_fake_metal_problems(void) {
   fake.told = 0;
   return text.c_str();
 }
+
+// Another library's buffer, shared or private; of another device where `registry` is not 0. To be released by its owner.
+BCU_CONTROL void* bcu_fake_metal_buffer(int64_t bytes, int32_t shared, uint64_t registry) {
+  FakeDevice* device = [[FakeDevice alloc] init];
+  device->registry = registry;
+  id<MTLBuffer> made = [device newBufferWithLength:NSUInteger(bytes)
+                                           options:shared ? MTLResourceStorageModeShared : MTLResourceStorageModePrivate];
+  [device release];
+  return made;
+}
+
+BCU_CONTROL void bcu_fake_metal_release(void* buffer) { [static_cast<FakeBuffer*>(buffer) release]; }
+
+// Where the host sees a buffer that it shares.
+BCU_CONTROL void* bcu_fake_metal_contents(void* buffer) { return [static_cast<FakeBuffer*>(buffer) contents]; }
 
 // The device is removed, or there again.
 BCU_CONTROL void bcu_fake_metal_remove(int32_t gone) {

@@ -36,8 +36,11 @@ enum MTLCommandBufferStatus : NSUInteger {
 };
 enum MTLCommandBufferError : NSUInteger { MTLCommandBufferErrorInternal = 1, MTLCommandBufferErrorDeviceRemoved = 11 };
 
+@protocol MTLDevice;
+
 @protocol MTLResource <NSObject>
 - (MTLStorageMode)storageMode;
+- (id<MTLDevice>)device;
 @end
 
 @protocol MTLBuffer <MTLResource>
@@ -135,6 +138,7 @@ enum MTLCommandBufferError : NSUInteger { MTLCommandBufferErrorInternal = 1, MTL
 
 @protocol MTLDevice <NSObject>
 - (NSString*)name;
+- (uint64_t)registryID;
 - (BOOL)supportsFamily:(MTLGPUFamily)family;
 - (BOOL)hasUnifiedMemory;
 - (uint64_t)recommendedMaxWorkingSetSize;
