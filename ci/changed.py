@@ -33,7 +33,19 @@ ALONE = {
         "tests/test_engine_aliases.py",
         "tests/device/test_device_engine.py",
     ),
+    # On the emulator, with whatever has memory on a device. Its table of functions (csrc/core/device.h) is everybody's.
+    "csrc/backends/metal/": (
+        "tests/device/test_*.py",
+        "tests/emulator/test_metal_*.py",
+        "tests/test_layers.py",
+        "tests/test_metal_text.py",
+        "tests/test_packaging.py",
+    ),
 }
+# Generated for each row and element: of kernels, whoever launches them.
+OF_ROWS = re.compile(r"tests/device/test_device_(guarantee|large|far|empties)\.py$")
+# In such a room, and everybody's: what is written from every family's kernels.
+SHARED = {"csrc/backends/metal/flatten.py"}
 TESTS = re.compile(r"tests/(?!harness/)(.*/)?test_\w+\.py$")
 
 
@@ -53,6 +65,12 @@ def changed_since(commit: str) -> list[str] | None:
         return None
 
 
+def tests_of(room: str) -> set[str]:
+    """The files of tests that a room has to itself."""
+    found = {p.relative_to(ROOT).as_posix() for pattern in ALONE[room] for p in ROOT.glob(pattern)}
+    return {f for f in found if not OF_ROWS.match(f)}
+
+
 def touched(files: list[str]) -> set[str] | None:
     """Families and test files that these files concern; None is everything."""
     found: set[str] = set()
@@ -60,8 +78,8 @@ def touched(files: list[str]) -> set[str] | None:
         family = FAMILY.match(file)
         if family and family[1] in families():
             found |= {family[1], *(users_of(file, "csrc/ops/{}/*.*") if file.endswith(".h") else [])}
-        elif room := next((room for room in ALONE if file.startswith(room)), ""):
-            found |= {p.relative_to(ROOT).as_posix() for pattern in ALONE[room] for p in ROOT.glob(pattern)}
+        elif file not in SHARED and (room := next((room for room in ALONE if file.startswith(room)), "")):
+            found |= tests_of(room)
         elif TESTS.match(file):
             found |= {file} if (ROOT / file).exists() else set()
         elif not UNTESTED.match(file):

@@ -4,17 +4,20 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 if [[ -z ${VIRTUAL_ENV:-} && -x $venv/bin/python ]]; then make_venv; fi
 
-# BARACUDA_TOUCHED: only these families (ci/changed.py); all by default, and then a third (another at each commit) of what is
+# BARACUDA_TOUCHED: only these families and files (ci/changed.py); all by default, and then a third (another at each commit) of what is
 # generated for each row and element, but with BARACUDA_FULL=1 all of that.
 touched=${BARACUDA_TOUCHED-all}
 if [[ $touched != all ]]; then
-  BARACUDA_EMULATED_FAMILIES=$(families_of "$touched")
-  export BARACUDA_EMULATED_FAMILIES
-  if [[ ! $BARACUDA_EMULATED_FAMILIES ]]; then
-    echo "no kernel was touched"
-    exit 0
+  # Tests of devices use kernels of whatever family.
+  if [[ $touched != *tests/device/* ]]; then
+    BARACUDA_EMULATED_FAMILIES=$(families_of "$touched")
+    export BARACUDA_EMULATED_FAMILIES
+    if [[ ! $BARACUDA_EMULATED_FAMILIES ]]; then
+      echo "no kernel was touched"
+      exit 0
+    fi
   fi
-  set -- "--touched=${BARACUDA_EMULATED_FAMILIES// /,}" --share=none "$@"
+  set -- "--touched=$touched" --share=none "$@"
 elif [[ ${BARACUDA_FULL:-} != 1 ]]; then
   whole=$(find tests/device -name 'test_*.py' | grep -vE '_(guarantee|large|far|empties)\.py' | paste -sd,)
   set -- "--touched=$whole" "--share=$(share_of 3)" "$@"

@@ -31,6 +31,10 @@ from mutation_rooms import ROOT, families
         ),
         (["csrc/ops/scan/cpu.cpp", "csrc/core/plan.cpp"], None),
         (["csrc/host/tile.h"], None),
+        (["csrc/backends/metal/flatten.py"], None),
+        (["csrc/backends/metal/queues.mm", "csrc/core/device.h"], None),
+        (["csrc/backends/cuda/queues.cu"], None),
+        (["csrc/backends/modules.cpp"], None),
         (["csrc/simt/map.h"], None),
         (["csrc/ops/a_new_family/skus.h"], None),
         (["include/baracuda/math/exp.h"], None),
@@ -54,6 +58,16 @@ def test_a_room_that_no_other_needs_concerns_its_own_tests() -> None:
         "tests/test_examples.py",
     }
     assert all(list(ROOT.glob(pattern)) for patterns in changed.ALONE.values() for pattern in patterns)
+
+
+def test_the_metal_runtime_concerns_devices_and_what_it_is_built_with() -> None:
+    found = changed.touched(["csrc/backends/metal/queues.mm", "csrc/backends/metal/runtime.h"]) or set()
+    assert {"tests/device/test_device_metal.py", "tests/device/test_device_trace.py"} < found
+    assert {"tests/emulator/test_metal_faults.py", "tests/test_metal_text.py", "tests/test_packaging.py"} < found
+    assert "tests/device/test_device_guarantee.py" not in found, "kernels are the same"
+    mentioning = {p for p in (ROOT / "tests").rglob("test_*.py") if "backends/metal" in p.read_text()}
+    known = {ROOT / f for f in found} | {ROOT / "tests/test_changed.py"}
+    assert mentioning <= known, "whoever looks into that room is asked"
 
 
 def test_headers_concern_the_families_that_take_them_in() -> None:
