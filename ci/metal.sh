@@ -3,7 +3,7 @@
 # GPU and the CPU's own, trains the tiny Llama on both, measures, and writes one JSON to bench/results/ (docs/metal.md). It
 # goes on after failures. Needs Xcode's command line tools; PYTHON names the interpreter.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-export PYTHONPATH=$root/python:$root/examples/tiny_llama BARACUDA_METAL_CACHE=$root/build/metal/cache
+export PYTHONPATH=$root/python:$root/examples/tiny_llama BARACUDA_CACHE_DIR=$root/build/metal/cache
 unset BARACUDA_CUDA_MODULE BARACUDA_METAL_MODULE BARACUDA_METAL_POOL_BYTES
 
 refuse() { echo "ci/metal.sh: $*" >&2; exit 2; }

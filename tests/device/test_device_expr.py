@@ -301,7 +301,7 @@ def test_a_text_that_metal_does_not_compile(fails: str) -> None:
 @on_the_fake
 def test_metals_own_archives_keep_kernels(tmp_path: Path) -> None:
     for _ in range(2):
-        done = on_fake_metal(BARACUDA_METAL_CACHE=str(tmp_path))
+        done = on_fake_metal(BARACUDA_CACHE_DIR=str(tmp_path))
         assert done.returncode == 0, done.stderr
         assert len(list(tmp_path.glob("fused-*.metalarchive"))) == 2
 

@@ -7,6 +7,7 @@
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/nvrtc_headers.h"
 #include "backends/cuda/runtime.h"
+#include "backends/kept.h"
 #include "simt/compiled.h"
 
 namespace baracuda::simt {
@@ -106,7 +107,7 @@ Status load(int32_t device, const std::string& binary, simt::CompiledKernel& out
 
 Status make(const Api& api, int32_t device, const std::string& text, const std::string& target, const std::string& key,
             simt::CompiledKernel& out) {
-  const DiskCache disk(DiskCache::usual_folder());
+  const DiskCache disk(kept_folder());
   std::string binary;
   // What was kept may still be no kernel for this machine.
   if (disk.find(key, &binary) && load(device, binary, out) == Status::Ok) return Status::Ok;

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/module.h"
 #include "backends/cuda/runtime.h"
+#include "simt/families.h"
 #include "simt/launch.h"
 
 namespace baracuda::cuda {
@@ -214,13 +215,6 @@ void attach(FindSymbol find) { finder = find; }
 }  // namespace
 }  // namespace baracuda::cuda
 
-#define BCU_FAMILY(name, slice)                 \
-  namespace baracuda::name {                    \
-  extern const FamilyKernels kSimtSlice##slice; \
-  }
-#include "simt_families.inc"
-#undef BCU_FAMILY
-
 namespace baracuda::simt {
 
 Fault* fault_of(const Launch& launch) { return cuda::fault_word(launch.device); }
@@ -229,28 +223,23 @@ Fault* fault_of(const Launch& launch) { return cuda::fault_word(launch.device); 
 
 extern "C" BCU_API const baracuda::DeviceModule* baracuda_cuda_module() {
   using namespace baracuda::cuda;
-#define BCU_FAMILY(name, slice) &baracuda::name::kSimtSlice##slice,
-  static constexpr const baracuda::FamilyKernels* kFamilies[] = {
-#include "simt_families.inc"
-  };
-#undef BCU_FAMILY
-  static constexpr baracuda::DeviceModule kModule = {baracuda::kModuleAbi,
-                                                     BCU_VERSION,
-                                                     "cuda",
-                                                     kFamilies,
-                                                     int32_t(std::size(kFamilies)),
-                                                     &count,
-                                                     &describe,
-                                                     &allocate,
-                                                     &release,
-                                                     &copy,
-                                                     &copy_between,
-                                                     &fill,
-                                                     &synchronize,
-                                                     &take_fault,
-                                                     &last_error,
-                                                     &prepare,
-                                                     &kQueues,
-                                                     &attach};
+  static constexpr baracuda::DeviceModule kModule = {.abi = baracuda::kModuleAbi,
+                                                     .version = BCU_VERSION,
+                                                     .name = "cuda",
+                                                     .families = baracuda::simt::kFamilies,
+                                                     .n_families = int32_t(std::size(baracuda::simt::kFamilies)),
+                                                     .count = &count,
+                                                     .describe = &describe,
+                                                     .allocate = &allocate,
+                                                     .release = &release,
+                                                     .copy = &copy,
+                                                     .copy_between = &copy_between,
+                                                     .fill = &fill,
+                                                     .synchronize = &synchronize,
+                                                     .take_fault = &take_fault,
+                                                     .last_error = &last_error,
+                                                     .prepare = &prepare,
+                                                     .queues = &kQueues,
+                                                     .attach = &attach};
   return &kModule;
 }

@@ -8,8 +8,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+
+#include "backends/kept.h"
 
 namespace baracuda {
 namespace {
@@ -23,10 +24,9 @@ constexpr char kMagic[8] = {'b', 'c', 'u', 'k', 'e', 'r', 'n', '1'};
 constexpr off_t kMostBytes = off_t{64} << 20;
 
 uint64_t hashed(const std::string& text, uint64_t hash) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  hash = hash_of(text, hash);
   return hash ^ hash >> 32;
 }
-constexpr uint64_t kStart = 0xcbf29ce484222325;
 
 class File {
  public:
@@ -67,24 +67,12 @@ bool make_folders(const std::string& path) {
   return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 }  // namespace
-
-std::string DiskCache::usual_folder() {
-  if (std::string chosen = variable("BARACUDA_CACHE_DIR"); !chosen.empty()) return chosen;
-  if (std::string cache = variable("XDG_CACHE_HOME"); !cache.empty() && cache[0] == '/') return cache + "/baracuda";
-  const std::string home = variable("HOME");
-  return home.empty() ? "" : home + "/.cache/baracuda";
-}
 
 std::string DiskCache::path_of(const std::string& key) const {
   char name[48];
-  std::snprintf(name, sizeof name, "/%016llx%016llx.kernel", static_cast<unsigned long long>(hashed(key, kStart)),
-                static_cast<unsigned long long>(hashed(key, ~kStart)));
+  std::snprintf(name, sizeof name, "/%016llx%016llx.kernel", static_cast<unsigned long long>(hashed(key, kHashStart)),
+                static_cast<unsigned long long>(hashed(key, ~kHashStart)));
   return folder_ + name;
 }
 
@@ -105,7 +93,7 @@ bool DiskCache::find(const std::string& key, std::string* value) const {
     return false;
   if (bytes.compare(sizeof header, key.size(), key) != 0) return false;
   std::string kept = bytes.substr(sizeof header + key.size());
-  if (header.checksum != hashed(kept, hashed(key, kStart))) return false;
+  if (header.checksum != hashed(kept, hashed(key, kHashStart))) return false;
   *value = std::move(kept);
   return true;
 }
@@ -115,7 +103,7 @@ void DiskCache::keep(const std::string& key, const std::string& value) const {
   static std::atomic<int> count = 0;
   const std::string path = path_of(key);
   const std::string beside = path + "." + std::to_string(getpid()) + "." + std::to_string(count++);
-  Header header{{}, key.size(), value.size(), hashed(value, hashed(key, kStart))};
+  Header header{{}, key.size(), value.size(), hashed(value, hashed(key, kHashStart))};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   bool good;
   {

@@ -16,9 +16,6 @@ class DiskCache {
   void keep(const std::string& key, const std::string& value) const;
   std::string path_of(const std::string& key) const;
 
-  // BARACUDA_CACHE_DIR, or baracuda in the user's cache folder (XDG_CACHE_HOME, ~/.cache); empty where there is none.
-  static std::string usual_folder();
-
  private:
   std::string folder_;
 };

@@ -1,15 +1,16 @@
-// Libraries and pipelines: each family's text is compiled when the first of its kernels is launched, each kernel at its
-// own first launch, and a text of its own (compile.mm) when a plan is selected. What the GPU's own compiler made is
-// kept on disk, in a binary archive for each kernel.
+// Libraries and pipelines: each family's text is compiled when a plan of it is first selected, each kernel when a plan
+// is that launches it, or at its own first launch, and a text of its own (compile.mm) when a plan is selected. What the
+// GPU's own compiler made is kept on disk, in a binary archive for each kernel.
 #include "backends/metal/runtime.h"
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <string_view>
+
+#include "backends/kept.h"
 
 namespace baracuda::metal {
 
@@ -33,13 +34,6 @@ std::map<std::string, Family>& families() {
 std::map<std::string, std::unique_ptr<Pipeline>, std::less<>>& pipelines() {
   static auto* all = new std::map<std::string, std::unique_ptr<Pipeline>, std::less<>>;
   return *all;
-}
-
-// FNV-1a.
-uint64_t hash_of(std::string_view text) {
-  uint64_t h = 0xcbf29ce484222325u;
-  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3u;
-  return h;
 }
 
 Own<NSString*> string_of(const std::string& text) {
@@ -78,12 +72,10 @@ const Family* family(Gpu& g, const std::string& name) {
   return &families().emplace(name, std::move(made)).first->second;
 }
 
-// Where a kernel's archive is; empty where nothing is kept. BARACUDA_METAL_CACHE names another folder, or none if
-// empty.
+// Where a kernel's archive is; empty where nothing is kept.
 std::string archive_path(const Family& f, const char* kernel) {
-  const char *folder = std::getenv("BARACUDA_METAL_CACHE"), *home = std::getenv("HOME");
-  if (folder ? !*folder : !home) return "";
-  const std::string where = folder ? folder : std::string(home) + "/Library/Caches/baracuda";
+  const std::string where = kept_folder();
+  if (where.empty()) return "";
   char name[40];
   std::snprintf(name, sizeof name, "-%016llx.metalarchive", (unsigned long long)f.hash);
   return where + "/" + kernel + name;

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/module.h"
 #include "backends/metal/runtime.h"
+#include "simt/families.h"
 #include "simt/launch.h"
 
 namespace baracuda::metal {
@@ -163,38 +164,27 @@ Status prepare(int32_t) { return gpu() ? Status::Ok : Status::Launch; }
 }  // namespace
 }  // namespace baracuda::metal
 
-#define BCU_FAMILY(name, slice)                 \
-  namespace baracuda::name {                    \
-  extern const FamilyKernels kSimtSlice##slice; \
-  }
-#include "simt_families.inc"
-#undef BCU_FAMILY
-
 extern "C" BCU_API const baracuda::DeviceModule* baracuda_metal_module() {
   using namespace baracuda::metal;
-#define BCU_FAMILY(name, slice) &baracuda::name::kSimtSlice##slice,
-  static constexpr const baracuda::FamilyKernels* kFamilies[] = {
-#include "simt_families.inc"
-  };
-#undef BCU_FAMILY
-  static constexpr baracuda::DeviceModule kModule = {baracuda::kModuleAbi,
-                                                     BCU_VERSION,
-                                                     "metal",
-                                                     kFamilies,
-                                                     int32_t(std::size(kFamilies)),
-                                                     &count,
-                                                     &describe,
-                                                     &allocate,
-                                                     &release,
-                                                     &copy,
-                                                     &copy_between,
-                                                     &fill,
-                                                     &synchronize,
-                                                     &take_fault,
-                                                     &last_error,
-                                                     &prepare,
-                                                     &kQueues,
-                                                     nullptr,
-                                                     &kObjects};
+  static constexpr baracuda::DeviceModule kModule = {.abi = baracuda::kModuleAbi,
+                                                     .version = BCU_VERSION,
+                                                     .name = "metal",
+                                                     .families = baracuda::simt::kFamilies,
+                                                     .n_families = int32_t(std::size(baracuda::simt::kFamilies)),
+                                                     .count = &count,
+                                                     .describe = &describe,
+                                                     .allocate = &allocate,
+                                                     .release = &release,
+                                                     .copy = &copy,
+                                                     .copy_between = &copy_between,
+                                                     .fill = &fill,
+                                                     .synchronize = &synchronize,
+                                                     .take_fault = &take_fault,
+                                                     .last_error = &last_error,
+                                                     .prepare = &prepare,
+                                                     .queues = &kQueues,
+                                                     .attach = nullptr,
+                                                     .objects = &kObjects,
+                                                     .rehearse = &rehearse};
   return &kModule;
 }

@@ -21,7 +21,7 @@ ROOT = HERE.parents[2]
 VARIANTS = ("plain", "race", "sanitize")
 CUDA_MODULE, METAL_MODULE = "libbaracuda_cuda_emulated.so", "lib/libbaracuda_metal_emulated.so"
 # Memory that was used before would hide what a kernel does not write; nothing is kept on disk.
-METAL_SETTINGS = {"BARACUDA_METAL_POOL_BYTES": "0", "BARACUDA_METAL_CACHE": ""}
+METAL_SETTINGS = {"BARACUDA_METAL_POOL_BYTES": "0", "BARACUDA_CACHE_DIR": ""}
 
 
 def unable() -> str:
@@ -71,12 +71,12 @@ def environment(variant: str = "plain") -> dict[str, str]:
     settings = {"BARACUDA_CUDA_MODULE": str(build(variant, CUDA_MODULE))}
     # It brings a cuBLASLt and an NVRTC of its own.
     settings |= {f"BARACUDA_{name}_LIBRARY": settings["BARACUDA_CUDA_MODULE"] for name in ("CUBLASLT", "NVRTC")}
-    settings["BARACUDA_CACHE_DIR"] = str(_kernels(variant, "cuda"))
     if not (why := unable_metal()):
         settings |= METAL_SETTINGS | {"BARACUDA_METAL_MODULE": str(build(variant, METAL_MODULE))}
         settings["BARACUDA_FAKE_METAL_TEXTS"] = str(_kernels(variant, "metal_host"))
     else:
         print(f"without the emulated metal module: {why}", file=sys.stderr)
+    settings["BARACUDA_CACHE_DIR"] = str(_kernels(variant, "cuda"))
     if variant == "sanitize":
         settings |= sanitizer_environment()
     return settings
