@@ -121,7 +121,8 @@ constexpr const char* kAdopted = "baracuda.adopted";
 
 void give_up(PyObject* capsule) {
   const std::unique_ptr<Adopted> adopted(static_cast<Adopted*>(PyCapsule_GetPointer(capsule, kAdopted)));
-  adopted->give_up();
+  Py_BEGIN_ALLOW_THREADS adopted->give_up();
+  Py_END_ALLOW_THREADS
 }
 
 // Memory that came as an object is in use for as long as it is kept.
@@ -132,17 +133,26 @@ Imported adopt(DLTensor t, TensorView& view, Keep& keep, Why& why) {
     t.data = const_cast<void*>(torch_storage(keep.of_torch).data);
     t.byte_offset = static_cast<uint64_t>(at - static_cast<const char*>(t.data));
   }
-  auto adopted = std::make_unique<Adopted>();
-  if (!baracuda::adopt(t, view, *adopted, why)) return Imported::Refused;
-  if (!adopted->module) return Imported::Yes;
-  PyObject* capsule = PyCapsule_New(adopted.get(), kAdopted, &give_up);
-  if (!capsule) return adopted->give_up(), Imported::PythonError;
-  adopted.release();
+  Adopted adopted;
+  if (!baracuda::adopt(t, view, adopted, why)) return Imported::Refused;
+  if (!adopted.module) return Imported::Yes;
+  PyObject* capsule = capsule_of(adopted);
+  if (!capsule) return Imported::PythonError;
   keep.add(capsule);
   return Imported::Yes;
 }
 
 }  // namespace
+
+PyObject* capsule_of(Adopted adopted) {
+  auto held = std::make_unique<Adopted>(adopted);
+  PyObject* capsule = PyCapsule_New(held.get(), kAdopted, &give_up);
+  if (capsule)
+    held.release();
+  else
+    adopted.give_up();
+  return capsule;
+}
 
 Imported from_dl(const DLTensor& t, TensorView& view, Keep& keep, Why& why) {
   if (!read_dltensor(t, view, why)) return Imported::Refused;

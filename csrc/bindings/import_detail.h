@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "bindings/import.h"
+#include "core/dltensor.h"
 
 namespace baracuda::bindings::detail {
 
@@ -50,6 +51,8 @@ struct Names {
 extern Names names;
 
 Imported from_dl(const DLTensor& t, TensorView& view, Keep& keep, Why& why);
+// What gives the memory up when it goes; null with an exception set, and the memory given up.
+PyObject* capsule_of(Adopted adopted);
 // A DLPack capsule: taken over, unless `keep` only looks. A bare one is what the caller gave, and has no other owner.
 Imported import_capsule(PyObject* capsule, TensorView& view, Keep& keep, Why& why);
 Imported import_bare_capsule(PyObject* capsule, TensorView& view, Keep& keep, Why& why);

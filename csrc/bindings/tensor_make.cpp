@@ -5,10 +5,12 @@
 
 #include "bindings/device.h"
 #include "bindings/error.h"
+#include "bindings/import_detail.h"
 #include "bindings/scope.h"
 #include "bindings/tensor.h"
 #include "bindings/trace.h"
 #include "core/inject.h"
+#include "core/overlap.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -308,6 +310,32 @@ PyObject* make_borrowed(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return reinterpret_cast<PyObject*>(made);
 }
 
+// share(tensor, backend, device): a tensor of the host's on a device that can use its memory where it is; else why not.
+PyObject* make_shared(PyObject*, PyObject* args) {
+  PyObject* tensor;
+  int backend, device;
+  if (!PyArg_ParseTuple(args, "O!ii", tensor_type, &tensor, &backend, &device)) return nullptr;
+  TensorView view;
+  read_view(self_of(tensor), view);
+  view.device = static_cast<Backend>(backend), view.device_id = device;
+  std::string reason;
+  const DeviceModule* module = device_module(view.device, reason);
+  if (!module || !module->objects || view.numel() == 0)
+    return PyUnicode_FromString(module ? "the device cannot use memory of the host" : reason.c_str());
+  Adopted shared{module, device, nullptr};
+  const Extent reached = extent(view);
+  const auto begin = static_cast<uintptr_t>(reached.begin);
+  if (module->objects->share(device, reinterpret_cast<void*>(begin), static_cast<int64_t>(reached.end - reached.begin),
+                             &shared.address) != Status::Ok)
+    return PyUnicode_FromString(module->last_error());
+  view.data = static_cast<char*>(shared.address) + (reinterpret_cast<uintptr_t>(view.data) - begin);
+  PyObject* capsule = detail::capsule_of(shared);
+  PyObject* owner = capsule ? Py_BuildValue("(ON)", tensor, capsule) : nullptr;  // which go from the last to the first
+  PyObject* made = owner ? reinterpret_cast<PyObject*>(new_tensor(view, owner)) : nullptr;
+  Py_XDECREF(owner);
+  return made;
+}
+
 // stand_in(shape, strides, element, read_only, backend, device): a shape without memory, for questions.
 PyObject* make_stand_in(PyObject*, PyObject* args) {
   PyObject *shape, *strides, *element;
@@ -353,6 +381,7 @@ PyMethodDef make_functions[] = {
     {"empty", as_c(&make_empty), METH_FASTCALL | METH_KEYWORDS, kEmptyDoc},
     {"from_pointer", as_c(&make_from_pointer), METH_FASTCALL | METH_KEYWORDS, kFromPointerDoc},
     {"borrow", as_c(&make_borrowed), METH_FASTCALL, "A tensor of the memory of another, of any framework."},
+    {"share", &make_shared, METH_VARARGS, "A tensor of the host's memory on a device, or why there is none."},
     {"stand_in", &make_stand_in, METH_VARARGS, "A shape without memory."},
     {"pooled_bytes", &get_pooled_bytes, METH_NOARGS, "Bytes that the pool of host memory keeps."},
     {"clear", &clear_memory, METH_O, "Writes zeros."},

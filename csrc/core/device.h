@@ -58,6 +58,10 @@ struct DeviceQueues {
   // Behind the chain's launches before, in whatever stream they are.
   Status (*launch_chain)(int32_t device, void* chain, void* stream) = nullptr;
   Status (*destroy_chain)(int32_t device, void* chain) = nullptr;
+  // In the place of chains: what a stream is given in between goes to the device as one piece. Null where a backend has
+  // none. `pieces`: how many it became, where other streams' work had to come before or after parts of it.
+  Status (*begin_run)(int32_t device, void* stream) = nullptr;
+  Status (*end_run)(int32_t device, void* stream, int32_t* pieces) = nullptr;
 };
 
 // Memory that others name by an object in place of an address, as DLPack does Metal's.
@@ -67,6 +71,9 @@ struct DeviceObjects {
   Status (*give_up)(int32_t device, void* address);
   // The object that holds an address, and how far behind its start. Others may use that memory from now on.
   Status (*lend)(int32_t device, const void* address, void** object, int64_t* offset);
+  // The device's address of memory of the host, without a copy; to be given up as what was adopted. Launch where that
+  // cannot be.
+  Status (*share)(int32_t device, void* host, int64_t bytes, void** address);
 };
 
 // Functions return Status::Ok, or Status::Launch and last_error() says what went wrong, on this thread; `allocate`
@@ -97,6 +104,8 @@ struct DeviceModule {
   // Says how libraries are found, before anything else is asked; null where a backend has no use for them.
   void (*attach)(FindSymbol);
   const DeviceObjects* objects = nullptr;  // null where addresses are all that there is
+  // While it is on, launches of this thread make ready what they need, and run nothing. Null where nothing is left to.
+  void (*rehearse)(bool on) = nullptr;
 };
 using DeviceModuleEntry = const DeviceModule* (*)();
 

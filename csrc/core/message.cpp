@@ -150,7 +150,8 @@ Refusal refusal_of(const PlanCore& plan, Status status, const Failure& failure) 
       if (failure.position == kInjectedLaunch)
         return {Code::LaunchFailed, device, kInjectedText, "a launch that works", ""};
       if (std::string reason; const DeviceModule* module = device_module(plan.row.backend, reason))
-        return {Code::LaunchFailed, device, module->last_error(), "a device that works", ""};
+        return {Code::LaunchFailed, known ? field : device, module->last_error(),
+                known ? "memory of " + device : "a device that works", ""};
       [[fallthrough]];
     default:
       return {Code::LaunchFailed, field, "status " + std::to_string(static_cast<int>(status)), "0",

@@ -58,6 +58,7 @@ struct ProgramFrame {
   bool numbers(const Scalar* scalars, const int64_t* symbols, bool resolved, ProgramFailure& failure);
   bool check(int32_t k, Refusals& out);
   bool launch_graph();
+  bool launch_steps(ProgramFailure& failure, bool one_fails);
   // Notes that a step is given something else than before.
   void touch(size_t step) {
     if (graph_) graph_->touch(step);

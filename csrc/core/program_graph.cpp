@@ -35,6 +35,8 @@ ProgramGraph::ProgramGraph(Backend backend, int32_t device, size_t steps) : devi
   module_ = device_module(backend, why);
   if (!module_)
     give_up(why);
+  else if (module_->queues && module_->queues->begin_run)
+    pieces_ = true;
   else if (!module_->queues || !module_->queues->make_chain)
     give_up(device_name(backend, device) + " has no graphs");
 }
@@ -97,7 +99,7 @@ bool ProgramGraph::refresh(const LaunchStep& launch) {
 }
 
 bool ProgramGraph::launch(void* stream, const LaunchStep& step) {
-  if (!reason_.empty()) return false;
+  if (pieces_ || !reason_.empty()) return false;
   if (!std::exchange(warm_, true)) return false;
   bool captured = false;
   if (module_->queues->capturing(device_, stream, &captured) != Status::Ok) return failed();
@@ -105,6 +107,26 @@ bool ProgramGraph::launch(void* stream, const LaunchStep& step) {
   if (module_->queues->launch_chain(device_, chain_, stream) != Status::Ok) return failed();
   ++counts_.launched;
   return true;
+}
+
+bool ProgramGraph::begin(void* stream) {
+  if (!pieces_) return false;
+  if (module_->queues->begin_run(device_, stream) != Status::Ok) return failed();
+  if (counts_.made == 0) counts_.made = 1;
+  return true;
+}
+
+void ProgramGraph::end(void* stream) {
+  int32_t pieces = 0;
+  if (module_->queues->end_run(device_, stream, &pieces) != Status::Ok) {
+    failed();
+  } else if (pieces > 1) {
+    give_up("the last run was " + std::to_string(pieces) +
+            " pieces: streams that its own waits for had work in between");
+  } else {
+    reason_.clear();
+    ++counts_.launched;
+  }
 }
 
 }  // namespace baracuda

@@ -30,6 +30,11 @@ class ProgramGraph {
   // not possible.
   bool launch(void* stream, const LaunchStep& step);
 
+  // Where the device has no graphs, but takes a run's launches as one piece: begins and ends that. False: they are
+  // launched one by one.
+  bool begin(void* stream);
+  void end(void* stream);
+
   const GraphCounts& counts() const { return counts_; }
   const std::string& reason() const { return reason_; }
 
@@ -43,7 +48,7 @@ class ProgramGraph {
   const DeviceModule* module_ = nullptr;
   int32_t device_;
   std::vector<bool> stale_;
-  bool warm_ = false;
+  bool warm_ = false, pieces_ = false;      // pieces: it has no graphs
   void *own_ = nullptr, *chain_ = nullptr;  // the stream that is captured, and the graph
   GraphCounts counts_;
   std::string reason_;

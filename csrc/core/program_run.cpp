@@ -413,10 +413,18 @@ bool ProgramFrame::prepare(const TensorView* arguments, const Scalar* scalars, v
 }
 
 bool ProgramFrame::launch(ProgramFailure& failure) {
-  const size_t steps = launches_.size();
   const bool one_fails = calls_left(Injected::Launch).load(std::memory_order_relaxed) >= 0;
   used_ = true;
-  if (program_.backend_ != Backend::Cpu && !one_fails && launch_graph()) return true;
+  if (program_.backend_ == Backend::Cpu) return launch_steps(failure, one_fails);
+  if (!one_fails && launch_graph()) return true;
+  const bool together = graph_ && program_.captured_.load(std::memory_order_relaxed) && graph_->begin(stream_);
+  const bool done = launch_steps(failure, one_fails);
+  if (together) graph_->end(stream_);
+  return done;
+}
+
+bool ProgramFrame::launch_steps(ProgramFailure& failure, bool one_fails) {
+  const size_t steps = launches_.size();
   for (size_t k = 0; k < steps; ++k) {
     const bool plain = kernels_[k] && !one_fails;
     const Status status = plain ? kernels_[k](launches_[k]) : launch_again(*program_.steps_[k].plan, launches_[k]);

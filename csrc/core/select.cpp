@@ -2,6 +2,7 @@
 
 #include "core/device.h"
 #include "core/devices.h"
+#include "core/message.h"
 
 namespace baracuda {
 namespace {
@@ -36,6 +37,42 @@ Status prepare_row(PlanCore& plan, Refusal& why) {
            device_module(plan.row.backend, unused)->last_error(), "a device that works", ""};
   }
   return status;
+}
+
+// Far above all memory that a process has, and from each other.
+void* made_up_address(size_t i) { return reinterpret_cast<void*>((uint64_t{1} << 62) + (uint64_t{i + 1} << 52)); }
+
+// Launches the plan once without running anything, so that its kernels are compiled now: those for whole tensors at
+// the largest sizes. Others are at their first launch. False with the failure.
+bool rehearse(const PlanCore& plan, Refusal& failure) {
+  std::string reason;
+  const DeviceModule* module = plan.row.backend == Backend::Cpu ? nullptr : device_module(plan.row.backend, reason);
+  if (!module || !module->rehearse) return true;
+  int64_t largest[kMaxSymbols] = {};
+  for (size_t i = 0; i < plan.signature.symbols.size(); ++i) largest[i] = plan.signature.symbols[i].max;
+  std::vector<TensorView> views(plan.signature.slots.size());
+  for (size_t k = 0; k < views.size(); ++k) {
+    const Slot& slot = plan.signature.slots[k];
+    TensorView& v = views[k];
+    v.rank = plan.signature.params[slot.param].present ? slot.rank : -1;
+    v.element = slot.element, v.device = plan.row.backend, v.device_id = plan.question.device;
+    v.data = v.present() ? made_up_address(k) : nullptr;
+    int64_t step = 1;
+    for (int32_t i = v.rank - 1; i >= 0; --i) {
+      v.shape[i] = slot.dims[i].eval(largest), v.strides[i] = step;
+      step *= v.shape[i];
+    }
+  }
+  std::vector<Scalar> scalars;
+  for (const ScalarParam& p : plan.signature.scalars) scalars.push_back(p.value);
+  const Call call{views.data(), scalars.data(), made_up_address(views.size()), plan.workspace_size, true};
+  Failure found;
+  module->rehearse(true);
+  const Status status = plan.kernel(launch_of(plan, call, nullptr, &found));
+  module->rehearse(false);
+  if (status != Status::Launch) return true;
+  failure = refusal_of(plan, status, found);
+  return false;
 }
 
 // Asks the op's rule at the largest sizes; false with the reason. What kernels rely on is checked here for all that
@@ -89,7 +126,8 @@ Selection select(const Question& question, Signature signature, int32_t threads)
     if (out.failed) return out;
     plan->signature = std::move(signature);
     finish(*plan);
-    out.plan = std::move(plan);
+    out.failed = !rehearse(*plan, out.failure);
+    if (!out.failed) out.plan = std::move(plan);
     return out;
   }
   return out;

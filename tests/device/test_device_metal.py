@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -130,6 +131,103 @@ def test_no_memory_left() -> None:
         bc.asarray(X, device="metal")
 
 
+@on_metal
+def test_pages_of_the_host_are_used_where_they_are() -> None:
+    memory = np.frombuffer(mmap.mmap(-1, 4096), np.float32)
+    memory[: X.size] = X.ravel()
+    y = np.frombuffer(mmap.mmap(-1, 3 * 4096), np.float32)[: 6 * 32].reshape(6, 32)
+    before = calls("newBufferWithLength")
+    x, out = (bc.from_dlpack(a, device="metal", copy=False) for a in (memory[: X.size].reshape(6, 64), y))
+    run(x, out)
+    bc.synchronize("metal")
+    assert calls("newBufferWithLength") == before, "nothing is copied"
+    np.testing.assert_allclose(y, swiglu(X), rtol=1e-6, atol=1e-6)
+    part = bc.from_dlpack(memory[: X.size].reshape(6, 64).T, device="metal")  # the same pages once more
+    np.testing.assert_array_equal(part.to("cpu").numpy(), X.T)
+
+
+@on_metal
+def test_pages_stay_until_the_work_that_uses_them_is_done() -> None:
+    y = np.frombuffer(mmap.mmap(-1, 4096), np.float32)[: 6 * 32].reshape(6, 32)
+    out = bc.from_dlpack(y, device="metal", copy=False)
+    run(bc.asarray(X, device="metal"), out)
+    del out  # waits
+    np.testing.assert_allclose(y, swiglu(X), rtol=1e-6, atol=1e-6)
+
+
+@on_metal
+def test_memory_that_cannot_be_shared_is_copied() -> None:
+    memory = np.frombuffer(mmap.mmap(-1, 8192), np.float32)
+    odd = memory[1 : X.size + 1].reshape(6, 64)
+    odd[...] = X
+    copied = bc.from_dlpack(odd, device="metal")
+    odd[...] = 0
+    np.testing.assert_array_equal(copied.to("cpu").numpy(), X)
+    with pytest.raises(bc.InvalidProblemError, match="is not the beginning of a page"):
+        bc.from_dlpack(odd, device="metal", copy=False)
+    whole_pages = memory[: X.size].reshape(6, 64)
+    whole_pages[...] = X
+    with failing("newBufferWithBytesNoCopy:1"):
+        same(bc.from_dlpack(whole_pages, device="metal"), X)
+    with failing("newBufferWithBytesNoCopy:1"), pytest.raises(bc.InvalidProblemError, match="Metal makes no buffer"):
+        bc.from_dlpack(whole_pages, device="metal", copy=False)
+    fresh = bc.from_dlpack(whole_pages, device="metal", copy=True)
+    whole_pages[...] = 0
+    same(fresh, X)
+    assert bc.from_dlpack(np.zeros((0, 3), np.float32), device="metal").shape == (0, 3)
+    with pytest.raises(bc.InvalidProblemError, match="memory of its own"):
+        bc.from_dlpack(fresh, device="cpu", copy=False)
+
+
+# --- runs of graphs -------------------------------------------------------------------------------------------------
+
+
+def steps(x: Any) -> Any:
+    for _ in range(70):
+        x = F.softmax(x, -1)
+    return x
+
+
+@on_metal
+def test_a_run_of_a_graph_is_one_command_buffer() -> None:
+    compiled = bc.trace(steps, bc.TensorSpec((6, 64), device="metal")).compile(capture=True)
+    assert compiled.launches == 70, "more than a batch"
+    plain = bc.trace(steps, bc.TensorSpec((6, 64), device="metal")).compile(capture=False)
+    x = bc.asarray(X, device="metal")
+    y, z = (bc.empty(X.shape, device="metal") for _ in range(2))
+    y.copy_from(x)  # in a command buffer that is open
+    bc.synchronize("metal")
+    for k in range(3):
+        before = calls("commit"), calls("dispatchThreadgroups")
+        compiled.run(x, out=y)
+        assert (calls("commit") - before[0], calls("dispatchThreadgroups") - before[1]) == (1, 70)
+        assert compiled.capture and compiled.capture.replays == k + 1
+    before = calls("commit")
+    plain.run(x, out=z)
+    bc.synchronize("metal")
+    assert calls("commit") - before == 2, "a batch, and the rest"
+    assert plain.capture.reason == "nobody asked for capture"
+    np.testing.assert_array_equal(y.to("cpu").numpy(), z.to("cpu").numpy())
+
+
+@on_metal
+def test_a_run_that_fails_leaves_the_next_one_whole() -> None:
+    compiled = bc.trace(steps, bc.TensorSpec((6, 64), device="metal")).compile(capture=True)
+    x, y = bc.asarray(X, device="metal"), bc.empty(X.shape, device="metal")
+    with failing("commandBuffer:1"), pytest.raises(bc.DeviceError, match="no command buffer"):
+        compiled.run(x, out=y)
+    compiled.run(x, out=y)
+    assert compiled.capture
+
+
+@on_metal
+def test_memory_of_no_buffer_is_told_by_the_argument() -> None:
+    host = np.zeros((6, 64), np.float32)
+    lost = bc.from_pointer(host.ctypes.data, (6, 64), "f32", device="metal")
+    with pytest.raises(bc.DeviceError, match=r"x: .*gated_swiglu_forward: 0x[0-9a-f]+ is no memory of this device"):
+        run(lost, bc.empty((6, 32), device="metal"))
+
+
 # --- what fails -----------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +299,20 @@ def test_a_device_that_is_removed() -> None:
 
 # --- other devices, in processes of their own -----------------------------------------------------------------------
 
+SELECTED = """
+import json
+import baracuda as bc
+from fakemetal import calls
+names = "newLibraryWithSource", "newComputePipelineStateWithDescriptor", "dispatchThreadgroups"
+before = [calls(n) for n in names]
+plan = bc.plan(bc.GatedActivationDescriptor("swiglu", (6, 64)), device="metal")
+selected = [calls(n) for n in names]
+x, y = bc.zeros((6, 64), device="metal"), bc.empty((6, 32), device="metal")
+plan.run(x=x, y=y)
+bc.synchronize("metal")
+print(json.dumps([before, selected, [calls(n) for n in names]]))
+"""
+
 WORK = """
 import json
 import numpy as np
@@ -226,16 +338,26 @@ print(json.dumps(out))
 """
 
 
-def in_process(**settings: str) -> dict[str, Any]:
+def told_by(work: str, **settings: str) -> Any:
     env = os.environ | settings
     env["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1] / "harness"), env.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "-c", WORK], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", work], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def in_process(**settings: str) -> dict[str, Any]:
+    found: dict[str, Any] = told_by(WORK, **settings)
     if "y" in found:
         np.testing.assert_allclose(found["y"], swiglu(X), rtol=1e-6, atol=1e-6)
         assert found["problems"] == ""
     return found
+
+
+@needs_emulator
+def test_kernels_are_compiled_when_a_plan_is_selected() -> None:
+    before, selected, after = told_by(SELECTED)
+    assert (before, selected, after) == ([0, 0, 0], [1, 1, 0], [1, 1, 1])
 
 
 @needs_emulator
@@ -256,16 +378,16 @@ def test_memory_that_the_host_cannot_reach() -> None:
 @needs_emulator
 def test_what_was_compiled_is_kept_on_disk(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "deep"
-    first = in_process(BARACUDA_METAL_CACHE=str(folder))["calls"]
+    first = in_process(BARACUDA_CACHE_DIR=str(folder))["calls"]
     kept = list(folder.iterdir())
     assert [p.name.split("-")[0] for p in kept] == ["gated_swiglu_forward"]
     assert (first["serializeToURL"], first["found in an archive"]) == (1, 0)
-    second = in_process(BARACUDA_METAL_CACHE=str(folder))["calls"]
+    second = in_process(BARACUDA_CACHE_DIR=str(folder))["calls"]
     assert (second["serializeToURL"], second["found in an archive"]) == (0, 1)
     kept[0].write_bytes(b"\xff\xfe broken")
-    third = in_process(BARACUDA_METAL_CACHE=str(folder))["calls"]
+    third = in_process(BARACUDA_CACHE_DIR=str(folder))["calls"]
     assert third["serializeToURL"] == 1, "it is made anew"
-    unwritable = in_process(BARACUDA_METAL_CACHE="/proc/nowhere")
+    unwritable = in_process(BARACUDA_CACHE_DIR="/proc/nowhere")
     assert "y" in unwritable
 
 

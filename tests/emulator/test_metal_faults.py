@@ -87,15 +87,26 @@ WRONG = [
           "not what was computed"),
     Wrong("memory that others had is given again", "memory.mm", "if (block.lent) return Status::Ok;", "",
           "kept to be given again", pool="9999999"),
+    Wrong("parts of pages", "memory.mm", "const uint64_t whole = (uint64_t(bytes) + page - 1) / page * page;",
+          "const uint64_t whole = uint64_t(bytes);", "PAGES"),
+    Wrong("pages that are private", "memory.mm", "options:MTLResourceStorageModeShared\n" + 67 * " " + "deallocator",
+          "options:MTLResourceStorageModePrivate\n" + 67 * " " + "deallocator", "not shared"),
+    Wrong("pages go too early", "memory.mm", "if (found->second.pages) wait_until(g, lock, found->second.used);", "",
+          "touches|not what was computed"),
+    Wrong("a run that is in pieces", "queues.mm", "s.dispatches >= kBatch && !s.whole", "s.dispatches >= kBatch", "in pieces"),
+    Wrong("a run that is not given", "queues.mm", "s.whole = false;\n    commit(g, s);", "s.whole = false;", "in pieces"),
+    Wrong("a rehearsal that runs", "launch.mm", "if (rehearsing) return Status::Ok;", "", "no memory of this device|left behind"),
+    Wrong("a rehearsal for ever", "launch.mm", "rehearsing = on;", "rehearsing = true;", "not what was computed|0 command"),
     Wrong("a status word that is not read", "module.mm", "if (!raised) return", "if (raised) return", "no IndexOutOfRange|got index 0"),
 ]  # fmt: skip
 
 # Everything that the runtime does, with rows taken from a table; "kept" in the end where all was right.
 WORK = r"""
-import gc, os, sys
+import gc, mmap, os, sys
 import numpy as np
 import baracuda as bc
-from fakemetal import Producer, live, problems
+import baracuda.functional
+from fakemetal import Producer, calls, live, problems
 X, IDS = np.arange(5 * 16, dtype=np.float32).reshape(5, 16), np.array([3, 0, 4, 4, 1], np.int64)
 WANTED = os.environ.get("BARACUDA_FAKE_METAL_FAIL", "")
 KIND = bc.DeviceMemoryError if WANTED.startswith("newBufferWithLength") else bc.DeviceError if WANTED else None
@@ -169,8 +180,34 @@ def foreign():
     if settled()["FakeBuffer"] != before - 1:
         sys.exit("memory that others had is kept to be given again")
 
+def pages():
+    ids, y = put(IDS), np.frombuffer(mmap.mmap(-1, 4096), np.float32)[: X.size].reshape(X.shape)
+    out = bc.from_dlpack(y, device="metal", copy=False)
+    PLAN.run(ids=ids, weight=put(X), y=out)
+    del out  # waits
+    if not np.array_equal(y, X[IDS]):
+        sys.exit("not what was computed")
+
+def runs():
+    def chain(x, ids):
+        for _ in range(70):
+            x = bc.functional.embedding(ids, x)
+        return x
+    x, ids, y = put(X), put(IDS), put(X)
+    graph = bc.trace(chain, bc.TensorSpec(X.shape, device="metal"), bc.TensorSpec(IDS.shape, "i64", device="metal"))
+    compiled = graph.compile(capture=True)
+    bc.Device("metal").synchronize()
+    before = calls("commit")
+    compiled.run(x, ids, out=y)
+    if calls("commit") - before != 1:
+        sys.exit("a run in pieces: " + str(calls("commit") - before))
+    want = X
+    for _ in range(70):
+        want = want[IDS]
+    check(y, want)
+
 def work():
-    streams(), memory(), status(), foreign()
+    streams(), memory(), status(), foreign(), pages(), runs()
 
 def settled():
     gc.collect()

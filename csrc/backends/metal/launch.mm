@@ -22,14 +22,15 @@ class Residents {
     return b;
   }
 
-  // Every tensor of the call is memory of this device. False with last_error().
+  // Every tensor of the call is memory of this device. False with last_error() and which one is not.
   bool add(const Launch& launch, const char* kernel) {
     for (int p = 0; p < launch.n_params; ++p) {
       for (int i = launch.first[p]; i < launch.first[p + 1]; ++i) {
         const TensorView& t = launch.tensors[i];
         if (!t.present() || t.device == Backend::Cpu || t.numel() == 0) continue;
-        if (!add(address_of(t.data)))
-          return failed("%s: tensor argument %d is at %p, which is no memory of this device", kernel, p, t.data), false;
+        if (add(address_of(t.data))) continue;
+        if (launch.failure) launch.failure->tensor = i;
+        return failed("%s: %p is no memory of this device", kernel, t.data), false;
       }
     }
     return true;
@@ -64,6 +65,8 @@ class Residents {
   bool status_ = false;
 };
 
+constinit thread_local bool rehearsing = false;
+
 bool is_grid(const Entry& entry, const Blocks& grid, int threads) {
   const bool fits = grid.x > 0 && grid.x <= simt::kMaxGridX && grid.y > 0 && grid.y <= simt::kMaxGridYZ && grid.z > 0 &&
                     grid.z <= simt::kMaxGridYZ;
@@ -75,14 +78,17 @@ bool is_grid(const Entry& entry, const Blocks& grid, int threads) {
 
 }  // namespace
 
+void rehearse(bool on) { rehearsing = on; }
+
 Status submit(const Launch& launch, Entry& entry, Blocks grid, int threads, const void* params) {
   Gpu* found = gpu();
   if (!found) return Status::Launch;
   Gpu& g = *found;
   Lock lock(g.mutex);
   @autoreleasepool {
-    const Pipeline* p = is_grid(entry, grid, threads) ? pipeline(g, entry) : nullptr;
+    const Pipeline* p = rehearsing || is_grid(entry, grid, threads) ? pipeline(g, entry) : nullptr;
     if (!p) return Status::Launch;
+    if (rehearsing) return Status::Ok;
     Residents residents(g);
     if (!residents.add(launch, entry.name)) return Status::Launch;
     residents.add(address_of(launch.workspace));

@@ -1,6 +1,8 @@
 // Memory by buffers: found by the addresses that the GPU knows them by, given back to a pool, copied.
 #include "backends/metal/runtime.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -122,6 +124,7 @@ Status give_up(int32_t, void* address) {
     auto found = g.blocks.find(address_of(address));
     if (found == g.blocks.end() || found->second.adopted == 0)
       return failed("giving up memory: %p was not adopted", address);
+    if (found->second.pages) wait_until(g, lock, found->second.used);
     --found->second.adopted;
     if (is_done_with(found->second, reap(g))) g.blocks.erase(found);
     return Status::Ok;
@@ -138,9 +141,31 @@ Status lend(int32_t, const void* address, void** object, int64_t* offset) {
   }
 }
 
+// Pages of the host as a buffer: whole ones, which nobody may unmap before they are given up.
+Status share(int32_t, void* host, int64_t bytes, void** address) {
+  BCU_METAL_ENTER {
+    const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
+    if (!g.unified) return failed("the GPU has memory of its own");
+    if (address_of(host) % page != 0)
+      return failed("%p is not the beginning of a page of %llu bytes", host, (unsigned long long)page);
+    const uint64_t whole = (uint64_t(bytes) + page - 1) / page * page;
+    Block block;
+    block.buffer = Own<id<MTLBuffer>>([g.device.get() newBufferWithBytesNoCopy:host
+                                                                        length:NSUInteger(whole)
+                                                                       options:MTLResourceStorageModeShared
+                                                                   deallocator:nil]);
+    if (!block.buffer) return failed("Metal makes no buffer of the %lld bytes at %p", (long long)bytes, host);
+    block.address = [block.buffer.get() gpuAddress], block.bytes = bytes, block.foreign = block.pages = true;
+    block.adopted = 1;
+    *address = reinterpret_cast<void*>(block.address);
+    if (g.blocks.emplace(block.address, std::move(block)).second) return Status::Ok;
+    return failed("%p is shared already", host);
+  }
+}
+
 }  // namespace
 
-constinit const DeviceObjects kObjects = {&adopt, &give_up, &lend};
+constinit const DeviceObjects kObjects = {&adopt, &give_up, &lend, &share};
 
 Status allocate(Gpu& g, Lock& lock, int64_t bytes, uint64_t* address) {
   bytes = std::max<int64_t>(bytes, 1);

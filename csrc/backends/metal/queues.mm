@@ -90,11 +90,12 @@ void commit(Gpu&, Stream& s) {
   if (!s.open) return;
   if (s.order) signal(s, s.order.get(), s.serial);
   [s.open.get() commit];
+  ++s.pieces;
   s.under_way.push_back({std::move(s.open), s.serial, std::exchange(s.signals, {})});
 }
 
 void dispatched(Gpu& g, Stream& s) {
-  if (++s.dispatches >= kBatch) commit(g, s);
+  if (++s.dispatches >= kBatch && !s.whole) commit(g, s);
 }
 
 uint64_t reap(Gpu& g) {
@@ -268,6 +269,26 @@ Status elapsed(int32_t, void* start, void* end, float* milliseconds) {
   }
 }
 
+Status begin_run(int32_t, void* stream) {
+  BCU_METAL_ENTER {
+    Stream& s = stream_of(g, stream);
+    if (s.whole) return failed("another run in this stream has not ended");
+    commit(g, s);
+    s.whole = true, s.pieces = 0;
+    return Status::Ok;
+  }
+}
+
+Status end_run(int32_t, void* stream, int32_t* pieces) {
+  BCU_METAL_ENTER {
+    Stream& s = stream_of(g, stream);
+    s.whole = false;
+    commit(g, s);
+    *pieces = s.pieces;
+    return Status::Ok;
+  }
+}
+
 // Metal has no captures; what asks for one is refused before it comes here.
 Status capturing(int32_t, void*, bool* out) { return *out = false, Status::Ok; }
 Status no_graphs() { return failed("graphs: Metal has none"); }
@@ -278,9 +299,22 @@ Status destroy_graph(int32_t, void*) { return no_graphs(); }
 
 }  // namespace
 
-constinit const DeviceQueues kQueues = {&create_stream,     &destroy_stream, &stream_done,  &wait,
-                                        &create_event,      &destroy_event,  &record,       &event_done,
-                                        &synchronize_event, &elapsed,        &capturing,    &begin_capture,
-                                        &end_capture,       &launch_graph,   &destroy_graph};
+constinit const DeviceQueues kQueues = {.create_stream = &create_stream,
+                                        .destroy_stream = &destroy_stream,
+                                        .stream_done = &stream_done,
+                                        .wait = &wait,
+                                        .create_event = &create_event,
+                                        .destroy_event = &destroy_event,
+                                        .record = &record,
+                                        .event_done = &event_done,
+                                        .synchronize_event = &synchronize_event,
+                                        .elapsed = &elapsed,
+                                        .capturing = &capturing,
+                                        .begin_capture = &begin_capture,
+                                        .end_capture = &end_capture,
+                                        .launch_graph = &launch_graph,
+                                        .destroy_graph = &destroy_graph,
+                                        .begin_run = &begin_run,
+                                        .end_run = &end_run};
 
 }  // namespace baracuda::metal

@@ -56,6 +56,7 @@ struct Block {
   uint64_t marked = 0;  // the last launch that was looking for its memory
   int adopted = 0;      // uses of what another library made
   bool foreign = false, lent = false;
+  bool pages = false;  // of the host, which goes when they are given up
   char* contents(uint64_t at) const { return static_cast<char*>([buffer.get() contents]) + (at - address); }
 };
 
@@ -81,6 +82,8 @@ struct Stream {
   std::vector<Signal> signals;    // of `open`
   uint64_t serial = 0;            // of `open`, or of what was last committed
   int dispatches = 0;             // in `open`
+  bool whole = false;             // a run, whose launches share a command buffer however many they are
+  int pieces = 0;                 // command buffers that were committed for it
   bool blocking = true;           // ordered with the default stream
   bool leaving = false;           // destroyed, with work under way
   std::deque<Submitted> under_way;

@@ -45,10 +45,11 @@ class Capture:
     """How a compiled graph's launches got to a GPU: `bool` of it is whether the last ones were one graph of the device.
 
     Attributes:
-        graphs: Graphs that were captured and made ready.
+        graphs: Graphs that were captured and made ready. Metal has none: a run's launches share one command buffer, which
+            is given to the GPU at its end, and counts as a replay.
         updated: Launches in them that were given other pointers, numbers or sizes.
-        replays: Runs that were one launch of such a graph.
-        reason: Why runs are launched one kernel after the other, where they are.
+        replays: Runs that were one launch of such a graph, or one command buffer.
+        reason: Why runs are launched one kernel after the other, where they are, or as more than one command buffer.
     """
 
     graphs: int
@@ -102,7 +103,7 @@ class ExecutionPlan:
         )
 
     def set_capture(self, on: bool) -> None:
-        """Has runs be one launch of a captured graph from a thread's second one on, where the device has such, or not."""
+        """Has runs be one launch of a captured graph from a thread's second one on, or one command buffer on metal, or not."""
         self._captured = on
         self.program.capture(on)
 

@@ -172,12 +172,42 @@ def _host_values(value: Any) -> np.ndarray[Any, Any]:
 _HOST_DEVICES = (1, 3)  # DLPack's cpu and pinned memory
 
 
-def from_dlpack(value: Any) -> Tensor:
-    """A tensor of the same memory as any framework's tensor, on its device; nothing is copied or waited for.
+def from_dlpack(value: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor of the same memory as any framework's tensor; nothing is waited for, and nothing copied on its own device.
 
     A bare capsule is consumed. Memory of a torch tensor on the cpu can no longer be resized by torch, as after
-    `x.numpy()`.
+    `x.numpy()`. On metal, memory of the host that begins at a page (of an `mmap`, say) is used where it is, where host
+    and GPU share memory: wait for work with `bc.synchronize("metal")` before the host looks at it again.
+
+    Args:
+        value: An array or tensor, or a capsule of one.
+        device: Where it shall be; by default where it is.
+        copy: True: always new memory. False: never, which is an error where the device cannot use the memory as it is.
+            None: where it has to be.
+
+    Raises:
+        InvalidProblemError: `copy=False`, and a copy is needed: it says why.
     """
+    tensor = _borrowed(value)
+    place = tensor._place if device is None else _usable(device)
+    if copy:
+        out = empty(tensor.shape, tensor.element, device=name_of(place))
+        out.copy_from(tensor)
+        return out
+    if place == tensor._place:
+        return tensor
+    shared = "the device has memory of its own" if tensor._place[0] else _core.share(tensor, *place)
+    if isinstance(shared, Tensor):
+        return shared
+    if copy is False:
+        raise InvalidProblemError(
+            f"from_dlpack: got memory of {tensor.device} with copy=False, want memory that {name_of(place)} can use: {shared} "
+            "(leave copy out)."
+        )
+    return tensor.to(name_of(place))
+
+
+def _borrowed(value: Any) -> Tensor:
     torch = sys.modules.get("torch")
     if torch and isinstance(value, torch.Tensor):
         return _core.borrow(value, _held_storage(torch, value))

@@ -13,7 +13,7 @@
 namespace baracuda::emulator {
 namespace {
 
-constexpr size_t kPage = 4096, kAlignment = 256;  // CUDA's
+constexpr size_t kAlignment = 256;  // CUDA's
 // Freed memory keeps its addresses, so that late accesses are found: this many pieces, and a thirtieth of the addresses
 // (there are two such devices in a process, and tensors of holes with records of their accesses take up to 100 TB).
 constexpr size_t kKeptFreed = 1024, kKeptBytes = size_t{4} << 40;
@@ -72,9 +72,27 @@ Allocation* Heap::allocate(int device, size_t bytes, bool host_view) {
   __asan_poison_memory_region(a->data + bytes, a->tail() - bytes);
 #endif
   mprotect(memory, pages, PROT_NONE);
+  return add(a);
+}
+
+Allocation* Heap::add(Allocation* a) {
   all_.insert(std::upper_bound(all_.begin(), all_.end(), a, [](auto* x, auto* y) { return x->data < y->data; }), a);
-  used_ += int64_t(bytes);
+  used_ += int64_t(a->bytes);
   return a;
+}
+
+Allocation* Heap::borrow(int device, char* host, size_t bytes) {
+  void* memory = mmap(nullptr, bytes + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  // Of no bytes, shared memory is mapped once more, and other memory refused.
+  if (mremap(host, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == MAP_FAILED)
+    return munmap(memory, bytes + kPage), nullptr;
+  mprotect(memory, bytes, PROT_NONE);
+  auto* a = new Allocation;
+  a->bytes = a->pages = bytes, a->device = device, a->borrowed = true;
+  a->data = static_cast<char*>(memory), a->host = host;
+  a->region.begin = a->data, a->region.end = a->data + bytes;
+  return add(a);
 }
 
 void open_host_view(const Allocation& a, bool open) {
@@ -93,7 +111,7 @@ bool Heap::release(void* data) {
   __asan_unpoison_memory_region(first, a->pages);
 #endif
   if (a->host) {
-    munmap(a->host + a->tail() - a->pages, a->pages);
+    if (!a->borrowed) munmap(a->host + a->tail() - a->pages, a->pages);
     mmap(first, a->pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
   madvise(first, a->pages, MADV_DONTNEED);

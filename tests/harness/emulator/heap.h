@@ -10,6 +10,7 @@
 
 namespace baracuda::emulator {
 
+inline constexpr size_t kPage = 4096;
 inline constexpr size_t kDeviceMemory = size_t{2} << 30;
 
 struct Allocation {
@@ -17,7 +18,8 @@ struct Allocation {
   char* host = nullptr;         // where the host sees the same memory, if it does
   size_t bytes = 0, pages = 0;  // mapped bytes; a guard page follows them
   int device = 0;
-  bool freed = false;  // what a graph still names
+  bool borrowed = false;  // the host's own
+  bool freed = false;     // what a graph still names
   bool open = false;
   uint64_t wanted = 0, bound = 0;  // the last Opened, and the last launch, that named it
   Region region;
@@ -29,6 +31,8 @@ class Heap {
  public:
   // Null when the device's memory is used up.
   Allocation* allocate(int device, size_t bytes, bool host_view = false);
+  // Whole pages of the host's, which the device sees elsewhere; null where they are not shareable, as malloc's.
+  Allocation* borrow(int device, char* host, size_t bytes);
   bool release(void* data);
   // What holds p, or null. A pointer just past the end is held by nothing.
   Allocation* find(const void* p);
@@ -41,6 +45,7 @@ class Heap {
   void set_limit(size_t bytes) { limit_ = bytes; }
 
  private:
+  Allocation* add(Allocation* a);
   std::vector<Allocation*> all_;                 // by address
   std::vector<std::pair<char*, size_t>> freed_;  // kept unmapped-but-reserved for a while: late uses fault
   size_t kept_ = 0;                              // bytes of addresses in freed_

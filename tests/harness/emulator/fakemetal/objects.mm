@@ -283,6 +283,22 @@ uint64_t hash_of(NSString* source) {
   buffer->memory = made, buffer->length = wanted, buffer->device = [self retain];
   return buffer;
 }
+- (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)pointer
+                                   length:(NSUInteger)wanted
+                                  options:(MTLResourceOptions)options
+                              deallocator:(id)deallocator {
+  BCU_FAKE_LOCK;
+  const bool whole = reinterpret_cast<uintptr_t>(pointer) % kPage == 0 && wanted % kPage == 0 && wanted > 0;
+  if (!whole) fake.complain("PAGES: memory of the host that is no whole pages");
+  if (options != MTLResourceStorageModeShared) fake.complain("memory of the host that is not shared");
+  if (fake.begin("newBufferWithBytesNoCopy") || !whole) return nil;
+  watch_faults(fake.heap);
+  Allocation* made = fake.heap.borrow(0, static_cast<char*>(pointer), wanted);
+  if (!made) return nil;
+  FakeBuffer* buffer = [[FakeBuffer alloc] init];
+  buffer->memory = made, buffer->length = wanted, buffer->device = [self retain];
+  return buffer;
+}
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
   BCU_FAKE_LOCK;
   if ([options fastMathEnabled]) fake.complain("fast math is on");
@@ -374,12 +390,14 @@ BCU_CONTROL const char* bcu_fake_metal_problems(void) {
   return text.c_str();
 }
 
-// Another library's buffer, shared or private; of another device where `registry` is not 0. To be released by its owner.
+// Another library's buffer, shared or private; of another device where `registry` is not 0. To be released by its
+// owner.
 BCU_CONTROL void* bcu_fake_metal_buffer(int64_t bytes, int32_t shared, uint64_t registry) {
   FakeDevice* device = [[FakeDevice alloc] init];
   device->registry = registry;
-  id<MTLBuffer> made = [device newBufferWithLength:NSUInteger(bytes)
-                                           options:shared ? MTLResourceStorageModeShared : MTLResourceStorageModePrivate];
+  id<MTLBuffer> made =
+      [device newBufferWithLength:NSUInteger(bytes)
+                          options:shared ? MTLResourceStorageModeShared : MTLResourceStorageModePrivate];
   [device release];
   return made;
 }

@@ -146,6 +146,11 @@ enum MTLCommandBufferError : NSUInteger { MTLCommandBufferErrorInternal = 1, MTL
 - (id<MTLCommandQueue>)newCommandQueue;
 - (id<MTLSharedEvent>)newSharedEvent;
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
+// The deallocator is a block, which nobody here has.
+- (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)pointer
+                                   length:(NSUInteger)length
+                                  options:(MTLResourceOptions)options
+                              deallocator:(id)deallocator;
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error;
 - (id<MTLComputePipelineState>)newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
                                                              options:(MTLPipelineOption)options
