@@ -41,65 +41,85 @@ def _conv(axes: int, transposed: bool = False) -> dict[str, Call]:
 
 CONVOLUTIONS = {k: v for axes in (1, 2, 3) for turned in (False, True) for k, v in _conv(axes, turned).items()}
 
-SAMPLES: dict[str, Call] = CONVOLUTIONS | {
-    "adam_": _call(*_lists(4), step=1),
-    "adamw_": _call(*_lists(5), step=1, amsgrad=True),
-    "add_rms_norm": _call(X, X, (6,), W),
-    "add_rms_norm_backward": _call(X, X, X, (6,), W, ROWS),
-    "attention_merge": _call(ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5)),
-    "attention_merge_backward": _call(
-        ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5)
-    ),
-    "channel_shuffle": _call(_floats(2, 6, 3, 2), 3),
-    "bilinear": _call(_floats(4, 3), _floats(4, 2), _floats(5, 3, 2), _floats(5)),
-    "clamp_backward": _call(X, X, 0.0, 1.0),
-    "clip_grads_with_norm_": _call([X.copy(), W.copy()], 1.0, ONE),
-    "constant_pad_nd": _call(X, (1, 2), 0.5),
-    "dequantize": _call(np.arange(68, dtype=np.uint8).reshape(2, 34), "q8_0"),
-    "einsum_backward": _call(_floats(4, 3), "ij,kj->ik", X, LAYER),
-    "embedding_bag_backward": _call(_floats(2, 6), TARGET, LAYER, np.array([0, 2])),
-    "int_mm": _call(CODES, CODES.T),
-    "layer_norm_backward": _call(X, X, (6,), W, ROWS, ROWS, True),
-    "linear_cross_entropy_backward": _call(ONE, X, LAYER, TARGET, LSE),
-    "linear_cross_entropy_fused": _call(X, LAYER, TARGET),
-    "linear_cross_entropy_forward": _call(X, LAYER, TARGET),
-    "logspace": _call(0, 2, 5),
-    "masked_normalize": _call(X, 2.0, 1, mask=X > 0),
-    "mvlgamma": _call(X, 2),
-    "narrow_copy": _call(X, 1, 2, 3),
-    "normal": _call(0.0, 1.0, (3, 2), dtype="f16"),
-    "pad_backward": _call(_floats(4, 9), (4, 6), (1, 2)),
-    "paged_append_": _call(_floats(2, 1, 2, 8), _floats(2, 1, 2, 8), PAGES, PAGES.copy(), TABLE, LENGTHS),
-    "paged_attention": _call(_floats(2, 1, 4, 8), PAGES, PAGES, TABLE, LENGTHS, enable_gqa=True),
-    "paged_attention_forward": _call(_floats(2, 1, 2, 8), PAGES, PAGES, TABLE, LENGTHS),
-    "pixel_shuffle": _call(_floats(2, 8, 3, 2), 2),
-    "pixel_unshuffle": _call(_floats(2, 4, 6), 2),
-    "qk_norm_rope": _call(HEADS, HEADS[:, :, :1], W[:1].repeat(8), W[:1].repeat(8), TURN, TURN),
-    "quant_embedding": _call(np.arange(68, dtype=np.uint8).reshape(2, 34), TARGET % 2, "q8_0"),
-    "quant_matmul": _call(_floats(2, 32), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
-    "quant_matmul_backward": _call(_floats(2, 3), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
-    "quantize": _call(_floats(2, 32), "q4_0"),
-    "rand": _call(2, 3),
-    "randint": _call(3, 9, (2, 4)),
-    "randint_like": _call(X, 9),
-    "randn": _call((2, 3), dtype="f64"),
-    "random_": _call(CODES.copy(), 0, 5),
-    "randperm": _call(7),
-    "renorm": _call(X, 2.0, 0, 1.0),
-    "rms_norm_add_backward": _call(X, X, (6,), W, ROWS),
-    "rms_norm_rope": _call(HEADS, None, TURN, TURN),
-    "rms_norm_rope_forward": _call(HEADS, W[:1].repeat(8), TURN, TURN),
-    "rms_norm_rope_backward": _call(HEADS, HEADS, W[:1].repeat(8), TURN, TURN, _floats(2, 5, 3, 1)),
-    "scaled_dot_product_attention_backward": _call(*(ATTENDED,) * 5, _floats(2, 2, 5)),
-    "scaled_matmul": _call(CODES, CODES.T, ONE, ONE, out_dtype="f16"),
-    "select_scatter": _call(X, W, 0, 2),
-    "split_copy": _call(X, 4, 1),
-    "split_with_sizes_copy": _call(X, (1, 3), 0),
-    "transpose_copy": _call(X, 0, 1),
-    "unfold_copy": _call(X, 1, 3, 2),
-    "uniform": _call(0.0, 1.0, (3, 2)),
-    "unpack_int4": _call(np.arange(6, dtype=np.uint8).reshape(2, 3)),
-    "varlen_attn": _call(Q, Q, Q, CU, CU, 4, 4),
-    "varlen_attn_forward": _call(Q, Q, Q, CU, CU, 4, 4),
-    "varlen_attn_backward": _call(*(Q,) * 5, _floats(2, 7), CU, CU, 4, 4),
-}
+
+def _pools(axes: int) -> dict[str, Call]:
+    """Pooling over so many axes, and its gradients."""
+    x, y = _floats(2, 3, *(5,) * axes), _floats(2, 3, *(2,) * axes)
+    indices = np.zeros(y.shape, np.int64)
+    made: dict[str, Call] = {}
+    for kind in ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool"):
+        given: tuple[Any, ...] = (y, indices) if "max" in kind else (y,)
+        made[f"{kind}{axes}d"], made[f"{kind}{axes}d_backward"] = _call(x, 2), _call(*given, x.shape, 2)
+    made[f"lp_pool{axes}d"], made[f"max_unpool{axes}d"] = _call(x, 2.0, 2), _call(y, indices, 2)
+    return made
+
+
+POOLS = _pools(1) | _pools(2) | _pools(3)
+
+SAMPLES: dict[str, Call] = (
+    CONVOLUTIONS
+    | POOLS
+    | {
+        "local_response_norm": _call(_floats(2, 3, 4), 2),
+        "adam_": _call(*_lists(4), step=1),
+        "adamw_": _call(*_lists(5), step=1, amsgrad=True),
+        "add_rms_norm": _call(X, X, (6,), W),
+        "add_rms_norm_backward": _call(X, X, X, (6,), W, ROWS),
+        "attention_merge": _call(ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5)),
+        "attention_merge_backward": _call(
+            ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5)
+        ),
+        "channel_shuffle": _call(_floats(2, 6, 3, 2), 3),
+        "bilinear": _call(_floats(4, 3), _floats(4, 2), _floats(5, 3, 2), _floats(5)),
+        "clamp_backward": _call(X, X, 0.0, 1.0),
+        "clip_grads_with_norm_": _call([X.copy(), W.copy()], 1.0, ONE),
+        "constant_pad_nd": _call(X, (1, 2), 0.5),
+        "dequantize": _call(np.arange(68, dtype=np.uint8).reshape(2, 34), "q8_0"),
+        "einsum_backward": _call(_floats(4, 3), "ij,kj->ik", X, LAYER),
+        "embedding_bag_backward": _call(_floats(2, 6), TARGET, LAYER, np.array([0, 2])),
+        "int_mm": _call(CODES, CODES.T),
+        "layer_norm_backward": _call(X, X, (6,), W, ROWS, ROWS, True),
+        "linear_cross_entropy_backward": _call(ONE, X, LAYER, TARGET, LSE),
+        "linear_cross_entropy_fused": _call(X, LAYER, TARGET),
+        "linear_cross_entropy_forward": _call(X, LAYER, TARGET),
+        "logspace": _call(0, 2, 5),
+        "masked_normalize": _call(X, 2.0, 1, mask=X > 0),
+        "mvlgamma": _call(X, 2),
+        "narrow_copy": _call(X, 1, 2, 3),
+        "normal": _call(0.0, 1.0, (3, 2), dtype="f16"),
+        "pad_backward": _call(_floats(4, 9), (4, 6), (1, 2)),
+        "paged_append_": _call(_floats(2, 1, 2, 8), _floats(2, 1, 2, 8), PAGES, PAGES.copy(), TABLE, LENGTHS),
+        "paged_attention": _call(_floats(2, 1, 4, 8), PAGES, PAGES, TABLE, LENGTHS, enable_gqa=True),
+        "paged_attention_forward": _call(_floats(2, 1, 2, 8), PAGES, PAGES, TABLE, LENGTHS),
+        "pixel_shuffle": _call(_floats(2, 8, 3, 2), 2),
+        "pixel_unshuffle": _call(_floats(2, 4, 6), 2),
+        "qk_norm_rope": _call(HEADS, HEADS[:, :, :1], W[:1].repeat(8), W[:1].repeat(8), TURN, TURN),
+        "quant_embedding": _call(np.arange(68, dtype=np.uint8).reshape(2, 34), TARGET % 2, "q8_0"),
+        "quant_matmul": _call(_floats(2, 32), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
+        "quant_matmul_backward": _call(_floats(2, 3), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
+        "quantize": _call(_floats(2, 32), "q4_0"),
+        "rand": _call(2, 3),
+        "randint": _call(3, 9, (2, 4)),
+        "randint_like": _call(X, 9),
+        "randn": _call((2, 3), dtype="f64"),
+        "random_": _call(CODES.copy(), 0, 5),
+        "randperm": _call(7),
+        "renorm": _call(X, 2.0, 0, 1.0),
+        "rms_norm_add_backward": _call(X, X, (6,), W, ROWS),
+        "rms_norm_rope": _call(HEADS, None, TURN, TURN),
+        "rms_norm_rope_forward": _call(HEADS, W[:1].repeat(8), TURN, TURN),
+        "rms_norm_rope_backward": _call(HEADS, HEADS, W[:1].repeat(8), TURN, TURN, _floats(2, 5, 3, 1)),
+        "scaled_dot_product_attention_backward": _call(*(ATTENDED,) * 5, _floats(2, 2, 5)),
+        "scaled_matmul": _call(CODES, CODES.T, ONE, ONE, out_dtype="f16"),
+        "select_scatter": _call(X, W, 0, 2),
+        "split_copy": _call(X, 4, 1),
+        "split_with_sizes_copy": _call(X, (1, 3), 0),
+        "transpose_copy": _call(X, 0, 1),
+        "unfold_copy": _call(X, 1, 3, 2),
+        "uniform": _call(0.0, 1.0, (3, 2)),
+        "unpack_int4": _call(np.arange(6, dtype=np.uint8).reshape(2, 3)),
+        "varlen_attn": _call(Q, Q, Q, CU, CU, 4, 4),
+        "varlen_attn_forward": _call(Q, Q, Q, CU, CU, 4, 4),
+        "varlen_attn_backward": _call(*(Q,) * 5, _floats(2, 7), CU, CU, 4, 4),
+    }
+)

@@ -58,7 +58,12 @@ def _pooled(desc: Any, peer: Any, *options: Any) -> Sides:
     x, shape = noise(*desc.input_shape), desc.output_shape()
     y, z, made = space(*shape), space(*shape), plan(desc)
     outs = {"out": z, "indices": torch.empty(shape, dtype=torch.int64)} if "max" in desc.op else {"out": z}
-    return Sides.calls(bind(made, x=x, y=y), lambda: peer(x, *options, **outs), made, lambda: [y])
+
+    def peers() -> Any:
+        peer(x, *options, **outs)
+        return z
+
+    return Sides.calls(bind(made, x=x, y=y), peers, made, lambda: [y])
 
 
 def _mean(desc: Any) -> Sides:
