@@ -45,6 +45,7 @@ inline int64_t workspace_bytes(int64_t batch, int64_t parts, int64_t m, int64_t 
 
 // The thin loops keep the small operand's rows converted: at most kMaxThin rows of `k` sums' elements per product.
 inline constexpr int64_t kMaxThin = 8;
+inline constexpr int64_t kFewRows = 4;  // up to these they are faster than dot products of pairs of bf16
 inline int64_t thin_stride(int64_t k) { return (k / 16 + 1) * 16; }
 inline int64_t thin_group(int64_t batch, int64_t k, int64_t sum) {
   return std::clamp(kGroupBytes / (kMaxThin * thin_stride(k) * sum), int64_t{1}, batch);

@@ -28,8 +28,10 @@ template <>
 struct CpuKernel<matmul::ThinRow> {
   static Status run(const Launch& launch) {
     matmul::Gemm g;
-    if (matmul::read_launch(launch, g) && !matmul::run_thin(g, launch.workspace))
-      matmul::run_packed(g, launch.workspace);
+    if (!matmul::read_launch(launch, g)) return Status::Ok;
+    // Dot products of pairs are faster than reading memory, whatever the number of rows; sums of f32 are with few only.
+    if (std::min(g.m, g.n) > matmul::kFewRows && matmul::run_in_place(g, launch.workspace)) return Status::Ok;
+    if (!matmul::run_thin(g, launch.workspace)) matmul::run_packed(g, launch.workspace);
     return Status::Ok;
   }
 };

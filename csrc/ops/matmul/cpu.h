@@ -9,6 +9,8 @@ namespace baracuda::matmul {
 void run_packed(const Gemm& g, void* workspace);
 // bf16 by vdpbf16ps; falls back to run_packed at levels without it and for very small operands.
 void run_bf16(const Gemm& g, void* workspace);
+// The same where an operand is contiguous in K and the other one small; else false.
+bool run_in_place(const Gemm& g, void* workspace);
 // Products whose smaller side is at most kMaxThin; false when the strides of the large operand suit neither of its
 // loops.
 bool run_thin(const Gemm& g, void* workspace);

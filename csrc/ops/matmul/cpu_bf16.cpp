@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include "ops/matmul/cpu.h"
 
+#include "ops/matmul/in_place.h"
 #include "ops/matmul/packed.h"
 
 namespace baracuda::matmul {
@@ -10,9 +11,6 @@ namespace baracuda::matmul {
 #if BCU_LEVEL_BF16
 namespace {
 
-// They take subnormal operands for zero and make sums below 2^-126 zero. Where the smallest operands' exponents
-// add up to this (both biased by 127, so products are above 2^-90), that is far below the row's error bound.
-constexpr int kLeastExponents = 2 * 127 - 90;
 constexpr uint16_t kNoValue = 0xffff;
 constexpr int64_t kScanPiece = 64 * 1024;
 
@@ -67,14 +65,22 @@ int least_exponent(const Gemm& g, Matrix x, int64_t rows, int64_t cols) {
 
 }  // namespace
 
+bool run_in_place(const Gemm& g, void* workspace) {
+  if (g.a.element != Element::BF16 || !InPlace::takes(g)) return false;
+  InPlace(g, workspace).run();
+  return true;
+}
+
 void run_bf16(const Gemm& g, void* workspace) {
-  const int a = least_exponent(g, g.a, g.m, g.k), b = least_exponent(g, g.b, g.k, g.n);
-  if (a == 0 || b == 0 || a + b < kLeastExponents) return run_packed(g, workspace);
+  if (run_in_place(g, workspace)) return;
+  if (!keeps_subnormals(least_exponent(g, g.a, g.m, g.k), least_exponent(g, g.b, g.k, g.n)))
+    return run_packed(g, workspace);
   Packed<Bf16Pairs>(g, workspace).run();
 }
 
 #else
 
+bool run_in_place(const Gemm&, void*) { return false; }
 void run_bf16(const Gemm& g, void* workspace) { run_packed(g, workspace); }
 
 #endif

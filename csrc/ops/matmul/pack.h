@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "core/f8.h"
 #include "host/convert.h"
@@ -37,6 +38,39 @@ inline void transpose_4x4(const char* from, int64_t rs, T* to, int64_t width) {
       __builtin_shufflevector(ab_lo, cd_lo, 0, 1, 4, 5), __builtin_shufflevector(ab_lo, cd_lo, 2, 3, 6, 7),
       __builtin_shufflevector(ab_hi, cd_hi, 0, 1, 4, 5), __builtin_shufflevector(ab_hi, cd_hi, 2, 3, 6, 7)};
   for (int s = 0; s < 4; ++s) std::memcpy(to + s * width, &out[s], sizeof(V));
+}
+
+// Lanes of `a` and `b` by turns, runs of `h` of them: those of even runs, or of `kSecond` those of odd ones.
+template <int h, bool kSecond, class V, int... lane>
+inline V weave(V a, V b, std::integer_sequence<int, lane...>) {
+  constexpr int kAll = sizeof...(lane);
+  return __builtin_shufflevector(a, b, ((lane & h) ? kAll + lane - (kSecond ? 0 : h) : lane + (kSecond ? h : 0))...);
+}
+// Swaps bit `h` of the numbers of vectors and lanes.
+template <int h, class T, int kL>
+inline void exchange(Vector<T> (&x)[kL]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kL; ++i) {
+    if (i & h) continue;
+    const Vector<T> a = x[i], b = x[i + h];
+    x[i] = weave<h, false>(a, b, std::make_integer_sequence<int, kL>{});
+    x[i + h] = weave<h, true>(a, b, std::make_integer_sequence<int, kL>{});
+  }
+}
+// transpose_4x4 for as many rows and steps as a vector has lanes.
+template <class T>
+inline void transpose_square(const char* from, int64_t rs, T* to, int64_t width) {
+  constexpr int kL = kVectorBytes / sizeof(T);
+  Vector<T> x[kL];
+#pragma GCC unroll 16
+  for (int i = 0; i < kL; ++i) std::memcpy(&x[i], from + i * rs, kVectorBytes);
+  static_assert(kL <= 16);
+  if constexpr (kL > 8) exchange<8, T>(x);
+  if constexpr (kL > 4) exchange<4, T>(x);
+  if constexpr (kL > 2) exchange<2, T>(x);
+  exchange<1, T>(x);
+#pragma GCC unroll 16
+  for (int s = 0; s < kL; ++s) std::memcpy(to + s * width, &x[s], kVectorBytes);
 }
 
 // Units that are stored as they are, `count` of them next to each other at every step, dealt out to panels of kWidth:
@@ -74,12 +108,19 @@ void pack_same(Strip x, int64_t rows, int64_t steps, T* to, int64_t width) {
     }
     return;
   }
-  const int64_t blocked = x.ks == kSize ? rows / 4 * 4 : 0;
+  constexpr int64_t kSquare = kVectorBytes / kSize;
+  const int64_t blocked = x.ks == kSize ? rows / 4 * 4 : 0, squares = x.ks == kSize ? rows / kSquare * kSquare : 0;
   for (int64_t s0 = 0; s0 < steps; s0 += kChunk) {
     const int64_t count = std::min(kChunk, steps - s0), whole = s0 + count / 4 * 4;
+    const int64_t square = s0 + count / kSquare * kSquare;
+    for (int64_t i = 0; i < squares; i += kSquare) {
+      for (int64_t s = s0; s < square; s += kSquare)
+        transpose_square(x.data + i * x.rs + s * kSize, x.rs, to + s * width + i, width);
+    }
     for (int64_t i = 0; i < blocked; i += 4) {
       const char* from = x.data + i * x.rs;
-      for (int64_t s = s0; s < whole; s += 4) transpose_4x4(from + s * kSize, x.rs, to + s * width + i, width);
+      for (int64_t s = i < squares ? square : s0; s < whole; s += 4)
+        transpose_4x4(from + s * kSize, x.rs, to + s * width + i, width);
       for (int64_t s = whole; s < s0 + count; ++s) {
         for (int64_t r = 0; r < 4; ++r) to[s * width + i + r] = read<T>(from + s * kSize + r * x.rs);
       }
@@ -227,6 +268,14 @@ inline void excess_of(S8Quads, const uint32_t* b, int64_t steps, int64_t width, 
 #endif
 
 #if BCU_LEVEL_BF16
+// A vector of units from as many elements of two rows.
+inline void interleave(const char* low, const char* high, uint32_t* to) {
+  typedef uint16_t Halves __attribute__((vector_size(kVectorBytes / 2), aligned(1), may_alias));
+  auto wide = [](const char* p) {
+    return __builtin_convertvector(*reinterpret_cast<const Halves*>(p), Vector<uint32_t>);
+  };
+  *reinterpret_cast<Vector<uint32_t>*>(to) = wide(low) | wide(high) << 16;
+}
 inline void pack(Bf16Pairs, const Strip& x, int64_t rows, int64_t k, uint32_t* to, int64_t width) {
   const int64_t pairs = k / 2;
   if (x.ks == 2) {
@@ -237,8 +286,9 @@ inline void pack(Bf16Pairs, const Strip& x, int64_t rows, int64_t k, uint32_t* t
       const char *low = x.data + 2 * s * x.ks, *high = low + x.ks;
       uint32_t* out = to + s * width;
       if (x.rs == 2) {
-        for (int64_t i = 0; i < rows; ++i)
-          out[i] = read<uint16_t>(low + 2 * i) | uint32_t{read<uint16_t>(high + 2 * i)} << 16;
+        int64_t i = 0;
+        for (; i + kLanes<Bf16Pairs> <= rows; i += kLanes<Bf16Pairs>) interleave(low + 2 * i, high + 2 * i, out + i);
+        for (; i < rows; ++i) out[i] = read<uint16_t>(low + 2 * i) | uint32_t{read<uint16_t>(high + 2 * i)} << 16;
       } else {
         for (int64_t i = 0; i < rows; ++i)
           out[i] = read<uint16_t>(low + i * x.rs) | uint32_t{read<uint16_t>(high + i * x.rs)} << 16;

@@ -149,7 +149,8 @@ inline constexpr auto kCpu =
               .only_if(thin_enough<MatmulArgs>)
               .scratch(thin_scratch)
               .prefer(40, "Zen4, 2026-11-21"),
-          // Products small enough to meet vdpbf16ps's flushing to zero send the whole call to the packed kernel.
+          // Products small enough to meet vdpbf16ps's flushing to zero send their rows, or the whole call, to the
+          // packed kernel.
           product<Bf16DotRow>("bf16_dot")
               .takes(set_of(Element::BF16))
               .sum(8)

@@ -36,8 +36,9 @@ def _linear_gelu(element: str, m: int, n: int, k: int) -> Sides:
     return Sides.calls(bind(made, a=x, b=w.T, bias=b, out=y), peer, made, lambda: [y])
 
 
-def _batched(element: str, batch: int, m: int, k: int, n: int) -> Sides:
-    a, b = noise(batch, m, k, element=element), noise(batch, n, k, element=element, seed=1).transpose(1, 2)
+def _batched(element: str, columns: bool, batch: int, m: int, k: int, n: int) -> Sides:
+    a = noise(batch, m, k, element=element)
+    b = noise(batch, n, k, element=element, seed=1).mT if columns else noise(batch, k, n, element=element, seed=1)
     y, z = space(batch, m, n, element=element), space(batch, m, n, element=element)
     made = plan(bc.MatmulDescriptor((batch, m, k), (batch, k, n), element))
     return Sides.calls(bind(made, a=a, b=b, out=y), lambda: torch.bmm(a, b, out=z), made, lambda: [y])
@@ -91,12 +92,14 @@ def cases(quick: bool) -> list[Case]:
         add("matrix-vector product", "matmul", e, (1, n, n), partial(_gemv, e, n), f"F.linear, {_ROTATED} weights",
             bytes=_ROTATED * n * n * size, flops=_ROTATED * 2 * n * n, ceiling="read", required=1.9)  # fmt: skip
     b, m, k, n = (4, 21, 16, 21) if quick else (96, 197, 64, 197)
-    add("products of short sequences", "matmul", "bf16", (b, m, k, n), partial(_batched, "bf16", b, m, k, n),
-        "bmm out=", bytes=2 * b * (m * k + k * n + m * n), flops=2 * b * m * n * k, ceiling="bf16",
-        required=0.95, goal=1.0)  # fmt: skip
-    m, n = (16, 128) if quick else (64, 4096)
-    add("linear of 64 rows", "matmul", "bf16", (m, n, n), partial(_linear, "bf16", m, n, n), "mm out=",
-        bytes=2 * (2 * m * n + n * n), flops=2 * m * n * n, ceiling="bf16", required=0.95, goal=1.0)  # fmt: skip
+    for name, columns in (("products of short sequences", True), ("products of short sequences, b by rows", False)):
+        add(name, "matmul", "bf16", (b, m, k, n), partial(_batched, "bf16", columns, b, m, k, n),
+            "bmm out=", bytes=2 * b * (m * k + k * n + m * n), flops=2 * b * m * n * k, ceiling="bf16",
+            required=0.95, goal=1.0)  # fmt: skip
+    n = 128 if quick else 4096
+    for m in (8, 16, 64, 128):
+        add(f"linear of {m} rows", "matmul", "bf16", (m, n, n), partial(_linear, "bf16", m, n, n), "mm out=",
+            bytes=2 * (2 * m * n + n * n), flops=2 * m * n * n, ceiling="bf16", required=0.95, goal=1.0)  # fmt: skip
     n = 96 if quick else 1024
     add("matmul of 8-bit integers", "matmul", "i8", (n, n, n), partial(_int_matmul, n), "_int_mm out=",
         bytes=6 * n * n, flops=2 * n**3, required=0.85, goal=1.0)  # fmt: skip
