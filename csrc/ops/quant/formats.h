@@ -1,6 +1,6 @@
 // From a format's number to its code: what hosts of kernels ask of the formats.
 #pragma once
-#include "ops/quant/encode.h"
+#include "ops/quant/encode_k.h"
 
 namespace baracuda::quant {
 
@@ -22,6 +22,13 @@ bool with_encoder(int64_t format, F&& f) {
     BCU_FORMAT(kQ5_0)
     BCU_FORMAT(kQ5_1)
     BCU_FORMAT(kQ8_0)
+    BCU_FORMAT(kQ2_K)
+    BCU_FORMAT(kQ3_K)
+    BCU_FORMAT(kQ4_K)
+    BCU_FORMAT(kQ5_K)
+    BCU_FORMAT(kQ6_K)
+    BCU_FORMAT(kQ8_K)
+    BCU_FORMAT(kIQ4_NL)
     default:
       return false;
   }
@@ -30,13 +37,6 @@ template <class F>
 bool with_format(int64_t format, F&& f) {
   if (with_encoder(format, f)) return true;
   switch (format) {
-    BCU_FORMAT(kQ2_K)
-    BCU_FORMAT(kQ3_K)
-    BCU_FORMAT(kQ4_K)
-    BCU_FORMAT(kQ5_K)
-    BCU_FORMAT(kQ6_K)
-    BCU_FORMAT(kQ8_K)
-    BCU_FORMAT(kIQ4_NL)
     BCU_FORMAT(kMXFP4)
 #undef BCU_FORMAT
     default:

@@ -55,7 +55,7 @@ _SIZES = {
     "q2_k": (10, 256, 84), "q3_k": (11, 256, 110), "q4_k": (12, 256, 144), "q5_k": (13, 256, 176), "q6_k": (14, 256, 210),
     "q8_k": (15, 256, 292), "iq4_nl": (20, 32, 18), "mxfp4": (39, 32, 17),
 }  # fmt: skip
-WRITTEN = (BlockFormat.Q4_0, BlockFormat.Q4_1, BlockFormat.Q5_0, BlockFormat.Q5_1, BlockFormat.Q8_0)
+WRITTEN = tuple(f for f in BlockFormat if f is not BlockFormat.MXFP4)
 
 
 @frame
@@ -104,16 +104,22 @@ class DequantizeDescriptor(_Blocks):
 
 @descriptor(family="quant", op="quantize", enums={"format": BlockFormat})
 class QuantizeDescriptor(_Blocks):
-    """y = the blocks that hold x, bit for bit as ggml and the `gguf` package round values.
+    """y = the blocks that hold x; of q4_0, q4_1, q5_0, q5_1 and q8_0 bit for bit as ggml and the `gguf` package round values.
 
     With a block's value of the largest size v: q8_0 has d = abs(v) / 127 and the nearest integers to x / d, halves away from zero;
     q4_0 and q5_0 have d = -v / 8 and -v / 16, and floor(x / d + 1/2). q4_1 and q5_1 have m = min(x), d = (max(x) - m) / 15 and
     / 31, and floor((x - m) / d + 1/2). All in f32, by a reciprocal of d before d and m are rounded to f16; f64 is rounded
     to f32 first. A block with NaN or an infinity has a scale that is NaN or infinite, and reads as NaN.
 
+    The K formats' groups of 16 or 32 have the scale of their range: (max(x) - min(0, min(x))) / (the most code) above the minimum
+    min(0, min(x)) in q2_k, q4_k and q5_k, -v / 4 in q3_k, -v / 32 in q6_k. Scales and minima become the nearest integers to their
+    largest over 15 (q2_k), 63 (q4_k, q5_k), -32 (q3_k) or -128 (q6_k), and codes the nearest ones for what these stand for. ggml
+    searches for better scales and has somewhat smaller errors; any reader of the formats reads both. q8_k has d = -v / 127 and the
+    nearest integers, halves to even, as ggml has it; iq4_nl has d = -v / 127 and the nearest entries of its table.
+
     Args:
-        shape: Shape of x, rank 1-8; the last size is a multiple of 32. y has the bytes of these blocks.
-        format: q4_0, q4_1, q5_0, q5_1 or q8_0.
+        shape: Shape of x, rank 1-8; the last size is a multiple of the format's block. y has the bytes of these blocks.
+        format: Any but mxfp4.
         element: Of x: f16, bf16, f32 or f64.
     """
 
@@ -152,12 +158,12 @@ def quantize(call: Call, input: Arg, format: str, *, out: Arg | None = None) -> 
     """The blocks of a GGUF format that hold `input`, as bytes along the last dimension.
 
     Args:
-        input: f16, bf16, f32 or f64; the last size is a multiple of 32.
-        format: "q4_0", "q4_1", "q5_0", "q5_1" or "q8_0".
+        input: f16, bf16, f32 or f64; the last size is a multiple of 32, of 256 for the K formats.
+        format: As in `dequantize`, but not "mxfp4".
         out: Where the bytes go.
 
     Returns:
-        Bytes (u8): 18, 20, 22, 24 or 34 for every 32 values.
+        Bytes (u8): `BlockFormat.block_bytes` for every block of values.
     """
     return call(QuantizeDescriptor(input.shape, format_of("quantize", format), input.element), x=input)
 
