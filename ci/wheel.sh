@@ -17,7 +17,7 @@ clean=$root/build/clean-venv
 rm -rf "$clean"
 "$python" -m venv "$clean"
 "$clean/bin/pip" install -q "$wheel"
-levels=(--levels="${BARACUDA_WHEEL_LEVELS:-v2,v3,v4,v4x}")
+levels=(${BARACUDA_WHEEL_LEVELS:+--levels="$BARACUDA_WHEEL_LEVELS"})
 "$clean/bin/python" ci/try_wheel.py "$wheel" "${levels[@]}" --sdist "$(ls "$from"/baracuda-*.tar.gz)"
 
 # A file of that name which is no library: the loader finds it first, and the bundled copy is all that is left.

@@ -16,7 +16,7 @@ import baracuda
 
 PACKAGE = Path(baracuda.__file__).parent
 OPTIONAL = ("torch", "jax", "rich", "matplotlib", "ml_dtypes", "safetensors", "scipy")
-LEVELS = ("v2", "v3", "v4", "v4x", "neon")
+LEVELS = ("v2", "v3", "v4", "v4x", "neon", "neon_dot")
 
 
 def python(code: str, **settings: str) -> str:

@@ -28,17 +28,24 @@ struct Threshold {
 struct BackendState {
   bool built = false;
   bool present = false;
-  int32_t arch = 0;    // cpu: 2, 3, 4 for x86-64-v2.., 5 with VNNI and BF16; cuda: 80, 90
+  int32_t arch = 0;    // cpu: see kModuleLevels; cuda: 80, 90
   std::string level;   // "v4"
   std::string reason;  // why it is not usable
 };
 
-// The levels of processors that modules are built for, lowest first, and their numbers in the table.
+// The levels of processors that modules are built for and their numbers in the table: those of this architecture come
+// first, the lowest first of each. 5 has dot products of bytes and of bf16.
 struct ModuleLevel {
   const char* name;
   int32_t arch;
 };
-inline constexpr ModuleLevel kModuleLevels[] = {{"neon", 2}, {"v2", 2}, {"v3", 3}, {"v4", 4}, {"v4x", 5}};
+inline constexpr ModuleLevel kModuleLevels[] = {
+#if defined(__aarch64__)
+    {"neon", 2}, {"neon_dot", 5}, {"v2", 2}, {"v3", 3}, {"v4", 4}, {"v4x", 5},
+#else
+    {"v2", 2}, {"v3", 3}, {"v4", 4}, {"v4x", 5}, {"neon", 2}, {"neon_dot", 5},
+#endif
+};
 
 struct LoadedBackend {
   BackendState state;

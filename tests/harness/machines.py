@@ -4,7 +4,8 @@ python tests/harness/machines.py write FILE      # runs a drawn sample of all fa
 python tests/harness/machines.py compare FILE    # runs them on this machine: bits where order is promised, else bounds
 
 Rows that promise exact results, and elementwise functions at levels with fused multiply-add, give the same bits on both.
-Whatever else there is differs by no more than the two rows' bounds together.
+Whatever else there is differs by no more than the two rows' bounds together. With --train the tiny Llama is trained for a
+few steps, too, and its losses are held beside each other.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ CASES = 4  # of each op, direction, element and variant
 ELEMENTS = 3000  # of a case, at most
 ELEMENTWISE = {"unary", "binary", "ternary", "gated"}
 OTHER = {"blas"}  # a library's own order
-WITH_FMA = ("v3", "v4", "v4x", "neon")
+WITH_FMA = ("v3", "v4", "v4x", "neon", "neon_dot")
+# Steps of training, and how far losses of two machines may be apart, relatively: some roundings of the element, for sums
+# are built in other orders and steps build on each other.
+STEPS = 4
+APART = {"f32": 64 * 2.0**-24, "bf16": 4 * 2.0**-9}
 
 
 @dataclass
@@ -135,24 +140,52 @@ def differences(call: Call, fused: bool) -> tuple[bool, list[str]]:
     return same, problems
 
 
+def losses() -> dict[str, list[float]]:
+    """The tiny Llama's losses in its first steps, by element."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/tiny_llama"))
+    from model import Config
+    from training import Batches, Trainer
+
+    text = bytes(range(32, 127)) * 12
+    found = {}
+    for element in APART:
+        config = Config(d_model=32, layers=2, heads=4, kv_heads=2, hidden=48, context=24, element=element)
+        trainer = Trainer(config, batch=3, steps=40, lr=5e-3)
+        batches = Batches(text, 3, config.context, seed=1)
+        found[element] = [trainer.step(*batches[trainer.done]) for _ in range(STEPS)]
+    return found
+
+
+def apart(here: dict[str, list[float]], there: dict[str, list[float]]) -> list[str]:
+    """What is not as near as it should be among losses."""
+    problems = []
+    for element, bound in APART.items():
+        distances = [abs(a - b) / abs(b) for a, b in zip(here[element], there[element], strict=True)]
+        print(f"losses of {element}: {here[element]} here, {max(distances):.2g} apart of {bound:.2g}")
+        if not max(distances) <= bound:
+            problems.append(f"losses of {element}: {here[element]} here, {there[element]} there")
+    return problems
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("write", "compare"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--share", default="0/1", help="k/n: one n-th of all ops, directions and elements")
     parser.add_argument("--families", default="", help="only these, with commas between")
+    parser.add_argument("--train", action="store_true", help="write: the tiny Llama's losses, too")
     options = parser.parse_args()
     families = set(filter(None, options.families.split(",")))
     level = str(_core.backend_state("cpu")["level"])
     if options.what == "write":
         seed = int(os.environ.get("BARACUDA_TEST_SEED", "20261121"))
         kept = list(calls(options.share, families, seed))
-        options.file.write_bytes(pickle.dumps((level, kept)))
+        options.file.write_bytes(pickle.dumps((level, kept, losses() if options.train else None)))
         print(f"{len(kept)} calls at level {level}")
         return
-    there, kept = pickle.loads(options.file.read_bytes())
+    there, kept, trained = pickle.loads(options.file.read_bytes())
     counts: Counter[str] = Counter()
-    problems: list[str] = []
+    problems = apart(losses(), trained) if trained else []
     for call in kept:
         if call.variant not in candidates(call.op, call.direction, call.element):
             counts["not here"] += 1

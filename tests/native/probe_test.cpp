@@ -56,9 +56,22 @@ void test_levels() {
   CHECK(level_after([](CpuidBits& b) { b.xcr0 = 0x67; }) == CpuLevel::V3);
   CHECK(level_after([](CpuidBits& b) { b.xcr0 = 0xe7; }) == CpuLevel::V4X);
 
+  // CRC32, ATOMICS, ASIMDRDM, ASIMDDP; I8MM, BF16: none may lack, and others do not matter.
+  constexpr uint64_t kWord = 1u << 7 | 1u << 8 | 1u << 12 | 1u << 20, kWord2 = 1u << 13 | 1u << 14, kAll = ~uint64_t{0};
+  CHECK(bc::arm_level(kWord, kWord2) == CpuLevel::NeonDot && bc::arm_level(kAll, kAll) == CpuLevel::NeonDot);
+  CHECK(bc::arm_level(0, 0) == CpuLevel::Neon);
+  for (uint64_t one = 1; one != 0; one <<= 1) {
+    CHECK(bc::arm_level(kAll & ~one, kAll) == (kWord & one ? CpuLevel::Neon : CpuLevel::NeonDot));
+    CHECK(bc::arm_level(kAll, kAll & ~one) == (kWord2 & one ? CpuLevel::Neon : CpuLevel::NeonDot));
+  }
+
   CHECK(bc::cpu_level_runs_on(CpuLevel::V2, CpuLevel::V4X) && bc::cpu_level_runs_on(CpuLevel::V3, CpuLevel::V3));
   CHECK(!bc::cpu_level_runs_on(CpuLevel::V4, CpuLevel::V3) && !bc::cpu_level_runs_on(CpuLevel::V4X, CpuLevel::V4));
   CHECK(!bc::cpu_level_runs_on(CpuLevel::Neon, CpuLevel::V4X) && !bc::cpu_level_runs_on(CpuLevel::V2, CpuLevel::Neon));
+  CHECK(bc::cpu_level_runs_on(CpuLevel::Neon, CpuLevel::NeonDot) &&
+        !bc::cpu_level_runs_on(CpuLevel::NeonDot, CpuLevel::Neon));
+  CHECK(!bc::cpu_level_runs_on(CpuLevel::V4X, CpuLevel::NeonDot) &&
+        !bc::cpu_level_runs_on(CpuLevel::NeonDot, CpuLevel::V4X));
   CHECK(!bc::cpu_level_runs_on(CpuLevel::V2, CpuLevel::Generic));
   CHECK(bc::cpu_level_runs_on(CpuLevel::Generic, CpuLevel::Generic));
 }

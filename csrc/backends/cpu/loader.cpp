@@ -10,10 +10,11 @@
 namespace baracuda {
 namespace {
 
+// Where the level is in the list; -1 for a processor below all of them.
 int start_of(const std::string& level) {
   for (int i = static_cast<int>(std::size(kModuleLevels)) - 1; i >= 0; --i)
     if (level == kModuleLevels[i].name) return i;
-  return 0;
+  return -1;
 }
 
 // The module of one level, or null; what went wrong with a file that is there is added to `tried`.

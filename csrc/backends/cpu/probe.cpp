@@ -14,6 +14,7 @@
 #endif
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/auxv.h>
 #elif defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
@@ -21,7 +22,8 @@
 namespace baracuda {
 namespace {
 
-constexpr CpuLevel kAllLevels[] = {CpuLevel::Neon, CpuLevel::V2, CpuLevel::V3, CpuLevel::V4, CpuLevel::V4X};
+constexpr CpuLevel kAllLevels[] = {CpuLevel::Neon, CpuLevel::NeonDot, CpuLevel::V2,
+                                   CpuLevel::V3,   CpuLevel::V4,      CpuLevel::V4X};
 
 // Typical sizes, for systems that tell nothing: tile sizes derived from them are safe everywhere.
 constexpr int64_t kDefaultL1d = 32 << 10;
@@ -164,6 +166,8 @@ const char* cpu_level_name(CpuLevel level) noexcept {
   switch (level) {
     case CpuLevel::Neon:
       return "neon";
+    case CpuLevel::NeonDot:
+      return "neon_dot";
     case CpuLevel::V2:
       return "v2";
     case CpuLevel::V3:
@@ -220,19 +224,33 @@ CpuLevel x86_level(const CpuidBits& bits) noexcept {
   return vnni && bf16 ? CpuLevel::V4X : CpuLevel::V4;
 }
 
+CpuLevel arm_level(uint64_t hwcap, uint64_t hwcap2) noexcept {
+  // CRC32, ATOMICS, ASIMDRDM of Armv8.1, which the compiler may take; ASIMDDP; I8MM, BF16 of the second word.
+  constexpr uint32_t kDot = bit(7) | bit(8) | bit(12) | bit(20), kDot2 = bit(13) | bit(14);
+  const bool all = has(static_cast<uint32_t>(hwcap), kDot) && has(static_cast<uint32_t>(hwcap2), kDot2);
+  return all ? CpuLevel::NeonDot : CpuLevel::Neon;
+}
+
 CpuLevel hardware_cpu_level() noexcept {
 #if defined(__x86_64__)
   return x86_level(read_cpuid());
+#elif defined(__aarch64__) && defined(__linux__)
+  return arm_level(getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
+#elif defined(__aarch64__) && defined(__APPLE__)
+  const auto feature = [](const char* name) { return sysctl_number(name, 0) != 0; };
+  const bool dot = feature("hw.optional.arm.FEAT_DotProd") && feature("hw.optional.arm.FEAT_I8MM") &&
+                   feature("hw.optional.arm.FEAT_BF16");
+  return dot ? CpuLevel::NeonDot : CpuLevel::Neon;
 #elif defined(__aarch64__)
-  return CpuLevel::Neon;  // part of the architecture's base
+  return CpuLevel::Neon;
 #else
   return CpuLevel::Generic;
 #endif
 }
 
 bool cpu_level_runs_on(CpuLevel level, CpuLevel hardware) noexcept {
-  if (level == CpuLevel::Neon || hardware == CpuLevel::Neon) return level == hardware;
-  return level <= hardware;
+  const auto arm = [](CpuLevel l) { return l == CpuLevel::Neon || l == CpuLevel::NeonDot; };
+  return arm(level) == arm(hardware) && level <= hardware;
 }
 
 CpuLevel best_cpu_level(std::string& error) {

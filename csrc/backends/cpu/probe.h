@@ -8,11 +8,12 @@
 
 namespace baracuda {
 
-// Ordered within x86-64. V4X is v4 with AVX512_VNNI and AVX512_BF16. Generic: below v2, or an architecture without a
-// module of its own.
-enum class CpuLevel { Generic = 0, Neon = 1, V2 = 2, V3 = 3, V4 = 4, V4X = 5 };
+// Ordered within x86-64 and within aarch64. V4X is v4 with AVX512_VNNI and AVX512_BF16, NeonDot is Neon with dotprod,
+// i8mm and bf16 of Armv8.6. Generic: below v2, or an architecture without a module of its own.
+enum class CpuLevel { Generic = 0, Neon = 1, V2 = 2, V3 = 3, V4 = 4, V4X = 5, NeonDot = 6 };
 
-// "generic", "neon", "v2", "v3", "v4", "v4x": the values of BARACUDA_CPU_LEVEL and the suffixes of the ISA modules.
+// "generic", "neon", "neon_dot", "v2", "v3", "v4", "v4x": the values of BARACUDA_CPU_LEVEL and the suffixes of the ISA
+// modules.
 BCU_API const char* cpu_level_name(CpuLevel level) noexcept;
 
 // The raw answers that the level follows from; apart from the query, so that tests can describe machines they do not
@@ -27,6 +28,9 @@ struct CpuidBits {
 };
 BCU_API CpuidBits read_cpuid() noexcept;
 BCU_API CpuLevel x86_level(const CpuidBits& bits) noexcept;
+
+// The same for aarch64, by the words of Linux (AT_HWCAP, AT_HWCAP2).
+BCU_API CpuLevel arm_level(uint64_t hwcap, uint64_t hwcap2) noexcept;
 
 // What the hardware and the OS support, whatever the environment says.
 BCU_API CpuLevel hardware_cpu_level() noexcept;
