@@ -79,7 +79,7 @@ def test_a_block_with_nan_or_infinity_reads_as_nan() -> None:
 
 # The largest root of the sum of squared errors over the number of values that ggml's own test (test-quantize-fns) allows its encoders.
 GGML_ALLOWS = dict.fromkeys(BlockFormat, 0.002) | {BlockFormat.Q2_K: 0.0075, BlockFormat.Q3_K: 0.004}
-# Of normal numbers: the share of their size that codes of so many bits lose, found to be below a tenth less.
+# Of normal numbers: the share of their size that codes of so many bits may lose.
 LOST = {
     BlockFormat.Q2_K: 0.37, BlockFormat.Q3_K: 0.21, BlockFormat.Q4_K: 0.085, BlockFormat.Q5_K: 0.043, BlockFormat.Q6_K: 0.022,
     BlockFormat.Q8_K: 0.011, BlockFormat.IQ4_NL: 0.1,
