@@ -52,8 +52,8 @@ struct Above {
     }
     return a;
   }
-  BCU_METHOD uint32_t code(float x, int g) const {
-    float over = x + as_half(m) * float(lows[g]), by = inverse(as_half(d) * float(scales[g]));
+  BCU_FN uint32_t code(BCU_THREAD const Above& a, float x, int g) {
+    float over = x + as_half(a.m) * float(a.lows[g]), by = inverse(as_half(a.d) * float(a.scales[g]));
     return above(over < 0.0f ? 0.0f : over, by, kMostCode);
   }
 };
@@ -73,8 +73,14 @@ struct Around {
     for (int g = 0; g < 16; ++g) a.scales[g] = int(around(steps[g], by, kMostScale)) - kMostScale;
     return a;
   }
-  BCU_METHOD uint32_t code(float x, int g) const { return around(x, inverse(as_half(d) * float(scales[g])), kMiddle); }
+  BCU_FN uint32_t code(BCU_THREAD const Around& a, float x, int g) {
+    return around(x, inverse(as_half(a.d) * float(a.scales[g])), kMiddle);
+  }
 };
+template <class S>
+BCU_FN uint32_t code_of(BCU_THREAD const S& s, float x, int g) {
+  return S::code(s, x, g);
+}
 
 // Codes of two bits, of four runs of 32 that share 32 bytes.
 template <class S, class X, class B>
@@ -83,7 +89,7 @@ BCU_FN void put_two_bits(BCU_THREAD const S& s, X x, B b, int at) {
     uint32_t byte = 0;
     for (int run = 0; run < 4; ++run) {
       int value = 128 * (k / 32) + 32 * run + k % 32;
-      byte |= (s.code(x(value), value / 16) & 3u) << (2 * run);
+      byte |= (code_of(s, x(value), value / 16) & 3u) << (2 * run);
     }
     b.put(at + k, byte);
   }
@@ -106,7 +112,7 @@ struct Encoder<kQ3_K> {
     Around<4, 32> s = Around<4, 32>::of(x);
     for (int k = 0; k < 32; ++k) {
       uint32_t thirds = 0;
-      for (int run = 0; run < 8; ++run) thirds |= (s.code(x(32 * run + k), 2 * run + k / 16) >> 2) << run;
+      for (int run = 0; run < 8; ++run) thirds |= (code_of(s, x(32 * run + k), 2 * run + k / 16) >> 2) << run;
       b.put(k, thirds);
     }
     put_two_bits(s, x, b, 32);
@@ -133,7 +139,7 @@ BCU_FN void put_above(BCU_THREAD const S& s, X x, B b, int at) {
   }
   for (int k = 0; k < 128; ++k) {
     int value = 64 * (k / 32) + k % 32;
-    uint32_t low = s.code(x(value), value / 32), high = s.code(x(value + 32), value / 32 + 1);
+    uint32_t low = code_of(s, x(value), value / 32), high = code_of(s, x(value + 32), value / 32 + 1);
     b.put(at + k, (low & 15u) | (high & 15u) << 4);
   }
 }
@@ -153,7 +159,7 @@ struct Encoder<kQ5_K> {
     put_above(s, x, b, 48);
     for (int k = 0; k < 32; ++k) {
       uint32_t fifths = 0;
-      for (int run = 0; run < 8; ++run) fifths |= (s.code(x(32 * run + k), run) >> 4) << run;
+      for (int run = 0; run < 8; ++run) fifths |= (code_of(s, x(32 * run + k), run) >> 4) << run;
       b.put(16 + k, fifths);
     }
   }
@@ -165,14 +171,14 @@ struct Encoder<kQ6_K> {
     Around<32, 128> s = Around<32, 128>::of(x);
     for (int k = 0; k < 128; ++k) {
       int value = 128 * (k / 64) + k % 64;
-      uint32_t low = s.code(x(value), value / 16), high = s.code(x(value + 64), value / 16 + 4);
+      uint32_t low = code_of(s, x(value), value / 16), high = code_of(s, x(value + 64), value / 16 + 4);
       b.put(k, (low & 15u) | (high & 15u) << 4);
     }
     for (int k = 0; k < 64; ++k) {
       uint32_t upper = 0;
       for (int run = 0; run < 4; ++run) {
         int value = 128 * (k / 32) + 32 * run + k % 32;
-        upper |= (s.code(x(value), value / 16) >> 4) << (2 * run);
+        upper |= (code_of(s, x(value), value / 16) >> 4) << (2 * run);
       }
       b.put(128 + k, upper);
     }
