@@ -35,7 +35,7 @@ BCU_DEVICE int64_t position_in(BCU_CONSTANT PoolParams& p, int64_t d, int64_t h,
 
 // Each body has one(p, where), where `where` are the offsets and coordinates of what a thread makes.
 #define BCU_POOL_RUN                                                                                    \
-  enum : int { kThreads = 256, kShared = 0 };                                                           \
+  enum : int { kThreads = 256, kBlocks = 1, kShared = 0 };                                              \
   using Params = PoolParams;                                                                            \
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) { \
     int64_t step = int64_t(ctx.gdim_x()) * ctx.bdim();                                                  \

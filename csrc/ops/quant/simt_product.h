@@ -24,7 +24,7 @@ BCU_DEVICE StridedBytes block_of(BCU_CONSTANT ProductParams& p, int64_t column, 
 template <class Dot>
 struct EachResult {
   using Params = ProductParams;
-  enum : int { kThreads = 128, kShared = 0 };
+  enum : int { kThreads = 128, kBlocks = 1, kShared = 0 };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
     int64_t warps = int64_t(ctx.warps()), units = p.depth / Dot::kUnit;
