@@ -10,6 +10,13 @@ from typing import Any
 import numpy as np
 
 
+class NotRun(Exception):
+    """A case that is not run; says why."""
+
+
+NO_OPTION = "for an option that the function does not have"
+
+
 @dataclass(frozen=True)
 class NodeCase:
     """One node with what it is given and what ONNX wants of it.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx_cases import NodeCase, load
-from onnx_table import ABSENT, CALLS, NO_ELEMENT, SEQUENCE, TEXT, NotRun
+from onnx_cases import NodeCase, NotRun, load
+from onnx_table import ABSENT, CALLS, NO_ELEMENT, SEQUENCE, TEXT
 
 from baracuda import _index
 from baracuda import functional as F

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from onnx_cases import NodeCase
+from onnx_cases import NO_OPTION, NodeCase, NotRun
+from onnx_windows import CALLS as WITH_WINDOWS
 
 import baracuda as bc
 from baracuda.describe.elements import Element
@@ -15,11 +16,6 @@ from baracuda.describe.errors import InvalidProblemError
 Call = Callable[..., Any]
 
 
-class NotRun(Exception):
-    """A case that is not run; says why."""
-
-
-NO_OPTION = "for an option that the function does not have"
 NO_ELEMENT = "of elements that no kernel here takes"
 SEQUENCE = "control flow or of sequences, which are no kernels"
 TEXT = "of text, tables or trees, which are no tensors of numbers"
@@ -424,6 +420,7 @@ CALLS: dict[str, Call] = {
     "Swish": lambda F, c, x: F.silu(x) if c.get("alpha", 1.0) == 1 else F.mul(x, F.sigmoid(F.mul(x, c.get("alpha")))),
     "ThresholdedRelu": lambda F, c, x: F.threshold(x, c.get("alpha", 1.0), 0.0),
     "Tile": lambda F, c, x, times: F.tile(x, tuple(_ints(times))),
+    "TopK": lambda F, c, x, k: F.topk(x, int(_number(k)), c.get("axis", -1), bool(c.get("largest", 1))),
     "Transpose": lambda F, c, x: F.copy(np.transpose(x, c.attributes.get("perm"))),
     "Trilu": lambda F, c, x, k=None: (F.triu if c.get("upper", 1) else F.tril)(x, int(_number(k) or 0)),
 }
@@ -433,12 +430,9 @@ ABSENT: dict[str, Sequence[str]] = {
     "a view, which arrays make themselves": (
         "Flatten", "Reshape", "Shape", "Size", "Squeeze", "Unsqueeze",
     ),
-    "a convolution or pooling, which are to come": (
-        "AveragePool", "CausalConvWithState", "Col2Im", "Conv", "ConvInteger", "ConvTranspose", "DeformConv",
-        "GlobalAveragePool", "GlobalMaxPool", "LRN", "LpPool", "MaxPool", "MaxUnpool",
-    ),
+    "another convolution, which is to come": ("CausalConvWithState", "Col2Im", "ConvInteger", "DeformConv"),
     "normalised by batch statistics, which is to come": ("BatchNormalization", "MeanVarianceNormalization"),
-    "sorted, which is to come": ("Hardmax", "NonMaxSuppression", "TopK", "Unique"),
+    "sorted, which is to come": ("Hardmax", "NonMaxSuppression", "Unique"),
     "for images and signals, which are to come": (
         "AffineGrid", "BlackmanWindow", "CenterCropPad", "DFT", "GridSample", "HammingWindow", "HannWindow", "ImageDecoder",
         "MelWeightMatrix", "Resize", "RoiAlign", "STFT", "Upsample",
@@ -464,6 +458,7 @@ ABSENT: dict[str, Sequence[str]] = {
     ),
     "a constant or the same bits, which arrays make themselves": ("BitCast", "Constant"),
 }  # fmt: skip
+CALLS |= WITH_WINDOWS
 for _op, _name in SAME.items():
     CALLS[_op] = lambda F, c, *xs, name=_name: getattr(F, name)(*xs)
 for _op, (_name, _options) in WITH_OPTIONS.items():

@@ -12,11 +12,13 @@ from onnx_table import ABSENT, CALLS
 
 onnx = pytest.importorskip("onnx", reason="needs the package onnx: pip install -e '.[test]'")
 
+MOST_TERMS = 1 << 13
+
 
 def test_every_case_that_is_run_gives_onnxs_result() -> None:
     wrong = [f"{op}: {line}" for op, o in outcomes().items() for line in o.failed]
     assert not wrong, "\n".join(wrong)
-    assert sum(o.passed for o in outcomes().values()) > 700
+    assert sum(o.passed for o in outcomes().values()) > 800
 
 
 def test_every_operator_has_a_call_or_a_reason() -> None:
@@ -48,6 +50,8 @@ def test_wrong_results_are_seen() -> None:
             size = np.abs(np.nan_to_num(want.astype("f8"), posinf=0, neginf=0)).max()
             if want.dtype.kind == "f":
                 if want.dtype.itemsize < 4 or size == 0 or any(np.nanmax(np.abs(x)) > 4 * size for x in given):
+                    continue
+                if any(x.size > MOST_TERMS for x in given):  # sums of all of them may be off by as much
                     continue
                 other = want + np.asarray(1e-3 * size, want.dtype)
             else:
