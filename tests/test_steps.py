@@ -38,6 +38,7 @@ def _whole(*shape: int) -> np.ndarray[Any, Any]:
 
 _LONG = np.ones((3, 4), np.int64)
 # Calls of functions that no peer has, of gradients, and of what random calls rarely need.
+_BLOCKS = np.arange(102, dtype=np.uint8).reshape(3, 34) % 60  # three rows of one block
 SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "clamp_max": [lambda: F.clamp_max(_x(3), 0.5)],
     "clamp_min": [lambda: F.clamp_min(_x(3), 0.5)],
@@ -71,6 +72,8 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "lp_pool1d": [lambda: F.lp_pool1d(_x(2, 3, 5), 2.0, 2)],
     "lp_pool2d": [lambda: F.lp_pool2d(_x(2, 3, 5, 4), 2.0, 2)],
     "lp_pool3d": [lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3), 2.0, 2)],
+    "quant_embedding": [lambda: F.quant_embedding(_BLOCKS, np.array([1, 0]), "q8_0")],
+    "quant_matmul_backward": [lambda: F.quant_matmul_backward(_x(2, 3), _BLOCKS, "q8_0")],
     "chain_matmul": [lambda: F.chain_matmul(_whole(2, 3), _LONG)],
     "chain_matmul_backward": [
         lambda: F.chain_matmul_backward(_x(2, 5), _x(2, 1), _x(1, 1), _x(1, 5)),

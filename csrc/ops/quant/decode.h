@@ -21,32 +21,45 @@ BCU_FN int whole(uint32_t byte) { return int(byte ^ 128u) - 128; }
 template <int kFormat>
 struct Blocks;
 
-// Blocks of 32 that begin with a scale, and those whose minimum follows it.
-struct Scaled32 {
-  enum : int { kValues = 32, kGroup = 32, kLow = 0 };
-  template <class B>
-  BCU_FN float scale(B b, int) {
-    return half_at(b, 0);
+// What formats share, as text: Metal has no derived structs. Blocks of 32 that begin with a scale, and those whose
+// minimum follows it; super-blocks of 256, whose groups of 16 or 32 have scales of their own.
+#define BCU_FIRST_SCALE          \
+  template <class B>             \
+  BCU_FN float scale(B b, int) { \
+    return half_at(b, 0);        \
   }
-  template <class B>
-  BCU_FN float low(B, int) {
-    return 0.0f;
+#define BCU_NO_LOW           \
+  template <class B>         \
+  BCU_FN float low(B, int) { \
+    return 0.0f;             \
   }
-};
-struct Above32 {
-  enum : int { kValues = 32, kGroup = 32, kLow = 1 };
-  template <class B>
-  BCU_FN float scale(B b, int) {
-    return half_at(b, 0);
+#define BCU_SCALED_32                                 \
+  enum : int { kValues = 32, kGroup = 32, kLow = 0 }; \
+  BCU_FIRST_SCALE BCU_NO_LOW
+#define BCU_ABOVE_32                                  \
+  enum : int { kValues = 32, kGroup = 32, kLow = 1 }; \
+  BCU_FIRST_SCALE                                     \
+  template <class B>                                  \
+  BCU_FN float low(B b, int) {                        \
+    return half_at(b, 2);                             \
   }
-  template <class B>
-  BCU_FN float low(B b, int) {
-    return half_at(b, 2);
+#define BCU_AROUND_256                    \
+  enum : int { kValues = 256, kLow = 0 }; \
+  BCU_NO_LOW
+#define BCU_ABOVE_256                                  \
+  enum : int { kValues = 256, kGroup = 32, kLow = 1 }; \
+  template <class B>                                   \
+  BCU_FN float scale(B b, int g) {                     \
+    return half_at(b, 0) * six_bits<0>(b, g >> 1);     \
+  }                                                    \
+  template <class B>                                   \
+  BCU_FN float low(B b, int g) {                       \
+    return half_at(b, 2) * -six_bits<4>(b, g >> 1);    \
   }
-};
 
 template <>
-struct Blocks<kQ4_0> : Scaled32 {
+struct Blocks<kQ4_0> {
+  BCU_SCALED_32
   enum : int { kBytes = 18 };
   template <class B>
   BCU_FN int code(B b, int g, int i) {
@@ -54,7 +67,8 @@ struct Blocks<kQ4_0> : Scaled32 {
   }
 };
 template <>
-struct Blocks<kQ4_1> : Above32 {
+struct Blocks<kQ4_1> {
+  BCU_ABOVE_32
   enum : int { kBytes = 20 };
   template <class B>
   BCU_FN int code(B b, int g, int i) {
@@ -68,7 +82,8 @@ BCU_FN int five_bits(B b, int at, int g, int i) {
   return nibble(b, at + 4, g, i) + int(upper << 4);
 }
 template <>
-struct Blocks<kQ5_0> : Scaled32 {
+struct Blocks<kQ5_0> {
+  BCU_SCALED_32
   enum : int { kBytes = 22 };
   template <class B>
   BCU_FN int code(B b, int g, int i) {
@@ -76,7 +91,8 @@ struct Blocks<kQ5_0> : Scaled32 {
   }
 };
 template <>
-struct Blocks<kQ5_1> : Above32 {
+struct Blocks<kQ5_1> {
+  BCU_ABOVE_32
   enum : int { kBytes = 24 };
   template <class B>
   BCU_FN int code(B b, int g, int i) {
@@ -84,7 +100,8 @@ struct Blocks<kQ5_1> : Above32 {
   }
 };
 template <>
-struct Blocks<kQ8_0> : Scaled32 {
+struct Blocks<kQ8_0> {
+  BCU_SCALED_32
   enum : int { kBytes = 34 };
   template <class B>
   BCU_FN int code(B b, int g, int i) {
@@ -92,14 +109,6 @@ struct Blocks<kQ8_0> : Scaled32 {
   }
 };
 
-// Super-blocks of 256: groups of 16 or 32 have scales of their own.
-struct Around256 {
-  enum : int { kValues = 256, kLow = 0 };
-  template <class B>
-  BCU_FN float low(B, int) {
-    return 0.0f;
-  }
-};
 template <class B>
 BCU_FN int two_bits(B b, int at, int g, int i) {
   return int(b(at + 32 * (g >> 3) + 16 * (g & 1) + i) >> (2 * (g >> 1 & 3)) & 3u);
@@ -121,7 +130,8 @@ struct Blocks<kQ2_K> {
   }
 };
 template <>
-struct Blocks<kQ3_K> : Around256 {
+struct Blocks<kQ3_K> {
+  BCU_AROUND_256
   enum : int { kBytes = 110, kGroup = 16 };
   template <class B>
   BCU_FN float scale(B b, int g) {
@@ -139,24 +149,14 @@ BCU_FN float six_bits(B b, int j) {
   uint32_t near = b(4 + kMin + (j & 3)), far = b(12 + (j & 3)) >> kMin & 15u;
   return float(int(j < 4 ? near & 63u : (far | near >> 6 << 4)));
 }
-struct Above256 {
-  enum : int { kValues = 256, kGroup = 32, kLow = 1 };
-  template <class B>
-  BCU_FN float scale(B b, int g) {
-    return half_at(b, 0) * six_bits<0>(b, g >> 1);
-  }
-  template <class B>
-  BCU_FN float low(B b, int g) {
-    return half_at(b, 2) * -six_bits<4>(b, g >> 1);
-  }
-};
 // 4 bits of super-blocks: lower halves of 32 bytes, then the upper ones.
 template <class B>
 BCU_FN int nibble_of_64(B b, int at, int g, int i) {
   return nibble(b, at + 32 * (g >> 2) + 16 * (g & 1), g >> 1 & 1, i);
 }
 template <>
-struct Blocks<kQ4_K> : Above256 {
+struct Blocks<kQ4_K> {
+  BCU_ABOVE_256
   enum : int { kBytes = 144 };
   template <class B>
   BCU_FN int code(B b, int g, int i) {
@@ -164,7 +164,8 @@ struct Blocks<kQ4_K> : Above256 {
   }
 };
 template <>
-struct Blocks<kQ5_K> : Above256 {
+struct Blocks<kQ5_K> {
+  BCU_ABOVE_256
   enum : int { kBytes = 176 };
   template <class B>
   BCU_FN int code(B b, int g, int i) {
@@ -172,7 +173,8 @@ struct Blocks<kQ5_K> : Above256 {
   }
 };
 template <>
-struct Blocks<kQ6_K> : Around256 {
+struct Blocks<kQ6_K> {
+  BCU_AROUND_256
   enum : int { kBytes = 210, kGroup = 16 };
   template <class B>
   BCU_FN float scale(B b, int g) {
@@ -184,7 +186,8 @@ struct Blocks<kQ6_K> : Around256 {
   }
 };
 template <>
-struct Blocks<kQ8_K> : Around256 {
+struct Blocks<kQ8_K> {
+  BCU_AROUND_256
   enum : int { kBytes = 292, kGroup = 32 };
   template <class B>
   BCU_FN float scale(B b, int) {
@@ -198,7 +201,8 @@ struct Blocks<kQ8_K> : Around256 {
 
 // Tables of 16 values.
 template <>
-struct Blocks<kIQ4_NL> : Scaled32 {
+struct Blocks<kIQ4_NL> {
+  BCU_SCALED_32
   enum : int { kBytes = 18 };
   // -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113, and 128 more
   BCU_FN int entry(uint32_t code) {
@@ -211,8 +215,9 @@ struct Blocks<kIQ4_NL> : Scaled32 {
   }
 };
 template <>
-struct Blocks<kMXFP4> : Scaled32 {
-  enum : int { kBytes = 17 };
+struct Blocks<kMXFP4> {
+  BCU_NO_LOW
+  enum : int { kBytes = 17, kValues = 32, kGroup = 32, kLow = 0 };
   // 0 1 2 3 4 6 8 12, twice what the 4-bit floats are
   BCU_FN int entry(uint32_t code) {
     int size = int(((code & 4u) != 0u ? 0x0c080604u : 0x03020100u) >> (8u * (code & 3u)) & 255u);
@@ -228,6 +233,13 @@ struct Blocks<kMXFP4> : Scaled32 {
     return entry(uint32_t(nibble(b, 1, g, i)));
   }
 };
+
+#undef BCU_FIRST_SCALE
+#undef BCU_NO_LOW
+#undef BCU_SCALED_32
+#undef BCU_ABOVE_32
+#undef BCU_AROUND_256
+#undef BCU_ABOVE_256
 
 template <int kFormat, class B>
 BCU_FN float value_of(B b, int g, int i) {
