@@ -121,8 +121,8 @@ PyObject* take_results(const Entry& e, const Results& r, const Arguments& args) 
 
 // Fills the plan's frame from the entry's sources; false with refusals or an exception. `again`: only what the code of
 // some argument's producer may have moved.
-bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Frame& frame, Refusals& refusals,
-                bool again = false) {
+[[gnu::always_inline]] inline bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Frame& frame,
+                                              Refusals& refusals, bool again = false) {
   for (int i = 0; i < plan->n_args; ++i) {
     const Source& s = e.sources[i];
     PyObject* object = s.from == Source::From::Argument   ? a.values[s.index]
