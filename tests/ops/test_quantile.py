@@ -37,6 +37,16 @@ def test_as_torch(name: str, interpolation: str, q: Any) -> None:
                 torch.testing.assert_close(got, want, rtol=rtol, atol=rtol, equal_nan=True)
 
 
+def test_rank_0_and_no_lines() -> None:
+    for x in (torch.tensor(3.0), torch.empty(0, 4)):
+        for q in (0.5, torch.tensor([0.1, 0.2])):
+            for dim in (-1, None) if x.numel() else (-1,):
+                got = F.quantile(x, q, dim, True)
+                want = torch.quantile(x, q, dim, True) if x.numel() else torch.quantile(torch.ones(1, 4), q, dim, True)
+                assert got.shape == (want.shape if x.numel() else (*want.shape[:-2], 0, 1))
+                assert x.numel() == 0 or torch.equal(got, want)
+
+
 def test_infinities_that_tie_are_the_result() -> None:
     x = np.array([1, np.inf, np.inf, -np.inf], np.float32)
     assert F.quantile(x, 1.0) == np.inf and F.quantile(x, 0.0) == -np.inf
@@ -75,6 +85,9 @@ def test_gradients(name: str, q: Any) -> None:
         (lambda x: F.quantile(x, 0.5, 3), "dim: got 3"),
         (lambda x: F.quantile(x.astype(np.float16), 0.5), "input: got element f16, want f32 or f64"),
         (lambda x: F.quantile(x, np.array([0.5])), "q: got f64 .* want a number, or f32"),
+        (lambda x: F.quantile(x, [0.1, 0.2]), "q: got an object of type list, want a number"),
+        (lambda x: F.quantile(x, None), "q: got an object of type NoneType"),
+        (lambda x: F.quantile(3.0, x[0]), "input: got an object of type float, want a tensor"),
         (lambda x: F.nanquantile(x, 0.5, interpolation="cubic"), "interpolation: got 'cubic'"),
     ],
 )

@@ -22,7 +22,13 @@ INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 MOST_NARROW = 1 << 20
 
 
-def _check(input: Arg, q: Arg, interpolation: str) -> None:
+def _check(input: Any, q: Any, interpolation: str) -> None:
+    for name, given, want in (("input", input, "a tensor"), ("q", q, "a number of 0 to 1 or a tensor of them")):
+        if not isinstance(given, Arg) or not (given.is_tensor or given is q):
+            got = type(given.value if isinstance(given, Arg) else given).__name__
+            raise InvalidProblemError(
+                f"{name}: got an object of type {got}, want {want}. Wrap lists with np.asarray()."
+            )
     if input.element not in (Element.F32, Element.F64):
         raise InvalidProblemError(f"input: got element {input.element}, want f32 or f64. Cast it first.")
     if q.is_tensor and (q.element is not input.element or len(q.shape) > 1):
