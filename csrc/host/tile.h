@@ -15,14 +15,18 @@ template <class C>
 using TileLoop = void (*)(const C* const* in, C* const* out, int64_t n, const void* params);
 
 // A loop, and for functions of a few instructions what reads input k once, at in[k][0], where it is one value all along
-// the run: a column, a number. Without it such a value is repeated in a buffer.
+// the run: a column, a number. Without it such a value is repeated in a buffer. Such functions of two values also
+// stream whole lines of their one output themselves: computed by pieces, results leave in bursts, for which reading
+// waits.
 template <class C>
 struct TileLoops {
   TileLoop<C> loop;
   TileLoop<C> repeated[2] = {};
+  TileLoop<C> streamed = nullptr;
 
   TileLoops(TileLoop<C> only = nullptr) : loop(only) {}
-  TileLoops(TileLoop<C> of_runs, TileLoop<C> first, TileLoop<C> second) : loop(of_runs), repeated{first, second} {}
+  TileLoops(TileLoop<C> of_runs, TileLoop<C> first, TileLoop<C> second, TileLoop<C> of_lines)
+      : loop(of_runs), repeated{first, second}, streamed(of_lines) {}
 };
 
 // Instantiated for float, double, int64_t (signed integers), uint64_t (unsigned integers and bool). Stores to a

@@ -142,7 +142,7 @@ void group_in_order(TilePlan& plan, int64_t row_elements, Group& columns, Group&
     const PlannedOperand& op = plan.operands[k];
     if (k == plan.repeated) continue;
     direct &= op.native && op.strides[inner] == op.size && !(plan.turns && op.stream);
-    converts |= !op.native && op.strides[inner] == op.size;
+    converts |= !op.native && op.size > 1 && op.strides[inner] == op.size;
     widest = std::max(widest, op.size);
   }
   int next = inner - 1;

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/compute.h"
+#include "host/stream.h"
 #include "host/tile.h"
 #include "ops/binary/skus.h"
 
@@ -46,6 +47,19 @@ void repeated_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   for (int64_t i = 0; i < n; ++i) y[i] = as_number<C>(kOnce == 0 ? Op::f(once, other[i]) : Op::f(other[i], once));
 }
 
+// The same for whole lines of memory, which go past the caches.
+template <class Op, class C>
+void streamed_loop(const C* const* in, C* const* out, int64_t n, const void*) {
+  constexpr int64_t kValues = kStreamLine / sizeof(C);
+  const C *a = in[0], *b = in[1];
+  C* y = out[0];
+  for (int64_t i = 0; i < n; i += kValues) {
+    alignas(kStreamLine) C line[kValues];
+    for (int64_t j = 0; j < kValues; ++j) line[j] = as_number<C>(Op::f(a[i + j], b[i + j]));
+    stream_line(y + i, line);
+  }
+}
+
 struct Plus {
   template <class C>
   static C f(C a, C b) {
@@ -75,7 +89,7 @@ inline constexpr bool kBrief = kAmong<Op, Plus, Minus, PowTwo, Mul, Div, Maximum
 template <class Op, class C>
 TileLoops<C> forward_loops() {
   if constexpr (kBrief<Op>)
-    return {&forward_loop<Op, C>, &repeated_loop<Op, C, 0>, &repeated_loop<Op, C, 1>};
+    return {&forward_loop<Op, C>, &repeated_loop<Op, C, 0>, &repeated_loop<Op, C, 1>, &streamed_loop<Op, C>};
   else
     return &forward_loop<Op, C>;
 }

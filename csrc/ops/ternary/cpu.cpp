@@ -6,6 +6,7 @@
 #include "backends/cpu/family.h"
 #include "core/compute.h"
 #include "host/tile.h"
+#include "host/whole_lines.h"
 #include "ops/ternary/skus.h"
 
 namespace baracuda::ternary {
@@ -15,8 +16,7 @@ template <class C>
 void where_loop(const C* const* in, C* const* out, int64_t n, const void*) {
   const C *condition = in[0], *a = in[1], *b = in[2];
   C* y = out[0];
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = Where::f(condition[i], a[i], b[i]);
+  choose_each(n, [=](int64_t i, C a_i, C b_i) { y[i] = Where::f(condition[i], a_i, b_i); }, a, b);
 }
 
 template <class C>
@@ -61,8 +61,7 @@ void clamp_backward_loop(const C* const* in, C* const* out, int64_t n, const voi
   const auto [low, high] = *static_cast<const Bounds<C>*>(params);
   const C *dy = in[0], *x = in[1];
   C* dx = out[0];
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) dx[i] = Clamp::df(dy[i], x[i], low, high);
+  choose_each(n, [=, low = low, high = high](int64_t i, C dy_i) { dx[i] = Clamp::df(dy_i, x[i], low, high); }, dy);
 }
 
 // A tensor or, where it is absent, the number in its place, which `kept` then holds.

@@ -8,6 +8,7 @@
 #include "core/compute.h"
 #include "host/loops.h"
 #include "host/tile.h"
+#include "host/whole_lines.h"
 #include "ops/unary/skus.h"
 
 namespace baracuda::unary {
@@ -48,8 +49,7 @@ void backward_loop(const C* const* in, C* const* out, int64_t n, const void*) {
     return by_nearness(
         saved, n, [=](int64_t i) { dx[i] = Op::df_near(dy[i], saved[i]); },
         [=](int64_t i) { dx[i] = Op::df(dy[i], saved[i]); });
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) dx[i] = Op::df(dy[i], saved[i]);
+  choose_each(n, [=](int64_t i, C dy_i) { dx[i] = Op::df(dy_i, saved[i]); }, dy);
 }
 
 // Inputs have the result's shape.
@@ -188,8 +188,10 @@ void backward_numbers_loop(const C* const* in, C* const* out, int64_t n, const v
   const std::array<C, kNumbers> numbers = *static_cast<const std::array<C, kNumbers>*>(params);
   const C *dy = in[0], *x = in[1];
   C* dx = out[0];
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) dx[i] = std::apply([&](auto... p) { return Op::df(dy[i], x[i], p...); }, numbers);
+  const auto at = [&](int64_t i, C dy_i) {
+    dx[i] = std::apply([&](auto... p) { return Op::df(dy_i, x[i], p...); }, numbers);
+  };
+  choose_each(n, at, dy);
 }
 
 template <class C, int kNumbers>
