@@ -68,6 +68,9 @@ template <class Singles, class Doubles>
   to = __builtin_convertvector(from, Doubles);
 }
 
+// A line of 64 bytes, read whole.
+[[gnu::always_inline]] inline void read_line(const void* src, void* line) { std::memcpy(line, src, 64); }
+
 // An aligned line of 64 bytes. These processors see for themselves that a line is written whole.
 [[gnu::always_inline]] inline void stream_line(void* dst, const void* src) { std::memcpy(dst, src, 64); }
 inline void stream_fence() {}

@@ -143,6 +143,17 @@ template <class Singles, class Doubles>
   to = __builtin_convertvector(from, Doubles);
 }
 
+// A line of 64 bytes, read whole: a load that the compiler cannot give a mask.
+[[gnu::always_inline]] inline void read_line(const void* src, void* line) {
+#if defined(__AVX512F__)
+  __m512i whole = _mm512_loadu_si512(src);
+  asm("" : "+v"(whole));
+  _mm512_storeu_si512(line, whole);
+#else
+  std::memcpy(line, src, 64);
+#endif
+}
+
 // An aligned line of 64 bytes past the caches; not ordered with other stores until the fence.
 [[gnu::always_inline]] inline void stream_line(void* dst, const void* src) {
 #if defined(__AVX512F__)

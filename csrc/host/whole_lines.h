@@ -3,7 +3,6 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
-#include <cstring>
 
 #include "host/level.h"
 
@@ -15,15 +14,7 @@ struct WholeLine {
   static constexpr int64_t kBytes = 64, kValues = kBytes / sizeof(C);
   C values[kValues];
 
-  [[gnu::always_inline]] explicit WholeLine(const C* from) {
-    typedef char Bytes __attribute__((vector_size(kBytes)));
-    Bytes all;
-    std::memcpy(&all, from, kBytes);
-#if defined(__AVX512F__)
-    asm("" : "+v"(all));
-#endif
-    std::memcpy(values, &all, kBytes);
-  }
+  [[gnu::always_inline]] explicit WholeLine(const C* from) { level::read_line(from, values); }
 };
 
 template <class C, class F, class... Lines>
