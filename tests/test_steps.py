@@ -102,6 +102,14 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "group_norm": [lambda: F.group_norm(_x(2, 3, 4).transpose(0, 2, 1), 2, _x(4), _x(4))],
     "gaussian_nll_loss": [lambda: F.gaussian_nll_loss(_x(3), _x(3), _x(3), reduction="sum")],
     "multilabel_soft_margin_loss": [lambda: F.multilabel_soft_margin_loss(_x(2, 3), _x(2, 3), reduction="sum")],
+    "multi_margin_loss": [
+        lambda: F.multi_margin_loss(_x(2, 3), np.zeros(2, np.int32), 2, weight=_x(3), reduction="sum")
+    ],
+    "multilabel_margin_loss": [lambda: F.multilabel_margin_loss(_x(2, 3), -_whole(2, 3), reduction="sum")],
+    "triplet_margin_with_distance_loss": [
+        lambda: F.triplet_margin_with_distance_loss(_x(2, 3), _x(2, 3), _x(2, 3), swap=True),
+        lambda: F.triplet_margin_with_distance_loss(_whole(2, 3), _LONG[:2, :3], _x(2, 3), reduction="sum"),
+    ],
     "inner": [lambda: F.inner(_whole(2, 3), _LONG.T)],
     "inner_backward": [
         lambda: F.inner_backward(_x(2, 2, 2, 2).transpose(0, 2, 1, 3), _x(2, 2, 3), _x(2, 2, 3)),

@@ -824,6 +824,12 @@ def hinge_embedding_loss(input: Any, target: Any, margin: Any = 1.0, size_averag
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Any = 0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
     r"""max(0, margin - target * (input1 - input2)), reduced, as torch's margin_ranking_loss."""
 @_function
+def multi_margin_loss(input: Any, target: Any, p: Any = 1, margin: Any = 1.0, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""Sum over classes j but y of max(0, margin - x[y] + x[j])^p weight[y] / classes, as torch's multi_margin_loss."""
+@_function
+def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
+    r"""Sum of max(0, 1 - x[y] + x[j]) / classes over targets y and other classes j, as torch's multilabel_margin_loss."""
+@_function
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
     r"""-mean over classes of target * logsigmoid(x) + (1 - target) * logsigmoid(-x), as torch's multilabel_soft_margin_loss."""
 @_function
@@ -835,6 +841,9 @@ def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: 
 @_function
 def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: Any = 1.0, p: Any = 2, eps: Any = 1e-06, swap: Any = False, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
     r"""max(0, margin + |anchor - positive| - |anchor - negative|), reduced, as torch's triplet_margin_loss."""
+@_function
+def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None, margin: Any = 1.0, swap: Any = False, reduction: Any = 'mean') -> Any:
+    r"""max(0, margin + d(anchor, positive) - d(anchor, negative)), reduced, as torch's triplet_margin_with_distance_loss."""
 @_function
 def masked_amax(input: Any, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
     r"""The maximum of the elements that the mask keeps, as torch.masked.amax; the least number where it keeps none."""

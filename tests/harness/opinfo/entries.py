@@ -60,6 +60,10 @@ ARRANGED: dict[str, Callable[..., Any]] = {
     "einsum": lambda fn: lambda operands, equation: fn(equation, *operands),
     "sum_to_size": lambda fn: lambda input, *size: fn(input, size[0] if len(size) == 1 else size),
     "where": lambda fn: lambda input, condition, other: fn(condition, input, other),
+    # A module of torch's is no function here.
+    "nn.functional.triplet_margin_with_distance_loss": lambda fn: (
+        lambda *points, distance_function, **more: fn(*points, distance_function=F.pairwise_distance, **more)
+    ),
     "nn.functional.embedding": lambda fn: lambda weight, input, **more: fn(input, weight, **more),
     "nn.functional.embedding_bag": lambda fn: lambda weight, input, **more: fn(input, weight, **more),
 }

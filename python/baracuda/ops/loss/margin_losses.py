@@ -8,6 +8,7 @@ from typing import Any
 from baracuda import functional as F
 from baracuda.call.compose import Composer, Value, composed
 from baracuda.call.inline import pulled_through
+from baracuda.call.op import Function
 from baracuda.call.steps import made_of
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
@@ -239,3 +240,141 @@ def multilabel_soft_margin_loss(
     losses = c.of(F.neg, c.of(F.add, yes, no))
     weighted = losses if weight is None else c.of(F.mul, losses, weight)
     return _reduced(c, c.of(F.mean, weighted, (-1,)), reduction)
+
+
+@pulled_through
+@made_of("add cast mean minimum norm relu sub sum")
+@composed(tensors="anchor positive negative")
+def triplet_margin_with_distance_loss(
+    c: Composer,
+    anchor: Value,
+    positive: Value,
+    negative: Value,
+    *,
+    distance_function: Any = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Value:
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)), reduced, as torch's triplet_margin_with_distance_loss.
+
+    Args:
+        anchor: Points, (..., features).
+        positive: Points that shall be near.
+        negative: Points that shall be far.
+        distance_function: A function of bc.functional that takes two arrays; pairwise_distance by default.
+        margin: How much farther, above 0.
+        swap: Whether the distance of the negative counts from the positive, where that is shorter.
+        reduction: "none", "mean" or "sum".
+    """
+    if not margin > 0:
+        raise InvalidProblemError(f"margin: got {margin}, want a number above 0.")
+    distance = pairwise_distance if distance_function is None else distance_function
+    if not isinstance(distance, Function):
+        raise InvalidProblemError(f"distance_function: got {distance!r}, want a function of bc.functional, or None.")
+    near, far = c.of(distance, anchor, positive), c.of(distance, anchor, negative)
+    between = c.of(distance, positive, negative) if swap else None
+    return _triplet(c, near, far, between, margin, reduction)
+
+
+def _rows(c: Composer, input: Value) -> Value:
+    """The input with its classes last, of rank 2."""
+    _floats(input=input)
+    if input.rank > 2 or (input.rank > 0 and input.shape[-1] == 0):
+        raise InvalidProblemError(f"input: got shape {input.shape}, want (rows, classes) or (classes), with a class.")
+    return input if input.rank == 2 else c.reshape(input, (1, input.shape[0] if input.rank else 1))
+
+
+def _whole(**given: Value) -> None:
+    for name, x in given.items():
+        if not x.element.is_integer:
+            raise InvalidProblemError(f"{name}: got {x.element}, want an integer element: it holds classes.")
+
+
+@pulled_through
+@made_of("add cast div gather index_select mean mul relu scatter square sub sum")
+@composed(tensors="input target weight")
+def multi_margin_loss(
+    c: Composer,
+    input: Value,
+    target: Value,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Value | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Value:
+    """Sum over classes j but y of max(0, margin - x[y] + x[j])^p weight[y] / classes, as torch's multi_margin_loss.
+
+    Args:
+        input: Scores, (rows, classes) or (classes).
+        target: The class of each row, integers. One out of range is IndexOutOfRangeError.
+        p: 1 or 2.
+        margin: By how much the target's score shall be higher.
+        weight: One for each class; None for 1.
+        size_average: None.
+        reduce: None.
+        reduction: "none", "mean" or "sum".
+    """
+    check_legacy("multi_margin_loss", size_average, reduce)
+    _whole(target=target)
+    if p not in (1, 2):
+        raise InvalidProblemError(f"p: got {p}, want 1 or 2.")
+    x = _rows(c, input)
+    n, classes = x.shape
+    if target.rank > 1 or (target.shape or (1,)) != (n,):
+        raise InvalidProblemError(f"target: got shape {target.shape}, want {(n,)}: one class for each row.")
+    if weight is not None and weight.shape != (classes,):
+        raise InvalidProblemError(f"weight: got shape {weight.shape}, want {(classes,)}: one number for each class.")
+    flat = c.cast(c.reshape(target, (n,)), Element.I64)
+    at = c.reshape(flat, (n, 1))
+    short = _above(c, c.of(F.sub, x, c.of(F.gather, x, 1, at)), margin, 1)
+    short = short if p == 1 else c.of(F.square, short)
+    if weight is not None:
+        short = c.of(F.mul, short, c.reshape(c.of(F.index_select, weight, 0, flat), (n, 1)))
+    others = c.of(F.scatter, short, 1, at, 0.0)
+    losses = c.of(F.div, c.of(F.sum, others, (1,)), float(classes))
+    plain = input.rank < 2 and target.rank == 0
+    return _reduced(c, c.reshape(losses, ()) if plain else losses, reduction)
+
+
+@pulled_through
+@made_of("add cast cumsum div eq fill gather lt logical_and mean relu scatter_reduce sub sum where")
+@composed(tensors="input target")
+def multilabel_margin_loss(
+    c: Composer,
+    input: Value,
+    target: Value,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Value:
+    """Sum of max(0, 1 - x[y] + x[j]) / classes over targets y and other classes j, as torch's multilabel_margin_loss.
+
+    Args:
+        input: Scores, (rows, classes) or (classes).
+        target: The classes of each row, of the input's shape, integers; the first -1 ends them. Others out of range are
+            IndexOutOfRangeError.
+        size_average: None.
+        reduce: None.
+        reduction: "none", "mean" or "sum".
+
+    Memory between the steps grows with the square of the number of classes.
+    """
+    check_legacy("multilabel_margin_loss", size_average, reduce)
+    _whole(target=target)
+    if target.shape != input.shape:
+        raise InvalidProblemError(f"target: got shape {target.shape}, want the input's, {input.shape}.")
+    x = _rows(c, input)
+    n, classes = x.shape
+    labels = c.cast(c.reshape(target, (n, classes)), Element.I64)
+    ends = c.of(F.eq, labels, -1)
+    given = c.of(F.lt, c.of(F.cumsum, c.cast(ends, Element.I64), 1), 1)
+    at = c.of(F.where, ends, 0, labels)
+    times = c.of(F.scatter_add, c.zeros((n, classes), Element.I64), 1, at, c.cast(given, Element.I64))
+    counted = c.of(F.logical_and, c.reshape(given, (n, classes, 1)), c.of(F.eq, c.reshape(times, (n, 1, classes)), 0))
+    apart = c.of(F.sub, c.reshape(x, (n, 1, classes)), c.reshape(c.of(F.gather, x, 1, at), (n, classes, 1)))
+    short = c.of(F.where, counted, _above(c, apart, 1.0, 1), 0.0)
+    losses = c.of(F.div, c.of(F.sum, short, (1, 2)), float(classes))
+    return _reduced(c, losses if input.rank == 2 else c.reshape(losses, ()), reduction)
