@@ -1274,6 +1274,18 @@ def rope(input: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = Non
 def rope_backward(dy: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:
     r"""Gradient of rope with respect to `input`."""
 @_function
+def cummax(input: Any, dim: Any) -> Any:
+    r"""(values, indices) of the largest so far along `dim`, as torch.cummax: the last of values that tie; NaN stays."""
+@_function
+def cummin(input: Any, dim: Any) -> Any:
+    r"""(values, indices) of the smallest so far along `dim`, as torch.cummin: the last of values that tie; NaN stays."""
+@_function
+def logcumsumexp(input: Any, dim: Any, *, out: Any = None) -> Any:
+    r"""Logarithm of the running sum of exponentials along `dim`, as torch.logcumsumexp."""
+@_function
+def logcumsumexp_backward(dy: Any, input: Any, result: Any, dim: Any) -> Any:
+    r"""Gradient of logcumsumexp with respect to `input`, given its result."""
+@_function
 def int_mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     r"""The product of two matrices of int8 in int32, exact, as torch._int_mm."""
 @_function

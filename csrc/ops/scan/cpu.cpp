@@ -1,11 +1,11 @@
 // Running sums and products along an axis. Floats are accumulated in f64 (as torch does), sums of f64 with their
 // rounding errors beside them; where the axis is not the dense one, columns go side by side, with the same bits.
+#include "ops/scan/cpu.h"
 #include "backends/cpu/family.h"
-#include "core/parallel.h"
 #include "host/row_writer.h"
 #include "ops/scan/flip.h"
 #include "ops/scan/fours.h"
-#include "ops/scan/skus.h"
+#include "ops/scan/kernels.h"
 
 namespace baracuda::scan {
 namespace {
@@ -34,29 +34,6 @@ struct Total {
     return error == error ? s + error : s;
   }
 };
-
-// Line by line; In and Out are what a Line reads and writes. (Results past the caches, copied there from a tile, were
-// half as fast.)
-template <class Line, class In, class Out>
-void run_lines(const RowMap& x, const RowMap& y) {
-  const int64_t length = x.length();
-  parallel_for(x.rows(), row_grain(length), [&](int64_t begin, int64_t end) {
-    const RowReader<In> reader(x);
-    alignas(kStreamLine) In given[kTile];
-    alignas(kStreamLine) Out found[kTile];
-    for (int64_t r = begin; r < end; ++r) {
-      Line line;
-      const char* from = x.row(r);
-      char* to = y.row(r);
-      for (int64_t at = 0; at < length; at += kTile) {
-        const int64_t n = std::min(kTile, length - at);
-        Out* out = target(y, to, at, found);
-        line.scan(reader.get(from, at, n, given), n, out);
-        write(y, to, at, n, out);
-      }
-    }
-  });
-}
 
 // Rows here are positions along the axis; [first, first + n) are the columns, n <= kTile.
 template <bool kProduct, bool kExact, class C>
@@ -106,29 +83,17 @@ void run_float_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t 
   if (rows - r == 1) scan_rows<1>(x, y, reader, writer, columns, r, first, n);
 }
 
-// Calls lines(x, y), or columns(x, y, first, n) for tiles of the lines' positions.
-template <class Lines, class Columns>
-void run(const TensorView& from, const TensorView& to, int64_t axis, Lines lines, Columns columns) {
-  const uint32_t mask = from.rank == 0 ? 0 : 1u << axis;
-  const RowMap x = row_map(from, mask), y = row_map(to, mask);
-  const int64_t rows = x.rows(), length = x.length();
-  if (rows == 0 || length == 0) return;
-  const bool along = x.inner.rank == 1 && x.inner.dense() && y.inner.dense();
-  if (along || !side_by_side(x)) return lines(x, y);
-  const RowMap xt = across(x), yt = across(y);
-  const int64_t tiles = (rows + kTile - 1) / kTile;
-  parallel_for(tiles, row_grain(std::min(rows, kTile) * length), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) columns(xt, yt, t * kTile, std::min(kTile, rows - t * kTile));
-  });
-}
-
 template <bool kProduct, bool kExact, class C>
 void run_whole(const TensorView& x, const TensorView& y, int64_t axis) {
-  run(x, y, axis, run_lines<Total<kProduct, kExact, C>, C, C>, run_columns<kProduct, kExact, C>);
+  walk(
+      std::array{x, y}, axis, [](const auto& m) { run_lines<Total<kProduct, kExact, C>, C, C>(m[0], m[1]); },
+      [](const auto& m, int64_t first, int64_t n) { run_columns<kProduct, kExact, C>(m[0], m[1], first, n); });
 }
 template <bool kProduct, bool kHalves>
 void run_floats(const TensorView& x, const TensorView& y, int64_t axis) {
-  run(x, y, axis, run_lines<FourLine<kProduct, kHalves>, float, float>, run_float_columns<kProduct, kHalves>);
+  walk(
+      std::array{x, y}, axis, [](const auto& m) { run_lines<FourLine<kProduct, kHalves>, float, float>(m[0], m[1]); },
+      [](const auto& m, int64_t first, int64_t n) { run_float_columns<kProduct, kHalves>(m[0], m[1], first, n); });
 }
 
 template <bool kProduct>
@@ -223,7 +188,7 @@ struct CpuKernel<Backward<Running<false>>> {
 template <>
 struct CpuKernel<Backward<Running<true>>> {
   static Status run(const Launch& launch) {
-    using Args = ProductBackwardArgs;
+    using Args = ResultBackwardArgs;
     const uint32_t mask = launch[Args::dy].rank == 0 ? 0 : 1u << attributes<ScanAttrs>(launch).axis;
     const RowMap dy = row_map(launch[Args::dy], mask), x = row_map(launch[Args::x], mask);
     const RowMap y = row_map(launch[Args::y], mask), dx = row_map(launch[Args::dx], mask);
@@ -234,6 +199,19 @@ struct CpuKernel<Backward<Running<true>>> {
     });
     return Status::Ok;
   }
+};
+
+template <bool kMax>
+struct CpuKernel<RunningExtreme<kMax>> {
+  static Status run(const Launch& launch) { return extremes(launch, kMax), Status::Ok; }
+};
+template <>
+struct CpuKernel<LogSumExp> {
+  static Status run(const Launch& launch) { return log_sums(launch), Status::Ok; }
+};
+template <>
+struct CpuKernel<Backward<LogSumExp>> {
+  static Status run(const Launch& launch) { return log_sums_backward(launch), Status::Ok; }
 };
 
 }  // namespace baracuda

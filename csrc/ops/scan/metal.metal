@@ -1,4 +1,5 @@
 #include "ops/scan/simt.h"
+#include "ops/scan/simt_folds.h"
 #include "simt/metal_kernels.h"
 
 BCU_METAL_KERNEL(scan_sum_lines_f32, (scan::Lines<false, float>))
@@ -10,3 +11,19 @@ BCU_METAL_KERNEL(scan_product_lines_u64, (scan::Lines<true, uint64_t>))
 BCU_METAL_KERNEL(scan_product_columns_f32, (scan::Columns<true, float>))
 BCU_METAL_KERNEL(scan_product_columns_u64, (scan::Columns<true, uint64_t>))
 BCU_METAL_KERNEL(scan_product_gradient, (scan::ProductGradient<float>))
+BCU_METAL_KERNEL(scan_max_lines_f32, (scan::FoldLines<scan::ExtremeFold<true, float>>))
+BCU_METAL_KERNEL(scan_max_lines_i64, (scan::FoldLines<scan::ExtremeFold<true, int64_t>>))
+BCU_METAL_KERNEL(scan_max_lines_u64, (scan::FoldLines<scan::ExtremeFold<true, uint64_t>>))
+BCU_METAL_KERNEL(scan_max_columns_f32, (scan::FoldColumns<scan::ExtremeFold<true, float>>))
+BCU_METAL_KERNEL(scan_max_columns_i64, (scan::FoldColumns<scan::ExtremeFold<true, int64_t>>))
+BCU_METAL_KERNEL(scan_max_columns_u64, (scan::FoldColumns<scan::ExtremeFold<true, uint64_t>>))
+BCU_METAL_KERNEL(scan_min_lines_f32, (scan::FoldLines<scan::ExtremeFold<false, float>>))
+BCU_METAL_KERNEL(scan_min_lines_i64, (scan::FoldLines<scan::ExtremeFold<false, int64_t>>))
+BCU_METAL_KERNEL(scan_min_lines_u64, (scan::FoldLines<scan::ExtremeFold<false, uint64_t>>))
+BCU_METAL_KERNEL(scan_min_columns_f32, (scan::FoldColumns<scan::ExtremeFold<false, float>>))
+BCU_METAL_KERNEL(scan_min_columns_i64, (scan::FoldColumns<scan::ExtremeFold<false, int64_t>>))
+BCU_METAL_KERNEL(scan_min_columns_u64, (scan::FoldColumns<scan::ExtremeFold<false, uint64_t>>))
+BCU_METAL_KERNEL(scan_log_sum_lines, (scan::FoldLines<scan::LogSumFold<float>>))
+BCU_METAL_KERNEL(scan_log_sum_columns, (scan::FoldColumns<scan::LogSumFold<float>>))
+BCU_METAL_KERNEL(scan_log_sum_gradient_lines, (scan::FoldLines<scan::LogSumGradientFold<float>>))
+BCU_METAL_KERNEL(scan_log_sum_gradient_columns, (scan::FoldColumns<scan::LogSumGradientFold<float>>))

@@ -1,4 +1,4 @@
-// What running sums and products ask of their tensors.
+// What scans ask of their tensors.
 #pragma once
 #include "core/shapes.h"
 #include "ops/scan/skus.h"
@@ -15,8 +15,8 @@ inline void sum_backward_shapes(Shapes& s) {
   s.out(SumBackwardArgs::dx).is(dy);
   s.axis(s.attrs<ScanAttrs>().axis, dy.rank());
 }
-inline void product_backward_shapes(Shapes& s) {
-  using Args = ProductBackwardArgs;
+inline void result_backward_shapes(Shapes& s) {
+  using Args = ResultBackwardArgs;
   const auto dy = s.in(Args::dy);
   s.in(Args::x).is(dy);
   s.in(Args::y).is(dy);
@@ -24,9 +24,18 @@ inline void product_backward_shapes(Shapes& s) {
   s.axis(s.attrs<ScanAttrs>().axis, dy.rank());
 }
 
+inline void extreme_shapes(Shapes& s) {
+  const auto x = s.in(ExtremeArgs::x);
+  s.out(ExtremeArgs::values).is(x);
+  s.out(ExtremeArgs::indices, Element::I64).is(x);
+  s.axis(s.attrs<ScanAttrs>().axis, x.rank());
+}
+
 inline ShapeRule shapes_of(const Row& row) {
+  const std::string_view op = row.op;
+  if (op == "cummax" || op == "cummin") return extreme_shapes;
   if (row.direction == Direction::Forward) return forward_shapes;
-  return std::string_view(row.op) == "cumprod" ? product_backward_shapes : sum_backward_shapes;
+  return op == "cumsum" ? sum_backward_shapes : result_backward_shapes;
 }
 
 }  // namespace baracuda::scan

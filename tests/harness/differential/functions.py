@@ -57,6 +57,7 @@ SAMPLED = (
     "sort",
     "selection",
     "quantile",
+    "running",
     "search",
 )
 _RANDOM = "gives random numbers of another stream"

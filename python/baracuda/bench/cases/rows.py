@@ -121,6 +121,19 @@ def _reduce(what: str, element: str, rows: int, columns: int) -> Sides:
     return Sides.calls(ours, lambda: torch.sum(x, dim, out=z), made, lambda: [y])
 
 
+def _running(kind: str, axis: int, element: str, rows: int, columns: int) -> Sides:
+    x = noise(rows, columns, element=element)
+    if kind == "logcumsumexp":
+        y, z = torch.empty_like(x), torch.empty_like(x)
+        made = plan(bc.LogCumSumExpDescriptor((rows, columns), axis, element))
+        return Sides.calls(bind(made, x=x, y=y), lambda: torch.logcumsumexp(x, axis, out=z), made, lambda: [y])
+    values, theirs = torch.empty_like(x), torch.empty_like(x)
+    at, place = (there(torch.zeros(rows, columns, dtype=torch.int64)) for _ in range(2))
+    made = plan(bc.CumulativeExtremeDescriptor("cummax", (rows, columns), axis, element))
+    ours = bind(made, x=x, values=values, indices=at)
+    return Sides.calls(ours, lambda: torch.cummax(x, axis, out=(theirs, place)), made, lambda: [values, at])
+
+
 def _scan(kind: str, axis: int, element: str, rows: int, columns: int) -> Sides:
     x = noise(rows, columns, element=element)
     if kind == "cumprod":
@@ -178,6 +191,10 @@ def cases(quick: bool) -> list[Case]:
         for kind in ("cumsum", "cumprod"):
             add(f"{kind} last axis", "scan", e, partial(_scan, kind, 1, e, *shape), f"{kind} out=", 2 * n, n,
                 None if half else 1.8, None if half else 2.2)  # fmt: skip
+        for kind in ("cummax", "logcumsumexp"):
+            for axis, where in ((0, "axis 0"), (1, "last axis")):
+                add(f"{kind} {where}", "scan", e, partial(_running, kind, axis, e, *shape), f"{kind} out=", 2 * n, n,
+                    None, None)  # fmt: skip
         add("max with index, last axis", "reduce", e, partial(_reduce, "max", e, *shape), "max out=", n, n,
             4 if half else 2, None, ceiling="read")  # fmt: skip
         short = (64, 32) if quick else (1 << 17, 32)  # rows of a vector or two
