@@ -155,6 +155,7 @@ def test_counts_and_null_pointers() -> None:
         lambda: lib.bcu_plan_info(plan.handle, None, None),
         lambda: lib.bcu_plan_workspace(None, None, c.c_size_t(0), c.byref(c.c_size_t()), None),
         lambda: lib.bcu_devices(None, None),
+        lambda: lib.bcu_device_check(None, None, None),
     ):
         assert call() == 2 and b"a null pointer" in lib.bcu_last_error()
     lib.bcu_plan_release(None), lib.bcu_error_release(None), lib.bcu_free(None)

@@ -11,6 +11,7 @@
 #include "bindings/queue.h"
 #include "core/devices.h"
 #include "core/inject.h"
+#include "core/message.h"
 
 namespace py = pybind11;
 
@@ -126,6 +127,15 @@ py::object take_fault(int backend, int device, uintptr_t stream) {
   if (found.row < 0) return py::none();
   const Failure& f = found.failure;
   return py::make_tuple(found.row, found.site, f.tensor, f.position, f.value, f.limit);
+}
+
+// Raises what take_fault found.
+void raise_fault(int backend, int device, int row, int site, int tensor, int64_t position, int64_t value,
+                 int64_t limit) {
+  const Place place = place_of(backend, device);
+  const FaultReport found = report_of({row, site, {tensor, position, value, limit}}, place.backend, place.device);
+  raise_at(found.where, {found.refusal});
+  throw py::error_already_set();
 }
 
 py::object describe(int backend, int device) {
@@ -408,6 +418,7 @@ bool device_setup(PyObject* module) {
   m.def("device_fill", &fill);
   m.def("device_synchronize", &synchronize);
   m.def("device_take_fault", &take_fault);
+  m.def("device_raise_fault", &raise_fault);
   m.def("stream_handle", &stream_handle_of);
   stream_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&stream_spec));
   return stream_type && PyModule_AddObjectRef(module, "StreamBase", reinterpret_cast<PyObject*>(stream_type)) == 0;

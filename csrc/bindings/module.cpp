@@ -27,7 +27,6 @@
 #include "core/overlap.h"
 #include "core/parallel.h"
 #include "core/select.h"
-#include "core/sites.h"
 
 namespace py = pybind11;
 using namespace baracuda;  // NOLINT: this file only names things of the engine
@@ -105,16 +104,6 @@ py::dict backend_dict(const std::string& which) {
   return d;
 }
 
-// What a device's fault is about: the op of its row with the direction, in a program with its step, and the tensor's
-// name; empty if there is none.
-std::pair<std::string, std::string> fault_names(int row, int site, int tensor) {
-  const std::string step = site ? " (" + site_text(site) + ")" : "";
-  if (row < 0 || row >= row_count()) return {"row " + std::to_string(row) + step, ""};
-  const Row& r = row_at(row);
-  const std::string op = std::string(r.op) + " " + name(r.direction) + step;
-  return {op, tensor < 0 ? "" : std::string(ArgList::at(r.args.tensors, tensor))};
-}
-
 py::dict library_dict(Library which) {
   const FoundLibrary& found = library(which);
   py::dict d;
@@ -187,9 +176,6 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
   m.attr("__version__") = BCU_VERSION;
   m.attr("set_error_factory") = py::reinterpret_steal<py::object>(PyCFunction_New(&error_factory_def, nullptr));
   m.attr("refusal_codes") = names_of(kCodeNames);
-  py::list ranges;
-  for (int k = 0; k < static_cast<int>(ValueRange::Count); ++k) ranges.append(name(static_cast<ValueRange>(k)));
-  m.attr("value_ranges") = ranges;
   m.attr("backends") = names_of(kBackendNames);
   m.attr("directions") = names_of(kDirectionNames);
   m.attr("roles") = names_of(kRoleNames);
@@ -229,7 +215,6 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
     return out;
   });
   baracuda::bindings::question_setup(m);
-  m.def("fault_names", &fault_names);
   m.def("describe", &describe_tensor);
   m.def("overlap", &overlap_of);
   m.def("inferring", &baracuda::bindings::inferring);

@@ -67,6 +67,19 @@ class HostCall {
     return false;
   }
 
+  // Bytes on the plan's device, as a tensor of them would have it.
+  bool take_workspace() {
+    TensorView view;
+    view.device = plan_.core->row.backend, view.device_id = plan_.core->question.device;
+    view.rank = 1, view.shape[0] = call_.workspace_bytes, view.strides[0] = 1, view.element = Element::U8;
+    view.data = options_.workspace;
+    if (!options_.workspace || borrowed_.find(options_.workspace, 0, view, why_))
+      return call_.workspace = view.data, true;
+    why_->field = "options.workspace";
+    out_.push_back(*why_);
+    return false;
+  }
+
   bool take_options(const bcu_run_options* given) {
     if (!given) return true;
     if (!known_struct(given, given->struct_size, sizeof options_))
@@ -76,9 +89,8 @@ class HostCall {
     std::memcpy(&options_, given, sizeof options_);
     if (options_.threads < 0)
       return refuse(Code::Problem, "options.threads", std::to_string(options_.threads), "a number of at least 0");
-    call_.workspace = options_.workspace;
     call_.workspace_bytes = static_cast<int64_t>(std::min<size_t>(options_.workspace_bytes, INT64_MAX));
-    return true;
+    return take_workspace();
   }
 
   std::string tensor_name(size_t i) const {
@@ -91,14 +103,15 @@ class HostCall {
     TensorView& view = call_.views[plan_.tensors[i]];
     view.rank = -1;
     if (!tensor) return refuse(Code::MissingArgument, tensor_name(i), "nothing", "a tensor");
-    if (!read_dltensor(*tensor, view, why_)) {
+    const bool sizes_alone = call_.dry && !tensor->data;
+    if (!(sizes_alone ? read_dltensor(*tensor, view, why_) : borrowed_.take(*tensor, view, why_))) {
       why_->field = tensor_name(i);
       out_.push_back(*why_);
       view.rank = -1;
       return false;
     }
     view.read_only = options_.read_only && options_.read_only[i];
-    view.unbacked = call_.dry && !view.data;
+    view.unbacked = sizes_alone;
     return true;
   }
 
@@ -109,7 +122,8 @@ class HostCall {
       out = param.value;
       return param.has_default || refuse(Code::MissingArgument, param.name, "nothing", "a number");
     }
-    if (take_number(param, *given, plan_.core->row.backend, plan_.core->question.device, out, why_)) return true;
+    if (take_number(param, *given, plan_.core->row.backend, plan_.core->question.device, borrowed_, out, why_))
+      return true;
     why_->field = param.name;
     out_.push_back(*why_);
     out = Scalar();
@@ -119,6 +133,7 @@ class HostCall {
   const bcu_plan& plan_;
   Refusals& out_;
   std::unique_ptr<Refusal> why_;
+  Borrowed borrowed_;
   bcu_run_options options_{};
   Call call_;
   std::unique_ptr<TensorView[]> many_;
@@ -151,6 +166,19 @@ Status launch_on(const PlanCore& plan, const HostCall& call, Failure& failure) {
   const ThreadLimit limit(options.threads);
   const HostThreads host(options.parallel_for, options.parallel_context);
   return launch(plan, call.call(), call.stream(), &failure);
+}
+
+// Until what the device was given is done; fails with what kernels found in the data.
+bcu_status wait_for(Backend backend, int32_t number, void* stream, bcu_error* error) {
+  std::string unused;
+  const DeviceModule* module = device_module(backend, unused);
+  const std::string name = device_name(backend, number);
+  DeviceFault found;
+  if (module->take_fault(number, stream, &found) != Status::Ok)
+    return fail(error, {{Code::LaunchFailed, name, module->last_error(), "a device that works", ""}}, "");
+  if (found.row < 0) return BCU_OK;
+  const FaultReport report = report_of(found, backend, number);
+  return fail(error, {report.refusal}, report.where);
 }
 
 Json device_of(Backend backend, int32_t number) {
@@ -186,8 +214,18 @@ void number_arguments(bcu_plan& plan) {
 
 }  // namespace
 
-bool take_number(const ScalarParam& param, const bcu_scalar& given, Backend backend, int32_t device, Scalar& out,
-                 std::unique_ptr<Refusal>& why) {
+bool Borrowed::find(void* memory, uint64_t offset, TensorView& view, std::unique_ptr<Refusal>& why) {
+  if (view.device == Backend::Cpu) return true;
+  DLTensor object{};
+  object.data = memory, object.byte_offset = offset;
+  Adopted adopted;
+  if (!adopt(object, view, adopted, why)) return false;
+  if (adopted.module) held_.push_back(adopted);
+  return true;
+}
+
+bool take_number(const ScalarParam& param, const bcu_scalar& given, Backend backend, int32_t device, Borrowed& borrowed,
+                 Scalar& out, std::unique_ptr<Refusal>& why) {
   switch (given.kind) {
     case BCU_FLOAT:
       if (param.kind == Scalar::Kind::Float) return take_real(param, given.value.f, out, why);
@@ -199,7 +237,7 @@ bool take_number(const ScalarParam& param, const bcu_scalar& given, Backend back
     case BCU_TENSOR: {
       TensorView view;
       if (!given.value.tensor) break;
-      return read_dltensor(*given.value.tensor, view, why) && take_tensor(param, view, backend, device, out, why);
+      return borrowed.take(*given.value.tensor, view, why) && take_tensor(param, view, backend, device, out, why);
     }
     default:
       break;
@@ -347,6 +385,21 @@ bcu_status bcu_devices(char** json, bcu_error* error) {
       for (int32_t i = 0; i < std::max(device_count(backend), 1); ++i) out.add(device_of(backend, i));
     *json = copy_text(out.write());
     return BCU_OK;
+  });
+}
+
+bcu_status bcu_device_check(const char* device, void* stream, bcu_error* error) {
+  return guarded(error, [&]() -> bcu_status {
+    if (!device) return refuse_null(error, "device");
+    const std::string wanted = device;
+    if (wanted == device_name(Backend::Cpu, 0)) return BCU_OK;
+    std::string reason = "bcu_devices() names those of this machine";
+    for (const Backend backend : {Backend::Cuda, Backend::Metal}) {
+      for (int32_t i = 0; i < device_count(backend); ++i)
+        if (wanted == device_name(backend, i)) return wait_for(backend, i, stream, error);
+      if (wanted == device_name(backend, 0)) reason = backend_state(backend).reason;
+    }
+    return fail(error, {{Code::NoDevice, "device", wanted, "a device that can be used", reason}}, "");
   });
 }
 

@@ -43,9 +43,30 @@ bcu_status guarded(bcu_error* error, F f) noexcept {
   }
 }
 
+// Tensors as views, and the use of memory that devices name by objects: until this goes.
+class Borrowed {
+ public:
+  Borrowed() = default;
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  ~Borrowed() {
+    for (Adopted& a : held_) a.give_up();
+  }
+
+  // Fills all of `view` but read_only; false with the reason.
+  bool take(const DLTensor& tensor, TensorView& view, std::unique_ptr<Refusal>& why) {
+    return read_dltensor(tensor, view, why) && find(tensor.data, tensor.byte_offset, view, why);
+  }
+  // Gives a view its address, in memory that a host's pointer names; false with the reason.
+  bool find(void* memory, uint64_t offset, TensorView& view, std::unique_ptr<Refusal>& why);
+
+ private:
+  std::vector<Adopted> held_;
+};
+
 // A number for a parameter; false with the reason.
-bool take_number(const ScalarParam& param, const bcu_scalar& given, Backend backend, int32_t device, Scalar& out,
-                 std::unique_ptr<Refusal>& why);
+bool take_number(const ScalarParam& param, const bcu_scalar& given, Backend backend, int32_t device, Borrowed& borrowed,
+                 Scalar& out, std::unique_ptr<Refusal>& why);
 // False with the status where a caller's options are none.
 bool known_options(const bcu_load_options* options, bcu_status& status, bcu_error* error);
 // Throws DocumentError; null with the error written where no row takes the plan.

@@ -11,6 +11,7 @@ using namespace baracuda;        // NOLINT: the interface's names are C's
 using namespace baracuda::capi;  // NOLINT
 
 struct bcu_program {
+  Borrowed constants;
   std::vector<std::unique_ptr<PlanCore>> plans;
   std::unique_ptr<Program> core;
   Backend backend = Backend::Cpu;
@@ -51,14 +52,15 @@ class Arguments {
   const TensorView* views() const { return views_.data(); }
   const Scalar* scalars() const { return scalars_.data(); }
 
-  bool tensors(const DLTensor* const* given, size_t n, Refusals& out) {
+  // `sizes_alone`: nothing will run, and tensors may come without memory.
+  bool tensors(const DLTensor* const* given, size_t n, bool sizes_alone, Refusals& out) {
     if (n != views_.size())
       return refuse(out, Code::ListLength, "tensors", std::to_string(n) + " tensors",
                     std::to_string(views_.size()) + ", as the program has arguments");
     std::unique_ptr<Refusal> why;
     for (size_t i = 0; i < n; ++i) {
       if (!given || !given[i]) continue;
-      if (!read_dltensor(*given[i], views_[i], why)) {
+      if (!(sizes_alone ? read_dltensor(*given[i], views_[i], why) : borrowed_.take(*given[i], views_[i], why))) {
         why->field = argument(program_, i).name;
         out.push_back(*why);
         return false;
@@ -96,7 +98,7 @@ class Arguments {
         continue;
       }
       std::unique_ptr<Refusal> why;
-      if (take_number(param, given[i], program_.backend, program_.device, scalars_[i], why)) continue;
+      if (take_number(param, given[i], program_.backend, program_.device, borrowed_, scalars_[i], why)) continue;
       why->field = param.name;
       out.push_back(*why);
       return false;
@@ -125,9 +127,15 @@ class Arguments {
     const DLDataType type = {e.dl_code, e.dl_bits, 1};
     const auto bytes = static_cast<size_t>(dense * size_of(value.element));
     view.data = options_.allocate(options_.allocate_context, i, shape.data(), view.rank, type, bytes);
-    if (view.data || bytes == 0) return true;
-    out.push_back({Code::DeviceMemory, value.name, "the host's allocator gave none for " + value.name,
-                   std::to_string(bytes) + " bytes", ""});
+    if (!view.data && bytes) {
+      out.push_back({Code::DeviceMemory, value.name, "the host's allocator gave none for " + value.name,
+                     std::to_string(bytes) + " bytes", ""});
+      return false;
+    }
+    std::unique_ptr<Refusal> why;
+    if (borrowed_.find(view.data, 0, view, why)) return true;
+    why->field = value.name;
+    out.push_back(*why);
     return false;
   }
 
@@ -135,6 +143,7 @@ class Arguments {
   const bcu_program_options& options_;
   std::vector<TensorView> views_;
   std::vector<Scalar> scalars_;
+  Borrowed borrowed_;
 };
 
 bool run(const bcu_program& program, const Arguments& arguments, const bcu_program_options& options,
@@ -176,7 +185,7 @@ bcu_status bcu_program_load(const void* bytes, size_t size, const DLTensor* cons
     std::unique_ptr<Refusal> why;
     for (size_t i = 0; i < n_constants; ++i) {
       if (!constants || !constants[i]) return refuse_null(error, "constants");
-      if (read_dltensor(*constants[i], held[i], why)) continue;
+      if (made->constants.take(*constants[i], held[i], why)) continue;
       why->field = "constants[" + std::to_string(i) + "]";
       return fail(error, {*why}, "Program");
     }
@@ -227,7 +236,7 @@ bcu_status bcu_program_shape(const bcu_program* program, const DLTensor* const* 
     ProgramFailure failure;
     int64_t symbols[kMaxProgramSymbols] = {};
     std::vector<int64_t> found;
-    if (!arguments.tensors(tensors, n_tensors, failure.refusals) ||
+    if (!arguments.tensors(tensors, n_tensors, true, failure.refusals) ||
         !program->core->solve(arguments.views(), symbols, failure.refusals))
       return fail_program(error, *program, failure);
     if (!program->core->shape_of(program->core->arguments()[argument_number], symbols, found))
@@ -246,7 +255,7 @@ bcu_status bcu_program_blocks(const bcu_program* program, const DLTensor* const*
     Arguments arguments(*program, options);
     ProgramFailure failure;
     int64_t symbols[kMaxProgramSymbols] = {};
-    if (!arguments.tensors(tensors, n_tensors, failure.refusals) ||
+    if (!arguments.tensors(tensors, n_tensors, true, failure.refusals) ||
         !program->core->solve(arguments.views(), symbols, failure.refusals))
       return fail_program(error, *program, failure);
     if (!program->core->blocks(symbols, *blocks))
@@ -277,7 +286,7 @@ bcu_status bcu_program_run(const bcu_program* program, const DLTensor* const* te
     const bcu_program_options& wanted = options ? *options : none;
     Arguments arguments(*program, wanted);
     ProgramFailure failure;
-    if (!arguments.tensors(tensors, n_tensors, failure.refusals) || !arguments.allocate(failure.refusals) ||
+    if (!arguments.tensors(tensors, n_tensors, false, failure.refusals) || !arguments.allocate(failure.refusals) ||
         !arguments.numbers(scalars, n_scalars, failure.refusals) || !run(*program, arguments, wanted, failure))
       return fail_program(error, *program, failure);
     return BCU_OK;

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <iterator>
 
-#include "core/device.h"
 #include "core/devices.h"
 #include "core/inject.h"
+#include "core/sites.h"
 
 namespace baracuda {
 namespace {
@@ -116,30 +116,69 @@ Status status_of(Code code) {
   }
 }
 
+namespace {
+
+std::string position_of(const Failure& failure) {
+  return failure.position >= 0 ? " at element " + std::to_string(failure.position) : "";
+}
+
+// What a kernel finds in the data.
+Refusal found_index(std::string field, const Failure& f) {
+  return {Code::IndexRange,
+          std::move(field),
+          "index " + std::to_string(f.value) + position_of(f),
+          "0 <= index < " + std::to_string(f.limit),
+          "check the indices against the indexed dimension's size",
+          f.limit,
+          f.value};
+}
+
+Refusal found_division(std::string field, const Failure& f) {
+  return {Code::IntegerDivision, std::move(field), "an integer divisor of zero" + position_of(f), "non-zero divisors",
+          "mask the zeros first, or divide as floats"};
+}
+
+Refusal found_value(std::string field, const Failure& f, ValueRange wanted) {
+  char value[32];
+  std::snprintf(value, sizeof value, "%.6g", std::bit_cast<double>(f.value));
+  return {Code::ValueRange, std::move(field), value + position_of(f), name(wanted),
+          "check the values given to this call"};
+}
+
+}  // namespace
+
+FaultReport report_of(const DeviceFault& fault, Backend backend, int32_t device) {
+  const Failure& f = fault.failure;
+  const bool known = fault.row >= 0 && fault.row < row_count();
+  const Row* row = known ? &row_at(fault.row) : nullptr;
+  FaultReport out;
+  out.where = row ? std::string(row->op) + " " + name(row->direction) : "row " + std::to_string(fault.row);
+  if (fault.site) out.where += " (" + site_text(fault.site) + ")";
+  out.where += " on " + device_name(backend, device);
+  std::string field = row && f.tensor >= 0 ? std::string(ArgList::at(row->args.tensors, f.tensor)) : "";
+  if (field.empty()) field = f.tensor < 0 ? "a number of the call" : "tensor " + std::to_string(f.tensor);
+  if (f.limit == -1)
+    out.refusal = found_division(std::move(field), f);
+  else if (f.limit < -1)
+    out.refusal = found_value(std::move(field), f, static_cast<ValueRange>(-2 - f.limit));
+  else
+    out.refusal = found_index(std::move(field), f);
+  out.refusal.hint += "; the outputs of that call hold no results";
+  return out;
+}
+
 Refusal refusal_of(const PlanCore& plan, Status status, const Failure& failure) {
   const Signature& s = plan.signature;
   const bool known = failure.tensor >= 0 && failure.tensor < std::ssize(s.slots);
   const std::string field = known ? s.params[s.slots[failure.tensor].param].name : "";
-  const std::string at = failure.position >= 0 ? " at element " + std::to_string(failure.position) : "";
   const std::string device = device_name(plan.row.backend, plan.question.device);
   switch (status) {
     case Status::IndexOutOfRange:
-      return {Code::IndexRange,
-              field,
-              "index " + std::to_string(failure.value) + at,
-              "0 <= index < " + std::to_string(failure.limit),
-              "check the indices against the indexed dimension's size",
-              failure.limit,
-              failure.value};
+      return found_index(field, failure);
     case Status::IntegerDivision:
-      return {Code::IntegerDivision, field, "an integer divisor of zero" + at, "non-zero divisors",
-              "mask the zeros first, or divide as floats"};
-    case Status::ValueOutOfRange: {
-      char value[32];
-      std::snprintf(value, sizeof value, "%.6g", std::bit_cast<double>(failure.value));
-      return {Code::ValueRange, field, value + at, name(static_cast<ValueRange>(failure.limit)),
-              "check the values given to this call"};
-    }
+      return found_division(field, failure);
+    case Status::ValueOutOfRange:
+      return found_value(field, failure, static_cast<ValueRange>(failure.limit));
     case Status::InvalidProblem: {
       // A kernel that refuses a scalar's value says which one in `position`.
       const bool number = failure.tensor < 0 && failure.position >= 0 && failure.position < std::ssize(s.scalars);

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/device.h"
 #include "core/plan.h"
 #include "core/select.h"
 
@@ -16,6 +17,13 @@ BCU_API Status status_of(Code code);
 
 // A failed launch as a refusal.
 BCU_API Refusal refusal_of(const PlanCore& plan, Status status, const Failure& failure);
+
+// What a kernel found in the data of an earlier launch, and whose that was: "embedding forward on cuda:1".
+struct FaultReport {
+  std::string where;
+  Refusal refusal;
+};
+BCU_API FaultReport report_of(const DeviceFault& fault, Backend backend, int32_t device);
 
 // Why a question has no plan: the candidates with all their reasons, nearest miss first.
 struct NoPlan {

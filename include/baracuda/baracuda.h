@@ -122,8 +122,8 @@ typedef struct {
 BCU_C_API bcu_status bcu_plan_check(const bcu_plan* plan, const DLTensor* const* tensors, size_t n_tensors,
                                     const bcu_scalar* scalars, size_t n_scalars, const bcu_run_options* options,
                                     bcu_error* error);
-/* Checks the arguments and launches. Copies and synchronises nothing, and allocates nothing but
- * descriptions of the tensors where there are more than 16. */
+/* Checks the arguments and launches. Copies and synchronises nothing, and allocates nothing but descriptions of the
+ * tensors where there are more than 16, or where their memory is named by objects (see bcu_device_check). */
 BCU_C_API bcu_status bcu_plan_run(const bcu_plan* plan, const DLTensor* const* tensors, size_t n_tensors,
                                   const bcu_scalar* scalars, size_t n_scalars, const bcu_run_options* options,
                                   bcu_error* error);
@@ -172,6 +172,18 @@ typedef struct {
 BCU_C_API bcu_status bcu_program_run(const bcu_program* program, const DLTensor* const* tensors, size_t n_tensors,
                                      const bcu_scalar* scalars, size_t n_scalars, const bcu_program_options* options,
                                      bcu_error* error);
+
+/* --- Devices with memory of their own ---------------------------------------------------------------------------- */
+
+/* Waits until the work that a device ("cuda:0", "metal") was given is done, in one of its streams or, where that is
+ * null, in all of them, and fails with what kernels have found in its data since the last call, such as an index out of
+ * range. Nothing to do for "cpu". On metal nobody else can wait for it: baracuda has queues of its own there, which
+ * hold work back until somebody waits or enough has come together.
+ *
+ * Metal names memory by objects: what a DLTensor of metal has as `data` is the id<MTLBuffer>, and `byte_offset` counts
+ * from its start; so are a workspace, and what an allocator returns: buffers of which the beginning is used. They are
+ * kept for as long as work of baracuda uses them. Streams are null there. */
+BCU_C_API bcu_status bcu_device_check(const char* device, void* stream, bcu_error* error);
 
 /* --- What is here ------------------------------------------------------------------------------------------------ */
 

@@ -136,6 +136,12 @@ def options(workspace: Any = None, **fields: Any) -> RunOptions:
     return made
 
 
+def check_device(name: str) -> None:
+    """Waits for a device, and raises what its kernels found."""
+    error = Error()
+    error.check(lib.bcu_device_check(name.encode(), None, error.handle))
+
+
 class HostPlan:
     """A plan that was loaded from bytes."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -12,11 +11,8 @@ from typing import Any, NoReturn
 from baracuda import _core
 from baracuda.describe.errors import (
     BackendUnavailableError,
-    IndexOutOfRangeError,
-    IntegerDivisionError,
     InvalidProblemError,
     Refusal,
-    ValueOutOfRangeError,
 )
 
 BACKENDS: tuple[str, ...] = _core.backends
@@ -189,32 +185,8 @@ def synchronize(device: Any = "cpu") -> None:
 
 def raise_fault(place: Place, fault: tuple[int, int, int, int, int, int] | None) -> None:
     """Raises what a kernel found: (row, step of a program, tensor, position, value, limit)."""
-    if fault is None:
-        return
-    row, site, tensor, position, value, limit = fault
-    op, named = _core.fault_names(row, site, tensor)
-    name = named or ("a number of the call" if tensor < 0 else f"tensor {tensor}")
-    if limit == -1:
-        got, want = f"an integer divisor of zero at element {position}", "non-zero divisors"
-        raise IntegerDivisionError(
-            f"{op} on {name_of(place)}: {name}: got {got}, want {want}. The outputs of this call hold no results.",
-            [Refusal("integer_division", name, got, want, "mask the zeros first, or divide as floats")],
-        )
-    if limit < -1:
-        number = struct.unpack("<d", struct.pack("<q", value))[0]
-        got = f"{number:.6g}" + (f" at element {position}" if position >= 0 else "")
-        want = _core.value_ranges[-2 - limit]
-        raise ValueOutOfRangeError(
-            f"{op} on {name_of(place)}: {name}: got {got}, want {want}. The outputs of this call hold no results.",
-            [Refusal("value_out_of_range", name, got, want, "check the values given to this call")],
-        )
-    got = f"index {value} at element {position}"
-    want = f"0 <= index < {limit}"
-    hint = "check the indices against the indexed dimension's size"
-    raise IndexOutOfRangeError(
-        f"{op} on {name_of(place)}: {name}: got {got}, want {want}. The outputs of this call hold no results.",
-        [Refusal("index_out_of_range", name, got, want, hint, limit, value)],
-    )
+    if fault is not None:
+        _core.device_raise_fault(*place, *fault)
 
 
 def refuse_place(place: Place) -> NoReturn:
