@@ -48,14 +48,48 @@ def test_loss_and_gradients_as_torchs_two_steps(reduction: str, smoothing: float
         torch.testing.assert_close(got, leaf.grad, rtol=1e-10, atol=1e-12)
 
 
+def planned(
+    x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, target: torch.Tensor, preference: bc.PlanPreference
+) -> list[torch.Tensor]:
+    """The sum of the losses, and its gradients."""
+    desc = bc.LinearCrossEntropyDescriptor(
+        tuple(x.shape), len(w), x.dtype, reduction="sum", bias=True, save=False, gradients_wanted=True
+    )
+    plan = bc.plan(desc, preference=preference)
+    loss = torch.empty((), dtype=x.dtype)
+    found = {f"d{name}": torch.empty_like(v) for name, v in (("input", x), ("linear_weight", w), ("linear_bias", b))}
+    workspace = bc.empty(plan.workspace_size, "u8")
+    plan.run(input=x, target=target, linear_weight=w, linear_bias=b, loss=loss, **found, workspace=workspace)
+    return [loss, *found.values()]
+
+
+@pytest.mark.parametrize("rows, classes", [(190, 90000), (700, 40)])
+def test_bf16_gradients_of_logits_are_rounded_as_by_two_steps(rows: int, classes: int) -> None:
+    """Both rows come as near as one rounding of each gradient of a logit, whatever a chunk holds."""
+    x, w, b, target = layer(rows, 3, classes, torch.bfloat16)
+    leaves = [v.double().requires_grad_() for v in (x, w, b)]
+    logits = torch.nn.functional.linear(*leaves)
+    torch.nn.functional.cross_entropy(logits, target, reduction="sum").backward(inputs=leaves)
+    hot = torch.zeros_like(logits)
+    counted = target >= 0
+    hot[counted, target[counted]] = 1
+    d = ((torch.softmax(logits, 1) - hot) * counted[:, None]).detach().abs()
+    terms = [d @ w.double().abs(), d.T @ x.double().abs(), d.sum(0)]
+    for preference in (bc.PlanPreference(), bc.PlanPreference(max_error=13)):
+        for got, leaf, size in zip(planned(x, w, b, target, preference)[1:], leaves, terms, strict=True):
+            assert leaf.grad is not None
+            allowed = 2.0**-8 * (leaf.grad.abs() + 1.01 * size) + 1e-5 * size
+            assert ((got.double() - leaf.grad).abs() <= allowed).all()
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_halves_are_rounded_at_the_end_only(dtype: torch.dtype) -> None:
-    """Three chunks: what they add up to is kept in f32."""
+    """Three chunks: what they add up to is kept in f32, by the row that rounds no gradients of logits."""
     x, w, b, target = layer(190, 3, 90000, dtype)
     leaves = [v.double().requires_grad_() for v in (x, w, b)]
     wide = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*leaves), target, reduction="sum")
     wide.backward()
-    loss, *gradients = F.linear_cross_entropy_fused(x, w, target, linear_bias=b, reduction="sum")
+    loss, *gradients = planned(x, w, b, target, bc.PlanPreference(max_error=13))
     eps = torch.finfo(dtype).eps
     assert abs(loss.double() - wide) <= eps * wide
     for got, leaf in zip(gradients, leaves, strict=True):
@@ -101,6 +135,19 @@ def test_one_plan_serves_all_numbers_of_rows() -> None:
         plan.run(input=x, target=target, linear_weight=w, loss=loss, dinput=dx, dlinear_weight=dw, workspace=workspace)
         for got, want in zip((loss, dx, dw), F.linear_cross_entropy_fused(x, w, target), strict=True):
             torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+
+
+def test_one_plan_serves_all_numbers_of_features() -> None:
+    """Fewer features have shorter chunks: what is summed over them fits the workspace."""
+    features = bc.Dim("features", max=1024)
+    plan = bc.plan(bc.LinearCrossEntropyDescriptor((300, features), 50000, "bf16", gradients_wanted=True, save=False))
+    workspace = bc.empty(plan.workspace_size, "u8")
+    for n in (1, 20):
+        x, w, _, target = layer(300, n, 50000, torch.bfloat16)
+        loss, dx, dw = torch.empty((), dtype=x.dtype), torch.empty_like(x), torch.empty_like(w)
+        plan.run(input=x, target=target, linear_weight=w, loss=loss, dinput=dx, dlinear_weight=dw, workspace=workspace)
+        for got, want in zip((loss, dx, dw), F.linear_cross_entropy_fused(x, w, target), strict=True):
+            torch.testing.assert_close(got, want, rtol=0, atol=0)
 
 
 def test_strided_tensors_and_outputs() -> None:

@@ -1,5 +1,6 @@
 // linear_cross_entropy on the CPU: a chunk of rows is multiplied by the weights, each row of logits becomes a loss and,
-// where it lies, a gradient, and that is multiplied by the weights and by the inputs.
+// where it lies, a gradient, and that is multiplied by the weights and by the inputs. Gradients of logits are of the
+// compute element, or rounded to bf16, whose products are twice as fast.
 #include "ops/loss/entropy_rows.h"
 #include "ops/loss/kernels.h"
 #include "ops/matmul/cpu.h"
@@ -31,8 +32,9 @@ matmul::Matrix transposed(matmul::Matrix m) {
 template <class Args, class C>
 class Linear {
  public:
-  Linear(const Launch& launch, Problems& p)
-      : p_(p),
+  Linear(const Launch& launch, Problems& p, Element gradient = element_of<C>)
+      : gradient_(gradient),
+        p_(p),
         input_(launch[Args::input]),
         weight_(launch[Args::linear_weight]),
         bias_(launch[Args::linear_bias]),
@@ -40,7 +42,7 @@ class Linear {
         dweight_(launch[Args::dlinear_weight]),
         dbias_(launch[Args::dlinear_bias]),
         features_(input_.shape[1]),
-        step_(chunk_rows(p.rows, p.classes)) {
+        step_(chunk_rows(p.rows, p.classes, least_chunk_rows(features_, dweight_.present()))) {
     const bool halves = kHalves.has(launch.element), reduces = kMakesLoss<Args> && p.reduction() != Reduction::None;
     const LinearParts parts =
         linear_parts({p.rows, features_, p.classes, sizeof(C), reduces, dweight_.present(), dbias_.present(), halves});
@@ -50,8 +52,9 @@ class Linear {
     C* sums = take(parts.dweight);
     dbias_sums_ = take(parts.dbias);
     products_ = next;
-    if (dweight_.present()) dweight_sums_ = parts.dweight ? matrix(sums, features_) : matrix(dweight_);
-    p_.logits = p_.dlogits = rows_of_chunk();
+    const bool beside = halves && p.rows > step_;
+    if (dweight_.present()) dweight_sums_ = beside ? matrix(sums, features_) : matrix(dweight_);
+    p_.logits = rows_of_chunk(element_of<C>), p_.dlogits = rows_of_chunk(gradient);
   }
 
   // row(r) turns row r of the logits into what the gradients are made of.
@@ -71,12 +74,14 @@ class Linear {
     store_sums();
   }
   C* losses() const { return losses_; }
+  // Where a row's exponentials are kept: over its logits, of which a gradient in bf16 takes the first half later.
+  C* kept(int64_t r) const { return reinterpret_cast<C*>(p_.logits_row(r)); }
 
  private:
-  RowMap rows_of_chunk() const {
+  RowMap rows_of_chunk(Element element) const {
     RowMap m;
-    m.data = reinterpret_cast<char*>(logits_), m.element = element_of<C>;
-    m.outer.push(step_, p_.classes), m.inner.push(p_.classes, 1);
+    m.data = reinterpret_cast<char*>(logits_), m.element = element;
+    m.outer.push(step_, p_.classes * int64_t{sizeof(C)} / size_of(element)), m.inner.push(p_.classes, 1);
     return m;
   }
   static matmul::Matrix rows_from(const TensorView& t, int64_t row) {
@@ -100,7 +105,8 @@ class Linear {
   }
 
   void gradients(int64_t at, int64_t n) {
-    const matmul::Matrix dlogits = matrix(logits_, p_.classes);
+    matmul::Matrix dlogits = matrix(logits_, p_.classes);
+    dlogits.element = gradient_, dlogits.cs = size_of(gradient_);
     if (dinput_.present()) multiply(n, features_, p_.classes, dlogits, matrix(weight_), rows_from(dinput_, at), false);
     if (dweight_.present())
       multiply(p_.classes, features_, n, transposed(dlogits), rows_from(input_, at), dweight_sums_, at > 0);
@@ -110,11 +116,11 @@ class Linear {
   // The sum of the chunk's gradients, in blocks of rows.
   void add_rows(int64_t n, bool add) const {
     parallel_for(p_.classes, kColumns, [&](int64_t begin, int64_t end) {
-      C block[kColumns];
+      C block[kColumns], row[kColumns];
       for (int64_t first = 0; first < n; first += kBlockRows) {
         std::fill(block, block + (end - begin), C(0));
         for (int64_t r = first; r < std::min(n, first + kBlockRows); ++r) {
-          const C* d = logits_ + r * p_.classes + begin;
+          const C* d = read(p_.dlogits, p_.dlogits.row(r), begin, end - begin, row);
 #pragma GCC ivdep
           for (int64_t i = 0; i < end - begin; ++i) block[i] += d[i];
         }
@@ -145,6 +151,7 @@ class Linear {
     });
   }
 
+  const Element gradient_;  // of the logits, as products take it
   Problems& p_;
   const TensorView &input_, &weight_, &bias_, &dinput_, &dweight_, &dbias_;
   int64_t features_, step_;
@@ -170,13 +177,7 @@ Problems problem_of(const Launch& launch) {
   return p;
 }
 
-}  // namespace
-}  // namespace baracuda::loss
-
-namespace baracuda {
-
-Status CpuKernel<loss::LinearCrossEntropy>::run(const Launch& launch) {
-  using namespace loss;
+Status forward(const Launch& launch, Element gradient) {
   using Args = LinearArgs;
   Problems p = problem_of<Args>(launch);
   const bool wanted =
@@ -184,10 +185,10 @@ Status CpuKernel<loss::LinearCrossEntropy>::run(const Launch& launch) {
   const double dloss = launch.scalars[Args::dloss].as_f64();
   return p.run(launch, [&](auto c) {
     using C = decltype(c);
-    Linear<Args, C> layer(launch, p);
+    Linear<Args, C> layer(launch, p, gradient);
     const C share = static_cast<C>(dloss) / (p.reduction() == Reduction::Mean ? static_cast<C>(p.counted) : C(1));
     layer.run([&](int64_t r) {
-      if (wanted) return fused_row<C>(p, r, share, layer.losses(), nullptr);
+      if (wanted) return fused_row<C>(p, r, share, layer.losses(), layer.kept(r));
       const int64_t t = p.counted_target(r);
       put_loss(p, r, t, row_terms<C>(p, p.logits_row(r), t, nullptr), layer.losses());
     });
@@ -195,13 +196,11 @@ Status CpuKernel<loss::LinearCrossEntropy>::run(const Launch& launch) {
   });
 }
 
-Status CpuKernel<loss::LinearCrossEntropyBackward>::run(const Launch& launch) {
-  using namespace loss;
-  using Args = LinearBackwardArgs;
-  Problems p = problem_of<Args>(launch);
+Status backward(const Launch& launch, Element gradient) {
+  Problems p = problem_of<LinearBackwardArgs>(launch);
   return p.run(launch, [&](auto c) {
     using C = decltype(c);
-    Linear<Args, C>(launch, p).run([&](int64_t r) {
+    Linear<LinearBackwardArgs, C>(launch, p, gradient).run([&](int64_t r) {
       const int64_t t = p.counted_target(r);
       if (t < 0)
         clear_row<C>(p, r);
@@ -209,6 +208,24 @@ Status CpuKernel<loss::LinearCrossEntropyBackward>::run(const Launch& launch) {
         gradient_row<false, C>(p, r, t, nullptr, get<C>(p.lse, r), row_gradient(p, t, p.share_of<C>(r), C(1)));
     });
   });
+}
+
+}  // namespace
+}  // namespace baracuda::loss
+
+namespace baracuda {
+
+Status CpuKernel<loss::LinearCrossEntropy>::run(const Launch& launch) {
+  return loss::forward(launch, compute_element(launch.element));
+}
+Status CpuKernel<loss::LinearCrossEntropyRounded>::run(const Launch& launch) {
+  return loss::forward(launch, Element::BF16);
+}
+Status CpuKernel<loss::LinearCrossEntropyBackward>::run(const Launch& launch) {
+  return loss::backward(launch, compute_element(launch.element));
+}
+Status CpuKernel<loss::LinearCrossEntropyRoundedBackward>::run(const Launch& launch) {
+  return loss::backward(launch, Element::BF16);
 }
 
 }  // namespace baracuda

@@ -27,6 +27,8 @@ BCU_LOSS_KERNEL(Nll)
 BCU_LOSS_KERNEL(NllBackward)
 BCU_LOSS_KERNEL(LinearCrossEntropy)
 BCU_LOSS_KERNEL(LinearCrossEntropyBackward)
+BCU_LOSS_KERNEL(LinearCrossEntropyRounded)
+BCU_LOSS_KERNEL(LinearCrossEntropyRoundedBackward)
 #undef BCU_LOSS_KERNEL
 
 }  // namespace baracuda

@@ -13,10 +13,14 @@ namespace baracuda::loss {
 // Each part of the workspace starts on a cache line.
 constexpr int64_t whole_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Logits of a chunk, unless that were less than so many rows.
-inline constexpr int64_t kChunkLogits = int64_t{1} << 23, kLeastChunkRows = 64;
-constexpr int64_t chunk_rows(int64_t rows, int64_t classes) {
-  return std::min(rows, std::max(kLeastChunkRows, kChunkLogits / std::max<int64_t>(1, classes)));
+// Logits of a chunk, unless that were too few rows. A chunk adds to the whole gradient of the weights, which takes the
+// time of some hundred rows' products: then there are more rows, and still no more logits than half of the weights.
+inline constexpr int64_t kChunkLogits = int64_t{1} << 23, kLeastChunkRows = 64, kLeastSummedRows = 512;
+constexpr int64_t least_chunk_rows(int64_t features, bool dweight) {
+  return dweight ? std::clamp(features / 2, kLeastChunkRows, kLeastSummedRows) : kLeastChunkRows;
+}
+constexpr int64_t chunk_rows(int64_t rows, int64_t classes, int64_t least) {
+  return std::min(rows, std::max(least, kChunkLogits / std::max<int64_t>(1, classes)));
 }
 
 // dloss: the number that the forward pass makes gradients for.
@@ -38,14 +42,16 @@ struct LinearParts {
 struct LinearSizes {
   int64_t rows, features, classes, bytes;  // bytes of the compute element
   bool reduces, dweight, dbias;
-  bool halves;  // gradients of weights are summed beside their tensor
+  bool halves;  // gradients of weights are summed over chunks beside their tensor
 };
 inline LinearParts linear_parts(const LinearSizes& s) {
   LinearParts p{};
   if (s.reduces) p.losses = whole_lines(s.rows * s.bytes);
-  const int64_t most = std::max(kChunkLogits, kLeastChunkRows * s.classes);
+  const int64_t least = least_chunk_rows(s.features, s.dweight), most = std::max(kChunkLogits, least * s.classes);
   p.logits = whole_lines(std::min(s.rows * s.classes, most) * s.bytes);
-  if (s.dweight && s.halves) p.dweight = whole_lines(s.classes * s.features * s.bytes);
+  // Whatever the features are: where they are fewer, chunks may be shorter.
+  if (s.dweight && s.halves && s.rows > chunk_rows(s.rows, s.classes, kLeastChunkRows))
+    p.dweight = whole_lines(s.classes * s.features * s.bytes);
   if (s.dbias) p.dbias = whole_lines(s.classes * s.bytes);
   auto product = [&](int64_t m, int64_t n, int64_t k) {
     return matmul::workspace_bytes(1, 1, m, n, k, s.bytes, s.bytes);

@@ -58,6 +58,9 @@ struct Nll {};
 struct NllBackward {};
 struct LinearCrossEntropy {};
 struct LinearCrossEntropyBackward {};
+// The gradients of logits are rounded to the tensors' element, as cross_entropy's are.
+struct LinearCrossEntropyRounded {};
+struct LinearCrossEntropyRoundedBackward {};
 
 // Where the losses of classes have their tensors, and the number label_smoothing; -1: nowhere.
 struct Places {
@@ -208,16 +211,26 @@ constexpr auto elementwise() {
 inline constexpr auto kOnGpus = not_alone(local<true>()) + elementwise<true>();
 
 // Sums of products are the packed matmul's; those of rows over all chunks are added up in order.
-inline constexpr auto kLinear =
-    table(of_classes<LinearCrossEntropy, LinearArgs>("linear_cross_entropy", "chunks")
-              .sum(13)
-              .scratch(&linear_scratch<LinearArgs>)
-              .not_batch_invariant(),
-          of_classes<LinearCrossEntropyBackward, LinearBackwardArgs>("linear_cross_entropy", "chunks")
-              .backward()
-              .sum(13)
-              .scratch(&linear_scratch<LinearBackwardArgs>)
-              .not_batch_invariant());
+template <class Tag, class Args>
+constexpr auto linear_row(const char* name) {
+  const auto plain = of_classes<Tag, Args>("linear_cross_entropy", name).sum(13).not_batch_invariant();
+  return plain.scratch(&linear_scratch<Args>);
+}
+// Products with gradients in bf16 are dot products of pairs, twice as fast; rounding them takes half an ulp of each
+// term, 2^-8, in units of f32's eps.
+inline Reason wants_gradients(const Problem& p) {
+  if (p.params[LinearArgs::dinput].rank >= 0) return {};
+  return {"gradients_wanted", "True", "without gradients the other row does the same and promises more"};
+}
+template <class Tag, class Args>
+constexpr auto rounded_row() {
+  const auto plain = linear_row<Tag, Args>("chunks_bf16_dot").takes(set_of(Element::BF16), Element::I64 | Element::I32);
+  return plain.sum(13 + 0x1p-8 / 0x1p-23).arch(5).prefer(10, "Zen5, 2026-11-24");
+}
+inline constexpr auto kLinear = table(linear_row<LinearCrossEntropy, LinearArgs>("chunks"),
+                                      linear_row<LinearCrossEntropyBackward, LinearBackwardArgs>("chunks").backward(),
+                                      rounded_row<LinearCrossEntropyRounded, LinearArgs>().only_if(&wants_gradients),
+                                      rounded_row<LinearCrossEntropyRoundedBackward, LinearBackwardArgs>().backward());
 
 inline constexpr auto kTable = local<false>() + elementwise<false>() + kLinear + on_cuda(kOnGpus) + on_metal(kOnGpus);
 inline constexpr auto kRows = rows_of(kTable);

@@ -82,7 +82,11 @@ class LinearCrossEntropyDescriptor(_Linear):
     Targets, weights of classes, ignore_index, the scalar `label_smoothing` and reductions as in CrossEntropyDescriptor. With
     `gradients_wanted` the same pass gives those of input, weight and bias, for a gradient of the loss that is the scalar
     `dloss` (1 unless given), with a product less than the backward plan takes. The workspace holds logits in f32 (f64 for
-    f64), 8 M of them or those of 64 rows, and in f32 the sums of the gradient of halves' weights.
+    f64), 8 M of them or those of 64 rows (half as many rows as features, up to 512, where the weights have a gradient), and in
+    f32 the sums of the gradient of halves' weights, if there are more rows than that.
+
+    On CPUs with dot products of bf16 there is a row that rounds the gradients of logits to bf16, as linear and cross_entropy one
+    after the other do; `max_error=13` asks for the one that does not, whose products take twice as long.
 
     Args:
         input_shape: (rows, features).
