@@ -938,6 +938,18 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""Sum of the products of two vectors, as torch.vdot: the same as dot for real numbers."""
 @_function
+def adamax_(params: Any, grads: Any, exp_avgs: Any, exp_infs: Any, *, step: Any, lr: Any = 0.002, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False) -> Any:
+    r"""One Adamax step in place, over one array or a list of them; see AdamaxDescriptor for the formula."""
+@_function
+def lion_(params: Any, grads: Any, exp_avgs: Any, *, lr: Any = 0.0001, beta1: Any = 0.9, beta2: Any = 0.99, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False) -> Any:
+    r"""One Lion step in place, over one array or a list of them; see LionDescriptor for the formula."""
+@_function
+def nadam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *, step: Any, mu_product: Any, lr: Any = 0.002, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, momentum_decay: Any = 0.004, grad_scale: Any = 1.0, decoupled_weight_decay: Any = False, maximize: Any = False) -> Any:
+    r"""One NAdam step in place, over one array or a list of them; see NAdamDescriptor for the formula."""
+@_function
+def radam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, grad_scale: Any = 1.0, decoupled_weight_decay: Any = False, maximize: Any = False) -> Any:
+    r"""One RAdam step in place, over one array or a list of them; see RAdamDescriptor for the formula."""
+@_function
 def add_rms_norm(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""(rms_norm(input + residual), input + residual) in one pass; the sum is rounded to the element first."""
 @_function
@@ -1183,6 +1195,15 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = ..., *, generator: Any 
 @_function
 def uniform_(input: Any, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with uniform numbers on [low, high) and returns it, as Tensor.uniform_."""
+@_function
+def adadelta_(params: Any, grads: Any, square_avgs: Any, acc_deltas: Any, *, lr: Any = 1.0, rho: Any = 0.9, eps: Any = 1e-06, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False) -> Any:
+    r"""One Adadelta step in place, over one array or a list of them; see AdadeltaDescriptor for the formula."""
+@_function
+def adagrad_(params: Any, grads: Any, state_sums: Any, *, step: Any, lr: Any = 0.01, lr_decay: Any = 0.0, eps: Any = 1e-10, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False) -> Any:
+    r"""One Adagrad step in place, over one array or a list of them; see AdagradDescriptor for the formula."""
+@_function
+def rmsprop_(params: Any, grads: Any, square_avgs: Any, momentum_buffers: Any = None, grad_avgs: Any = None, *, lr: Any = 0.01, alpha: Any = 0.99, eps: Any = 1e-08, momentum: Any = 0.0, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False) -> Any:
+    r"""One RMSprop step in place, over one array or a list of them; see RMSpropDescriptor for the formula."""
 @_function
 def all(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
     r"""Whether no element along `dim` is zero, as torch.all; u8 for u8. An empty list of dimensions folds none."""

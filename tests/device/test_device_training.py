@@ -41,6 +41,13 @@ OPTIMIZERS: list[tuple[Any, int, dict[str, Any]]] = [
     (F.sgd_, 2, {"lr": 1e-2, "weight_decay": 0.125}),
     (F.sgd_, 3, {"lr": 1e-2, "momentum": 0.5, "dampening": 0.25, "step": 2}),
     (F.sgd_, 3, {"lr": 1e-2, "momentum": 0.5, "nesterov": True, "step": 1}),
+    (F.adagrad_, 3, {"lr": 1e-2, "lr_decay": 0.125, "step": 3}),
+    (F.rmsprop_, 4, {"lr": 1e-2, "alpha": 0.875, "momentum": 0.5, "maximize": True}),
+    (F.adadelta_, 4, {"lr": 0.0625, "rho": 0.875, "weight_decay": 0.125}),
+    (F.adamax_, 4, {"lr": 1e-2, "beta2": 0.875, "step": 3}),
+    (F.nadam_, 4, {"lr": 1e-2, "mu_product": 0.125, "step": 3, "decoupled_weight_decay": True}),
+    (F.radam_, 4, {"lr": 1e-2, "step": 9}),
+    (F.lion_, 3, {"lr": 1e-2, "beta1": 0.875, "weight_decay": 0.125}),
 ]
 
 

@@ -5,6 +5,7 @@
 #include "core/compute.h"
 #include "ops/optim/list.h"
 #include "ops/optim/scalars.h"
+#include "ops/optim/skus.h"
 
 namespace baracuda::optim {
 namespace {
@@ -27,10 +28,11 @@ void update(const Step& step, const T* g, T* const* written, int64_t n, Ints<K..
 // Elements [begin, end) of tensor number `tensor` of every list; K counts the written ones.
 template <class Rule, class T, class Step, int... K>
 void update_part(const Launch& launch, int tensor, const Step& step, int64_t begin, int64_t end, Ints<K...> written) {
-  auto view = [&](int list) -> const TensorView& { return launch.tensors[launch.first[list] + tensor]; };
+  auto view = [&](int list) -> const TensorView& {
+    return launch.tensors[launch.first[ListsOf<Rule>::at(list)] + tensor];
+  };
   // A rule without gradients gives the first written list in their place, which it does not read from there.
-  constexpr int kFirst = Rule::Args::grads;
-  Stretch<T> g(view(kFirst)), x[] = {Stretch<T>(view(kFirst + Rule::kGradient + K))...};
+  Stretch<T> g(view(0)), x[] = {Stretch<T>(view(Rule::kGradient + K))...};
   const bool direct = g.direct() && (x[K].direct() && ...);
   for (int64_t n; begin < end; begin += n) {
     n = direct || end - begin < kTile ? end - begin : kTile;
@@ -42,8 +44,8 @@ void update_part(const Launch& launch, int tensor, const Step& step, int64_t beg
 
 template <class Rule, class T, class... Known>
 Status run_lists(const Launch& launch, Known... known) {
-  typename Rule::template Step<T> step;
-  if (const int k = make_step(launch, Rule(), step, known...); k >= 0) {
+  typename Rule::template Step<T> step{};
+  if (const int k = Rule::make(numbers_of<Rule>(launch, known...), step); k >= 0) {
     if (launch.failure) *launch.failure = {-1, k, 0, 0};
     return Status::InvalidProblem;
   }
@@ -84,6 +86,24 @@ struct CpuKernel<optim::Sgd> {
 };
 
 template <>
+struct CpuKernel<optim::Rmsprop> {
+  static Status run(const Launch& launch) {
+    using Args = optim::RmspropArgs;
+    const bool centered = launch[Args::grad_avgs].present();
+    if (launch[Args::momentum_buffers].present())
+      return centered ? optim::run<optim::RmspropRule<true, true>>(launch)
+                      : optim::run<optim::RmspropRule<false, true>>(launch);
+    return centered ? optim::run<optim::RmspropRule<true, false>>(launch)
+                    : optim::run<optim::RmspropRule<false, false>>(launch);
+  }
+};
+
+template <class Rule>
+struct CpuKernel<optim::Stepped<Rule>> {
+  static Status run(const Launch& launch) { return optim::run<Rule>(launch); }
+};
+
+template <>
 struct CpuKernel<optim::ClipWithNorm> {
   static Status run(const Launch& launch) {
     const TensorView& total_norm = launch[optim::ClipWithNormArgs::total_norm];
@@ -91,11 +111,6 @@ struct CpuKernel<optim::ClipWithNorm> {
     load<double>(total_norm.element, total_norm.data, 1, &norm, 1);
     return optim::run<optim::ScaleRule>(launch, norm);
   }
-};
-
-template <>
-struct CpuKernel<optim::ClipValue> {
-  static Status run(const Launch& launch) { return optim::run<optim::BoundRule>(launch); }
 };
 
 // cpu_norm.cpp

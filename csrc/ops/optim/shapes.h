@@ -30,6 +30,29 @@ inline void sgd_shapes(Shapes& s) {
   s.like(Args::params, Args::grads);
   s.like(Args::momentum_buffers, Args::grads);
 }
+// Gradients, parameters and lists of statistics up to the parameter `last`.
+inline void step_shapes(Shapes& s, int last) {
+  s.list(AdamArgs::grads, Role::In, s.element());
+  s.list(AdamArgs::params, Role::InOut, s.element());
+  for (int list = AdamArgs::params + 1; list <= last; ++list) s.list(list, Role::InOut, s.wide());
+  for (int list = AdamArgs::params; list <= last; ++list) s.like(list, AdamArgs::grads);
+  s.flag(s.attrs<StepAttrs>().maximize, "maximize");
+}
+template <int kLast>
+void plain_shapes(Shapes& s) {
+  step_shapes(s, kLast);
+}
+inline void decoupled_shapes(Shapes& s) {
+  step_shapes(s, NadamArgs::exp_avg_sqs);
+  s.flag(s.attrs<DecoupledAttrs>().decoupled_weight_decay, "decoupled_weight_decay");
+}
+inline void rmsprop_shapes(Shapes& s) {
+  step_shapes(s, RmspropArgs::square_avgs);
+  for (const int list : {RmspropArgs::momentum_buffers, RmspropArgs::grad_avgs}) {
+    s.list(list, Role::InOut, s.wide(), true);
+    s.like(list, RmspropArgs::grads);
+  }
+}
 inline void norm_shapes(Shapes& s) {
   s.list(NormArgs::tensors, Role::In, s.element());
   s.out(NormArgs::total_norm, s.wide()).ranks(0);
@@ -44,11 +67,17 @@ inline void clip_value_shapes(Shapes& s) { s.list(ClipValueArgs::grads, Role::In
 
 inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
-  return op == "sgd"                    ? sgd_shapes
-         : op == "get_total_norm"       ? norm_shapes
-         : op == "clip_grads_with_norm" ? clip_shapes
-         : op == "clip_grad_value"      ? clip_value_shapes
-                                        : adam_shapes;
+  return op == "sgd"                      ? sgd_shapes
+         : op == "adagrad"                ? plain_shapes<AdagradArgs::state_sums>
+         : op == "adadelta"               ? plain_shapes<AdadeltaArgs::acc_deltas>
+         : op == "adamax"                 ? plain_shapes<AdamaxArgs::exp_infs>
+         : op == "lion"                   ? plain_shapes<LionArgs::exp_avgs>
+         : op == "nadam" || op == "radam" ? decoupled_shapes
+         : op == "rmsprop"                ? rmsprop_shapes
+         : op == "get_total_norm"         ? norm_shapes
+         : op == "clip_grads_with_norm"   ? clip_shapes
+         : op == "clip_grad_value"        ? clip_value_shapes
+                                          : adam_shapes;
 }
 
 }  // namespace baracuda::optim

@@ -1,18 +1,10 @@
 // Optimizer steps and gradient clipping on GPUs: one launch goes over many tensors, a block over one chunk of one of
 // them.
 #pragma once
-#include "ops/optim/math.h"
+#include "ops/optim/adaptive.h"
 #include "simt/space.h"
 
 namespace baracuda::optim {
-
-enum : int { kMostScalars = AdamArgs::grad_scale + 1 };
-
-// A beta as a number, its distance to 1 and its logarithm, which f32 would lose most of for a beta given in f64.
-template <class W>
-struct Beta {
-  W value, gain, log;
-};
 
 // What the scalars of a step are worked out in.
 template <class C>
@@ -29,118 +21,51 @@ template <class C, class Step>
 struct StepSource {
   using W = typename WorkOf<C>::type;
   Step known;                         // where all scalars are numbers
-  simt::Number scalar[kMostScalars];  // otherwise
+  simt::Number scalar[kMostNumbers];  // otherwise
   Beta<W> beta[2];                    // of those that are no tensors
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;
-  int32_t on_device, maximize, nesterov;
+  int32_t on_device, maximize, option;
 };
 
-template <class W>
-BCU_DEVICE bool is_finite_size(W v) {
-  return v >= W(0) && v - v == W(0);
-}
-
-// read(): a known step, field by field, because Metal copies no structs out of constant memory. make(): a step from
-// scalars on the device; returns the place of the first one that torch's optimizer would not accept, or -1; the
-// comparisons refuse NaN. scalars.h does the same on the host.
-
+// A known step, field by field, because Metal copies no structs out of constant memory.
 template <class C>
-BCU_DEVICE void read(BCU_CONSTANT AdamStep<C>& from, BCU_THREAD AdamStep<C>& to) {
+BCU_DEVICE void read(BCU_CONSTANT MomentStep<C>& from, BCU_THREAD MomentStep<C>& to) {
   to.grad_factor = from.grad_factor;
   to.beta1 = from.beta1, to.gain1 = from.gain1;
   to.beta2 = from.beta2, to.gain2 = from.gain2;
-  to.decay = from.decay, to.step_size = from.step_size;
+  to.decay = from.decay, to.kept = from.kept;
+  to.step_size = from.step_size, to.gradient_size = from.gradient_size;
   to.root_factor = from.root_factor, to.eps = from.eps;
 }
-
-template <class W, class Source>
-BCU_DEVICE Beta<W> beta_of(BCU_CONSTANT Source& p, int which) {
-  Beta<W> b;
-  if (p.scalar[AdamArgs::beta1 + which].data) {
-    b.value = simt::number<W>(p.scalar[AdamArgs::beta1 + which]);
-    b.gain = W(1) - b.value, b.log = math::log(b.value);
-  } else {
-    b.value = p.beta[which].value, b.gain = p.beta[which].gain, b.log = p.beta[which].log;
-  }
-  return b;
-}
-
-template <bool kDecoupled, bool kAmsgrad, class C, class Source>
-BCU_DEVICE int make(BCU_THREAD const AdamRule<kDecoupled, kAmsgrad>&, BCU_CONSTANT Source& p,
-                    BCU_THREAD AdamStep<C>& s) {
-  using W = typename Source::W;
-  using Args = AdamArgs;
-  Beta<W> one = beta_of<W>(p, 0), two = beta_of<W>(p, 1);
-  W lr = simt::number<W>(p.scalar[Args::lr]), eps = simt::number<W>(p.scalar[Args::eps]);
-  W decay = simt::number<W>(p.scalar[Args::weight_decay]);
-  int64_t step = simt::number<int64_t>(p.scalar[Args::step]);
-  W grad_scale = simt::number<W>(p.scalar[Args::grad_scale]);
-  s.grad_factor = C((p.maximize ? W(-1) : W(1)) / grad_scale);
-  s.beta1 = C(one.value), s.gain1 = C(one.gain);
-  s.beta2 = C(two.value), s.gain2 = C(two.gain);
-  s.decay = C(kDecoupled ? W(1) - lr * decay : decay);
-  s.step_size = C(-lr / math::expm1(W(step) * one.log));
-  s.root_factor = C(W(1) / math::sqrt(-math::expm1(W(step) * two.log)));
-  s.eps = C(eps);
-  if (!is_finite_size(lr)) return Args::lr;
-  if (!(one.value >= W(0) && one.value < W(1))) return Args::beta1;
-  if (!(two.value >= W(0) && two.value < W(1))) return Args::beta2;
-  if (!(eps >= W(0))) return Args::eps;
-  if (!is_finite_size(decay)) return Args::weight_decay;
-  if (step < 1) return Args::step;
-  return math::fabs(grad_scale) > W(0) ? -1 : int(Args::grad_scale);
-}
-
 template <class C>
 BCU_DEVICE void read(BCU_CONSTANT SgdStep<C>& from, BCU_THREAD SgdStep<C>& to) {
   to.grad_factor = from.grad_factor, to.weight_decay = from.weight_decay;
   to.momentum = from.momentum, to.gain = from.gain, to.lr = from.lr;
   to.first = from.first, to.nesterov = from.nesterov;
 }
-
-template <bool kMomentum, class C, class Source>
-BCU_DEVICE int make(BCU_THREAD const SgdRule<kMomentum>&, BCU_CONSTANT Source& p, BCU_THREAD SgdStep<C>& s) {
-  using W = typename Source::W;
-  using Args = SgdArgs;
-  W lr = simt::number<W>(p.scalar[Args::lr]), momentum = simt::number<W>(p.scalar[Args::momentum]);
-  W dampening = simt::number<W>(p.scalar[Args::dampening]), decay = simt::number<W>(p.scalar[Args::weight_decay]);
-  int64_t step = simt::number<int64_t>(p.scalar[Args::step]);
-  W grad_scale = simt::number<W>(p.scalar[Args::grad_scale]);
-  s.grad_factor = C((p.maximize ? W(-1) : W(1)) / grad_scale);
-  s.weight_decay = C(decay), s.momentum = C(momentum), s.gain = C(W(1) - dampening), s.lr = C(lr);
-  s.first = step == 1 ? 1 : 0, s.nesterov = p.nesterov;
-  bool still = momentum == W(0), plain = dampening == W(0);
-  if (!is_finite_size(lr)) return Args::lr;
-  if (kMomentum ? !is_finite_size(momentum) || (p.nesterov && still) : !still) return Args::momentum;
-  if (!(dampening - dampening == W(0)) || (p.nesterov && !plain)) return Args::dampening;
-  if (!is_finite_size(decay)) return Args::weight_decay;
-  if (step < 1) return Args::step;
-  return math::fabs(grad_scale) > W(0) ? -1 : int(Args::grad_scale);
-}
-
 template <class C>
 BCU_DEVICE void read(BCU_CONSTANT ScaleStep<C>& from, BCU_THREAD ScaleStep<C>& to) {
   to.factor = from.factor;
 }
-// The norm, which always is on the device, comes after the call's scalars.
-template <class C, class Source>
-BCU_DEVICE int make(BCU_THREAD const ScaleRule&, BCU_CONSTANT Source& p, BCU_THREAD ScaleStep<C>& s) {
-  using W = typename Source::W;
-  W most = simt::number<W>(p.scalar[ScaleRule::Args::max_norm]), norm = simt::number<W>(p.scalar[ScaleRule::kScalars]);
-  W share = most / (norm + norm_margin<W>());
-  s.factor = C(share > W(1) ? W(1) : share);
-  return -1;
-}
-
 template <class C>
 BCU_DEVICE void read(BCU_CONSTANT BoundStep<C>& from, BCU_THREAD BoundStep<C>& to) {
   to.most = from.most;
 }
-template <class C, class Source>
-BCU_DEVICE int make(BCU_THREAD const BoundRule&, BCU_CONSTANT Source& p, BCU_THREAD BoundStep<C>& s) {
-  s.most = simt::number<C>(p.scalar[BoundRule::Args::clip_value]);
-  return s.most == s.most ? -1 : int(BoundRule::Args::clip_value);
+
+// The numbers of a call, some of which are on the device; numbers_of() does the same on the host.
+template <class Rule, class W, class Source>
+BCU_DEVICE void read_numbers(BCU_CONSTANT Source& p, BCU_THREAD Numbers<W>& n) {
+  BCU_UNROLL for (int k = 0; k <= Rule::kScalars; ++k) n.value[k] = simt::number<W>(p.scalar[k]);
+  BCU_UNROLL for (int k = 0; k < Rule::kBetas; ++k) {
+    W beta = n.value[Rule::kBeta + k];
+    bool given = p.scalar[Rule::kBeta + k].data == nullptr;
+    n.beta[k].value = given ? p.beta[k].value : beta;
+    n.beta[k].gain = given ? p.beta[k].gain : W(1) - beta;
+    n.beta[k].log = given ? p.beta[k].log : math::log(beta);
+  }
+  n.step = Rule::kStep < 0 ? 1 : simt::number<int64_t>(p.scalar[Rule::kStep < 0 ? 0 : Rule::kStep]);
+  n.maximize = p.maximize, n.option = p.option;
 }
 
 // A block's step. Scalars on the device are worked out by one thread of it.
@@ -156,15 +81,14 @@ struct StepOf {
 
   BCU_DEVICE Made get(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Source& p) {
     Made made;
-    if (!p.on_device) {
-      read(p.known, made.step);
-      made.good = 1;
-      return made;
-    }
+    read(p.known, made.step);
+    made.good = 1;
+    if (!p.on_device) return made;
     BCU_SHARED Made* all = (BCU_SHARED Made*)shared;
     if (ctx.tid() == 0u) {
-      Rule rule;
-      int bad = make(rule, p, made.step);
+      Numbers<typename WorkOf<C>::type> numbers;
+      read_numbers<Rule>(p, numbers);
+      int bad = Rule::make(numbers, made.step);
       if (bad >= 0) simt::raise(p.fault, p.row, -1, bad, 0, 0);
       made.good = bad < 0 ? 1 : 0;
       *all = made;
@@ -175,7 +99,7 @@ struct StepOf {
 };
 
 // What a launch's tensors may take of its parameters: what a step's own numbers and sources leave.
-enum : int { kStepBytes = 656, kListBytes = simt::kParameterBytes - kStepBytes };
+enum : int { kStepBytes = 720, kListBytes = simt::kParameterBytes - kStepBytes };
 // Chunks of contiguous tensors.
 template <int kLists, int kTensors>
 struct ListSpace {

@@ -13,8 +13,9 @@ inline const TensorView& tensor_of(const Launch& launch, int list, int tensor) {
   return launch.tensors[launch.first[list] + tensor];
 }
 
-// Collects contiguous tensors of kLists parameters, from kFirst on, for one launch. Chunks are a few rounds of a block.
-template <int kFirst, int kLists, int kTensors>
+// Collects contiguous tensors of kLists lists, which Lists says where to find, for one launch. Chunks are a few rounds
+// of a block.
+template <class Lists, int kLists, int kTensors>
 class ListBuilder {
  public:
   using Space = ListSpace<kLists, kTensors>;
@@ -27,14 +28,14 @@ class ListBuilder {
   }
 
   // How many tensors each list has; those of the first.
-  int count() const { return launch_.count(kFirst); }
-  const TensorView& first(int t) const { return tensor_of(launch_, kFirst, t); }
+  int count() const { return launch_.count(Lists::at(0)); }
+  const TensorView& first(int t) const { return tensor_of(launch_, Lists::at(0), t); }
 
   int64_t chunks() const { return list_.tensors > 0 ? list_.end[list_.tensors - 1] : 0; }
   void clear() { list_.tensors = 0, list_.packs = 1; }
   bool dense(int t) const {
     for (int list = 0; list < kLists; ++list)
-      if (!is_contiguous(tensor_of(launch_, kFirst + list, t))) return false;
+      if (!is_contiguous(tensor_of(launch_, Lists::at(list), t))) return false;
     return true;
   }
   // Whether a tensor still fits.
@@ -43,7 +44,7 @@ class ListBuilder {
     const int64_t before = chunks();
     const int at = list_.tensors++;
     for (int list = 0; list < kLists; ++list) {
-      list_.data[list][at] = tensor_of(launch_, kFirst + list, t).data;
+      list_.data[list][at] = tensor_of(launch_, Lists::at(list), t).data;
       list_.packs &= reinterpret_cast<uintptr_t>(list_.data[list][at]) % simt::kPackBytes == 0;
     }
     list_.count[at] = first(t).numel();
@@ -86,7 +87,6 @@ class RuleLaunch {
   using C = simt::ComputeOf<T>;
   using List = ListStep<T, Rule>;
   using Params = ListParams<T, Rule>;
-  using Args = typename Rule::Args;
   using Strided = StridedParams<C, Rule>;
   using Source = typename StepOf<C, Rule>::Source;
   using W = typename Source::W;
@@ -95,25 +95,21 @@ class RuleLaunch {
   explicit RuleLaunch(const Launch& launch) : launch_(launch), p_() {}
 
   // Scalars that are numbers are worked out here, as on the CPU; tensors by the kernels.
-  Status read_scalars(bool maximize = false, bool nesterov = false) {
+  Status read_scalars() {
     Source& source = p_.source;
     for (int k = 0; k < Rule::kScalars; ++k) source.on_device |= launch_.scalars[k].data != nullptr;
     if (!source.on_device) {
-      const int wrong = make_step(launch_, Rule(), source.known);
+      const int wrong = Rule::make(numbers_of<Rule>(launch_), source.known);
       if (wrong >= 0 && launch_.failure) *launch_.failure = {-1, wrong, 0, 0};
       return wrong >= 0 ? Status::InvalidProblem : Status::Ok;
     }
     on_device();
-    source.maximize = maximize, source.nesterov = nesterov;
-    return Status::Ok;
-  }
-  void read_betas() {
-    for (int k = 0; k < 2; ++k) {
-      const Scalar& beta = launch_.scalars[Args::beta1 + k];
-      if (beta.data) continue;
-      const double b = beta.as_f64();
-      p_.source.beta[k] = {static_cast<W>(b), static_cast<W>(1 - b), static_cast<W>(std::log(b))};
+    for (int k = 0; k < Rule::kBetas; ++k) {
+      const Scalar& beta = launch_.scalars[Rule::kBeta + k];
+      if (!beta.data) source.beta[k] = beta_of<W>(beta.as_f64());
     }
+    read_flags<Rule>(launch_, source);
+    return Status::Ok;
   }
   // The scalars are worked out on the device, `last` after those of the call.
   void on_device(const TensorView* last = nullptr) {
@@ -127,7 +123,7 @@ class RuleLaunch {
   }
 
   Status run() {
-    ListBuilder<Args::grads, Params::kLists, Params::kTensors> build(launch_, p_.list, List::kRound);
+    ListBuilder<ListsOf<Rule>, Params::kLists, Params::kTensors> build(launch_, p_.list, List::kRound);
     return over_lists(
         build, [&] { return simt::submit<List>(launch_, {build.chunks()}, List::kThreads, p_); },
         [&](int t) { return strided(t); });
@@ -135,12 +131,12 @@ class RuleLaunch {
 
  private:
   Status strided(int t) {
-    const IterationSpace space = space_of(tensor_of(launch_, Args::grads, t));
+    const IterationSpace space = space_of(tensor_of(launch_, ListsOf<Rule>::at(0), t));
     Strided p{};
     p.source = p_.source;
     std::array<Operand, Strided::kLists> all;
     for (int list = 0; list < Strided::kLists; ++list) {
-      all[list] = operand(tensor_of(launch_, Args::grads + list, t), space);
+      all[list] = operand(tensor_of(launch_, ListsOf<Rule>::at(list), t), space);
       p.data[list] = all[list].data, p.element[list] = static_cast<int32_t>(all[list].element);
     }
     p.space = simt::space_of_rows(space, all, 1);
@@ -152,24 +148,17 @@ class RuleLaunch {
 };
 
 template <class Rule>
-Status run_adam(const Launch& launch) {
+Status run_rule(const Launch& launch) {
   return simt::with_float(launch.element, [&](auto t) {
     RuleLaunch<decltype(t), Rule> call(launch);
-    call.read_betas();
-    const Status status = call.read_scalars(attributes<AdamAttrs>(launch).maximize != 0);
+    const Status status = call.read_scalars();
     return status == Status::Ok ? call.run() : status;
   });
 }
 
-template <class Rule>
-Status run_sgd(const Launch& launch) {
-  const SgdAttrs attrs = attributes<SgdAttrs>(launch);
-  return simt::with_float(launch.element, [&](auto t) {
-    RuleLaunch<decltype(t), Rule> call(launch);
-    const Status status = call.read_scalars(attrs.maximize != 0, attrs.nesterov != 0);
-    return status == Status::Ok ? call.run() : status;
-  });
-}
+struct NormLists {
+  static constexpr int at(int) { return NormArgs::tensors; }
+};
 
 template <class T>
 class NormLaunch {
@@ -185,7 +174,7 @@ class NormLaunch {
   }
 
   Status run() {
-    ListBuilder<NormArgs::tensors, 1, Params::kTensors> build(launch_, p_.list, ListNorm<T>::kRound);
+    ListBuilder<NormLists, 1, Params::kTensors> build(launch_, p_.list, ListNorm<T>::kRound);
     const Status status = over_lists(
         build,
         [&] {
@@ -241,16 +230,29 @@ namespace baracuda {
 template <bool kDecoupled>
 struct SimtKernel<optim::Adam<kDecoupled>> {
   static Status run(const Launch& launch) {
-    return attributes<optim::AdamAttrs>(launch).amsgrad ? optim::run_adam<optim::AdamRule<kDecoupled, true>>(launch)
-                                                        : optim::run_adam<optim::AdamRule<kDecoupled, false>>(launch);
+    return attributes<optim::AdamAttrs>(launch).amsgrad ? optim::run_rule<optim::AdamRule<kDecoupled, true>>(launch)
+                                                        : optim::run_rule<optim::AdamRule<kDecoupled, false>>(launch);
   }
 };
 
 template <>
 struct SimtKernel<optim::Sgd> {
   static Status run(const Launch& launch) {
-    return launch[optim::SgdArgs::momentum_buffers].present() ? optim::run_sgd<optim::SgdRule<true>>(launch)
-                                                              : optim::run_sgd<optim::SgdRule<false>>(launch);
+    return launch[optim::SgdArgs::momentum_buffers].present() ? optim::run_rule<optim::SgdRule<true>>(launch)
+                                                              : optim::run_rule<optim::SgdRule<false>>(launch);
+  }
+};
+
+template <>
+struct SimtKernel<optim::Rmsprop> {
+  static Status run(const Launch& launch) {
+    using Args = optim::RmspropArgs;
+    const bool centered = launch[Args::grad_avgs].present();
+    if (launch[Args::momentum_buffers].present())
+      return centered ? optim::run_rule<optim::RmspropRule<true, true>>(launch)
+                      : optim::run_rule<optim::RmspropRule<false, true>>(launch);
+    return centered ? optim::run_rule<optim::RmspropRule<true, false>>(launch)
+                    : optim::run_rule<optim::RmspropRule<false, false>>(launch);
   }
 };
 
@@ -272,15 +274,9 @@ struct SimtKernel<optim::ClipWithNorm> {
   }
 };
 
-template <>
-struct SimtKernel<optim::ClipValue> {
-  static Status run(const Launch& launch) {
-    return simt::with_float(launch.element, [&](auto t) {
-      optim::RuleLaunch<decltype(t), optim::BoundRule> call(launch);
-      const Status status = call.read_scalars();
-      return status == Status::Ok ? call.run() : status;
-    });
-  }
+template <class Rule>
+struct SimtKernel<optim::Stepped<Rule>> {
+  static Status run(const Launch& launch) { return optim::run_rule<Rule>(launch); }
 };
 
 }  // namespace baracuda

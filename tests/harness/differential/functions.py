@@ -73,6 +73,7 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("paged_append_", "paged_attention", "paged_attention_forward", "cross_entropy_fused"), _OWN),
     **dict.fromkeys(("varlen_attn", "varlen_attn_forward"), "torch's runs on some GPUs only; compared in tests/ops"),
     **dict.fromkeys(("adam_", "adamw_", "sgd_", "clip_grad_norm_", "clip_grad_value_"), _STATE),
+    **dict.fromkeys(("adagrad_", "rmsprop_", "adadelta_", "adamax_", "nadam_", "radam_", "lion_"), _STATE),
     **dict.fromkeys(("clip_grads_with_norm_", "get_total_norm"), _STATE),
     **dict.fromkeys(("bernoulli", "bernoulli_", "multinomial", "randint", "random_", "randperm", "dropout"), _RANDOM),
     **dict.fromkeys(("normal", "normal_", "uniform", "uniform_", "rand", "rand_like", "randn", "randn_like"), _RANDOM),
