@@ -443,6 +443,15 @@ def unsqueeze_copy(input: Any, dim: Any) -> Any:
 def view_copy(input: Any, size: Any) -> Any:
     r"""A copy of `input` in another shape, as torch.view_copy: one size may be -1."""
 @_function
+def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Any:
+    r"""How often each number occurs, or the sum of its weights, as torch.bincount."""
+@_function
+def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Any:
+    r"""How many values lie in each of `bins` bins of one width from `min` to `max`, as torch.histc."""
+@_function
+def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> Any:
+    r"""How many values lie between edges, or the sums of their weights, and the edges, as torch.histogram."""
+@_function
 def bernoulli(input: Any, *, generator: Any = None, out: Any = None) -> Any:
     r"""1 with the probability that `input` holds, else 0, element by element, as torch.bernoulli."""
 @_function

@@ -236,6 +236,14 @@ template <>
 struct CpuKernel<indexing::OneHot> {
   static Status run(const Launch& launch) { return indexing::one_hot(launch); }
 };
+template <>
+struct CpuKernel<indexing::Bincount> {
+  static Status run(const Launch& launch) { return indexing::bincount(launch); }
+};
+template <>
+struct CpuKernel<indexing::Histc> {
+  static Status run(const Launch& launch) { return indexing::histc(launch); }
+};
 
 }  // namespace baracuda
 

@@ -16,6 +16,8 @@ Status index_add(const Launch& launch);
 Status nonzero(const Launch& launch);
 Status masked_select(const Launch& launch);
 Status one_hot(const Launch& launch);
+Status bincount(const Launch& launch);
+Status histc(const Launch& launch);
 
 // y = x, unless they are the same memory.
 void copy_of(const TensorView& x, const TensorView& y);

@@ -1,4 +1,5 @@
 #include "ops/indexing/simt.h"
+#include "ops/indexing/simt_bins.h"
 #include "ops/indexing/simt_compact.h"
 #include "ops/indexing/simt_spread.h"
 #include "simt/metal_kernels.h"
@@ -38,3 +39,7 @@ BCU_METAL_KERNEL(indexing_one_hot, (indexing::OneHotCells))
 BCU_METAL_KERNEL(indexing_count_kept, (indexing::CountKept))
 BCU_METAL_KERNEL(indexing_sum_kept, (indexing::SumKept))
 BCU_METAL_KERNEL(indexing_move_kept, (indexing::MoveKept))
+BCU_METAL_KERNEL(indexing_make_bins, (indexing::MakeBins<float>))
+BCU_METAL_KERNEL(indexing_count_bins, (indexing::CountBins))
+BCU_METAL_KERNEL(indexing_read_bins, (indexing::ReadBins))
+BCU_METAL_KERNEL(indexing_size_bins, (indexing::SizeBins))

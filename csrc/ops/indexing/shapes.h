@@ -91,6 +91,16 @@ inline void one_hot_shapes(Shapes& s) {
   y.is(index.sizes().then(y.at(-1)));
 }
 
+inline void bincount_shapes(Shapes& s) {
+  s.in(BincountArgs::index, s.aux());
+  s.out(BincountArgs::y).ranks(1);
+  s.out(BincountArgs::size, Element::I64).ranks(0);
+}
+inline void histc_shapes(Shapes& s) {
+  s.in(HistcArgs::x);
+  s.out(HistcArgs::y).ranks(1);
+}
+
 inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
   const bool back = row.direction == Direction::Backward;
@@ -105,6 +115,8 @@ inline ShapeRule shapes_of(const Row& row) {
          : op == "nonzero"       ? nonzero_shapes
          : op == "masked_select" ? masked_shapes
          : op == "one_hot"       ? one_hot_shapes
+         : op == "bincount"      ? bincount_shapes
+         : op == "histc"         ? histc_shapes
                                  : nullptr;
 }
 

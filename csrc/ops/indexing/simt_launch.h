@@ -2,6 +2,7 @@
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/indexing/simt.h"
+#include "ops/indexing/simt_bins_launch.h"
 #include "ops/indexing/simt_compact.h"
 #include "ops/indexing/simt_spread_launch.h"
 
@@ -149,6 +150,14 @@ struct SimtKernel<indexing::MaskedSelect> {
 template <>
 struct SimtKernel<indexing::OneHot> {
   static Status run(const Launch& launch) { return indexing::one_hot(launch); }
+};
+template <>
+struct SimtKernel<indexing::Bincount> {
+  static Status run(const Launch& launch) { return indexing::bincount(launch); }
+};
+template <>
+struct SimtKernel<indexing::Histc> {
+  static Status run(const Launch& launch) { return indexing::histc(launch); }
 };
 template <indexing::By kBy>
 struct SimtKernel<indexing::CollectBackward<kBy>> {

@@ -1,5 +1,8 @@
 // The SKU table of reading and writing by index.
 #pragma once
+#include <algorithm>
+
+#include "core/parallel.h"
 #include "core/row.h"
 #include "ops/indexing/modes.h"
 #include "simt/sort_workspace.h"
@@ -20,6 +23,8 @@ BCU_ATTRS(SpreadAttrs, (i64, axis), (i64, wrap), (i64, mode), (i64, include_self
 BCU_ARGS(NonzeroArgs, (x, y, count), ())
 BCU_ARGS(MaskedSelectArgs, (mask, x, y, count), ())
 BCU_ARGS(OneHotArgs, (index, y), ())
+BCU_ARGS(BincountArgs, (index, y, size), ())
+BCU_ARGS(HistcArgs, (x, y), (low, high))
 
 // How an index tensor belongs to the tensors: an index per element, one per
 // place of an axis, or one into the flat tensor.
@@ -37,6 +42,8 @@ struct Reduce {};
 struct Nonzero {};
 struct MaskedSelect {};
 struct OneHot {};
+struct Bincount {};
+struct Histc {};
 
 inline constexpr Elements kWhole = kReal | Element::C64 | Element::C128 | Element::F8E4M3 | Element::F8E5M2;
 
@@ -90,6 +97,15 @@ int64_t simt_count_workspace(const Problem& p) {
   return (numel_of(p, kTested) + kSimtChunk - 1) / kSimtChunk * 8;
 }
 
+// Where there are few bins threads count in tables of their own, in several side by side where there are very few.
+inline constexpr int64_t kFewBins = int64_t{1} << 20, kVeryFewBins = 4096, kTables = 4;
+template <class Args>
+int64_t bins_workspace(const Problem& p) {
+  const int64_t bins = numel_of(p, Args::y), few = std::min(bins, kFewBins) + 1;
+  const int64_t very_few = kTables * (std::min(bins, kVeryFewBins) + 1);
+  return std::max(bins + 1, max_threads() * std::max(few, very_few)) * 8;
+}
+
 // GPUs sort what is written by its place, and fold long lists in runs: for every column of what one index writes.
 template <class Args>
 int64_t simt_assign_workspace(const Problem& p) {
@@ -117,12 +133,20 @@ struct CpuRules {
   static constexpr WorkspaceRule kAssign = no_workspace;
   template <int kTested>
   static constexpr WorkspaceRule kCount = count_workspace<kTested>;
+  template <class Args, int>
+  static constexpr WorkspaceRule kBins = bins_workspace<Args>;
   template <class Args>
   static constexpr ExtraCheck kFits = nullptr;
+  template <int kCounted>
+  static constexpr ExtraCheck kCounts = nullptr;
 };
-template <class Args>
+template <int kCounted>
+int64_t simt_bins_workspace(const Problem& p) {
+  return simt::sort_workspace(numel_of(p, kCounted)) + kLargest * 8;
+}
+template <int kSorted>
 Reason sort_fits(const Problem& p) {
-  if (numel_of(p, Args::index) < (int64_t{1} << 31)) return {};
+  if (numel_of(p, kSorted) < (int64_t{1} << 31)) return {};
   return {"index_shape", "fewer than 2^31 indices", "a GPU counts them in 32 bits"};
 }
 struct SimtRules {
@@ -135,8 +159,12 @@ struct SimtRules {
   static constexpr WorkspaceRule kAssign = simt_assign_workspace<Args>;
   template <int kTested>
   static constexpr WorkspaceRule kCount = simt_count_workspace<kTested>;
+  template <class Args, int kCounted>
+  static constexpr WorkspaceRule kBins = simt_bins_workspace<kCounted>;
   template <class Args>
-  static constexpr ExtraCheck kFits = sort_fits<Args>;
+  static constexpr ExtraCheck kFits = sort_fits<Args::index>;
+  template <int kCounted>
+  static constexpr ExtraCheck kCounts = sort_fits<kCounted>;
 };
 
 template <By kBy>
@@ -188,6 +216,17 @@ constexpr auto kept_row(const char* op, Elements elements) {
       .exact();
 }
 
+template <class Tag, class Args, int kCounted, class Rules>
+constexpr auto counting_row(const char* op, Elements elements, Elements index = {}) {
+  return row<Tag>(op)
+      .name("tables")
+      .takes(elements, index)
+      .template args_of<Args>()
+      .scratch(Rules::template kBins<Args, kCounted>)
+      .only_if(Rules::template kCounts<kCounted>)
+      .exact();
+}
+
 // Rows whose workspace differs between the CPU and GPUs.
 template <class Rules>
 constexpr auto ordered() {
@@ -198,7 +237,9 @@ constexpr auto ordered() {
       reduce_row<By::Element, SpreadArgs, Rules>("scatter_reduce"),
       reduce_row<By::Axis, IndexAddArgs, Rules>("index_add"), assign_row<Fill, FillArgs, Rules>("index_fill", kReal),
       kept_row<Nonzero, NonzeroArgs, NonzeroArgs::x, Rules>("nonzero", kReal),
-      kept_row<MaskedSelect, MaskedSelectArgs, MaskedSelectArgs::mask, Rules>("masked_select", kWhole));
+      kept_row<MaskedSelect, MaskedSelectArgs, MaskedSelectArgs::mask, Rules>("masked_select", kWhole),
+      counting_row<Bincount, BincountArgs, BincountArgs::index, Rules>("bincount", set_of(Element::I64), kInts),
+      counting_row<Histc, HistcArgs, HistcArgs::x, Rules>("histc", kFloats));
 }
 
 inline constexpr auto kLocal =

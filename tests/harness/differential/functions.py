@@ -58,6 +58,7 @@ SAMPLED = (
     "selection",
     "quantile",
     "running",
+    "counting",
     "search",
 )
 _RANDOM = "gives random numbers of another stream"

@@ -1,4 +1,4 @@
-"""Sorting, selecting, searching."""
+"""Sorting, selecting, searching, counting."""
 
 from __future__ import annotations
 
@@ -50,12 +50,38 @@ def _searchsorted(n: int) -> Sides:
     return Sides.calls(ours, lambda: torch.searchsorted(sequence, x, out=theirs), made, lambda: [y])
 
 
+def _bincount(n: int) -> Sides:
+    x = there(torch.randint(0, 1000, (n,), generator=torch.Generator().manual_seed(0)))
+    y, size = space(1000, element="i64"), space(element="i64")
+    made = plan(bc.BincountDescriptor((n,), 1000))
+    return Sides.calls(bind(made, index=x, y=y, size=size), lambda: torch.bincount(x), made, lambda: [y])
+
+
+def _histc(n: int) -> Sides:
+    x, y, theirs = noise(n), space(100), space(100)
+    made = plan(bc.HistcDescriptor((n,), 100))
+    ours = bind(made, x=x, y=y, low=-3.0, high=3.0)
+    return Sides.calls(ours, lambda: torch.histc(x, 100, -3, 3, out=theirs), made, lambda: [y])
+
+
 def cases(quick: bool) -> list[Case]:
     """A long line, and lines side by side."""
     line, lines = ((5000,), (8, 1000)) if quick else ((1 << 20,), (64, 32000))
     rows = (4, 3000) if quick else (32, 32000)
     n = line[0]
+    many = 5000 if quick else 1 << 24
     others = [
+        Case(
+            "bincount",
+            "indexing",
+            "i64",
+            text((many,)),
+            "torch bincount",
+            partial(_bincount, many),
+            required=1.4,
+            goal=2.5,
+        ),
+        Case("histc", "indexing", "f32", text(line), "torch histc out=", partial(_histc, n), required=2),
         Case("topk 50", "sort", "f32", text(rows), "torch topk out=", partial(_topk, 50, *rows), required=2.5, goal=5),
         Case("median", "sort", "f32", text(line), "torch median", partial(_median, n), required=6, goal=12),
         Case("searchsorted", "sort", "f32", text((n, n)), "torch out=", partial(_searchsorted, n), required=3, goal=6),

@@ -1,0 +1,277 @@
+"""How many there are of each: bincount and histograms. Kernels in csrc/ops/indexing, reference in counting_ref.py."""
+
+from __future__ import annotations
+
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+
+from baracuda import _core
+from baracuda import functional as F
+from baracuda.call.compose import Composer, Value, composed
+from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, composite, function, run_new
+from baracuda.call.steps import made_of
+from baracuda.choose.plan import plan
+from baracuda.describe.dims import Shape, Size
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.spec import Descriptor, Signature, descriptor, output, scalar, tensor
+from baracuda.memory.device import name_of
+from baracuda.memory.tensor import empty
+from baracuda.ops.indexing.scatter import IndexAddDescriptor
+from baracuda.ops.layout.layout import LinspaceDescriptor, copy
+from baracuda.ops.sort.search import SearchsortedDescriptor
+
+# Bins that are counted in before it is known how many are needed.
+LEAST_TRIED, MOST_TRIED = 256, 1 << 16
+
+
+@descriptor(family="indexing", op="bincount")
+class BincountDescriptor(Descriptor):
+    """y[b] = how many elements of index are b; size = how many bins the largest of them needs.
+
+    What has no bin is left out. A negative index is an IndexOutOfRangeError.
+
+    Args:
+        shape: Shape of index, rank 0-8.
+        bins: Size of y. y and size are i64.
+        index_element: Any integer.
+    """
+
+    shape: Shape
+    bins: Size
+    index_element: Element = Element.I64
+
+    def validate(self) -> None:
+        if not self.index_element.is_integer:
+            raise self.wrong("index_element", self.index_element, "an integer")
+
+    def primary_element(self) -> Element:
+        return Element.I64
+
+    def signature(self) -> Signature:
+        index = tensor("index", self.shape, self.index_element)
+        return Signature(index, output("y", (self.bins,), Element.I64), output("size", (), Element.I64))
+
+
+@descriptor(family="indexing", op="histc")
+class HistcDescriptor(Descriptor):
+    """y[b] = how many elements of x lie in bin b of those of one width from `low` to `high`, which the last one holds, too.
+
+    The bin is the whole part of (x - low) bins / (high - low), in the compute element. What lies beside, and NaN, is left
+    out.
+
+    Args:
+        shape: Shape of x, rank 0-8.
+        bins: Size of y.
+        element: Of x and y: f16, bf16, f32 or f64.
+    """
+
+    shape: Shape
+    bins: Size
+    element: Element = Element.F32
+
+    def signature(self) -> Signature:
+        x, y = tensor("x", self.shape, self.element), output("y", (self.bins,), self.element)
+        return Signature(x, y, scalar("low", "float"), scalar("high", "float"))
+
+
+_COUNTS = NotDifferentiable("counts do not change with the values but at steps")
+OPS = (
+    Op("bincount", BincountDescriptor, _COUNTS, "y[b] = how many elements of index are b"),
+    Op("histc", HistcDescriptor, _COUNTS, "y[b] = how many elements of x lie in bin b of one width"),
+)
+
+
+def _number(x: Any) -> Any:
+    return x.item() if hasattr(x, "item") else np.asarray(x).item()
+
+
+@composite
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number occurs, or the sum of its weights, as torch.bincount.
+
+    As many bins as the largest number needs, which a device is waited for, and `minlength` at least; plans of a fixed
+    number of them do not wait: see BincountDescriptor. Sums are kept in twice the precision, in the order of positions.
+
+    Args:
+        input: Integers that are not negative, of rank 1.
+        weights: A number for each; the result is f32 for those of f32, f64 for others.
+        minlength: The least size of the result.
+
+    Raises:
+        InvalidProblemError: If the input is no vector of integers, weights are of another shape, or minlength is negative.
+        IndexOutOfRangeError: If a number is negative.
+    """
+    shape, code, _, *where = _core.describe(input)
+    element = Element(code)
+    if not element.is_integer or len(shape) != 1:
+        raise InvalidProblemError(f"bincount: input: got {element} of shape {tuple(shape)}, want integers of rank 1.")
+    if not isinstance(minlength, int) or minlength < 0:
+        raise InvalidProblemError(f"bincount: minlength: got {minlength!r}, want a whole number that is not negative.")
+    place = (where[0], where[1])
+    if weights is None:
+        return _counts(input, shape, element, place, minlength)
+    weighed, *_ = _core.describe(weights)
+    if tuple(weighed) != tuple(shape):
+        raise InvalidProblemError(f"bincount: weights: got shape {tuple(weighed)}, want {tuple(shape)}, as the input.")
+    if not shape[0]:
+        return _counts(input, shape, element, place, minlength)  # i64, as torch's
+    return _weighed(input, weights, bins=max(minlength, _number(F.amax(input)) + 1, 0))
+
+
+def _counts(input: Any, shape: Any, element: Element, place: Any, minlength: int) -> Any:
+    """In as many bins as often are enough, then in as many as are needed."""
+    bins = max(minlength, min(MOST_TRIED, max(shape[0], LEAST_TRIED)))
+    for _ in range(2):
+        size = empty((), Element.I64, device=name_of(place))
+        found = run_new(plan(BincountDescriptor(shape, bins, element), name_of(place)), input, index=input, size=size)
+        needed = max(minlength, _number(size))
+        if needed <= bins:
+            break
+        bins = needed
+    return found if needed == bins else copy(found[:needed])
+
+
+@composed(tensors="input weights")
+def _weighed(c: Composer, input: Value, weights: Value, bins: int) -> Value:
+    """Sums of weights by number."""
+    to = Element.F32 if weights.element is Element.F32 else Element.F64
+    return _sums(c, c.cast(input, Element.I64), c.cast(weights, to), bins)
+
+
+def _sums(c: Composer, index: Value, terms: Value, bins: int) -> Value:
+    desc = IndexAddDescriptor((bins,), index.shape, 0, terms.element)
+    made: Value = c(desc, x=c.zeros((bins,), terms.element), index=index, source=terms, alpha=1)
+    return made
+
+
+def _limits(name: str, input: Any, given: tuple[float, float] | None, beside: float) -> tuple[float, float]:
+    """Where the first bin begins and the last one ends: as given or as the data has it, `beside` it where these are equal."""
+    from baracuda.functional import aminmax
+
+    if given is not None:
+        low, high = given
+    else:
+        low, high = (float(_number(x)) for x in aminmax(input)) if all(_core.describe(input)[0]) else (0.0, 0.0)
+    if high < low:
+        raise InvalidProblemError(f"{name}: got bins from {low} to {high}, want them to end where they begin or above.")
+    if not (isfinite(low) and isfinite(high)):
+        raise InvalidProblemError(f"{name}: input: got values from {low} to {high}, want finite ones, or min and max.")
+    return (low - beside, high + beside) if low == high else (low, high)
+
+
+def _checked(name: str, input: Any, bins: Any) -> Element:
+    element = Element(_core.describe(input)[1])
+    if not element.is_float:
+        raise InvalidProblemError(f"{name}: input: got element {element}, want a float. Cast it first.")
+    if not isinstance(bins, int) or bins < 1:
+        raise InvalidProblemError(f"{name}: bins: got {bins!r}, want a whole number from 1 on.")
+    return element
+
+
+@composite
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None) -> Any:
+    """How many values lie in each of `bins` bins of one width from `min` to `max`, as torch.histc.
+
+    Where both are the same, the bins go from the least to the largest value, which a device is then waited for. What lies
+    beside them, and NaN, is left out.
+
+    Args:
+        input: f16, bf16, f32 or f64.
+        bins: How many.
+        min: Where the first one begins.
+        max: Where the last one ends; it belongs to it.
+        out: A tensor to write the result to, of the input's element.
+
+    Raises:
+        InvalidProblemError: If there are no bins, or no finite limits.
+    """
+    element = _checked("histc", input, bins)
+    low, high = _limits("histc", input, None if min == max else (float(min), float(max)), 1.0)
+    shape, _, _, *where = _core.describe(input)
+    return run_new(
+        plan(HistcDescriptor(shape, bins, element), name_of((where[0], where[1]))),
+        input,
+        out,
+        x=input,
+        low=low,
+        high=high,
+    )
+
+
+@made_of("searchsorted eq where bincount cast index_add fill sum sub div copy linspace aminmax")
+@composite
+def histogram(
+    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+) -> tuple[Any, Any]:
+    """How many values lie between edges, or the sums of their weights, and the edges, as torch.histogram.
+
+    The last bin holds its upper edge, too. What lies beside the edges, and NaN, is left out.
+
+    Args:
+        input: f16, bf16, f32 or f64.
+        bins: A number of bins of one width, or a vector of edges that rise.
+        range: Where bins of one width begin and end; the least and the largest value by default, which a device is waited
+            for.
+        weight: A number for each value, of its shape and element.
+        density: Whether to divide by the sum and by the bins' widths.
+
+    Raises:
+        InvalidProblemError: If there are no bins, or no finite limits, or edges or weights are not of the input's element.
+    """
+    shape, code, *_ = _core.describe(input)
+    if weight is not None and (tuple(_core.describe(weight)[0]), _core.describe(weight)[1]) != (tuple(shape), code):
+        raise InvalidProblemError(f"histogram: weight: want {Element(code)} of shape {tuple(shape)}, as the input.")
+    if isinstance(bins, int):
+        _checked("histogram", input, bins)
+        given = None if range is None else (float(range[0]), float(range[1]))
+        low, high = _limits("histogram", input, given if given or all(shape) else (0.0, 1.0), 0.5)
+        found = _between_numbers(input, low, high, weight, bins=bins, density=density)
+    else:
+        _checked("histogram", input, 1)
+        found = _between_edges(input, bins, weight, density=density)
+    return found[0], found[1]
+
+
+@function(tensors="input low high weight")
+def _between_numbers(
+    call: Call, input: Arg, low: Arg, high: Arg, weight: Arg | None = None, bins: int = 1, density: bool = False
+) -> Recipe:
+    """Of bins of one width."""
+    return call.steps(_of_one_width, input, low, high, weight, bins=bins, density=density)
+
+
+def _of_one_width(
+    c: Composer, input: Value, low: Any, high: Any, weight: Value | None, bins: int, density: bool
+) -> tuple[Value, Value]:
+    edges = c(LinspaceDescriptor(bins + 1, input.element), start=low, end=high)
+    return _histogram(c, input, edges, weight, density)
+
+
+@composed(tensors="input edges weight")
+def _between_edges(
+    c: Composer, input: Value, edges: Value, weight: Value | None = None, density: bool = False
+) -> tuple[Value, Value]:
+    """Of bins between edges."""
+    if edges.element is not input.element or edges.rank != 1 or edges.shape[0] < 2:
+        got = f"{edges.element} of shape {edges.shape}"
+        raise InvalidProblemError(f"histogram: bins: got {got}, want a number, or a vector of {input.element} edges.")
+    return _histogram(c, input, edges, weight, density)
+
+
+def _histogram(c: Composer, input: Value, edges: Value, weight: Value | None, density: bool) -> tuple[Value, Value]:
+    """Counts beside the edges on both sides, too, which are then left out."""
+    count, bins = prod(input.shape), edges.shape[0] - 1
+    x = c.reshape(input, (count,))
+    place = c(SearchsortedDescriptor(edges.shape, x.shape, True, x.element), sequence=edges, values=x)
+    place = c.of(F.where, c.of(F.eq, x, edges[bins:]), bins, place)
+    if weight is None:
+        found = c.cast(c(BincountDescriptor(place.shape, bins + 2), index=place)[0][1 : bins + 1], x.element)
+    else:
+        found = _sums(c, place, c.reshape(weight, (count,)), bins + 2)[1 : bins + 1]
+    if density:
+        widths = c.of(F.sub, edges[1:], edges[:bins])
+        found = c.of(F.div, c.of(F.div, found, c.of(F.sum, found)), widths)
+    return found, edges
