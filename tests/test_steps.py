@@ -99,6 +99,12 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda: F.einsum_backward(_x(3), "ii->i", _x(3, 3)),
         lambda: F.einsum_backward(_x(2), "ij,ij->i", _x(2, 3), _x(2, 3).astype(np.float16)),
     ],
+    "instance_norm": [lambda: F.instance_norm(_x(2, 3, 4))],
+    "instance_norm_forward": [lambda: F.instance_norm_forward(_x(2, 3, 4))],
+    "native_batch_norm": [
+        lambda t=training: F.native_batch_norm(_x(2, 3, 4), None, None, _x(3), _x(3), t, 0.1, 1e-5)
+        for training in (True, False)
+    ],
     "group_norm": [lambda: F.group_norm(_x(2, 3, 4).transpose(0, 2, 1), 2, _x(4), _x(4))],
     "gaussian_nll_loss": [lambda: F.gaussian_nll_loss(_x(3), _x(3), _x(3), reduction="sum")],
     "multilabel_soft_margin_loss": [lambda: F.multilabel_soft_margin_loss(_x(2, 3), _x(2, 3), reduction="sum")],

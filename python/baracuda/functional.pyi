@@ -134,6 +134,24 @@ def varlen_attn_backward(dout: Any, query: Any, key: Any, value: Any, out_saved:
 def varlen_attn_forward(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
     r"""varlen_attn that returns (out, lse), for the backward; lse is [H, total queries]."""
 @_function
+def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: Any = False, momentum: Any = 0.1, eps: Any = 1e-05) -> Any:
+    r"""(input - mean) / sqrt(var + eps) * weight + bias for each channel of (images, channels, ...), as torch."""
+@_function
+def batch_norm_backward(dy: Any, input: Any, weight: Any, mean: Any, rstd: Any, training: Any = True, bias: Any = False) -> Any:
+    r"""(dx, dweight, dbias) of batch_norm, without those of what is not there; `bias`: whether its gradient is wanted."""
+@_function
+def batch_norm_forward(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: Any = False, momentum: Any = 0.1, eps: Any = 1e-05) -> Any:
+    r"""batch_norm with what its gradient needs: (y, mean, rstd)."""
+@_function
+def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None, use_input_stats: Any = True, momentum: Any = 0.1, eps: Any = 1e-05) -> Any:
+    r"""(input - mean) / sqrt(var + eps) * weight + bias for each channel of each image, as torch's instance_norm."""
+@_function
+def instance_norm_forward(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None, use_input_stats: Any = True, momentum: Any = 0.1, eps: Any = 1e-05) -> Any:
+    r"""instance_norm with what its gradient needs: (y, mean, rstd)."""
+@_function
+def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any) -> Any:
+    r"""(batch_norm, mean, 1 / sqrt(var + eps)) as torch.native_batch_norm; without training the last two are empty."""
+@_function
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     r"""y = a + alpha b, as torch.add, with broadcasting and torch's type promotion."""
 @_function

@@ -197,7 +197,24 @@ def _rms_norm(F: Any, c: NodeCase, x: Any, scale: Any) -> Any:
 
 
 def _instance_norm(F: Any, c: NodeCase, x: Any, scale: Any, bias: Any) -> Any:
-    return F.group_norm(x, x.shape[1], scale, bias, c.get("epsilon", 1e-5))
+    return F.instance_norm(x, None, None, scale, bias, eps=c.get("epsilon", 1e-5))
+
+
+def _batch_norm(F: Any, c: NodeCase, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
+    eps, keep = c.get("epsilon", 1e-5), c.get("momentum", 0.9)
+    if not c.get("training_mode", 0):
+        return F.batch_norm(x, mean, var, scale, bias, False, 0.0, eps)
+    # Running variances are of the batch's own, biased one.
+    axes = (0, *range(2, x.ndim))
+    new_var, new_mean = F.var_mean(x, axes, correction=0)
+    y = F.batch_norm(x, None, None, scale, bias, True, 0.0, eps)
+    return y, F.lerp(new_mean, mean, keep), F.lerp(new_var, var, keep)
+
+
+def _mean_variance_norm(F: Any, c: NodeCase, x: Any) -> Any:
+    if tuple(c.get("axes", (0, 2, 3))) != (0, *range(2, x.ndim)):
+        raise NotRun(NO_OPTION)
+    return F.batch_norm(x, None, None, training=True, eps=1e-18)
 
 
 def _rope(F: Any, c: NodeCase, x: Any, cos: Any, sin: Any, positions: Any = None) -> Any:
@@ -367,6 +384,7 @@ CALLS: dict[str, Call] = {
     "Clip": _clip,
     "Compress": _compress,
     "Concat": lambda F, c, *xs: F.cat(list(xs), c.get("axis")),
+    "BatchNormalization": _batch_norm,
     "ConstantOfShape": _constant,
     "CumProd": _cumulative("cumprod"),
     "CumSum": _cumulative("cumsum"),
@@ -390,6 +408,7 @@ CALLS: dict[str, Call] = {
     "LayerNormalization": _layer_norm,
     "LpNormalization": lambda F, c, x: F.normalize(x, float(c.get("p", 2)), c.get("axis", -1)),
     "Max": _fold("maximum"),
+    "MeanVarianceNormalization": _mean_variance_norm,
     "Mean": lambda F, c, *xs: F.div(_fold("add")(F, c, *xs), len(xs)),
     "Min": _fold("minimum"),
     "Mod": _mod,
@@ -431,7 +450,6 @@ ABSENT: dict[str, Sequence[str]] = {
         "Flatten", "Reshape", "Shape", "Size", "Squeeze", "Unsqueeze",
     ),
     "another convolution, which is to come": ("CausalConvWithState", "Col2Im", "ConvInteger", "DeformConv"),
-    "normalised by batch statistics, which is to come": ("BatchNormalization", "MeanVarianceNormalization"),
     "sorted, which is to come": ("Hardmax", "NonMaxSuppression", "Unique"),
     "for images and signals, which are to come": (
         "AffineGrid", "BlackmanWindow", "CenterCropPad", "DFT", "GridSample", "HammingWindow", "HannWindow", "ImageDecoder",

@@ -55,5 +55,9 @@ template <class Op>
 struct CpuKernel<norm::Backward<Op>> {
   static Status run(const Launch& launch);
 };
+template <>
+struct CpuKernel<norm::BatchNorm> {
+  static Status run(const Launch& launch);
+};
 
 }  // namespace baracuda

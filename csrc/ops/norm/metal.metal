@@ -1,5 +1,6 @@
 #include "ops/norm/simt.h"
 #include "ops/norm/simt_backward.h"
+#include "ops/norm/simt_batch.h"
 #include "simt/metal_kernels.h"
 
 BCU_METAL_KERNEL(norm_rms_forward_f32_cached, (norm::ForwardCached<simt::PackedRows<float>, false>))
@@ -45,3 +46,17 @@ BCU_METAL_KERNEL(norm_layer_backward_bf16_packed, (norm::BackwardLooped<simt::Pa
 BCU_METAL_KERNEL(norm_layer_backward_bf16_strided, (norm::BackwardLooped<simt::StridedRows<simt::bf16>, true>))
 BCU_METAL_KERNEL(norm_layer_terms_bf16, (norm::WeightTerms<simt::StridedRows<simt::bf16>, true>))
 BCU_METAL_KERNEL(norm_finish, (simt::FoldRows<simt::StridedRows<float>, simt::SumFold<float>>))
+BCU_METAL_KERNEL(norm_batch_moments_f32, (norm::BatchMoments<simt::StridedRows<float>>))
+BCU_METAL_KERNEL(norm_batch_scale_f32, (norm::BatchScale<simt::StridedRows<float>>))
+BCU_METAL_KERNEL(norm_batch_terms_f32, (norm::BatchTerms<simt::StridedRows<float>>))
+BCU_METAL_KERNEL(norm_batch_spread_f32, (norm::BatchSpread<simt::StridedRows<float>>))
+BCU_METAL_KERNEL(norm_batch_moments_f16, (norm::BatchMoments<simt::StridedRows<simt::f16>>))
+BCU_METAL_KERNEL(norm_batch_scale_f16, (norm::BatchScale<simt::StridedRows<simt::f16>>))
+BCU_METAL_KERNEL(norm_batch_terms_f16, (norm::BatchTerms<simt::StridedRows<simt::f16>>))
+BCU_METAL_KERNEL(norm_batch_spread_f16, (norm::BatchSpread<simt::StridedRows<simt::f16>>))
+BCU_METAL_KERNEL(norm_batch_moments_bf16, (norm::BatchMoments<simt::StridedRows<simt::bf16>>))
+BCU_METAL_KERNEL(norm_batch_scale_bf16, (norm::BatchScale<simt::StridedRows<simt::bf16>>))
+BCU_METAL_KERNEL(norm_batch_terms_bf16, (norm::BatchTerms<simt::StridedRows<simt::bf16>>))
+BCU_METAL_KERNEL(norm_batch_spread_bf16, (norm::BatchSpread<simt::StridedRows<simt::bf16>>))
+BCU_METAL_KERNEL(norm_batch_statistics, (norm::BatchStatistics<float>))
+BCU_METAL_KERNEL(norm_batch_gradients, (norm::BatchGradients<float>))

@@ -95,9 +95,50 @@ inline void layer_backward_shapes(Shapes& s) {
   for (const int gradient : {Args::dweight, Args::dbias}) s.may_out(gradient).is(parts.weight);
 }
 
+// The sizes of a statistic, after the attributes: of each channel, or of each image's.
+inline Sizes batch_statistic(Shapes& s, const Sizes& x) {
+  const auto attrs = s.attrs<BatchNormAttrs>();
+  s.flag(attrs.training, "training");
+  if (s.flag(attrs.per_instance, "per_instance"))
+    s.attribute(attrs.training || !attrs.per_instance, "per_instance", "0 without training");
+  return attrs.per_instance ? Sizes{x.at(0), x.at(1)} : Sizes{x.at(1)};
+}
+inline void batch_shapes(Shapes& s) {
+  using Args = BatchNormArgs;
+  const auto x = s.in(Args::x).ranks(2, kMaxRank);
+  const Sizes statistic = batch_statistic(s, x), channels{x.at(1)};
+  const bool training = s.attrs<BatchNormAttrs>().training;
+  const Elements either = set_of(s.element()) | set_of(s.wide());
+  const auto weight = s.may_in(Args::weight, either).is(channels), bias = s.may_in(Args::bias, either).is(channels);
+  if (weight && bias) s.want(weight.element() == bias.element(), Args::bias, "the weight's element");
+  const auto mean = s.may_in(Args::running_mean, either).is(channels);
+  const auto var = s.may_in(Args::running_var, either).is(channels).when(bool(mean));
+  s.want(training || bool(mean), Args::running_mean, "running statistics, without training");
+  if (mean) s.want(var.element() == mean.element(), Args::running_var, "running_mean's element");
+  s.out(Args::y).is(x);
+  const auto saved = s.may_out(Args::mean, s.wide()).is(statistic);
+  s.may_out(Args::rstd, s.wide()).is(statistic).when(bool(saved));
+  for (const int next : {Args::next_mean, Args::next_var})
+    s.may_out(next, mean ? mean.element() : s.wide()).is(channels).when(training && bool(mean));
+}
+inline void batch_backward_shapes(Shapes& s) {
+  using Args = BatchNormBackwardArgs;
+  const auto x = s.in(Args::x).ranks(2, kMaxRank);
+  const Sizes statistic = batch_statistic(s, x), channels{x.at(1)};
+  s.in(Args::dy).is(x);
+  const Elements either = set_of(s.element()) | set_of(s.wide());
+  const auto weight = s.may_in(Args::weight, either).is(channels);
+  for (const int given : {Args::mean, Args::rstd}) s.in(given, s.wide()).is(statistic);
+  s.out(Args::dx).is(x);
+  const Elements own = weight ? set_of(weight.element()) : either;
+  const auto dweight = s.may_out(Args::dweight, own).is(channels);
+  s.may_out(Args::dbias, dweight ? set_of(dweight.element()) : own).is(channels);
+}
+
 inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
   const bool back = row.direction == Direction::Backward;
+  if (op == "batch_norm") return back ? batch_backward_shapes : batch_shapes;
   if (op == "layer_norm") return back ? layer_backward_shapes : layer_shapes;
   if (op == "add_rms_norm") return back ? add_rms_backward_shapes : add_rms_shapes;
   if (op == "rms_norm_add") return back ? rms_backward_shapes : rms_add_shapes;

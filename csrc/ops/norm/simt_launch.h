@@ -3,6 +3,7 @@
 #include "backends/simt/family.h"
 #include "ops/norm/simt.h"
 #include "ops/norm/simt_backward.h"
+#include "ops/norm/simt_batch_launch.h"
 #include "ops/norm/skus.h"
 #include "simt/fold_launch.h"
 

@@ -1,4 +1,4 @@
-// The SKU table of the norms over trailing dimensions.
+// The SKU table of the norms: over trailing dimensions, and of channels over a batch.
 #pragma once
 #include "core/row.h"
 #include "host/strips.h"
@@ -17,10 +17,18 @@ BCU_ARGS(RmsNormBackwardArgs, (dy, x, weight, rstd, dx, dweight), ())  // of rms
 BCU_ARGS(AddRmsNormBackwardArgs, (dy, dsum, sum, weight, rstd, dx, dweight), ())
 BCU_ARGS(LayerNormBackwardArgs, (dy, x, weight, mean, rstd, dx, dweight, dbias), ())
 
+// Of (images, channels, ...). training: statistics are the batch's own, not the running ones; per_instance: each
+// image's.
+BCU_ATTRS(BatchNormAttrs, (i64, training), (i64, per_instance))
+BCU_ARGS(BatchNormArgs, (x, weight, bias, running_mean, running_var, y, mean, rstd, next_mean, next_var),
+         (eps, momentum))
+BCU_ARGS(BatchNormBackwardArgs, (dy, x, weight, mean, rstd, dx, dweight, dbias), ())
+
 struct RmsNorm {};
 struct AddRmsNorm {};
 struct RmsNormAdd {};
 struct LayerNorm {};
+struct BatchNorm {};
 template <class Op>
 struct Backward {};
 
@@ -63,6 +71,28 @@ inline Reason same_weights(const Problem& p) {
   return {};
 }
 
+// What a batch norm needs at most of any size up to these: rows have statistics of their own, and are cut into strips,
+// alone or side by side, whose sums are kept.
+struct BatchSizes {
+  int64_t groups, channels, rows;
+  BatchSizes(const Problem& p, int x)
+      : groups(attributes<BatchNormAttrs>(p).per_instance ? p.params[x].shape[0] : 1),
+        channels(p.params[x].shape[1]),
+        rows(groups * channels) {}
+};
+inline constexpr int64_t kRowNumbers = 4;  // of each row, besides its strips' two sums
+template <int kX>
+int64_t batch_partials(const Problem& p) {
+  const BatchSizes n(p, kX);
+  return 8 * (kRowNumbers * n.rows + 2 * (n.rows + (n.groups + kMaxStrips) * n.channels));
+}
+inline constexpr int64_t kBatchStrips = 64, kBatchTeams = 4096;  // on GPUs, of a row, and of all rows
+template <int kX>
+int64_t simt_batch_partials(const Problem& p) {
+  const int64_t rows = BatchSizes(p, kX).rows, teams = rows > kBatchTeams ? rows : kBatchTeams;
+  return (p.element == Element::F64 ? 8 : 4) * (2 * rows + 2 * teams);
+}
+
 template <class Op, class Args>
 constexpr auto forward(const char* op) {
   const auto r = row<Op>(op).name("rows").takes(kFloats).sum(4).in_place();
@@ -97,12 +127,40 @@ constexpr auto layer_norm_backward(const char* op) {
   return backward<LayerNorm, kSimt, Args, Args::x, Args::dweight, Args::dbias>(op);
 }
 template <bool kSimt>
+constexpr auto batch_norm() {
+  using Args = BatchNormArgs;
+  return row<BatchNorm>("batch_norm")
+      .name("channels")
+      .takes(kFloats)
+      .sum(4)
+      .args_of<Args>()
+      .attrs_of<BatchNormAttrs>()
+      .scratch(kSimt ? &simt_batch_partials<Args::x> : &batch_partials<Args::x>)
+      .in_place_of(1u << Args::x | 1u << Args::running_mean | 1u << Args::running_var)
+      .not_batch_invariant();
+}
+template <bool kSimt>
+constexpr auto batch_norm_backward() {
+  using Args = BatchNormBackwardArgs;
+  return row<Backward<BatchNorm>>("batch_norm")
+      .backward()
+      .name("channels")
+      .takes(kFloats)
+      .sum(4)
+      .args_of<Args>()
+      .attrs_of<BatchNormAttrs>()
+      .scratch(kSimt ? &simt_batch_partials<Args::x> : &batch_partials<Args::x>)
+      .in_place_of(1u << Args::dy | 1u << Args::x)
+      .not_batch_invariant();
+}
+template <bool kSimt>
 constexpr auto local() {
   return table(forward<RmsNorm, RmsNormArgs>("rms_norm"), forward<AddRmsNorm, AddRmsNormArgs>("add_rms_norm"),
                forward<RmsNormAdd, RmsNormAddArgs>("rms_norm_add"),
                forward<LayerNorm, LayerNormArgs>("layer_norm").only_if(kSimt ? &same_weights : nullptr),
                rms_norm_backward<kSimt>("rms_norm"), rms_norm_backward<kSimt>("rms_norm_add"),
-               add_rms_norm_backward<kSimt>("add_rms_norm"), layer_norm_backward<kSimt>("layer_norm"));
+               add_rms_norm_backward<kSimt>("add_rms_norm"), layer_norm_backward<kSimt>("layer_norm"),
+               batch_norm<kSimt>(), batch_norm_backward<kSimt>());
 }
 
 // GPUs compute rows that lie side by side as columns, in another order.

@@ -76,6 +76,9 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("adam_", "adamw_", "sgd_", "clip_grad_norm_", "clip_grad_value_"), _STATE),
     **dict.fromkeys(("adagrad_", "rmsprop_", "adadelta_", "adamax_", "nadam_", "radam_", "lion_"), _STATE),
     **dict.fromkeys(("clip_grads_with_norm_", "get_total_norm"), _STATE),
+    **dict.fromkeys(
+        ("batch_norm", "batch_norm_forward", "instance_norm", "instance_norm_forward", "native_batch_norm"),
+        "updates running statistics; compared on torch's samples, and with its gradients in tests/ops"),
     **dict.fromkeys(("bernoulli", "bernoulli_", "multinomial", "randint", "random_", "randperm", "dropout"), _RANDOM),
     **dict.fromkeys(("normal", "normal_", "uniform", "uniform_", "rand", "rand_like", "randn", "randn_like"), _RANDOM),
     "randint_like": _RANDOM,

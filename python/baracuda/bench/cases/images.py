@@ -1,4 +1,4 @@
-"""Convolutions and pooling."""
+"""Convolutions, pooling and batch norms."""
 
 # torch's stubs are not fought here.
 # mypy: disable-error-code="misc, arg-type"
@@ -93,10 +93,54 @@ def _pools(add: Any, quick: bool) -> None:
         add(name, "pool", "f32", desc.input_shape, sides, peer, bytes=bytes, required=wanted[0], goal=wanted[1])
 
 
+def _channels(shape: Sizes, last: bool) -> list[Any]:
+    """An image, its like for a gradient or a result (two of these), and four values of each channel (two of these)."""
+    way = torch.channels_last if last else torch.contiguous_format
+    images = [noise(*shape, seed=k).to(memory_format=way) for k in range(2)]
+    own = [noise(shape[1], seed=k) for k in range(2, 6)]
+    return [*images, *(torch.empty_like(images[0]) for _ in range(2)), own, [v.abs() for v in own]]
+
+
+def _batch_norm(shape: Sizes, last: bool) -> Sides:
+    x, _, y, z, (w, b, mean, old), (_, _, var, old_var) = _channels(shape, last)
+    made, (m, s, m2, s2) = plan(bc.BatchNormDescriptor(shape)), torch.empty(4, shape[1]).unbind()
+    ours = bind(
+        made, x=x, weight=w, bias=b, running_mean=mean, running_var=var, y=y, mean=m, rstd=s, next_mean=mean,
+        next_var=var, eps=1e-5, momentum=0.1,
+    )  # fmt: skip
+    options = (w, b, old, old_var, True, 0.1, 1e-5)
+    return Sides.calls(ours, lambda: torch.native_batch_norm(x, *options, out=(z, m2, s2)), made, lambda: [y, m, s])
+
+
+def _batch_norm_gradients(shape: Sizes, last: bool) -> Sides:
+    x, dy, dx, _, (w, *_), _ = _channels(shape, last)
+    _, mean, rstd = torch.native_batch_norm(x, w, None, None, None, True, 0.1, 1e-5)
+    made, (dw, db) = plan(bc.BatchNormDescriptor(shape).backward()), torch.empty(2, shape[1]).unbind()
+    ours = bind(made, dy=dy, x=x, weight=w, mean=mean, rstd=rstd, dx=dx, dweight=dw, dbias=db)
+
+    def peer() -> list[Any]:
+        backward = torch.ops.aten.native_batch_norm_backward
+        return list(backward(dy, x, w, None, None, mean, rstd, True, 1e-5, [True] * 3))
+
+    return Sides.calls(ours, peer, made, lambda: [dx, dw, db])
+
+
+def _batch_norms(add: Any, quick: bool) -> None:
+    """Training, of both orders of channels."""
+    shape = (2, 8, 14, 14) if quick else (8, 64, 56, 56)
+    for last in (False, True):
+        name, n = f"batch_norm training {'NHWC' if last else 'NCHW'}", prod(shape) * SIZE["f32"]
+        add(name, "norm", "f32", shape, partial(_batch_norm, shape, last), "native_batch_norm out=", bytes=3 * n,
+            required=2.0, goal=3.0)  # fmt: skip
+        add(f"{name} gradients", "norm", "f32", shape, partial(_batch_norm_gradients, shape, last),
+            "native_batch_norm_backward", bytes=5 * n, required=1.0, goal=1.5)  # fmt: skip
+
+
 def cases(quick: bool) -> list[Case]:
-    """Convolutions and pooling of the speed table."""
+    """Convolutions, pooling and batch norms of the speed table."""
     out, add = collector()
     _pools(add, quick)
+    _batch_norms(add, quick)
     for name, full, weight, stride, padding, groups, wanted, gradients in _CONVOLUTIONS:
         x = (1, full[1], 16, 16) if quick else full
         both = (padding, padding)
