@@ -199,7 +199,7 @@ def test_attributes_are_judged_without_sizes() -> None:
 WORDS = {
     "gemm", "unary_elementwise", "binary_elementwise", "ternary_elementwise", "gated_activation", "reduction", "scan", "convolution",
     "pooling", "normalization", "softmax", "attention", "indexing", "embedding", "shape_layout", "random", "loss", "quantization",
-    "sorting", None,
+    "sorting", "image", None,
 }  # fmt: skip
 
 

@@ -69,6 +69,23 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "max_pool3d_backward": [
         lambda: F.max_pool3d_backward(_x(1, 2, 2, 2, 1), np.zeros((1, 2, 2, 2, 1), np.int64), (1, 2, 5, 4, 3), 2)
     ],
+    "interpolate": [
+        lambda: F.interpolate(_x(1, 2, 3), 5),
+        lambda: F.interpolate(_x(1, 2, 3), 5, mode="linear"),
+        lambda: F.interpolate(_x(1, 2, 3), 5, mode="area"),
+    ],
+    "interpolate_backward": [
+        lambda: F.interpolate_backward(_x(1, 2, 5), (1, 2, 3), 5),
+        lambda: F.interpolate_backward(_x(1, 2, 5), (1, 2, 3), 5, mode="linear"),
+        lambda: F.interpolate_backward(_x(1, 2, 5), (1, 2, 3), 5, mode="area"),
+    ],
+    "upsample": [
+        lambda: F.upsample(_x(1, 2, 3), 5),
+        lambda: F.upsample(_x(1, 2, 3), 5, mode="linear"),
+        lambda: F.upsample(_x(1, 2, 3), 5, mode="area"),
+    ],
+    "upsample_bilinear": [lambda: F.upsample_bilinear(_x(1, 2, 3, 3), 5)],
+    "upsample_nearest": [lambda: F.upsample_nearest(_x(1, 2, 3), 5)],
     "lp_pool1d": [lambda: F.lp_pool1d(_x(2, 3, 5), 2.0, 2)],
     "lp_pool2d": [lambda: F.lp_pool2d(_x(2, 3, 5, 4), 2.0, 2)],
     "lp_pool3d": [lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3), 2.0, 2)],

@@ -656,6 +656,21 @@ def pack_int4(input: Any, dtype: Any = 's4', *, out: Any = None) -> Any:
 def unpack_int4(input: Any, packed: Any = 's4', dtype: Any = 'f32', size: Any = None, *, out: Any = None) -> Any:
     r"""The 4-bit integers of bytes along the last dimension, as pack_int4 lays them."""
 @_function
+def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None, recompute_scale_factor: Any = None, antialias: Any = False) -> Any:
+    r"""The axes behind batch and channels made longer or shorter, as torch.nn.functional.interpolate."""
+@_function
+def interpolate_backward(dy: Any, shape: Any, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None, recompute_scale_factor: Any = None, antialias: Any = False) -> Any:
+    r"""Gradient of interpolate by its input of this shape."""
+@_function
+def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: Any = 'nearest', align_corners: Any = None) -> Any:
+    r"""`interpolate` by its older name, as torch.nn.functional.upsample."""
+@_function
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    r"""`interpolate` with mode "bilinear" and aligned corners, as torch.nn.functional.upsample_bilinear."""
+@_function
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    r"""`interpolate` with mode "nearest", as torch.nn.functional.upsample_nearest."""
+@_function
 def cat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Any:
     r"""The tensors one after the other along `dim`, as torch.cat: of the element that holds all of theirs."""
 @_function

@@ -20,7 +20,10 @@ from baracuda.prove.reference import Case
 from baracuda.prove.verify import execute
 
 FAR = 70_001  # over any size from which work is split
-BY_ATTRIBUTES = {("varlen_attn", "backward")}  # whose workspace follows max_q, max_k and the number of sequences
+# Whose workspace follows max_q, max_k and the number of sequences; sizes of axes, which are no Dims.
+BY_ATTRIBUTES = {("varlen_attn", "backward")} | {
+    (op, direction) for op in ("resize", "resize_nearest") for direction in ("forward", "backward")
+}
 Sizes = dict[str, int]
 
 

@@ -1,5 +1,6 @@
 // Pooling and its gradients on GPUs: a thread for each result, and, backward, for each place, which gathers.
 #pragma once
+#include "ops/pool/blocked_sum.h"
 #include "ops/pool/window.h"
 #include "simt/space.h"
 
@@ -71,24 +72,6 @@ struct MaxPool {
   }
   BCU_POOL_RUN
 };
-
-// Sums of blocks of terms are added up, which bounds their error for long ones.
-template <class C>
-struct BlockedSum {
-  enum : int { kBlock = 256 };
-  C total, part;
-  int32_t terms;
-  BCU_METHOD void add(C v) {
-    part += v;
-    if (++terms == kBlock) total += part, part = C(0), terms = 0;
-  }
-};
-template <class C>
-BCU_DEVICE BlockedSum<C> no_sum() {
-  BlockedSum<C> s;
-  s.total = s.part = C(0), s.terms = 0;
-  return s;
-}
 
 template <class C>
 struct MeanPool {

@@ -26,9 +26,9 @@ DIRECTIONS: tuple[str, ...] = _core.directions
 # What families are called in the vocabulary of kernel libraries; steps of optimizers and fused expressions have no category there.
 CATEGORIES = {
     "attention": "attention", "binary": "binary_elementwise", "cast": "unary_elementwise", "conv": "convolution", "embedding": "embedding",
-    "expr": None, "gated": "gated_activation", "indexing": "indexing", "layout": "shape_layout", "loss": "loss", "matmul": "gemm",
-    "norm": "normalization", "optim": None, "pool": "pooling", "quant": "quantization", "random": "random", "reduce": "reduction",
-    "rope": "attention", "scan": "scan", "softmax": "softmax", "sort": "sorting", "ternary": "ternary_elementwise",
+    "expr": None, "gated": "gated_activation", "image": "image", "indexing": "indexing", "layout": "shape_layout", "loss": "loss",
+    "matmul": "gemm", "norm": "normalization", "optim": None, "pool": "pooling", "quant": "quantization", "random": "random",
+    "reduce": "reduction", "rope": "attention", "scan": "scan", "softmax": "softmax", "sort": "sorting", "ternary": "ternary_elementwise",
     "unary": "unary_elementwise",
 }  # fmt: skip
 # What products do to finished sums, by the code of their activation; a test compares them with `Activation`.

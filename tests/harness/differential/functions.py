@@ -45,6 +45,7 @@ _STATE = "writes to lists of tensors; compared with torch's own in tests/ops"
 SAMPLED = (
     "conv",
     "pooling",
+    "interpolate",
     "response_norm",
     "conv_transposed",
     "joined",
