@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baracuda import functional as F
 from baracuda.call.compose import Composer, Number, Value, of_elements
 from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
@@ -497,5 +498,9 @@ def _linear_cross_entropy_vjp(
     known = {"ignore_index": -100 if ignore_index is None else ignore_index, **more}
     if is_unfused(*map(described, (input, linear_weight, target))):
         return unfused_vjp(input, linear_weight, target, known)
+    if known.get("reduction", "mean") != "none" and described(input).element is not Element.F16:
+        # A product less than making the logits again. In f16 a gradient may need a large dloss in order not to vanish.
+        loss, *gradients = linear_cross_entropy_fused(input, linear_weight, target, **known)
+        return loss, lambda dloss: tuple(F.mul(g, dloss) for g in gradients)
     loss, lse = linear_cross_entropy_forward(input, linear_weight, target, **known)
     return loss, lambda dloss: linear_cross_entropy_backward(dloss, input, linear_weight, target, lse, **known)
