@@ -23,6 +23,7 @@
 //   shuffle(ctx, v, lane), shuffle_xor(ctx, v, mask), shuffle_down(ctx, v, distance), shuffle_up(ctx, v, distance):
 //                     4 or 8 byte values; past the ends the result is not to be read
 //   atomic_add(counter, v) of uint32_t (returns the old value) and float; atomic_exchange(counter, v) of uint32_t
+//   SquareMatrix (simt/square_matrix.h) on Metal
 //   f16, bf16; widen(x) to float; narrow(float, thread f16&) and (float, thread bf16&), to nearest even, NaN kept
 // Whoever compiles bodies as host C++ brings simt/target_host.h, simt/mma_host.h and simt/submit_host.h on its include
 // path: there is none here, as nothing that is shipped runs them so.

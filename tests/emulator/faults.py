@@ -377,6 +377,15 @@ TEXT_FAULTS = [
         "error is|RACE|UNINITIALISED", backend="metal",
     ),
     Fault(
+        "sums are read before others have stored them", "matmul", "matmul", "forward",
+        TEXT, "      simt::warp_sync(ctx);\n      BCU_UNROLL for (int r = 0;", "      BCU_UNROLL for (int r = 0;",
+        "RACE|UNINITIALISED", backend="metal",
+    ),
+    Fault(
+        "a matrix as its transpose", "matmul", "matmul", "forward",
+        TEXT, "Square::template load<true>(", "Square::template load<false>(", "error is", backend="metal",
+    ),
+    Fault(
         "rounding towards zero", "gated", "swiglu", "forward",
         TEXT, "{ out = bf16(x); }", "{ out = as_type<bf16>(ushort(as_type<uint>(x) >> 16)); }", "error is",
         element="bf16", backend="metal",

@@ -1,5 +1,6 @@
 // What all of the refused snippets are near to: the legal spellings.
 #include <metal_stdlib>
+#include <metal_simdgroup_matrix>
 using namespace metal;
 
 constant constexpr float kTable[4] = {1, 2, 3, 4};
@@ -43,5 +44,9 @@ kernel void good(constant Params& p [[buffer(0)]], uint tid [[thread_index_in_th
   thread const float* mine = &a;
   device float* y = p.y + bid.x;
   y[tid] = simd_sum(s[tid & 31]) + scaled(p, *mine) + sum(1.0f, kTable[tid & 3], 0x1p-3f) + float(as_type<uint>(a));
+  simdgroup_float8x8 m = make_filled_simdgroup_matrix<float, 8, 8>(0.0f), n;
+  simdgroup_load(n, (threadgroup const float*)s, 4, ulong2(0), true);
+  simdgroup_multiply_accumulate(m, n, n, m);
+  simdgroup_store(m, y, 8);
   atomic_fetch_add_explicit(p.total, a, memory_order_relaxed);
 }

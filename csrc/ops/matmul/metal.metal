@@ -1,4 +1,5 @@
 #include "ops/matmul/simt_quantized.h"
+#include "ops/matmul/simt_square.h"
 #include "ops/matmul/simt_thin.h"
 #include "simt/metal_kernels.h"
 
@@ -8,6 +9,9 @@ BCU_METAL_KERNEL(matmul_tiled_bf16, (matmul::Tiled<simt::bf16, 4>))
 BCU_METAL_KERNEL(matmul_large_tiles_f32, (matmul::Tiled<float, 8>))
 BCU_METAL_KERNEL(matmul_large_tiles_f16, (matmul::Tiled<simt::f16, 8>))
 BCU_METAL_KERNEL(matmul_large_tiles_bf16, (matmul::Tiled<simt::bf16, 8>))
+BCU_METAL_KERNEL(matmul_square_tiles_f32, (matmul::SquareTiled<float>))
+BCU_METAL_KERNEL(matmul_square_tiles_f16, (matmul::SquareTiled<simt::f16>))
+BCU_METAL_KERNEL(matmul_square_tiles_bf16, (matmul::SquareTiled<simt::bf16>))
 BCU_METAL_KERNEL(matmul_thin_dots_row_f32, (matmul::ThinDots<float, 1>))
 BCU_METAL_KERNEL(matmul_thin_dots_rows_f32, (matmul::ThinDots<float, 8>))
 BCU_METAL_KERNEL(matmul_thin_columns_row_f32, (matmul::ThinColumns<float, 1>))

@@ -98,9 +98,12 @@ struct Tiled {
   enum : int { kEach = kSide * kSide, kSlice = kDepth * kPitch, kLoads = kTile * kDepth / kThreads };
   enum : int { kShared = 4 * kSlice * int(sizeof(C) / 4) };  // two slices of A and of B
 
-  // Where a block is in its sum.
-  struct Place {
-    int64_t part, k, a, b;  // a, b: offsets of the part's matrices
+  // A block's tile, and where it is in its sum.
+  struct Source {
+    BCU_GLOBAL const In* a;
+    BCU_GLOBAL const In* b;
+    int64_t batch, i0, j0;                // i0, j0: the tile's first row and column
+    int64_t part, k, a_offset, b_offset;  // offsets: of the part's matrices
   };
 
   // Loads of one thread: elements (i, k) of a slice of A, or (k, i) of B.
@@ -141,10 +144,10 @@ struct Tiled {
     }
   }
 
-  BCU_DEVICE void start_part(BCU_CONSTANT Params& p, BCU_THREAD Place& at) {
-    at.k = 0;
-    at.a = Offsets::of(at.part, p.part_rank, p.part_shape, p.as.part);
-    at.b = Offsets::of(at.part, p.part_rank, p.part_shape, p.bs.part);
+  BCU_DEVICE void start_part(BCU_CONSTANT Params& p, BCU_THREAD Source& from) {
+    from.k = 0;
+    from.a_offset = Offsets::of(from.part, p.part_rank, p.part_shape, p.as.part);
+    from.b_offset = Offsets::of(from.part, p.part_rank, p.part_shape, p.bs.part);
   }
 
   // The tile of a block: eight row tiles at a time, so that blocks side by side share columns of B and rows of A.
@@ -155,34 +158,47 @@ struct Tiled {
     row = first + rest - column * rows;
   }
 
+  BCU_DEVICE Source start(BCU_THREAD const simt::Context& ctx, BCU_CONSTANT Params& p) {
+    Source from;
+    int64_t tiles = p.row_tiles * p.column_tiles, tile_row, tile_column;
+    from.batch = int64_t(ctx.bid_x()) / tiles;
+    tile_of(p, int64_t(ctx.bid_x()) - from.batch * tiles, tile_row, tile_column);
+    from.i0 = tile_row * kTile, from.j0 = tile_column * kTile;
+    from.a = (BCU_GLOBAL const In*)p.a + Offsets::of(from.batch, p.batch_rank, p.batch_shape, p.as.batch);
+    from.b = (BCU_GLOBAL const In*)p.b + Offsets::of(from.batch, p.batch_rank, p.batch_shape, p.bs.batch);
+    from.a += from.i0 * p.as.row, from.b += from.j0 * p.bs.column;
+    from.part = 0;
+    start_part(p, from);
+    return from;
+  }
+
+  // Reads a thread's share of the next slice; whether that ends a block of products.
+  BCU_DEVICE bool fetch(BCU_CONSTANT Params& p, BCU_THREAD Source& from, int tid, BCU_THREAD C* a, BCU_THREAD C* b) {
+    int64_t depth = p.k - from.k;
+    read(from.a + from.a_offset + from.k * p.as.column, p.as.row, p.as.column, p.m - from.i0, depth, p.a_along_k != 0,
+         tid, a);
+    read(from.b + from.b_offset + from.k * p.bs.row, p.bs.column, p.bs.row, p.n - from.j0, depth, p.b_along_k != 0, tid,
+         b);
+    from.k += kDepth;
+    bool whole = from.k % kBlock == 0 || from.k >= p.k;
+    if (from.k >= p.k && from.part + 1 < p.parts) {
+      ++from.part;
+      start_part(p, from);
+    }
+    return whole;
+  }
+
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
     BCU_SHARED C* slices = (BCU_SHARED C*)shared;
     int tid = int(ctx.tid()), tx = tid % 16, ty = tid / 16;
-    int64_t tiles = p.row_tiles * p.column_tiles, batch = int64_t(ctx.bid_x()) / tiles, tile_row, tile_column;
-    tile_of(p, int64_t(ctx.bid_x()) - batch * tiles, tile_row, tile_column);
-    int64_t i0 = tile_row * kTile, j0 = tile_column * kTile;
-    BCU_GLOBAL const In* a = (BCU_GLOBAL const In*)p.a + Offsets::of(batch, p.batch_rank, p.batch_shape, p.as.batch);
-    BCU_GLOBAL const In* b = (BCU_GLOBAL const In*)p.b + Offsets::of(batch, p.batch_rank, p.batch_shape, p.bs.batch);
-    a += i0 * p.as.row, b += j0 * p.bs.column;
+    Source from = start(ctx, p);
     C sum[kEach], total[kEach], next_a[kLoads], next_b[kLoads];
     BCU_UNROLL for (int x = 0; x < kEach; ++x) sum[x] = total[x] = C(0);
     int64_t steps = p.parts * ((p.k + kDepth - 1) / kDepth);
-    Place at;
-    at.part = 0;
-    start_part(p, at);
     bool whole = false;  // the slice that was read last ends a block of products
     for (int64_t step = 0; step <= steps; ++step) {
       bool ends = whole;
-      if (step < steps) {
-        read(a + at.a + at.k * p.as.column, p.as.row, p.as.column, p.m - i0, p.k - at.k, p.a_along_k != 0, tid, next_a);
-        read(b + at.b + at.k * p.bs.row, p.bs.column, p.bs.row, p.n - j0, p.k - at.k, p.b_along_k != 0, tid, next_b);
-        at.k += kDepth;
-        whole = at.k % kBlock == 0 || at.k >= p.k;
-        if (at.k >= p.k && at.part + 1 < p.parts) {
-          ++at.part;
-          start_part(p, at);
-        }
-      }
+      if (step < steps) whole = fetch(p, from, tid, next_a, next_b);
       if (step > 0) {
         BCU_SHARED const C* now = slices + (step - 1) % 2 * 2 * kSlice;
         multiply(now, now + kSlice, ty, tx, sum);
@@ -198,10 +214,10 @@ struct Tiled {
       simt::barrier(ctx);
     }
     // The rows move up in turn, so that what becomes of a sum is compiled for one row of them.
-    Ending<T> ending = Ending<T>::start(p, batch);
+    Ending<T> ending = Ending<T>::start(p, from.batch);
     BCU_NO_UNROLL for (int i = 0; i < kSide; ++i) {
       BCU_UNROLL for (int j = 0; j < kSide; ++j)
-          Ending<T>::put(p, ending, i0 + spread(i, ty), j0 + spread(j, tx), total[j]);
+          Ending<T>::put(p, ending, from.i0 + spread(i, ty), from.j0 + spread(j, tx), total[j]);
       BCU_UNROLL for (int x = 0; x < kEach - kSide; ++x) total[x] = total[x + kSide];
     }
   }

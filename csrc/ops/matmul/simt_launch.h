@@ -4,6 +4,7 @@
 #include "ops/matmul/problem.h"
 #include "ops/matmul/simt_mma.h"
 #include "ops/matmul/simt_quantized.h"
+#include "ops/matmul/simt_square.h"
 #include "ops/matmul/simt_thin.h"
 #include "ops/matmul/skus.h"
 #include "simt/launch.h"
@@ -110,6 +111,13 @@ template <class L>
 Status run_tiled(const L& launch) {
   Gemm g;
   return read_tensors(launch, true, g) ? run_tiles(launch, g) : Status::Ok;
+}
+
+template <class L>
+Status run_squares(const L& launch) {
+  Gemm g;
+  if (!read_tensors(launch, true, g)) return Status::Ok;
+  return simt::with_float(launch.element, [&](auto t) { return submit_tiles_of<SquareTiled<decltype(t)>>(launch, g); });
 }
 
 // Falls back to tiles where strides do not suit.
@@ -244,6 +252,14 @@ struct SimtKernel<matmul::ThinTiledRow> {
   template <class L>
   static Status run(const L& launch) {
     return matmul::run_thin(launch);
+  }
+};
+
+template <>
+struct SimtKernel<matmul::SquareRow> {
+  template <class L>
+  static Status run(const L& launch) {
+    return matmul::run_squares(launch);
   }
 };
 

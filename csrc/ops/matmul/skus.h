@@ -20,6 +20,7 @@ struct TiledRow {};
 struct ThinTiledRow {};
 struct LtRow {};
 struct MmaRow {};
+struct SquareRow {};
 struct WholeRow {};
 struct ScaledRow {};
 struct VnniRow {};
@@ -203,6 +204,16 @@ inline constexpr auto kSimtThin =
 inline constexpr auto kSimtMma =
     table(gpu_product<MmaRow>().takes(Element::F16 | Element::BF16).sum(17).not_batch_invariant());
 
+// Nobody says in which order Apple's GPUs add the 8 products of a step, nor how they round: each addition is taken to
+// cut off, and each product to be rounded by itself. Metal takes row.arch for the number of the Apple family.
+inline constexpr int kLeastSquareFamily = 7;
+template <class... Tags>
+constexpr auto of_family(Table<Tags...> t, int family) {
+  for (Row& r : t.rows) r.min_arch = family;
+  return t;
+}
+inline constexpr auto kSimtSquare = table(gpu_product<SquareRow>().takes(kFloats).sum(17));
+
 template <class... Tags>
 constexpr auto preferred(Table<Tags...> t, const char* variant, int preference) {
   for (Row& r : t.rows) r.variant = variant, r.preference = preference;
@@ -270,7 +281,8 @@ inline constexpr auto kTable =
     join(kCpu, kScaledCpu, kGated, preferred(on_cuda(kSimtThin), "simt_thin", 10), kCublasLt,
          preferred(on_cuda(kSimtMma), "simt_mma", 2), on_cuda(kSimt), compiled_for_cuda(kScaledLt, 5),
          with_names(on_cuda(kSimtScaled), kSimtScaled), preferred(on_metal(kSimtThin), "simt_thin", 10),
-         on_metal(kSimt), with_names(on_metal(kSimtScaled), kSimtScaled));
+         preferred(of_family(on_metal(kSimtSquare), kLeastSquareFamily), "simdgroup", 2), on_metal(kSimt),
+         with_names(on_metal(kSimtScaled), kSimtScaled));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::matmul

@@ -49,7 +49,8 @@ foreach(file IN LISTS metal_roots)
     add_custom_command(
       OUTPUT ${translated}
       COMMAND ${Python_EXECUTABLE} ${msl2host} ${family} ${text} ${translated} ${slice} ${slices_${family}}
-      DEPENDS ${msl2host} ${text} ${harness}/metal/execute/metal_stdlib emulator.h VERBATIM)
+      DEPENDS ${msl2host} ${text} ${harness}/metal/execute/metal_stdlib
+              ${harness}/metal/execute/metal_simdgroup_matrix emulator.h VERBATIM)
     list(APPEND metal_texts ${translated})
     string(APPEND metal_texts_inc "BCU_TEXT(${family}_${slice})\n")
   endforeach()

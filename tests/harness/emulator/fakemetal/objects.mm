@@ -253,7 +253,9 @@ uint64_t hash_of(NSString* source) {
   return registry;
 }
 - (BOOL)supportsFamily:(MTLGPUFamily)family {
-  return family == MTLGPUFamilyMetal3 ? setting("BARACUDA_FAKE_METAL_3", true) : family <= MTLGPUFamilyApple9;
+  const char* newest = std::getenv("BARACUDA_FAKE_METAL_FAMILY");  // 0: a GPU that is not Apple's
+  if (family == MTLGPUFamilyMetal3) return setting("BARACUDA_FAKE_METAL_3", true);
+  return family < MTLGPUFamilyApple1 + (newest ? std::atoi(newest) : 9);
 }
 - (BOOL)hasUnifiedMemory {
   return setting("BARACUDA_FAKE_METAL_UNIFIED", true);
