@@ -1,4 +1,4 @@
-"""Convolutions, pooling and batch norms."""
+"""Convolutions, pooling, resizing and batch norms."""
 
 # torch's stubs are not fought here.
 # mypy: disable-error-code="misc, arg-type"
@@ -136,10 +136,28 @@ def _batch_norms(add: Any, quick: bool) -> None:
             "native_batch_norm_backward", bytes=5 * n, required=1.0, goal=1.5)  # fmt: skip
 
 
+def _stretched(shape: tuple[int, ...]) -> Sides:
+    """Twice as large, with plans for x and y."""
+    size = (2 * shape[2], 2 * shape[3])
+    desc = bc.ResizeDescriptor(shape, size, (-1, -1), (2, 2), (4, 4))
+    x, y, z, made = noise(*shape), space(*shape[:2], *size), space(*shape[:2], *size), plan(desc)
+    peer = torch.ops.aten.upsample_bilinear2d.out
+    return Sides.calls(bind(made, x=x, y=y), lambda: peer(x, size, False, out=z), made, lambda: [y])
+
+
+def _resizes(add: Any, quick: bool) -> None:
+    """Resizing of the speed table."""
+    shape = (1, 4, 14, 14) if quick else (8, 64, 56, 56)
+    bytes = 5 * prod(shape) * SIZE["f32"]
+    add("interpolate bilinear 2x", "image", "f32", shape, partial(_stretched, shape), "upsample_bilinear2d out=", bytes=bytes,
+        required=3.0, goal=5.0)  # fmt: skip
+
+
 def cases(quick: bool) -> list[Case]:
     """Convolutions, pooling and batch norms of the speed table."""
     out, add = collector()
     _pools(add, quick)
+    _resizes(add, quick)
     _batch_norms(add, quick)
     for name, full, weight, stride, padding, groups, wanted, gradients in _CONVOLUTIONS:
         x = (1, full[1], 16, 16) if quick else full
