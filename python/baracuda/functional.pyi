@@ -509,6 +509,21 @@ def pdist(input: Any, p: Any = 2.0) -> Any:
 def renorm(input: Any, p: Any, dim: Any, maxnorm: Any) -> Any:
     r"""`input` with those slices along `dim` made shorter whose norm is above `maxnorm`, as torch.renorm."""
 @_function
+def cauchy_(input: Any, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
+    r"""Fills `input` with numbers of density sigma / (pi ((x - median)^2 + sigma^2)) and returns it, as Tensor.cauchy_."""
+@_function
+def exponential_(input: Any, lambd: Any = 1.0, *, generator: Any = None) -> Any:
+    r"""Fills `input` with numbers of density lambd exp(-lambd x) and returns it, as Tensor.exponential_."""
+@_function
+def geometric_(input: Any, p: Any, *, generator: Any = None) -> Any:
+    r"""Fills `input` with the number of tries until the first success, k = 1, 2, ... with (1 - p)^(k - 1) p, as Tensor.geometric_."""
+@_function
+def log_normal_(input: Any, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
+    r"""Fills `input` with exp of normal numbers of a mean and a deviation, and returns it, as Tensor.log_normal_."""
+@_function
+def trunc_normal_(input: Any, mean: Any = 0.0, std: Any = 1.0, a: Any = -2.0, b: Any = 2.0, *, generator: Any = None) -> Any:
+    r"""Fills `input` with normal numbers that lie in [a, b], and returns it, as torch.nn.init.trunc_normal_."""
+@_function
 def dropout(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, generator: Any = None) -> Any:
     r"""Drops elements with probability `p` and divides the others by 1 - p, as torch.nn.functional.dropout."""
 @_function

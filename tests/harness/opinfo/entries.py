@@ -50,7 +50,9 @@ RANDOM = frozenset(
 # Options of torch's storage, which arrays here have not: left out where they say what is so anyway.
 NEUTRAL: dict[str, Any] = {"layout": torch.strided, "requires_grad": False, "pin_memory": False}
 # Entries that test what has another name here.
-NAMED = {"sum_to_size": "sum_to", "uniform": "uniform_", "normal.in_place": "normal_"}
+NAMED = {"sum_to_size": "sum_to", "uniform": "uniform_", "normal.in_place": "normal_"} | {
+    n: f"{n}_" for n in ("cauchy", "exponential", "geometric", "log_normal")
+}
 # What is no function here, because arrays have it, as methods, operators and properties of bc.Tensor.
 OPERATORS = ["radd", "rdiv", "rmul", "rand", "ror", "rxor", "rmatmul", "rmod", "rpow", "rsub", "getitem"]
 METHODS = frozenset(("reshape", "permute", "squeeze", "unsqueeze", "expand", "broadcast_to", "transpose", "item"))

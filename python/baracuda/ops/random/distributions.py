@@ -1,0 +1,156 @@
+"""Random numbers of further distributions: uniform and normal numbers, and functions of them, in place.
+
+They are drawn in f32, in f64 for f64 and integers, and rounded to the element at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import erf, isfinite, log1p, pi, sqrt
+from typing import Any
+
+from baracuda import _core
+from baracuda import functional as F
+from baracuda.call.op import composite
+from baracuda.call.steps import made_of
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
+from baracuda.ops.random.random import run_like, uniform_
+
+OPS = ()
+
+
+def _want(name: str, good: bool, got: Any, wanted: str) -> None:
+    if not good:
+        raise InvalidProblemError(f"{name}: got {got}, want {wanted}.")
+
+
+def _filled(input: Any, fill: Callable[[Any], Any], whole: bool = False) -> Any:
+    """`input`, filled; what is drawn in another element is cast."""
+    shape, code, *_ = _core.describe(input)
+    element = Element(code)
+    _want(
+        "input",
+        element.is_float or (whole and element.is_integer),
+        element,
+        "integers or floats" if whole else "floats",
+    )
+    wide = element if element in (Element.F32, Element.F64) else Element.F32 if element.is_float else Element.F64
+    if wide is element:
+        fill(input)
+    else:
+        F.cast(run_like(input, shape, fill, wide), element, out=input)
+    return input
+
+
+@made_of("cast log1p mul neg uniform")
+@composite
+def exponential_(input: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+    """Fills `input` with numbers of density lambd exp(-lambd x) and returns it, as Tensor.exponential_.
+
+    -log1p(-u) / lambd, u as of uniform_. Not torch's stream.
+
+    Args:
+        input: Floats to fill.
+        lambd: The rate, above 0.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    _want("lambd", lambd > 0, lambd, "a number above 0")
+
+    def fill(y: Any) -> Any:
+        uniform_(y, generator=generator)
+        return F.mul(F.log1p(F.neg(y, out=y), out=y), -1.0 / lambd, out=y)
+
+    return _filled(input, fill)
+
+
+@made_of("add cast mul tan uniform")
+@composite
+def cauchy_(input: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
+    """Fills `input` with numbers of density sigma / (pi ((x - median)^2 + sigma^2)) and returns it, as Tensor.cauchy_.
+
+    median + sigma tan(pi (u - 1/2)), u as of uniform_. Not torch's stream.
+
+    Args:
+        input: Floats to fill.
+        median: The median.
+        sigma: Half the width at half the height, above 0.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    _want("sigma", sigma > 0, sigma, "a number above 0")
+
+    def fill(y: Any) -> Any:
+        uniform_(y, generator=generator)
+        F.tan(F.mul(F.add(y, -0.5, out=y), pi, out=y), out=y)
+        return F.add(F.mul(y, float(sigma), out=y), float(median), out=y)
+
+    return _filled(input, fill)
+
+
+@made_of("add cast floor log1p mul neg uniform")
+@composite
+def geometric_(input: Any, p: float, *, generator: Any = None) -> Any:
+    """Fills `input` with the number of tries until the first success, k = 1, 2, ... with (1 - p)^(k - 1) p, as Tensor.geometric_.
+
+    1 + floor(log1p(-u) / log1p(-p)), u as of uniform_. Not torch's stream.
+
+    Args:
+        input: Floats or integers to fill.
+        p: The probability of a success, between 0 and 1.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    _want("p", 0 < p < 1, p, "a number between 0 and 1")
+
+    def fill(y: Any) -> Any:
+        uniform_(y, generator=generator)
+        F.mul(F.log1p(F.neg(y, out=y), out=y), 1.0 / log1p(-p), out=y)
+        return F.add(F.floor(y, out=y), 1.0, out=y)
+
+    return _filled(input, fill, whole=True)
+
+
+@made_of("cast exp normal")
+@composite
+def log_normal_(input: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
+    """Fills `input` with exp of normal numbers of a mean and a deviation, and returns it, as Tensor.log_normal_.
+
+    Not torch's stream.
+
+    Args:
+        input: Floats to fill.
+        mean: Mean of the logarithm.
+        std: Standard deviation of the logarithm, above 0.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    _want("std", std > 0, std, "a number above 0")
+    return _filled(input, lambda y: F.exp(F.normal_(y, float(mean), float(std), generator=generator), out=y))
+
+
+@made_of("add cast clamp erfinv mul uniform")
+@composite
+def trunc_normal_(
+    input: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, *, generator: Any = None
+) -> Any:
+    """Fills `input` with normal numbers that lie in [a, b], and returns it, as torch.nn.init.trunc_normal_.
+
+    mean + std sqrt(2) erfinv(v), v uniform between the values of erf that belong to a and b. Not torch's stream.
+
+    Args:
+        input: Floats to fill.
+        mean: Mean before what lies outside is left out.
+        std: Standard deviation likewise, above 0.
+        a: The least number.
+        b: The largest number, above a.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    _want("std", std > 0 and isfinite(std), std, "a finite number above 0")
+    _want("b", a < b, b, f"a number above a, which is {a}")
+    low, high = (erf((x - mean) / std / sqrt(2)) for x in (a, b))
+    _want("a", low < high, a, "a range that holds more of the distribution: none of it lies in [a, b]")
+
+    def fill(y: Any) -> Any:
+        uniform_(y, low, high, generator=generator)
+        F.mul(F.erfinv(y, out=y), std * sqrt(2), out=y)
+        return F.clamp(F.add(y, float(mean), out=y), float(a), float(b), out=y)
+
+    return _filled(input, fill)

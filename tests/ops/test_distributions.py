@@ -1,0 +1,101 @@
+"""Random numbers of further distributions: their distribution functions, elements, layouts, generators, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import erf, exp, log, pi, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+
+import baracuda as bc
+import baracuda.functional as F
+
+Draw = Callable[..., Any]
+
+
+def _normal(x: float) -> float:
+    return 0.5 + 0.5 * erf(x / sqrt(2))
+
+
+def _truncated(x: float) -> float:
+    low, high = _normal((-0.5 - 1) / 2), _normal((4 - 1) / 2)
+    return (_normal((x - 1) / 2) - low) / (high - low)
+
+
+# What fills, and the share of numbers up to x.
+DRAWS: dict[str, tuple[Draw, Callable[[float], float]]] = {
+    "exponential": (lambda y, **g: F.exponential_(y, 1.5, **g), lambda x: 1 - exp(-1.5 * x)),
+    "cauchy": (lambda y, **g: F.cauchy_(y, -2.0, 0.5, **g), lambda x: 0.5 + np.arctan((x + 2) / 0.5) / pi),
+    "log_normal": (lambda y, **g: F.log_normal_(y, 0.5, 0.7, **g), lambda x: _normal((log(x) - 0.5) / 0.7)),
+    "trunc_normal": (lambda y, **g: F.trunc_normal_(y, 1.0, 2.0, -0.5, 4.0, **g), _truncated),
+}
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("name", DRAWS)
+def test_the_distribution_is_the_one_named(name: str, element: str) -> None:
+    draw, share = DRAWS[name]
+    n = 40_000
+    y = np.empty(n, bc.Element.coerce(element).numpy)
+    assert draw(y, generator=bc.Generator(5)) is y
+    x = np.sort(y.astype(np.float64))
+    found = np.array([share(v) for v in x[::50]])
+    # Kolmogorov's bound for a probability of 1e-6, and half a unit of numbers that are rounded.
+    rounding = {"f16": 2.0**-11, "bf16": 2.0**-8}.get(element, 0.0)
+    distance = np.abs(found - (np.arange(n)[::50] + 0.5) / n).max()
+    assert distance < 2.7 / sqrt(n) + 2 * rounding, distance
+    assert np.isfinite(x).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32, np.float16])
+@pytest.mark.parametrize("p", [0.2, 0.8])
+def test_tries_until_a_success(dtype: type, p: float) -> None:
+    n = 40_000
+    y = F.geometric_(np.empty(n, dtype), p, generator=bc.Generator(6))
+    assert y.dtype == dtype and y.min() == 1
+    for k in range(1, 6):
+        want = (1 - p) ** (k - 1) * p
+        assert abs((y == k).mean() - want) < 5 * sqrt(want * (1 - want) / n)
+
+
+def test_all_layouts_and_kinds_have_the_same_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    for draw, _ in DRAWS.values():
+        want = draw(np.empty((6, 5), np.float32), generator=bc.Generator(9, 3))
+        turned = np.empty((5, 12), np.float32).T[::-2]
+        np.testing.assert_array_equal(draw(turned, generator=bc.Generator(9, 3)), want)
+        np.testing.assert_array_equal(draw(torch.empty(6, 5), generator=bc.Generator(9, 3)).numpy(), want)
+        np.testing.assert_array_equal(draw(bc.empty((6, 5)), generator=bc.Generator(9, 3)).numpy(), want)
+        half = draw(np.empty((6, 5), np.float16), generator=bc.Generator(9, 3))
+        np.testing.assert_array_equal(half, want.astype(np.float16))
+        assert draw(np.empty((0, 3), np.float32)).shape == (0, 3)
+
+
+def test_the_default_generator_goes_on() -> None:
+    bc.manual_seed(3)
+    first = F.exponential_(np.empty(8, np.float32))
+    second = F.exponential_(np.empty(8, np.float32))
+    bc.manual_seed(3)
+    np.testing.assert_array_equal(F.exponential_(np.empty(16, np.float32)), np.concatenate((first, second)))
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda y: F.exponential_(y, 0.0), "lambd: got 0.0"),
+        (lambda y: F.exponential_(y, float("nan")), "lambd"),
+        (lambda y: F.cauchy_(y, 0.0, -1.0), "sigma"),
+        (lambda y: F.log_normal_(y, 0.0, 0.0), "std"),
+        (lambda y: F.geometric_(y, 1.0), "p: got 1.0"),
+        (lambda y: F.trunc_normal_(y, b=-3.0), "b: got -3.0"),
+        (lambda y: F.trunc_normal_(y, a=50.0, b=51.0), "a: got 50.0"),
+        (lambda y: F.exponential_(y.astype(np.int64)), "input: got i64"),
+    ],
+)
+def test_wrong_numbers_are_refused(call: Any, word: str) -> None:
+    y = np.full(3, 7, np.float32)
+    with pytest.raises(bc.InvalidProblemError, match=word):
+        call(y)
+    assert (y == 7).all()
