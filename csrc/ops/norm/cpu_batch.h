@@ -141,25 +141,34 @@ class RowTiles {
   class Values {
    public:
     Values(const RowTiles& tiles, const RowMap& m, const char* row, int64_t at, int64_t n, C* buffer)
-        : m_(m), row_(reinterpret_cast<const C*>(row)), at_(at) {
+        : tiles_(tiles), m_(m), row_(reinterpret_cast<const C*>(row)), at_(at) {
       if (!tiles.run_) copy_ = read(m, row, at, n, buffer);
     }
-    const C* operator[](int64_t from) const { return copy_ ? copy_ + (from - at_) : row_ + m_.inner.offset(from); }
+    const C* operator[](int64_t from) const { return copy_ ? copy_ + (from - at_) : row_ + tiles_.offset(m_, from); }
 
    private:
+    const RowTiles& tiles_;
     const RowMap& m_;
     const C* row_;
     const C* copy_ = nullptr;
     int64_t at_;
   };
   C* to(const RowMap& m, char* row, int64_t from, C* buffer) const {
-    return run_ ? reinterpret_cast<C*>(row) + m.inner.offset(from) : target(m, row, from, buffer);
+    return run_ ? reinterpret_cast<C*>(row) + offset(m, from) : target(m, row, from, buffer);
   }
   void put(const RowMap& m, char* row, int64_t from, int64_t n, const C* values) const {
     if (!run_) write(m, row, from, n, values);
   }
 
  private:
+  // Where a part lies from its row's start: runs may be short, and divisions take as long as a few of their vectors.
+  int64_t offset(const RowMap& m, int64_t from) const {
+    const Steps& s = m.inner;
+    if (s.dense()) return from;
+    if (s.rank != 2) return s.offset(from);
+    const int64_t run = from / s.shape[1];
+    return run * s.strides[0] + (from - run * s.shape[1]);
+  }
   // The runs of all tensors end together, or their rows are one run.
   void join(const RowMap& m) {
     const Steps& s = m.inner;

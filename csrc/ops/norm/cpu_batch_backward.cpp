@@ -85,8 +85,9 @@ class BatchBackward {
       const Values d(two_, m_.dy.rows, from_d, at, n, grad), v(two_, m_.x.rows, from_x, at, n, in);
       LaneSums<C> sum, slope;
       two_.parts(at, n, [&](int64_t from, int64_t part) {
-        sum.add(part, [](auto a) { return a; }, d[from]);
-        slope.add(part, [mean, rstd](auto a, auto x) { return a * ((x - mean) * rstd); }, d[from], v[from]);
+        const C *a = d[from], *x = v[from];
+        sum.add(part, [](auto t) { return t; }, a);
+        slope.add(part, [mean, rstd](auto t, auto u) { return t * ((u - mean) * rstd); }, a, x);
       });
       all += sum.value(), slopes += slope.value();
     });
