@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from onnx_cases import NO_OPTION, NodeCase, NotRun
+from onnx_resize import resize
 from onnx_windows import CALLS as WITH_WINDOWS
 
 import baracuda as bc
@@ -453,7 +454,7 @@ ABSENT: dict[str, Sequence[str]] = {
     "sorted, which is to come": ("Hardmax", "NonMaxSuppression", "Unique"),
     "for images and signals, which are to come": (
         "AffineGrid", "BlackmanWindow", "CenterCropPad", "DFT", "GridSample", "HammingWindow", "HannWindow", "ImageDecoder",
-        "MelWeightMatrix", "Resize", "RoiAlign", "STFT", "Upsample",
+        "MelWeightMatrix", "RoiAlign", "STFT", "Upsample",
     ),
     "quantized, which is to come": (
         "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear",
@@ -476,7 +477,7 @@ ABSENT: dict[str, Sequence[str]] = {
     ),
     "a constant or the same bits, which arrays make themselves": ("BitCast", "Constant"),
 }  # fmt: skip
-CALLS |= WITH_WINDOWS
+CALLS |= WITH_WINDOWS | {"Resize": resize}
 for _op, _name in SAME.items():
     CALLS[_op] = lambda F, c, *xs, name=_name: getattr(F, name)(*xs)
 for _op, (_name, _options) in WITH_OPTIONS.items():
