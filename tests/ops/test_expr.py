@@ -235,16 +235,54 @@ def test_reductions_behind_functions(shape: Any, keepdim: bool, dtype: Any) -> N
     same(turned(x), F.sum(F.exp(np.ascontiguousarray(x.T)), (-2, -1)))
 
 
-def test_reductions_go_on_from_memory() -> None:
-    x = floats(30, 50)
+def softmax_like(x: Any, w: Any) -> Any:
+    y = F.mul(F.add(F.mul(x, 0.5), w), 1)
+    e = F.exp(F.sub(y, F.amax(y, -1, keepdim=True)))
+    total = F.sum(e, -1, keepdim=True)
+    return F.div(e, total), F.log(total)
 
-    def normed(x: Any) -> Any:
-        y = F.sub(x, F.mean(F.mul(x, 1), -1, keepdim=True))
-        return F.div(y, F.sqrt(F.mean(F.square(y), -1, keepdim=True)))
 
-    expr = bc.expr.fuse(normed)
-    assert len(expr.explain(x).kernels) == 3
-    same(expr(x), normed(x))
+def norm_like(x: Any, w: Any) -> Any:
+    centred = F.sub(x, F.mean(x, -1, keepdim=True))
+    scale = F.rsqrt(F.add(F.mean(F.square(centred), -1, keepdim=True), 1e-5))
+    return F.mul(F.mul(centred, scale), w), scale, F.amin(centred, -1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(5, 40), (300, 700), (3, 8000), (2, 3, 4), (0, 3), (9, 1)])
+@pytest.mark.parametrize("fn", [softmax_like, norm_like])
+def test_functions_of_what_is_reduced(fn: Any, shape: Any, dtype: Any) -> None:
+    x, w = floats(*shape, dtype=dtype), floats(shape[-1], dtype=dtype)
+    expr = bc.expr.fuse(fn)
+    told = expr.explain(x, w)
+    assert len(told.kernels) == 1 and not told.not_fused, told
+    for found, wanted in zip(expr(x, w), fn(x, w), strict=True):
+        same(found, wanted)
+
+
+def test_in_place_behind_a_reduction() -> None:
+    x = floats(40, 300)
+    expr = bc.expr.fuse(lambda x: F.div(F.mul(x, 2), F.sum(F.square(x), -1, keepdim=True)))
+    wanted = expr(x)
+    same(expr(x, out=x), wanted)
+
+
+def test_reductions_of_other_rows_go_on_from_memory() -> None:
+    x, w = floats(30, 30), floats(4, 30, 30)
+    for fn, kernels, why in (
+        (lambda x, w: F.sub(F.mul(x, 2), F.mean(F.square(x), -1)), 2, ""),  # one for a column
+        (lambda x, w: F.mul(F.sum(F.square(x), -1, keepdim=True), w), 2, ""),  # of rows that w has more of
+        (lambda x, w: F.sum(F.mul(x, F.sum(F.square(x), -1, keepdim=True)), (-2, -1)), 2, ""),  # over other axes
+        (lambda x, w: F.mul(x, F.sum(F.square(x), -1, keepdim=True)).T, 2, ""),  # seen in another way
+        (lambda x, w: F.sum(F.mul(F.sum(F.square(w), -1, keepdim=True), 2), -1), 1, "call of its own"),
+    ):
+        expr = bc.expr.fuse(fn)
+        told = expr.explain(x, w)
+        same(expr(x, w), fn(x, w))
+        assert len(told.kernels) == kernels or why in str(told), told
+    long = floats(3, 20000)
+    told = bc.expr.fuse(softmax_like).explain(long, long)
+    assert "at most 8192 elements" in str(told) and "in a kernel before" in str(told), told
 
 
 def test_reductions_that_are_not_fused_say_why() -> None:

@@ -84,7 +84,7 @@ Status prepare(const Preparation& p, Prepared** out, Reason* why) {
   const char* wrong = read_program(text_at(p.problem.attrs), made->program);
   for (int k = 0; k < kMaxInputs + kMaxOutputs; ++k) made->stored[k] = p.problem.params[k].element;
   if (!wrong) wrong = make_fusion(*made);
-  if (!wrong && !made->reduced.empty()) wrong = refuse_reduction(*made, p.problem);
+  if (!wrong && made->program.axes > 0) wrong = refuse_reduction(*made, p.problem);
   *why = {"program", wrong};
   if (!wrong) *out = made.release();
   return wrong ? Status::Unsupported : Status::Ok;

@@ -1,5 +1,6 @@
-// Reductions over the last axes behind a fused expression: the values of some rows at a time stay in the caches, and
-// are folded in the order in which the reduce family folds a contiguous row.
+// Reductions over the last axes inside of a fused expression: the values of some rows at a time stay in the caches, and
+// are folded in the order in which the reduce family folds a contiguous row. Functions of what was folded go over the
+// same rows again.
 #include "core/parallel.h"
 #include "host/tile.h"
 #include "ops/expr/epilogue.h"
@@ -92,164 +93,234 @@ void each_box(const IterationSpace& space, int dim, int64_t from, int64_t n, int
   }
 }
 
+inline constexpr int64_t kRowsAtOnce = 256;
+
+// Some rows, and what is known of them.
+template <class C>
+struct Rows {
+  int64_t first = 0, count = 0;
+  alignas(64) char held[kMaxHeld * kHeldBytes];
+  C values[kMaxRowValues][kRowsAtOnce];
+
+  C* of(int held_value) { return reinterpret_cast<C*>(held + held_value * kHeldBytes); }
+};
+
 template <class C>
 class Reducing {
  public:
-  Reducing(const Launch& launch, const Fusion& f, const Compiled<C>& code)
-      : launch_(launch), f_(f), code_{code, zero_}, space_(input_space(launch, f.program.inputs)) {
-    kept_ = space_.rank - f.axes;
+  Reducing(const Launch& launch, const Fusion& f)
+      : launch_(launch), f_(f), space_(input_space(launch, f.program.inputs)) {
+    kept_ = space_.rank - f.program.axes;
     for (int d = 0; d < space_.rank; ++d) (d < kept_ ? outputs_ : length_) *= space_.shape[d];
-    for (int k = 0; k < f.program.inputs; ++k) in_[k] = operand(launch[ExprArgs::x0 + k], space_);
-    for (size_t k = 0; k < f.elementwise.size(); ++k)
-      out_[k] = operand(launch[ExprArgs::y0 + f.elementwise[k]], space_);
+    strips_ = outputs_ == 0 ? 1 : reduce::strips_for(outputs_, length_, Lanes<C>::kBlock, outputs_ * length_);
+    const int64_t block = Lanes<C>::kBlock;
+    per_ = ((length_ + strips_ - 1) / strips_ + block - 1) / block * block;
   }
 
   void run() {
     if (outputs_ == 0) return;
-    const int64_t strips = reduce::strips_for(outputs_, length_, Lanes<C>::kBlock, outputs_ * length_);
-    if (strips == 1) return run_rows();
-    const int64_t block = Lanes<C>::kBlock;
-    const int64_t per = ((length_ + strips - 1) / strips + block - 1) / block * block;
-    C partial[kMaxOutputs][2 * reduce::kMaxStrips];
-    parallel_for(outputs_ * strips, 1, [&](int64_t begin, int64_t end) {
-      alignas(64) char held[kMaxReduced * kHeldBytes];
-      for (int64_t t = begin; t < end; ++t) {
-        const int64_t from = std::min(length_, t % strips * per), to = std::min(length_, from + per);
-        C states[kMaxOutputs];
-        fold_range(t / strips * length_ + from, to - from, held, states);
-        for (size_t k = 0; k < f_.reduced.size(); ++k) partial[k][t] = states[k];
+    if (f_.sweeps.size() == 1 && strips_ > 1) return run_strips();
+    const int64_t at_once = std::clamp<int64_t>(kHeld<C> / std::max<int64_t>(1, length_), 1, kRowsAtOnce);
+    parallel_for((outputs_ + at_once - 1) / at_once, 1, [&](int64_t begin, int64_t end) {
+      Rows<C> rows;
+      for (rows.first = begin * at_once; rows.first < std::min(outputs_, end * at_once); rows.first += at_once) {
+        rows.count = std::min(at_once, outputs_ - rows.first);
+        run_rows(rows);
       }
     });
-    for (int64_t o = 0; o < outputs_; ++o) {
-      C states[kMaxOutputs];
-      for (size_t k = 0; k < f_.reduced.size(); ++k) {
-        Folded<C> whole(f_.reduced[k].how);
-        whole.merge(partial[k] + o * strips, strips);
-        states[k] = whole.state();
-      }
-      put(o, states);
-    }
   }
 
  private:
-  // As many whole rows at once as are held.
-  void run_rows() {
-    const int64_t rows = std::max<int64_t>(1, kHeld<C> / std::max<int64_t>(1, length_));
-    parallel_for((outputs_ + rows - 1) / rows, 1, [&](int64_t begin, int64_t end) {
-      alignas(64) char held[kMaxReduced * kHeldBytes];
-      C states[kMaxOutputs];
-      for (int64_t o = begin * rows; o < std::min(outputs_, end * rows); o += rows) {
-        const int64_t n = std::min(rows, outputs_ - o);
-        if (length_ > kHeld<C>) {
-          fold_range(o * length_, length_, held, states);
-          put(o, states);
-          continue;
-        }
-        fill(o * length_, n * length_, held, 0);
-        for (int64_t r = 0; r < n; ++r) {
-          for (size_t k = 0; k < f_.reduced.size(); ++k) {
-            Folded<C> row(f_.reduced[k].how);
-            if (length_ > 0) row.add(value(held, k) + r * length_, length_);
-            states[k] = row.state();
-          }
-          put(o + r, states);
-        }
+  const Compiled<C>& code(const AnyRegion& region) const { return std::get<Compiled<C>>(region); }
+
+  void run_rows(Rows<C>& rows) {
+    for (const Sweep& sweep : f_.sweeps) {
+      if (length_ > kHeld<C>) {
+        C states[kMaxRowValues];
+        fold_range(rows, sweep, rows.first * length_, length_, states);
+        for (size_t k = 0; k < sweep.folds.size(); ++k)
+          rows.values[sweep.folds[k].row][0] = result(sweep.folds[k], states[k]);
+      } else {
+        fill(rows, sweep, rows.first * length_, rows.count * length_, 0);
+        for (const Fold& fold : sweep.folds)
+          for (int64_t r = 0; r < rows.count; ++r)
+            rows.values[fold.row][r] = result(fold, folded(fold.how, rows.of(fold.held) + r * length_));
+      }
+      of_rows(rows, sweep);
+    }
+    put(rows);
+  }
+
+  // A row that is held.
+  C folded(Reduction how, const C* row) const {
+    if (length_ == 0) return Folded<C>(how).state();
+    C states[reduce::kMaxStrips];
+    for (int64_t s = 0; s < strips_; ++s) {
+      Folded<C> part(how);
+      const int64_t from = std::min(length_, s * per_), n = std::min(length_, from + per_) - from;
+      if (n > 0) part.add(row + from, n);
+      states[s] = part.state();
+    }
+    return merged(how, states);
+  }
+  C merged(Reduction how, const C* states) const {
+    if (strips_ == 1) return states[0];
+    Folded<C> whole(how);
+    whole.merge(states, strips_);
+    return whole.state();
+  }
+  C result(const Fold& fold, C state) const {
+    return fold.how == Reduction::Mean ? state / static_cast<C>(length_) : state;
+  }
+
+  // Few long rows, whose parts are folded by themselves.
+  void run_strips() {
+    const Sweep& sweep = f_.sweeps[0];
+    std::vector<C> partial(sweep.folds.size() * outputs_ * strips_);
+    parallel_for(outputs_ * strips_, 1, [&](int64_t begin, int64_t end) {
+      Rows<C> rows;
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t from = std::min(length_, t % strips_ * per_), to = std::min(length_, from + per_);
+        C states[kMaxRowValues];
+        fold_range(rows, sweep, t / strips_ * length_ + from, to - from, states);
+        for (size_t k = 0; k < sweep.folds.size(); ++k) partial[k * outputs_ * strips_ + t] = states[k];
       }
     });
+    Rows<C> rows;
+    for (rows.first = 0; rows.first < outputs_; rows.first += kRowsAtOnce) {
+      rows.count = std::min(kRowsAtOnce, outputs_ - rows.first);
+      for (size_t k = 0; k < sweep.folds.size(); ++k) {
+        const Fold& fold = sweep.folds[k];
+        const C* states = partial.data() + (k * outputs_ + rows.first) * strips_;
+        for (int64_t r = 0; r < rows.count; ++r, states += strips_)
+          rows.values[fold.row][r] = result(fold, merged(fold.how, states));
+      }
+      of_rows(rows, sweep);
+      put(rows);
+    }
   }
 
   // Folds n values of one row, of which more than are held are sums.
-  void fold_range(int64_t from, int64_t n, char* held, C* states) {
+  void fold_range(Rows<C>& rows, const Sweep& sweep, int64_t from, int64_t n, C* states) {
     constexpr int64_t kBlock = Lanes<C>::kBlock;
-    const size_t n_folds = f_.reduced.size();
-    Folded<C> folds[kMaxOutputs];
-    for (size_t k = 0; k < n_folds; ++k) folds[k] = Folded<C>(f_.reduced[k].how);
+    const size_t n_folds = sweep.folds.size();
+    Folded<C> folds[kMaxRowValues];
+    for (size_t k = 0; k < n_folds; ++k) folds[k] = Folded<C>(sweep.folds[k].how);
     if (n >= kFarBlocks * kBlock) {
       const int64_t quarter = n / (4 * kBlock) * kBlock;
       for (int64_t at = 0; at < quarter; at += kBlock) {
-        for (int64_t q = 0; q < 4; ++q) fill(from + q * quarter + at, kBlock, held, q * kBlock);
-        for (size_t k = 0; k < n_folds; ++k) folds[k].add_far(value(held, k));
+        for (int64_t q = 0; q < 4; ++q) fill(rows, sweep, from + q * quarter + at, kBlock, q * kBlock);
+        for (size_t k = 0; k < n_folds; ++k) folds[k].add_far(rows.of(sweep.folds[k].held));
       }
       from += 4 * quarter, n -= 4 * quarter;
     }
     for (; n > 0; from += kHeld<C>, n -= kHeld<C>) {
       const int64_t piece = std::min(n, kHeld<C>);
-      fill(from, piece, held, 0);
-      for (size_t k = 0; k < n_folds; ++k) folds[k].add(value(held, k), piece);
+      fill(rows, sweep, from, piece, 0);
+      for (size_t k = 0; k < n_folds; ++k) folds[k].add(rows.of(sweep.folds[k].held), piece);
     }
     for (size_t k = 0; k < n_folds; ++k) states[k] = folds[k].state();
   }
 
-  const C* value(char* held, size_t k) const { return reinterpret_cast<C*>(held + f_.reduced[k].value * kHeldBytes); }
+  // Functions of what is one value for a row.
+  void of_rows(Rows<C>& rows, const Sweep& sweep) {
+    if (sweep.row_out.empty()) return;
+    const C* in[kMaxInputs];
+    C* out[kMaxOutputs];
+    for (size_t k = 0; k < sweep.row_in.size(); ++k) in[k] = rows.values[sweep.row_in[k]];
+    for (size_t k = 0; k < sweep.row_out.size(); ++k) out[k] = rows.values[sweep.row_out[k]];
+    const Running<Compiled<C>> running{code(sweep.row_code), zero_};
+    interpret<C>(in, out, rows.count, &running);
+  }
 
-  // Computes the values [from, from + n) of the space, and holds what is reduced from place `to` on.
-  void fill(int64_t from, int64_t n, char* held, int64_t to) {
+  // Computes the values [from, from + n) of the space, and holds what is held from place `to` on.
+  void fill(Rows<C>& rows, const Sweep& sweep, int64_t from, int64_t n, int64_t to) {
     int64_t start[kMaxRank] = {};
-    if (space_.rank == 0) return fill_box(start, space_, to, held);
-    each_box(space_, 0, from, n, start, to,
-             [&](const int64_t* at, const IterationSpace& box, int64_t offset) { fill_box(at, box, offset, held); });
+    if (space_.rank == 0) return fill_box(rows, sweep, start, space_, to);
+    each_box(space_, 0, from, n, start, to, [&](const int64_t* at, const IterationSpace& box, int64_t offset) {
+      fill_box(rows, sweep, at, box, offset);
+    });
   }
 
-  void fill_box(const int64_t* start, const IterationSpace& box, int64_t to, char* held) {
-    const auto moved = [&](Operand o) {
-      int64_t offset = 0;
-      for (int d = 0; d < box.rank; ++d) offset += start[d] * o.strides[d];
-      o.data = static_cast<char*>(o.data) + offset * size_of(o.element);
-      return o;
+  void fill_box(Rows<C>& rows, const Sweep& sweep, const int64_t* start, const IterationSpace& box, int64_t to) {
+    Operand in[kMaxInputs], out[kMaxOutputs];
+    const auto operand_at = [&](Place place) {
+      if (place.of == Place::Of::Tensor) return part_of_tensor(place.at, start);
+      return place.of == Place::Of::Held ? part_held(rows, place.at, box, to) : part_of_rows(rows, place.at, start);
     };
-    Operand in[kMaxInputs], out[kMaxOutputs + kMaxReduced];
-    for (int k = 0; k < f_.program.inputs; ++k) in[k] = moved(in_[k]);
-    size_t n_out = 0;
-    for (; n_out < f_.elementwise.size(); ++n_out) out[n_out] = moved(out_[n_out]);
-    for (int v = 0; v < f_.reduced_values; ++v, ++n_out) {
-      out[n_out] = {held + v * kHeldBytes + to * sizeof(C), element_of<C>, {}};
-      int64_t step = 1;
-      for (int d = box.rank - 1; d >= 0; --d) out[n_out].strides[d] = step, step *= box.shape[d];
-    }
-    run_tiles<C>(box, {in, size_t(f_.program.inputs)}, {out, n_out}, &interpret<C>, &code_);
+    for (size_t k = 0; k < sweep.in.size(); ++k) in[k] = operand_at(sweep.in[k]);
+    for (size_t k = 0; k < sweep.out.size(); ++k) out[k] = operand_at(sweep.out[k]);
+    const Running<Compiled<C>> running{code(sweep.code), zero_};
+    run_tiles<C>(box, {in, sweep.in.size()}, {out, sweep.out.size()}, &interpret<C>, &running);
   }
 
-  void put(int64_t row, const C* states) {
-    for (size_t k = 0; k < f_.reduced.size(); ++k) {
-      const TensorView& y = launch_[ExprArgs::y0 + f_.reduced[k].output];
-      int64_t rest = row, offset = 0;
-      for (int d = kept_ - 1; d >= 0; --d) {
-        offset += rest % space_.shape[d] * y.strides[d];
-        rest /= space_.shape[d];
+  Operand part_of_tensor(int param, const int64_t* start) const {
+    Operand o = operand(launch_[param], space_);
+    int64_t offset = 0;
+    for (int d = 0; d < space_.rank; ++d) offset += start[d] * o.strides[d];
+    o.data = static_cast<char*>(o.data) + offset * size_of(o.element);
+    return o;
+  }
+  static Operand part_held(Rows<C>& rows, int value, const IterationSpace& box, int64_t to) {
+    Operand o{rows.of(value) + to, element_of<C>, {}};
+    for (int64_t d = box.rank - 1, step = 1; d >= 0; step *= box.shape[d--]) o.strides[d] = step;
+    return o;
+  }
+  Operand part_of_rows(Rows<C>& rows, int value, const int64_t* start) const {
+    Operand o{nullptr, element_of<C>, {}};
+    int64_t row = 0;
+    for (int64_t d = kept_ - 1, step = 1; d >= 0; step *= space_.shape[d--])
+      o.strides[d] = space_.shape[d] == 1 ? 0 : step, row += start[d] * step;
+    o.data = rows.values[value] + (row - rows.first);
+    return o;
+  }
+
+  void put(const Rows<C>& rows) {
+    for (const RowOutput& made : f_.row_outputs) {
+      const TensorView& y = launch_[ExprArgs::y0 + made.output];
+      for (int64_t r = 0; r < rows.count; ++r) {
+        int64_t rest = rows.first + r, offset = 0;
+        for (int d = kept_ - 1; d >= 0; --d) {
+          offset += rest % space_.shape[d] * y.strides[d];
+          rest /= space_.shape[d];
+        }
+        store<C>(y.element, y.as<char>() + offset * size_of(y.element), 1, &rows.values[made.row][r], 1);
       }
-      const C result = f_.reduced[k].how == Reduction::Mean ? states[k] / static_cast<C>(length_) : states[k];
-      store<C>(y.element, y.as<char>() + offset * size_of(y.element), 1, &result, 1);
     }
   }
 
   const Launch& launch_;
   const Fusion& f_;
   std::atomic<bool> zero_ = false;  // of integers, which no reduction computes in
-  const Running<Compiled<C>> code_;
   IterationSpace space_;
-  Operand in_[kMaxInputs], out_[kMaxOutputs];
   int kept_ = 0;
-  int64_t outputs_ = 1, length_ = 1;
+  int64_t outputs_ = 1, length_ = 1, strips_ = 1, per_ = 0;
 };
 
 }  // namespace
 
 const char* refuse_reduction(const Fusion& f, const Problem& problem) {
   const Space full = space_of(problem, f.program);
-  int64_t length = 1;
-  for (int d = full.rank - f.axes; d < full.rank; ++d) length *= full.shape[d];
-  for (const Reduced& r : f.reduced) {
-    const bool extreme = r.how == Reduction::Amax || r.how == Reduction::Amin;
-    if (extreme && length == 0) return "at least one element along the reduced axes";
-    const bool any_length = r.how == Reduction::Sum || r.how == Reduction::Mean;
-    if (!any_length && length * 8 > kHeldBytes) return "rows of at most 8192 elements for amax, amin and prod";
+  const int64_t length = folded_length(full, f.program.axes);
+  const int64_t size = std::holds_alternative<Compiled<float>>(f.sweeps[0].code) ? sizeof(float) : sizeof(double);
+  if (f.sweeps.size() > 1 && length * size > kHeldBytes)
+    return "rows of at most 16384 elements, of f64 8192, for functions of what is reduced";
+  for (const Sweep& sweep : f.sweeps) {
+    for (const Fold& fold : sweep.folds) {
+      const bool extreme = fold.how == Reduction::Amax || fold.how == Reduction::Amin;
+      if (extreme && length == 0) return "at least one element along the reduced axes";
+      const bool any_length = fold.how == Reduction::Sum || fold.how == Reduction::Mean;
+      if (!any_length && length * 8 > kHeldBytes) return "rows of at most 8192 elements for amax, amin and prod";
+    }
   }
   return nullptr;
 }
 
 void run_reducing(const Launch& launch, const Fusion& fusion) {
-  if (const auto* code = std::get_if<Compiled<float>>(&*fusion.single)) Reducing<float>(launch, fusion, *code).run();
-  if (const auto* code = std::get_if<Compiled<double>>(&*fusion.single)) Reducing<double>(launch, fusion, *code).run();
+  if (std::holds_alternative<Compiled<float>>(fusion.sweeps[0].code))
+    Reducing<float>(launch, fusion).run();
+  else
+    Reducing<double>(launch, fusion).run();
 }
 
 }  // namespace baracuda::expr

@@ -2,13 +2,13 @@
 #include "ops/expr/fusion.h"
 
 namespace baracuda::expr {
-namespace {
 
-// Where a cast's result is only stored, the tensor's element does what the cast would.
 int16_t exported(const Program& p, const bool* used, int16_t value) {
   const Node* node = p.of(value);
   return node && node->kind == Node::Kind::Cast && !used[value] ? node->args[0] : value;
 }
+
+namespace {
 
 // Programs whose tensors can be loaded in one compute type, and whose functions all compute in it.
 class SingleClass {
@@ -30,23 +30,13 @@ class SingleClass {
     return true;
   }
 
-  AnyRegion compiled(Fusion& f) const {
+  AnyRegion compiled() const {
     std::vector<int16_t> nodes;
-    for (int v = p_.inputs; v < p_.values(); ++v) {
-      const Node& node = *p_.of(v);
-      if (node.kind != Node::Kind::Reduce && (node.kind != Node::Kind::Cast || used_[v]))
-        nodes.push_back(static_cast<int16_t>(v));
-    }
+    for (int v = p_.inputs; v < p_.values(); ++v)
+      if (p_.of(v)->kind != Node::Kind::Cast || used_[v]) nodes.push_back(static_cast<int16_t>(v));
     Region region;
     for (int k = 0; k < p_.inputs; ++k) region.imports.push_back(static_cast<int16_t>(k));
-    for (const int k : f.elementwise) region.exports.push_back(exported(p_, used_, p_.out[k]));
-    for (Reduced& r : f.reduced) {
-      const int16_t value = p_.of(p_.out[r.output])->args[0];
-      const auto first = region.exports.begin() + static_cast<int64_t>(f.elementwise.size());
-      const auto found = std::find(first, region.exports.end(), value);
-      r.value = static_cast<int>(found - first);
-      if (found == region.exports.end()) region.exports.push_back(value), ++f.reduced_values;
-    }
+    for (int k = 0; k < p_.outputs; ++k) region.exports.push_back(exported(p_, used_, p_.out[k]));
     return with_class(class_, [&](auto c) -> AnyRegion {
       Compiled<decltype(c)> made;
       fits_ = Compiler<decltype(c)>(p_, nodes, region).compile(made);
@@ -212,21 +202,14 @@ class SeveralClasses {
 
 const char* make_fusion(Fusion& fusion) {
   const Program& p = fusion.program;
-  for (int k = 0; k < p.outputs; ++k) {
-    const Node* node = p.of(p.out[k]);
-    if (node && node->kind == Node::Kind::Reduce)
-      fusion.reduced.push_back({k, 0, node->reduction}), fusion.axes = node->axes;
-    else
-      fusion.elementwise.push_back(k);
-  }
   for (const Class c : {Class::F32, Class::F64, Class::I64, Class::U64}) {
     const SingleClass single(fusion, c);
     if (!single.possible()) continue;
-    fusion.single = single.compiled(fusion);
-    if (fusion.reduced_values > kMaxReduced) return "at most 2 values that are reduced";
-    return single.fits() ? nullptr : "fewer values that are used again later: at most 32 at a time";
+    if (p.axes > 0) return make_sweeps(fusion, c);
+    fusion.single = single.compiled();
+    return single.fits() ? nullptr : kTooManyValues;
   }
-  if (!fusion.reduced.empty()) return "one compute type, f32 or f64, before a reduction";
+  if (p.axes > 0) return "one compute type, f32 or f64, where there are reductions";
   return SeveralClasses(fusion).build() ? nullptr : "fewer values, or values of fewer types";
 }
 

@@ -66,26 +66,46 @@ constexpr Element bits_of(Element e) {
   }
 }
 
-// An output that is reduced: of which of the values that are, and how.
-inline constexpr int kMaxReduced = 2;
-struct Reduced {
-  int output, value;
+// Programs with reductions go over rows, some of which are held at a time, once for every reduction that waits for
+// another one. What a sweep is given and gives: tensors, values of all elements that are held until a later sweep or
+// until they are folded, and values of rows.
+inline constexpr int kMaxHeld = 3, kMaxRowValues = 16;
+struct Place {
+  enum class Of : int8_t { Tensor, Held, Row } of;
+  int16_t at;
+};
+struct Fold {
+  int held, row;  // of what, and the value of the row that it becomes
   Reduction how;
+};
+struct Sweep {
+  AnyRegion code;
+  std::vector<Place> in, out;  // of its imports and exports
+  std::vector<Fold> folds;
+  AnyRegion row_code;  // functions of rows' values, behind the folds
+  std::vector<int16_t> row_in, row_out;
+};
+struct RowOutput {
+  int output, row;
 };
 
 struct Fusion : Prepared {
   Program program;
   Element stored[kMaxInputs + kMaxOutputs];  // elements of the tensors
   std::optional<AnyRegion> single;           // of the class in which tensors are loaded
-  int axes = 0;                              // the last ones, which are reduced
-  std::vector<int> elementwise;              // outputs that are not
-  std::vector<Reduced> reduced;              // the other ones
-  int reduced_values = 0;                    // which a region stores behind its outputs
+  std::vector<Sweep> sweeps;                 // where there are reductions
+  std::vector<RowOutput> row_outputs;
   std::vector<Step> steps;
   int buffers = 0;  // the first ones are the inputs' and the outputs' bits
 };
 
-// Fills single or steps; null, or what is too much.
+inline constexpr const char* kTooManyValues = "fewer values that are used again later: at most 32 at a time";
+
+// Fills single, sweeps or steps; null, or what is too much.
 const char* make_fusion(Fusion& fusion);
+// Fills sweeps, all of whose functions compute in one class.
+const char* make_sweeps(Fusion& fusion, Class computing);
+// Where a cast's result is only stored, the tensor's element does what the cast would.
+int16_t exported(const Program& program, const bool* used, int16_t value);
 
 }  // namespace baracuda::expr

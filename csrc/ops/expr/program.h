@@ -5,9 +5,10 @@
 //
 // Values are numbered: the inputs, then one for each instruction. An instruction names a function, the element that it
 // computes in, and its operands: values, then numbers. `cast` gives the stored element's value, rounded or wrapped;
-// without one halves keep the bits that f32 has. `sum f32 5 2` reduces value 5 over the last 2 axes; `out 5` makes a
-// value the next output.
+// without one halves keep the bits that f32 has. `sum f32 5 2` reduces value 5 over the last 2 axes; functions after it
+// take it as one value all along the row. `out 5` makes a value the next output.
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string_view>
@@ -53,6 +54,8 @@ struct Node {
   Reduction reduction = Reduction::Sum;
   int8_t axes = 0;  // that are reduced
   int8_t count = 0;
+  int8_t sweep = 0;      // over the rows, in which it is known: reductions are behind those that give their operand
+  bool per_row = false;  // one value for a row: reductions, and functions of them and of numbers
   int16_t args[kMaxOperands] = {};
   double real = 0;  // a number, as its element wants it
   int64_t whole = 0;
@@ -60,11 +63,14 @@ struct Node {
 
 struct Program {
   int inputs = 0, outputs = 0, nodes = 0;
+  int axes = 0;  // the last ones, which are reduced; 0: none
   Node node[kMaxNodes];
   int16_t out[kMaxOutputs];
 
   int values() const { return inputs + nodes; }
   const Node* of(int value) const { return value < inputs ? nullptr : &node[value - inputs]; }
+  bool per_row(int value) const { return value >= inputs && of(value)->per_row; }
+  int sweep(int value) const { return value < inputs ? 0 : of(value)->sweep; }
 };
 
 // Reads a text; null, or what was wanted where it could not be read.
@@ -115,10 +121,7 @@ class ProgramReader {
     return false;
   }
 
-  bool value(int16_t& out) {
-    return number(out) && out >= 0 && out < program_.values() &&
-           (out < program_.inputs || program_.of(out)->kind != Node::Kind::Reduce);
-  }
+  bool value(int16_t& out) { return number(out) && out >= 0 && out < program_.values(); }
 
   const char* instruction() {
     const std::string_view called = word();
@@ -139,8 +142,23 @@ class ProgramReader {
     const char* wrong = called == "number" ? number_node(node)
                         : called == "cast" ? cast_node(node)
                                            : other(node, called);
-    if (!wrong) program_.node[program_.nodes++] = node;
-    return wrong;
+    if (wrong) return wrong;
+    place(node);
+    program_.node[program_.nodes++] = node;
+    return nullptr;
+  }
+
+  void place(Node& node) const {
+    bool varies = false, waits = false;
+    for (int i = 0; i < node.count; ++i) {
+      const Node* from = program_.of(node.args[i]);
+      node.sweep = std::max(node.sweep, static_cast<int8_t>(program_.sweep(node.args[i])));
+      waits |= from && from->per_row;
+      varies |= !from || (!from->per_row && from->kind != Node::Kind::Number);
+    }
+    const bool reduces = node.kind == Node::Kind::Reduce;
+    node.sweep = static_cast<int8_t>(node.sweep + (reduces ? 1 : 0));
+    node.per_row = reduces || (waits && !varies);
   }
 
   const char* number_node(Node& node) {
@@ -169,7 +187,11 @@ class ProgramReader {
       if (called != kReductions[r]) continue;
       node.kind = Node::Kind::Reduce, node.reduction = static_cast<Reduction>(r), node.count = 1;
       if (!is_float(node.element)) return "f16, bf16, f32 or f64 for a reduction";
-      return value(node.args[0]) && number(node.axes) && node.axes > 0 ? nullptr : "a value, and how many axes of it";
+      if (!value(node.args[0]) || !number(node.axes) || node.axes <= 0) return "a value, and how many axes of it";
+      if (program_.per_row(node.args[0])) return "reductions of what varies along their axes";
+      if (program_.axes != 0 && program_.axes != node.axes) return "reductions over the same axes";
+      program_.axes = node.axes;
+      return nullptr;
     }
     node.function = static_cast<int16_t>(function_of(called));
     if (node.function < 0) return "functions that can be fused";

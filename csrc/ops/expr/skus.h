@@ -15,7 +15,7 @@ BCU_ARGS(ExprArgs,
          (x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, y0, y1, y2, y3, y4, y5, y6, y7), ())
 
 struct Fused {};
-struct FusedRows {};  // and sums, means, extremes, products over the last axes of what the functions give
+struct FusedRows {};  // and sums, means, extremes, products over the last axes of what the functions give, and so on
 
 // A shape that others broadcast to; rank -1 where they do not.
 struct Space {
@@ -42,9 +42,9 @@ inline Space space_of(const Problem& p, const Program& program) {
 
 // Whether y is of the shape that a program's output has: the inputs', which may be broadcast, or without the last axes,
 // or with those of size 1.
-constexpr bool shaped(const ParamMeta& y, const Space& full, const Node* made) {
-  const bool reduced = made && made->kind == Node::Kind::Reduce;
-  const int kept = reduced ? full.rank - made->axes : full.rank;
+inline bool shaped(const ParamMeta& y, const Space& full, const Program& program, int value) {
+  const bool reduced = program.per_row(value);
+  const int kept = reduced ? full.rank - program.axes : full.rank;
   if (kept < 0 || y.rank < kept || (reduced && y.rank != kept && y.rank != full.rank)) return false;
   for (int d = 0; reduced && d < y.rank; ++d)
     if (y.shape[d] != (d < kept ? full.shape[d] : 1)) return false;
@@ -62,26 +62,20 @@ inline Reason fitting(const Problem& p, const Program& program) {
     if ((y[k].rank >= 0) != (k < program.outputs)) return {"program", "as many outputs as tensors"};
   Space full = space_of(p, program);
   if (full.rank < 0) return {"program", "inputs that broadcast together"};
-  int axes = 0;
+  if (program.axes > full.rank) return {"program", "reductions over axes that there are"};
   for (int k = 0; k < program.outputs; ++k) {
     const Node* made = program.of(program.out[k]);
     if (y[k].element != (made ? made->result : x[program.out[k]].element))
       return {"program", "outputs of its elements"};
-    if (!shaped(y[k], full, made)) return {"program", "outputs of its shapes"};
-    if (!made || made->kind != Node::Kind::Reduce) {
-      if (k > 0 && axes == 0 && (y[k].rank != y[0].rank || !std::equal(y[k].shape, y[k].shape + y[k].rank, y[0].shape)))
+    if (!shaped(y[k], full, program, program.out[k])) return {"program", "outputs of its shapes"};
+    if (program.axes == 0) {
+      if (k > 0 && (y[k].rank != y[0].rank || !std::equal(y[k].shape, y[k].shape + y[k].rank, y[0].shape)))
         return {"program", "outputs of one shape"};
-    } else if (axes != 0 && axes != made->axes) {
-      return {"program", "reductions over the same axes"};
-    } else {
-      axes = made->axes;
+    } else if (!program.per_row(program.out[k])) {
+      // Beside a reduction nothing is broadcast further than the inputs are.
+      const bool whole = y[k].rank == full.rank && std::equal(full.shape, full.shape + full.rank, y[k].shape);
+      if (!whole) return {"program", "outputs of the inputs' shape"};
     }
-  }
-  // Beside a reduction nothing is broadcast further than the inputs are.
-  for (int k = 0; axes != 0 && k < program.outputs; ++k) {
-    const Node* made = program.of(program.out[k]);
-    const bool whole = y[k].rank == full.rank && std::equal(full.shape, full.shape + full.rank, y[k].shape);
-    if ((!made || made->kind != Node::Kind::Reduce) && !whole) return {"program", "outputs of the inputs' shape"};
   }
   return {};
 }
@@ -91,12 +85,7 @@ template <bool kReduces>
 Reason readable(const Problem& p) {
   Program program;
   if (const char* wrong = read_program(text_at(p.attrs), program)) return {"program", wrong};
-  bool reduces = false;
-  for (int k = 0; k < program.outputs; ++k) {
-    const Node* made = program.of(program.out[k]);
-    reduces |= made && made->kind == Node::Kind::Reduce;
-  }
-  if (reduces != kReduces) return {"program", kReduces ? "an output that is reduced" : "no output that is reduced"};
+  if ((program.axes > 0) != kReduces) return {"program", kReduces ? "a reduction" : "no reduction"};
   return fitting(p, program);
 }
 
@@ -115,6 +104,9 @@ inline Reason foldable(const Problem& p) {
   Program program;
   read_program(text_at(p.attrs), program);
   const Space full = space_of(p, program);
+  for (const Node* node = program.node; node < program.node + program.nodes; ++node)
+    for (int i = 0; i < node->count; ++i)
+      if (program.per_row(node->args[i])) return {"program", "no function of what is reduced"};
   const Node* first = nullptr;
   for (int k = 0; k < program.outputs; ++k) {
     const Node* made = program.of(program.out[k]);

@@ -12,7 +12,7 @@ from baracuda.describe.promotion import broadcast
 if TYPE_CHECKING:
     from baracuda.expr.trace import Shape, Trace, View
 
-REDUCTIONS = ("sum", "mean", "amax", "amin", "prod")  # the functions that a fused kernel may end with
+REDUCTIONS = ("sum", "mean", "amax", "amin", "prod")  # over the last axes
 
 
 class Traced:
@@ -74,7 +74,7 @@ class Traced:
         order = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], (list, tuple)) else tuple(axes)
         if order == tuple(range(self.rank)):
             return self
-        if self.trace.values[self.value].function in REDUCTIONS:
+        if self.trace.spans(self.value):
             return self.trace.whole(self).permute(order)
         shape = tuple(1 if a < 0 else self.shape[a] for a in order)
         made = Traced(self.trace, _permuted(self.trace, self.value, self.rank, order, {}), shape)

@@ -26,13 +26,14 @@ from baracuda.memory.tensor import TensorSpec
 from baracuda.ops.expr.expr import ExprDescriptor
 
 # What the rows of programs without and with reductions want of the others.
-_NO_REDUCTION, _REDUCTION = "no output that is reduced", "an output that is reduced"
+_NO_REDUCTION, _REDUCTION = "no reduction", "a reduction"
 MAX_FUNCTIONS = 64  # of one kernel, as in csrc/ops/expr/program.h
 
 if TYPE_CHECKING:
     from baracuda.expr.gradient import Tape
 
 Shape = tuple[int, ...]
+Span = tuple[int, Shape]  # of a reduction: how many of the last axes, of which shape
 # Where a leaf comes from: an argument of the traced function, or a result of a step.
 Source = tuple[str, int, int]
 # What is done to it before it is read: ("permute", axes with -1 for a new one), ("index", key), ("reshape", shape).
@@ -86,6 +87,7 @@ class Trace:
         shared: How often a value was found to be there already.
         tape: Where calls are written down that are to be pulled back.
         kept: Values that a step has written to memory, and the leaves that they are there.
+        cut: Reductions that kernels behind them read from memory.
     """
 
     place: Place = CPU
@@ -96,6 +98,8 @@ class Trace:
     _known: dict[Any, int] = field(default_factory=dict)
     kept: dict[int, int] = field(default_factory=dict)
     tape: Tape | None = None
+    cut: set[int] = field(default_factory=set)
+    _spans: dict[int, frozenset[Span]] = field(default_factory=dict)
 
     def value(self, function: str, element: Element, args: tuple[Any, ...], result: Element, shape: Shape) -> int:
         """The number of a value, which may be there already."""
@@ -125,7 +129,7 @@ class Trace:
 
     def apply(self, made: Made, operands: dict[str, Traced]) -> Traced:
         """What a function makes of its operands."""
-        operands = {name: self.whole(x) for name, x in operands.items()}
+        operands = self._one_span(operands)
         traced = [operands[x] if isinstance(x, str) else self.number(x, made.element) for x in made.operands]
         shape: Shape = ()
         for x in traced:
@@ -136,20 +140,56 @@ class Trace:
             return Traced(self, ids[0], shape)
         return Traced(self, self.value(made.function, made.element, ids, made.result, shape), shape)
 
+    def spans(self, value: int) -> frozenset[Span]:
+        """The reductions that a value waits for."""
+        found = self._spans.get(value)
+        if found is None:
+            v = self.values[value]
+            found = frozenset().union(*(self.spans(a) for a in self._made_of(value)))
+            found |= {(v.args[1], v.args[3])} if v.function in REDUCTIONS else set()
+            self._spans[value] = found
+        return found
+
+    def per_row(self, value: int) -> bool:
+        """Whether it is one value for a row: a reduction, or a function of those and of numbers."""
+        v = self.values[value]
+        if v.function in REDUCTIONS:
+            return True
+        of = [a for a in self._made_of(value) if self.values[a].function != "number"]
+        return bool(of) and all(map(self.per_row, of))
+
+    def _one_span(self, operands: dict[str, Traced]) -> dict[str, Traced]:
+        """Operands of one function: what waits for other rows than the function is of is stored."""
+        spans = frozenset().union(*(self.spans(x.value) for x in operands.values()))
+        if not spans:
+            return operands
+        varying = [x for x in operands.values() if not self.per_row(x.value)]
+        rows = [x for x in operands.values() if self.per_row(x.value)]
+        fits = len(spans) == 1 and all(x.shape == self.values[x.value].shape for x in rows)
+        if fits and varying:
+            ((axes, full),) = spans
+            shape: Shape = ()
+            for x in operands.values():
+                shape = _sizes(broadcast(shape, x.shape, "fuse"))
+            kept = full[: len(full) - axes]
+            fits = shape == full and all(x.shape == (*kept, *(1,) * axes) or kept == x.shape == () for x in rows)
+        fits = fits and (bool(varying) or len({x.shape for x in rows}) == 1)
+        return operands if fits else {name: self.whole(x) for name, x in operands.items()}
+
     def whole(self, x: Traced) -> Traced:
-        """A value that functions can go on with: reductions are stored."""
-        return self.stored([x])[0] if self.values[x.value].function in REDUCTIONS else x
+        """A value that functions can go on with, whatever rows they are of: what waits for reductions is stored."""
+        return self.stored([x])[0] if self.spans(x.value) else x
 
     def stored(self, found: list[Traced], why: str = "") -> list[Traced]:
         """The same values as leaves: what is none yet is computed by a fused kernel."""
         groups: dict[Shape, dict[int, None]] = {}
         for x in found:
             v = self.values[x.value]
-            reduces = v.function in REDUCTIONS
+            of_rows = self.per_row(x.value)
             known = self.kept.get(x.value)
-            if v.function == "leaf" or (known is not None and (reduces or self.values[known].shape == x.shape)):
+            if v.function == "leaf" or (known is not None and (of_rows or self.values[known].shape == x.shape)):
                 continue
-            groups.setdefault(v.args[-1] if reduces else x.shape, {})[x.value] = None
+            groups.setdefault(self._span(x.value)[1] if of_rows else x.shape, {})[x.value] = None
         for shape, wanted in groups.items():
             if why:
                 self.notes.append(why)
@@ -160,35 +200,94 @@ class Trace:
 
     def store(self, wanted: tuple[int, ...], shape: Shape) -> None:
         """Has a fused kernel write values to memory, all in one shape."""
-        text, leaves = self.program(wanted)
-        inputs = [self.values[v] for v in leaves]
-        made = [self.values[v] for v in wanted]
-        reductions = [v for v in made if v.function in REDUCTIONS]
-        reduced = tuple((-v.args[1] if v.args[2] else v.args[1]) if v in reductions else 0 for v in made)
-        shapes, elements = tuple(v.shape for v in inputs), tuple(v.element for v in inputs)
-        results = tuple(v.result for v in made)
-        desc = ExprDescriptor(text, shape, shapes, elements, results, reduced if reductions else ())
-        if reductions:
-            try:
-                plan(desc, name_of(self.place))
-            except UnsupportedError as error:
-                own = (r.want for r in error.refusals if r.field != "device" and r.want != _NO_REDUCTION)
-                return self._reduce_apart(wanted, shape, next(own, "the cpu"))
+        if all(v.function in REDUCTIONS and self.values[v.args[0]].function == "leaf" for v in map(self._value, wanted)):
+            return self._reduce_apart(wanted, shape, "nothing is computed before it")
+        try:
+            desc, leaves = self._kernel(wanted, shape)
+        except (UnsupportedError, InvalidProblemError) as error:
+            refusals = getattr(error, "refusals", ())
+            own = [r.want for r in refusals if r.field != "device" and r.want != _NO_REDUCTION]
+            why = f"a fused one wants {own[0] if own else 'the cpu'}"
+            if inner := self._taken(wanted):
+                return self._store_behind(inner, wanted, shape, why if refusals else str(error))
+            if isinstance(error, UnsupportedError) and any(self.per_row(v) for v in wanted):
+                return self._reduce_apart(wanted, shape, f"a call of its own: {why}")
+            raise
 
         def call(c: Any, *given: Any) -> Any:
             return c(desc, **{f"x{k}": x for k, x in enumerate(given)})
 
         self._step(Step(call, leaves, desc), wanted, shape)
+        return None
+
+    def _kernel(self, wanted: tuple[int, ...], shape: Shape) -> tuple[ExprDescriptor, tuple[int, ...]]:
+        """A kernel that gives these values, and the leaves that it reads.
+
+        Raises:
+            UnsupportedError: There is none for these reductions.
+            InvalidProblemError: It would be too large.
+        """
+        text, leaves = self.program(wanted)
+        inputs = [self.values[v] for v in leaves]
+        made = [self.values[v] for v in wanted]
+        reduced = tuple(self._axes(v) if self.per_row(v) else 0 for v in wanted)
+        shapes, elements = tuple(v.shape for v in inputs), tuple(v.element for v in inputs)
+        desc = ExprDescriptor(
+            text, shape, shapes, elements, tuple(v.result for v in made), reduced if any(reduced) else ()
+        )
+        if any(self._reductions(wanted)):
+            plan(desc, name_of(self.place))
+        return desc, leaves
+
+    def _value(self, value: int) -> Value:
+        return self.values[value]
+
+    def _span(self, value: int) -> Span:
+        return next(iter(self.spans(value)))
+
+    def _axes(self, value: int) -> int:
+        """How many axes a value of rows is one along, negative where they stay."""
+        axes, full = self._span(value)
+        return -axes if len(self.values[value].shape) == len(full) else axes
+
+    def _reached(self, wanted: tuple[int, ...]) -> list[int]:
+        """All values that a kernel computes, and its leaves, in order."""
+        reached: set[int] = set()
+        waiting = list(wanted)
+        while waiting:
+            v = waiting.pop()
+            if v not in reached:
+                reached.add(v)
+                waiting += self.operands(v)
+        return sorted(reached)
+
+    def _reductions(self, wanted: tuple[int, ...]) -> list[int]:
+        return [v for v in self._reached(wanted) if self.values[v].function in REDUCTIONS]
+
+    def _taken(self, wanted: tuple[int, ...]) -> list[int]:
+        """Reductions that functions of the same kernel take."""
+        taken = {a for v in self._reached(wanted) for a in self.operands(v)}
+        return [v for v in self._reductions(wanted) if v in taken]
+
+    def _store_behind(self, inner: list[int], wanted: tuple[int, ...], shape: Shape, why: str) -> None:
+        """Stores values whose reductions are kernels before, which this one reads."""
+        for v in inner:
+            self.notes.append(f"{self.values[v].function}: in a kernel before: {why}")
+            if v not in self.kept:
+                self.store((v,), self.values[v].args[3])
+            self.cut.add(v)
+        if left := tuple(v for v in wanted if v not in self.cut):
+            self.store(left, shape)
 
     def _step(self, step: Step, wanted: tuple[int, ...], shape: Shape) -> None:
         """Adds a step, whose results are these values."""
         self.steps.append(step)
         for k, v in enumerate(wanted):
             value = self.values[v]
-            own = value.shape if value.function in REDUCTIONS else shape
+            own = value.shape if self.per_row(v) else shape
             self.kept[v] = self.leaf(("step", len(self.steps) - 1, k), (), own, value.result).value
 
-    def _reduce_apart(self, wanted: tuple[int, ...], shape: Shape, want: str) -> None:
+    def _reduce_apart(self, wanted: tuple[int, ...], shape: Shape, why: str) -> None:
         """Reductions that the kernel does not take, of what is stored before them."""
         from baracuda.ops.reduce.reduce import ReduceDescriptor
 
@@ -199,7 +298,7 @@ class Trace:
                 continue
             operand, axes, keepdim, _ = value.args
             (x,) = self.stored([Traced(self, operand, shape)])
-            self.notes.append(f"{value.function}: a call of its own: a fused one wants {want}")
+            self.notes.append(f"{value.function}: {why}")
             which = tuple(range(len(shape) - axes, len(shape)))
             desc = ReduceDescriptor(value.function, shape, which, keepdim, value.element)
 
@@ -208,21 +307,17 @@ class Trace:
 
             self._step(Step(call, (x.value,)), (v,), shape)
 
-    def operands(self, value: int) -> tuple[int, ...]:
-        """The values that a value is made of."""
+    def _made_of(self, value: int) -> tuple[int, ...]:
         v = self.values[value]
         return () if v.function in ("leaf", "number") else v.args[:1] if v.function in REDUCTIONS else v.args
 
+    def operands(self, value: int) -> tuple[int, ...]:
+        """The values that a value is made of; leaves for those that are read from memory."""
+        return tuple(self.kept[a] if a in self.cut else a for a in self._made_of(value))
+
     def program(self, wanted: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """A program's text, and the leaves that are its inputs."""
-        reached: set[int] = set()
-        waiting = list(wanted)
-        while waiting:
-            v = waiting.pop()
-            if v not in reached:
-                reached.add(v)
-                waiting += self.operands(v)
-        order = sorted(reached)
+        order = self._reached(wanted)
         leaves = tuple(v for v in order if self.values[v].function == "leaf")
         functions = sum(self.values[v].function not in ("leaf", "number", "cast") for v in order)
         if functions > MAX_FUNCTIONS:
@@ -443,9 +538,9 @@ class _TracedCall(Call):
             raise NotFused(f"{desc.kind} of {desc.element} is not a function of single elements")
         if not axes or axes != tuple(range(rank - len(axes), rank)):
             raise NotFused("only the last axes are reduced in a fused kernel")
-        x = trace.whole(self._seen(given))
-        if trace.values[x.value].function == "leaf":
-            raise NotFused("nothing is computed before it")
+        x = self._seen(given)
+        if trace.per_row(x.value) or not trace.spans(x.value) <= {(len(axes), x.shape)}:
+            x = trace.whole(x)
         args = (x.value, len(axes), desc.keepdim, x.shape)
         shape = _sizes(desc.reduced_shape())
         return Traced(trace, trace.value(desc.kind, desc.element, args, desc.element, shape), shape)

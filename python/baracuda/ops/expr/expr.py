@@ -15,7 +15,7 @@ MAX_INPUTS, MAX_OUTPUTS = 16, 8  # as in csrc/ops/expr/program.h
 
 @descriptor(family="expr", op="expr")
 class ExprDescriptor(Descriptor):
-    """y0, y1, ... = the outputs of a program of elementwise functions of x0, x1, ..., which broadcast; sums of them, too.
+    """y0, y1, ... = the outputs of a program of elementwise functions of x0, x1, ..., which broadcast, and of sums of them.
 
     The results are, bit for bit, what the functions give one after the other in the compute type: halves are f32 in
     between and rounded when they are stored. Integers wrap and bool is 0 or 1 after every function.
@@ -25,13 +25,13 @@ class ExprDescriptor(Descriptor):
             for each instruction, which names a function of the SKU table, the element that it computes in, and its
             operands. "number f32 0.5" is a constant, "cast bf16 2" the stored element's value, "out 3" the next output. "sum
             f32 4 2" (mean, amax, amin, prod) reduces value 4 over the last 2 axes of what the inputs broadcast to, in the
-            order of the function of that name; only outputs are reduced.
+            order of the function of that name; functions take what is reduced as one value all along the row.
         shape: Shape of the outputs, rank 0-8.
         shapes: Shapes of the inputs, 1 to 16 of them; each broadcasts to `shape`.
         elements: Elements of the inputs: any real ones.
         results: Elements of the outputs, 1 to 8 of them, as the program makes them.
-        reduced: For each output how many of the last axes the program reduces: 0 for none of them, negative where they stay
-            with size 1. Left out where nothing is reduced.
+        reduced: For each output how many of the last axes it is one value along: 0 for none of them, negative where they
+            stay with size 1. Left out where there is no such output.
     """
 
     program: str

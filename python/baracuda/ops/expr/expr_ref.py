@@ -149,11 +149,11 @@ def _widened(x: Array) -> Array:
 
 
 def _reduced(words: list[str], values: list[Any], shape: tuple[int, ...]) -> Array:
-    """A reduction, of the contiguous array."""
+    """A reduction of the contiguous array, whose axes stay: functions take it all along the row."""
     e, axes = Element.coerce(words[1]), int(words[3])
     x = np.broadcast_to(values[int(words[2])], shape).copy()
     which = tuple(range(len(shape) - axes, len(shape)))
-    return _run(ReduceDescriptor(words[0], shape, which, False, e.compute), {"x": x}, {})
+    return _run(ReduceDescriptor(words[0], shape, which, True, e.compute), {"x": x}, {})
 
 
 def _number(x: tuple[Element, Any]) -> Array:
@@ -329,6 +329,7 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
     yield from _mixed(e, rng)
     if e.is_float:
         yield from _reductions(e, rng)
+        yield from _behind_reductions(e, rng)
         for text, names, _ in _programs(e):
             x, y = (np.ascontiguousarray(v) for v in np.broadcast_arrays(SPECIAL[:, None], SPECIAL))
             desc = ExprDescriptor(text, x.shape, (x.shape,) * 3, (e, e, e), (e,) * len(names))
@@ -352,6 +353,23 @@ def _reductions(e: Element, rng: np.random.Generator) -> Iterator[Case]:
             text = f"inputs 2; sub {e} 0 1; amax {e} 2 {axes}; amin {e} 2 {axes}; abs {e} 2; prod {e} 5 {axes}; out 3; out 4; out 6;"
             desc = ExprDescriptor(text, full, (a, b), (e, e), (e, e, e), (-axes, axes, axes))
             yield _case(desc, rng, "extremes and products")
+
+
+def _behind_reductions(e: Element, rng: np.random.Generator) -> Iterator[Case]:
+    """Functions of what is reduced, as in softmax and in norms: over rows of every length, also outputs that are one for a row."""
+    for a, b, axes in (
+        ((7,), (7,), 1), ((5, 70), (70,), 1), ((400, 3), (400, 1), 1), ((4, 3, 70), (3, 1), 2), ((2, 6, 9), (6, 9), 3), ((0, 3), (3,), 1),
+        ((3, 1), (3, 1), 1), ((2, 8192), (1, 8192), 1), ((7, 8000), (8000,), 1), ((60, 1000), (1,), 1), ((30, 4, 100), (4, 1), 2),
+    ):  # fmt: skip
+        full = np.broadcast_shapes(a, b)
+        softmax = f"inputs 2; mul {e} 0 1; amax {e} 2 {axes}; sub {e} 2 3; exp {e} 4; sum {e} 5 {axes}; div {e} 5 6; log {e} 6; "
+        softmax += f"add {e} 8 3; out 7; out 9; out 3;"
+        yield _case(ExprDescriptor(softmax, full, (a, b), (e, e), (e,) * 3, (0, axes, -axes)), rng, "as softmax")
+        norm = f"inputs 2; add {e} 0 1; mean {e} 2 {axes}; sub {e} 2 3; mul {e} 4 4; mean {e} 5 {axes}; number {e} 0.001; "
+        norm += f"add {e} 6 7; rsqrt {e} 8; mul {e} 4 9; mul {e} 10 1; out 11; out 9;"
+        yield _case(ExprDescriptor(norm, full, (a, b), (e, e), (e, e), (0, -axes)), rng, "as a norm")
+    text = f"inputs 1; sum {e} 0 1; tanh {e} 1; out 2; out 0;"  # of few rows, which are cut into strips
+    yield _case(ExprDescriptor(text, (3, 70001), ((3, 70001),), (e,), (e, e), (1, 0)), rng, "of long rows")
 
 
 def _mixed(e: Element, rng: np.random.Generator) -> Iterator[Case]:
