@@ -107,6 +107,30 @@ def test_reductions_are_folded_in_the_kernel(device: str, shape: tuple[int, ...]
     assert made.sku.variant == "fused_rows" and (made.workspace_size > 0) is cut
 
 
+@pytest.mark.parametrize("shape", [(6, 50), (3, 4, 64), (900, 7), (2, 8191), (1, 1), (3, 8192)])
+def test_functions_of_what_is_reduced(device: str, shape: tuple[int, ...]) -> None:
+    def softmax_like(x: Any) -> Any:
+        y = F.mul(x, 0.25)
+        e = F.exp(F.sub(y, F.amax(y, -1, keepdim=True)))
+        total = F.sum(e, -1, keepdim=True)
+        return F.div(e, total), F.log(total), F.gt(total, 2)
+
+    def norm_like(x: Any) -> Any:
+        centred = F.sub(x, F.mean(x, -1, keepdim=True))
+        return F.mul(centred, F.rsqrt(F.add(F.mean(F.square(centred), -1, keepdim=True), 1e-5)))
+
+    for fn in (softmax_like, norm_like):
+        expr = bc.expr.fuse(fn)
+        for x in (on(device, *shape), on(device, *(2 * n for n in shape))[(slice(None, None, 2),) * len(shape)]):
+            told = expr.explain(x, device=device)
+            fused = shape[-1] < 8192
+            assert (len(told.kernels) == 1 and not told.not_fused) is fused, told
+            assert fused or "rows of at most 8191 elements" in str(told)
+            found, wanted = expr(x), fn(x)
+            for a, b in zip(found, wanted, strict=True) if isinstance(found, tuple) else ((found, wanted),):
+                same(a, b)
+
+
 def test_products_of_long_rows_are_apart(device: str) -> None:
     expr = bc.expr.fuse(lambda x: F.prod(F.add(F.mul(x, 0.01), 1), -1))
     for n, kernels in ((4096, 1), (4097, 1)):

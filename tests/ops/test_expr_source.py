@@ -32,13 +32,18 @@ def programs(e: Element) -> list[ExprDescriptor]:
 
 
 def reductions(e: Element) -> list[ExprDescriptor]:
-    """All reductions of an element beside what is reduced; products alone, which f64 reads in other packs."""
+    """All reductions of an element beside what is reduced; products alone, which f64 reads in other packs; functions of them."""
     every = f"inputs 2; mul {e} 0 1; sum {e} 2 2; mean {e} 2 2; amax {e} 2 2; amin {e} 0 2; prod {e} 2 2; "
     shapes = ((3, 4, 5), ((3, 4, 5), (5,)), (e, e))
     return [
         ExprDescriptor(every + " ".join(f"out {k};" for k in range(2, 8)), *shapes, (e,) * 6, (0, 2, -2, 2, 2, 2)),
         ExprDescriptor(f"inputs 2; mul {e} 0 1; prod {e} 2 1; out 3;", *shapes, (e,), (1,)),
-    ]
+        ExprDescriptor(
+            f"inputs 2; mul {e} 0 1; amax {e} 2 1; prod {e} 2 1; number {e} 2; mul {e} 3 5; sub {e} 2 6; sum {e} 7 1; "
+            f"div {e} 7 8; cast bool 8; out 9; out 6; out 10; out 4;",
+            *shapes, (e, e, Element.BOOL, e), (0, 1, -1, 1),
+        ),
+    ]  # fmt: skip
 
 
 # --- by the real NVRTC ----------------------------------------------------------------------------------------------
@@ -156,11 +161,11 @@ def test_source_of_an_expression() -> None:
 def test_source_of_reductions() -> None:
     expr = bc.expr.fuse(lambda x: (F.mean(F.exp(x), -1), F.prod(F.neg(x), -1), F.exp(x)))
     text = expr.source(bc.TensorSpec((4, 5), "f64"), device="cuda")
-    for part in ("SumFold<double>::add<2>", "ProductFold<double>", "values4(", "put<double, true>(p, 0", "FusedFold"):
+    for part in ("SumFold<double>::add<2>", "ProductFold<double>", "values0_4(", "put<double, true>(p, 0", "FusedFold"):
         assert part in text
     assert text.count("write<double, double>(p, 2") == 1  # what is not reduced is written once
     halves = expr.source(bc.TensorSpec((4, 5), "bf16"), device="metal")
-    assert "put<simt::bf16, true>(p, 0" in halves and "values2(" not in halves
+    assert "put<simt::bf16, true>(p, 0" in halves and "values0_2(" not in halves
 
 
 def test_numbers_are_no_part_of_a_text() -> None:

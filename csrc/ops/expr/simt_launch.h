@@ -66,8 +66,7 @@ class FoldedLaunch {
  public:
   FoldedLaunch(const Launch& launch, const Compiled& made)
       : launch_(launch), made_(made), program_(made.program), space_(input_space(launch, program_.inputs)) {
-    for (int k = 0; k < program_.outputs; ++k)
-      if (const Node* node = reduction(k)) kept_ = space_.rank - node->axes;
+    kept_ = space_.rank - program_.axes;
     inner_ = ((1u << space_.rank) - 1u) & ~((1u << kept_) - 1u);
     for (int k = 0; k < program_.outputs; ++k) all_[k] = output(k);
     for (int k = 0; k < program_.inputs; ++k) all_[kMostOut + k] = operand(launch[ExprArgs::x0 + k], space_);
@@ -77,8 +76,7 @@ class FoldedLaunch {
     fill_frame();
     RowFrame& f = params_.frame;
     if (f.rows == 0) return Status::Ok;
-    for (int k = 0; k < program_.outputs && f.length == 0; ++k)
-      if (is_extreme(k)) return Status::InvalidProblem;
+    if (f.length == 0 && has_extreme()) return Status::InvalidProblem;
     simt::FoldLaunch<simt::SumFold> like(launch_, as_if_stored(0), nullptr);
     const auto cut = like.cut(kFoldThreads);
     f.per = cut.per, f.columns = like.rows().columns, f.team_size = like.rows().team_size;
@@ -103,14 +101,17 @@ class FoldedLaunch {
     return made && made->kind == Node::Kind::Reduce ? made : nullptr;
   }
 
-  bool is_extreme(int k) const {
-    return reduction(k) && (reduction(k)->reduction == Reduction::Amax || reduction(k)->reduction == Reduction::Amin);
+  bool has_extreme() const {
+    return std::any_of(program_.node, program_.node + program_.nodes, [](const Node& node) {
+      const bool extreme = node.reduction == Reduction::Amax || node.reduction == Reduction::Amin;
+      return node.kind == Node::Kind::Reduce && extreme;
+    });
   }
 
-  // Reduced ones stay where they are along the rows.
+  // What is one for a row stays where it is along the row.
   Operand output(int k) const {
     const TensorView& y = launch_[ExprArgs::y0 + k];
-    if (!reduction(k)) return operand(y, space_);
+    if (!program_.per_row(program_.out[k])) return operand(y, space_);
     Operand o{y.data, y.element, {}};
     for (int d = 0; d < kept_; ++d) o.strides[d] = space_.shape[d] == 1 ? 0 : y.strides[d];
     return o;
@@ -137,7 +138,7 @@ class FoldedLaunch {
     if (f.inner_rank != 1 || f.length % made_.pack != 0) return false;
     for (int k = 0; k < kOperands; ++k) {
       const bool is_input = k >= kMostOut;
-      if (!f.data[k] || (is_input ? f.stride[k][0] == 0 : reduction(k) != nullptr)) continue;
+      if (!f.data[k] || (is_input ? f.stride[k][0] == 0 : program_.per_row(program_.out[k]))) continue;
       const int64_t bytes = size_of(all_[k].element), word = std::min<int64_t>(simt::kPackBytes, made_.pack * bytes);
       if (f.stride[k][0] != 1 || reinterpret_cast<uintptr_t>(f.data[k]) % word != 0) return false;
       for (int d = 1; d < f.rank; ++d)
@@ -155,9 +156,9 @@ class FoldedLaunch {
   }
   Element element_of() const { return is_wide() ? Element::F64 : Element::F32; }
   bool is_wide() const {
-    for (int k = 0; k < program_.outputs; ++k)
-      if (reduction(k)) return reduction(k)->element == Element::F64;
-    return false;
+    return std::any_of(program_.node, program_.node + program_.nodes, [](const Node& node) {
+      return node.kind == Node::Kind::Reduce && node.element == Element::F64;
+    });
   }
 
   Status fold_partials(int k, int64_t strips) {

@@ -91,6 +91,8 @@ Reason readable(const Problem& p) {
 
 // The longest rows whose products GPUs fold: longer ones would be cut into strips.
 inline constexpr int64_t kLongestProduct = 4096;
+// And the longest that no sum is cut into strips of: what is folded must be known to all that read the row.
+inline constexpr int64_t kLongestAgain = 8191;
 
 constexpr int64_t folded_length(const Space& full, int axes) {
   int64_t length = 1;
@@ -103,21 +105,21 @@ inline Reason foldable(const Problem& p) {
   if (const Reason wrong = readable<true>(p)) return wrong;
   Program program;
   read_program(text_at(p.attrs), program);
-  const Space full = space_of(p, program);
-  for (const Node* node = program.node; node < program.node + program.nodes; ++node)
-    for (int i = 0; i < node->count; ++i)
-      if (program.per_row(node->args[i])) return {"program", "no function of what is reduced"};
+  const int64_t length = folded_length(space_of(p, program), program.axes);
   const Node* first = nullptr;
-  for (int k = 0; k < program.outputs; ++k) {
-    const Node* made = program.of(program.out[k]);
-    if (!made || made->kind != Node::Kind::Reduce) continue;
-    if (!first) first = made;
-    if ((made->element == Element::F64) != (first->element == Element::F64))
+  for (const Node* node = program.node; node < program.node + program.nodes; ++node) {
+    if (node->kind != Node::Kind::Reduce) {
+      for (int i = 0; i < node->count; ++i)
+        if (program.per_row(node->args[i]) && length > kLongestAgain)
+          return {"program", "rows of at most 8191 elements for functions of what is reduced"};
+      continue;
+    }
+    if (!first) first = node;
+    if ((node->element == Element::F64) != (first->element == Element::F64))
       return {"program", "one compute type, f32 or f64, of all reductions"};
-    const int64_t length = folded_length(full, made->axes);
-    const bool extreme = made->reduction == Reduction::Amax || made->reduction == Reduction::Amin;
+    const bool extreme = node->reduction == Reduction::Amax || node->reduction == Reduction::Amin;
     if (extreme && length == 0) return {"program", "at least one element along the reduced axes"};
-    if (made->reduction == Reduction::Prod && length > kLongestProduct)
+    if (node->reduction == Reduction::Prod && length > kLongestProduct)
       return {"program", "rows of at most 4096 elements for prod"};
   }
   return {};

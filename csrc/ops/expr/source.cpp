@@ -74,13 +74,18 @@ class Writer {
  public:
   Writer(const Program& p, const ParamMeta* params) : p_(p), params_(params) {
     for (int v = 0; v < p_.values(); ++v) types_[v] = type_at(v), wide_ |= size(types_[v]) == 8;
+    int numbers = 0;
+    for (int v = p_.inputs; v < p_.values(); ++v)
+      if (p_.of(v)->kind == Node::Kind::Number) number_at_[v] = numbers++;
     find_sweeps();
     if (!sweeps_.empty()) params_type_ = "FoldedParams";
   }
 
   int pack() const {
     if (sweeps_.empty()) return wide_ ? 4 : 8;
-    return sweeps_.back().pack;
+    int most = 0;
+    for (const Sweep& sweep : sweeps_) most = std::max(most, sweep.pack);
+    return most;
   }
 
   std::string written() {
@@ -88,7 +93,7 @@ class Writer {
     line("struct Program {");
     line("  enum : int { kInputs = " + number(p_.inputs) + ", kOutputs = " + number(p_.outputs) +
          ", kPack = " + number(pack()) + " };\n");
-    functions();
+    for (int stage = 0; stage <= last_; ++stage) functions(stage);
     if (sweeps_.empty()) {
       element();
       pack_of_elements();
@@ -103,11 +108,12 @@ class Writer {
   }
 
  private:
-  // Outputs that are folded while a row is read once, in packs of so many values.
+  // Reductions that are folded while a row is read once, in packs of so many values: those of a stage wait for the ones
+  // of the stages before.
   struct Sweep {
-    int pack = 0;
+    int stage = 0, pack = 0;
     std::vector<int> folds;
-    bool stores = false;  // the outputs that are not reduced
+    bool stores = false;  // the outputs that are not one for a row
   };
 
   static std::string number(int64_t n) { return std::to_string(n); }
@@ -174,32 +180,68 @@ class Writer {
     return through(value, node.element);
   }
 
-  // The program of one element: inputs as values, outputs by reference.
-  void functions() {
-    std::string head = "  BCU_DEVICE void functions(BCU_CONSTANT " + params_type_ + "& p";
-    for (int k = 0; k < p_.inputs; ++k) head += std::string(", ") + text(types_[k]) + " v" + number(k);
+  bool is_fold(int value) const { return p_.of(value) && p_.of(value)->kind == Node::Kind::Reduce; }
+  bool is_number(int value) const { return p_.of(value) && p_.of(value)->kind == Node::Kind::Number; }
+  bool stores(int stage, int output) const { return stage == last_ && !p_.per_row(p_.out[output]); }
+  std::vector<int> folds_of(int stage) const {
+    std::vector<int> found;
+    for (int v = p_.inputs; v < p_.values(); ++v)
+      if (is_fold(v) && p_.sweep(v) == stage + 1) found.push_back(v);
+    return found;
+  }
+  // Values of rows that functions of elements take in a stage.
+  std::vector<int> rows_for(int stage) const {
+    std::vector<int> found;
+    for (int v = p_.inputs; v < p_.values(); ++v)
+      if (p_.per_row(v) && p_.sweep(v) <= stage) found.push_back(v);
+    return found;
+  }
+  // Values of elements, and numbers, that what a stage gives is made of.
+  std::vector<bool> wanted_in(int stage) const {
+    std::vector<bool> wanted(p_.values());
+    for (const int v : folds_of(stage)) wanted[p_.of(v)->args[0]] = true;
     for (int k = 0; k < p_.outputs; ++k)
-      head += std::string(", BCU_THREAD ") + text(types_[p_.out[k]]) + "& y" + number(k);
+      if (stores(stage, k)) wanted[p_.out[k]] = true;
+    for (int v = p_.values() - 1; v >= p_.inputs; --v) {
+      wanted[v] = wanted[v] && !p_.per_row(v);
+      for (int i = 0; i < p_.of(v)->count && wanted[v]; ++i) wanted[p_.of(v)->args[i]] = true;
+    }
+    return wanted;
+  }
+  std::string defined(int v) const {
+    const std::string t = text(types_[v]);
+    const std::string value = is_number(v) ? "number<" + t + ">(p, " + number(number_at_[v]) + ")" : made(*p_.of(v));
+    return t + " v" + number(v) + " = " + value + ";";
+  }
+
+  // The program of one element as far as a stage needs it: inputs and values of rows as values, what is folded and
+  // outputs by reference.
+  void functions(int stage) {
+    std::string head = "  BCU_DEVICE void functions" + number(stage) + "(BCU_CONSTANT " + params_type_ + "& p";
+    const auto add = [&](const char* how, int type_of, const std::string& name) {
+      head += std::string(", ") + how + text(types_[type_of]) + (*how ? "& " : " ") + name;
+    };
+    for (int k = 0; k < p_.inputs; ++k) add("", k, "v" + number(k));
+    for (const int v : rows_for(stage)) add("", v, "v" + number(v));
+    for (const int v : folds_of(stage)) add("BCU_THREAD ", v, "f" + number(v));
+    for (int k = 0; k < p_.outputs; ++k)
+      if (stores(stage, k)) add("BCU_THREAD ", p_.out[k], "y" + number(k));
     line(head + ") {");
-    int numbers = 0;
-    for (int v = p_.inputs; v < p_.values(); ++v) {
-      const Node& node = *p_.of(v);
-      if (node.kind == Node::Kind::Reduce) continue;
-      const std::string t = text(types_[v]);
-      const std::string value =
-          node.kind == Node::Kind::Number ? "number<" + t + ">(p, " + number(numbers++) + ")" : made(node);
-      line("    " + t + " v" + number(v) + " = " + value + ";");
-    }
-    for (int k = 0; k < p_.outputs; ++k) {
-      const int value = reduction(k) ? reduction(k)->args[0] : p_.out[k];
-      line("    y" + number(k) + " = " + operand(value, types_[p_.out[k]]) + ";");
-    }
+    const std::vector<bool> wanted = wanted_in(stage);
+    for (int v = p_.inputs; v < p_.values(); ++v)
+      if (wanted[v]) line("    " + defined(v));
+    for (const int v : folds_of(stage)) line("    f" + number(v) + " = " + operand(p_.of(v)->args[0], types_[v]) + ";");
+    for (int k = 0; k < p_.outputs; ++k)
+      if (stores(stage, k)) line("    y" + number(k) + " = v" + number(p_.out[k]) + ";");
     line("  }\n");
   }
-  std::string list(const char* of_inputs, const char* of_outputs) const {
+  std::string list(int stage, const char* of_inputs, const char* of_outputs) const {
     std::string args;
     for (int k = 0; k < p_.inputs; ++k) args += ", x" + number(k) + of_inputs;
-    for (int k = 0; k < p_.outputs; ++k) args += ", y" + number(k) + of_outputs;
+    for (const int v : rows_for(stage)) args += ", v" + number(v);
+    for (const int v : folds_of(stage)) args += ", f" + number(v) + of_outputs;
+    for (int k = 0; k < p_.outputs; ++k)
+      if (stores(stage, k)) args += ", y" + number(k) + of_outputs;
     return args;
   }
 
@@ -213,7 +255,7 @@ class Writer {
   }
   void write_elements(const std::string& indent, const char* suffix) {
     for (int k = 0; k < p_.outputs; ++k)
-      if (!reduction(k))
+      if (!p_.per_row(p_.out[k]))
         line(indent + "write<" + stored(out(k)) + ", " + stored_as(out(k)) + ">(p, " + number(k) + ", at, y" +
              number(k) + suffix + ");");
   }
@@ -227,7 +269,7 @@ class Writer {
   }
   void write_packs(const std::string& indent, const std::string& pack) {
     for (int k = 0; k < p_.outputs; ++k)
-      if (!reduction(k))
+      if (!p_.per_row(p_.out[k]))
         line(indent + "write_pack<" + stored(out(k)) + ", " + stored_as(out(k)) + ", " + text(types_[p_.out[k]]) +
              ", " + pack + ">(p, " + number(k) + ", at, y" + number(k) + ");");
   }
@@ -236,7 +278,7 @@ class Writer {
     line("  BCU_DEVICE void element(BCU_CONSTANT FusedParams& p, BCU_THREAD const int32_t* at) {");
     read_elements("    ");
     for (int k = 0; k < p_.outputs; ++k) line(std::string("    ") + text(types_[p_.out[k]]) + " y" + number(k) + ";");
-    line("    functions(p" + list("", "") + ");");
+    line("    functions0(p" + list(0, "", "") + ");");
     write_elements("    ", "");
     line("  }\n");
   }
@@ -246,37 +288,37 @@ class Writer {
     read_packs("    ", "kPack");
     for (int k = 0; k < p_.outputs; ++k)
       line(std::string("    ") + text(types_[p_.out[k]]) + " y" + number(k) + "[kPack];");
-    line("    BCU_UNROLL for (int j = 0; j < kPack; ++j) functions(p" + list("[j]", "[j]") + ");");
+    line("    BCU_UNROLL for (int j = 0; j < kPack; ++j) functions0(p" + list(0, "[j]", "[j]") + ");");
     write_packs("    ", "kPack");
     line("  }");
   }
 
   // --- reductions ---
 
-  const Node* reduction(int output) const {
-    const Node* made = p_.of(p_.out[output]);
-    return made && made->kind == Node::Kind::Reduce ? made : nullptr;
-  }
   // As the reduce family folds a contiguous row: 16 bytes at once, and products four values.
   void find_sweeps() {
-    Sweep sums, products{4, {}};
-    for (int k = 0; k < p_.outputs; ++k) {
-      const Node* made = reduction(k);
-      if (!made) continue;
-      sums.pack = 16 / size(types_[p_.out[k]]);
-      (made->reduction == Reduction::Prod ? products : sums).folds.push_back(k);
+    for (int v = p_.inputs; v < p_.values(); ++v)
+      last_ = std::max(last_, is_fold(v) ? p_.sweep(v) - 1 : p_.per_row(v) ? 0 : p_.sweep(v));
+    int pack = 0;
+    for (int stage = 0; p_.axes > 0 && stage <= last_; ++stage) {
+      Sweep sums{stage, 0, {}}, products{stage, 4, {}};
+      for (const int v : folds_of(stage)) {
+        pack = sums.pack = 16 / size(types_[v]);
+        (is_product(v) ? products : sums).folds.push_back(v);
+      }
+      if (sums.pack == products.pack) {
+        sums.folds.insert(sums.folds.end(), products.folds.begin(), products.folds.end());
+        products.folds.clear();
+      }
+      for (const Sweep& sweep : {sums, products})
+        if (!sweep.folds.empty()) sweeps_.push_back(sweep);
+      if (sweeps_.back().stage < stage) sweeps_.push_back({stage, pack, {}});
     }
-    if (sums.pack == products.pack) {
-      sums.folds.insert(sums.folds.end(), products.folds.begin(), products.folds.end());
-      products.folds.clear();
-    }
-    for (const Sweep& sweep : {sums, products})
-      if (!sweep.folds.empty()) sweeps_.push_back(sweep);
     if (!sweeps_.empty()) sweeps_.back().stores = true;
   }
-  std::string fold_of(int output) const {
-    const std::string of = std::string(text(types_[p_.out[output]])) + ">";
-    switch (reduction(output)->reduction) {
+  std::string fold_of(int v) const {
+    const std::string of = std::string(text(types_[v])) + ">";
+    switch (p_.of(v)->reduction) {
       case Reduction::Amax:
         return "simt::ExtremeFold<true, " + of;
       case Reduction::Amin:
@@ -287,31 +329,42 @@ class Writer {
         return "simt::SumFold<" + of;
     }
   }
-  bool is_product(int output) const { return reduction(output)->reduction == Reduction::Prod; }
+  bool is_product(int v) const { return p_.of(v)->reduction == Reduction::Prod; }
+  bool is_mean(int v) const { return p_.of(v)->reduction == Reduction::Mean; }
+  std::string state_of(int v) const {
+    const std::string state = "s" + number(v);
+    return is_product(v) ? state + ".all" : fold_of(v) + "::value(" + state + ")";
+  }
+  static std::string values_of(const Sweep& sweep) { return "values" + number(sweep.stage) + "_" + number(sweep.pack); }
 
   // A pack of the values that are folded, from position i of a row on; what is past the end changes nothing.
   void values(const Sweep& sweep) {
     const std::string pack = number(sweep.pack);
-    std::string head = "  BCU_DEVICE void values" + pack +
+    std::string head = "  BCU_DEVICE void " + values_of(sweep) +
                        "(BCU_CONSTANT FoldedParams& p, BCU_THREAD const Line<kInputs>& line, int64_t i";
     std::string own, filled;
-    for (int k = 0; k < p_.outputs; ++k) {
-      const std::string t = text(types_[p_.out[k]]), y = "y" + number(k);
-      if (std::find(sweep.folds.begin(), sweep.folds.end(), k) == sweep.folds.end()) {
-        own += "    " + t + " " + y + "[" + pack + "];\n";
+    for (const int v : rows_for(sweep.stage)) head += std::string(", ") + text(types_[v]) + " v" + number(v);
+    for (const int v : folds_of(sweep.stage)) {
+      const std::string t = text(types_[v]), f = "f" + number(v);
+      if (std::find(sweep.folds.begin(), sweep.folds.end(), v) == sweep.folds.end()) {
+        own += "    " + t + " " + f + "[" + pack + "];\n";
         continue;
       }
-      head += ", BCU_THREAD " + t + "* " + y;
-      filled += "      " + y + "[j] = " + (is_product(k) ? t + "(1)" : fold_of(k) + "::fill()") + ";\n";
+      head += ", BCU_THREAD " + t + "* " + f;
+      filled += "      " + f + "[j] = " + (is_product(v) ? t + "(1)" : fold_of(v) + "::fill()") + ";\n";
     }
+    for (int k = 0; k < p_.outputs; ++k)
+      if (stores(sweep.stage, k))
+        own += std::string("    ") + text(types_[p_.out[k]]) + " y" + number(k) + "[" + pack + "];\n";
     const std::string all = "BCU_UNROLL for (int j = 0; j < " + pack + "; ++j)";
+    const std::string call = "functions" + number(sweep.stage) + "(p";
     line(head + ") {");
     out_ += own;
     line("    int64_t at[kMostOut + int(kInputs)];");
     line("    if (p.frame.packed) {");
     line("      places<kOutputs, kInputs>(p, line.from, i, at);");
     read_packs("      ", pack);
-    line("      " + all + " functions(p" + list("[j]", "[j]") + ");");
+    line("      " + all + " " + call + list(sweep.stage, "[j]", "[j]") + ");");
     if (sweep.stores) write_packs("      ", pack);
     line("      return;\n    }");
     line("    " + all + " {");
@@ -319,7 +372,7 @@ class Writer {
     line("      if (i + j >= line.last) continue;");
     line("      places<kOutputs, kInputs>(p, line.from, i + j, at);");
     read_elements("      ");
-    line("      functions(p" + list("", "[j]") + ");");
+    line("      " + call + list(sweep.stage, "", "[j]") + ");");
     if (sweep.stores) write_elements("      ", "[j]");
     line("    }\n  }\n");
   }
@@ -327,47 +380,76 @@ class Writer {
   void fold(const Sweep& sweep) {
     const std::string pack = number(sweep.pack), step = ") * " + pack;
     std::string arrays, given;
-    for (const int k : sweep.folds) {
-      const std::string n = number(k);
-      line("    " + fold_of(k) + "::State s" + n + " = " + fold_of(k) + "::start();");
-      arrays += std::string("      ") + text(types_[p_.out[k]]) + " y" + n + "[" + pack + "];\n";
-      given += ", y" + n;
+    for (const int v : rows_for(sweep.stage)) given += ", v" + number(v);
+    for (const int v : sweep.folds) {
+      const std::string n = number(v);
+      line("    " + fold_of(v) + "::State s" + n + " = " + fold_of(v) + "::start();");
+      arrays += std::string("      ") + text(types_[v]) + " f" + n + "[" + pack + "];\n";
+      given += ", f" + n;
     }
     line("    for (int64_t i = line.begin + int64_t(team.rank" + step + "; i < line.last; i += int64_t(team.size" +
          step + ") {");
     out_ += arrays;
-    line("      values" + pack + "(p, line, i" + given + ");");
-    for (const int k : sweep.folds) {
-      const std::string n = number(k), zero = std::string(text(types_[p_.out[k]])) + "(0)";
-      if (is_product(k))
-        line("      BCU_UNROLL for (int j = 0; j < " + pack + "; ++j) if (i + j < line.last) " + fold_of(k) +
-             "::add(s" + n + ", y" + n + "[j], " + zero + ", p, i + j);");
+    line("      " + values_of(sweep) + "(p, line, i" + given + ");");
+    for (const int v : sweep.folds) {
+      const std::string n = number(v), zero = std::string(text(types_[v])) + "(0)";
+      if (is_product(v))
+        line("      BCU_UNROLL for (int j = 0; j < " + pack + "; ++j) if (i + j < line.last) " + fold_of(v) +
+             "::add(s" + n + ", f" + n + "[j], " + zero + ", p, i + j);");
       else
-        line("      " + fold_of(k) + "::add<" + pack + ">(s" + n + ", y" + n + ", i, line.last);");
+        line("      " + fold_of(v) + "::add<" + pack + ">(s" + n + ", f" + n + ", i, line.last);");
     }
     line("    }");
+  }
+
+  // What is known of a row behind a stage, by all of its team: reductions, and functions of them.
+  void known(int stage) {
+    for (const int v : folds_of(stage)) {
+      const std::string team = is_product(v) ? "simt::team_state<" + fold_of(v) + ">" : fold_of(v) + "::team",
+                        s = "s" + number(v);
+      line("    " + s + " = " + team + "(ctx, team, " + s + ", shared);");
+    }
+    for (const int v : folds_of(stage)) {
+      const std::string value = is_mean(v) ? "simt::quotient(" + state_of(v) + ", p.frame.length)" : state_of(v);
+      if (is_taken(v)) line(std::string("    ") + text(types_[v]) + " v" + number(v) + " = " + value + ";");
+    }
+    for (int v = p_.inputs; v < p_.values(); ++v)
+      if (p_.per_row(v) && !is_fold(v) && p_.sweep(v) == stage + 1) line("    " + defined(v));
+  }
+  // Whether a function takes a value, or a sweep may.
+  bool is_taken(int value) const {
+    bool taken = p_.sweep(value) <= last_;
+    for (int v = p_.inputs; v < p_.values(); ++v)
+      for (int i = 0; i < p_.of(v)->count; ++i) taken |= p_.of(v)->args[i] == value;
+    return taken;
+  }
+  bool is_row_number(int value) const {
+    bool found = false;
+    for (int v = p_.inputs; v < p_.values() && is_number(value); ++v)
+      for (int i = 0; i < p_.of(v)->count; ++i) found |= p_.per_row(v) && !is_fold(v) && p_.of(v)->args[i] == value;
+    return found;
   }
 
   void row() {
     line("  BCU_DEVICE void row(BCU_THREAD const simt::Context& ctx, BCU_THREAD const simt::Team& team,");
     line("                      BCU_SHARED float* shared, BCU_CONSTANT FoldedParams& p,");
     line("                      BCU_THREAD const Line<kInputs>& line) {");
-    for (const Sweep& sweep : sweeps_) fold(sweep);
-    for (const Sweep& sweep : sweeps_) {
-      for (const int k : sweep.folds) {
-        const std::string s = "s" + number(k);
-        const std::string team = is_product(k) ? "simt::team_state<" + fold_of(k) + ">" : fold_of(k) + "::team";
-        line("    " + s + " = " + team + "(ctx, team, " + s + ", shared);");
-      }
+    for (int v = p_.inputs; v < p_.values(); ++v)
+      if (is_row_number(v)) line("    " + defined(v));
+    for (int stage = 0; stage <= last_; ++stage) {
+      for (const Sweep& sweep : sweeps_)
+        if (sweep.stage == stage) fold(sweep);
+      known(stage);
     }
     line("    if (team.rank != 0u || line.row >= p.frame.rows) return;");
-    for (const Sweep& sweep : sweeps_) {
-      for (const int k : sweep.folds) {
-        const bool mean = reduction(k)->reduction == Reduction::Mean;
-        const std::string s = "s" + number(k), value = is_product(k) ? s + ".all" : fold_of(k) + "::value(" + s + ")";
-        line(std::string("    put<") + stored(out(k)) + (mean ? ", true" : ", false") + ">(p, " + number(k) +
-             ", line, " + value + ");");
-      }
+    for (int k = 0; k < p_.outputs; ++k) {
+      const int v = p_.out[k];
+      if (is_fold(v))
+        line(std::string("    put<") + stored(out(k)) + (is_mean(v) ? ", true" : ", false") + ">(p, " + number(k) +
+             ", line, " + state_of(v) + ");");
+      else if (p_.per_row(v))
+        line(std::string("    write<") + stored(out(k)) + ", " + stored_as(out(k)) + ">(p, " + number(k) +
+             ", line.from, v" + number(v) + ");");
     }
     line("  }");
   }
@@ -375,7 +457,9 @@ class Writer {
   const Program& p_;
   const ParamMeta* params_;
   Type types_[kMaxInputs + kMaxNodes];
+  int number_at_[kMaxInputs + kMaxNodes] = {};  // of numbers, their place among them
   bool wide_ = false;
+  int last_ = 0;  // stage
   std::vector<Sweep> sweeps_;
   std::string params_type_ = "FusedParams", out_;
 };

@@ -200,7 +200,9 @@ class Trace:
 
     def store(self, wanted: tuple[int, ...], shape: Shape) -> None:
         """Has a fused kernel write values to memory, all in one shape."""
-        if all(v.function in REDUCTIONS and self.values[v.args[0]].function == "leaf" for v in map(self._value, wanted)):
+        if all(
+            v.function in REDUCTIONS and self.values[v.args[0]].function == "leaf" for v in map(self._value, wanted)
+        ):
             return self._reduce_apart(wanted, shape, "nothing is computed before it")
         try:
             desc, leaves = self._kernel(wanted, shape)
@@ -230,7 +232,7 @@ class Trace:
         text, leaves = self.program(wanted)
         inputs = [self.values[v] for v in leaves]
         made = [self.values[v] for v in wanted]
-        reduced = tuple(self._axes(v) if self.per_row(v) else 0 for v in wanted)
+        reduced = tuple(self._axes(v) if self._reduced_here(v) else 0 for v in wanted)
         shapes, elements = tuple(v.shape for v in inputs), tuple(v.element for v in inputs)
         desc = ExprDescriptor(
             text, shape, shapes, elements, tuple(v.result for v in made), reduced if any(reduced) else ()
@@ -244,6 +246,13 @@ class Trace:
 
     def _span(self, value: int) -> Span:
         return next(iter(self.spans(value)))
+
+    def _reduced_here(self, value: int) -> bool:
+        """`per_row`, of reductions of the same kernel."""
+        if self.values[value].function in REDUCTIONS:
+            return True
+        of = [a for a in self.operands(value) if self.values[a].function != "number"]
+        return bool(of) and all(map(self._reduced_here, of))
 
     def _axes(self, value: int) -> int:
         """How many axes a value of rows is one along, negative where they stay."""
@@ -276,8 +285,12 @@ class Trace:
             if v not in self.kept:
                 self.store((v,), self.values[v].args[3])
             self.cut.add(v)
-        if left := tuple(v for v in wanted if v not in self.cut):
-            self.store(left, shape)
+        left: dict[Shape, list[int]] = {}
+        for v in (v for v in wanted if v not in self.cut):
+            of_rows = self.per_row(v) and self.values[v].function not in REDUCTIONS  # which are no longer reduced here
+            left.setdefault(self.values[v].shape if of_rows else shape, []).append(v)
+        for own, values in left.items():
+            self.store(tuple(values), own)
 
     def _step(self, step: Step, wanted: tuple[int, ...], shape: Shape) -> None:
         """Adds a step, whose results are these values."""

@@ -365,7 +365,9 @@ def _behind_reductions(e: Element, rng: np.random.Generator) -> Iterator[Case]:
         softmax = f"inputs 2; mul {e} 0 1; amax {e} 2 {axes}; sub {e} 2 3; exp {e} 4; sum {e} 5 {axes}; div {e} 5 6; log {e} 6; "
         softmax += f"add {e} 8 3; out 7; out 9; out 3;"
         yield _case(ExprDescriptor(softmax, full, (a, b), (e, e), (e,) * 3, (0, axes, -axes)), rng, "as softmax")
-        norm = f"inputs 2; add {e} 0 1; mean {e} 2 {axes}; sub {e} 2 3; mul {e} 4 4; mean {e} 5 {axes}; number {e} 0.001; "
+        norm = (
+            f"inputs 2; add {e} 0 1; mean {e} 2 {axes}; sub {e} 2 3; mul {e} 4 4; mean {e} 5 {axes}; number {e} 0.001; "
+        )
         norm += f"add {e} 6 7; rsqrt {e} 8; mul {e} 4 9; mul {e} 10 1; out 11; out 9;"
         yield _case(ExprDescriptor(norm, full, (a, b), (e, e), (e, e), (0, -axes)), rng, "as a norm")
     text = f"inputs 1; sum {e} 0 1; tanh {e} 1; out 2; out 0;"  # of few rows, which are cut into strips
