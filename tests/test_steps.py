@@ -122,6 +122,11 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda t=training: F.native_batch_norm(_x(2, 3, 4), None, None, _x(3), _x(3), t, 0.1, 1e-5)
         for training in (True, False)
     ],
+    "gather_nd": [lambda: F.gather_nd(_x(2, 3).T, _LONG[:, :2] * 0)],
+    "put": [lambda: F.put(_x(2, 3).T, _LONG[0] * 0, _x(4))],
+    "scatter_nd": [
+        lambda r=r: F.scatter_nd(_x(3, 2).T, np.zeros((3, 2), np.int64), _x(3), r) for r in (None, "sum", "amax")
+    ],
     "group_norm": [lambda: F.group_norm(_x(2, 3, 4).transpose(0, 2, 1), 2, _x(4), _x(4))],
     "gaussian_nll_loss": [lambda: F.gaussian_nll_loss(_x(3), _x(3), _x(3), reduction="sum")],
     "multilabel_soft_margin_loss": [lambda: F.multilabel_soft_margin_loss(_x(2, 3), _x(2, 3), reduction="sum")],

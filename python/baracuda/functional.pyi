@@ -413,6 +413,15 @@ def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
 def conv_transpose3d_backward(dy: Any, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Any:
     r"""Gradients (dinput, dweight) of conv_transpose3d, and dbias where there is a `bias`."""
 @_function
+def gather_nd(input: Any, indices: Any) -> Any:
+    r"""Slices of `input` at coordinates: y[i, ...] = input[indices[i, 0], indices[i, 1], ..., ...]."""
+@_function
+def put(input: Any, index: Any, source: Any, accumulate: Any = False) -> Any:
+    r"""`input` with elements of `source` at `index` of its logical order, as torch.put: negative ones count from the end."""
+@_function
+def scatter_nd(input: Any, indices: Any, updates: Any, reduce: Any = None) -> Any:
+    r"""`input` with slices of `updates` at coordinates: y[indices[i, 0], indices[i, 1], ..., ...] = updates[i, ...]."""
+@_function
 def channel_shuffle(input: Any, groups: Any) -> Any:
     r"""The channels of groups in turn: (N, g k, ...) seen as (N, g, k, ...), swapped, as torch's channel_shuffle."""
 @_function

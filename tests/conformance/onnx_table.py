@@ -145,6 +145,19 @@ def _scatter(F: Any, c: NodeCase, x: Any, index: Any, updates: Any) -> Any:
     return F.scatter_reduce(x, axis, index, updates, names[how])
 
 
+def _gather_nd(F: Any, c: NodeCase, x: Any, index: Any) -> Any:
+    """Coordinates of batches come in front of those that are given."""
+    batch = index.shape[: c.get("batch_dims", 0)]
+    own = np.indices(batch).reshape(len(batch), *batch, *(1,) * (index.ndim - len(batch) - 1))
+    full = [np.broadcast_to(i, index.shape[:-1])[..., None] for i in own]
+    return F.gather_nd(x, np.concatenate([*full, index], -1))
+
+
+def _scatter_nd(F: Any, c: NodeCase, x: Any, index: Any, updates: Any) -> Any:
+    names = {"none": None, "add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+    return F.scatter_nd(x, index, updates, names[c.get("reduction", "none")])
+
+
 def _gather(F: Any, c: NodeCase, x: Any, index: Any) -> Any:
     axis = c.get("axis", 0) % x.ndim
     rows = np.where(index < 0, index + x.shape[axis], index).reshape(-1)
@@ -166,12 +179,14 @@ def _clip(F: Any, c: NodeCase, x: Any, low: Any = None, high: Any = None) -> Any
 
 def _cumulative(name: str) -> Call:
     def call(F: Any, c: NodeCase, x: Any, axis: Any) -> Any:
-        if c.get("exclusive", 0):
-            raise NotRun(NO_OPTION)
         dim = int(_number(axis))
-        if c.get("reverse", 0):
-            return np.flip(_as(F, getattr(F, name)(np.flip(x, dim), dim), x), dim)
-        return _as(F, getattr(F, name)(x, dim), x)
+        seen = np.flip(x, dim) if c.get("reverse", 0) else x
+        if c.get("exclusive", 0):  # the first one has none before it
+            whole = np.moveaxis(seen, dim, -1)
+            none = np.full_like(whole[..., :1], int(name == "cumprod"))
+            seen = np.moveaxis(F.cat([none, whole[..., :-1]], -1), -1, dim)
+        y = _as(F, getattr(F, name)(seen, dim), x)
+        return np.flip(y, dim) if c.get("reverse", 0) else y
 
     return call
 
@@ -401,6 +416,7 @@ CALLS: dict[str, Call] = {
         if x.shape != i.shape
         else F.gather(x, c.get("axis", 0), np.where(i < 0, i + x.shape[c.get("axis", 0)], i))
     ),
+    "GatherND": _gather_nd,
     "Gemm": _gemm,
     "GroupNormalization": lambda F, c, x, s, b: F.group_norm(x, c.get("num_groups"), s, b, c.get("epsilon", 1e-5)),
     "HardSigmoid": lambda F, c, x: F.clamp(F.affine(x, c.get("alpha", 0.2), c.get("beta", 0.5)), 0.0, 1.0),
@@ -429,6 +445,7 @@ CALLS: dict[str, Call] = {
     "RotaryEmbedding": _rope,
     "ScatterElements": _scatter,
     "Scatter": _scatter,
+    "ScatterND": _scatter_nd,
     "Selu": lambda F, c, x: F.selu(x) if not c.attributes else F.mul(F.elu(x, c.get("alpha")), c.get("gamma")),
     "Shrink": _shrink,
     "Slice": _slice,
@@ -463,7 +480,7 @@ ABSENT: dict[str, Sequence[str]] = {
     "a recurrent or another attention layer, which are to come": (
         "GRU", "LSTM", "LinearAttention", "RNN", "ai.onnx.preview.FlexAttention",
     ),
-    "indexed by rows of coordinates, which is to come": ("GatherND", "ReverseSequence", "ScatterND", "TensorScatter"),
+    "indexed by lengths or positions of each batch, which is to come": ("ReverseSequence", "TensorScatter"),
     SEQUENCE: (
         "If", "Loop", "OptionalGetElement", "OptionalHasElement", "Scan", "SequenceInsert", "SequenceMap", "SplitToSequence",
     ),

@@ -60,6 +60,7 @@ SAMPLED = (
     "quantile",
     "running",
     "counting",
+    "coordinates",
     "search",
 )
 _RANDOM = "gives random numbers of another stream"
