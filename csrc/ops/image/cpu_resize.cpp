@@ -229,6 +229,8 @@ class Stretched {
     const int64_t from = t.first[first], count = t.first[first + n - 1] + kTaps - from;
     gather(spot, from, count, line);
     std::fill_n(line + count, 2 * kWidth, C(0));
+    char* const to = y_.at(spot.n, spot.c, spot.d, spot.h, first);
+    const bool lines = sizeof(Vec) == kStreamLine && streamed && reinterpret_cast<uintptr_t>(to) % kStreamLine == 0;
     for (int64_t i = 0; i < n; i += kWidth) {
       const C* at = line + (t.first[first + i] - from);
       const auto lanes = lanes_of(t.first + first + i);
@@ -238,11 +240,14 @@ class Stretched {
         sum *= L::load(weight);
         for (int k = 1; k < kTaps; ++k) sum += L::load(weight + k * t.by_tap) * pick(at, lanes + k);
       }
-      std::memcpy(found + i, &sum, sizeof sum);
+      if (lines && i + kWidth <= n)
+        stream_line(to + i * sizeof(C), &sum);
+      else
+        std::memcpy(found + i, &sum, sizeof sum);
     }
-    char* const to = y_.at(spot.n, spot.c, spot.d, spot.h, first);
+    const int64_t done = lines ? n / kWidth * kWidth : 0;
     if (streamed)
-      stream_bytes(to, reinterpret_cast<const char*>(found), n * sizeof(C));
+      stream_bytes(to + done * sizeof(C), reinterpret_cast<const char*>(found + done), (n - done) * sizeof(C));
     else
       store<C>(y_.element, to, y_.stride[2], found, n);
   }
