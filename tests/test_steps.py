@@ -166,6 +166,7 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "geometric_": [lambda: F.geometric_(_whole(3), 0.5)],
     "log_normal_": [lambda: F.log_normal_(_x(3).astype(np.float16))],
     "trunc_normal_": [lambda: F.trunc_normal_(_x(3).astype(np.float16))],
+    "gumbel_softmax": [lambda: F.gumbel_softmax(_x(2, 3).astype(np.float16), hard=True)],
     "rand": [lambda: F.rand(3)],
     "rand_like": [lambda: F.rand_like(_x(2, 5))],
     "isin": [lambda: F.isin(_whole(3), _whole(2), invert=True)],

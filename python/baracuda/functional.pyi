@@ -527,6 +527,9 @@ def exponential_(input: Any, lambd: Any = 1.0, *, generator: Any = None) -> Any:
 def geometric_(input: Any, p: Any, *, generator: Any = None) -> Any:
     r"""Fills `input` with the number of tries until the first success, k = 1, 2, ... with (1 - p)^(k - 1) p, as Tensor.geometric_."""
 @_function
+def gumbel_softmax(logits: Any, tau: Any = 1, hard: Any = False, eps: Any = 1e-10, dim: Any = -1, *, generator: Any = None) -> Any:
+    r"""softmax((logits + g) / tau) with Gumbel noise g, as torch.nn.functional.gumbel_softmax."""
+@_function
 def log_normal_(input: Any, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with exp of normal numbers of a mean and a deviation, and returns it, as Tensor.log_normal_."""
 @_function

@@ -99,3 +99,42 @@ def test_wrong_numbers_are_refused(call: Any, word: str) -> None:
     with pytest.raises(bc.InvalidProblemError, match=word):
         call(y)
     assert (y == 7).all()
+
+
+def test_gumbel_noise_draws_in_proportion_to_softmax() -> None:
+    logits = np.array([0.5, -1.0, 2.0, 0.0, -30.0], np.float32)
+    rows = np.broadcast_to(logits, (40_000, 5))
+    y = F.gumbel_softmax(rows, tau=0.3, hard=True, generator=bc.Generator(3))
+    assert set(np.unique(y)) == {0.0, 1.0} and (y.sum(1) == 1).all()
+    want = np.exp(logits) / np.exp(logits).sum()
+    assert (np.abs(y.mean(0) - want) < 5 * np.sqrt(want * (1 - want) / len(y)) + 1e-9).all()
+    soft = F.gumbel_softmax(rows, tau=0.3, generator=bc.Generator(3))
+    np.testing.assert_array_equal(soft.argmax(1), y.argmax(1))
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_gradients_of_gumbel_softmax_are_those_of_the_soft_result(dtype: type, hard: bool) -> None:
+    rng = np.random.default_rng(1)
+    x, dy = (rng.normal(size=(3, 7)).astype(dtype) for _ in range(2))
+    _, pull = bc.vjp(F.gumbel_softmax, x, 0.7, hard, dim=0, generator=bc.Generator(2))
+    soft = F.gumbel_softmax(x, 0.7, dim=0, generator=bc.Generator(2)).astype(np.float64)
+    want = soft * (dy - (soft * dy).sum(0)) / 0.7
+    found = pull(dy)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(
+        found, want, rtol=1e-2 if dtype is np.float16 else 2e-5, atol=1e-3 if dtype is np.float16 else 1e-6
+    )
+
+
+def test_no_noise_is_infinite() -> None:
+    y = F.gumbel_softmax(np.zeros(1 << 25, np.float32), generator=bc.Generator(0))
+    assert np.isfinite(y).all()
+
+
+def test_wrong_temperatures_are_refused() -> None:
+    for tau in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(bc.InvalidProblemError, match="tau"):
+            F.gumbel_softmax(np.zeros(3, np.float32), tau)
+    with pytest.raises(bc.InvalidProblemError, match="logits"):
+        F.gumbel_softmax(np.zeros(3, np.int64))

@@ -84,7 +84,7 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("bernoulli", "bernoulli_", "multinomial", "randint", "random_", "randperm", "dropout"), _RANDOM),
     **dict.fromkeys(("normal", "normal_", "uniform", "uniform_", "rand", "rand_like", "randn", "randn_like"), _RANDOM),
     "randint_like": _RANDOM,
-    **dict.fromkeys(("exponential_", "cauchy_", "geometric_", "log_normal_", "trunc_normal_"), _RANDOM),
+    **dict.fromkeys(("exponential_", "cauchy_", "geometric_", "log_normal_", "trunc_normal_", "gumbel_softmax"), _RANDOM),
     **dict.fromkeys(
         ("cross_entropy_forward", "embedding_bag_forward", "layer_norm_forward", "rms_norm_forward", "linear_cross_entropy_forward",
          "linear_cross_entropy_fused", "scaled_dot_product_attention_forward"),

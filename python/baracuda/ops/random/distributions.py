@@ -1,4 +1,4 @@
-"""Random numbers of further distributions: uniform and normal numbers, and functions of them, in place.
+"""Random numbers of further distributions: uniform and normal numbers, and functions of them, in place; gumbel_softmax.
 
 They are drawn in f32, in f64 for f64 and integers, and rounded to the element at the end.
 """
@@ -154,3 +154,65 @@ def trunc_normal_(
         return F.clamp(F.add(y, float(mean), out=y), float(a), float(b), out=y)
 
     return _filled(input, fill)
+
+
+def _gumbel(input: Any, tau: float, hard: bool, dim: int, generator: Any) -> tuple[Any, Any]:
+    """What gumbel_softmax gives, and the probabilities in the element that they are computed in."""
+    _want("tau", tau > 0 and isfinite(tau), tau, "a finite number above 0")
+    shape, code, *_ = _core.describe(input)
+    element = Element(code)
+    _want("logits", element.is_float, element, "floats")
+    wide = Element.F64 if element is Element.F64 else Element.F32
+
+    def fill(y: Any) -> Any:
+        # Half of the least number above 0 takes the place of 0, whose logarithm would win over all others.
+        least = 2.0**-54 if wide is Element.F64 else 2.0**-25
+        exponential_(y, generator=generator)
+        return F.neg(F.log(F.clamp(y, least, out=y), out=y), out=y)
+
+    z = F.add(input, run_like(input, shape, fill, wide))
+    soft = F.softmax(F.mul(z, 1.0 / tau), dim)
+    made = soft
+    if hard:
+        made = F.scatter(F.zeros_like(soft), dim, F.argmax(soft, dim, True), 1.0)
+    return (made if wide is element else F.cast(made, element)), soft
+
+
+@made_of("add argmax cast clamp fill log log1p mul neg scatter softmax uniform")
+@composite
+def gumbel_softmax(
+    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1, *, generator: Any = None
+) -> Any:
+    """softmax((logits + g) / tau) with Gumbel noise g, as torch.nn.functional.gumbel_softmax.
+
+    Its largest element is at i with the probability that softmax(logits) gives i. Not torch's stream.
+
+    Args:
+        logits: Floats.
+        tau: The temperature, above 0.
+        hard: Whether the result is 1 at the largest element and 0 elsewhere; gradients are those of the soft one.
+        eps: Of no effect, as in torch.
+        dim: Along which the result adds up to 1.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    del eps
+    return _gumbel(logits, tau, hard, dim, generator)[0]
+
+
+def _gumbel_vjp(
+    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1, *, generator: Any = None
+) -> tuple[Any, Any]:
+    del eps
+    made, soft = _gumbel(logits, tau, hard, dim, generator)
+    element, wide = (Element(_core.describe(x)[1]) for x in (made, soft))
+
+    def pull(dy: Any) -> Any:
+        given = dy if wide is element else F.cast(dy, wide)
+        dx = F.mul(F.softmax_backward(given, soft, dim), 1.0 / tau)
+        return dx if wide is element else F.cast(dx, element)
+
+    return made, pull
+
+
+_differentiable: Any = gumbel_softmax
+_differentiable.vjp_rule = _gumbel_vjp
