@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <iterator>
 
@@ -140,7 +141,8 @@ Refusal found_division(std::string field, const Failure& f) {
 
 Refusal found_value(std::string field, const Failure& f, ValueRange wanted) {
   char value[32];
-  std::snprintf(value, sizeof value, "%.6g", std::bit_cast<double>(f.value));
+  const double wrong = std::bit_cast<double>(f.value);
+  std::snprintf(value, sizeof value, "%.6g", std::isnan(wrong) ? std::abs(wrong) : wrong);  // NaN without its sign
   return {Code::ValueRange, std::move(field), value + position_of(f), name(wanted),
           "check the values given to this call"};
 }
