@@ -24,7 +24,7 @@ def _lists(count: int) -> list[list[np.ndarray]]:
 X, W, ONE, ROWS = _floats(4, 6), _floats(6), np.ones((), np.float32), _floats(4, 1)
 HEADS, TURN = _floats(2, 5, 3, 8), _floats(9, 4)
 TARGET, LSE = np.array([1, 0, 2, 1]), _floats(4)
-LAYER = _floats(3, 6)
+LAYER, IMAGE = _floats(3, 6), _floats(2, 3, 4, 5)
 Q, CU = _floats(7, 2, 8), np.array([0, 3, 7], np.int32)
 PAGES, TABLE, LENGTHS = _floats(4, 8, 2, 8), np.array([[0, 1], [2, 3]], np.int32), np.array([3, 11], np.int32)
 ATTENDED = _floats(2, 2, 5, 8)
@@ -77,6 +77,13 @@ SAMPLES: dict[str, Call] = (
             ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5)
         ),
         "channel_shuffle": _call(_floats(2, 6, 3, 2), 3),
+        "batch_norm_backward": _call(IMAGE, IMAGE, W[:3], W[:3], W[3:]),
+        "native_batch_norm": _call(IMAGE, W[:3], W[3:], None, None, True, 0.1, 1e-5),
+        "interpolate": _call(IMAGE, scale_factor=2.0),
+        "interpolate_backward": _call(_floats(2, 3, 8, 10), IMAGE.shape, (8, 10), mode="bilinear"),
+        "upsample": _call(IMAGE, (8, 10)),
+        "upsample_bilinear": _call(IMAGE, (8, 10)),
+        "upsample_nearest": _call(IMAGE, scale_factor=2),
         "bilinear": _call(_floats(4, 3), _floats(4, 2), _floats(5, 3, 2), _floats(5)),
         "clamp_backward": _call(X, X, 0.0, 1.0),
         "clip_grads_with_norm_": _call([X.copy(), W.copy()], 1.0, ONE),

@@ -76,9 +76,10 @@ def test_put_as_torch(accumulate: bool) -> None:
     want, dy = torch.put(a, index, b, accumulate), torch.from_numpy(rng.normal(size=(6, 5)))
     want.backward(dy)
     for given in (x, x.T.contiguous().T):
-        got, pull = bc.vjp(F.put, given, index, source, accumulate)
-        assert torch.allclose(got, want.detach())
-        assert all(torch.allclose(g, leaf.grad) for g, leaf in zip(pull(dy), (a, b), strict=True))
+        for at in (index, index.int()):
+            got, pull = bc.vjp(F.put, given, at, source, accumulate)
+            assert torch.allclose(got, want.detach())
+            assert all(torch.allclose(g, leaf.grad) for g, leaf in zip(pull(dy), (a, b), strict=True))
 
 
 def test_each_coordinate_is_checked() -> None:

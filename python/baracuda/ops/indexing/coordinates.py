@@ -130,6 +130,7 @@ def put(c: Composer, input: Value, index: Value, source: Value, accumulate: bool
 def _put_vjp(input: Any, index: Any, source: Any, accumulate: bool = False) -> tuple[Any, Any]:
     def pull(dy: Any) -> tuple[Any, Any]:
         dx = dy if accumulate else put(dy, index, F.zeros_like(source))
-        return dx, F.take(dy, index).reshape(tuple(source.shape))
+        picked = gather_nd(dy.reshape((prod(dy.shape),)), index.reshape((prod(index.shape), 1)))
+        return dx, picked.reshape(tuple(source.shape))
 
     return put(input, index, source, accumulate), pull
