@@ -212,7 +212,14 @@ def test_skus_say_category_layout_and_architecture() -> None:
     assert bc.plan(bc.SoftmaxDescriptor("softmax", (4, 6))).sku.category == "softmax"
     archs = {(s.backend, s.arch) for e in ("bf16", "f8e4m3") for s in (c.sku for c in bc.capabilities(element=e))}
     own = "neon_dot" if platform.machine() in ("aarch64", "arm64") else "v4x"  # of the same number
-    assert archs == {("cpu", ""), ("cpu", own), ("cuda", "sm_80"), ("cuda", "sm_89"), ("metal", ""), ("metal", "apple7")}
+    assert archs == {
+        ("cpu", ""),
+        ("cpu", own),
+        ("cuda", "sm_80"),
+        ("cuda", "sm_89"),
+        ("metal", ""),
+        ("metal", "apple7"),
+    }
 
 
 def test_skus_of_products_say_their_epilogues() -> None:
