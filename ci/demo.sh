@@ -8,4 +8,5 @@ must "virtual environment in ${venv#"$root"/}" make_venv
 must "build and install (some minutes the first time)" pip install -q ".[examples]"
 must "build report" python ci/build_report.py build
 must "examples/tiny_llama" python examples/tiny_llama "$@"
+must "examples/tiny_llama --quantize" python examples/tiny_llama --quantize q4_k --steps 20 --out build/quantized
 finish

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -130,3 +133,74 @@ def test_memory_of_a_step_is_planned() -> None:
     memory = trainer.plan.memory
     assert memory.planned <= 1.05 * memory.lower_bound and memory.planned < memory.unplanned / 2
     assert "adamw" in trainer.plan.explain() and "<svg" in trainer.graph.to_svg()
+
+
+def quantizable(hidden: int = 256):
+    from model import Config
+    from training import Batches, Trainer
+
+    config = Config(d_model=256, layers=2, heads=4, kv_heads=2, hidden=hidden, context=24)
+    trainer = Trainer(config, batch=2, steps=12, lr=2e-3)
+    batches = Batches(TEXT, 2, config.context, seed=1)
+    for i in range(12):
+        trainer.step(*batches[i])
+    return trainer, batches
+
+
+def test_the_gguf_package_reads_quantized_weights(tmp_path: Path) -> None:
+    import quantized
+
+    gguf = pytest.importorskip("gguf")
+    trainer, _ = quantizable(hidden=96)
+    kept = quantized.save(trainer.config, trainer.parameters, "q4_k", tmp_path / "w.gguf")
+    assert kept == ["layers.0.down", "layers.1.down"]
+    reader = gguf.GGUFReader(str(tmp_path / "w.gguf"))
+    assert reader.fields["tiny_llama.d_model"].contents() == 256
+    read = {t.name: t for t in reader.tensors}
+    assert read.keys() == trainer.parameters.keys()
+    for name, value in trainer.parameters.items():
+        t = read[name]
+        whole = value.ndim == 2 and name not in kept
+        assert t.tensor_type.name == ("Q4_K" if whole else "F32"), name
+        found = gguf.dequantize(t.data, t.tensor_type)
+        wanted = value.T if value.ndim == 2 and name != "embedding" else value
+        assert found.shape == wanted.shape
+        error = np.sqrt(((found - wanted) ** 2).sum() / (wanted.astype(np.float64) ** 2).sum())
+        assert error < (0.1 if whole else 1e-30), name
+
+
+@pytest.mark.parametrize("form", ["q4_k", "q8_0", "mxfp4"])
+def test_decoding_with_quantized_weights_is_the_full_pass_and_costs_little(tmp_path: Path, form: str) -> None:
+    import quantized
+    from generation import Generator
+    from model import forward
+
+    trainer, batches = quantizable()
+    config = trainer.config
+    assert not quantized.save(config, trainer.parameters, form, tmp_path / "w.gguf")
+    blocks = quantized.load(config, tmp_path / "w.gguf")
+    assert quantized.nbytes(blocks) < quantized.nbytes(trainer.parameters) / 3
+    generators = [Generator(config, w, trainer.tables) for w in (trainer.parameters, blocks)]
+    text = np.frombuffer(TEXT, np.uint8)[: config.context].astype(np.int64)
+    full = forward(config, blocks, text[None], trainer.tables)
+    for position, byte in enumerate(text):
+        generators[1].feed(int(byte), position)
+        np.testing.assert_allclose(generators[1].logits[0], full[position], rtol=2e-3, atol=2e-4 * np.abs(full).max())
+    losses = [quantized.loss_of(g, batches) for g in generators]
+    assert losses[0] < 5 and abs(losses[1] - losses[0]) < (0.01 if form == "q8_0" else 0.1)
+    assert len(generators[1].generate(b"the ", 8)) == 12
+    assert all(speed > 0 for speed in quantized.speeds(generators, rounds=1))
+
+
+def test_the_example_says_what_quantization_costs(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(TEXT)
+    sizes = "--steps 3 --batch 2 --d-model 256 --layers 1 --heads 4 --hidden 256 --context 24 --generate 8"
+    command = [sys.executable, str(EXAMPLE), *sizes.split(), "--text", str(tmp_path / "text"), "--out", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--quantize", "q4_k"], check=False, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"what q4_k costs and gains", done.stdout)
+    assert re.search(r"q4_k\W+[\d,]+\W+4\.\d{4}\W+[\d,]+ ", done.stdout), done.stdout
+    assert "q4_k.gguf to" in done.stdout.replace("\n", "") and (tmp_path / "q4_k.gguf").stat().st_size > 100_000

@@ -119,18 +119,33 @@ def forward(
     """Logits [tokens, vocab] of ids [batch, length]; of the next token of each row only, where a cache is held."""
     batch, length = ids.shape
     width = (c.d_model,)
-    stream = F.embedding(ids, w["embedding"]).reshape(batch * length, c.d_model)
+    stream = rows_of(w["embedding"], ids).reshape(batch * length, c.d_model)
     x = F.rms_norm(stream, width, w["layers.0.attention_norm"], c.eps)
     for i in range(c.layers):
         name = f"layers.{i}."
-        joint = F.matmul(x, w[name + "qkv"]).reshape(batch, length, -1, c.head_dim)
+        joint = product(x, w[name + "qkv"]).reshape(batch, length, -1, c.head_dim)
         attended = attention(c, i, joint.transpose(0, 2, 1, 3), tables, held)
-        update = F.matmul(attended.reshape(batch * length, c.d_model), w[name + "out"])
+        update = product(attended.reshape(batch * length, c.d_model), w[name + "out"])
         x, stream = F.add_rms_norm(stream, update, width, w[name + "mlp_norm"], c.eps)
-        update = F.matmul(F.silu_and_mul(F.matmul(x, w[name + "gate_up"])), w[name + "down"])
+        update = product(F.silu_and_mul(product(x, w[name + "gate_up"])), w[name + "down"])
         following = w["norm"] if i + 1 == c.layers else w[f"layers.{i + 1}.attention_norm"]
         x, stream = F.add_rms_norm(stream, update, width, following, c.eps)
-    return F.matmul(x, w["embedding"].T)
+    head = w["embedding"]  # its blocks are [out, in] as it is
+    return product(x, head if isinstance(head, bc.GgufTensor) else head.T)
+
+
+def product(x: Array, weight: Array) -> Array:
+    """The product of x with a weight [in, out], or one [out, in] in GGUF's blocks: then x is rounded to 8-bit integers, as in ggml."""
+    if isinstance(weight, bc.GgufTensor):
+        return F.quant_matmul(x, weight.data, weight.format, quantize_input=True)
+    return F.matmul(x, weight)
+
+
+def rows_of(table: Array, ids: Array) -> Array:
+    """The embeddings of ids."""
+    if isinstance(table, bc.GgufTensor):
+        return F.quant_embedding(table.data, ids, table.format)
+    return F.embedding(ids, table)
 
 
 def attention(c: Config, i: int, joint: Array, tables: tuple[Array, Array], held: Cache | None) -> Array:

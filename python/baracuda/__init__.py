@@ -57,12 +57,13 @@ if TYPE_CHECKING:
     from baracuda.memory.gguf import GgufTensor as GgufTensor
     from baracuda.memory.gguf import load_gguf as load_gguf
     from baracuda.memory.gguf import save_gguf as save_gguf
+    from baracuda.ops.quant.quant import BlockFormat as BlockFormat
 
 __version__: str = _core.__version__
 
 __all__ = [
-    "BackendUnavailableError", "BaracudaError", "BufferTooSmallError", "Capabilities", "Capability", "ComputeGraph", "Device",
-    "DeviceError", "DeviceMemoryError", "Dim", "Element", "Engine", "Event", "ExecutionPlan", "Explanation", "Generator",
+    "BackendUnavailableError", "BaracudaError", "BlockFormat", "BufferTooSmallError", "Capabilities", "Capability", "ComputeGraph",
+    "Device", "DeviceError", "DeviceMemoryError", "Dim", "Element", "Engine", "Event", "ExecutionPlan", "Explanation", "Generator",
     "GgufFile", "GgufTensor", "Graph", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
     "MemoryLimitError", "MemoryTracker", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Program",
     "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorArena", "TensorPool", "TensorSpec",
@@ -82,6 +83,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("baracuda.graph"), name)
     if name in ("Engine", "TensorArena", "TensorPool"):
         return getattr(import_module("baracuda.engine"), name)
+    if name == "BlockFormat":
+        return import_module("baracuda.ops.quant.quant").BlockFormat
     if name in ("GgufFile", "GgufTensor", "load_gguf", "save_gguf"):
         return getattr(import_module("baracuda.memory.gguf"), name)
     if name == "verify":

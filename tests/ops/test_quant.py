@@ -10,11 +10,11 @@ import torch
 
 import baracuda as bc
 import baracuda.functional as F
-from baracuda.ops.quant.quant import WRITTEN, BlockFormat
+from baracuda.ops.quant.quant import BlockFormat
 
 gguf = pytest.importorskip("gguf")
 
-SAME = WRITTEN[:5]  # which the package writes, too
+SAME = [*list(BlockFormat)[:5], BlockFormat.MXFP4]  # which the package writes, too
 READ = [f for f in BlockFormat if f is not BlockFormat.Q8_K]  # which the package does not know
 
 
@@ -70,11 +70,32 @@ def test_torch_tensors_and_halves(rng: np.random.Generator) -> None:
 def test_a_block_with_nan_or_infinity_reads_as_nan() -> None:
     x = np.ones((3, 64), np.float32)
     x[0, 3], x[1, 40], x[2, 63] = np.nan, np.inf, -np.inf
-    for f in WRITTEN:
+    for f in BlockFormat:
+        if f is BlockFormat.MXFP4:
+            continue
         n = f.block_values
         blocks = np.repeat(x, n // 32, -1)
         nan = np.isnan(F.dequantize(F.quantize(blocks, f.value), f.value))
         assert nan[0, :n].all() and nan[1:, n:].all() and not nan[0, n:].any() and not nan[1:, :n].any(), f
+
+
+def test_mxfp4_takes_nan_as_zero_and_keeps_infinities() -> None:
+    x = np.ones((2, 32), np.float32)
+    x[0, 3], x[1, 4], x[1, 20] = np.nan, np.inf, -np.inf
+    y = F.dequantize(F.quantize(x, "mxfp4"), "mxfp4")
+    assert y[0, 3] == 0 and (np.delete(y[0], 3) == 1).all()
+    assert y[1, 4] == np.inf and y[1, 20] == -np.inf and not np.delete(y[1], (4, 20)).any()
+
+
+def test_mxfp4_below_powers_of_two_is_as_the_package_has_it() -> None:
+    """The logarithm rounds up to a whole number there, and the scale is that of the power."""
+    near = np.concatenate([2.0**n * (1 - np.arange(-3, 70) * 2.0**-24) for n in range(-120, 128)]).astype(np.float32)
+    x = np.zeros((near.size, 32), np.float32)
+    x[:, 7], x[:, 8:20] = near, near[:, None] * np.linspace(-1, 1, 12, dtype=np.float32)
+    x = x[np.isfinite(near)]
+    with np.errstate(over="ignore"):
+        expected = gguf.quantize(x, _type(BlockFormat.MXFP4))
+    assert np.array_equal(F.quantize(x, "mxfp4"), expected)
 
 
 # The largest root of the sum of squared errors over the number of values that ggml's own test (test-quantize-fns) allows its encoders.
@@ -86,7 +107,7 @@ LOST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("f", WRITTEN, ids=lambda f: f.value)
+@pytest.mark.parametrize("f", BlockFormat, ids=lambda f: f.value)
 def test_errors_are_within_what_ggml_allows_itself(f: BlockFormat) -> None:
     x = (0.1 + 2 * np.cos(np.arange(4096, dtype=np.float32))).astype(np.float32)
     error = F.dequantize(F.quantize(x, f.value), f.value).astype(np.float64) - x
@@ -110,8 +131,6 @@ def test_wrong_calls_are_refused() -> None:
         F.quantize(x, "q4_0")
     with pytest.raises(bc.InvalidProblemError, match="quantize: format: got 'q9', want one of q4_0, "):
         F.quantize(x, "q9")
-    with pytest.raises(bc.InvalidProblemError, match="format: got 'mxfp4', want one of q4_0"):
-        F.quantize(np.zeros((2, 256), np.float32), "mxfp4")
     with pytest.raises(bc.InvalidProblemError, match="input: got f32"):
         F.dequantize(x, "q4_0")
     with pytest.raises(bc.InvalidProblemError, match="last size is a multiple of 144"):

@@ -224,9 +224,10 @@ struct Blocks<kMXFP4> {
     return (code & 8u) != 0u ? -size : size;
   }
   // 2^(e - 128)
+  BCU_FN float power(uint32_t e) { return math::bit_cast<float>(e < 2u ? 0x200000u << e : (e - 1u) << 23); }
   template <class B>
   BCU_FN float scale(B b, int) {
-    return math::bit_cast<float>(b(0) < 2u ? 0x200000u << b(0) : (b(0) - 1u) << 23);
+    return power(b(0));
   }
   template <class B>
   BCU_FN int code(B b, int g, int i) {

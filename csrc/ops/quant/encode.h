@@ -2,7 +2,8 @@
 // and puts byte k by b.put(k, byte).
 //
 // What is multiplied and then added to is rounded twice there; size() stands between so that no compiler joins the two
-// to one operation. A block with NaN or an infinity gets a scale with which it decodes to NaN. Portable.
+// to one operation. A block with NaN or an infinity gets a scale with which it decodes to NaN, where there is one:
+// MXFP4 has none, and takes NaN as 0. Portable.
 #pragma once
 #include "ops/quant/decode.h"
 
@@ -113,6 +114,35 @@ struct Encoder<kQ8_0> {
     float d = size(largest(x, 32)) / 127.0f, by = inverse(d);
     put_half(b, 0, d);
     for (int k = 0; k < 32; ++k) b.put(2 + k, uint32_t(nearest(x(k) * by)) & 255u);
+  }
+};
+template <>
+struct Encoder<kMXFP4> {
+  // floor(log2(most)) + 125 of the f32 that is nearest to the logarithm, which is whole a little below powers of two.
+  BCU_FN uint32_t exponent(float most) {
+    uint32_t bits = math::bit_cast<uint32_t>(most);
+    int over = int(bits >> 23) - 126, below = int(0x800000u - (bits & 0x7fffffu));  // most = 2^over (1 - below 2^-24)
+    int size = over > 0 ? over - 1 : -over, ulp = 0;  // 2^-23 of it is that of logarithms there
+    for (int power = 1; power <= size; power *= 2) ulp = power;
+    int e = over + 124 + (float(below) * 1.442695f <= float(ulp) ? 1 : 0);
+    return e < 0 ? 0u : e > 253 ? 253u : uint32_t(e);
+  }
+  // The nearest number, of two the smaller one.
+  BCU_FN uint32_t code(float x, float d) {
+    float v = size(x);
+    uint32_t code = (v > 0.5f * d ? 1u : 0u) + (v > 1.5f * d ? 1u : 0u) + (v > 2.5f * d ? 1u : 0u) +
+                    (v > 3.5f * d ? 1u : 0u) + (v > 5.0f * d ? 1u : 0u) + (v > 7.0f * d ? 1u : 0u) +
+                    (v > 10.0f * d ? 1u : 0u);
+    return code != 0u && x < 0.0f ? code + 8u : code;
+  }
+  template <class X, class B>
+  BCU_FN void encode(X x, B b) {
+    float most = 0.0f;  // NaN is none
+    for (int k = 0; k < 32; ++k) most = size(x(k)) > most ? size(x(k)) : most;
+    uint32_t e = most == 0.0f ? 0u : exponent(most);
+    float d = Blocks<kMXFP4>::power(e);
+    b.put(0, e);
+    for (int i = 0; i < 16; ++i) b.put(1 + i, code(x(i), d) | code(x(i + 16), d) << 4);
   }
 };
 

@@ -9,9 +9,9 @@ struct Known {
   enum : int { kNumber = kFormat, kBytes = Blocks<kFormat>::kBytes, kValues = Blocks<kFormat>::kValues };
 };
 
-// f(Known<format>()) for a format that values are written in, then also for the others; false for none.
+// f(Known<format>()); false for a number that is none.
 template <class F>
-bool with_encoder(int64_t format, F&& f) {
+bool with_format(int64_t format, F&& f) {
   switch (format) {
 #define BCU_FORMAT(name) \
   case name:             \
@@ -29,14 +29,6 @@ bool with_encoder(int64_t format, F&& f) {
     BCU_FORMAT(kQ6_K)
     BCU_FORMAT(kQ8_K)
     BCU_FORMAT(kIQ4_NL)
-    default:
-      return false;
-  }
-}
-template <class F>
-bool with_format(int64_t format, F&& f) {
-  if (with_encoder(format, f)) return true;
-  switch (format) {
     BCU_FORMAT(kMXFP4)
 #undef BCU_FORMAT
     default:

@@ -55,7 +55,6 @@ _SIZES = {
     "q2_k": (10, 256, 84), "q3_k": (11, 256, 110), "q4_k": (12, 256, 144), "q5_k": (13, 256, 176), "q6_k": (14, 256, 210),
     "q8_k": (15, 256, 292), "iq4_nl": (20, 32, 18), "mxfp4": (39, 32, 17),
 }  # fmt: skip
-WRITTEN = tuple(f for f in BlockFormat if f is not BlockFormat.MXFP4)
 
 
 @frame
@@ -104,12 +103,16 @@ class DequantizeDescriptor(_Blocks):
 
 @descriptor(family="quant", op="quantize", enums={"format": BlockFormat})
 class QuantizeDescriptor(_Blocks):
-    """y = the blocks that hold x; of q4_0, q4_1, q5_0, q5_1 and q8_0 bit for bit as ggml and the `gguf` package round values.
+    """y = the blocks that hold x; of q4_0, q4_1, q5_0, q5_1, q8_0 and mxfp4 bit for bit as ggml and the `gguf` package round values.
 
     With a block's value of the largest size v: q8_0 has d = abs(v) / 127 and the nearest integers to x / d, halves away from zero;
     q4_0 and q5_0 have d = -v / 8 and -v / 16, and floor(x / d + 1/2). q4_1 and q5_1 have m = min(x), d = (max(x) - m) / 15 and
     / 31, and floor((x - m) / d + 1/2). All in f32, by a reciprocal of d before d and m are rounded to f16; f64 is rounded
     to f32 first. A block with NaN or an infinity has a scale that is NaN or infinite, and reads as NaN.
+
+    mxfp4 has d = 2^(e - 127) with e = floor(log2(abs(v))) + 125, of the logarithm rounded to f32 and within 0 to 253, and the nearest
+    of 0, 1/2, 1, 3/2, 2, 3, 4 and 6 times d, of two the smaller one. Its scales have no NaN, so that NaN becomes 0; infinities stay, and
+    beside them there are only zeros.
 
     The K formats' groups of 16 or 32 have the scale of their range: (max(x) - min(0, min(x))) / (the most code) above the minimum
     min(0, min(x)) in q2_k, q4_k and q5_k, -v / 4 in q3_k, -v / 32 in q6_k. Scales and minima become the nearest integers to their
@@ -119,15 +122,9 @@ class QuantizeDescriptor(_Blocks):
 
     Args:
         shape: Shape of x, rank 1-8; the last size is a multiple of the format's block. y has the bytes of these blocks.
-        format: Any but mxfp4.
+        format: One of BlockFormat.
         element: Of x: f16, bf16, f32 or f64.
     """
-
-    def validate(self) -> None:
-        """The blocks are whole, and of a format that is written."""
-        _Blocks.validate(self)
-        if self.format not in WRITTEN:
-            raise self.wrong("format", self.format.value, f"one of {', '.join(f.value for f in WRITTEN)}")
 
     def signature(self) -> Signature:
         return Signature(tensor("x", self.shape, self.element), output("y", self.blocks_shape(), Element.U8))
@@ -159,7 +156,7 @@ def quantize(call: Call, input: Arg, format: str, *, out: Arg | None = None) -> 
 
     Args:
         input: f16, bf16, f32 or f64; the last size is a multiple of 32, of 256 for the K formats.
-        format: As in `dequantize`, but not "mxfp4".
+        format: As in `dequantize`.
         out: Where the bytes go.
 
     Returns:
