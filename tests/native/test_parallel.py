@@ -54,6 +54,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build(out / "pool_test", "parallel_test.cpp", "-DBCU_OWN_POOL")
     build(out / "probe_test", "probe_test.cpp")
     build(out / "pace_test", "pace_test.cpp")
+    build(out / "shares_test", "shares_test.cpp")
     build(out / "capi.so", "parallel_capi.cpp", "-shared", "-fPIC", "-fvisibility=hidden")
     build(
         out / "capi_alone.so",
@@ -79,6 +80,10 @@ def test_case_on_own_threads(programs: Path, case: str) -> None:
 
 def test_pace(programs: Path) -> None:
     run(programs / "pace_test")
+
+
+def test_shares(programs: Path) -> None:
+    run(programs / "shares_test")
 
 
 @pytest.mark.skipif(not LINUX, reason="the thread runtime is libgomp")

@@ -18,6 +18,7 @@
 #include "backends/cpu/pace.h"
 #include "backends/cpu/pool.h"
 #include "backends/cpu/probe.h"
+#include "backends/cpu/shares.h"
 
 // A test takes the pool on Linux, too.
 #if defined(__linux__) && !defined(BCU_OWN_POOL)
@@ -250,7 +251,7 @@ struct Region {
   int threads;  // workers that take chunks; under a ThreadLimit fewer than the team has
   bool timed;
   int64_t own_chunks, own_until;  // of a timed region: chunks that the caller ran, and when it had done so
-  alignas(64) std::atomic<int64_t> next{0};
+  Shares* shares;                 // of a region that the team runs
 };
 
 inline void run_chunk(const Region& region, int64_t chunk) {
@@ -285,12 +286,7 @@ void worker(void* data) noexcept {
   if (index < region.threads) {
     t_index = index;
     t_region_threads = region.threads;
-    int64_t chunks = 0;
-    for (;; ++chunks) {
-      const int64_t chunk = region.next.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= region.chunks) break;
-      run_chunk(region, chunk);
-    }
+    const int64_t chunks = region.shares->take(index, [&](int64_t chunk) { run_chunk(region, chunk); });
     if (index == 0 && region.timed) region.own_chunks = chunks, region.own_until = nanoseconds();
     t_index = 0;
     t_region_threads = 0;
@@ -322,6 +318,8 @@ bool run_parallel(Region& region) {
     return false;
   region.timed = g_paced.load(std::memory_order_relaxed) == 1 && g_pace.times_next();
   const int64_t start = region.timed ? nanoseconds() : 0;
+  Shares shares(region.chunks, region.threads);
+  region.shares = &shares;
   BCU_TSAN_RELEASE(&region.body);
   rt.parallel(worker, &region, static_cast<unsigned>(team), 0);
   BCU_TSAN_ACQUIRE(&region.threads);
@@ -334,6 +332,7 @@ bool run_parallel(Region& region) {
 // called for does not matter, as long as it comes.
 struct HostRegion {
   Region& region;
+  std::atomic<int64_t> next{0};  // the first chunk that nobody has
   std::atomic<uint64_t> taken{0};
 
   int take() {
@@ -351,7 +350,7 @@ struct HostRegion {
 
   static void body(void* data, int64_t) {
     auto& host = *static_cast<HostRegion*>(data);
-    const int64_t chunk = host.region.next.fetch_add(1, std::memory_order_relaxed);
+    const int64_t chunk = host.next.fetch_add(1, std::memory_order_relaxed);
     if (chunk >= host.region.chunks) return;
     const int index = host.take();
     t_index = index;
@@ -367,7 +366,7 @@ void run_on_host(Region& region, const HostThreads& threads) {
   region.threads = num_threads();
   HostRegion host{region};
   threads.run(threads.context, region.chunks, &HostRegion::body, &host);
-  while (region.next.load(std::memory_order_relaxed) < region.chunks) HostRegion::body(&host, 0);
+  while (host.next.load(std::memory_order_relaxed) < region.chunks) HostRegion::body(&host, 0);
 }
 
 }  // namespace
@@ -384,7 +383,7 @@ void parallel_for_raw(int64_t n, int64_t grain, ParallelBody body, void* ctx) no
     body(ctx, 0, n);
     return;
   }
-  Region region{body, ctx, n, grain, (n - 1) / grain + 1, 1, false, 0, 0};
+  Region region{body, ctx, n, grain, (n - 1) / grain + 1, 1, false, 0, 0, nullptr};
   if (t_host != nullptr && t_region_threads == 0) return run_on_host(region, *t_host);
   if (!run_parallel(region)) run_serial(region);
 }

@@ -52,22 +52,50 @@ class Parameter {
   C buffer_[kRowTile<C>];
 };
 
-// y of values of one channel.
+// The weight and bias of the channel that was asked for last: a channel is scaled in many pieces, each of which would
+// look them up again.
 template <class C>
-[[gnu::always_inline]] inline void scale_channel(const C* v, Statistics<C> s, const Parameter<C>& weight,
-                                                 const Parameter<C>& bias, int64_t at, C* y, int64_t n) {
-  auto loop = [&](auto value) {
+class Channel {
+ public:
+  Channel(const Parameter<C>& weight, const Parameter<C>& bias, int64_t run)
+      : weight_(weight), bias_(bias), run_(run) {}
+
+  void seek_row() { index_ = -1; }
+  // y of values [at, at + n) of a row.
+  [[gnu::always_inline]] void scale(const C* v, Statistics<C> s, int64_t at, C* y, int64_t n) {
+    for (int64_t k = 0; k < n;) {
+      const int64_t index = (at + k) / run_, count = std::min((index + 1) * run_ - (at + k), n - k);
+      if (index != index_) take(index);
+      scale_one(v + k, s, y + k, count);
+      k += count;
+    }
+  }
+
+ private:
+  void take(int64_t index) {
+    index_ = index;
+    if (weight_.present()) w_ = weight_.value(index * run_);
+    if (bias_.present()) b_ = bias_.value(index * run_);
+  }
+  [[gnu::always_inline]] void scale_one(const C* v, Statistics<C> s, C* y, int64_t n) const {
+    auto loop = [&](auto value) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) y[i] = value((v[i] - s.mean) * s.rstd);
-  };
-  const C w = weight.present() ? weight.value(at) : C(1), b = bias.present() ? bias.value(at) : C(0);
-  if (weight.present() && bias.present())
-    loop([=](C t) { return t * w + b; });
-  else if (weight.present())
-    loop([=](C t) { return t * w; });
-  else
-    loop([=](C t) { return t + b; });
-}
+      for (int64_t i = 0; i < n; ++i) y[i] = value((v[i] - s.mean) * s.rstd);
+    };
+    const C w = w_, b = b_;
+    if (weight_.present() && bias_.present())
+      loop([=](C t) { return t * w + b; });
+    else if (weight_.present())
+      loop([=](C t) { return t * w; });
+    else
+      loop([=](C t) { return t + b; });
+  }
+
+  const Parameter<C>&weight_, &bias_;
+  const int64_t run_;
+  int64_t index_ = -1;
+  C w_ = 1, b_ = 0;
+};
 
 }  // namespace
 
@@ -78,12 +106,13 @@ void forward_groups(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
   const int64_t length = m.x.length();
   const int64_t of_weight = weight.run(), of_bias = bias.run();
   const int64_t run = of_weight && of_bias ? std::gcd(of_weight, of_bias) : of_weight + of_bias;
-  const bool whole = length <= kRowTile<C>;
+  const bool whole = length <= kRowTile<C>, channels = run >= kChannel;
+  Channel<C> channel(weight, bias, run);
   const RowWriter<C> writer(m.y, m.y.data == m.x.data);
   for (int64_t r = begin; r < end; ++r) {
     const char* from = m.x.row(r);
     char* to = m.y.row(r);
-    weight.seek(r), bias.seek(r);
+    weight.seek(r), bias.seek(r), channel.seek_row();
     const C* v = whole ? read(m.x, from, 0, length, in) : nullptr;
     auto tile = [&](int64_t at, int64_t n) { return whole ? v : read(m.x, from, at, n, in); };
     Statistics<C> s = statistics<true>(length, eps, tile);
@@ -92,14 +121,10 @@ void forward_groups(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
       const int64_t n = std::min(kRowTile<C>, length - at);
       const C* values = tile(at, n);
       if (s.scale != C(1)) scaled(values, s.scale, out, n), values = out;
-      const bool channels = run >= kChannel;
       const C *w = channels ? nullptr : weight.values(at, n), *b = channels ? nullptr : bias.values(at, n);
       auto piece = [&](int64_t i, int64_t count, C* y) {
         if (!channels) return scale_tile<true>(values + i, w ? w + i : w, b ? b + i : b, s, y, count);
-        for (int64_t k = 0, left = run - (at + i) % run; k < count; k += left, left = run) {
-          left = std::min(left, count - k);
-          scale_channel(values + i + k, s, weight, bias, at + i + k, y + k, left);
-        }
+        channel.scale(values + i, s, at + i, y, count);
       };
       writer.put(to, at, n, piece, Ahead(m.x, r + 1, end, at));
     }

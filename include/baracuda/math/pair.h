@@ -78,6 +78,23 @@ template <class T, class... Rest>
 BCU_FN T horner(T x, T c0, T c1, Rest... rest) {
   return c0 + x * horner(x, c1, rest...);
 }
+// The same as two polynomials in x^2, of the even and of the odd powers: half as many steps wait for each other.
+template <class T>
+BCU_FN T every_second(T, T c) {
+  return c;
+}
+template <class T>
+BCU_FN T every_second(T, T c0, T) {
+  return c0;
+}
+template <class T, class... Rest>
+BCU_FN T every_second(T square, T c0, T, Rest... rest) {
+  return c0 + square * every_second(square, rest...);
+}
+template <class T, class... Rest>
+BCU_FN T even_odd(T x, T c0, Rest... rest) {
+  return every_second(x * x, c0, rest...) + x * every_second(x * x, rest...);
+}
 
 // 1.5 * 2^mantissa: adding it rounds to an integer, which is then in the low bits.
 template <class T>
