@@ -1,9 +1,10 @@
 """Learns to read handwritten digits: a whole training step is one compiled graph.
 
-    python examples/digits [--epochs N] [--picture FILE]
+    python examples/digits [--model mixer|convnet] [--epochs N] [--picture FILE]
 
 Forward, loss, backward, clipping and AdamW are traced from functions and replayed without Python. The data are
-scikit-learn's 1,797 pictures of 8 x 8 pixels; a fifth of them is kept for the test.
+scikit-learn's 1,797 pictures of 8 x 8 pixels; a fifth of them is kept for the test. The models, mixer.py and convnet.py,
+know nothing of graphs.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import convnet
+import mixer
 import numpy as np
-from model import logits, loss, parameters, patches
 from sklearn.datasets import load_digits
 
 import baracuda as bc
@@ -23,12 +25,18 @@ import baracuda.functional as F
 BATCH, RATE, DECAY = 64, 4e-3, 0.05
 
 
-def training_step(p: dict[str, Any]) -> tuple[bc.ComputeGraph, Any]:
-    """The graph of one step and its compiled plan: (parameters, pictures, digits, *moments, step, rate) -> loss."""
-    pictures, digits = bc.TensorSpec((BATCH, 16, 4)), bc.TensorSpec((BATCH,), "i64")
-    forward = bc.trace(loss, p, pictures, digits)
-    wanted = forward.tensors[: len(p)]
-    graph = forward.grad(forward.results, wanted)
+MODELS: dict[str, Any] = {"mixer": mixer, "convnet": convnet}
+
+
+def training_step(model: Any, p: dict[str, Any], running: dict[str, Any]) -> tuple[bc.ComputeGraph, Any]:
+    """The graph of one step and its compiled plan: (p, running, pictures, digits, *moments, step, rate) -> loss."""
+
+    def loss(p: dict[str, Any], running: dict[str, Any], x: Any, digits: Any) -> Any:
+        return F.cross_entropy(model.logits(p, running, x, training=True), digits, label_smoothing=0.1)
+
+    pictures, digits = bc.TensorSpec((BATCH, *model.SHAPE)), bc.TensorSpec((BATCH,), "i64")
+    forward = bc.trace(loss, p, running, pictures, digits)
+    graph = forward.grad(forward.results, forward.tensors[: len(p)])
     value, *gradients = graph.results
     first = [graph.add_leaf(g.shape, name=f"first.{name}") for name, g in zip(p, gradients, strict=True)]
     second = [graph.add_leaf(g.shape, name=f"second.{name}") for name, g in zip(p, gradients, strict=True)]
@@ -42,6 +50,7 @@ def training_step(p: dict[str, Any]) -> tuple[bc.ComputeGraph, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=MODELS, default="mixer")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--picture", type=Path, help="writes the training step as SVG")
     options = parser.parse_args()
@@ -49,15 +58,19 @@ def main() -> None:
     rng = np.random.default_rng(0)
     data = load_digits()
     order = rng.permutation(len(data.images))
-    x, digits = patches(data.images[order]), data.target[order].astype(np.int64)
+    model = MODELS[options.model]
+    x, digits = model.inputs(data.images[order]), data.target[order].astype(np.int64)
     held = len(x) // 5
-    p = parameters(rng)
+    p, running = model.parameters(rng), model.state()
     moments = [np.zeros_like(v) for _ in range(2) for v in p.values()]
 
     start = time.perf_counter()
-    graph, step = training_step(p)
+    graph, step = training_step(model, p, running)
     read = bc.trace(
-        lambda p, x: F.argmax(logits(p, x), 1), p, bc.TensorSpec((bc.Dim("n", max=len(x)), 16, 4))
+        lambda p, running, x: F.argmax(model.logits(p, running, x), 1),
+        p,
+        running,
+        bc.TensorSpec((bc.Dim("n", max=len(x)), *model.SHAPE)),
     ).compile()
     print(f"traced and compiled in {time.perf_counter() - start:.2f} s: {step}")
     if options.picture:
@@ -71,9 +84,11 @@ def main() -> None:
             chosen = shuffled[at : at + BATCH]
             count += 1
             rate = np.float32(RATE * min(count / 50, 0.5 + 0.5 * np.cos(np.pi * count / total)))
-            value = step.run(p, x[chosen], digits[chosen], *moments, np.array(count), np.array(rate))
+            value = step.run(
+                p, running, model.vary(x[chosen], rng), digits[chosen], *moments, np.array(count), np.array(rate)
+            )
         if (epoch + 1) % 10 == 0 or epoch + 1 == options.epochs:
-            right = np.mean(read.run(p, x[:held]) == digits[:held])
+            right = np.mean(read.run(p, running, x[:held]) == digits[:held])
             print(f"epoch {epoch + 1:3}: loss {float(value):.3f}, {right:.1%} of {held} test pictures are read")
     seconds = time.perf_counter() - start
     print(

@@ -9,16 +9,22 @@ import numpy as np
 import baracuda.functional as F
 
 PATCH, PATCHES, PIXELS = 2, 16, 4  # 16 patches of 2 x 2 pixels
+SHAPE = (PATCHES, PIXELS)
 WIDTH, TOKENS, CHANNELS, BLOCKS, CLASSES = 48, 32, 96, 3, 10
 
 Parameters = dict[str, Any]
 
 
-def patches(pictures: np.ndarray) -> np.ndarray:
+def inputs(pictures: np.ndarray) -> np.ndarray:
     """Pictures [n, 8, 8] as patches [n, 16, 4], around 0."""
     n = len(pictures)
     split = pictures.reshape(n, 4, PATCH, 4, PATCH).transpose(0, 1, 3, 2, 4)
     return np.ascontiguousarray(split.reshape(n, PATCHES, PIXELS) / 8 - 1, np.float32)
+
+
+def vary(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Patches for training: as they are."""
+    return x
 
 
 def parameters(rng: np.random.Generator) -> Parameters:
@@ -44,7 +50,12 @@ def parameters(rng: np.random.Generator) -> Parameters:
     return made
 
 
-def logits(p: Parameters, x: Any) -> Any:
+def state() -> Parameters:
+    """Nothing but the parameters changes in training."""
+    return {}
+
+
+def logits(p: Parameters, running: Parameters, x: Any, training: bool = False) -> Any:
     """Scores of the ten digits for patches [n, 16, 4]."""
 
     def linear(name: str, value: Any) -> Any:
@@ -62,8 +73,3 @@ def logits(p: Parameters, x: Any) -> Any:
         h = F.add(h, mixed.mT)
         h = F.add(h, mlp(f"{i}.channels", normed(f"{i}.channels", h)))
     return linear("head", F.mean(h, 1))
-
-
-def loss(p: Parameters, x: Any, digits: Any) -> Any:
-    """Mean cross entropy, with labels smoothed by a tenth."""
-    return F.cross_entropy(logits(p, x), digits, label_smoothing=0.1)
