@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from baracuda.memory.gguf import load_gguf as load_gguf
     from baracuda.memory.gguf import save_gguf as save_gguf
     from baracuda.ops.quant.quant import BlockFormat as BlockFormat
+    from baracuda.ops.rope.scaling import rope_frequencies as rope_frequencies
+    from baracuda.ops.rope.scaling import rope_tables as rope_tables
 
 __version__: str = _core.__version__
 
@@ -69,7 +71,8 @@ __all__ = [
     "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorArena", "TensorPool", "TensorSpec",
     "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities", "devices",
     "empty", "engine", "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library",
-    "get_num_threads", "load_gguf", "manual_seed", "plan", "save_gguf", "set_num_threads", "synchronize", "trace", "vjp", "zeros",
+    "get_num_threads", "load_gguf", "manual_seed", "plan", "rope_frequencies", "rope_tables", "save_gguf", "set_num_threads",
+    "synchronize", "trace", "vjp", "zeros",
 ]  # fmt: skip
 
 _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")])
@@ -87,6 +90,8 @@ def __getattr__(name: str) -> Any:
         return import_module("baracuda.ops.quant.quant").BlockFormat
     if name in ("GgufFile", "GgufTensor", "load_gguf", "save_gguf"):
         return getattr(import_module("baracuda.memory.gguf"), name)
+    if name in ("rope_frequencies", "rope_tables"):
+        return getattr(import_module("baracuda.ops.rope.scaling"), name)
     if name == "verify":
         return import_module("baracuda.prove.verify")
     module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
