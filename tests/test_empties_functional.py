@@ -20,7 +20,14 @@ TRIES = 3000 if FULL else 150  # random calls per function, most of which it ref
 KEPT = 40 if FULL else 4  # accepted calls that are compared
 SIZES = (0, 2, 3)
 _WIDE = ("float_power",)  # whose results have 64 bits
-_RANDOM = ("random", "discrete", "distributions", "dropout")  # rooms of ops whose results differ from call to call
+_RANDOM = (
+    "random",
+    "discrete",
+    "distributions",
+    "dropout",
+    "sampling",
+    "draft",
+)  # rooms of ops whose results differ from call to call
 _INDICES = ("index", "indices", "page_table", "kv_len", "cu_seq_q", "cu_seq_k", "target", "offsets")
 _MASKS = ("mask", "condition")
 Rng = np.random.Generator

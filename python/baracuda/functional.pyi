@@ -536,6 +536,9 @@ def log_normal_(input: Any, mean: Any = 1.0, std: Any = 2.0, *, generator: Any =
 def trunc_normal_(input: Any, mean: Any = 0.0, std: Any = 1.0, a: Any = -2.0, b: Any = 2.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with normal numbers that lie in [a, b], and returns it, as torch.nn.init.trunc_normal_."""
 @_function
+def verify_draft(draft: Any, draft_tokens: Any, target: Any, *, generator: Any = None) -> Any:
+    r"""(tokens, accepted): speculative sampling's verification of a chain of draft tokens, distributed as the target."""
+@_function
 def dropout(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, generator: Any = None) -> Any:
     r"""Drops elements with probability `p` and divides the others by 1 - p, as torch.nn.functional.dropout."""
 @_function
@@ -1375,6 +1378,12 @@ def logcumsumexp(input: Any, dim: Any, *, out: Any = None) -> Any:
 @_function
 def logcumsumexp_backward(dy: Any, input: Any, result: Any, dim: Any) -> Any:
     r"""Gradient of logcumsumexp with respect to `input`, given its result."""
+@_function
+def filter_logits(logits: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0, typical_p: Any = 1.0, *, counts: Any = None, repetition_penalty: Any = 1.0, presence_penalty: Any = 0.0, frequency_penalty: Any = 0.0, mask: Any = None, controls: Any = None, probabilities: Any = False, out: Any = None) -> Any:
+    r"""Logits of the tokens that sample_tokens would draw from, -inf elsewhere; or their `probabilities`, which add up to 1."""
+@_function
+def sample_tokens(logits: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0, typical_p: Any = 1.0, *, counts: Any = None, repetition_penalty: Any = 1.0, presence_penalty: Any = 0.0, frequency_penalty: Any = 0.0, mask: Any = None, num_samples: Any = None, generator: Any = None, out: Any = None) -> Any:
+    r"""Draws a token, or `num_samples`, from each row of logits: one kernel, which sorts nothing."""
 @_function
 def int_mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     r"""The product of two matrices of int8 in int32, exact, as torch._int_mm."""

@@ -28,8 +28,8 @@ CATEGORIES = {
     "attention": "attention", "binary": "binary_elementwise", "cast": "unary_elementwise", "conv": "convolution", "embedding": "embedding",
     "expr": None, "gated": "gated_activation", "image": "image", "indexing": "indexing", "layout": "shape_layout", "loss": "loss",
     "matmul": "gemm", "norm": "normalization", "optim": None, "pool": "pooling", "quant": "quantization", "random": "random",
-    "reduce": "reduction", "rope": "attention", "scan": "scan", "softmax": "softmax", "sort": "sorting", "ternary": "ternary_elementwise",
-    "unary": "unary_elementwise",
+    "reduce": "reduction", "rope": "attention", "sampling": "random", "scan": "scan", "softmax": "softmax", "sort": "sorting",
+    "ternary": "ternary_elementwise", "unary": "unary_elementwise",
 }  # fmt: skip
 # What products do to finished sums, by the code of their activation; a test compares them with `Activation`.
 EPILOGUES = ("bias", "bias_relu", "bias_gelu", "bias_gelu_tanh", "bias_silu")

@@ -40,6 +40,18 @@ def _multinomial(rows: int, categories: int, samples: int, *, replacement: bool)
     return Sides.calls(bind(made, p=p, y=y, seed=1), lambda: torch.multinomial(p, samples, replacement, out=z), made)
 
 
+def _top_p(rows: int, tokens: int) -> Sides:
+    x, y = noise(rows, tokens), there(torch.zeros(rows, dtype=torch.int64))
+    made = plan(bc.SampleTokensDescriptor((rows, tokens)))
+
+    def peer() -> torch.Tensor:
+        p, at = torch.sort(torch.softmax(x, -1), descending=True)
+        p[p.cumsum(-1) - p > 0.9] = 0
+        return at.gather(-1, torch.multinomial(p, 1))
+
+    return Sides.calls(bind(made, logits=x, y=y, top_p=0.9, seed=1), peer, made)
+
+
 def _loss(kind: str, reduction: str, element: str, n: int) -> Sides:
     x, t = noise(n, element=element), torch.sigmoid(noise(n, element=element, seed=1))
     loss = space(*((n,) if reduction == "none" else ()), element=element)
@@ -72,7 +84,7 @@ def _class_loss(name: str, element: str, rows: int, classes: int) -> Sides:
 
 
 def cases(quick: bool) -> list[Case]:
-    """Fills of 16M numbers, samples of 64 x 32000, losses of 16M elements and of 2048 x 32000 classes."""
+    """Fills of 16M numbers, samples of 64 x 32000, tokens of 64 x 128000, losses of 16M elements and of 2048 x 32000 classes."""
     n = 1 << (14 if quick else 24)
     out: list[Case] = []
     for kind, size in (("randint", 8), ("bernoulli", 4), ("randperm", 8)):
@@ -84,6 +96,10 @@ def cases(quick: bool) -> list[Case]:
         out.append(Case(f"multinomial, {drawn}", "random", "f32", text((rows, categories)), "torch.multinomial out=",
                         partial(_multinomial, rows, categories, samples, replacement=replacement),
                         bytes=4 * rows * categories, flops=0, ceiling="read", required=2))  # fmt: skip
+    rows, tokens = (4, 1000) if quick else (64, 128000)
+    out.append(Case("sample_tokens, top_p", "random", "f32", text((rows, tokens)), "torch softmax, sort, cumsum, multinomial",
+                    partial(_top_p, rows, tokens), bytes=4 * rows * tokens, flops=0, ceiling="read", required=15,
+                    goal=50))  # fmt: skip
     classes = (32, 1000) if quick else (2048, 32000)
     for e in ("f32", "bf16"):
         out.append(Case("dropout", "random", e, text((n,)), "torch F.dropout", partial(_dropout, e, n),
