@@ -204,7 +204,7 @@ def test_what_multinomial_cannot_draw(place: str) -> None:
 def test_linear_cross_entropy_of_several_chunks(
     place: str, reduction: str, weighted: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("baracuda.ops.loss.linear_cross_entropy._CHUNK", 64 * 33)
+    monkeypatch.setattr("baracuda.ops.loss.linear_cross_entropy_chunked._CHUNK", 64 * 33)
     tensors = [rng.normal(0, 1, s).astype(np.float32) for s in ((150, 8), (33, 8), (33,))]
     x, w, bias = tensors
     target = rng.integers(0, 33, 150)

@@ -139,9 +139,22 @@ void backward(const BackwardMaps& m, void* workspace) {
   if (m.dbias.present()) finish_strips(m.dbias, partial + step - length, step, strips, length);
 }
 
-template <bool kCenter>
-Status backward_any(const Launch& launch, BackwardMaps m) {
-  m.weight_offset = attributes<NormAttrs>(launch).weight_offset;
+// Of the norm whose arguments Args are; `x` is what was normalised.
+template <class Args, bool kCenter = false>
+Status run_backward(const Launch& launch, const TensorView& x) {
+  const Masks k(launch, x);
+  BackwardMaps m{.dy = row_map(launch[Args::dy], k.row),
+                 .x = row_map(x, k.row),
+                 .weight = row_map(launch[Args::weight], k.all),
+                 .rstd = k.statistic(launch[Args::rstd]),
+                 .dx = row_map(launch[Args::dx], k.row),
+                 .dweight = row_map(launch[Args::dweight], k.all),
+                 .weight_offset = attributes<NormAttrs>(launch).weight_offset};
+  if constexpr (requires { Args::dsum; }) m.dsum = row_map(launch[Args::dsum], k.row);
+  if constexpr (kCenter) {
+    m.mean = k.statistic(launch[Args::mean]);
+    m.dbias = row_map(launch[Args::dbias], k.all);
+  }
   launch.element == Element::F64 ? backward<kCenter, double>(m, launch.workspace)
                                  : backward<kCenter, float>(m, launch.workspace);
   return Status::Ok;
@@ -155,43 +168,17 @@ namespace baracuda {
 template <>
 Status CpuKernel<norm::Backward<norm::RmsNorm>>::run(const Launch& launch) {
   using Args = norm::RmsNormBackwardArgs;
-  const norm::Masks k(launch, launch[Args::x]);
-  const norm::BackwardMaps m{.dy = row_map(launch[Args::dy], k.row),
-                             .x = row_map(launch[Args::x], k.row),
-                             .weight = row_map(launch[Args::weight], k.all),
-                             .rstd = k.statistic(launch[Args::rstd]),
-                             .dx = row_map(launch[Args::dx], k.row),
-                             .dweight = row_map(launch[Args::dweight], k.all)};
-  return norm::backward_any<false>(launch, m);
+  return norm::run_backward<Args>(launch, launch[Args::x]);
 }
-
 template <>
 Status CpuKernel<norm::Backward<norm::AddRmsNorm>>::run(const Launch& launch) {
   using Args = norm::AddRmsNormBackwardArgs;
-  const norm::Masks k(launch, launch[Args::sum]);
-  const norm::BackwardMaps m{.dy = row_map(launch[Args::dy], k.row),
-                             .dsum = row_map(launch[Args::dsum], k.row),
-                             .x = row_map(launch[Args::sum], k.row),
-                             .weight = row_map(launch[Args::weight], k.all),
-                             .rstd = k.statistic(launch[Args::rstd]),
-                             .dx = row_map(launch[Args::dx], k.row),
-                             .dweight = row_map(launch[Args::dweight], k.all)};
-  return norm::backward_any<false>(launch, m);
+  return norm::run_backward<Args>(launch, launch[Args::sum]);
 }
-
 template <>
 Status CpuKernel<norm::Backward<norm::LayerNorm>>::run(const Launch& launch) {
   using Args = norm::LayerNormBackwardArgs;
-  const norm::Masks k(launch, launch[Args::x]);
-  const norm::BackwardMaps m{.dy = row_map(launch[Args::dy], k.row),
-                             .x = row_map(launch[Args::x], k.row),
-                             .weight = row_map(launch[Args::weight], k.all),
-                             .mean = k.statistic(launch[Args::mean]),
-                             .rstd = k.statistic(launch[Args::rstd]),
-                             .dx = row_map(launch[Args::dx], k.row),
-                             .dweight = row_map(launch[Args::dweight], k.all),
-                             .dbias = row_map(launch[Args::dbias], k.all)};
-  return norm::backward_any<true>(launch, m);
+  return norm::run_backward<Args, true>(launch, launch[Args::x]);
 }
 
 }  // namespace baracuda

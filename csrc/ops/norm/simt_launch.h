@@ -142,6 +142,25 @@ Status backward(const Launch& launch, const Layout& layout, const Gradients& g) 
 
 inline const TensorView* wanted(const TensorView& t) { return t.present() ? &t : nullptr; }
 
+// Of the norm whose arguments Args are; `x` is what was normalised.
+template <class Args, bool kCenter = false>
+Status run_backward(const Launch& launch, const TensorView& x) {
+  const Layout l(launch, x);
+  Gradients g{};
+  g.tensors[kGradY] = l.of(launch[Args::dy]);
+  g.tensors[kSavedX] = l.of(x);
+  g.tensors[kScale] = l.of(launch[Args::weight]);
+  g.tensors[kSavedRstd] = l.statistic(launch[Args::rstd]);
+  g.tensors[kGradX] = l.of(launch[Args::dx]);
+  g.dweight = wanted(launch[Args::dweight]);
+  if constexpr (requires { Args::dsum; }) g.tensors[kGradSum] = l.of(launch[Args::dsum]);
+  if constexpr (kCenter) {
+    g.tensors[kSavedMean] = l.statistic(launch[Args::mean]);
+    g.dbias = wanted(launch[Args::dbias]);
+  }
+  return backward<kCenter>(launch, l, g);
+}
+
 }  // namespace baracuda::norm
 
 namespace baracuda {
@@ -237,53 +256,23 @@ struct SimtKernel<norm::Backward<norm::RmsNorm>> {
   template <class L>
   static Status run(const L& launch) {
     using Args = norm::RmsNormBackwardArgs;
-    const norm::Layout l(launch, launch[Args::x]);
-    const norm::Gradients g{{l.of(launch[Args::dy]),
-                             {},
-                             l.of(launch[Args::x]),
-                             l.of(launch[Args::weight]),
-                             {},
-                             l.statistic(launch[Args::rstd]),
-                             l.of(launch[Args::dx])},
-                            norm::wanted(launch[Args::dweight])};
-    return norm::backward<false>(launch, l, g);
+    return norm::run_backward<Args>(launch, launch[Args::x]);
   }
 };
-
 template <>
 struct SimtKernel<norm::Backward<norm::AddRmsNorm>> {
   template <class L>
   static Status run(const L& launch) {
     using Args = norm::AddRmsNormBackwardArgs;
-    const norm::Layout l(launch, launch[Args::sum]);
-    const norm::Gradients g{{l.of(launch[Args::dy]),
-                             l.of(launch[Args::dsum]),
-                             l.of(launch[Args::sum]),
-                             l.of(launch[Args::weight]),
-                             {},
-                             l.statistic(launch[Args::rstd]),
-                             l.of(launch[Args::dx])},
-                            norm::wanted(launch[Args::dweight])};
-    return norm::backward<false>(launch, l, g);
+    return norm::run_backward<Args>(launch, launch[Args::sum]);
   }
 };
-
 template <>
 struct SimtKernel<norm::Backward<norm::LayerNorm>> {
   template <class L>
   static Status run(const L& launch) {
     using Args = norm::LayerNormBackwardArgs;
-    const norm::Layout l(launch, launch[Args::x]);
-    const norm::Gradients g{{l.of(launch[Args::dy]),
-                             {},
-                             l.of(launch[Args::x]),
-                             l.of(launch[Args::weight]),
-                             l.statistic(launch[Args::mean]),
-                             l.statistic(launch[Args::rstd]),
-                             l.of(launch[Args::dx])},
-                            norm::wanted(launch[Args::dweight]),
-                            norm::wanted(launch[Args::dbias])};
-    return norm::backward<true>(launch, l, g);
+    return norm::run_backward<Args, true>(launch, launch[Args::x]);
   }
 };
 

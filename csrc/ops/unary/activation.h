@@ -197,4 +197,60 @@ struct Softplus {  // log(1 + e^(beta x)) / beta; x itself where beta x > thresh
   }
 };
 
+struct Sigmoid {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::sigmoid(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T y) {
+    return dy * (y * (T(1) - y));
+  }
+};
+
+struct Silu {
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::silu(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy * math::silu_slope(x).slope;
+  }
+};
+
+// Past 64 the slopes below have reached their limits, and products of infinity and zero are avoided.
+template <class T>
+BCU_FN T within_64(T x) {
+  return math::at_least(math::at_most(x, T(64)), T(-64));
+}
+
+struct Gelu {  // x Phi(x), whose tail does not cancel
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::gelu(x);
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    return dy * math::gelu_slope(within_64(x)).slope;
+  }
+};
+
+struct GeluTanh {  // x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3): the same as 0.5 x (1 + tanh(u))
+  template <class T>
+  BCU_FN T f(T x) {
+    return math::sigmoid_product(x, twice_u(x));
+  }
+  template <class T>
+  BCU_FN T df(T dy, T x) {
+    x = within_64(x);
+    math::Slope<T> s = math::fast_sigmoid_slope(twice_u(x));
+    return dy * (s.value + x * s.slope * (T(1.59576912160573071176) + T(0.21406444881780073) * x * x));
+  }
+  template <class T>
+  BCU_FN T twice_u(T x) {
+    return x * (T(1.59576912160573071176) + T(0.07135481627260024877) * x * x);
+  }
+};
+
 }  // namespace baracuda::unary
