@@ -1469,6 +1469,18 @@ def msort(input: Any, *, out: Any = None) -> Any:
 def sort(input: Any, dim: Any = -1, descending: Any = False, stable: Any = False) -> Any:
     r"""(values, indices) of `input` sorted along `dim`, as torch.sort; always stable, so `stable` changes nothing."""
 @_function
+def entmax15(input: Any, dim: Any = -1, *, out: Any = None) -> Any:
+    r"""max(input / 2 - t, 0)^2, which adds up to 1 along `dim`: 1.5-entmax, between softmax and sparsemax."""
+@_function
+def entmax15_backward(dy: Any, result: Any, dim: Any = -1) -> Any:
+    r"""Gradient of entmax15, from its result."""
+@_function
+def sparsemax(input: Any, dim: Any = -1, *, out: Any = None) -> Any:
+    r"""The point nearest to `input` of those that are not negative and add up to 1 along `dim`: max(input - t, 0)."""
+@_function
+def sparsemax_backward(dy: Any, result: Any, dim: Any = -1) -> Any:
+    r"""Gradient of sparsemax, from its result."""
+@_function
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Any:
     r"""`input + value * tensor1 / tensor2`, as torch.addcdiv: of floats only, as there."""
 @_function

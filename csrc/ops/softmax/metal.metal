@@ -1,4 +1,5 @@
 #include "ops/softmax/simt.h"
+#include "ops/softmax/simt_sparse.h"
 #include "simt/metal_kernels.h"
 
 BCU_METAL_KERNEL(softmax_forward_f32_cached, (softmax::ForwardCached<simt::PackedRows<float>, false>))
@@ -43,3 +44,15 @@ BCU_METAL_KERNEL(softmax_scaled_forward_f16, (softmax::ScaledRows<simt::LineRows
 BCU_METAL_KERNEL(softmax_scaled_backward_f16, (softmax::ScaledGradient<simt::LineRows<simt::f16>>))
 BCU_METAL_KERNEL(softmax_scaled_forward_bf16, (softmax::ScaledRows<simt::LineRows<simt::bf16>>))
 BCU_METAL_KERNEL(softmax_scaled_backward_bf16, (softmax::ScaledGradient<simt::LineRows<simt::bf16>>))
+BCU_METAL_KERNEL(softmax_sparsemax_forward_f32, (softmax::SparseRows<simt::LineRows<float>, false>))
+BCU_METAL_KERNEL(softmax_sparsemax_backward_f32, (softmax::SparseGradient<simt::LineRows<float>, false>))
+BCU_METAL_KERNEL(softmax_entmax15_forward_f32, (softmax::SparseRows<simt::LineRows<float>, true>))
+BCU_METAL_KERNEL(softmax_entmax15_backward_f32, (softmax::SparseGradient<simt::LineRows<float>, true>))
+BCU_METAL_KERNEL(softmax_sparsemax_forward_f16, (softmax::SparseRows<simt::LineRows<simt::f16>, false>))
+BCU_METAL_KERNEL(softmax_sparsemax_backward_f16, (softmax::SparseGradient<simt::LineRows<simt::f16>, false>))
+BCU_METAL_KERNEL(softmax_entmax15_forward_f16, (softmax::SparseRows<simt::LineRows<simt::f16>, true>))
+BCU_METAL_KERNEL(softmax_entmax15_backward_f16, (softmax::SparseGradient<simt::LineRows<simt::f16>, true>))
+BCU_METAL_KERNEL(softmax_sparsemax_forward_bf16, (softmax::SparseRows<simt::LineRows<simt::bf16>, false>))
+BCU_METAL_KERNEL(softmax_sparsemax_backward_bf16, (softmax::SparseGradient<simt::LineRows<simt::bf16>, false>))
+BCU_METAL_KERNEL(softmax_entmax15_forward_bf16, (softmax::SparseRows<simt::LineRows<simt::bf16>, true>))
+BCU_METAL_KERNEL(softmax_entmax15_backward_bf16, (softmax::SparseGradient<simt::LineRows<simt::bf16>, true>))

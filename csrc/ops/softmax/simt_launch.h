@@ -2,6 +2,7 @@
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/softmax/simt.h"
+#include "ops/softmax/simt_sparse.h"
 #include "ops/softmax/skus.h"
 #include "simt/rows_launch.h"
 
@@ -39,6 +40,13 @@ inline auto backward_params(const Launch& launch) {
   return params_of<Args::dy, Args::y, Args::dx>(launch);
 }
 
+// A block for each row.
+template <int kTensors>
+simt::TeamGrid block_rows(const simt::RowSpace<kTensors>& s) {
+  const int threads = static_cast<int>(std::clamp<int64_t>((s.length / 4 + 31) / 32 * 32, 32, 512));
+  return {s.length == 0 ? 0 : simt::blocks_for(s.rows, 1), threads};
+}
+
 }  // namespace baracuda::softmax
 
 namespace baracuda {
@@ -59,6 +67,29 @@ struct SimtKernel<softmax::Backward<kLog>> {
     const auto p = softmax::backward_params(launch);
     return simt::with_float(launch.element, [&](auto t) {
       return softmax::launch_rows<softmax::BackwardCached, softmax::BackwardLooped, kLog, decltype(t)>(launch, p);
+    });
+  }
+};
+
+template <bool kSquared>
+struct SimtKernel<softmax::SparseForward<kSquared>> {
+  static Status run(const Launch& launch) {
+    softmax::SparseParams<2> p{softmax::forward_params(launch).s};
+    const auto grid = softmax::block_rows(p.s);
+    return simt::with_float(launch.element, [&](auto t) {
+      using Body = softmax::SparseRows<simt::LineRows<decltype(t)>, kSquared>;
+      return simt::submit<Body>(launch, {grid.blocks}, grid.threads, p);
+    });
+  }
+};
+template <bool kSquared>
+struct SimtKernel<softmax::SparseBackward<kSquared>> {
+  static Status run(const Launch& launch) {
+    softmax::SparseParams<3> p{softmax::backward_params(launch).s};
+    const auto grid = softmax::block_rows(p.s);
+    return simt::with_float(launch.element, [&](auto t) {
+      using Body = softmax::SparseGradient<simt::LineRows<decltype(t)>, kSquared>;
+      return simt::submit<Body>(launch, {grid.blocks}, grid.threads, p);
     });
   }
 };

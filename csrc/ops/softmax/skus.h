@@ -15,6 +15,11 @@ template <bool kLog>
 struct Forward {};
 template <bool kLog>
 struct Backward {};
+// kSquared: entmax15, else sparsemax.
+template <bool kSquared>
+struct SparseForward {};
+template <bool kSquared>
+struct SparseBackward {};
 struct ScaledForward {};
 struct ScaledBackward {};
 
@@ -30,10 +35,15 @@ inline constexpr auto kPlain =
 inline constexpr auto kScaled =
     table(base<ScaledForward, ScaledArgs>("scaled_softmax").sum(4).in_place_of(1u << ScaledArgs::x),
           base<ScaledBackward, ScaledBackwardArgs>("scaled_softmax").backward().sum(4));
+inline constexpr auto kSparse = table(base<SparseForward<false>, SoftmaxArgs>("sparsemax").sum(1),
+                                      base<SparseForward<true>, SoftmaxArgs>("entmax15").sum(1),
+                                      base<SparseBackward<false>, SoftmaxBackwardArgs>("sparsemax").backward().sum(2),
+                                      base<SparseBackward<true>, SoftmaxBackwardArgs>("entmax15").backward().sum(2));
 // Rows that lie side by side are computed as columns, in another order.
 inline constexpr auto kOnGpus = not_alone(kPlain + kScaled);
 
-inline constexpr auto kTable = and_alone(kPlain) + kScaled + on_cuda(kOnGpus) + on_metal(kOnGpus);
+inline constexpr auto kTable =
+    join(and_alone(kPlain), kScaled, on_cuda(kOnGpus), on_metal(kOnGpus), everywhere(kSparse));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::softmax

@@ -66,7 +66,7 @@ SAMPLED = (
 _RANDOM = "gives random numbers of another stream"
 ABSENT: dict[str, str] = {
     **dict.fromkeys((name for name, kind in KINDS.items() if not kind.of_torch), _OWN),
-    "scaled_softmax": _OWN,
+    **dict.fromkeys(("scaled_softmax", "sparsemax", "entmax15"), _OWN),
     **dict.fromkeys(("sum_to", "int_mm", "scaled_matmul"), _OWN),
     **dict.fromkeys(
         ("quantize", "dequantize", "quant_matmul", "quant_embedding"),
