@@ -72,6 +72,18 @@ def test_rows_of_every_length(mode: str, dtype: torch.dtype) -> None:
         torch.testing.assert_close(got, want, rtol=4 * torch.finfo(dtype).eps, atol=4 * torch.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("results", [480, 500, 520, 733, 1030])
+def test_rows_that_are_shrunk_to_about_half(results: int) -> None:
+    """What a piece of results takes is longer than the piece."""
+    x = torch.randn(1, 1, 2, 2200, dtype=torch.float64)
+    for mode in ("bilinear", "bicubic", "nearest"):
+        torch.testing.assert_close(
+            F.interpolate(x, (2, results), mode=mode), nn.interpolate(x, (2, results), mode=mode)
+        )
+    whole = torch.arange(4400).reshape(1, 1, 2, 2200).to(torch.int32)
+    assert torch.equal(F.interpolate(whole, (2, results)).double(), nn.interpolate(whole.double(), (2, results)))
+
+
 def test_large_results_are_whole() -> None:
     """They are written past the caches."""
     x = torch.randn(3, 8, 251, 301)

@@ -149,6 +149,10 @@ class Stretched {
       const int64_t last = std::min(o + kWidth, t.out) - 1;
       if (t.first[last] - t.first[o] + kTaps > 2 * kWidth) return false;
     }
+    for (int64_t o = 0; o < t.out; o += kPiece) {
+      const int64_t last = std::min(o + kPiece, t.out) - 1;
+      if (t.first[last] - t.first[o] + kTaps > kLine) return false;
+    }
     return true;
   }
 
