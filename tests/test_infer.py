@@ -23,6 +23,7 @@ from test_empties_functional import _made, arguments
 COMPARED = 40 if FULL else 5  # calls of each function
 TRIES = 3000 if FULL else 300
 NEEDS_DATA = {"nonzero", "argwhere", "masked_select", "one_hot", "repeat_interleave"}
+NEEDS_DATA |= {"nms", "batched_nms"}
 NEEDS_DATA |= {"allclose", "bincount", "equal", "tril_indices", "triu_indices"}
 S = bc.TensorSpec
 BY_DATA = object()
@@ -144,7 +145,8 @@ def test_what_depends_on_data_says_so(name: str) -> None:
     x = S((5,), "i64")
     of_two: dict[str, tuple[Any, ...]] = {"allclose": (x, x), "equal": (x, x), "repeat_interleave": (x, x)}
     indices = {"tril_indices": (3, 4), "triu_indices": (3, 4)}
-    args = (of_two | indices | {"masked_select": (S((5,)), S((5,), "bool"))}).get(name, (x,))
+    boxes = {"nms": (S((5, 4)), S((5,)), 0.5), "batched_nms": (S((5, 4)), S((5,)), S((5,), "i64"), 0.5)}
+    args = (of_two | indices | boxes | {"masked_select": (S((5,)), S((5,), "bool"))}).get(name, (x,))
     with pytest.raises(bc.InvalidProblemError, match=rf"{name}\.infer\(\): .* depends on values") as told:
         getattr(F, name).infer(*args)
     assert told.value.code == "null_data"

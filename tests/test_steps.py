@@ -79,6 +79,18 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda: F.interpolate_backward(_x(1, 2, 5), (1, 2, 3), 5, mode="linear"),
         lambda: F.interpolate_backward(_x(1, 2, 5), (1, 2, 3), 5, mode="area"),
     ],
+    "affine_grid": [lambda: F.affine_grid(_x(2, 2, 3), (2, 1, 3, 4))],
+    "affine_grid_backward": [lambda: F.affine_grid_backward(_x(2, 3, 4, 2), (2, 1, 3, 4))],
+    "fold_backward": [lambda: F.fold_backward(_x(1, 2, 3, 3), 2, padding=1)],
+    "grid_sampler_2d": [lambda: F.grid_sampler_2d(_x(1, 2, 3, 3), _x(1, 2, 2, 2), 0, 0, False)],
+    "grid_sampler_3d": [lambda: F.grid_sampler_3d(_x(1, 2, 3, 3, 2), _x(1, 2, 2, 2, 3), 0, 0, False)],
+    "nms": [lambda: F.nms(_x(3, 4), _x(3), 0.5)],
+    "batched_nms": [
+        lambda: F.batched_nms(_x(3, 4), _x(3), np.zeros(3, np.int64), 0.5),
+        lambda: F.batched_nms(_x(3, 4), _x(3), np.zeros(3, np.int32), 0.5),
+    ],
+    "unfold": [lambda: F.unfold(_x(1, 2, 3, 3), 2, padding=1)],
+    "unfold_backward": [lambda: F.unfold_backward(_x(1, 8, 4), (1, 2, 3, 3), 2)],
     "upsample": [
         lambda: F.upsample(_x(1, 2, 3), 5),
         lambda: F.upsample(_x(1, 2, 3), 5, mode="linear"),

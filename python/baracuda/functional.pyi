@@ -350,6 +350,12 @@ def xlogy(input: Any, other: Any, *, out: Any = None) -> Any:
 def xlogy_backward(dy: Any, input: Any, other: Any) -> Any:
     r"""Gradients of xlogy with respect to the operands that are tensors, in the broadcast shape."""
 @_function
+def batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: Any) -> Any:
+    r"""`nms` of boxes that only others of their category may remove, as torchvision.ops.batched_nms."""
+@_function
+def nms(boxes: Any, scores: Any, iou_threshold: Any) -> Any:
+    r"""Numbers of the boxes that no better one overlaps by more than the threshold, best first, as torchvision.ops.nms."""
+@_function
 def cast(input: Any, dtype: Any, *, out: Any = None) -> Any:
     r"""`input` in another element, as torch.Tensor.to(dtype); `dtype` is an element name or any framework's dtype."""
 @_function
@@ -607,6 +613,18 @@ def min(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
 @_function
 def min_backward(dvalues: Any, indices: Any, input: Any, dim: Any, keepdim: Any = False) -> Any:
     r"""Gradient of min along `dim` with respect to `input`, of which only the shape matters."""
+@_function
+def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    r"""Columns (N, C kh kw, windows) added up to images (N, C, H, W), as torch.nn.functional.fold."""
+@_function
+def fold_backward(dy: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    r"""Gradient of fold by its input: `unfold`."""
+@_function
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    r"""The windows of images (N, C, H, W) as columns (N, C kh kw, windows), as torch.nn.functional.unfold: a copy."""
+@_function
+def unfold_backward(dy: Any, shape: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    r"""Gradient of unfold by its input of this shape: `fold`."""
 @_function
 def geglu(input: Any, dim: Any = -1) -> Any:
     r"""`value * gelu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
@@ -1378,6 +1396,24 @@ def logcumsumexp(input: Any, dim: Any, *, out: Any = None) -> Any:
 @_function
 def logcumsumexp_backward(dy: Any, input: Any, result: Any, dim: Any) -> Any:
     r"""Gradient of logcumsumexp with respect to `input`, given its result."""
+@_function
+def affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Any:
+    r"""The positions theta[n] (x, y, 1) of the places of an image of `size`, as torch.nn.functional.affine_grid."""
+@_function
+def affine_grid_backward(dy: Any, size: Any, align_corners: Any = None) -> Any:
+    r"""Gradient of affine_grid by theta."""
+@_function
+def grid_sample(input: Any, grid: Any, mode: Any = 'bilinear', padding_mode: Any = 'zeros', align_corners: Any = None) -> Any:
+    r"""(N, C, H, W) or (N, C, D, H, W) at the positions of grid (N, ..., axes), as torch.nn.functional.grid_sample."""
+@_function
+def grid_sample_backward(dy: Any, input: Any, grid: Any, mode: Any = 'bilinear', padding_mode: Any = 'zeros', align_corners: Any = None) -> Any:
+    r"""Gradients (dinput, dgrid) of grid_sample."""
+@_function
+def grid_sampler_2d(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Any:
+    r"""`grid_sample` of (N, C, H, W) by numbers, as torch.grid_sampler_2d: modes 0 bilinear, 1 nearest, 2 bicubic."""
+@_function
+def grid_sampler_3d(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Any:
+    r"""`grid_sample` of (N, C, D, H, W) by numbers, as torch.grid_sampler_3d."""
 @_function
 def filter_logits(logits: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0, typical_p: Any = 1.0, *, counts: Any = None, repetition_penalty: Any = 1.0, presence_penalty: Any = 0.0, frequency_penalty: Any = 0.0, mask: Any = None, controls: Any = None, probabilities: Any = False, out: Any = None) -> Any:
     r"""Logits of the tokens that sample_tokens would draw from, -inf elsewhere; or their `probabilities`, which add up to 1."""

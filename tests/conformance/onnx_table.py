@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from onnx_cases import NO_OPTION, NodeCase, NotRun
+from onnx_images import CALLS as OF_IMAGES
 from onnx_resize import resize
 from onnx_windows import CALLS as WITH_WINDOWS
 
@@ -467,10 +468,10 @@ ABSENT: dict[str, Sequence[str]] = {
     "a view, which arrays make themselves": (
         "Flatten", "Reshape", "Shape", "Size", "Squeeze", "Unsqueeze",
     ),
-    "another convolution, which is to come": ("CausalConvWithState", "Col2Im", "ConvInteger", "DeformConv"),
+    "another convolution, which is to come": ("CausalConvWithState", "ConvInteger", "DeformConv"),
     "sorted, which is to come": ("Hardmax", "NonMaxSuppression", "Unique"),
     "for images and signals, which are to come": (
-        "AffineGrid", "BlackmanWindow", "CenterCropPad", "DFT", "GridSample", "HammingWindow", "HannWindow", "ImageDecoder",
+        "BlackmanWindow", "CenterCropPad", "DFT", "HammingWindow", "HannWindow", "ImageDecoder",
         "MelWeightMatrix", "RoiAlign", "STFT", "Upsample",
     ),
     "quantized, which is to come": (
@@ -494,7 +495,7 @@ ABSENT: dict[str, Sequence[str]] = {
     ),
     "a constant or the same bits, which arrays make themselves": ("BitCast", "Constant"),
 }  # fmt: skip
-CALLS |= WITH_WINDOWS | {"Resize": resize}
+CALLS |= WITH_WINDOWS | OF_IMAGES | {"Resize": resize}
 for _op, _name in SAME.items():
     CALLS[_op] = lambda F, c, *xs, name=_name: getattr(F, name)(*xs)
 for _op, (_name, _options) in WITH_OPTIONS.items():

@@ -60,6 +60,18 @@ SAMPLES: dict[str, Call] = (
     CONVOLUTIONS
     | POOLS
     | {
+        "affine_grid": _call(_floats(2, 2, 3), (2, 1, 3, 4)),
+        "affine_grid_backward": _call(_floats(2, 3, 4, 2), (2, 1, 3, 4)),
+        "nms": _call(_floats(5, 4), _floats(5), 0.5),
+        "batched_nms": _call(_floats(5, 4), _floats(5), np.zeros(5, np.int64), 0.5),
+        "fold": _call(_floats(2, 12, 6), (4, 3), 2),
+        "fold_backward": _call(_floats(2, 3, 4, 3), 2),
+        "grid_sample": _call(IMAGE, _floats(2, 3, 2, 2), align_corners=False),
+        "grid_sample_backward": _call(_floats(2, 3, 3, 2), IMAGE, _floats(2, 3, 2, 2), align_corners=False),
+        "grid_sampler_2d": _call(IMAGE, _floats(2, 3, 2, 2), 2, 1, True),
+        "grid_sampler_3d": _call(_floats(2, 3, 2, 4, 5), _floats(2, 3, 2, 2, 3), 0, 2, False),
+        "unfold": _call(IMAGE, 2, padding=1),
+        "unfold_backward": _call(_floats(2, 12, 12), IMAGE.shape, 2),
         "local_response_norm": _call(_floats(2, 3, 4), 2),
         "adam_": _call(*_lists(4), step=1),
         "adamw_": _call(*_lists(5), step=1, amsgrad=True),

@@ -1,4 +1,4 @@
-// Resizing and its gradients: the kernels of the table's rows.
+// Resizing, sampling, folding, suppression and gradients: the kernels of the table's rows.
 #include "ops/image/cpu.h"
 
 #include "backends/cpu/family.h"
@@ -28,6 +28,41 @@ struct CpuKernel<image::ResizedBackward<Attrs>> {
     run_resize(resize_of<Attrs>(launch, dx, dy, true), dy, dx, launch.workspace);
     return Status::Ok;
   }
+};
+
+template <>
+struct CpuKernel<image::Sample> {
+  static Status run(const Launch& launch) {
+    const TensorView& x = launch[SampleArgs::x];
+    run_sample(sampling_of(launch, x), x, launch[SampleArgs::grid], launch[SampleArgs::y]);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<image::SampleBackward> {
+  static Status run(const Launch& launch) {
+    using Args = SampleBackwardArgs;
+    const TensorView &dy = launch[Args::dy], &x = launch[Args::x], &grid = launch[Args::grid];
+    const Sampling s = sampling_of(launch, x);
+    run_sample_images(s, dy, grid, launch[Args::dx], launch.workspace);
+    run_sample_grids(s, dy, x, grid, launch[Args::dgrid]);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<image::Folds> {
+  static Status run(const Launch& launch) {
+    const TensorView& y = launch[FoldArgs::y];
+    run_fold(fold_of(launch.attrs, y.rank - 2, y.shape + 2), launch[FoldArgs::x], y);
+    return Status::Ok;
+  }
+};
+
+template <>
+struct CpuKernel<image::Nms> {
+  static Status run(const Launch& launch) { return run_nms(launch); }
 };
 
 }  // namespace baracuda

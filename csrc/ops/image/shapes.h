@@ -1,4 +1,4 @@
-// What resizing asks of its tensors.
+// What resizing, sampling, folding and suppression ask of their tensors.
 #pragma once
 #include <cmath>
 
@@ -66,10 +66,82 @@ void resize_backward_shapes(Shapes& s) {
   resized<Attrs>(s, dx, dy, Args::dy);
 }
 
+// x or dx; grid or dgrid; y or dy.
+inline void sampled(Shapes& s, const Tensor& image, const Tensor& grid, const Tensor& result, int param) {
+  const SampleAttrs a = s.attrs<SampleAttrs>();
+  s.attribute(a.mode >= 0 && a.mode <= kCubic, "mode", "0 to 2");
+  s.attribute(a.padding >= 0 && a.padding <= kReflection, "padding", "0 to 2");
+  s.flag(a.align_corners, "align_corners");
+  const int rank = image.rank();
+  image.ranks(3, kAxes + 2), grid.ranks(rank), result.ranks(rank);
+  if (rank < 3 || rank > kAxes + 2 || grid.rank() != rank || result.rank() != rank) return;
+  bool sizes = grid.at(rank - 1) == rank - 2;
+  for (int i = 2; i < rank; ++i) {
+    sizes &= image.at(i) >= 1 && image.at(i) < kMost && grid.at(i - 1) >= 0 && grid.at(i - 1) < kMost;
+    sizes &= result.at(i) == grid.at(i - 1);
+  }
+  sizes &= image.at(0) == grid.at(0) && image.at(0) == result.at(0) && image.at(1) == result.at(1);
+  s.want(sizes, param, "[images, results..., axes] of as many images, results below 2^30, and axes of 1 to 2^30 - 1");
+}
+inline void sample_shapes(Shapes& s) {
+  const auto x = s.in(SampleArgs::x), grid = s.in(SampleArgs::grid), y = s.out(SampleArgs::y);
+  sampled(s, x, grid, y, SampleArgs::grid);
+}
+inline void sample_backward_shapes(Shapes& s) {
+  using Args = SampleBackwardArgs;
+  const auto dy = s.in(Args::dy), x = s.in(Args::x), grid = s.in(Args::grid);
+  s.out(Args::dx).is(x);
+  s.out(Args::dgrid).is(grid);
+  sampled(s, x, grid, dy, Args::grid);
+}
+
+inline void fold_shapes(Shapes& s) {
+  const auto x = s.in(FoldArgs::x), y = s.out(FoldArgs::y);
+  const int rank = y.rank(), spatial = rank - 2;
+  x.ranks(3), y.ranks(3, kAxes + 2);
+  if (rank < 3 || rank > kAxes + 2 || x.rank() != 3) return;
+  constexpr int64_t kEnd = int64_t{1} << 31;
+  bool sizes = true;
+  for (int i = 0; i < spatial; ++i) sizes &= y.at(2 + i) >= 1 && y.at(2 + i) < kEnd;
+  if (!s.want(sizes, FoldArgs::y, "axes of 1 to 2^31 - 1 places")) return;
+  const int64_t* given = s.slots();
+  double taps = 1;
+  for (int i = 0; i < kAxes; ++i) {
+    const bool there = i < spatial;
+    for (int k = 0; k < 5; ++k) {
+      const int64_t v = given[kAxes * k + i], least = !there || k == 2 || k == 3 ? 0 : 1;
+      const char* const want = "numbers below 2^31, padding at least 0, the others at least 1; 0 of no axis";
+      if (!s.attribute(v >= least && v < (there ? kEnd : 1), "kernel", want)) return;
+    }
+    if (there) taps *= static_cast<double>(given[i]);
+  }
+  if (!s.attribute(taps < 0x1p31, "kernel", "fewer than 2^31 taps")) return;
+  const Fold f = fold_of(given, spatial, y.sizes().size + 2);
+  double windows = 1;
+  for (const pool::Axis& a : f.axis) windows *= static_cast<double>(a.out);
+  if (!s.want(windows >= 1 && windows < 0x1p62, FoldArgs::y, "windows along each axis")) return;
+  s.want(static_cast<double>(y.at(1)) * taps < 0x1p62 && x.at(0) == y.at(0) && x.at(1) == y.at(1) * f.taps() &&
+             x.at(2) == f.windows(),
+         FoldArgs::x, "[images, channels taps, windows]");
+}
+
+inline void nms_shapes(Shapes& s) {
+  const NmsAttrs a = s.attrs<NmsAttrs>();
+  s.attribute(std::isfinite(a.iou_threshold), "iou_threshold", "a finite number");
+  const auto boxes = s.in(NmsArgs::boxes), order = s.in(NmsArgs::order, s.aux());
+  boxes.ranks(2), order.ranks(1);
+  s.may_in(NmsArgs::groups, s.aux()).is(order);
+  s.out(NmsArgs::keep, Element::Bool).is(order);
+  s.want(boxes.at(1) == 4 && boxes.at(0) == order.at(0), NmsArgs::boxes, "[boxes, 4], as many as order has");
+}
+
 inline ShapeRule shapes_of(const Row& row) {
   const bool back = row.direction == Direction::Backward;
-  if (std::string_view(row.op) == "resize")
-    return back ? resize_backward_shapes<ResizeAttrs> : resize_shapes<ResizeAttrs>;
+  const std::string_view op = row.op;
+  if (op == "grid_sample") return back ? sample_backward_shapes : sample_shapes;
+  if (op == "nms") return nms_shapes;
+  if (op == "fold") return fold_shapes;
+  if (op == "resize") return back ? resize_backward_shapes<ResizeAttrs> : resize_shapes<ResizeAttrs>;
   return back ? resize_backward_shapes<NearestAttrs> : resize_shapes<NearestAttrs>;
 }
 

@@ -1,8 +1,11 @@
-// Launches resizing and its gradients on a GPU.
+// Launches resizing and its gradients on a GPU; the other ops are beside it.
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/conv/planes.h"
 #include "ops/image/simt.h"
+#include "ops/image/simt_fold_launch.h"
+#include "ops/image/simt_nms_launch.h"
+#include "ops/image/simt_sample_launch.h"
 #include "ops/image/skus.h"
 #include "simt/space_launch.h"
 

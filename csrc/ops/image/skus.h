@@ -1,7 +1,10 @@
-// The SKU table of images: resizing and its gradients.
+// The SKU table of images: resizing, sampling by a grid, sums of windows, suppression of boxes, and gradients.
 #pragma once
 #include "core/row.h"
+#include "ops/image/boxes.h"
+#include "ops/image/folding.h"
 #include "ops/image/problem.h"
+#include "ops/image/sampling.h"
 
 namespace baracuda::image {
 
@@ -9,6 +12,11 @@ template <class Attrs>
 struct Resized {};
 template <class Attrs>
 struct ResizedBackward {};
+
+struct Sample {};
+struct SampleBackward {};
+struct Folds {};
+struct Nms {};
 
 template <class Attrs>
 constexpr auto forward_row(const char* op) {
@@ -38,10 +46,49 @@ inline constexpr auto kNearestBackwardRow = backward_row<NearestAttrs>("resize_n
 inline constexpr auto kResizeRow = forward_row<ResizeAttrs>("resize").takes(kFloats).sum(8);
 inline constexpr auto kResizeBackwardRow = backward_row<ResizeAttrs>("resize").sum(8);
 inline constexpr auto kOnGpus = table(kNearestRow, kNearestBackwardRow, kResizeRow, kResizeBackwardRow);
+
+// Positions are rounded, too: the reference counts what a term changes with them as part of its size.
+inline constexpr auto kSampleRow = row<Sample>("grid_sample")
+                                       .args_of<SampleArgs>()
+                                       .attrs_of<SampleAttrs>()
+                                       .name("taps")
+                                       .rank(kAxes + 2)
+                                       .takes(kFloats)
+                                       .sum(5);
+constexpr auto sample_backward_row(WorkspaceRule workspace, ExtraCheck check) {
+  return row<SampleBackward>("grid_sample")
+      .backward()
+      .args_of<SampleBackwardArgs>()
+      .attrs_of<SampleAttrs>()
+      .name("taps")
+      .rank(kAxes + 2)
+      .takes(kFloats)
+      .sum(8)
+      .scratch(workspace)
+      .only_if(check);
+}
+inline constexpr auto kSampleOnGpus = table(kSampleRow, sample_backward_row(simt_sample_workspace, sample_entries_fit));
+inline constexpr auto kFolds = table(
+    row<Folds>("fold").args_of<FoldArgs>().attrs_of<FoldAttrs>().name("windows").rank(kAxes + 2).takes(kFloats).sum(8));
+constexpr auto nms_row(WorkspaceRule workspace, ExtraCheck check) {
+  return row<Nms>("nms")
+      .args_of<NmsArgs>()
+      .attrs_of<NmsAttrs>()
+      .name("sorted")
+      .rank(2)
+      .takes(kFloats, kIndex)
+      .exact()
+      .scratch(workspace)
+      .only_if(check);
+}
+inline constexpr auto kNmsOnGpus = table(nms_row(simt_nms_workspace, boxes_fit));
 // A single channel is never taken as one of several that are neighbours: sums then have another order on cpus.
 inline constexpr auto kTable = table(kNearestRow, kNearestBackwardRow.not_batch_invariant(),
                                      kResizeRow.not_batch_invariant(), kResizeBackwardRow.not_batch_invariant()) +
-                               on_cuda(kOnGpus) + on_metal(kOnGpus);
+                               on_cuda(kOnGpus) + on_metal(kOnGpus) +
+                               table(kSampleRow, sample_backward_row(sample_sums, nullptr)) + on_cuda(kSampleOnGpus) +
+                               on_metal(kSampleOnGpus) + everywhere(kFolds) + table(nms_row(nms_workspace, nullptr)) +
+                               on_cuda(kNmsOnGpus) + on_metal(kNmsOnGpus);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::image

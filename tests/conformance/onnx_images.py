@@ -1,0 +1,41 @@
+"""ONNX's operators on images that are sampled, and on columns of windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx_cases import NodeCase, NotRun
+
+import baracuda as bc
+from baracuda.describe.elements import Element
+
+MODES = {"bilinear": "bilinear", "linear": "bilinear", "nearest": "nearest", "bicubic": "bicubic", "cubic": "bicubic"}
+
+
+def _grid_sample(F: Any, c: NodeCase, x: Any, grid: Any) -> Any:
+    if c.name == "test_gridsample_bicubic":
+        raise NotRun("of results that ONNX wrote down with four digits")
+    mode = MODES[c.get("mode", "linear")]
+    return F.grid_sample(x, grid, mode, c.get("padding_mode", "zeros"), bool(c.get("align_corners", 0)))
+
+
+def _affine_grid(F: Any, c: NodeCase, theta: Any, size: Any) -> Any:
+    return F.affine_grid(theta, [int(n) for n in size], bool(c.get("align_corners", 0)))
+
+
+def _fold(F: Any, c: NodeCase, x: Any, image: Any, block: Any) -> Any:
+    """By a plan: bc.functional has torch's two axes only."""
+    F.used.add("fold")
+    size, kernel = [int(n) for n in image], [int(n) for n in block]
+    axes = len(size)
+    pads = [int(n) for n in c.get("pads", [0] * 2 * axes)]
+    shape = (x.shape[0], x.shape[1] // int(np.prod(kernel)), *size)
+    stride, dilation = c.get("strides", [1] * axes), c.get("dilations", [1] * axes)
+    desc = bc.FoldDescriptor(shape, kernel, stride, pads[:axes], pads[axes:], dilation, Element.coerce(x.dtype))
+    y = np.empty(shape, x.dtype)
+    bc.plan(desc).run(x=x, y=y)
+    return y
+
+
+CALLS = {"AffineGrid": _affine_grid, "Col2Im": _fold, "GridSample": _grid_sample}
