@@ -533,8 +533,14 @@ def exponential_(input: Any, lambd: Any = 1.0, *, generator: Any = None) -> Any:
 def geometric_(input: Any, p: Any, *, generator: Any = None) -> Any:
     r"""Fills `input` with the number of tries until the first success, k = 1, 2, ... with (1 - p)^(k - 1) p, as Tensor.geometric_."""
 @_function
+def gumbel_max(logits: Any, temperature: Any = 1.0, dim: Any = -1, *, generator: Any = None) -> Any:
+    r"""The index along `dim` of the largest of logits / temperature plus Gumbel noise: i with the probability that softmax gives i."""
+@_function
 def gumbel_softmax(logits: Any, tau: Any = 1, hard: Any = False, eps: Any = 1e-10, dim: Any = -1, *, generator: Any = None) -> Any:
     r"""softmax((logits + g) / tau) with Gumbel noise g, as torch.nn.functional.gumbel_softmax."""
+@_function
+def laplace_(input: Any, loc: Any = 0.0, scale: Any = 1.0, *, generator: Any = None) -> Any:
+    r"""Fills `input` with numbers of density exp(-|x - loc| / scale) / (2 scale) and returns it, as torch.distributions.Laplace."""
 @_function
 def log_normal_(input: Any, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with exp of normal numbers of a mean and a deviation, and returns it, as Tensor.log_normal_."""
@@ -1414,6 +1420,9 @@ def grid_sampler_2d(input: Any, grid: Any, interpolation_mode: Any, padding_mode
 @_function
 def grid_sampler_3d(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Any:
     r"""`grid_sample` of (N, C, D, H, W) by numbers, as torch.grid_sampler_3d."""
+@_function
+def categorical(logits: Any, num_samples: Any = None, *, generator: Any = None) -> Any:
+    r"""Draws from the last axis in proportion to exp(logits), with replacement, as torch.distributions.Categorical(logits=)."""
 @_function
 def filter_logits(logits: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0, typical_p: Any = 1.0, *, counts: Any = None, repetition_penalty: Any = 1.0, presence_penalty: Any = 0.0, frequency_penalty: Any = 0.0, mask: Any = None, controls: Any = None, probabilities: Any = False, out: Any = None) -> Any:
     r"""Logits of the tokens that sample_tokens would draw from, -inf elsewhere; or their `probabilities`, which add up to 1."""

@@ -29,6 +29,10 @@ DRAWS: dict[str, tuple[Draw, Callable[[float], float]]] = {
     "exponential": (lambda y, **g: F.exponential_(y, 1.5, **g), lambda x: 1 - exp(-1.5 * x)),
     "cauchy": (lambda y, **g: F.cauchy_(y, -2.0, 0.5, **g), lambda x: 0.5 + np.arctan((x + 2) / 0.5) / pi),
     "log_normal": (lambda y, **g: F.log_normal_(y, 0.5, 0.7, **g), lambda x: _normal((log(x) - 0.5) / 0.7)),
+    "laplace": (
+        lambda y, **g: F.laplace_(y, 1.0, 0.5, **g),
+        lambda x: 0.5 + 0.5 * np.sign(x - 1) * (1 - exp(-abs(x - 1) / 0.5)),
+    ),
     "trunc_normal": (lambda y, **g: F.trunc_normal_(y, 1.0, 2.0, -0.5, 4.0, **g), _truncated),
 }
 
@@ -88,6 +92,7 @@ def test_the_default_generator_goes_on() -> None:
         (lambda y: F.exponential_(y, float("nan")), "lambd"),
         (lambda y: F.cauchy_(y, 0.0, -1.0), "sigma"),
         (lambda y: F.log_normal_(y, 0.0, 0.0), "std"),
+        (lambda y: F.laplace_(y, 0.0, -1.0), "scale"),
         (lambda y: F.geometric_(y, 1.0), "p: got 1.0"),
         (lambda y: F.trunc_normal_(y, b=-3.0), "b: got -3.0"),
         (lambda y: F.trunc_normal_(y, a=50.0, b=51.0), "a: got 50.0"),
@@ -125,6 +130,35 @@ def test_gradients_of_gumbel_softmax_are_those_of_the_soft_result(dtype: type, h
     np.testing.assert_allclose(
         found, want, rtol=1e-2 if dtype is np.float16 else 2e-5, atol=1e-3 if dtype is np.float16 else 1e-6
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_the_largest_with_noise_is_drawn_in_proportion_to_softmax(dtype: type) -> None:
+    logits = np.array([0.5, -1.0, 2.0, 0.0, -np.inf, 1.0], dtype)
+    y = F.gumbel_max(np.broadcast_to(logits, (40_000, 6)), 1.5, generator=bc.Generator(8))
+    assert y.dtype == np.int64
+    want = np.exp(logits.astype(np.float64) / 1.5)
+    want /= want.sum()
+    found = np.bincount(y, minlength=6) / len(y)
+    assert (np.abs(found - want) < 5 * np.sqrt(want * (1 - want) / len(y)) + 1e-12).all()
+    with pytest.raises(bc.InvalidProblemError, match="temperature"):
+        F.gumbel_max(logits, 0.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_categories_are_drawn_in_proportion_to_softmax(dtype: type) -> None:
+    logits = np.random.default_rng(3).normal(0, 1, (2, 3, 7)).astype(dtype)
+    y = F.categorical(logits, 20_000, generator=bc.Generator(8))
+    assert y.shape == (2, 3, 20_000)
+    p = np.exp(logits.astype(np.float64))
+    p /= p.sum(-1, keepdims=True)
+    for i in np.ndindex(2, 3):
+        found = np.bincount(y[i], minlength=7) / 20_000
+        assert (np.abs(found - p[i]) < 5 * np.sqrt(p[i] * (1 - p[i]) / 20_000)).all()
+    assert F.categorical(logits, generator=bc.Generator(8)).shape == (2, 3)
+    assert F.categorical(logits[0, 0], generator=bc.Generator(8)).shape == ()
+    with pytest.raises(bc.InvalidProblemError, match="logits"):
+        F.categorical(np.arange(3))
 
 
 def test_no_noise_is_infinite() -> None:

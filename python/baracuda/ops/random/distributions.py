@@ -87,6 +87,31 @@ def cauchy_(input: Any, median: float = 0.0, sigma: float = 1.0, *, generator: A
     return _filled(input, fill)
 
 
+@made_of("abs add cast clamp log1p mul sign uniform")
+@composite
+def laplace_(input: Any, loc: float = 0.0, scale: float = 1.0, *, generator: Any = None) -> Any:
+    """Fills `input` with numbers of density exp(-|x - loc| / scale) / (2 scale) and returns it, as torch.distributions.Laplace.
+
+    loc - scale sign(v) log1p(-2 |v|), v uniform on [-1/2, 1/2), -1/2 being drawn as its neighbour. Not torch's stream.
+
+    Args:
+        input: Floats to fill.
+        loc: The mean.
+        scale: The mean distance from it, above 0.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    _want("scale", scale > 0 and isfinite(scale), scale, "a finite number above 0")
+
+    def fill(y: Any) -> Any:
+        uniform_(y, -0.5, 0.5, generator=generator)
+        least = 2.0**-53 - 0.5 if Element(_core.describe(y)[1]) is Element.F64 else 2.0**-24 - 0.5
+        sign = F.sign(F.clamp(y, least, 0.5, out=y))
+        F.log1p(F.mul(F.abs(y, out=y), -2.0, out=y), out=y)
+        return F.add(F.mul(F.mul(y, sign, out=y), -float(scale), out=y), float(loc), out=y)
+
+    return _filled(input, fill)
+
+
 @made_of("add cast floor log1p mul neg uniform")
 @composite
 def geometric_(input: Any, p: float, *, generator: Any = None) -> Any:
@@ -156,13 +181,8 @@ def trunc_normal_(
     return _filled(input, fill)
 
 
-def _gumbel(input: Any, tau: float, hard: bool, dim: int, generator: Any) -> tuple[Any, Any]:
-    """What gumbel_softmax gives, and the probabilities in the element that they are computed in."""
-    _want("tau", tau > 0 and isfinite(tau), tau, "a finite number above 0")
-    shape, code, *_ = _core.describe(input)
-    element = Element(code)
-    _want("logits", element.is_float, element, "floats")
-    wide = Element.F64 if element is Element.F64 else Element.F32
+def _noisy(input: Any, wide: Element, generator: Any) -> Any:
+    """`input` plus Gumbel noise, in the element that it is computed in."""
 
     def fill(y: Any) -> Any:
         # Half of the least number above 0 takes the place of 0, whose logarithm would win over all others.
@@ -170,7 +190,16 @@ def _gumbel(input: Any, tau: float, hard: bool, dim: int, generator: Any) -> tup
         exponential_(y, generator=generator)
         return F.neg(F.log(F.clamp(y, least, out=y), out=y), out=y)
 
-    z = F.add(input, run_like(input, shape, fill, wide))
+    return F.add(input, run_like(input, _core.describe(input)[0], fill, wide))
+
+
+def _gumbel(input: Any, tau: float, hard: bool, dim: int, generator: Any) -> tuple[Any, Any]:
+    """What gumbel_softmax gives, and the probabilities in the element that they are computed in."""
+    _want("tau", tau > 0 and isfinite(tau), tau, "a finite number above 0")
+    element = Element(_core.describe(input)[1])
+    _want("logits", element.is_float, element, "floats")
+    wide = Element.F64 if element is Element.F64 else Element.F32
+    z = _noisy(input, wide, generator)
     soft = F.softmax(F.mul(z, 1.0 / tau), dim)
     made = soft
     if hard:
@@ -197,6 +226,26 @@ def gumbel_softmax(
     """
     del eps
     return _gumbel(logits, tau, hard, dim, generator)[0]
+
+
+@made_of("add argmax clamp log log1p mul neg uniform")
+@composite
+def gumbel_max(logits: Any, temperature: float = 1.0, dim: int = -1, *, generator: Any = None) -> Any:
+    """The index along `dim` of the largest of logits / temperature plus Gumbel noise: i with the probability that softmax gives i.
+
+    `sample_tokens` draws by the same probabilities, from what top_p and its kin keep, too. Not torch's stream.
+
+    Args:
+        logits: Floats; -inf is never drawn.
+        temperature: Above 0.
+        dim: Along which one is drawn.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    _want("temperature", temperature > 0 and isfinite(temperature), temperature, "a finite number above 0")
+    element = Element(_core.describe(logits)[1])
+    _want("logits", element.is_float, element, "floats")
+    wide = Element.F64 if element is Element.F64 else Element.F32
+    return F.argmax(_noisy(F.mul(logits, 1.0 / temperature), wide, generator), dim)
 
 
 def _gumbel_vjp(

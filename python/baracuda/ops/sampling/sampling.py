@@ -24,6 +24,7 @@ thread count, and other programs can repeat it:
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from baracuda import _core
@@ -221,6 +222,29 @@ def sample_tokens(
     given = {"logits": logits, "counts": counts, "mask": mask} | numbers
     given = {name: value for name, value in given.items() if value is not None}
     return chosen(generator).draw(blocks, lambda s, o: run_new(made, logits, out, **given, seed=s, offset=o))
+
+
+@made_of("cast copy sample_tokens")
+@composite
+def categorical(logits: Any, num_samples: int | None = None, *, generator: Any = None) -> Any:
+    """Draws from the last axis in proportion to exp(logits), with replacement, as torch.distributions.Categorical(logits=).
+
+    `sample_tokens` of every row: the same categories on every backend and layout. Logits of f64 are rounded to f32.
+
+    Args:
+        logits: Floats of rank 1 or more, less than infinity and not NaN, not all -inf in a row.
+        num_samples: How many are drawn from each row, along a new last axis; None: one, without such an axis.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+    """
+    shape, code, *_ = _core.describe(logits)
+    if not Element(code).is_float or not shape:
+        raise InvalidProblemError(f"logits: got {Element(code)} of shape {shape}, want floats of rank 1 or more.")
+    z = F.cast(logits, Element.F32) if Element(code) is Element.F64 else logits
+    if len(shape) > 2:
+        z = F.view_copy(z, (math.prod(shape[:-1]), shape[-1]))
+    drawn = sample_tokens(z, num_samples=num_samples, generator=generator)
+    made = shape[:-1] if num_samples is None else (*shape[:-1], num_samples)
+    return drawn.reshape(made) if len(shape) > 2 else drawn
 
 
 @function(tensors="logits counts mask controls")
