@@ -103,6 +103,16 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "lp_pool3d": [lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3), 2.0, 2)],
     "quant_embedding": [lambda: F.quant_embedding(_BLOCKS, np.array([1, 0]), "q8_0")],
     "quant_matmul_backward": [lambda: F.quant_matmul_backward(_x(2, 3), _BLOCKS, "q8_0")],
+    "fake_quantize_per_tensor_affine": [lambda: F.fake_quantize_per_tensor_affine(_x(4), 0.1, 3, 0, 255)],
+    "fake_quantize_per_tensor_affine_backward": [
+        lambda: F.fake_quantize_per_tensor_affine_backward(_x(4), _x(4), 0.1, 3, 0, 255)
+    ],
+    "fake_quantize_per_channel_affine": [
+        lambda: F.fake_quantize_per_channel_affine(_x(2, 3), _x(2), np.zeros(2, np.int32), 0, 0, 255)
+    ],
+    "fake_quantize_per_channel_affine_backward": [
+        lambda: F.fake_quantize_per_channel_affine_backward(_x(2, 3), _x(2, 3), _x(2), np.zeros(2, np.int32), 0, 0, 255)
+    ],
     "chain_matmul": [lambda: F.chain_matmul(_whole(2, 3), _LONG)],
     "chain_matmul_backward": [
         lambda: F.chain_matmul_backward(_x(2, 5), _x(2, 1), _x(1, 1), _x(1, 5)),

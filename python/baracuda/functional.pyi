@@ -620,6 +620,24 @@ def min(input: Any, dim: Any = None, keepdim: Any = False) -> Any:
 def min_backward(dvalues: Any, indices: Any, input: Any, dim: Any, keepdim: Any = False) -> Any:
     r"""Gradient of min along `dim` with respect to `input`, of which only the shape matters."""
 @_function
+def fake_quantize(input: Any, scale: Any, zero_point: Any = None, quant_min: Any = -128, quant_max: Any = 127) -> Any:
+    r"""What quantization makes of `input`: (round(input * (1 / scale)) + zero_point, within the range, - zero_point) scale."""
+@_function
+def fake_quantize_backward(dy: Any, input: Any, scale: Any, zero_point: Any = None, quant_min: Any = -128, quant_max: Any = 127) -> Any:
+    r"""Gradient of fake_quantize with respect to `input`: dy where codes are in range, else 0."""
+@_function
+def fake_quantize_per_channel_affine(input: Any, scale: Any, zero_point: Any, axis: Any, quant_min: Any, quant_max: Any) -> Any:
+    r"""Fake quantization by a scale for each index along `axis`, as torch.fake_quantize_per_channel_affine."""
+@_function
+def fake_quantize_per_channel_affine_backward(dy: Any, input: Any, scale: Any, zero_point: Any, axis: Any, quant_min: Any, quant_max: Any) -> Any:
+    r"""Gradient of fake_quantize_per_channel_affine with respect to `input`."""
+@_function
+def fake_quantize_per_tensor_affine(input: Any, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any) -> Any:
+    r"""Fake quantization by one scale, number or tensor, as torch.fake_quantize_per_tensor_affine."""
+@_function
+def fake_quantize_per_tensor_affine_backward(dy: Any, input: Any, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any) -> Any:
+    r"""Gradient of fake_quantize_per_tensor_affine with respect to `input`."""
+@_function
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     r"""Columns (N, C kh kw, windows) added up to images (N, C, H, W), as torch.nn.functional.fold."""
 @_function
@@ -1429,6 +1447,15 @@ def filter_logits(logits: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: An
 @_function
 def sample_tokens(logits: Any, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0, typical_p: Any = 1.0, *, counts: Any = None, repetition_penalty: Any = 1.0, presence_penalty: Any = 0.0, frequency_penalty: Any = 0.0, mask: Any = None, num_samples: Any = None, generator: Any = None, out: Any = None) -> Any:
     r"""Draws a token, or `num_samples`, from each row of logits: one kernel, which sorts nothing."""
+@_function
+def dequantize_linear(input: Any, scale: Any, zero_point: Any = None, axis: Any = None, dtype: Any = 'f32', *, packed: Any = None, out: Any = None) -> Any:
+    r"""The values of codes, as ONNX's DequantizeLinear: (input - zero_point) scale."""
+@_function
+def dynamic_quantize(input: Any, block_size: Any = None, dtype: Any = 'i8', *, symmetric: Any = True) -> Any:
+    r"""Codes of `input` and the scales that their blocks need; with symmetric=False and "u8" ONNX's DynamicQuantizeLinear."""
+@_function
+def quantize_linear(input: Any, scale: Any, zero_point: Any = None, dtype: Any = 'i8', axis: Any = None, *, saturate: Any = True, out: Any = None) -> Any:
+    r"""Codes of `input` with given scales, as ONNX's QuantizeLinear: round(input / scale) + zero_point, within their range."""
 @_function
 def int_mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     r"""The product of two matrices of int8 in int32, exact, as torch._int_mm."""

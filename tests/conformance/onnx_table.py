@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx_cases import NO_OPTION, NodeCase, NotRun
 from onnx_images import CALLS as OF_IMAGES
+from onnx_quantized import CALLS as QUANTIZED
 from onnx_resize import resize
 from onnx_windows import CALLS as WITH_WINDOWS
 
@@ -474,9 +475,7 @@ ABSENT: dict[str, Sequence[str]] = {
         "BlackmanWindow", "CenterCropPad", "DFT", "HammingWindow", "HannWindow", "ImageDecoder",
         "MelWeightMatrix", "RoiAlign", "STFT", "Upsample",
     ),
-    "quantized, which is to come": (
-        "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear",
-    ),
+    "a product of quantized numbers, which is to come": ("MatMulInteger", "QLinearConv", "QLinearMatMul"),
     "linear algebra, which is to come": ("Det",),
     "a recurrent or another attention layer, which are to come": (
         "GRU", "LSTM", "LinearAttention", "RNN", "ai.onnx.preview.FlexAttention",
@@ -495,7 +494,7 @@ ABSENT: dict[str, Sequence[str]] = {
     ),
     "a constant or the same bits, which arrays make themselves": ("BitCast", "Constant"),
 }  # fmt: skip
-CALLS |= WITH_WINDOWS | OF_IMAGES | {"Resize": resize}
+CALLS |= WITH_WINDOWS | OF_IMAGES | QUANTIZED | {"Resize": resize}
 for _op, _name in SAME.items():
     CALLS[_op] = lambda F, c, *xs, name=_name: getattr(F, name)(*xs)
 for _op, (_name, _options) in WITH_OPTIONS.items():

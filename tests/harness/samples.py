@@ -124,6 +124,17 @@ SAMPLES: dict[str, Call] = (
         "quant_matmul": _call(_floats(2, 32), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
         "quant_matmul_backward": _call(_floats(2, 3), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
         "quantize": _call(_floats(2, 32), "q4_0"),
+        "quantize_linear": _call(X, np.abs(ROWS) + 0.1, dtype="u4", axis=0),
+        "dequantize_linear": _call(CODES, ONE),
+        "dynamic_quantize": _call(X, (1, 2), "u8", symmetric=False),
+        "fake_quantize": _call(X, 0.1, 3, 0, 255),
+        "fake_quantize_backward": _call(X, X, 0.1, 3, 0, 255),
+        "fake_quantize_per_tensor_affine": _call(X, 0.1, 3, 0, 255),
+        "fake_quantize_per_tensor_affine_backward": _call(X, X, 0.1, 3, 0, 255),
+        "fake_quantize_per_channel_affine": _call(X, np.abs(ROWS) + 0.1, LENGTHS[:1].repeat(len(ROWS)), 0, 0, 255),
+        "fake_quantize_per_channel_affine_backward": _call(
+            X, X, np.abs(ROWS) + 0.1, LENGTHS[:1].repeat(len(ROWS)), 0, 0, 255
+        ),
         "rand": _call(2, 3),
         "randint": _call(3, 9, (2, 4)),
         "randint_like": _call(X, 9),

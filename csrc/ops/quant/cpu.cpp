@@ -2,6 +2,7 @@
 #include "ops/quant/cpu.h"
 #include "backends/cpu/family.h"
 #include "host/row_writer.h"
+#include "ops/quant/cpu_scaled.h"
 
 namespace baracuda::quant {
 namespace {
@@ -122,6 +123,21 @@ template <>
 struct CpuKernel<quant::IntegerProduct> {
   static Status run(const Launch& launch) { return run_product<quant::run_integers>(launch); }
 };
+
+#define BCU_SCALED(Tag, function)        \
+  template <>                            \
+  struct CpuKernel<quant::Tag> {         \
+    static Status run(const Launch& l) { \
+      quant::function(l);                \
+      return Status::Ok;                 \
+    }                                    \
+  };
+BCU_SCALED(QuantizeLinear, run_quantize_linear)
+BCU_SCALED(DequantizeLinear, run_dequantize_linear)
+BCU_SCALED(FakeQuantize, run_fake_quantize)
+BCU_SCALED(FakeQuantizeGradient, run_fake_gradient)
+BCU_SCALED(DynamicQuantize, run_dynamic_quantize)
+#undef BCU_SCALED
 
 }  // namespace baracuda
 

@@ -1,5 +1,6 @@
 #include "ops/quant/simt.h"
 #include "ops/quant/simt_product.h"
+#include "ops/quant/simt_scaled.h"
 #include "simt/metal_kernels.h"
 
 BCU_METAL_KERNEL(quant_decode_q4_0, (quant::Decode<quant::kQ4_0>))
@@ -54,3 +55,14 @@ BCU_METAL_KERNEL(quant_int8_products_q6_k, (quant::EachResult<quant::IntegerDot<
 BCU_METAL_KERNEL(quant_int8_products_q8_k, (quant::EachResult<quant::IntegerDot<quant::kQ8_K>>))
 BCU_METAL_KERNEL(quant_int8_products_iq4_nl, (quant::EachResult<quant::IntegerDot<quant::kIQ4_NL>>))
 BCU_METAL_KERNEL(quant_int8_products_mxfp4, (quant::EachResult<quant::IntegerDot<quant::kMXFP4>>))
+BCU_METAL_MAP(quant_coded, (quant::Coded), float, 5, 1)
+BCU_METAL_MAP(quant_coded_f8e4m3, (quant::CodedF8<3>), float, 3, 1)
+BCU_METAL_MAP(quant_coded_f8e5m2, (quant::CodedF8<2>), float, 3, 1)
+BCU_METAL_MAP(quant_decoded, (quant::Decoded), float, 3, 1)
+BCU_METAL_MAP(quant_decoded_f8e4m3, (quant::DecodedF8<3>), float, 2, 1)
+BCU_METAL_MAP(quant_decoded_f8e5m2, (quant::DecodedF8<2>), float, 2, 1)
+BCU_METAL_MAP(quant_faked, (quant::Faked), float, 5, 1)
+BCU_METAL_MAP(quant_faked_gradient, (quant::FakedGradient), float, 6, 1)
+BCU_METAL_KERNEL(quant_dynamic, (quant::DynamicRows<quant::WholeCode>))
+BCU_METAL_KERNEL(quant_dynamic_f8e4m3, (quant::DynamicRows<quant::EightCode<3>>))
+BCU_METAL_KERNEL(quant_dynamic_f8e5m2, (quant::DynamicRows<quant::EightCode<2>>))

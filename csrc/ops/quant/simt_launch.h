@@ -4,6 +4,7 @@
 #include "ops/quant/formats.h"
 #include "ops/quant/simt.h"
 #include "ops/quant/simt_product.h"
+#include "ops/quant/simt_scaled_launch.h"
 #include "ops/quant/skus.h"
 #include "simt/space_launch.h"
 

@@ -63,7 +63,42 @@ constexpr Table<Tags...> each_alone(Table<Tags...> t) {
 }
 inline constexpr auto kGpuProducts = each_alone(kProducts);
 
-inline constexpr auto kTable = join(everywhere(kLocal), kProducts, on_cuda(kGpuProducts), on_metal(kGpuProducts));
+// Codes of another element with a scale, and for integers a zero point, for each block of values: x = (q - zero) scale.
+// f32 scales have the rank of x, with sizes that divide x's; codes go from least to most.
+BCU_ATTRS(CodeAttrs, (i64, least), (i64, most), (i64, saturate))
+BCU_ATTRS(FakeAttrs, (i64, least), (i64, most))
+BCU_ATTRS(DynamicAttrs, (i64, least), (i64, most), (i64, symmetric))
+BCU_ARGS(CodeArgs, (x, scale, zero_point, y), ())
+BCU_ARGS(FakeGradientArgs, (dy, x, scale, zero_point, dx), ())
+BCU_ARGS(DynamicArgs, (x, y, scale, zero_point), ())
+
+struct QuantizeLinear {};
+struct DequantizeLinear {};
+struct FakeQuantize {};
+struct FakeQuantizeGradient {};
+struct DynamicQuantize {};
+
+inline constexpr Elements kF8Codes = Element::F8E4M3 | Element::F8E5M2;
+inline constexpr Elements kCodes = Element::I8 | Element::U8 | Element::I16 | Element::U16 | kF8Codes;
+inline constexpr Elements kCoded = kHalves | Element::F32;
+
+template <class Tag, class Args>
+constexpr auto scaled(const char* op) {
+  return row<Tag>(op).name("scaled").template args_of<Args>().exact();
+}
+inline constexpr auto kScaled = table(
+    scaled<QuantizeLinear, CodeArgs>("quantize_linear").attrs_of<CodeAttrs>().takes(kCoded, kCodes),
+    scaled<DequantizeLinear, CodeArgs>("dequantize_linear").takes(kCoded, kCodes),
+    scaled<FakeQuantize, CodeArgs>("fake_quantize").attrs_of<FakeAttrs>().takes(kFloats).in_place_of(1u << CodeArgs::x),
+    scaled<FakeQuantizeGradient, FakeGradientArgs>("fake_quantize")
+        .attrs_of<FakeAttrs>()
+        .takes(kFloats)
+        .backward()
+        .in_place_of(1u << FakeGradientArgs::dy | 1u << FakeGradientArgs::x),
+    scaled<DynamicQuantize, DynamicArgs>("dynamic_quantize").attrs_of<DynamicAttrs>().takes(kCoded, kCodes));
+
+inline constexpr auto kTable =
+    join(everywhere(kLocal), everywhere(kScaled), kProducts, on_cuda(kGpuProducts), on_metal(kGpuProducts));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::quant
