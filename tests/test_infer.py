@@ -23,7 +23,7 @@ from test_empties_functional import _made, arguments
 COMPARED = 40 if FULL else 5  # calls of each function
 TRIES = 3000 if FULL else 300
 NEEDS_DATA = {"nonzero", "argwhere", "masked_select", "one_hot", "repeat_interleave"}
-NEEDS_DATA |= {"nms", "batched_nms"}
+NEEDS_DATA |= {"nms", "batched_nms", "unique", "unique_consecutive"}
 NEEDS_DATA |= {"allclose", "bincount", "equal", "tril_indices", "triu_indices"}
 S = bc.TensorSpec
 BY_DATA = object()

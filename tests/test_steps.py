@@ -198,6 +198,27 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "randint_like": [lambda: F.randint_like(_x(3), 5)],
     "randn": [lambda: F.randn(3)],
     "randn_like": [lambda: F.randn_like(_x(2, 5))],
+    "index_put": [
+        lambda: F.index_put(_x(3, 2), (_whole(2), _whole(2)), _x(2)),
+        lambda: F.index_put(_x(3, 2), (_x(3) > 0,), _x(2).T[:1], True),
+        lambda: F.index_put(_x(3, 2), (None, _whole(2)), _x(1)),
+    ],
+    "index_put_": [
+        lambda: F.index_put_(_x(3, 2), (_whole(2), _whole(2)), _x(2)),
+        lambda: F.index_put_(_x(3, 2), (_x(3) > 0,), _x(2).T[:1], True),
+    ],
+    **{
+        f"segment_{n}": [lambda n=n: getattr(F, f"segment_{n}")(_x(3, 2).astype(np.float16), _LONG[0, :3])]
+        for n in ("sum", "mean", "prod", "max", "min", "softmax")
+    },
+    "segment_reduce": [
+        lambda: F.segment_reduce(_x(4, 2).astype(np.float16), "mean", lengths=_LONG[0], initial=0.5),
+        lambda: F.segment_reduce(_x(3, 4), "max", offsets=_LONG * [0, 1, 2, 4], axis=1),
+    ],
+    "histogramdd": [
+        lambda: F.histogramdd(_x(4, 2), 3, density=True),
+        lambda: F.histogramdd(_x(4, 2), [3, 2], weight=_x(4)),
+    ],
     "softmin": [lambda: F.softmin(_x(3), 0, dtype="f64")],
     "split_copy": [lambda: F.split_copy(_x(5), 2)],
     "triu_indices": [lambda: F.triu_indices(7, 9)],

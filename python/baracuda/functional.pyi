@@ -380,6 +380,9 @@ def masked_select(input: Any, mask: Any) -> Any:
 def nonzero(input: Any, *, as_tuple: Any = False) -> Any:
     r"""Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero."""
 @_function
+def nonzero_static(input: Any, *, size: Any, fill_value: Any = -1) -> Any:
+    r"""The first `size` rows of nonzero, as torch.nonzero_static, without waiting for the count: others hold `fill_value`."""
+@_function
 def one_hot(tensor: Any, num_classes: Any = -1) -> Any:
     r"""A row of zeros with a one at each index of `tensor`, as torch.nn.functional.one_hot: i64."""
 @_function
@@ -484,6 +487,9 @@ def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0, *, out: Any =
 @_function
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> Any:
     r"""How many values lie between edges, or the sums of their weights, and the edges, as torch.histogram."""
+@_function
+def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> Any:
+    r"""How many points lie in each cell of a grid, or the sums of their weights, and the grid's edges, as torch.histogramdd."""
 @_function
 def bernoulli(input: Any, *, generator: Any = None, out: Any = None) -> Any:
     r"""1 with the probability that `input` holds, else 0, element by element, as torch.bernoulli."""
@@ -685,6 +691,12 @@ def swiglu(input: Any, dim: Any = -1) -> Any:
 @_function
 def swiglu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of swiglu with respect to `input`."""
+@_function
+def index_put(input: Any, indices: Any, values: Any, accumulate: Any = False) -> Any:
+    r"""`input` with `values` where indices of its dimensions say, as torch.index_put: a copy with x[indices] = values."""
+@_function
+def index_put_(input: Any, indices: Any, values: Any, accumulate: Any = False) -> Any:
+    r"""Writes `values` into `input` where indices of its dimensions say, as torch.Tensor.index_put_; see index_put."""
 @_function
 def index_reduce(input: Any, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True, out: Any = None) -> Any:
     r"""`input` folded with slices of `source` at `index` along `dim`, as torch.index_reduce."""
@@ -1051,6 +1063,9 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
 @_function
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     r"""Sum of the products of two vectors, as torch.vdot: the same as dot for real numbers."""
+@_function
+def mode(input: Any, dim: Any = -1, keepdim: Any = False) -> Any:
+    r"""(values, indices) of the most frequent along `dim`, as torch.mode: the smallest of those as frequent, at its last place."""
 @_function
 def adamax_(params: Any, grads: Any, exp_avgs: Any, exp_infs: Any, *, step: Any, lr: Any = 0.002, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False) -> Any:
     r"""One Adamax step in place, over one array or a list of them; see AdamaxDescriptor for the formula."""
@@ -1498,6 +1513,27 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: Any = False, right: Any
 @_function
 def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: Any = False, right: Any = False, side: Any = None, sorter: Any = None, out: Any = None) -> Any:
     r"""Where in `sorted_sequence` each of `input` belongs, as torch.searchsorted; NaN belongs behind every number."""
+@_function
+def segment_max(data: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+    r"""The largest of the slices of each segment: y[s] is that of all data[i] whose segment_ids[i] is s."""
+@_function
+def segment_mean(data: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+    r"""The mean of the slices of each segment: y[s] is that of all data[i] whose segment_ids[i] is s."""
+@_function
+def segment_min(data: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+    r"""The smallest of the slices of each segment: y[s] is that of all data[i] whose segment_ids[i] is s."""
+@_function
+def segment_prod(data: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+    r"""The product of the slices of each segment: y[s] is that of all data[i] whose segment_ids[i] is s."""
+@_function
+def segment_reduce(data: Any, reduce: Any, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: Any = 0, unsafe: Any = False, initial: Any = None) -> Any:
+    r"""Folds of neighbours along `axis`, as torch.segment_reduce: each segment begins where the one before it ends."""
+@_function
+def segment_softmax(data: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+    r"""exp(data[i] - m) / the sum of these over the segment of i, where m is its largest: a softmax of each segment."""
+@_function
+def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+    r"""The sum of the slices of each segment: y[s] is that of all data[i] whose segment_ids[i] is s."""
 @_function
 def kthvalue(input: Any, k: Any, dim: Any = -1, keepdim: Any = False) -> Any:
     r"""(values, indices) of the `k`-th smallest along `dim`, as torch.kthvalue; of ties by position."""
@@ -2017,6 +2053,12 @@ def threshold_backward(dy: Any, input: Any, threshold: Any, value: Any) -> Any:
 @_function
 def trunc(input: Any, *, out: Any = None) -> Any:
     r"""x without its fraction, as torch.trunc. Integers are promoted as in torch."""
+@_function
+def unique(input: Any, sorted: Any = True, return_inverse: Any = False, return_counts: Any = False, dim: Any = None, *, return_index: Any = False) -> Any:
+    r"""Each value of `input` once, or each slice along `dim`, in order, as torch.unique: the results that are asked for."""
+@_function
+def unique_consecutive(input: Any, return_inverse: Any = False, return_counts: Any = False, dim: Any = None, *, return_index: Any = False) -> Any:
+    r"""`input` without what is equal to its neighbour before it, as torch.unique_consecutive: the results that are asked for."""
 @_function
 def cosine_similarity(x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-08) -> Any:
     r"""Cosine of the angle between x1 and x2 along `dim` of their common shape, as torch's cosine_similarity."""

@@ -83,6 +83,10 @@ template <>
 struct CpuKernel<sort::Search> {
   static Status run(const Launch& launch) { return sort::search(launch); }
 };
+template <bool kSorted>
+struct CpuKernel<sort::Unique<kSorted>> {
+  static Status run(const Launch& launch) { return sort::unique(launch, kSorted), Status::Ok; }
+};
 
 }  // namespace baracuda
 

@@ -5,5 +5,6 @@
 namespace baracuda::sort {
 
 Status search(const Launch& launch);
+void unique(const Launch& launch, bool sorted);
 
 }  // namespace baracuda::sort

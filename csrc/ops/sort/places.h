@@ -4,6 +4,9 @@
 
 namespace baracuda::sort {
 
+// Entries that a warp of a GPU looks through for runs.
+enum : int { kSimtRunChunk = 1024 };
+
 enum class Which : int32_t { Kth, Median, NanMedian };
 
 // Of n values of which so many are NaN, which come last: a median is the lower one of two, NaN where there is any, or

@@ -51,12 +51,21 @@ inline void search_shapes(Shapes& s) {
   s.out(SearchArgs::y, s.aux()).is(values);
   s.flag(s.attrs<SearchAttrs>().right, "right");
 }
+inline void unique_shapes(Shapes& s) {
+  using Args = UniqueArgs;
+  const auto x = s.in(Args::x).ranks(1), values = s.out(Args::values).ranks(1);
+  s.may_out(Args::indices, Element::I64).is(values);
+  s.may_out(Args::inverse, Element::I64).is(x);
+  s.may_out(Args::counts, Element::I64).is(values);
+  s.out(Args::count, Element::I64).ranks(0);
+}
 
 inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
   if (op == "sort") return sort_shapes;
   if (op == "topk") return topk_shapes;
   if (op == "searchsorted") return search_shapes;
+  if (op == "unique" || op == "unique_consecutive") return unique_shapes;
   return op == "kthvalue" ? rank_shapes<true> : rank_shapes<false>;
 }
 

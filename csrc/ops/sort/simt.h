@@ -83,26 +83,30 @@ struct NumberLines {
   }
 };
 
+// Moves an element of so many bytes from one tensor's memory to another's.
+struct ElementMove {
+  template <int kBytes>
+  BCU_DEVICE void cell(BCU_GLOBAL void* values, int64_t to, BCU_GLOBAL const void* data, int64_t from) {
+    using Element = simt::Cell<kBytes>;
+    ((BCU_GLOBAL Element*)values)[to] = ((BCU_GLOBAL const Element*)data)[from];
+  }
+  BCU_DEVICE void run(int32_t size, BCU_GLOBAL void* values, int64_t to, BCU_GLOBAL const void* data, int64_t from) {
+    switch (size) {
+      case 1:
+        return cell<1>(values, to, data, from);
+      case 2:
+        return cell<2>(values, to, data, from);
+      case 4:
+        return cell<4>(values, to, data, from);
+    }
+    return cell<8>(values, to, data, from);
+  }
+};
+
 struct WriteSorted {
   enum : int { kThreads = 256, kShared = 0 };
   using Params = LineParams;
 
-  template <int kBytes>
-  BCU_DEVICE void move(BCU_CONSTANT Params& p, int64_t to, int64_t from) {
-    using Element = simt::Cell<kBytes>;
-    ((BCU_GLOBAL Element*)p.values)[to] = ((BCU_GLOBAL const Element*)p.data)[from];
-  }
-  BCU_DEVICE void put(BCU_CONSTANT Params& p, int64_t to, int64_t from) {
-    switch (p.size) {
-      case 1:
-        return move<1>(p, to, from);
-      case 2:
-        return move<2>(p, to, from);
-      case 4:
-        return move<4>(p, to, from);
-    }
-    return move<8>(p, to, from);
-  }
   BCU_DEVICE bool is_nan(BCU_CONSTANT Params& p, int64_t position) {
     int64_t at[1];
     simt::locate(p.x, position, at);
@@ -127,7 +131,7 @@ struct WriteSorted {
       int64_t position = p.from[first + (p.ranked != 0 ? place(p, first) : i - line * p.width)].position;
       simt::locate(p.x, position, from);
       simt::locate(p.results, i, to);
-      put(p, to[0], from[0]);
+      ElementMove::run(p.size, p.values, to[0], p.data, from[0]);
       p.indices[to[1]] = position % p.length;
     }
   }

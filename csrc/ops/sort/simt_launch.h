@@ -1,7 +1,7 @@
 // Launches sorting on a GPU.
 #pragma once
 #include "backends/simt/family.h"
-#include "ops/sort/simt.h"
+#include "ops/sort/simt_unique.h"
 #include "ops/sort/skus.h"
 #include "simt/sort_launch.h"
 #include "simt/space_launch.h"
@@ -35,13 +35,17 @@ inline LineParams line_params(const TensorView& x, bool descending) {
   p.sign = sign_of(x.element), p.infinity = infinity_of(x.element);
   return p;
 }
+// Makes the entries of all lines in the workspace.
+inline Status make_entries(const Launch& launch, LineParams& p) {
+  p.from = p.to = static_cast<simt::Entry*>(launch.workspace);
+  return simt::submit<MakeEntries>(launch, {simt::blocks_for(p.count, 256)}, 256, p);
+}
 // Sorts all lines into the workspace; p.from is where.
 inline Status sort_all(const Launch& launch, LineParams& p) {
   simt::Entry* entries = static_cast<simt::Entry*>(launch.workspace);
   const simt::Grid grid{simt::blocks_for(p.count, 256)};
   const int64_t most = static_cast<int64_t>(p.mask >> (p.size == 8 ? 1 : 0));  // ids are counted as int64_t
-  p.to = entries;
-  Status s = simt::submit<MakeEntries>(launch, grid, 256, p);
+  Status s = make_entries(launch, p);
   if (s == Status::Ok) s = simt::sort_entries(launch, entries, p.count, most, &p.from);
   if (s != Status::Ok || p.count == p.length) return s;
   s = simt::submit<NumberLines>(launch, grid, 256, p);
@@ -70,6 +74,34 @@ inline Status rank(const Launch& launch, Which which) {
   LineParams p = line_params(axis_last(launch[Args::x], attrs.axis), false);
   p.ranked = 1, p.which = which, p.k = attrs.k - 1;
   return write_results(launch, p, launch[Args::values], launch[Args::indices]);
+}
+inline UniqueParams unique_params(const Launch& launch, const LineParams& line) {
+  using Args = UniqueArgs;
+  const TensorView &values = launch[Args::values], &indices = launch[Args::indices];
+  const TensorView &inverse = launch[Args::inverse], &counts = launch[Args::counts];
+  UniqueParams p{};
+  p.x = line.x, p.data = line.data, p.from = line.from, p.n = line.count, p.size = line.size;
+  p.has_nan = line.infinity != 0, p.nan = line.mask;
+  p.values = values.data, p.capacity = values.shape[0], p.value_stride = values.strides[0];
+  if (indices.present()) p.indices = indices.as<int64_t>(), p.index_stride = indices.strides[0];
+  if (inverse.present()) p.inverse = inverse.as<int64_t>(), p.inverse_stride = inverse.strides[0];
+  if (counts.present()) p.counts = counts.as<int64_t>(), p.count_stride = counts.strides[0];
+  p.count = launch[Args::count].as<int64_t>();
+  p.chunks = (p.n + kSimtRunChunk - 1) / kSimtRunChunk;
+  p.places = reinterpret_cast<int64_t*>(static_cast<char*>(launch.workspace) + simt::sort_workspace(p.n));
+  p.starts = p.places + p.chunks;
+  return p;
+}
+inline Status unique(const Launch& launch, bool sorted) {
+  LineParams line = line_params(launch[UniqueArgs::x], false);
+  Status s = line.count == 0 ? Status::Ok : sorted ? sort_all(launch, line) : make_entries(launch, line);
+  const UniqueParams p = unique_params(launch, line);
+  const simt::Grid grid{simt::blocks_for(p.chunks * 32, 256)};
+  if (s == Status::Ok && p.n > 0) s = simt::submit<CountRuns>(launch, grid, 256, p);
+  if (s == Status::Ok) s = simt::submit<SumRuns>(launch, {1}, SumRuns::kThreads, p);
+  if (s == Status::Ok && p.n > 0) s = simt::submit<WriteRuns>(launch, grid, 256, p);
+  if (s != Status::Ok || p.capacity == 0) return s;
+  return simt::submit<FinishRuns>(launch, {simt::blocks_for(p.capacity, 256)}, 256, p);
 }
 inline Status search(const Launch& launch) {
   using Args = SearchArgs;
@@ -109,6 +141,10 @@ struct SimtKernel<sort::Topk> {
 template <sort::Which kWhich>
 struct SimtKernel<sort::Rank<kWhich>> {
   static Status run(const Launch& launch) { return sort::rank(launch, kWhich); }
+};
+template <bool kSorted>
+struct SimtKernel<sort::Unique<kSorted>> {
+  static Status run(const Launch& launch) { return sort::unique(launch, kSorted); }
 };
 template <>
 struct SimtKernel<sort::Search> {

@@ -16,12 +16,16 @@ BCU_ATTRS(RankAttrs, (i64, axis), (i64, keepdim), (i64, k))
 BCU_ATTRS(SearchAttrs, (i64, right))
 BCU_ARGS(SortArgs, (x, values, indices), ())  // of topk and of ranks, too
 BCU_ARGS(SearchArgs, (sequence, values, y), ())
+BCU_ARGS(UniqueArgs, (x, values, indices, inverse, counts, count), ())
 
 struct Sort {};
 struct Topk {};
 template <Which kWhich>
 struct Rank {};
 struct Search {};
+// kSorted: all that are equal are one, not only neighbours.
+template <bool kSorted>
+struct Unique {};
 
 // Lines of at least so many elements are sorted one after another, by all threads; shorter ones side by side.
 inline constexpr int64_t kLongLine = 65536;
@@ -54,6 +58,19 @@ inline Reason simt_fits(const Problem& p) {
   return {"shape", "fewer than 2^31 elements", "a GPU counts them in 32 bits"};
 }
 
+// Entries among which a chunk's thread counts those that begin a run of equal ones; it keeps two numbers of each chunk.
+inline constexpr int64_t kRunChunk = 16384;
+inline int64_t run_chunks(int64_t n) { return (n + kRunChunk - 1) / kRunChunk; }
+inline int64_t unique_scratch(const Problem& p) {
+  const int64_t n = count_of(p, UniqueArgs::x);
+  return run_chunks(n) * 16 + line_scratch(p.element, n);
+}
+// On GPUs the places of chunks, and where runs begin.
+inline int64_t simt_unique_scratch(const Problem& p) {
+  const int64_t n = count_of(p, UniqueArgs::x);
+  return simt::sort_workspace(n) + ((n + kSimtRunChunk - 1) / kSimtRunChunk + n) * 8;
+}
+
 inline Reason not_empty(const Problem& p) {
   if (length_of(p, SortArgs::x, attributes<RankAttrs>(p).axis) > 0) return {};
   return {"x", "at least one element along the axis", "an empty line has no median and no k-th value"};
@@ -73,11 +90,17 @@ template <Which kWhich, bool kSimt>
 constexpr auto rank(const char* op) {
   return of_lines<Rank<kWhich>, RankAttrs, kSimt>(op, "digits").only_if(kSimt ? &simt_not_empty : &not_empty);
 }
+template <bool kSorted, bool kSimt>
+constexpr auto unique(const char* op, const char* name) {
+  const auto r = row<Unique<kSorted>>(op).name(name).takes(kReal).exact().template args_of<UniqueArgs>();
+  return kSimt ? r.scratch(&simt_unique_scratch).only_if(&simt_fits) : r.scratch(&unique_scratch);
+}
 template <bool kSimt>
 constexpr auto lines() {
   return table(of_lines<Sort, SortAttrs, kSimt>("sort", "radix"), of_lines<Topk, TopkAttrs, kSimt>("topk", "bounds"),
                rank<Which::Kth, kSimt>("kthvalue"), rank<Which::Median, kSimt>("median"),
-               rank<Which::NanMedian, kSimt>("nanmedian"));
+               rank<Which::NanMedian, kSimt>("nanmedian"), unique<true, kSimt>("unique", "radix"),
+               unique<false, kSimt>("unique_consecutive", "runs"));
 }
 inline constexpr auto kSearches = table(row<Search>("searchsorted")
                                             .name("steps")

@@ -63,6 +63,10 @@ SAMPLED = (
     "running",
     "counting",
     "coordinates",
+    "index_put",
+    "segments",
+    "mode",
+    "unique",
     "search",
 )
 _RANDOM = "gives random numbers of another stream"

@@ -43,6 +43,8 @@ def compact(m: Making, name: str) -> Arguments:
         given["mask"] = m.mask(m.part(shape))
     if name == "nonzero" and m.chance(0.3):
         given["as_tuple"] = m.chance(0.5)
+    if name == "nonzero_static":
+        given |= {"size": m.size()} | ({"fill_value": m.size()} if m.chance(0.5) else {})
     return given
 
 

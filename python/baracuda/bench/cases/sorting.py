@@ -42,6 +42,20 @@ def _median(n: int) -> Sides:
     return Sides.calls(bind(made, x=x, values=values, indices=index), lambda: torch.median(x), made, lambda: [values])
 
 
+def _unique(element: str, n: int) -> Sides:
+    x = there(torch.randint(0, n, (n,), generator=torch.Generator().manual_seed(0))) if element == "i64" else noise(n)
+    values, count = space(n, element=element), space(element="i64")
+    made = plan(bc.UniqueDescriptor("unique", n, n, element=element))
+    run = bind(made, x=x, values=values, count=count)
+    found: list[torch.Tensor] = []
+
+    def theirs() -> list[torch.Tensor]:
+        found[:] = [torch.unique(x)]
+        return found
+
+    return Sides.calls(run, theirs, made, lambda: [values[: len(found[0])]])
+
+
 def _searchsorted(n: int) -> Sides:
     sequence, x = noise(n).sort().values, noise(n, seed=1)
     y, theirs = (space(n, element="i64") for _ in range(2))
@@ -84,6 +98,8 @@ def cases(quick: bool) -> list[Case]:
         Case("histc", "indexing", "f32", text(line), "torch histc out=", partial(_histc, n), required=2),
         Case("topk 50", "sort", "f32", text(rows), "torch topk out=", partial(_topk, 50, *rows), required=2.5, goal=5),
         Case("median", "sort", "f32", text(line), "torch median", partial(_median, n), required=6, goal=12),
+        Case("unique", "sort", "f32", text(line), "torch unique", partial(_unique, "f32", n), required=6, goal=10),
+        Case("unique", "sort", "i64", text(line), "torch unique", partial(_unique, "i64", n), required=1.5, goal=2.5),
         Case("searchsorted", "sort", "f32", text((n, n)), "torch out=", partial(_searchsorted, n), required=3, goal=6),
     ]
     return others + [

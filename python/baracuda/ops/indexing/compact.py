@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
+from baracuda import functional as F
+from baracuda.call.compose import Composer, Value, composed
 from baracuda.call.op import NotDifferentiable, Op, composite, run_new
 from baracuda.call.steps import made_of
 from baracuda.choose.plan import Plan, plan
@@ -22,6 +24,7 @@ from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.promotion import broadcast
 from baracuda.describe.spec import Descriptor, Signature, descriptor, output, tensor
 from baracuda.memory.device import Place, name_of
+from baracuda.ops.layout.layout import ArangeDescriptor
 
 
 @descriptor(family="indexing", op="nonzero")
@@ -160,6 +163,17 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     total = _counted(_plan(NonzeroDescriptor(shape, 0, element), place), place, input)
     made = _plan(NonzeroDescriptor(shape, total, element), place)
     return run_new(made, input, x=input, count=_number(place))
+
+
+@made_of("nonzero arange lt where")
+@composed(tensors="input")
+def nonzero_static(c: Composer, input: Value, *, size: int, fill_value: int = -1) -> Value:
+    """The first `size` rows of nonzero, as torch.nonzero_static, without waiting for the count: others hold `fill_value`."""
+    if size < 0:
+        raise InvalidProblemError(f"size: got {size}, want a number that is not negative.")
+    found, count = c(NonzeroDescriptor(input.shape, size, input.element), x=input)
+    places = c(ArangeDescriptor((size,), Element.I64), start=0, step=1).permute((0, -1))
+    return c.of(F.where, c.of(F.lt, places, count), found, fill_value)  # type: ignore[no-any-return]
 
 
 @composite

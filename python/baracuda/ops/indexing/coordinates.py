@@ -75,12 +75,13 @@ def scatter_nd(c: Composer, input: Value, indices: Value, updates: Value, reduce
     if updates.shape != shape or updates.element is not input.element:
         got = f"{updates.element} of shape {updates.shape}"
         raise InvalidProblemError(f"updates: got {got}, want {input.element} of shape {shape}.")
-    return _written(c, input, place, rows, updates, reduce)
+    return written(c, input, place, rows, updates, reduce)
 
 
-def _written(
+def written(
     c: Composer, input: Value, place: Value, rows: tuple[int, ...], updates: Value, reduce: str | None
 ) -> Value:
+    """The input, seen as rows, with those of `updates` written to, or folded into, the rows that `place` names."""
     count, e = prod(place.shape), input.element
     x, source = c.reshape(input, rows), c.reshape(updates, (count, rows[1]))
     given: dict[str, Any] = {"x": x, "index": place, "source": source}
@@ -123,7 +124,7 @@ def put(c: Composer, input: Value, index: Value, source: Value, accumulate: bool
         )
     row = c.reshape(input, (prod(input.shape),))
     place, rows, _ = _places(c, row, c.reshape(index, (prod(index.shape), 1)))
-    return c.reshape(_written(c, row, place, rows, source, "sum" if accumulate else None), input.shape)
+    return c.reshape(written(c, row, place, rows, source, "sum" if accumulate else None), input.shape)
 
 
 @put.vjp

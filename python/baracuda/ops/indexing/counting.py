@@ -84,7 +84,8 @@ OPS = (
 )
 
 
-def _number(x: Any) -> Any:
+def number_of(x: Any) -> Any:
+    """The number in a tensor of one element, which a device is waited for."""
     return x.item() if hasattr(x, "item") else np.asarray(x).item()
 
 
@@ -118,7 +119,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise InvalidProblemError(f"bincount: weights: got shape {tuple(weighed)}, want {tuple(shape)}, as the input.")
     if not shape[0]:
         return _counts(input, shape, element, place, minlength)  # i64, as torch's
-    return _weighed(input, weights, bins=max(minlength, _number(F.amax(input)) + 1, 0))
+    return _weighed(input, weights, bins=max(minlength, number_of(F.amax(input)) + 1, 0))
 
 
 def _counts(input: Any, shape: Any, element: Element, place: Any, minlength: int) -> Any:
@@ -127,7 +128,7 @@ def _counts(input: Any, shape: Any, element: Element, place: Any, minlength: int
     for _ in range(2):
         size = empty((), Element.I64, device=name_of(place))
         found = run_new(plan(BincountDescriptor(shape, bins, element), name_of(place)), input, index=input, size=size)
-        needed = max(minlength, _number(size))
+        needed = max(minlength, number_of(size))
         if needed <= bins:
             break
         bins = needed
@@ -154,7 +155,7 @@ def _limits(name: str, input: Any, given: tuple[float, float] | None, beside: fl
     if given is not None:
         low, high = given
     else:
-        low, high = (float(_number(x)) for x in aminmax(input)) if all(_core.describe(input)[0]) else (0.0, 0.0)
+        low, high = (float(number_of(x)) for x in aminmax(input)) if all(_core.describe(input)[0]) else (0.0, 0.0)
     if high < low:
         raise InvalidProblemError(f"{name}: got bins from {low} to {high}, want them to end where they begin or above.")
     if not (isfinite(low) and isfinite(high)):
@@ -263,15 +264,110 @@ def _between_edges(
 
 def _histogram(c: Composer, input: Value, edges: Value, weight: Value | None, density: bool) -> tuple[Value, Value]:
     """Counts beside the edges on both sides, too, which are then left out."""
-    count, bins = prod(input.shape), edges.shape[0] - 1
-    x = c.reshape(input, (count,))
-    place = c(SearchsortedDescriptor(edges.shape, x.shape, True, x.element), sequence=edges, values=x)
-    place = c.of(F.where, c.of(F.eq, x, edges[bins:]), bins, place)
-    if weight is None:
-        found = c.cast(c(BincountDescriptor(place.shape, bins + 2), index=place)[0][1 : bins + 1], x.element)
-    else:
-        found = _sums(c, place, c.reshape(weight, (count,)), bins + 2)[1 : bins + 1]
+    bins = edges.shape[0] - 1
+    x = c.reshape(input, (prod(input.shape),))
+    found = _counted(c, _bin_of(c, x, edges), weight, bins + 2, x.element)[1 : bins + 1]
     if density:
         widths = c.of(F.sub, edges[1:], edges[:bins])
         found = c.of(F.div, c.of(F.div, found, c.of(F.sum, found)), widths)
     return found, edges
+
+
+def _bin_of(c: Composer, x: Value, edges: Value) -> Value:
+    """Which bin each value is in: 0 below the edges, above them one more than there are."""
+    place = c(SearchsortedDescriptor(edges.shape, x.shape, True, x.element), sequence=edges, values=x)
+    last = edges.shape[0] - 1
+    return c.of(F.where, c.of(F.eq, x, edges[last:]), last, place)  # type: ignore[no-any-return]
+
+
+def _counted(c: Composer, place: Value, weight: Value | None, bins: int, element: Element) -> Value:
+    """How many values each bin has, or the sum of their weights."""
+    if weight is None:
+        return c.cast(c(BincountDescriptor(place.shape, bins), index=place)[0], element)
+    return _sums(c, place, c.reshape(weight, place.shape), bins)
+
+
+@composed(tensors="input weight edges")
+def _between_grids(c: Composer, input: Value, weight: Value | None = None, *edges: Value, density: bool) -> Value:
+    """Of cells between the edges of each coordinate."""
+    count = prod(input.shape[:-1])
+    points, place = c.reshape(input, (count, len(edges))), None
+    shape = tuple(e.shape[0] + 1 for e in edges)  # with what is below and above
+    for d, own in enumerate(edges):
+        at = _bin_of(c, points[:, d], own)
+        place = at if place is None else c.of(F.add, c.of(F.mul, place, shape[d]), at)
+    assert place is not None
+    found = c.reshape(_counted(c, place, weight, prod(shape), input.element), shape)
+    found = found[tuple(slice(1, n - 1) for n in shape)]
+    if density:
+        found = c.of(F.div, found, c.of(F.sum, found))
+        for d, own in enumerate(edges):
+            widths = c.of(F.sub, own[1:], own[: own.shape[0] - 1])
+            found = c.of(F.div, found, widths.permute((0, *(-1,) * (len(edges) - 1 - d))))
+    return found
+
+
+def _grid(name: str, input: Any, bins: Any, range: Any) -> list[Any]:
+    """The edges of each coordinate."""
+    shape = tuple(_core.describe(input)[0])
+    if len(shape) < 2 or not shape[-1]:
+        raise InvalidProblemError(f"{name}: input: got shape {shape}, want rows of at least one coordinate.")
+    many = shape[-1]
+    each = list(bins) if isinstance(bins, (list, tuple)) else [bins] * many
+    if len(each) != many or (range is not None and len(range) != 2 * many):
+        raise InvalidProblemError(
+            f"{name}: bins: want one number or vector, and two limits, for each of {many} coordinates."
+        )
+    edges = []
+    for d, own in enumerate(each):
+        column = input[..., d]
+        if not isinstance(own, int):
+            found, code, *_ = _core.describe(own)
+            if len(found) != 1 or found[0] < 2 or Element(code) is not _checked(name, input, 1):
+                raise InvalidProblemError(
+                    f"{name}: bins[{d}]: want a number, or a vector of edges of the input's element."
+                )
+            edges.append(own)
+            continue
+        element = _checked(name, input, own)
+        given = None if range is None else (float(range[2 * d]), float(range[2 * d + 1]))
+        low, high = _limits(name, column, given if given or all(shape) else (0.0, 1.0), 0.5)
+        place = _core.describe(input)[2:]
+        edges.append(
+            run_new(
+                plan(LinspaceDescriptor(own + 1, element), name_of((place[1], place[2]))), input, start=low, end=high
+            )
+        )
+    return edges
+
+
+@made_of("searchsorted eq where add mul bincount cast index_add fill sum sub div copy linspace aminmax")
+@composite
+def histogramdd(
+    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+) -> tuple[Any, tuple[Any, ...]]:
+    """How many points lie in each cell of a grid, or the sums of their weights, and the grid's edges, as torch.histogramdd.
+
+    The last cell of each coordinate holds its upper edge, too. What lies beside the edges, and NaN, is left out.
+
+    Args:
+        input: f16, bf16, f32 or f64; coordinates of points along the last dimension.
+        bins: A number of bins of one width, one for each coordinate, or a vector of edges that rise for each.
+        range: Where bins of one width begin and end, two numbers for each coordinate; the least and the largest value by
+            default, which a device is waited for.
+        weight: A number for each point, of the input's element.
+        density: Whether to divide by the sum and by the cells' volumes.
+
+    Raises:
+        InvalidProblemError: If there are no bins, or no finite limits, or edges or weights do not fit the input.
+    """
+    edges = _grid("histogramdd", input, bins, range)
+    shape, code, *_ = _core.describe(input)
+    if weight is not None and (tuple(_core.describe(weight)[0]), _core.describe(weight)[1]) != (
+        tuple(shape[:-1]),
+        code,
+    ):
+        raise InvalidProblemError(
+            f"histogramdd: weight: want {Element(code)} of shape {tuple(shape[:-1])}, as the points."
+        )
+    return _between_grids(input, weight, *edges, density=bool(density)), tuple(edges)

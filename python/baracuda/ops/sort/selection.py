@@ -119,7 +119,7 @@ def kthvalue(call: Call, input: Arg, k: int, dim: int = -1, keepdim: bool = Fals
     return call(RankDescriptor("kthvalue", input.shape, dim, keepdim, k, input.element), x=input)
 
 
-def _pulled_from_places(fn: Function) -> None:
+def pulled_from_places(fn: Function) -> None:
     """The gradient of a function that folds an axis: to the place, or, of all elements, shared among those that tie."""
 
     @fn.vjp
@@ -142,7 +142,7 @@ def _pulled_from_places(fn: Function) -> None:
         return found, pull
 
 
-_pulled_from_places(kthvalue)
+pulled_from_places(kthvalue)
 
 
 def _median(kind: str, about: str) -> Composed:
@@ -157,7 +157,7 @@ def _median(kind: str, about: str) -> Composed:
     median.__name__ = kind
     median.__doc__ = f"The lower median {about}: of all elements, or (values, indices) along `dim`, as torch.{kind}."
     made = made_of(kind)(composed(tensors="input")(median))
-    _pulled_from_places(made)
+    pulled_from_places(made)
     return made
 
 
