@@ -38,4 +38,21 @@ def _fold(F: Any, c: NodeCase, x: Any, image: Any, block: Any) -> Any:
     return y
 
 
-CALLS = {"AffineGrid": _affine_grid, "Col2Im": _fold, "GridSample": _grid_sample}
+def _suppress(F: Any, c: NodeCase, boxes: Any, scores: Any, most: Any, overlap: Any = None, least: Any = None) -> Any:
+    """(batch, class, box) of the boxes that stay, of each class by score."""
+    if c.get("center_point_box", 0):
+        low, high = (F.add(boxes[..., :2], boxes[..., 2:], alpha=a) for a in (-0.5, 0.5))
+    else:
+        low, high = F.minimum(boxes[..., :2], boxes[..., 2:]), F.maximum(boxes[..., :2], boxes[..., 2:])
+    corners, count = F.cat([low, high], -1), int(np.asarray(most).reshape(()))
+    limit = 0.0 if overlap is None else float(overlap.reshape(()))
+    found = []
+    for b, k in np.ndindex(*scores.shape[:2]):
+        own = scores[b, k]
+        some = F.arange(len(own)) if least is None else F.nonzero(F.gt(own, float(least.reshape(())))).reshape(-1)
+        kept = some[F.nms(corners[b][some], own[some], limit)[:count]]
+        found += [(b, k, int(i)) for i in kept]
+    return np.array(found, np.int64).reshape(-1, 3)
+
+
+CALLS = {"AffineGrid": _affine_grid, "Col2Im": _fold, "GridSample": _grid_sample, "NonMaxSuppression": _suppress}
