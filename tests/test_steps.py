@@ -39,6 +39,7 @@ def _whole(*shape: int) -> np.ndarray[Any, Any]:
 _LONG = np.ones((3, 4), np.int64)
 # Calls of functions that no peer has, of gradients, and of what random calls rarely need.
 _BLOCKS = np.arange(102, dtype=np.uint8).reshape(3, 34) % 60  # three rows of one block
+_WORDS = np.arange(64, dtype=np.int32).reshape(8, 8)
 SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "clamp_max": [lambda: F.clamp_max(_x(3), 0.5)],
     "clamp_min": [lambda: F.clamp_min(_x(3), 0.5)],
@@ -103,6 +104,13 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "lp_pool3d": [lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3), 2.0, 2)],
     "quant_embedding": [lambda: F.quant_embedding(_BLOCKS, np.array([1, 0]), "q8_0")],
     "quant_matmul_backward": [lambda: F.quant_matmul_backward(_x(2, 3), _BLOCKS, "q8_0")],
+    "quant_linear": [
+        lambda: F.quant_linear(_x(2, 4), np.ones((3, 4), np.int8), _x(1)),
+        lambda: F.quant_linear(_x(2, 4), np.ones((3, 2), np.uint8), _x(1), packed="u4"),
+        lambda: F.quant_linear(_x(2, 4), np.ones((3, 4), np.int8), _x(1), quantize_input=True),
+    ],
+    "repack_awq": [lambda: F.repack_awq(_WORDS, _WORDS[:1], np.ones((1, 64), np.float16))],
+    "repack_gptq": [lambda: F.repack_gptq(_WORDS, _WORDS[:1, :1], np.ones((1, 8), np.float16))],
     "fake_quantize_per_tensor_affine": [lambda: F.fake_quantize_per_tensor_affine(_x(4), 0.1, 3, 0, 255)],
     "fake_quantize_per_tensor_affine_backward": [
         lambda: F.fake_quantize_per_tensor_affine_backward(_x(4), _x(4), 0.1, 3, 0, 255)

@@ -1289,6 +1289,15 @@ def quantize(input: Any, format: Any, *, out: Any = None) -> Any:
 def quant_embedding(weight: Any, input: Any, format: Any, dtype: Any = 'f32', *, out: Any = None) -> Any:
     r"""Rows of a table in blocks of a GGUF format, at the indices `input`: y[..., :] = dequantize(weight)[input[...], :]."""
 @_function
+def quant_linear(input: Any, weight: Any, scale: Any, zero_point: Any = None, bias: Any = None, *, packed: Any = None, quantize_input: Any = False, out: Any = None) -> Any:
+    r"""Gives input @ w.T + bias, where w = (weight - zero_point) scale: `linear` with a weight that quantize_linear made."""
+@_function
+def repack_awq(qweight: Any, qzeros: Any, scales: Any) -> Any:
+    r"""An AWQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_awq(...), packed="u4")`."""
+@_function
+def repack_gptq(qweight: Any, qzeros: Any, scales: Any) -> Any:
+    r"""A GPTQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_gptq(...), packed="u4")`."""
+@_function
 def quant_matmul(input: Any, weight: Any, format: Any, *, quantize_input: Any = False, out: Any = None) -> Any:
     r"""The product of `input` with the transpose of a weight in blocks of a GGUF format, as `linear` with the weight's values."""
 @_function

@@ -29,6 +29,7 @@ Q, CU = _floats(7, 2, 8), np.array([0, 3, 7], np.int32)
 PAGES, TABLE, LENGTHS = _floats(4, 8, 2, 8), np.array([[0, 1], [2, 3]], np.int32), np.array([3, 11], np.int32)
 ATTENDED = _floats(2, 2, 5, 8)
 CODES = np.arange(24, dtype=np.int8).reshape(4, 6)
+WORDS = np.arange(64, dtype=np.int32).reshape(8, 8)
 
 
 def _conv(axes: int, transposed: bool = False) -> dict[str, Call]:
@@ -123,6 +124,9 @@ SAMPLES: dict[str, Call] = (
         "pixel_unshuffle": _call(_floats(2, 4, 6), 2),
         "qk_norm_rope": _call(HEADS, HEADS[:, :, :1], W[:1].repeat(8), W[:1].repeat(8), TURN, TURN),
         "quant_embedding": _call(np.arange(68, dtype=np.uint8).reshape(2, 34), TARGET % 2, "q8_0"),
+        "quant_linear": _call(X, CODES, ONE, None, LAYER[0, :1].repeat(4)),
+        "repack_awq": _call(WORDS, WORDS[:1], np.ones((1, 64), np.float16)),
+        "repack_gptq": _call(WORDS, WORDS[:1, :1], np.ones((1, 8), np.float16)),
         "quant_matmul": _call(_floats(2, 32), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
         "quant_matmul_backward": _call(_floats(2, 3), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
         "quantize": _call(_floats(2, 32), "q4_0"),

@@ -1,0 +1,148 @@
+"""Layers with quantized weights, and the weights of other tools in our layout. No kernels of their own."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from baracuda.call.compose import Composer, Value, composed
+from baracuda.call.steps import made_of
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
+from baracuda.ops.layout.layout import ArangeDescriptor
+
+OPS = ()
+_CODES = (Element.I8, Element.F8E4M3)  # that are multiplied as they are
+
+
+@made_of("dequantize_linear unpack_int4 matmul dynamic_quantize scaled_matmul")
+@composed(tensors="input weight scale zero_point bias")
+def quant_linear(
+    c: Composer,
+    input: Value,
+    weight: Value,
+    scale: Value,
+    zero_point: Value | None = None,
+    bias: Value | None = None,
+    *,
+    packed: Any = None,
+    quantize_input: bool = False,
+    out: Value | None = None,
+) -> Value:
+    """Gives input @ w.T + bias, where w = (weight - zero_point) scale: `linear` with a weight that quantize_linear made.
+
+    Without `quantize_input` the weight's values are found in the element of `input` and multiplied (W8A16, W4A16, 8-bit floats). With it
+    each row of `input` is rounded to codes of the weight's element by its own scale, as dynamic_quantize does, and codes are multiplied
+    (W8A8): sums of i8 are exact.
+
+    Args:
+        input: (..., K) of f32, f16 or bf16.
+        weight: Codes (N, K), or with `packed` bytes (N, K / 2) of two.
+        scale: One number, (N, 1) or (N, K / group); with `quantize_input` not in groups.
+        zero_point: Integers of the scale's shape; not with `quantize_input`.
+        bias: (N,), of the element of `input`.
+        packed: "s4" or "u4": the weight is bytes.
+        quantize_input: Multiply codes; the weight is i8 or f8e4m3.
+        out: Where the result goes.
+
+    Returns:
+        (..., N), of the element of `input`.
+    """
+    from baracuda import functional
+
+    if not quantize_input:
+        options = {} if packed is None else {"packed": packed}
+        values = c.of(functional.dequantize_linear, weight, scale, zero_point, None, input.element, **options)
+        found: Value = c.of(functional.linear, input, values, bias)
+        return found
+    if weight.rank != 2 or weight.element not in _CODES or packed is not None or zero_point is not None:
+        want = "i8 or f8e4m3 with 2 dimensions, neither packed nor with zero points"
+        raise InvalidProblemError(f"quant_linear: weight: got {weight.element} {weight.shape}, want {want}.")
+    if scale.shape not in ((), (1,), (1, 1), (weight.shape[0], 1)):
+        want = f"one number or ({weight.shape[0]}, 1), for sums of codes have one scale"
+        raise InvalidProblemError(f"quant_linear: scale: got {scale.shape}, want {want}.")
+    rows = (1,) * (input.rank - 1) + (-1,)
+    codes, each = c.of(functional.dynamic_quantize, input, rows, weight.element)
+    other = c.reshape(c.cast(scale, Element.F32), (1, prod(scale.shape)))
+    options = {"out_dtype": input.element}
+    product: Value = c.of(functional.scaled_matmul, codes, weight.permute((1, 0)), each, other, bias, **options)
+    return product
+
+
+def _codes_of(c: Composer, name: str, x: Value) -> Value:
+    """The 8 codes of each 32-bit word (u8), lowest bits first, along a new last dimension."""
+    from baracuda import functional
+
+    if x.rank != 2 or x.element is not Element.I32:
+        raise InvalidProblemError(f"{name}: got {x.element} of {x.rank} dimensions, want i32 of 2.")
+    places = c(ArangeDescriptor((8,), Element.I32), start=0, step=4)
+    moved = c.of(functional.bitwise_right_shift, x.permute((0, 1, -1)), places)
+    return c.cast(c.of(functional.bitwise_and, moved, 15), Element.U8)
+
+
+def _check(name: str, depth: int, columns: int, zeros: Value, scales: Value) -> None:
+    groups = scales.shape[0] if scales.rank == 2 else 0
+    if scales.rank != 2 or scales.shape[1] != columns or not groups or depth % groups:
+        want = f"(groups, {columns}), groups dividing {depth}"
+        raise InvalidProblemError(f"{name}: scales: got {scales.shape}, want {want}.")
+    if zeros.shape != (groups, columns // 8) or columns % 8:
+        raise InvalidProblemError(f"{name}: qzeros: got {zeros.shape}, want {(groups, columns // 8)}, 8 to a word.")
+
+
+@made_of("arange bitwise_right_shift bitwise_and cast copy pack_int4 add")
+@composed(tensors="qweight qzeros scales")
+def repack_gptq(c: Composer, qweight: Value, qzeros: Value, scales: Value) -> tuple[Value, Value, Value]:
+    """A GPTQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_gptq(...), packed="u4")`.
+
+    The layout of AutoGPTQ's first version: words hold 8 codes, first in the lowest bits; zero points are stored less one. Groups lie
+    one after another: with act-order (a `g_idx` that is not sorted), sort the rows of the weight and the columns of the input by it first.
+
+    Args:
+        qweight: i32 (K / 8, N), 8 codes of a column to a word.
+        qzeros: i32 (groups, N / 8), 8 columns to a word.
+        scales: f16, bf16 or f32 (groups, N).
+
+    Returns:
+        Bytes (N, K / 2) of two codes (u4), scales (N, groups) in f32 and zero points (N, groups) in i32.
+    """
+    from baracuda import functional
+
+    weight = _codes_of(c, "repack_gptq: qweight", qweight)
+    columns, depth = weight.shape[1], 8 * weight.shape[0]
+    _check("repack_gptq", depth, columns, qzeros, scales)
+    codes = c.reshape(c.copy(weight.permute((1, 0, 2))), (columns, depth))
+    packed = c.of(functional.pack_int4, codes, "u4")
+    less = c.reshape(c.cast(_codes_of(c, "repack_gptq: qzeros", qzeros), Element.I32), scales.shape)
+    zero = c.of(functional.add, c.copy(less.permute((1, 0))), 1)
+    return packed, c.copy(c.cast(scales, Element.F32).permute((1, 0))), zero
+
+
+@made_of("arange bitwise_right_shift bitwise_and cast copy pack_int4")
+@composed(tensors="qweight qzeros scales")
+def repack_awq(c: Composer, qweight: Value, qzeros: Value, scales: Value) -> tuple[Value, Value, Value]:
+    """An AWQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_awq(...), packed="u4")`.
+
+    The layout of AutoAWQ's gemm version: a word holds columns 0, 2, 4, 6, 1, 3, 5, 7 of 8, first in the lowest bits.
+
+    Args:
+        qweight: i32 (K, N / 8).
+        qzeros: i32 (groups, N / 8).
+        scales: f16, bf16 or f32 (groups, N).
+
+    Returns:
+        Bytes (N, K / 2) of two codes (u4), scales (N, groups) in f32 and zero points (N, groups) in i32.
+    """
+    from baracuda import functional
+
+    def columns_first(name: str, x: Value) -> Value:
+        """Codes (N, rows) as bytes."""
+        codes = _codes_of(c, name, x)  # [rows, words, 8]: even columns, then odd ones
+        rows, words, _ = codes.shape
+        split = c.reshape(codes, (rows, words, 2, 4)).permute((1, 3, 2, 0))
+        return c.reshape(c.copy(split), (8 * words, rows))
+
+    weight = columns_first("repack_awq: qweight", qweight)
+    _check("repack_awq", qweight.shape[0], weight.shape[0], qzeros, scales)
+    zero = c.cast(columns_first("repack_awq: qzeros", qzeros), Element.I32)
+    packed = c.of(functional.pack_int4, weight, "u4")
+    return packed, c.copy(c.cast(scales, Element.F32).permute((1, 0))), zero
