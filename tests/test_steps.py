@@ -160,6 +160,13 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "group_norm": [lambda: F.group_norm(_x(2, 3, 4).transpose(0, 2, 1), 2, _x(4), _x(4))],
     "gaussian_nll_loss": [lambda: F.gaussian_nll_loss(_x(3), _x(3), _x(3), reduction="sum")],
     "multilabel_soft_margin_loss": [lambda: F.multilabel_soft_margin_loss(_x(2, 3), _x(2, 3), reduction="sum")],
+    "js_div": [lambda r=r: F.js_div(_x(2, 3), _x(2, 3), reduction=r) for r in ("mean", "sum", "batchmean")],
+    "tv_distance": [lambda r=r: F.tv_distance(_x(2, 3), _x(2, 3), r) for r in ("mean", "sum", "batchmean")],
+    "preference_loss": [
+        lambda f=f, r=r: F.preference_loss(*map(_x, (3, 3, 3, 3)), form=f, reduction=r)
+        for f, r in (("hinge", "sum"), ("ipo", "mean"), ("sigmoid", "batchmean"))
+    ]
+    + [lambda: F.preference_loss(_x(3), _x(3), label_smoothing=0.1)],
     "multi_margin_loss": [
         lambda: F.multi_margin_loss(_x(2, 3), np.zeros(2, np.int32), 2, weight=_x(3), reduction="sum")
     ],

@@ -920,7 +920,7 @@ def linear_cross_entropy_forward(input: Any, linear_weight: Any, target: Any, *,
 def linear_cross_entropy_fused(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: Any = 'mean', ignore_index: Any = -100, label_smoothing: Any = 0.0, dloss: Any = 1.0) -> Any:
     r"""(loss, dinput, dlinear_weight) and with a bias dlinear_bias: the gradients, for `dloss`, in the pass that finds the loss."""
 @_function
-def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', label_smoothing: Any = 0.0, *, out_element: Any = None) -> Any:
+def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', label_smoothing: Any = 0.0, *, out_element: Any = None, softcap: Any = None, z_loss: Any = 0.0) -> Any:
     r"""Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy."""
 @_function
 def cross_entropy_backward(dloss: Any, input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, weight: Any = None, *, lse: Any = None) -> Any:
@@ -931,12 +931,6 @@ def cross_entropy_forward(input: Any, target: Any, ignore_index: Any = -100, red
 @_function
 def cross_entropy_fused(input: Any, target: Any, ignore_index: Any = -100, reduction: Any = 'mean', label_smoothing: Any = 0.0, *, out_element: Any = None) -> Any:
     r"""(loss, dinput): cross_entropy with its gradient for dloss = 1, in one pass over the logits."""
-@_function
-def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', *, out_element: Any = None) -> Any:
-    r"""Negative log-likelihood of class indices, as torch.nn.functional.nll_loss."""
-@_function
-def nll_loss_backward(dloss: Any, input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean') -> Any:
-    r"""Gradient of nll_loss with respect to `input`, of which only the shape matters."""
 @_function
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: Any = 0, size_average: Any = None, reduce: Any = None, reduction: Any = 'mean') -> Any:
     r"""1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1, as torch's cosine_embedding_loss."""
@@ -1078,6 +1072,12 @@ def nadam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *, step: An
 @_function
 def radam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, grad_scale: Any = 1.0, decoupled_weight_decay: Any = False, maximize: Any = False) -> Any:
     r"""One RAdam step in place, over one array or a list of them; see RAdamDescriptor for the formula."""
+@_function
+def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', *, out_element: Any = None) -> Any:
+    r"""Negative log-likelihood of class indices, as torch.nn.functional.nll_loss."""
+@_function
+def nll_loss_backward(dloss: Any, input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean') -> Any:
+    r"""Gradient of nll_loss with respect to `input`, of which only the shape matters."""
 @_function
 def add_rms_norm(input: Any, residual: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""(rms_norm(input + residual), input + residual) in one pass; the sum is rounded to the element first."""
@@ -1264,6 +1264,15 @@ def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None,
 @_function
 def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
     r"""Zeros with `input` at the places that `indices` name, as torch.nn.functional.max_unpool3d."""
+@_function
+def js_div(input: Any, target: Any, beta: Any = 0.5, reduction: Any = 'batchmean') -> Any:
+    r"""The generalised Jensen-Shannon divergence beta KL(p | m) + (1 - beta) KL(q | m), m = beta p + (1 - beta) q."""
+@_function
+def preference_loss(chosen: Any, rejected: Any, reference_chosen: Any = None, reference_rejected: Any = None, beta: Any = 0.1, label_smoothing: Any = 0.0, form: Any = 'sigmoid', reduction: Any = 'mean') -> Any:
+    r"""Losses of pairs of answers of which one was preferred, from the log-probabilities of both."""
+@_function
+def tv_distance(input: Any, target: Any, reduction: Any = 'batchmean') -> Any:
+    r"""The total variation distance |input - target| / 2 of probabilities, element by element, reduced."""
 @_function
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     r"""Gives beta * input + alpha * outer(vec1, vec2), as torch.addr, for one element; `input` broadcasts."""

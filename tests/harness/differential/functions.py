@@ -24,7 +24,7 @@ FAMILIES: dict[str, s.Family] = {
     "einsum": s.contractions, "layout": d.layout, "compact": d.compact, "cast": d.cast, "join": d.join, "arrange": d.arrange,
     "pad": d.pad, "indexing": d.indexing, "scatter": d.scatter, "index_reduce": d.masked, "embedding": d.embedding,
     "embedding_bag": d.embedding, "layer_norm": d.norms, "norm": d.norms, "pointwise_loss": d.pointwise_loss,
-    "loss": d.class_loss, "linear_cross_entropy": d.class_loss, "attention": d.attention,
+    "loss": d.class_loss, "nll_loss": d.class_loss, "linear_cross_entropy": d.class_loss, "attention": d.attention,
 }  # fmt: skip
 
 # What torch has no function of this name for, in torch's words.
@@ -95,6 +95,7 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("bernoulli", "bernoulli_", "multinomial", "randint", "random_", "randperm", "dropout"), _RANDOM),
     **dict.fromkeys(("normal", "normal_", "uniform", "uniform_", "rand", "rand_like", "randn", "randn_like"), _RANDOM),
     **dict.fromkeys(("randint_like", "sample_tokens", "verify_draft", "categorical", "gumbel_max", "laplace_"), _RANDOM),
+    **dict.fromkeys(("js_div", "tv_distance", "preference_loss"), "compared with formulas in tests/ops"),
     "filter_logits": "of transformers; compared with what its warpers keep in tests/ops",
     **dict.fromkeys(("exponential_", "cauchy_", "geometric_", "log_normal_", "trunc_normal_", "gumbel_softmax"), _RANDOM),
     **dict.fromkeys(

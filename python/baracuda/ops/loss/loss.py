@@ -11,6 +11,7 @@ from baracuda.describe.dims import Shape, Size
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Descriptor, Param, Signature, descriptor, output, scalar, tensor
+from baracuda.ops.loss.cross_entropy_capped import _capped
 from baracuda.ops.loss.pointwise_loss import check_legacy
 
 
@@ -286,30 +287,32 @@ OPS = (
 )
 
 
-def _indices(name: str, target: Arg) -> None:
+def want_indices(name: str, target: Arg) -> None:
+    """Refuses targets that are no class indices."""
     if target.element.is_float:
         raise InvalidProblemError(f"{name}: target: got element {target.element}, want class indices (i64 or i32).")
 
 
-def _of_scores(name: str, input: Arg, weight: Arg | None) -> bool:
+def of_scores(name: str, input: Arg, weight: Arg | None) -> bool:
     """Whether there are weights, which must be of the input's element."""
     if weight is not None and weight.element is not input.element:
         raise InvalidProblemError(f"{name}: weight: got element {weight.element}, want the input's, {input.element}.")
     return weight is not None
 
 
-def _fields(scores: Arg, target: Arg, reduction: str, ignore_index: int) -> dict[str, Any]:
+def loss_fields(scores: Arg, target: Arg, reduction: str, ignore_index: int) -> dict[str, Any]:
     """The fields that all descriptors have."""
     elements = {"element": scores.element, "target_element": target.element}
     return {**elements, "reduction": reduction, "ignore_index": ignore_index}
 
 
-def _of_gradient(dloss: Arg, input: Arg) -> dict[str, Any]:
+def of_gradient(dloss: Arg, input: Arg) -> dict[str, Any]:
     """A gradient comes in the element that the loss was asked for in."""
     return {} if dloss.element is input.element else {"out_element": dloss.element}
 
 
-def _given(**arguments: Any) -> dict[str, Any]:
+def given_only(**arguments: Any) -> dict[str, Any]:
+    """The arguments that there are."""
     return {n: a for n, a in arguments.items() if a is not None}
 
 
@@ -326,14 +329,21 @@ def cross_entropy(
     label_smoothing: Arg | float = 0.0,
     *,
     out_element: Any = None,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
 ) -> Recipe:
     """Cross-entropy of logits with class indices or probabilities, as torch.nn.functional.cross_entropy.
 
-    `out_element="f32"` gives the loss of f16 and bf16 logits before it is rounded to their element.
+    `out_element="f32"` gives the loss of f16 and bf16 logits before it is rounded to their element. With `softcap`, logits
+    are softcap * tanh(logits / softcap) first; with `z_loss`, z_loss * logsumexp(logits)^2 is added to the loss of each
+    target that counts. Either takes some more kernels.
     """
     check_legacy("cross_entropy", size_average, reduce)
-    more: dict[str, Any] = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
-    more["out_element"] = out_element
+    more: dict[str, Any] = {"ignore_index": ignore_index, "reduction": reduction, "out_element": out_element}
+    if softcap is not None or z_loss:
+        caps = {"softcap": softcap, "z_loss": z_loss}
+        return call.steps(_capped.miss.rule, input, target, weight, label_smoothing, **more, **caps)
+    more["label_smoothing"] = label_smoothing
     if made := with_indices(call, cross_entropy, "target", input=input, target=target, weight=weight, **more):
         return made
     return _cross_entropy(
@@ -345,10 +355,10 @@ def _cross_entropy(
     call: Call, input: Arg, target: Arg, weight: Arg | None, ignore_index: int, reduction: str, label_smoothing: Arg | float,
     out_element: Any, save: bool,
 ) -> Recipe:  # fmt: skip
-    weighted = _of_scores("cross_entropy", input, weight)
-    fields = _fields(input, target, reduction, ignore_index)
+    weighted = of_scores("cross_entropy", input, weight)
+    fields = loss_fields(input, target, reduction, ignore_index)
     desc = CrossEntropyDescriptor(input.shape, **fields, save=save, weighted=weighted, out_element=out_element)
-    return call(desc, **_given(logits=input, target=target, weight=weight, label_smoothing=label_smoothing))
+    return call(desc, **given_only(logits=input, target=target, weight=weight, label_smoothing=label_smoothing))
 
 
 @function(tensors="input target weight", scalars="label_smoothing")
@@ -397,10 +407,12 @@ def cross_entropy_backward(
 
     if lse is None:
         return call.steps(steps, dloss, input, target, label_smoothing, weight)
-    weighted = _of_scores("cross_entropy_backward", input, weight)
-    fields = _fields(input, target, reduction, ignore_index) | _of_gradient(dloss, input)
+    weighted = of_scores("cross_entropy_backward", input, weight)
+    fields = loss_fields(input, target, reduction, ignore_index) | of_gradient(dloss, input)
     desc = CrossEntropyBackwardDescriptor(input.shape, **fields, weighted=weighted)
-    given = _given(dloss=dloss, logits=input, target=target, weight=weight, lse=lse, label_smoothing=label_smoothing)
+    given = given_only(
+        dloss=dloss, logits=input, target=target, weight=weight, lse=lse, label_smoothing=label_smoothing
+    )
     return call(desc, **given)
 
 
@@ -416,8 +428,8 @@ def cross_entropy_fused(
     out_element: Any = None,
 ) -> Recipe:
     """(loss, dinput): cross_entropy with its gradient for dloss = 1, in one pass over the logits."""
-    _indices("cross_entropy_fused", target)
-    fields = _fields(input, target, reduction, ignore_index)
+    want_indices("cross_entropy_fused", target)
+    fields = loss_fields(input, target, reduction, ignore_index)
     desc = CrossEntropyFusedDescriptor(input.shape, **fields, out_element=out_element)
     return call(desc, logits=input, target=target, label_smoothing=label_smoothing)
 
@@ -425,9 +437,14 @@ def cross_entropy_fused(
 @cross_entropy.vjp
 def _cross_entropy_vjp(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
-    reduction: str = "mean", label_smoothing: float = 0.0, *, out_element: Any = None,
+    reduction: str = "mean", label_smoothing: float = 0.0, *, out_element: Any = None, softcap: float | None = None,
+    z_loss: float = 0.0,
 ) -> tuple[Any, Any]:  # fmt: skip
     check_legacy("cross_entropy", size_average, reduce)
+    if softcap is not None or z_loss:
+        rule: Any = _capped.vjp_rule
+        given = (input, target, weight, label_smoothing, ignore_index, reduction, out_element, softcap, z_loss)
+        return rule(*given)  # type: ignore[no-any-return]
     loss, lse = cross_entropy_forward(
         input, target, ignore_index, reduction, label_smoothing, weight, out_element=out_element
     )
@@ -436,56 +453,3 @@ def _cross_entropy_vjp(
         return cross_entropy_backward(dloss, input, target, ignore_index, reduction, label_smoothing, weight, lse=lse)
 
     return loss, pull
-
-
-@function(tensors="input target weight")
-def nll_loss(
-    call: Call,
-    input: Arg,
-    target: Arg,
-    weight: Arg | None = None,
-    size_average: bool | None = None,
-    ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    *,
-    out_element: Any = None,
-) -> Recipe:
-    """Negative log-likelihood of class indices, as torch.nn.functional.nll_loss.
-
-    `out_element="f32"` gives the loss of f16 and bf16 input before it is rounded to their element.
-    """
-    check_legacy("nll_loss", size_average, reduce)
-    _indices("nll_loss", target)
-    more = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction, "out_element": out_element}
-    if made := with_indices(call, nll_loss, "target", input=input, target=target, **more):
-        return made
-    weighted = _of_scores("nll_loss", input, weight)
-    fields = _fields(input, target, reduction, ignore_index)
-    desc = NllLossDescriptor(input.shape, **fields, weighted=weighted, out_element=out_element)
-    return call(desc, **_given(input=input, target=target, weight=weight))
-
-
-@function(tensors="dloss input target weight")
-def nll_loss_backward(
-    call: Call,
-    dloss: Arg,
-    input: Arg,
-    target: Arg,
-    weight: Arg | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-) -> Recipe:
-    """Gradient of nll_loss with respect to `input`, of which only the shape matters."""
-    _indices("nll_loss_backward", target)
-    known = {"dloss": dloss, "input": input, "target": target, "weight": weight}
-    more = {"ignore_index": ignore_index, "reduction": reduction}
-    if made := with_indices(call, nll_loss_backward, "target", **known, **more):
-        return made
-    weighted = _of_scores("nll_loss_backward", input, weight)
-    fields = _fields(input, target, reduction, ignore_index) | _of_gradient(dloss, input)
-    desc = NllLossBackwardDescriptor(input.shape, **fields, weighted=weighted)
-    return call(desc, **_given(dloss=dloss, input=input, target=target, weight=weight))
-
-
-nll_loss.pulled_by(nll_loss_backward, "loss")
