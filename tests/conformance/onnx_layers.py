@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx_cases import NO_OPTION, NodeCase, NotRun
+from onnx_cases import NodeCase
 
 Call = Callable[..., Any]
 
 
 def _rope(F: Any, c: NodeCase, x: Any, cos: Any, sin: Any, positions: Any = None) -> Any:
-    if positions is None:
-        raise NotRun(NO_OPTION)
+    if positions is None:  # of each token its own row
+        positions = F.arange(cos.shape[0] * cos.shape[1]).reshape(cos.shape[:2])
+        cos, sin = (t.reshape(-1, t.shape[2]) for t in (cos, sin))
     heads = c.get("num_heads", 0)
     seen = x if x.ndim == 4 else x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3)
     dim = c.get("rotary_embedding_dim", 0) or None
@@ -88,6 +89,54 @@ def _attention(F: Any, c: NodeCase, q: Any, k: Any, v: Any, *rest: Any) -> Any:
         )
     y = y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], -1) if flat else y
     return (y, k, v, scores)[: len(c.outputs)]
+
+
+def _graph(F: Any, graph: Any, x: Any) -> Any:
+    """A function of one tensor that is written as nodes."""
+    import onnx
+    from onnx_table import CALLS as ALL
+
+    known = {i.name: onnx.numpy_helper.to_array(i) for i in graph.initializer} | {graph.input[0].name: x}
+    for node in graph.node:
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        given = [known[name] for name in node.input]
+        one = NodeCase(graph.name, node.op_type, attributes, given, [None] * len(node.output), 0)
+        known[node.output[0]] = (
+            np.array(given[0].shape) if node.op_type == "Shape" else ALL[node.op_type](F, one, *given)
+        )
+    return known[graph.output[0].name]
+
+
+def _flex_attention(F: Any, c: NodeCase, q: Any, k: Any, v: Any) -> Any:
+    """Products and a softmax, with functions of scores and of weights between them."""
+    if q.shape[1] != k.shape[1]:
+        k, v = (F.repeat_interleave(x, q.shape[1] // k.shape[1], 1) for x in (k, v))
+    kind = q.dtype
+    q, k, v = (F.cast(x, "f32") if x.dtype.itemsize < 4 else x for x in (q, k, v))
+    scores = F.mul(F.matmul(q, k.swapaxes(2, 3)), c.get("scale") or q.shape[3] ** -0.5)
+    scores = _graph(F, c.get("score_mod"), scores) if c.get("score_mod") else scores
+    weights = F.softmax(scores, -1)
+    weights = _graph(F, c.get("prob_mod"), weights) if c.get("prob_mod") else weights
+    return F.cast(F.matmul(weights, v), kind)
+
+
+def _whole_product(F: Any, c: NodeCase, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+    """A product of integers less their zeros, which f64 holds."""
+    a, b = (
+        F.cast(x, "f64") if z is None else F.sub(F.cast(x, "f64"), F.cast(z, "f64"))
+        for x, z in ((a, a_zero), (b, b_zero))
+    )
+    return F.cast(F.matmul(a, b), "i32")
+
+
+def _quantized_product(
+    F: Any, c: NodeCase, a: Any, ra: Any, za: Any, b: Any, rb: Any, zb: Any, ry: Any, zy: Any
+) -> Any:
+    whole = _whole_product(F, c, a, b, za, zb)
+    rate = F.div(F.mul(F.cast(ra, "f32"), F.cast(rb, "f32")), F.cast(ry, "f32"))
+    y = F.add(F.round(F.mul(F.cast(whole, "f32"), rate)), F.cast(zy, "f32"))
+    limits = np.iinfo(zy.dtype)
+    return F.cast(F.clamp(y, float(limits.min), float(limits.max)), zy.dtype)
 
 
 def _causal_conv(F: Any, c: NodeCase, x: Any, weight: Any, bias: Any = None, past: Any = None) -> Any:
@@ -186,6 +235,9 @@ CALLS: dict[str, Call] = {
     "GRU": _recurrent(_gru_cell, 3, 1),
     "LSTM": _recurrent(_lstm_cell, 4, 2),
     "LinearAttention": _linear_attention,
+    "MatMulInteger": _whole_product,
+    "QLinearMatMul": _quantized_product,
     "RNN": _recurrent(_rnn_cell, 1, 1),
     "RotaryEmbedding": _rope,
+    "ai.onnx.preview.FlexAttention": _flex_attention,
 }

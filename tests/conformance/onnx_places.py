@@ -7,7 +7,7 @@ from math import pi
 from typing import Any
 
 import numpy as np
-from onnx_cases import NO_OPTION, NodeCase, NotRun
+from onnx_cases import NodeCase, NotRun
 
 Call = Callable[..., Any]
 
@@ -48,7 +48,7 @@ def _gather(F: Any, c: NodeCase, x: Any, index: Any) -> Any:
     axis = c.get("axis", 0) % x.ndim
     rows = np.where(index < 0, index + x.shape[axis], index).reshape(-1)
     y = F.index_select(x, axis, rows)
-    return y.reshape(*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+    return y.reshape((*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]))
 
 
 def _one_hot(F: Any, c: NodeCase, index: Any, depth: Any, values: Any) -> Any:
@@ -82,9 +82,8 @@ def _split(F: Any, c: NodeCase, x: Any, sizes: Any = None) -> Any:
 def _to_space(F: Any, c: NodeCase, x: Any) -> Any:
     n, (b, ch, h, w) = c.get("blocksize"), x.shape
     if c.op == "SpaceToDepth":
-        if c.get("mode", "DCR") != "DCR":
-            raise NotRun(NO_OPTION)
-        seen = x.reshape(b, ch, h // n, n, w // n, n).transpose(0, 3, 5, 1, 2, 4)
+        axes = (0, 3, 5, 1, 2, 4) if c.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+        seen = x.reshape(b, ch, h // n, n, w // n, n).transpose(axes)
         return F.copy(seen).reshape(b, ch * n * n, h // n, w // n)
     if c.get("mode", "DCR") == "DCR":
         seen = x.reshape(b, n, n, ch // n**2, h, w).transpose(0, 3, 4, 1, 5, 2)
@@ -251,6 +250,8 @@ CALLS: dict[str, Call] = {
     "Transpose": lambda F, c, x: F.copy(np.transpose(x, c.attributes.get("perm"))),
     "Unique": _unique,
     "Unsqueeze": _unsqueeze,
+    "ai.onnx.ml.ArrayFeatureExtractor": lambda F, c, x, index: F.index_select(x, -1, index),
+    "ai.onnx.ml.Binarizer": lambda F, c, x: F.cast(F.gt(x, c.get("threshold", 0.0)), x.dtype),
     "ai.onnx.preview.training.Adagrad": _optimizer(_adagrad, 3),
     "ai.onnx.preview.training.Adam": _optimizer(_adam, 4),
     "ai.onnx.preview.training.Momentum": _optimizer(_momentum, 3),
