@@ -557,6 +557,9 @@ def trunc_normal_(input: Any, mean: Any = 0.0, std: Any = 1.0, a: Any = -2.0, b:
 def verify_draft(draft: Any, draft_tokens: Any, target: Any, *, generator: Any = None) -> Any:
     r"""(tokens, accepted): speculative sampling's verification of a chain of draft tokens, distributed as the target."""
 @_function
+def verify_tree(tokens: Any, parents: Any, target: Any, *, generator: Any = None) -> Any:
+    r"""(y, path, accepted): verification of a tree of draft tokens: what the target draws, for as long as the tree has it."""
+@_function
 def dropout(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, generator: Any = None) -> Any:
     r"""Drops elements with probability `p` and divides the others by 1 - p, as torch.nn.functional.dropout."""
 @_function

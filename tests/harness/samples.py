@@ -169,6 +169,7 @@ SAMPLES: dict[str, Call] = (
         "uniform": _call(0.0, 1.0, (3, 2)),
         "unpack_int4": _call(np.arange(6, dtype=np.uint8).reshape(2, 3)),
         "verify_draft": _call(np.abs(_floats(2, 3, 5)), np.ones((2, 3), np.int64), np.abs(_floats(2, 4, 5))),
+        "verify_tree": _call(np.ones((2, 3), np.int64), np.zeros((2, 3), np.int64), np.abs(_floats(2, 4, 5))),
         "varlen_attn": _call(Q, Q, Q, CU, CU, 4, 4),
         "varlen_attn_forward": _call(Q, Q, Q, CU, CU, 4, 4),
         "varlen_attn_backward": _call(*(Q,) * 5, _floats(2, 7), CU, CU, 4, 4),

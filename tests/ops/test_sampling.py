@@ -210,6 +210,28 @@ def test_verified_drafts_are_distributed_as_the_target(near: float) -> None:
     assert abs(_chi_square(np.bincount(pair[:, 1], minlength=v), target[1])) < 5
 
 
+def test_trees_are_walked_as_the_target_draws() -> None:
+    """Two levels: pairs of tokens that come out are those of the target, whichever tokens the tree has."""
+    rng = np.random.default_rng(4)
+    n, v = 40_000, 5
+    root, after = rng.dirichlet(np.full(v, 5.0)), rng.dirichlet(np.full(v, 5.0), 3)
+    tokens, parents = np.array([1, 3, 2]), np.array([0, 0, 2])  # 1 and 3 after the root, 2 after 3
+    target = np.concatenate((root[None], after)).astype(np.float32)
+    wide = [np.broadcast_to(x, (n, *x.shape)) for x in (tokens, parents, target)]
+    y, path, accepted = F.verify_tree(*wide, generator=bc.Generator(6))
+    assert ((y >= 0).sum(1) == accepted + 1).all() and ((path >= 0).sum(1) == accepted).all()
+    assert abs(_chi_square(np.bincount(y[:, 0], minlength=v), root)) < 5
+    for first, place in ((1, 0), (3, 1)):
+        there = y[y[:, 0] == first]
+        assert (path[y[:, 0] == first, 0] == place).all()
+        assert abs(_chi_square(np.bincount(there[:, 1], minlength=v), after[place])) < 5
+    deep = y[(y[:, 0] == 3) & (y[:, 1] == 2)]
+    assert abs(_chi_square(np.bincount(deep[:, 2], minlength=v), after[2])) < 5
+    assert (y[~np.isin(y[:, 0], (1, 3)), 1:] == -1).all()
+    with pytest.raises(bc.IndexOutOfRangeError, match="parents"):
+        F.verify_tree(tokens[None], np.array([[0, 2, 0]]), target[None])
+
+
 def test_what_is_no_draft_is_refused() -> None:
     p = np.full((1, 2, 4), 0.25, np.float32)
     target = np.full((1, 3, 4), 0.25, np.float32)

@@ -10,42 +10,42 @@
 namespace baracuda::sampling {
 namespace {
 
-class Verifier {
-  using Args = VerifyArgs;
-
+// The places of a draft, each with the target's probabilities of what comes next.
+class Places {
  public:
-  explicit Verifier(const Launch& launch)
+  // `draft`: what draft tokens were drawn with; null: of no matter.
+  Places(const Launch& launch, const TensorView& target, const TensorView* draft, const TensorView& tokens,
+         const TensorView& y, const Scalar& seed, const Scalar& offset)
       : launch_(launch),
-        draft_(launch[Args::draft]),
-        tokens_(launch[Args::draft_tokens]),
-        target_(launch[Args::target]),
-        y_(launch[Args::y]),
-        accepted_(launch[Args::accepted]),
-        rows_(target_.shape[0]),
-        drafted_(draft_.shape[1]),
-        vocabulary_(target_.shape[2]),
-        seed_(launch.scalars[Args::seed].as_u64()),
-        offset_(launch.scalars[Args::offset].as_u64()),
+        target_(target),
+        draft_(draft),
+        tokens_(tokens),
+        y_(y),
+        rows_(target.shape[0]),
+        drafted_(tokens.shape[1]),
+        vocabulary_(target.shape[2]),
+        seed_(seed.as_u64()),
+        offset_(offset.as_u64()),
         wrong_(static_cast<int64_t*>(launch.workspace)) {}
 
-  Status run() {
-    for (int64_t i = 0; i < rows_ * drafted_; ++i) {
-      const int64_t token = drafted(i / drafted_, i % drafted_);
-      if (token < 0 || token >= vocabulary_) {
-        if (launch_.failure) *launch_.failure = {Args::draft_tokens, i, token, vocabulary_};
-        return Status::IndexOutOfRange;
-      }
-    }
+ protected:
+  static constexpr int64_t kNone = -1, kEmpty = INT64_MIN, kTile = 1024;
+
+  // Calls row(r) for each row: kNone, or the position in the row's probabilities that is wrong.
+  template <class Row>
+  Status each_row(int target, int draft, Row&& row) {
     parallel_for(rows_, row_grain(vocabulary_), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) wrong_[r] = row(r);
     });
     for (int64_t r = 0; r < rows_; ++r)
-      if (wrong_[r] != kNone) return failed(r);
+      if (wrong_[r] != kNone) return failed(r, target, draft);
     return Status::Ok;
   }
-
- private:
-  static constexpr int64_t kNone = -1, kTile = 1024;
+  Status out_of_range(int tensor, int64_t position, int64_t value, int64_t limit) const {
+    if (launch_.failure) *launch_.failure = {tensor, position, value, limit};
+    return Status::IndexOutOfRange;
+  }
+  int64_t place(int64_t r, int64_t i) const { return r * (drafted_ + 1) + i; }
 
   static const char* at(const TensorView& t, int64_t i, int64_t j = 0, int64_t k = 0) {
     const int64_t place[] = {i, j, k};
@@ -53,45 +53,35 @@ class Verifier {
     for (int d = 0; d < t.rank; ++d) offset += place[d] * t.strides[d];
     return static_cast<const char*>(t.data) + offset * size_of(t.element);
   }
-  int64_t drafted(int64_t r, int64_t i) const {
-    int64_t token;
-    load<int64_t>(tokens_.element, at(tokens_, r, i), 1, &token, 1);
-    return token;
+  static int64_t whole(const TensorView& t, int64_t r, int64_t i) {
+    int64_t v;
+    load<int64_t>(t.element, at(t, r, i), 1, &v, 1);
+    return v;
+  }
+  static void put(const TensorView& t, int64_t r, int64_t i, int64_t v) {
+    store<int64_t>(t.element, const_cast<char*>(at(t, r, i)), 1, &v, 1);
   }
   static float chance(const TensorView& t, int64_t r, int64_t i, int64_t token) {
     float v;
     load<float>(t.element, at(t, r, i, token), 1, &v, 1);
     return v;
   }
-  void put(int64_t r, int64_t i, int64_t token) const {
-    store<int64_t>(y_.element, const_cast<char*>(at(y_, r, i)), 1, &token, 1);
-  }
-
-  // Where probabilities of the row that is drawn from are none, else kNone.
-  int64_t row(int64_t r) const {
-    int64_t i = 0;
-    for (; i < drafted_; ++i) {
-      const int64_t token = drafted(r, i);
-      const uint32_t word = deciding_word(seed_, offset_, r * (drafted_ + 1) + i);
-      if (!accepts(chance(target_, r, i, token), chance(draft_, r, i, token), word)) break;
-      put(r, i, token);
-    }
-    store<int64_t>(accepted_.element, const_cast<char*>(at(accepted_, r)), 1, &i, 1);
-    for (int64_t j = i + 1; j <= drafted_; ++j) put(r, j, -1);
-    int64_t found = draw(r, i, i < drafted_);
-    if (found == kEmpty) found = draw(r, i, false);
-    if (found == kEmpty) return i * vocabulary_;
-    if (found < 0) return -found - 2;
-    put(r, i, found);
+  // A token drawn at a place and put there; kNone, or the position of what is wrong.
+  int64_t put_drawn(int64_t r, int64_t i, int64_t at_y, bool beyond_draft, int64_t& token) const {
+    token = draw(r, i, beyond_draft);
+    if (token == kEmpty) token = draw(r, i, false);
+    if (token == kEmpty) return i * vocabulary_;
+    if (token < 0) return -token - 2;
+    put(y_, r, at_y, token);
     return kNone;
   }
-  static constexpr int64_t kEmpty = INT64_MIN;
 
+ private:
   // Weights [first, first + n) of a row, without the draft's where they are beyond it; false where one is none.
   void read_weights(int64_t r, int64_t i, bool beyond_draft, int64_t first, int64_t n, float* to, float* other) const {
     load<float>(target_.element, at(target_, r, i, first), target_.strides[2], to, n);
     if (!beyond_draft) return;
-    load<float>(draft_.element, at(draft_, r, i, first), draft_.strides[2], other, n);
+    load<float>(draft_->element, at(*draft_, r, i, first), draft_->strides[2], other, n);
     for (int64_t j = 0; j < n; ++j) {
       const bool good = random::is_weight(to[j]) && random::is_weight(other[j]);
       to[j] = good ? beyond(to[j], other[j]) : math::quiet_nan<float>();
@@ -116,7 +106,7 @@ class Verifier {
       return false;
     });
     if (sum == 0) return kEmpty;
-    uint64_t left = drawn_below(seed_, offset_, r * (drafted_ + 1) + i, sum);
+    uint64_t left = drawn_below(seed_, offset_, place(r, i), sum);
     return each_weight(r, i, beyond_draft, [&](int64_t, float w) {
       const uint64_t weight = random::weight_of(w, most, bits);
       if (left < weight) return true;
@@ -136,17 +126,16 @@ class Verifier {
     return kEmpty;
   }
 
-  Status failed(int64_t r) const {
-    const int64_t i = wrong_[r] / std::max<int64_t>(vocabulary_, 1),
-                  token = wrong_[r] % std::max<int64_t>(vocabulary_, 1);
-    if (vocabulary_ == 0) return told(Args::target, 0, 0, ValueRange::PositiveSum);
-    const float target = chance(target_, r, i, token);
-    if (!random::is_weight(target))
-      return told(Args::target, (r * (drafted_ + 1) + i) * vocabulary_ + token, target, ValueRange::NotNegative);
-    const float draft = i < drafted_ ? chance(draft_, r, i, token) : 0.0f;
-    if (!random::is_weight(draft))
-      return told(Args::draft, (r * drafted_ + i) * vocabulary_ + token, draft, ValueRange::NotNegative);
-    return told(Args::target, (r * (drafted_ + 1) + i) * vocabulary_, 0, ValueRange::PositiveSum);
+  Status failed(int64_t r, int target, int draft) const {
+    const int64_t width = std::max<int64_t>(vocabulary_, 1), i = wrong_[r] / width, token = wrong_[r] % width;
+    if (vocabulary_ == 0) return told(target, 0, 0, ValueRange::PositiveSum);
+    const float weight = chance(target_, r, i, token);
+    if (!random::is_weight(weight))
+      return told(target, place(r, i) * vocabulary_ + token, weight, ValueRange::NotNegative);
+    const float other = draft_ && i < drafted_ ? chance(*draft_, r, i, token) : 0.0f;
+    if (!random::is_weight(other))
+      return told(draft, (r * drafted_ + i) * vocabulary_ + token, other, ValueRange::NotNegative);
+    return told(target, place(r, i) * vocabulary_, 0, ValueRange::PositiveSum);
   }
   Status told(int tensor, int64_t position, double value, ValueRange range) const {
     if (launch_.failure)
@@ -154,11 +143,80 @@ class Verifier {
     return Status::ValueOutOfRange;
   }
 
+ protected:
   const Launch& launch_;
-  const TensorView &draft_, &tokens_, &target_, &y_, &accepted_;
+  const TensorView& target_;
+  const TensorView* draft_;
+  const TensorView &tokens_, &y_;
   int64_t rows_, drafted_, vocabulary_;
   uint64_t seed_, offset_;
   int64_t* wrong_;
+};
+
+class Chain : Places {
+  using Args = VerifyArgs;
+
+ public:
+  explicit Chain(const Launch& launch)
+      : Places(launch, launch[Args::target], &launch[Args::draft], launch[Args::draft_tokens], launch[Args::y],
+               launch.scalars[Args::seed], launch.scalars[Args::offset]) {}
+  Status run() {
+    for (int64_t i = 0; i < rows_ * drafted_; ++i) {
+      const int64_t token = whole(tokens_, i / drafted_, i % drafted_);
+      if (token < 0 || token >= vocabulary_) return out_of_range(Args::draft_tokens, i, token, vocabulary_);
+    }
+    return each_row(Args::target, Args::draft, [&](int64_t r) { return row(r); });
+  }
+
+ private:
+  int64_t row(int64_t r) const {
+    int64_t i = 0, drawn;
+    for (; i < drafted_; ++i) {
+      const int64_t token = whole(tokens_, r, i);
+      const uint32_t word = deciding_word(seed_, offset_, place(r, i));
+      if (!accepts(chance(target_, r, i, token), chance(*draft_, r, i, token), word)) break;
+      put(y_, r, i, token);
+    }
+    put(launch_[Args::accepted], r, 0, i);
+    for (int64_t j = i + 1; j <= drafted_; ++j) put(y_, r, j, -1);
+    return put_drawn(r, i, i, i < drafted_, drawn);
+  }
+};
+
+class Tree : Places {
+  using Args = TreeArgs;
+
+ public:
+  explicit Tree(const Launch& launch)
+      : Places(launch, launch[Args::target], nullptr, launch[Args::tokens], launch[Args::y], launch.scalars[Args::seed],
+               launch.scalars[Args::offset]),
+        parents_(launch[Args::parents]) {}
+  Status run() {
+    for (int64_t i = 0; i < rows_ * drafted_; ++i) {
+      const int64_t parent = whole(parents_, i / drafted_, i % drafted_), limit = i % drafted_ + 1;
+      if (parent < 0 || parent >= limit) return out_of_range(Args::parents, i, parent, limit);
+    }
+    return each_row(Args::target, -1, [&](int64_t r) { return row(r); });
+  }
+
+ private:
+  // From place to place, so long as what is drawn is the token of a child.
+  int64_t row(int64_t r) const {
+    int64_t i = 0, kept = 0, token;
+    for (;;) {
+      if (const int64_t wrong = put_drawn(r, i, kept, false, token); wrong != kNone) return wrong;
+      int64_t child = i;
+      while (child < drafted_ && !(whole(parents_, r, child) == i && whole(tokens_, r, child) == token)) ++child;
+      if (child == drafted_) break;
+      put(launch_[Args::path], r, kept++, child);
+      i = child + 1;
+    }
+    put(launch_[Args::accepted], r, 0, kept);
+    for (int64_t j = kept; j < drafted_; ++j) put(launch_[Args::path], r, j, -1), put(y_, r, j + 1, -1);
+    return kNone;
+  }
+
+  const TensorView& parents_;
 };
 
 }  // namespace
@@ -166,6 +224,7 @@ class Verifier {
 
 namespace baracuda {
 
-Status CpuKernel<sampling::Verify>::run(const Launch& launch) { return sampling::Verifier(launch).run(); }
+Status CpuKernel<sampling::Verify>::run(const Launch& launch) { return sampling::Chain(launch).run(); }
+Status CpuKernel<sampling::VerifyTree>::run(const Launch& launch) { return sampling::Tree(launch).run(); }
 
 }  // namespace baracuda

@@ -9,5 +9,9 @@ template <>
 struct CpuKernel<sampling::Verify> {  // cpu_draft.cpp
   static Status run(const Launch& launch);
 };
+template <>
+struct CpuKernel<sampling::VerifyTree> {  // cpu_draft.cpp
+  static Status run(const Launch& launch);
+};
 
 }  // namespace baracuda

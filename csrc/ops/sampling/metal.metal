@@ -5,3 +5,4 @@
 BCU_METAL_KERNEL(sampling_draw, (sampling::DrawTokens))
 BCU_METAL_KERNEL(sampling_filter, (sampling::FilterTokens))
 BCU_METAL_KERNEL(sampling_verify, (sampling::VerifyDraft))
+BCU_METAL_KERNEL(sampling_tree, (sampling::WalkTree))

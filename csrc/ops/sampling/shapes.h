@@ -37,10 +37,23 @@ inline void verify_shapes(Shapes& s) {
   s.in(Args::target).is({tokens.at(0), y.at(1), draft.at(2)});
   s.out(Args::accepted, Element::I64).is({tokens.at(0)});
 }
+inline void tree_shapes(Shapes& s) {
+  using Args = TreeArgs;
+  const auto tokens = s.in(Args::tokens, s.aux()).ranks(2), target = s.in(Args::target).ranks(3);
+  s.in(Args::parents, s.aux()).is(tokens);
+  s.want(target.at(0) == tokens.at(0) && target.at(1) == tokens.at(1) + 1, Args::target,
+         "a row for each row of tokens, with one place more");
+  s.out(Args::y, Element::I64).is(target.sizes().lead(1));
+  s.out(Args::path, Element::I64).is(tokens);
+  s.out(Args::accepted, Element::I64).is({tokens.at(0)});
+}
 
 inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
-  return op == "sample_tokens" ? sample_shapes : op == "filter_logits" ? filter_shapes : verify_shapes;
+  return op == "sample_tokens"   ? sample_shapes
+         : op == "filter_logits" ? filter_shapes
+         : op == "verify_draft"  ? verify_shapes
+                                 : tree_shapes;
 }
 
 }  // namespace baracuda::sampling

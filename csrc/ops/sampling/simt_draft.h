@@ -6,15 +6,16 @@
 namespace baracuda::sampling {
 
 struct DraftParams {
-  BCU_GLOBAL const void *draft, *draft_tokens, *target;
-  BCU_GLOBAL int64_t *y, *accepted;
+  BCU_GLOBAL const void *draft, *draft_tokens, *target, *parents;  // draft of a chain, parents of a tree
+  BCU_GLOBAL int64_t *y, *accepted, *path;
   int64_t rows, drafted, vocabulary;
-  int64_t draft_strides[3], token_strides[2], target_strides[3], y_strides[2], accepted_stride;  // in elements
+  int64_t draft_strides[3], token_strides[2], target_strides[3], y_strides[2], accepted_stride;
+  int64_t parent_strides[2], path_strides[2];  // in elements
   simt::Number seed, offset;
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;  // in the table
   int32_t draft_element, token_element, target_element;
-  int32_t draft_tensor, token_tensor, target_tensor;  // as faults name them
+  int32_t draft_tensor, token_tensor, target_tensor, parent_tensor;  // as faults name them
 };
 
 struct VerifyDraft {
@@ -136,6 +137,59 @@ struct VerifyDraft {
         put(p, row, i, token);
       }
       simt::barrier(ctx);
+    }
+  }
+};
+
+// From place to place of a tree, so long as what is drawn is the token of a child.
+struct WalkTree {
+  using Params = DraftParams;
+  enum : int { kThreads = VerifyDraft::kThreads, kShared = VerifyDraft::kShared };
+
+  BCU_DEVICE int64_t parent_of(BCU_CONSTANT Params& p, int64_t row, int64_t i) {
+    return simt::load_element<int64_t>(p.parents, p.token_element, row * p.parent_strides[0] + i * p.parent_strides[1]);
+  }
+  // The first child of place i that holds the token, or -1: by one thread.
+  BCU_DEVICE int64_t child_of(BCU_CONSTANT Params& p, int64_t row, int64_t i, int64_t token) {
+    for (int64_t k = i; k < p.drafted; ++k) {
+      int64_t held = simt::load_element<int64_t>(p.draft_tokens, p.token_element,
+                                                 row * p.token_strides[0] + k * p.token_strides[1]);
+      if (held == token && parent_of(p, row, k) == i) return k;
+    }
+    return -1;
+  }
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
+    BCU_SHARED int64_t* child = (BCU_SHARED int64_t*)shared;
+    for (int64_t row = ctx.bid_x(); row < p.rows; row += ctx.gdim_x()) {
+      for (int64_t k = ctx.tid(); k < p.drafted; k += ctx.bdim()) {
+        int64_t parent = parent_of(p, row, k);
+        if (parent < 0 || parent > k) simt::raise(p.fault, p.row, p.parent_tensor, row * p.drafted + k, parent, k + 1);
+      }
+      int64_t i = 0, kept = 0;
+      for (bool going = true; going;) {
+        int64_t token = VerifyDraft::draw(ctx, shared, p, row, i, false);
+        if (ctx.tid() == 0u) {
+          if (token < 0)
+            simt::raise_value(p.fault, p.row, p.target_tensor, (row * (p.drafted + 1) + i) * p.vocabulary, 0.0f,
+                              simt::kPositiveSum);
+          VerifyDraft::put(p, row, kept, token);
+          *child = token < 0 ? -1 : child_of(p, row, i, token);
+          if (*child >= 0) p.path[row * p.path_strides[0] + kept * p.path_strides[1]] = *child;
+        }
+        simt::barrier(ctx);
+        int64_t next = *child;
+        simt::barrier(ctx);
+        going = next >= 0;
+        kept += going ? 1 : 0, i = next + 1;
+      }
+      if (ctx.tid() == 0u) {
+        p.accepted[row * p.accepted_stride] = kept;
+        for (int64_t k = kept; k < p.drafted; ++k) {
+          VerifyDraft::put(p, row, k + 1, -1);
+          p.path[row * p.path_strides[0] + k * p.path_strides[1]] = -1;
+        }
+      }
     }
   }
 };

@@ -50,22 +50,38 @@ inline Status row_params(const Launch& launch, RowParams& p) {
   return Status::Ok;
 }
 
-inline DraftParams draft_params(const Launch& launch) {
-  using Args = VerifyArgs;
-  const TensorView &draft = launch[Args::draft], &tokens = launch[Args::draft_tokens], &target = launch[Args::target];
-  const TensorView &y = launch[Args::y], &accepted = launch[Args::accepted];
+// What the launches of chains and of trees have in common.
+template <class Args>
+DraftParams places_of(const Launch& launch, const TensorView& tokens) {
+  const TensorView &target = launch[Args::target], &y = launch[Args::y], &accepted = launch[Args::accepted];
   DraftParams p{};
-  p.draft = draft.data, p.draft_tokens = tokens.data, p.target = target.data;
+  p.draft_tokens = tokens.data, p.target = target.data;
   p.y = y.as<int64_t>(), p.accepted = accepted.as<int64_t>();
-  p.rows = target.shape[0], p.drafted = draft.shape[1], p.vocabulary = target.shape[2];
-  for (int d = 0; d < 3; ++d) p.draft_strides[d] = draft.strides[d], p.target_strides[d] = target.strides[d];
+  p.rows = target.shape[0], p.drafted = tokens.shape[1], p.vocabulary = target.shape[2];
+  for (int d = 0; d < 3; ++d) p.target_strides[d] = target.strides[d];
   for (int d = 0; d < 2; ++d) p.token_strides[d] = tokens.strides[d], p.y_strides[d] = y.strides[d];
   p.accepted_stride = accepted.strides[0];
   p.seed = simt::number_of(launch.scalars[Args::seed]), p.offset = simt::number_of(launch.scalars[Args::offset]);
   p.fault = simt::fault_of(launch), p.row = launch.row;
-  p.draft_element = static_cast<int32_t>(draft.element), p.token_element = static_cast<int32_t>(tokens.element);
-  p.target_element = static_cast<int32_t>(target.element);
-  p.draft_tensor = Args::draft, p.token_tensor = Args::draft_tokens, p.target_tensor = Args::target;
+  p.token_element = static_cast<int32_t>(tokens.element), p.target_element = static_cast<int32_t>(target.element);
+  p.target_tensor = Args::target;
+  return p;
+}
+inline DraftParams chain_params(const Launch& launch) {
+  using Args = VerifyArgs;
+  const TensorView& draft = launch[Args::draft];
+  DraftParams p = places_of<Args>(launch, launch[Args::draft_tokens]);
+  p.draft = draft.data, p.draft_element = static_cast<int32_t>(draft.element);
+  for (int d = 0; d < 3; ++d) p.draft_strides[d] = draft.strides[d];
+  p.draft_tensor = Args::draft, p.token_tensor = Args::draft_tokens;
+  return p;
+}
+inline DraftParams tree_params(const Launch& launch) {
+  using Args = TreeArgs;
+  const TensorView &parents = launch[Args::parents], &path = launch[Args::path];
+  DraftParams p = places_of<Args>(launch, launch[Args::tokens]);
+  p.parents = parents.data, p.path = path.as<int64_t>(), p.parent_tensor = Args::parents;
+  for (int d = 0; d < 2; ++d) p.parent_strides[d] = parents.strides[d], p.path_strides[d] = path.strides[d];
   return p;
 }
 
@@ -100,8 +116,16 @@ struct SimtKernel<sampling::Filter> {
 template <>
 struct SimtKernel<sampling::Verify> {
   static Status run(const Launch& launch) {
-    const sampling::DraftParams p = sampling::draft_params(launch);
+    const sampling::DraftParams p = sampling::chain_params(launch);
     using Body = sampling::VerifyDraft;
+    return simt::submit<Body>(launch, {simt::blocks_for(p.rows, 1)}, Body::kThreads, p);
+  }
+};
+template <>
+struct SimtKernel<sampling::VerifyTree> {
+  static Status run(const Launch& launch) {
+    const sampling::DraftParams p = sampling::tree_params(launch);
+    using Body = sampling::WalkTree;
     return simt::submit<Body>(launch, {simt::blocks_for(p.rows, 1)}, Body::kThreads, p);
   }
 };

@@ -15,10 +15,12 @@ BCU_ARGS(FilterArgs, (logits, counts, mask, controls, y),
          (temperature, top_k, top_p, min_p, typical_p, repetition, presence, frequency))
 inline constexpr int64_t kControls = 8;
 BCU_ARGS(VerifyArgs, (draft, draft_tokens, target, y, accepted), (seed, offset))
+BCU_ARGS(TreeArgs, (tokens, parents, target, y, path, accepted), (seed, offset))
 
 struct Sample {};
 struct Filter {};
 struct Verify {};
+struct VerifyTree {};
 
 inline constexpr Elements kLogits = kHalves | Element::F32;
 inline int64_t tokens_of(const ParamMeta& logits) { return logits.rank > 0 ? logits.shape[logits.rank - 1] : 1; }
@@ -42,9 +44,20 @@ inline int64_t scratch_of(const Problem& p) {
   return Scratch(rows_in(logits), tokens_of(logits)).bytes;
 }
 
+static_assert(int{VerifyArgs::target} == TreeArgs::target);
 inline int64_t verify_scratch(const Problem& p) {
   const ParamMeta& target = p.params[VerifyArgs::target];
   return whole_lines((target.rank > 0 ? target.shape[0] : 1) * 8);
+}
+
+template <class Tag, class Args>
+constexpr auto drafts(const char* op) {
+  return row<Tag>(op)
+      .name("rows")
+      .takes(kLogits, Element::I64 | Element::I32)
+      .exact()
+      .template args_of<Args>()
+      .not_batch_invariant();
 }
 
 template <bool kSimt>
@@ -52,17 +65,13 @@ constexpr auto rows() {
   const auto sample = row<Sample>("sample_tokens").name("bins").takes(kLogits).exact().args_of<SampleArgs>();
   const auto filter =
       row<Filter>("filter_logits").name("bins").takes(kLogits).ulp(2).args_of<FilterArgs>().attrs_of<FilterAttrs>();
-  const auto verify = row<Verify>("verify_draft")
-                          .name("rows")
-                          .takes(kLogits, Element::I64 | Element::I32)
-                          .exact()
-                          .args_of<VerifyArgs>()
-                          .not_batch_invariant();
+  const auto verify = drafts<Verify, VerifyArgs>("verify_draft");
+  const auto tree = drafts<VerifyTree, TreeArgs>("verify_tree");
   if constexpr (kSimt)
-    return table(sample.not_batch_invariant(), filter, verify);
+    return table(sample.not_batch_invariant(), filter, verify, tree);
   else
     return table(sample.not_batch_invariant().scratch(&scratch_of), filter.scratch(&scratch_of),
-                 verify.scratch(&verify_scratch));
+                 verify.scratch(&verify_scratch), tree.scratch(&verify_scratch));
 }
 
 inline constexpr auto kTable = rows<false>() + on_cuda(rows<true>()) + on_metal(rows<true>());

@@ -94,7 +94,7 @@ ABSENT: dict[str, str] = {
         "updates running statistics; compared on torch's samples, and with its gradients in tests/ops"),
     **dict.fromkeys(("bernoulli", "bernoulli_", "multinomial", "randint", "random_", "randperm", "dropout"), _RANDOM),
     **dict.fromkeys(("normal", "normal_", "uniform", "uniform_", "rand", "rand_like", "randn", "randn_like"), _RANDOM),
-    **dict.fromkeys(("randint_like", "sample_tokens", "verify_draft", "categorical", "gumbel_max", "laplace_"), _RANDOM),
+    **dict.fromkeys(("randint_like", "sample_tokens", "verify_draft", "verify_tree", "categorical", "gumbel_max", "laplace_"), _RANDOM),
     **dict.fromkeys(("js_div", "tv_distance", "preference_loss"), "compared with formulas in tests/ops"),
     "filter_logits": "of transformers; compared with what its warpers keep in tests/ops",
     **dict.fromkeys(("exponential_", "cauchy_", "geometric_", "log_normal_", "trunc_normal_", "gumbel_softmax"), _RANDOM),

@@ -8,6 +8,9 @@ Place i of row r, of n + 1, has block r (n + 1) + i of baracuda.ops.random.rando
   u = (w0 >> 8) 2**-24.
 - In the place i of the first that is not kept a token is drawn by the weights max(target_i - draft_i, 0), or target_i where all
   of them are 0; after all n by target_n. It is drawn as multinomial's, by the 64 bits of w2 and w3.
+
+A tree's places are walked from 0 on, the place behind token i being i + 1: at each a token is drawn by its target, with the 64
+bits of w2 and w3 of its block, and where a child of the place holds that token, the walk goes on behind the first such child.
 """
 
 from __future__ import annotations
@@ -71,14 +74,73 @@ class VerifyDraftDescriptor(Descriptor):
         return product((rows, drafted + 1))
 
 
+@descriptor(family="sampling", op="verify_tree")
+class VerifyTreeDescriptor(Descriptor):
+    """y = tokens that the target draws one after another, along a tree of draft tokens for as long as one is there; then -1.
+
+    The mapping is in the module's docstring. y is distributed as the target, whatever tokens the tree has. Values of
+    probabilities that are drawn from are finite and not negative and not all 0 (else ValueOutOfRangeError); parents come before
+    their children (else IndexOutOfRangeError). Scalars: seed and offset.
+
+    Args:
+        target_shape: Shape of target, [rows, tokens + 1, vocabulary]: place 0, and what comes after each of the tree's tokens.
+        element: Of target: f16, bf16 or f32.
+        token_element: Of tokens and parents, [rows, tokens]: i64 or i32. Token i comes after the place parents[i], 0 to i: 0 is the
+            root, j + 1 the place behind token j. y, [rows, tokens + 1], path, [rows, tokens], the tokens of the tree that are
+            among them by number, then -1, and accepted, [rows], how many those are, are i64.
+    """
+
+    target_shape: Shape
+    element: Element = Element.F32
+    token_element: Element = Element.I64
+
+    def validate(self) -> None:
+        shape = self.target_shape
+        if len(shape) != 3 or isinstance(shape[1], Dim) or shape[1] < 1:
+            raise self.wrong("target_shape", shape, "[rows, tokens + 1, vocabulary], tokens an int")
+
+    def aux_element(self) -> Element:
+        return self.token_element
+
+    def signature(self) -> Signature:
+        rows, places, _ = self.target_shape
+        assert isinstance(places, int)
+        return Signature(
+            tensor("tokens", (rows, places - 1), self.token_element),
+            tensor("parents", (rows, places - 1), self.token_element),
+            tensor("target", self.target_shape, self.element),
+            output("y", (rows, places), Element.I64),
+            output("path", (rows, places - 1), Element.I64),
+            output("accepted", (rows,), Element.I64),
+            scalar("seed", "unsigned"),
+            scalar("offset", "unsigned", 0),
+        )
+
+    def blocks(self) -> SizeExpr:
+        """What it takes of its generator."""
+        return product(self.target_shape[:2])
+
+
+_WHY = NotDifferentiable("random numbers are not a function of a tensor")
 OPS = (
-    Op(
-        "verify_draft",
-        VerifyDraftDescriptor,
-        NotDifferentiable("random numbers are not a function of a tensor"),
-        "y = the draft's tokens so far as the target keeps them, and one that it draws",
-    ),
-)
+    Op("verify_draft", VerifyDraftDescriptor, _WHY,
+       "y = the draft's tokens so far as the target keeps them, and one that it draws"),
+    Op("verify_tree", VerifyTreeDescriptor, _WHY, "y = tokens that the target draws, along a tree of draft tokens"),
+)  # fmt: skip
+
+
+def _run(desc: Any, like: Any, generator: Any, given: dict[str, Any]) -> tuple[Any, ...]:
+    """Runs a plan for all its outputs, new and of the kind of `like`."""
+    *_, device, ordinal = _core.describe(like)
+    place = (device, ordinal)
+    made, blocks = planned(desc, place)
+    convert = foreign_converter(like)
+    rest = {}
+    for p in desc.signature().outputs[1:]:
+        fields = (p.shape, p.element, name_of(place))
+        rest[p.name] = allocated(*maker(like, *fields)) if convert is None else allocated(empty, fields, ("device",))
+    tokens = chosen(generator).draw(blocks, lambda s, o: run_new(made, like, None, **given, **rest, seed=s, offset=o))
+    return tokens, *(rest.values() if convert is None else map(convert, rest.values()))
 
 
 @composite
@@ -98,12 +160,30 @@ def verify_draft(draft: Any, draft_tokens: Any, target: Any, *, generator: Any =
     Returns:
         Tokens, [rows, n + 1], -1 after the last one; and how many of the draft's are among them, [rows].
     """
-    shape, code, _, *place = _core.describe(draft)
+    shape, code, *_ = _core.describe(draft)
     desc = VerifyDraftDescriptor(shape, Element(code), Element(_core.describe(draft_tokens)[1]))
-    made, blocks = planned(desc, (place[0], place[1]))
-    convert = foreign_converter(draft)
-    fields = (shape[:1], Element.I64, name_of((place[0], place[1])))
-    accepted = allocated(*maker(draft, *fields)) if convert is None else allocated(empty, fields, ("device",))
-    given = {"draft": draft, "draft_tokens": draft_tokens, "target": target, "accepted": accepted}
-    tokens = chosen(generator).draw(blocks, lambda s, o: run_new(made, draft, None, **given, seed=s, offset=o))
-    return tokens, accepted if convert is None else convert(accepted)
+    tokens, accepted = _run(desc, draft, generator, {"draft": draft, "draft_tokens": draft_tokens, "target": target})
+    return tokens, accepted
+
+
+@composite
+def verify_tree(tokens: Any, parents: Any, target: Any, *, generator: Any = None) -> tuple[Any, Any, Any]:
+    """(y, path, accepted): verification of a tree of draft tokens: what the target draws, for as long as the tree has it.
+
+    From the root on a token is drawn by the target; where one of the children is that token, the next is drawn behind it. What
+    comes out is distributed as the target, however the tree was made. The same tokens on every backend and layout.
+
+    Args:
+        tokens: [rows, n], i64 or i32: the tree's tokens, parents before children.
+        parents: [rows, n]: the place that each comes after: 0 for the root, j + 1 for token j.
+        target: [rows, n + 1, vocabulary], the target's probabilities at these places.
+        generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
+
+    Returns:
+        Tokens, [rows, n + 1], -1 after the last one; which of the tree's are among them, [rows, n], -1 after the last; and
+        how many those are, [rows].
+    """
+    shape, code, *_ = _core.describe(target)
+    desc = VerifyTreeDescriptor(shape, Element(code), Element(_core.describe(tokens)[1]))
+    y, path, accepted = _run(desc, target, generator, {"tokens": tokens, "parents": parents, "target": target})
+    return y, path, accepted

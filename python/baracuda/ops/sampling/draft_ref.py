@@ -10,7 +10,7 @@ import numpy as np
 from baracuda.describe.elements import Element
 from baracuda.ops.random.discrete_ref import below, weights
 from baracuda.ops.random.random_ref import words
-from baracuda.ops.sampling.draft import VerifyDraftDescriptor
+from baracuda.ops.sampling.draft import VerifyDraftDescriptor, VerifyTreeDescriptor
 from baracuda.prove.reference import Array, Case, Expected
 
 _SHAPES: list[tuple[int, int, int]] = [
@@ -26,7 +26,10 @@ _SHAPES: list[tuple[int, int, int]] = [
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """No draft tokens, one and several; drafts like the target, unlike it and the same; rows with zeros."""
-    del op, direction
+    del direction
+    if op == "verify_tree":
+        yield from _trees(element, rng)
+        return
     for i, shape in enumerate(_SHAPES):
         rows, n, vocabulary = shape
         target = rng.dirichlet(np.full(vocabulary, 0.5), (rows, n + 1))
@@ -42,9 +45,52 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         yield Case(VerifyDraftDescriptor(shape, element, given), tensors, scalars)
 
 
+def _trees(element: Element, rng: np.random.Generator) -> Iterator[Case]:
+    """Chains, stars and trees, with tokens that are likely and some twice."""
+    for i, (rows, n, vocabulary) in enumerate(_SHAPES):
+        target = rng.dirichlet(np.full(vocabulary, 0.2), (rows, n + 1))
+        tokens = rng.integers(0, min(vocabulary, 4), (rows, n))
+        target[..., :4] += 0.3
+        parents = np.broadcast_to(np.arange(n) * (i % 2), (rows, n)).copy()
+        if i % 3 == 2:
+            parents = rng.integers(0, np.arange(n) + 1, (rows, n))
+        tensors = {"tokens": tokens, "parents": parents, "target": target}
+        scalars: dict[str, float] = {"seed": (5, 2**64 - 1)[i % 2], "offset": (0, 2**64 - 3)[i % 2]}
+        given = (Element.I64, Element.I32)[i % 2]
+        yield Case(VerifyTreeDescriptor((rows, n + 1, vocabulary), element, given), tensors, scalars)
+
+
+def _drawn(p: Array, seed: int, block: int) -> int:
+    """A token drawn by its weight, with the upper half of a block."""
+    ends = np.cumsum(np.array(weights(p, False), np.uint64))
+    u = below(seed, block % 2**64, 2, int(ends[-1]))[1]
+    return int(np.searchsorted(ends, np.uint64(u), side="right"))
+
+
+def _walked(case: Case) -> dict[str, Expected]:
+    target = np.asarray(case.tensors["target"], np.float32)
+    tokens, parents = (np.asarray(case.tensors[name], np.int64) for name in ("tokens", "parents"))
+    rows, n = tokens.shape
+    y, path, accepted = np.full((rows, n + 1), -1), np.full((rows, n), -1), np.zeros(rows, np.int64)
+    for r in range(rows):
+        place, k = 0, 0
+        while True:
+            block = int(case.scalars["offset"]) + r * (n + 1) + place
+            y[r, k] = _drawn(target[r, place], int(case.scalars["seed"]), block)
+            found = ((parents[r] == place) & (tokens[r] == y[r, k])).nonzero()[0]
+            if not len(found):
+                break
+            path[r, k] = found[0]
+            place, k = int(found[0]) + 1, k + 1
+        accepted[r] = k
+    return {"y": Expected(y), "path": Expected(path), "accepted": Expected(accepted)}
+
+
 def reference(case: Case) -> dict[str, Expected]:
     """Tokens and how many of the draft's are among them."""
     desc: Any = case.descriptor
+    if isinstance(desc, VerifyTreeDescriptor):
+        return _walked(case)
     rows, n, _ = desc.draft_shape
     draft, target = (np.asarray(case.tensors[name], np.float32) for name in ("draft", "target"))
     tokens: Array = np.asarray(case.tensors["draft_tokens"], np.int64)
@@ -62,7 +108,5 @@ def reference(case: Case) -> dict[str, Expected]:
         accepted[r] = i
         left = np.maximum(target[r, i] - draft[r, i], 0) if i < n else target[r, i]
         left = left if left.any() else target[r, i]
-        ends = np.cumsum(np.array(weights(left, False), np.uint64))
-        at_row = below(seed, (offset + r * (n + 1) + i) % 2**64, 2, int(ends[-1]))[1]
-        y[r, i] = np.searchsorted(ends, np.uint64(at_row), side="right")
+        y[r, i] = _drawn(left, seed, offset + r * (n + 1) + i)
     return {"y": Expected(y), "accepted": Expected(accepted)}

@@ -124,7 +124,9 @@ def kept(z: Array, c: dict[str, float]) -> tuple[Array, Array]:
     q = distances(z, c["temperature"])
     w = weights(q)
     order = np.lexsort((np.arange(z.size), -z))
-    k = 1 if not np.float32(24204406.0) / np.float32(max(c["temperature"], 1e-45)) < np.inf else int(c["top_k"])
+    with np.errstate(all="ignore"):
+        greedy = not np.float32(24204406.0) / np.float32(c["temperature"]) < np.inf
+    k = 1 if greedy else int(c["top_k"])
     order = order[:k] if k > 0 else order
     if c["top_p"] < 1:
         order = _first(order, w, _share(int(w[order].sum()), c["top_p"]))
