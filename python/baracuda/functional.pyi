@@ -1451,10 +1451,10 @@ def cummax(input: Any, dim: Any) -> Any:
 def cummin(input: Any, dim: Any) -> Any:
     r"""(values, indices) of the smallest so far along `dim`, as torch.cummin: the last of values that tie; NaN stays."""
 @_function
-def logcumsumexp(input: Any, dim: Any, *, out: Any = None) -> Any:
+def logcumsumexp(input: Any, dim: Any, *, reverse: Any = False, exclusive: Any = False, out: Any = None) -> Any:
     r"""Logarithm of the running sum of exponentials along `dim`, as torch.logcumsumexp."""
 @_function
-def logcumsumexp_backward(dy: Any, input: Any, result: Any, dim: Any) -> Any:
+def logcumsumexp_backward(dy: Any, input: Any, result: Any, dim: Any, *, reverse: Any = False, exclusive: Any = False) -> Any:
     r"""Gradient of logcumsumexp with respect to `input`, given its result."""
 @_function
 def affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Any:
@@ -1499,16 +1499,16 @@ def int_mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
 def scaled_matmul(input: Any, other: Any, scale_a: Any = None, scale_b: Any = None, bias: Any = None, *, out_dtype: Any = None, activation: Any = 'none', out: Any = None) -> Any:
     r"""Gives act(scale_a * scale_b * (input @ other) + bias) for i8 or float8_e4m3fn factors."""
 @_function
-def cumprod(input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> Any:
+def cumprod(input: Any, dim: Any, *, dtype: Any = None, reverse: Any = False, exclusive: Any = False, out: Any = None) -> Any:
     r"""Running product along `dim`, as torch.cumprod; integers and bool give i64. Cast to `dtype` before, if it is given."""
 @_function
-def cumprod_backward(dy: Any, input: Any, result: Any, dim: Any) -> Any:
+def cumprod_backward(dy: Any, input: Any, result: Any, dim: Any, *, reverse: Any = False, exclusive: Any = False) -> Any:
     r"""Gradient of cumprod with respect to `input`, given its result; right where elements are zero."""
 @_function
-def cumsum(input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> Any:
+def cumsum(input: Any, dim: Any, *, dtype: Any = None, reverse: Any = False, exclusive: Any = False, out: Any = None) -> Any:
     r"""Running sum along `dim`, as torch.cumsum; integers and bool give i64. Cast to `dtype` before, if it is given."""
 @_function
-def cumsum_backward(dy: Any, dim: Any, input: Any = None) -> Any:
+def cumsum_backward(dy: Any, dim: Any, input: Any = None, *, reverse: Any = False, exclusive: Any = False) -> Any:
     r"""Gradient of cumsum with respect to its input, of whose element it is where `input` is given."""
 @_function
 def index_add(input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:

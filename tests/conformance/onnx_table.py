@@ -147,14 +147,8 @@ def _clip(F: Any, c: NodeCase, x: Any, low: Any = None, high: Any = None) -> Any
 
 def _cumulative(name: str) -> Call:
     def call(F: Any, c: NodeCase, x: Any, axis: Any) -> Any:
-        dim = int(number(axis))
-        seen = np.flip(x, dim) if c.get("reverse", 0) else x
-        if c.get("exclusive", 0):  # the first one has none before it
-            whole = np.moveaxis(seen, dim, -1)
-            none = np.full_like(whole[..., :1], int(name == "cumprod"))
-            seen = np.moveaxis(F.cat([none, whole[..., :-1]], -1), -1, dim)
-        y = _as(F, getattr(F, name)(seen, dim), x)
-        return np.flip(y, dim) if c.get("reverse", 0) else y
+        options = {option: bool(c.get(option, 0)) for option in ("reverse", "exclusive")}
+        return _as(F, getattr(F, name)(x, int(number(axis)), **options), x)
 
     return call
 

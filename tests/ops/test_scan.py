@@ -92,3 +92,36 @@ def test_products_of_extremes_leave_the_range_only_where_the_result_does() -> No
     got = F.cumprod(x, 0)
     with np.errstate(over="ignore", under="ignore"):
         np.testing.assert_allclose(got, want.astype(np.float32), rtol=2e-7, atol=2.0**-149)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "logcumsumexp"])
+@pytest.mark.parametrize(("reverse", "exclusive"), [(True, False), (False, True), (True, True)])
+def test_from_the_other_end_and_without_the_own_element(name: str, reverse: bool, exclusive: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    first = {"cumsum": 0.0, "cumprod": 1.0, "logcumsumexp": -torch.inf}[name]
+    for shape, dim in (((7,), 0), ((3, 5), 1), ((4, 3, 2), 0), ((4, 3, 2), -2), ((1,), 0), ((3, 0), 1), ((0, 3), 1)):
+        x = torch.randn(shape, generator=generator, dtype=torch.float64)
+        x[x < -1] = 0
+        leaf = x.clone().requires_grad_(True)
+        seen = leaf.flip(dim) if reverse else leaf
+        if exclusive and shape[dim]:
+            begin = torch.full_like(seen.narrow(dim, 0, 1), first)
+            rest = getattr(torch, name)(seen.narrow(dim, 0, shape[dim] - 1), dim)
+            want = torch.cat([begin, rest], dim)
+        else:
+            want = getattr(torch, name)(seen, dim)
+        want = want.flip(dim) if reverse else want
+        dy = torch.randn(shape, generator=generator, dtype=torch.float64)
+        if want.requires_grad:
+            want.backward(dy)
+        got, pull = bc.vjp(getattr(F, name), x, dim, reverse=reverse, exclusive=exclusive)
+        torch.testing.assert_close(got, want.detach())
+        torch.testing.assert_close(pull(dy), torch.zeros_like(x) if leaf.grad is None else leaf.grad)
+    whole = torch.tensor([2, 3, 4])
+    if name != "logcumsumexp":
+        theirs = getattr(torch, name)(whole.flip(0) if reverse else whole, 0)
+        theirs = torch.cat([torch.tensor([int(first)]), theirs[:-1]]) if exclusive else theirs
+        assert torch.equal(
+            getattr(F, name)(whole, 0, reverse=reverse, exclusive=exclusive), theirs.flip(0) if reverse else theirs
+        )
+        assert getattr(F, name)(torch.tensor(2.0), 0, exclusive=True) == first

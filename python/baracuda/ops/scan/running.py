@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from baracuda.call.compose import of_elements
+from math import inf
+
 from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Descriptor, Kinded, Signature, descriptor, frame, output, tensor
 from baracuda.ops.indexing.indexing import GatherBackwardDescriptor
+from baracuda.ops.scan.ways import scanned
 from baracuda.ops.sort.sort import pulled_from_positions
 
 
@@ -119,18 +121,33 @@ pulled_from_positions(cummin)
 
 
 @function(tensors="input")
-def logcumsumexp(call: Call, input: Arg, dim: int, *, out: Arg | None = None) -> Recipe:
-    """Logarithm of the running sum of exponentials along `dim`, as torch.logcumsumexp."""
+def logcumsumexp(
+    call: Call, input: Arg, dim: int, *, reverse: bool = False, exclusive: bool = False, out: Arg | None = None
+) -> Recipe:
+    """Logarithm of the running sum of exponentials along `dim`, as torch.logcumsumexp.
+
+    With `reverse` it begins at the end; with `exclusive` each sum leaves out the element at its own place, and the first
+    one, of nothing, is -inf.
+    """
     if not input.element.is_float:
         raise InvalidProblemError(f"input: got element {input.element}, want f16, bf16, f32 or f64. Cast it first.")
-    return call(LogCumSumExpDescriptor(input.shape, dim, input.element), x=input)
+
+    def make(shape: Shape, axis: int) -> Descriptor:
+        return LogCumSumExpDescriptor(shape, axis, input.element)
+
+    return scanned(call, make, dim, None, reverse, exclusive, -inf, x=input)
 
 
 @function(tensors="dy input result")
-def logcumsumexp_backward(call: Call, dy: Arg, input: Arg, result: Arg, dim: int) -> Recipe:
+def logcumsumexp_backward(
+    call: Call, dy: Arg, input: Arg, result: Arg, dim: int, *, reverse: bool = False, exclusive: bool = False
+) -> Recipe:
     """Gradient of logcumsumexp with respect to `input`, given its result."""
-    desc = LogCumSumExpBackwardDescriptor(input.shape, dim, dy.element)
-    return of_elements(call, desc, input.element, dy=dy, x=input, y=result)
+
+    def make(shape: Shape, axis: int) -> Descriptor:
+        return LogCumSumExpBackwardDescriptor(shape, axis, dy.element)
+
+    return scanned(call, make, dim, input.element, reverse, exclusive, 0, dy=dy, x=input, y=result)
 
 
 logcumsumexp.pulled_by(logcumsumexp_backward)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda.call.compose import of_elements
 from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
 from baracuda.describe.spec import Kinded, Signature, descriptor, frame, output, tensor
+from baracuda.ops.scan.ways import MakeDescriptor, scanned
 
 KINDS = ("cumsum", "cumprod")
 
@@ -68,32 +68,68 @@ OPS = (
 )
 
 
+def _plain(kind: str, element: Element) -> MakeDescriptor:
+    return lambda shape, axis: ScanDescriptor(kind, shape, axis, element)
+
+
+def _gradient(kind: str, element: Element) -> MakeDescriptor:
+    return lambda shape, axis: ScanBackwardDescriptor(kind, shape, axis, element)
+
+
 @function(tensors="input")
-def cumsum(call: Call, input: Arg, dim: int, *, dtype: Any = None, out: Arg | None = None) -> Recipe:
-    """Running sum along `dim`, as torch.cumsum; integers and bool give i64. Cast to `dtype` before, if it is given."""
+def cumsum(
+    call: Call,
+    input: Arg,
+    dim: int,
+    *,
+    dtype: Any = None,
+    reverse: bool = False,
+    exclusive: bool = False,
+    out: Arg | None = None,
+) -> Recipe:
+    """Running sum along `dim`, as torch.cumsum; integers and bool give i64. Cast to `dtype` before, if it is given.
+
+    With `reverse` it begins at the end; with `exclusive` each sum leaves out the element at its own place.
+    """
     to = None if dtype is None else Element.coerce(dtype, "dtype")
-    return of_elements(call, ScanDescriptor("cumsum", input.shape, dim, to or input.element), to, x=input)
+    return scanned(call, _plain("cumsum", to or input.element), dim, to, reverse, exclusive, 0, x=input)
 
 
 @function(tensors="dy input")
-def cumsum_backward(call: Call, dy: Arg, dim: int, input: Arg | None = None) -> Recipe:
+def cumsum_backward(
+    call: Call, dy: Arg, dim: int, input: Arg | None = None, *, reverse: bool = False, exclusive: bool = False
+) -> Recipe:
     """Gradient of cumsum with respect to its input, of whose element it is where `input` is given."""
     to = None if input is None else input.element
-    return of_elements(call, ScanBackwardDescriptor("cumsum", dy.shape, dim, dy.element), to, dy=dy)
+    return scanned(call, _gradient("cumsum", dy.element), dim, to, reverse, exclusive, 0, dy=dy)
 
 
 @function(tensors="input")
-def cumprod(call: Call, input: Arg, dim: int, *, dtype: Any = None, out: Arg | None = None) -> Recipe:
-    """Running product along `dim`, as torch.cumprod; integers and bool give i64. Cast to `dtype` before, if it is given."""
+def cumprod(
+    call: Call,
+    input: Arg,
+    dim: int,
+    *,
+    dtype: Any = None,
+    reverse: bool = False,
+    exclusive: bool = False,
+    out: Arg | None = None,
+) -> Recipe:
+    """Running product along `dim`, as torch.cumprod; integers and bool give i64. Cast to `dtype` before, if it is given.
+
+    With `reverse` it begins at the end; with `exclusive` each product leaves out the element at its own place.
+    """
     to = None if dtype is None else Element.coerce(dtype, "dtype")
-    return of_elements(call, ScanDescriptor("cumprod", input.shape, dim, to or input.element), to, x=input)
+    return scanned(call, _plain("cumprod", to or input.element), dim, to, reverse, exclusive, 1, x=input)
 
 
 @function(tensors="dy input result")
-def cumprod_backward(call: Call, dy: Arg, input: Arg, result: Arg, dim: int) -> Recipe:
+def cumprod_backward(
+    call: Call, dy: Arg, input: Arg, result: Arg, dim: int, *, reverse: bool = False, exclusive: bool = False
+) -> Recipe:
     """Gradient of cumprod with respect to `input`, given its result; right where elements are zero."""
-    desc = ScanBackwardDescriptor("cumprod", input.shape, dim, dy.element)
-    return of_elements(call, desc, input.element, dy=dy, x=input, y=result)
+    make = _gradient("cumprod", dy.element)
+    return scanned(call, make, dim, input.element, reverse, exclusive, 0, dy=dy, x=input, y=result)
 
 
 cumsum.pulled_by(cumsum_backward)
