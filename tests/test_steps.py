@@ -213,6 +213,7 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "randint_like": [lambda: F.randint_like(_x(3), 5)],
     "randn": [lambda: F.randn(3)],
     "randn_like": [lambda: F.randn_like(_x(2, 5))],
+    "lexsort": [lambda: F.lexsort(_x(3), _whole(3))],
     "index_put": [
         lambda: F.index_put(_x(3, 2), (_whole(2), _whole(2)), _x(2)),
         lambda: F.index_put(_x(3, 2), (_x(3) > 0,), _x(2).T[:1], True),

@@ -1592,6 +1592,9 @@ def softmin(input: Any, dim: Any, *, dtype: Any = None) -> Any:
 def argsort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = False) -> Any:
     r"""Positions that sort `input` along `dim`, as torch.argsort (i64); always stable, so `stable` changes nothing."""
 @_function
+def lexsort(*keys: Any, dim: Any = -1) -> Any:
+    r"""Positions that sort by several keys along `dim`, as numpy.lexsort: by the last one, where that ties by the one before."""
+@_function
 def msort(input: Any, *, out: Any = None) -> Any:
     r"""`input` sorted along its first dimension, as torch.msort."""
 @_function

@@ -123,3 +123,15 @@ def test_gradient_goes_where_values_were() -> None:
 def test_msort() -> None:
     x = made(torch.float32, 40, 3)
     same([F.msort(x)], [torch.sort(x, dim=0, stable=True).values])
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_several_keys_as_numpy(dim: int) -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((40, 3), (1, 7), (0, 4), (5, 30)):
+        keys = [rng.integers(0, 3, shape), rng.integers(0, 2, shape).astype(np.float32), rng.integers(0, 2, shape) > 0]
+        for some in (keys, keys[:1], keys[::-1]):
+            np.testing.assert_array_equal(F.lexsort(*some, dim=dim), np.lexsort(tuple(some), axis=dim))
+            np.testing.assert_array_equal(F.lexsort(some, dim=dim), np.lexsort(tuple(some), axis=dim))
+    with pytest.raises(bc.InvalidProblemError, match="want one shape"):
+        F.lexsort(np.zeros(3), np.zeros(4))

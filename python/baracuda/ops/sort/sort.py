@@ -9,8 +9,9 @@ from baracuda.call.op import Arg, Call, Function, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Descriptor, Signature, descriptor, output, tensor
-from baracuda.ops.indexing.indexing import GatherBackwardDescriptor, gather_backward
+from baracuda.ops.indexing.indexing import GatherBackwardDescriptor, GatherDescriptor, gather_backward
 
 
 @descriptor(family="sort", op="sort")
@@ -92,3 +93,30 @@ def msort(c: Composer, input: Value, *, out: Any = None) -> Value:
     """`input` sorted along its first dimension, as torch.msort."""
     found: Value = c(SortDescriptor(input.shape, 0, False, input.element), x=input)[0]
     return found
+
+
+@made_of("sort gather")
+@composed(tensors="keys")
+def lexsort(c: Composer, *keys: Value, dim: int = -1) -> Value:
+    """Positions that sort by several keys along `dim`, as numpy.lexsort: by the last one, where that ties by the one before.
+
+    Args:
+        *keys: Tensors of one shape, or a list of them, of whatever elements; NaN above every number.
+        dim: The dimension.
+
+    Raises:
+        InvalidProblemError: If shapes differ.
+    """
+    order: Value | None = None
+    for key in keys:
+        if key.shape != keys[0].shape:
+            raise InvalidProblemError(f"keys: got shapes {keys[0].shape} and {key.shape}, want one shape.")
+        if order is not None:
+            desc = GatherDescriptor(key.shape, key.shape, dim, key.element)
+            key = c(desc, x=key, index=order)
+        found = c(SortDescriptor(key.shape, dim, False, key.element), x=key)[1]
+        if order is not None:
+            found = c(GatherDescriptor(key.shape, key.shape, dim, Element.I64), x=order, index=found)
+        order = found
+    assert order is not None
+    return order
