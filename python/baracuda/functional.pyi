@@ -1316,6 +1316,9 @@ def quant_matmul(input: Any, weight: Any, format: Any, *, quantize_input: Any = 
 def quant_matmul_backward(dy: Any, weight: Any, format: Any) -> Any:
     r"""The gradient of quant_matmul with respect to its input, dy @ w. A quantized input has the gradient of one that is not."""
 @_function
+def quant_matmul_ids(input: Any, weight: Any, ids: Any, format: Any, *, quantize_input: Any = False, out: Any = None) -> Any:
+    r"""Products with experts' weights: y[..., n] = sum_k input[..., k] w[ids[...], n, k], as ggml's mul_mat_id."""
+@_function
 def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', out: Any = None) -> Any:
     r"""Quantiles of the numbers along `dim`, NaN where there are none, as torch.nanquantile: the values at q (n - 1) of the order."""
 @_function

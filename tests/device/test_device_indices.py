@@ -23,6 +23,7 @@ from baracuda.describe.spec import IN
 INDICES: dict[str, tuple[str, str, int | str]] = {
     "embedding": ("ids", "weight", 0),
     "embedding_bag": ("ids", "weight", 0),
+    "quant_matmul_ids": ("ids", "w", 0),
     "rope": ("positions", "cos", 0),
     "cross_entropy": ("target", "logits", -1),
     "cross_entropy_fused": ("target", "logits", -1),

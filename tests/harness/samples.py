@@ -128,6 +128,9 @@ SAMPLES: dict[str, Call] = (
         "repack_awq": _call(WORDS, WORDS[:1], np.ones((1, 64), np.float16)),
         "repack_gptq": _call(WORDS, WORDS[:1, :1], np.ones((1, 8), np.float16)),
         "quant_matmul": _call(_floats(2, 32), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
+        "quant_matmul_ids": _call(
+            _floats(2, 32), np.arange(136, dtype=np.uint8).reshape(2, 2, 34) % 60, TARGET[:2] % 2, "q8_0"
+        ),
         "quant_matmul_backward": _call(_floats(2, 3), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
         "quantize": _call(_floats(2, 32), "q4_0"),
         "quantize_linear": _call(X, np.abs(ROWS) + 0.1, dtype="u4", axis=0),

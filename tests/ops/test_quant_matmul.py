@@ -113,3 +113,25 @@ def test_wrong_calls_are_refused() -> None:
     with pytest.raises(bc.UnsupportedError, match="quantize_input"):
         desc = bc.QuantMatmulDescriptor((2, 64), (5, 64), "q4_0", "f32", True)
         bc.plan(desc, preference=bc.PlanPreference(sku="quant_matmul.forward.cpu.f32.floats"))
+
+
+@pytest.mark.parametrize("quantize_input", [False, True])
+@pytest.mark.parametrize("f", ["q4_0", "q4_k", "mxfp4"])
+def test_experts_are_multiplied_as_each_alone(f: str, quantize_input: bool, rng: np.random.Generator) -> None:
+    w = F.quantize(rng.normal(0, 1, (4, 33, 512)).astype(np.float32), f)
+    x = rng.normal(0, 1, (5, 1, 512)).astype(np.float32)
+    ids = rng.integers(0, 4, (5, 2))
+    y = F.quant_matmul_ids(x, w, ids, f, quantize_input=quantize_input)
+    assert y.shape == (5, 2, 33)
+    for t, k in np.ndindex(5, 2):
+        alone = F.quant_matmul(x[t], w[ids[t, k]], f, quantize_input=quantize_input)
+        assert np.array_equal(y[t, k], alone[0])
+    strided = np.repeat(w, 2, 1)[:, ::2], np.repeat(ids.astype(np.int32), 2, 1)[::-1, ::2]
+    again = F.quant_matmul_ids(x[::-1], *strided, f, quantize_input=quantize_input)
+    assert np.array_equal(again, y[::-1])
+    for wrong in (4, -1):
+        ids[3, 1] = wrong
+        out = np.full((5, 2, 33), 7, np.float32)
+        with pytest.raises(bc.IndexOutOfRangeError, match=str(wrong)):
+            F.quant_matmul_ids(x, w, ids, f, quantize_input=quantize_input, out=out)
+        assert (out == 7).all()

@@ -1,6 +1,7 @@
 // GGUF's blocks to values and back, a few blocks at a time.
 #include "ops/quant/cpu.h"
 #include "backends/cpu/family.h"
+#include "host/in_range.h"
 #include "host/row_writer.h"
 #include "ops/quant/cpu_scaled.h"
 
@@ -74,12 +75,39 @@ uint32_t last_axis(const TensorView& t) { return 1u << (t.rank - 1); }
 }  // namespace
 
 Product::Product(const Launch& launch)
-    : x(row_map(launch[ProductArgs::x], last_axis(launch[ProductArgs::x]))),
-      w(row_map(launch[ProductArgs::w], last_axis(launch[ProductArgs::w]))),
-      y(row_map(launch[ProductArgs::y], last_axis(launch[ProductArgs::y]))),
-      rows(y.rows()),
-      columns(y.length()),
-      depth(x.length()) {}
+    : Product(row_map(launch[ProductArgs::x], last_axis(launch[ProductArgs::x])),
+              row_map(launch[ProductArgs::w], last_axis(launch[ProductArgs::w])),
+              row_map(launch[ProductArgs::y], last_axis(launch[ProductArgs::y]))) {}
+
+// One row of a map, and one matrix of a tensor of three dimensions.
+RowMap only_row(const RowMap& m, int64_t row) {
+  RowMap one = m;
+  one.data = m.row(row), one.outer = Steps();
+  return one;
+}
+RowMap matrix_of(const TensorView& w, int64_t id) {
+  TensorView one = w;
+  one.rank = 2, one.data = w.as<char>() + (w.shape[0] > 1 ? id * w.strides[0] : 0);
+  for (int i = 0; i < 2; ++i) one.shape[i] = w.shape[i + 1], one.strides[i] = w.strides[i + 1];
+  return row_map(one, last_axis(one));
+}
+
+template <auto kRun>
+Status run_experts(const Launch& launch) {
+  using A = ExpertArgs;
+  const TensorView &x = launch[A::x], &w = launch[A::w], &ids = launch[A::ids], &y = launch[A::y];
+  if (!in_range(launch, A::ids, w.shape[0])) return Status::IndexOutOfRange;
+  const RowMap from = row_map(x, last_axis(x)), to = row_map(y, last_axis(y));
+  if (to.length() == 0) return Status::Ok;
+  const MergedView places(ids);
+  for (int64_t row = 0; row < to.rows(); ++row) {
+    int64_t id;
+    load_span(places, row, 1, &id);
+    kRun(Product(only_row(from, row), matrix_of(w, id), only_row(to, row)), attributes<ProductAttrs>(launch).format,
+         launch.workspace);
+  }
+  return Status::Ok;
+}
 
 }  // namespace baracuda::quant
 
@@ -122,6 +150,14 @@ struct CpuKernel<quant::FloatProduct> {
 template <>
 struct CpuKernel<quant::IntegerProduct> {
   static Status run(const Launch& launch) { return run_product<quant::run_integers>(launch); }
+};
+template <>
+struct CpuKernel<quant::FloatExperts> {
+  static Status run(const Launch& launch) { return quant::run_experts<quant::run_floats>(launch); }
+};
+template <>
+struct CpuKernel<quant::IntegerExperts> {
+  static Status run(const Launch& launch) { return quant::run_experts<quant::run_integers>(launch); }
 };
 
 #define BCU_SCALED(Tag, function)        \

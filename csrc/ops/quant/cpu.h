@@ -38,6 +38,8 @@ struct Product {
   int64_t rows, columns, depth;
 
   explicit Product(const Launch& launch);
+  Product(const RowMap& left, const RowMap& weights, const RowMap& result)
+      : x(left), w(weights), y(result), rows(y.rows()), columns(y.length()), depth(x.length()) {}
   int64_t chunks() const { return (depth + kChunk - 1) / kChunk; }
   void put(int64_t row, int64_t first, int64_t count, const float* sums) const {
     y.inner.runs(first, count, [&](int64_t offset, int64_t stride, int64_t run) {

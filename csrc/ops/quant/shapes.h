@@ -41,6 +41,19 @@ inline void product_shapes(Shapes& s) {
   s.out(ProductArgs::y).is(x.sizes().lead(1).then(w.at(0)));
 }
 
+inline void expert_shapes(Shapes& s) {
+  const auto attrs = s.attrs<ProductAttrs>();
+  if (!s.attribute(bytes_for(attrs.format, 0) == 0, "format", "the number of a type of blocks")) return;
+  s.flag(attrs.quantize_input, "quantize_input");
+  const auto x = s.in(ExpertArgs::x).ranks(1, kMaxRank);
+  const auto w = s.in(ExpertArgs::w, Element::U8).ranks(3);
+  const int64_t bytes = bytes_for(attrs.format, x.at(-1));
+  s.want(bytes >= 0, ExpertArgs::x, "whole blocks along the last dimension");
+  w.is({w.at(0), w.at(1), bytes});
+  s.in(ExpertArgs::ids, s.aux()).is(x.sizes().lead(1));
+  s.out(ExpertArgs::y).is(x.sizes().lead(1).then(w.at(1)));
+}
+
 // Scales for blocks of x, whose dimensions are cut at most as often as tensors have dimensions.
 inline void scales_for(Shapes& s, const Sizes& x, int param, const Sizes& scale) {
   int cuts = 0;
@@ -136,6 +149,7 @@ inline ShapeRule shapes_of(const Row& row) {
   if (op == "dequantize_linear") return dequantize_linear_shapes;
   if (op == "fake_quantize") return row.direction == Direction::Backward ? fake_gradient_shapes : fake_quantize_shapes;
   if (op == "dynamic_quantize") return dynamic_shapes;
+  if (op == "quant_matmul_ids") return expert_shapes;
   return op == "quantize" ? quantize_shapes : op == "dequantize" ? dequantize_shapes : product_shapes;
 }
 

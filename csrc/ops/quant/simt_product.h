@@ -2,21 +2,24 @@
 #pragma once
 #include "ops/quant/product.h"
 #include "ops/quant/simt.h"
+#include "simt/index.h"
 
 namespace baracuda::quant {
 
 struct ProductParams {
-  simt::Space<2> s;  // rows of x and y; dimension 0 counts the columns of y
+  simt::Space<3> s;       // rows of x and y, and which weight is each row's; dimension 0 counts the columns of y
+  simt::IndexParams ids;  // without data: there is one weight
   BCU_GLOBAL const void* x;
   BCU_GLOBAL uint8_t* w;
   BCU_GLOBAL void* y;
-  int64_t depth, x_stride, w_row, w_stride, y_stride;
+  int64_t depth, x_stride, w_each, w_row, w_stride, y_stride;
   int32_t element;
 };
 
-BCU_DEVICE StridedBytes block_of(BCU_CONSTANT ProductParams& p, int64_t column, int64_t byte) {
+// `w`: where the row of weights begins.
+BCU_DEVICE StridedBytes block_of(BCU_CONSTANT ProductParams& p, int64_t w, int64_t byte) {
   StridedBytes b;
-  b.data = p.w + column * p.w_row + byte * p.w_stride, b.stride = p.w_stride;
+  b.data = p.w + w + byte * p.w_stride, b.stride = p.w_stride;
   return b;
 }
 
@@ -29,12 +32,16 @@ struct EachResult {
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
     int64_t warps = int64_t(ctx.warps()), units = p.depth / Dot::kUnit;
     for (int64_t base = int64_t(ctx.bid_x()) * warps; base < p.s.count; base += int64_t(ctx.gdim_x()) * warps) {
-      int64_t at = base + ctx.warp(), row[2];
-      int64_t column = simt::locate(p.s, at < p.s.count ? at : p.s.count - 1, row);
+      int64_t at = base + ctx.warp(), row[3], id = 0;
+      at = at < p.s.count ? at : p.s.count - 1;  // several warps may have the last one
+      int64_t column = simt::locate(p.s, at, row);
+      bool good = !p.ids.data || simt::read_index(p.ids, row[2], at / p.s.shape[0], id);
+      int64_t w = (good ? id : int64_t(0)) * p.w_each + column * p.w_row;
       float sum = 0.0f;
-      for (int64_t t = int64_t(ctx.lane()); t < units; t += 32) sum += Dot::unit(p, row[0], column, t);
+      for (int64_t t = int64_t(ctx.lane()); t < units && good; t += 32) sum += Dot::unit(p, row[0], w, t);
       sum = simt::warp_reduce<simt::Add>(ctx, sum);
-      if (ctx.lane() == 0u && at < p.s.count) simt::store_element(p.y, p.element, row[1] + column * p.y_stride, sum);
+      if (ctx.lane() == 0u && base + ctx.warp() < p.s.count && good)
+        simt::store_element(p.y, p.element, row[1] + column * p.y_stride, sum);
     }
   }
 };
@@ -42,10 +49,10 @@ struct EachResult {
 template <int kFormat>
 struct FloatDot {
   enum : int { kUnit = 16, kGroups = Blocks<kFormat>::kValues / 16 };
-  BCU_DEVICE float unit(BCU_CONSTANT ProductParams& p, int64_t row, int64_t column, int64_t t) {
+  BCU_DEVICE float unit(BCU_CONSTANT ProductParams& p, int64_t row, int64_t w, int64_t t) {
     int64_t block = t / kGroups;
     int g = int(t - block * kGroups);
-    StridedBytes b = block_of(p, column, block * Blocks<kFormat>::kBytes);
+    StridedBytes b = block_of(p, w, block * Blocks<kFormat>::kBytes);
     float sum = 0.0f;
     for (int i = 0; i < 16; ++i)
       sum += simt::load_element<float>(p.x, p.element, row + (16 * t + i) * p.x_stride) * value_of<kFormat>(b, g, i);
@@ -60,8 +67,8 @@ struct IntegerDot {
   BCU_DEVICE float value(BCU_CONSTANT ProductParams& p, int64_t first, int i) {
     return simt::load_element<float>(p.x, p.element, first + i * p.x_stride);
   }
-  BCU_DEVICE float unit(BCU_CONSTANT ProductParams& p, int64_t row, int64_t column, int64_t t) {
-    StridedBytes b = block_of(p, column, t * F::kBytes);
+  BCU_DEVICE float unit(BCU_CONSTANT ProductParams& p, int64_t row, int64_t w, int64_t t) {
+    StridedBytes b = block_of(p, w, t * F::kBytes);
     int64_t first = row + t * kUnit * p.x_stride;
     uint32_t most = 0u;
     for (int i = 0; i < kUnit; ++i) {

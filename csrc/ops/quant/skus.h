@@ -11,11 +11,15 @@ BCU_ATTRS(FormatAttrs, (i64, format))
 BCU_ARGS(Args, (x, y), ())
 BCU_ATTRS(ProductAttrs, (i64, format), (i64, quantize_input))
 BCU_ARGS(ProductArgs, (x, w, y), ())
+// x (..., K), w (E, N, bytes), ids (...), y (..., N).
+BCU_ARGS(ExpertArgs, (x, w, ids, y), ())
 
 struct Dequantize {};
 struct Quantize {};
 struct FloatProduct {};
 struct IntegerProduct {};
+struct FloatExperts {};
+struct IntegerExperts {};
 
 template <class Tag>
 constexpr auto base(const char* op) {
@@ -30,15 +34,19 @@ inline constexpr auto kLocal = table(base<Dequantize>("dequantize"), base<Quanti
 inline constexpr int64_t kChunk = 256, kRowBlock = 256, kThinRows = 4;
 
 // Activations as the kernels read them: `bytes` for each value of whole chunks.
-inline int64_t rows_bytes(const Problem& p, double bytes) {
+inline int64_t rows_bytes(const Problem& p, double bytes, int64_t most = kRowBlock) {
   const ParamMeta& x = p.params[ProductArgs::x];
   int64_t rows = 1;
   for (int i = 0; i + 1 < x.rank; ++i) rows *= x.shape[i];
   const int64_t values = (x.shape[x.rank - 1] + kChunk - 1) / kChunk * kChunk;
-  return static_cast<int64_t>(static_cast<double>(std::min(rows, kRowBlock) * values) * bytes);
+  return static_cast<int64_t>(static_cast<double>(std::min(rows, most) * values) * bytes);
 }
 inline int64_t float_rows(const Problem& p) { return rows_bytes(p, 4); }
 inline int64_t integer_rows(const Problem& p) { return rows_bytes(p, 2.625); }  // Rows of cpu_integers.cpp
+// A row at a time, each with its expert.
+static_assert(int{ExpertArgs::x} == int{ProductArgs::x});
+inline int64_t float_row(const Problem& p) { return rows_bytes(p, 4, 1); }
+inline int64_t integer_row(const Problem& p) { return rows_bytes(p, 2.625, 1); }
 
 inline constexpr AttrRange kFloatInput[] = {
     {"quantize_input", 0, 0, "0: the row multiplies the values themselves", "the int8 row quantizes them"}};
@@ -55,13 +63,22 @@ inline constexpr auto kProducts =
     table(product<FloatProduct>("floats", "simt", kFloatInput).scratch(float_rows),
           product<IntegerProduct>("int8", "simt_int8", kIntegerInput).scratch(integer_rows));
 
+template <class Tag>
+constexpr auto experts(const char* variant, const char* on_gpus, std::span<const AttrRange> inputs) {
+  const auto r = row<Tag>("quant_matmul_ids").name(variant, on_gpus).template args_of<ExpertArgs>();
+  return r.template attrs_of<ProductAttrs>().takes(kHalves | Element::F32, kIndex).sum(8).only_in(inputs);
+}
+inline constexpr auto kExperts =
+    table(experts<FloatExperts>("floats", "simt", kFloatInput).scratch(float_row),
+          experts<IntegerExperts>("int8", "simt_int8", kIntegerInput).scratch(integer_row));
+
 // On GPUs each result is summed by itself, and quantizes what it multiplies: no scratch.
 template <class... Tags>
 constexpr Table<Tags...> each_alone(Table<Tags...> t) {
   for (Row& r : t.rows) r.workspace = nullptr, r.guarantee.batch_invariant = true;
   return t;
 }
-inline constexpr auto kGpuProducts = each_alone(kProducts);
+inline constexpr auto kGpuProducts = each_alone(join(kProducts, kExperts));
 
 // Codes of another element with a scale, and for integers a zero point, for each block of values: x = (q - zero) scale.
 // f32 scales have the rank of x, with sizes that divide x's; codes go from least to most.
@@ -98,7 +115,7 @@ inline constexpr auto kScaled = table(
     scaled<DynamicQuantize, DynamicArgs>("dynamic_quantize").attrs_of<DynamicAttrs>().takes(kCoded, kCodes));
 
 inline constexpr auto kTable =
-    join(everywhere(kLocal), everywhere(kScaled), kProducts, on_cuda(kGpuProducts), on_metal(kGpuProducts));
+    join(everywhere(kLocal), everywhere(kScaled), kProducts, kExperts, on_cuda(kGpuProducts), on_metal(kGpuProducts));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::quant

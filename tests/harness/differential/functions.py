@@ -76,7 +76,7 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("nms", "batched_nms"), "of torchvision; compared with its algorithm in tests/ops"),
     **dict.fromkeys(("sum_to", "int_mm", "scaled_matmul"), _OWN),
     **dict.fromkeys(
-        ("quantize", "dequantize", "quant_matmul", "quant_embedding"),
+        ("quantize", "dequantize", "quant_matmul", "quant_matmul_ids", "quant_embedding"),
         "of GGUF's blocks; compared with the gguf package in tests/ops"),
     **dict.fromkeys(
         ("quantize_linear", "dequantize_linear", "dynamic_quantize", "fake_quantize", "fake_quantize_per_tensor_affine",
