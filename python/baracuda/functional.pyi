@@ -530,6 +530,9 @@ def pdist(input: Any, p: Any = 2.0) -> Any:
 def renorm(input: Any, p: Any, dim: Any, maxnorm: Any) -> Any:
     r"""`input` with those slices along `dim` made shorter whose norm is above `maxnorm`, as torch.renorm."""
 @_function
+def weight_norm(v: Any, g: Any, dim: Any = 0) -> Any:
+    r"""`v` with slices along `dim` of the lengths `g`, g v / |v|, as torch._weight_norm."""
+@_function
 def cauchy_(input: Any, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
     r"""Fills `input` with numbers of density sigma / (pi ((x - median)^2 + sigma^2)) and returns it, as Tensor.cauchy_."""
 @_function
@@ -1426,6 +1429,12 @@ def trace(input: Any) -> Any:
 @_function
 def trace_backward(dy: Any, input: Any) -> Any:
     r"""Gradient of trace with respect to `input`, of which only the shape matters."""
+@_function
+def roi_align(input: Any, boxes: Any, output_size: Any, spatial_scale: Any = 1.0, sampling_ratio: Any = -1, aligned: Any = False) -> Any:
+    r"""Means of regions (image, x1, y1, x2, y2) of (N, C, H, W) as (regions, C, bins, bins), as torchvision.ops.roi_align."""
+@_function
+def roi_align_backward(dy: Any, boxes: Any, shape: Any, output_size: Any, spatial_scale: Any = 1.0, sampling_ratio: Any = -1, aligned: Any = False) -> Any:
+    r"""Gradient of roi_align by its input of this shape."""
 @_function
 def local_response_norm(input: Any, size: Any, alpha: Any = 0.0001, beta: Any = 0.75, k: Any = 1.0) -> Any:
     r"""Input / (k + alpha mean)**beta over the squares of `size` channels around, as torch.nn.functional.local_response_norm."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx_cases import NodeCase, NotRun
+from onnx_cases import NO_OPTION, NodeCase, NotRun
 
 import baracuda as bc
 from baracuda.describe.elements import Element
@@ -55,4 +55,19 @@ def _suppress(F: Any, c: NodeCase, boxes: Any, scores: Any, most: Any, overlap: 
     return np.array(found, np.int64).reshape(-1, 3)
 
 
-CALLS = {"AffineGrid": _affine_grid, "Col2Im": _fold, "GridSample": _grid_sample, "NonMaxSuppression": _suppress}
+def _roi_align(F: Any, c: NodeCase, x: Any, rois: Any, images: Any) -> Any:
+    if c.get("mode", "avg") != "avg":
+        raise NotRun(NO_OPTION)
+    boxes = np.concatenate((images[:, None].astype(rois.dtype), rois), 1)
+    size = (int(c.get("output_height", 1)), int(c.get("output_width", 1)))
+    aligned = c.opset >= 16 and c.get("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+    return F.roi_align(x, boxes, size, c.get("spatial_scale", 1.0), int(c.get("sampling_ratio", 0)), aligned)
+
+
+CALLS = {
+    "AffineGrid": _affine_grid,
+    "Col2Im": _fold,
+    "GridSample": _grid_sample,
+    "NonMaxSuppression": _suppress,
+    "RoiAlign": _roi_align,
+}

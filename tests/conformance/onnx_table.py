@@ -327,7 +327,7 @@ ABSENT: dict[str, Sequence[str]] = {
     "another convolution, which is to come": ("ConvInteger", "DeformConv"),
     "for images and signals, which are to come": (
         "DFT", "ImageDecoder",
-        "MelWeightMatrix", "RoiAlign", "STFT", "Upsample",
+        "MelWeightMatrix", "STFT", "Upsample",
     ),
     "a product of quantized numbers, which is to come": ("QLinearConv",),
     "linear algebra, which is to come": ("Det",),

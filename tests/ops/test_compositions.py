@@ -227,3 +227,17 @@ def test_whole_floats_are_integers() -> None:
     for wrong in (0.5, float("nan"), float("inf"), 1e30):
         with pytest.raises(bc.InvalidProblemError, match="alpha"):
             F.addmm(m, m, m, alpha=wrong)
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((3, 4, 5), 0), ((3, 4, 5), 2), ((3, 4, 5), -1), ((6,), 0), ((2, 3), 1)])
+def test_weight_norm(shape: tuple[int, ...], dim: int) -> None:
+    v = torch.randn(*shape, dtype=torch.float64).requires_grad_(True)
+    g = torch.randn([n if d == dim else 1 for d, n in enumerate(shape)], dtype=torch.float64).requires_grad_(True)
+    want = v * (g / torch.norm_except_dim(v, 2, dim))
+    got, pull = bc.vjp(F.weight_norm, v.detach(), g.detach(), dim)
+    torch.testing.assert_close(got, torch._weight_norm(v, g, dim).detach())
+    dy = torch.randn_like(got)
+    want.backward(dy)
+    torch.testing.assert_close(pull(dy), (v.grad, g.grad))
+    with pytest.raises(bc.InvalidProblemError, match="a length for each slice"):
+        F.weight_norm(v.detach(), torch.ones(7, dtype=torch.float64), dim)

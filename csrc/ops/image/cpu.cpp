@@ -1,4 +1,4 @@
-// Resizing, sampling, folding, suppression and gradients: the kernels of the table's rows.
+// The kernels of the table's rows.
 #include "ops/image/cpu.h"
 
 #include "backends/cpu/family.h"
@@ -63,6 +63,16 @@ struct CpuKernel<image::Folds> {
 template <>
 struct CpuKernel<image::Nms> {
   static Status run(const Launch& launch) { return run_nms(launch); }
+};
+
+template <>
+struct CpuKernel<image::RoiAlign> {
+  static Status run(const Launch& launch) { return run_roi_align(launch); }
+};
+
+template <>
+struct CpuKernel<image::RoiAlignBackward> {
+  static Status run(const Launch& launch) { return run_roi_align_backward(launch); }
 };
 
 }  // namespace baracuda

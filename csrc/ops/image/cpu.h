@@ -1,4 +1,4 @@
-// Resizing, sampling, folding and suppression of boxes on CPUs.
+// The ops of images on CPUs.
 #pragma once
 #include "core/launch.h"
 #include "ops/image/folding.h"
@@ -21,5 +21,7 @@ void run_sample_grids(const Sampling& s, const TensorView& dy, const TensorView&
 void run_fold(const Fold& f, const TensorView& x, const TensorView& y);
 
 Status run_nms(const Launch& launch);
+Status run_roi_align(const Launch& launch);
+Status run_roi_align_backward(const Launch& launch);
 
 }  // namespace baracuda::image

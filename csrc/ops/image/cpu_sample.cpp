@@ -3,10 +3,11 @@
 #include <cmath>
 
 #include "core/compute.h"
-#include "core/half.h"
 #include "core/parallel.h"
 #include "host/rows.h"
 #include "ops/image/cpu.h"
+#include "ops/image/stored.h"
+#include "ops/image/wide_sums.h"
 #include "ops/pool/lines.h"
 
 namespace baracuda::image {
@@ -17,48 +18,6 @@ using pool::LineReader;
 
 inline constexpr int64_t kPoints = 32;  // results whose taps are worked out together
 inline constexpr int kMostTaps = 64, kAxisTaps = 4;
-
-// Elements as they are stored, and as numbers.
-template <class C>
-struct Plain {
-  using Stored = C;
-  using Number = C;
-  static C load(C v) { return v; }
-};
-struct F16 {
-  using Stored = uint16_t;
-  using Number = float;
-  static float load(uint16_t v) { return f16_to_float(v); }
-};
-struct Bf16 {
-  using Stored = uint16_t;
-  using Number = float;
-  static float load(uint16_t v) { return bf16_to_float(v); }
-};
-template <class F>
-void with_stored(Element e, const F& f) {
-  if (e == Element::F64) return f(Plain<double>());
-  if (e == Element::F16) return f(F16());
-  if (e == Element::BF16) return f(Bf16());
-  f(Plain<float>());
-}
-
-// A sum of many terms, rounded once.
-struct WideF32 {
-  double sum;
-  void add(double v) { sum += v; }
-  float value() const { return static_cast<float>(sum); }
-};
-struct WideF64 {
-  double sum, lost;
-  void add(double v) {
-    const double s = sum + v, back = s - sum, rest = (sum - (s - back)) + (v - back), all = lost + rest;
-    sum = s, lost = all - all == 0 ? all : 0;  // an infinite sum has lost nothing
-  }
-  double value() const { return sum + lost; }
-};
-template <class C>
-using Wide = std::conditional_t<sizeof(C) == 8, WideF64, WideF32>;
 
 // Some results next to each other.
 struct Run {
@@ -309,18 +268,16 @@ class Images {
       : sampling_(s), grid_(grid), dy_(dy), dx_(dx), channels_(dx.shape[1]), sums_(sums) {}
 
   void run_all(int64_t images) const {
-    const int64_t blocks = (channels_ + kChannels - 1) / kChannels;
+    const int64_t blocks = (channels_ + kSummed - 1) / kSummed;
     parallel_for(images * blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i % blocks * kChannels;
-        block(i / blocks, first, std::min(kChannels, channels_ - first));
+        const int64_t first = i % blocks * kSummed;
+        block(i / blocks, first, std::min(kSummed, channels_ - first));
       }
     });
   }
 
  private:
-  static constexpr int64_t kChannels = 16;
-
   // Channels [first, first + m) of an image, whose sums lie next to each other at each place.
   void block(int64_t image, int64_t first, int64_t m) const {
     const int64_t places = sampling_.places();
@@ -331,30 +288,17 @@ class Images {
     RunTaps<C> taps;
     each_run(image, dy_.size, [&](const Run& run) {
       taker.fill(run, taps);
-      C given[kChannels][kPoints];
+      C given[kSummed][kPoints];
       for (int64_t c = 0; c < m; ++c)
         load<C>(dy_.element, dy_.at(image, first + c, run.d, run.h, run.first), dy_.stride[2], given[c], run.count);
       for (int64_t k = 0; k < run.count; ++k)
         for (int t = 0; t < taps.count; ++t)
           if (taps.inside[t][k]) spread(taps.weight[t][k], k, given, m, sums + taps.offset[t][k]);
     });
-    write(image, first, m, sums);
+    write_sums<C>(dx_, image, first, m, sums);
   }
   void spread(C weight, int64_t k, const C (*given)[kPoints], int64_t m, Wide<C>* to) const {
     for (int64_t c = 0; c < m; ++c) to[c].add(weight * given[c][k]);
-  }
-  void write(int64_t image, int64_t first, int64_t m, const Wide<C>* sums) const {
-    C line[kLine];
-    for (int64_t row = 0; row < dx_.size[0] * dx_.size[1]; ++row) {
-      for (int64_t w = 0; w < dx_.size[2]; w += kLine) {
-        const int64_t n = std::min(kLine, dx_.size[2] - w);
-        for (int64_t c = 0; c < m; ++c) {
-          for (int64_t k = 0; k < n; ++k) line[k] = sums[(row * dx_.size[2] + w + k) * m + c].value();
-          store<C>(dx_.element, dx_.at(image, first + c, row / dx_.size[1], row % dx_.size[1], w), dx_.stride[2], line,
-                   n);
-        }
-      }
-    }
   }
 
   const Sampling& sampling_;

@@ -1,6 +1,7 @@
 #include "ops/image/simt.h"
 #include "ops/image/simt_fold.h"
 #include "ops/image/simt_nms.h"
+#include "ops/image/simt_roi.h"
 #include "ops/image/simt_sample.h"
 #include "simt/metal_kernels.h"
 
@@ -23,3 +24,6 @@ BCU_METAL_KERNEL(image_check, (simt::CheckIndices))
 BCU_METAL_KERNEL(image_nms_sort_f32, (image::NmsSort<float>))
 BCU_METAL_KERNEL(image_nms_pairs_f32, (image::NmsPairs<float>))
 BCU_METAL_KERNEL(image_nms_keep, (image::NmsKeep))
+BCU_METAL_KERNEL(image_check_rois_f32, (image::CheckRois<float>))
+BCU_METAL_KERNEL(image_roi_mean_f32, (image::RoiMean<float>))
+BCU_METAL_KERNEL(image_roi_gradient_f32, (image::RoiGradient<float>))

@@ -5,6 +5,7 @@
 #include "ops/image/simt.h"
 #include "ops/image/simt_fold_launch.h"
 #include "ops/image/simt_nms_launch.h"
+#include "ops/image/simt_roi_launch.h"
 #include "ops/image/simt_sample_launch.h"
 #include "ops/image/skus.h"
 #include "simt/space_launch.h"

@@ -2,6 +2,7 @@
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/image/simt_sample.h"
+#include "ops/image/simt_types.h"
 #include "ops/image/skus.h"
 #include "simt/sort_launch.h"
 #include "simt/space_launch.h"
@@ -117,14 +118,6 @@ class SampleLaunch {
   const Grid grid_;
   SampleParams p_{};
 };
-
-template <class F>
-Status with_sample_type([[maybe_unused]] Element element, const F& f) {
-#if BCU_HAS_F64
-  if (element == Element::F64) return f(double());
-#endif
-  return f(float());
-}
 
 }  // namespace baracuda::image
 

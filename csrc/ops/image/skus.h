@@ -1,9 +1,11 @@
-// The SKU table of images: resizing, sampling by a grid, sums of windows, suppression of boxes, and gradients.
+// The SKU table of images: resizing, sampling by a grid, sums of windows, suppression of boxes, means over regions,
+// and gradients.
 #pragma once
 #include "core/row.h"
 #include "ops/image/boxes.h"
 #include "ops/image/folding.h"
 #include "ops/image/problem.h"
+#include "ops/image/regions.h"
 #include "ops/image/sampling.h"
 
 namespace baracuda::image {
@@ -17,6 +19,8 @@ struct Sample {};
 struct SampleBackward {};
 struct Folds {};
 struct Nms {};
+struct RoiAlign {};
+struct RoiAlignBackward {};
 
 template <class Attrs>
 constexpr auto forward_row(const char* op) {
@@ -82,13 +86,31 @@ constexpr auto nms_row(WorkspaceRule workspace, ExtraCheck check) {
       .only_if(check);
 }
 inline constexpr auto kNmsOnGpus = table(nms_row(simt_nms_workspace, boxes_fit));
+// Positions of samples are rounded, too; the reference counts that.
+inline constexpr auto kRoiRow = row<RoiAlign>("roi_align")
+                                    .args_of<RoiAlignArgs>()
+                                    .attrs_of<RoiAlignAttrs>()
+                                    .name("samples")
+                                    .rank(4)
+                                    .takes(kFloats)
+                                    .sum(8);
+inline constexpr auto kRoiBackwardRow = row<RoiAlignBackward>("roi_align")
+                                            .backward()
+                                            .args_of<RoiAlignBackwardArgs>()
+                                            .attrs_of<RoiAlignAttrs>()
+                                            .name("samples")
+                                            .rank(4)
+                                            .takes(kFloats)
+                                            .sum(8);
+inline constexpr auto kRoiOnGpus = table(kRoiRow, kRoiBackwardRow);
 // A single channel is never taken as one of several that are neighbours: sums then have another order on cpus.
-inline constexpr auto kTable = table(kNearestRow, kNearestBackwardRow.not_batch_invariant(),
-                                     kResizeRow.not_batch_invariant(), kResizeBackwardRow.not_batch_invariant()) +
-                               on_cuda(kOnGpus) + on_metal(kOnGpus) +
-                               table(kSampleRow, sample_backward_row(sample_sums, nullptr)) + on_cuda(kSampleOnGpus) +
-                               on_metal(kSampleOnGpus) + everywhere(kFolds) + table(nms_row(nms_workspace, nullptr)) +
-                               on_cuda(kNmsOnGpus) + on_metal(kNmsOnGpus);
+inline constexpr auto kTable =
+    table(kNearestRow, kNearestBackwardRow.not_batch_invariant(), kResizeRow.not_batch_invariant(),
+          kResizeBackwardRow.not_batch_invariant()) +
+    on_cuda(kOnGpus) + on_metal(kOnGpus) + table(kSampleRow, sample_backward_row(sample_sums, nullptr)) +
+    on_cuda(kSampleOnGpus) + on_metal(kSampleOnGpus) + everywhere(kFolds) + table(nms_row(nms_workspace, nullptr)) +
+    on_cuda(kNmsOnGpus) + on_metal(kNmsOnGpus) + table(kRoiRow, kRoiBackwardRow.scratch(roi_sums)) +
+    on_cuda(kRoiOnGpus) + on_metal(kRoiOnGpus);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::image

@@ -73,7 +73,7 @@ _RANDOM = "gives random numbers of another stream"
 ABSENT: dict[str, str] = {
     **dict.fromkeys((name for name, kind in KINDS.items() if not kind.of_torch), _OWN),
     **dict.fromkeys(("scaled_softmax", "sparsemax", "entmax15"), _OWN),
-    **dict.fromkeys(("nms", "batched_nms"), "of torchvision; compared with its algorithm in tests/ops"),
+    **dict.fromkeys(("nms", "batched_nms", "roi_align"), "of torchvision; compared with its algorithm in tests/ops"),
     **dict.fromkeys(("sum_to", "int_mm", "scaled_matmul"), _OWN),
     **dict.fromkeys(
         ("quantize", "dequantize", "quant_matmul", "quant_matmul_ids", "quant_embedding"),

@@ -177,3 +177,26 @@ def renorm(c: Composer, input: Value, p: float, dim: int, maxnorm: float) -> Val
     shorter = c.of(F.div, float(maxnorm), c.of(F.add, length, 1e-7))
     made: Value = c.of(F.mul, input, c.of(F.where, c.of(F.gt, length, float(maxnorm)), shorter, 1.0))
     return made
+
+
+@pulled_through
+@made_of("abs div mul norm")
+@composed(tensors="v g")
+def weight_norm(c: Composer, v: Value, g: Value, dim: int = 0) -> Value:
+    """`v` with slices along `dim` of the lengths `g`, g v / |v|, as torch._weight_norm.
+
+    Args:
+        v: Directions.
+        g: Lengths: of v's shape with 1 for all dimensions but `dim`; of one element for -1.
+        dim: The dimension of slices; -1 for v as a whole.
+    """
+    if v.rank == 0 or not v.element.is_float:
+        raise InvalidProblemError(f"v: got {v.element} of shape {v.shape}, want floats of rank 1 or more.")
+    axis = -1 if dim == -1 else check_axis(dim, v.rank, "dim")
+    others = tuple(d for d in range(v.rank) if d != axis)
+    want = tuple(n if d == axis else 1 for d, n in enumerate(v.shape))
+    if g.shape not in ((want,) if axis >= 0 else (want, (), (1,))):
+        raise InvalidProblemError(f"g: got shape {g.shape}, want {want}: a length for each slice.")
+    length = c.of(F.norm, v, 2.0, others, True) if others else c.of(F.abs, v)
+    made: Value = c.of(F.mul, v, c.of(F.div, g, length))
+    return made
