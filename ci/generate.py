@@ -50,7 +50,11 @@ def families() -> list[ModuleType]:
     import baracuda.ops
 
     (folder,) = baracuda.ops.__path__
-    modules = {p.stem: f"baracuda.ops.{p.parent.name}.{p.stem}" for p in Path(folder).glob("*/*.py")}
+    modules: dict[str, str] = {}
+    for path in sorted(Path(folder).glob("*/*.py")):
+        name = f"baracuda.ops.{path.parent.name}.{path.stem}"
+        if modules.setdefault(path.stem, name) != name:  # they are sorted, and told apart in tests, by their stems
+            sys.exit(f"{name}: {modules[path.stem]} has the same stem: choose another")
     return [import_module(modules[stem]) for stem in sorted(modules) if not stem.endswith(("_ref", "_kinds"))]
 
 

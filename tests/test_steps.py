@@ -168,6 +168,20 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
         for f, r in (("hinge", "sum"), ("ipo", "mean"), ("sigmoid", "batchmean"))
     ]
     + [lambda: F.preference_loss(_x(3), _x(3), label_smoothing=0.1)],
+    "muon_": [
+        lambda: F.muon_(_x(3, 2), _x(3, 2), _x(3, 2), lr=np.float32(0.1) * np.ones((), "f4")),
+        lambda: F.muon_(_x(3, 2), _x(3, 2), _x(3, 2), nesterov=False),
+    ],
+    "adafactor_": [
+        lambda: F.adafactor_(_x(3, 2), _x(3, 2), _x(3, 1), _x(1, 2), [None], step=np.array(3), maximize=True),
+        lambda: F.adafactor_(_x(3), _x(3), [None], [None], _x(3), step=1, weight_decay=0.1),
+    ],
+    "lamb_": [
+        lambda: F.lamb_(_x(3), _x(3), _x(3), abs(_x(3)), step=np.array(3), weight_decay=0.1),
+        lambda: F.lamb_(_x(3).astype("f2"), _x(3).astype("f2"), _x(3), abs(_x(3)), step=3),
+    ],
+    "unscale_grads_": [lambda: F.unscale_grads_([_x(3), _x(2)], np.zeros((), "f4"), 0.5)],
+    "update_scale_": [lambda: F.update_scale_(np.ones((), "f4"), np.zeros((), "i4"), np.zeros((), "f4"))],
     "multi_margin_loss": [
         lambda: F.multi_margin_loss(_x(2, 3), np.zeros(2, np.int32), 2, weight=_x(3), reduction="sum")
     ],

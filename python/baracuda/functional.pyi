@@ -698,6 +698,12 @@ def swiglu(input: Any, dim: Any = -1) -> Any:
 def swiglu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of swiglu with respect to `input`."""
 @_function
+def unscale_grads_(grads: Any, found_inf: Any, inv_scale: Any) -> Any:
+    r"""Multiplies gradients by inv_scale in place, and makes found_inf 1 where one was infinite or NaN."""
+@_function
+def update_scale_(scale: Any, growth_tracker: Any, found_inf: Any, growth_factor: Any = 2.0, backoff_factor: Any = 0.5, growth_interval: Any = 2000) -> Any:
+    r"""The next step's scale, in place, as torch._amp_update_scale_."""
+@_function
 def index_put(input: Any, indices: Any, values: Any, accumulate: Any = False) -> Any:
     r"""`input` with `values` where indices of its dimensions say, as torch.index_put: a copy with x[indices] = values."""
 @_function
@@ -847,6 +853,15 @@ def layer_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any,
 @_function
 def layer_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05, weight_offset: Any = 0.0) -> Any:
     r"""layer_norm with what its gradient needs: (y, mean, rstd)."""
+@_function
+def adafactor_(params: Any, grads: Any, row_vars: Any, col_vars: Any, variances: Any, *, step: Any, lr: Any = 0.01, beta2_decay: Any = -0.8, eps1: Any = None, eps2: Any = 0.001, d: Any = 1.0, weight_decay: Any = 0.0, maximize: Any = False) -> Any:
+    r"""One step of Adafactor in place, over one array or a list of them; torch.optim.Adafactor's formula."""
+@_function
+def lamb_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-06, weight_decay: Any = 0.0, min_ratio: Any = 0.0, max_ratio: Any = 10.0) -> Any:
+    r"""One step of LAMB in place, over one array or a list of them."""
+@_function
+def muon_(params: Any, grads: Any, momentum_buffers: Any, *, lr: Any = 0.001, weight_decay: Any = 0.1, momentum: Any = 0.95, nesterov: Any = True, ns_coefficients: Any = ..., ns_steps: Any = 5, eps: Any = 1e-07, adjust_lr_fn: Any = None, ns_element: Any = 'bf16') -> Any:
+    r"""One step of Muon in place, over one matrix or a list of them; torch.optim.Muon's formula."""
 @_function
 def alias_copy(input: Any, *, out: Any = None) -> Any:
     r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""

@@ -88,6 +88,7 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("varlen_attn", "varlen_attn_forward"), "torch's runs on some GPUs only; compared in tests/ops"),
     **dict.fromkeys(("adam_", "adamw_", "sgd_", "clip_grad_norm_", "clip_grad_value_"), _STATE),
     **dict.fromkeys(("adagrad_", "rmsprop_", "adadelta_", "adamax_", "nadam_", "radam_", "lion_"), _STATE),
+    **dict.fromkeys(("lamb_", "muon_", "adafactor_", "unscale_grads_", "update_scale_"), _STATE),
     **dict.fromkeys(("clip_grads_with_norm_", "get_total_norm"), _STATE),
     **dict.fromkeys(
         ("batch_norm", "batch_norm_forward", "instance_norm", "instance_norm_forward", "native_batch_norm"),

@@ -1,0 +1,66 @@
+"""Scaling of losses so that gradients of halves do not vanish, as torch.amp.GradScaler does it, without asking the device."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from baracuda import functional as F
+from baracuda.call.op import composite
+from baracuda.call.steps import made_of
+from baracuda.ops.optim.optim import as_list, groups_of
+
+OPS = ()
+
+
+@made_of("cast get_total_norm isfinite logical_not maximum mul")
+@composite
+def unscale_grads_(grads: Any, found_inf: Any, inv_scale: Any) -> None:
+    """Multiplies gradients by inv_scale in place, and makes found_inf 1 where one was infinite or NaN.
+
+    As torch._amp_foreach_non_finite_check_and_unscale_, but lists may mix elements, and no gradient is left out where one
+    is not finite.
+
+    Args:
+        grads: Gradients, one array or a list of them.
+        found_inf: f32 of rank 0, in place: stays 1 where it is.
+        inv_scale: 1 / scale: a number or a 0-d array.
+    """
+    listed = as_list(grads)
+    for group in groups_of("unscale_grads_", {"grads": listed}, "grads"):
+        norm = F.get_total_norm(group.parts[0], inf)
+        bad = F.cast(F.logical_not(F.isfinite(norm)), "f32")
+        F.maximum(found_inf, bad, out=found_inf)
+    for g in listed:
+        F.mul(g, inv_scale, out=g)
+
+
+@made_of("add copy eq isfinite logical_and logical_or mul ne where")
+@composite
+def update_scale_(
+    scale: Any,
+    growth_tracker: Any,
+    found_inf: Any,
+    growth_factor: float = 2.0,
+    backoff_factor: float = 0.5,
+    growth_interval: int = 2000,
+) -> None:
+    """The next step's scale, in place, as torch._amp_update_scale_.
+
+    Where found_inf is not 0 the scale becomes scale * backoff_factor and the tracker 0. Else the tracker counts a step; with the
+    growth_interval-th the scale becomes scale * growth_factor, unless that is infinite, and the tracker 0.
+
+    Args:
+        scale: f32 of rank 0.
+        growth_tracker: i32 of rank 0: steps without infinite gradients since the scale changed.
+        found_inf: f32 of rank 0, as unscale_grads_ leaves it.
+        growth_factor: Above 1.
+        backoff_factor: Above 0, below 1.
+        growth_interval: Steps after which the scale grows.
+    """
+    bad, count = F.ne(found_inf, 0), F.add(growth_tracker, 1)
+    grown, full = F.mul(scale, growth_factor), F.eq(count, growth_interval)
+    grows = F.logical_and(full, F.isfinite(grown))
+    kept = F.where(grows, grown, scale)
+    F.copy(F.where(bad, F.mul(scale, backoff_factor), kept), out=scale)
+    F.copy(F.where(F.logical_or(bad, full), 0, count), out=growth_tracker)

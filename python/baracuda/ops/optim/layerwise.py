@@ -1,0 +1,337 @@
+"""Steps of optimizers that look at a whole parameter, Muon, Adafactor and LAMB, made of other functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod, sqrt
+from typing import Any
+
+from baracuda import _core
+from baracuda import functional as F
+from baracuda.call.op import composite
+from baracuda.call.steps import made_of
+from baracuda.describe.dims import shape_text
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
+from baracuda.ops.optim.optim import as_list
+
+OPS = ()
+
+_RATIOS = (None, "original", "match_rms_adamw")
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    made: tuple[int, ...] = _core.describe(x)[0]
+    return made
+
+
+def _element(x: Any) -> Element:
+    return Element(_core.describe(x)[1])
+
+
+def _aligned(**lists: Any) -> list[tuple[Any, ...]]:
+    """The lists side by side, of one length and float elements; the first one's shapes are those of the second."""
+    made = {n: as_list(v) for n, v in lists.items()}
+    if len({len(v) for v in made.values()}) > 1:
+        text = ", ".join(f"{len(v)} {n}" for n, v in made.items())
+        raise InvalidProblemError(f"got {text}, want lists of equal lengths.")
+    (first, params), (second, grads), *_ = made.items()
+    for i, (p, g) in enumerate(zip(params, grads, strict=True)):
+        if _shape(p) != _shape(g):
+            raise InvalidProblemError(f"{second}[{i}]: got shape {_shape(g)}, want that of {first}[{i}], {_shape(p)}.")
+        if not (_element(p).is_float and _element(g).is_float):
+            raise InvalidProblemError(f"{first}[{i}]: got {_element(p)} and {_element(g)}, want float elements.")
+    return list(zip(*made.values(), strict=True))
+
+
+def _want_shape(name: str, x: Any, want: tuple[int, ...]) -> None:
+    if _shape(x) != want:
+        raise InvalidProblemError(f"{name}: got shape {shape_text(_shape(x))}, want {shape_text(want)}.")
+
+
+def _times(a: Any, b: Any) -> Any:
+    """Of numbers or 0-d arrays."""
+    return a * b if isinstance(a, (int, float)) and isinstance(b, (int, float)) else F.mul(a, b)
+
+
+def _decay(p: Any, lr: Any, weight_decay: Any) -> None:
+    """Multiplies by 1 - lr weight_decay."""
+    if isinstance(weight_decay, (int, float)) and weight_decay == 0:
+        return
+    lost = _times(lr, weight_decay)
+    F.mul(p, 1 - lost if isinstance(lost, (int, float)) else F.sub(1.0, lost), out=p)
+
+
+def _as(x: Any, element: Element) -> Any:
+    return x if _element(x) is element else F.cast(x, element)
+
+
+def _step_back(p: Any, update: Any, by: Any) -> None:
+    """Takes `by` times the update off; halves are rounded once."""
+    element, wide = _element(p), _element(p).statistic
+    step = F.mul(_as(update, wide), by)
+    if element is wide:
+        F.sub(p, step, out=p)
+    else:
+        F.cast(F.sub(F.cast(p, wide), step), element, out=p)
+
+
+def _orthogonal(x: Any, coefficients: Sequence[float], steps: int, eps: float, element: Element) -> Any:
+    """A matrix with x's singular vectors whose singular values are near 1, by the iteration x = a x + (b g + c g g) x, g = x x^T."""
+    a, b, c = coefficients
+    x = _as(x, element)
+    rows, columns = _shape(x)
+    turned = rows > columns
+    x = x.T if turned else x
+    x = F.div(x, _as(F.clamp(F.vector_norm(x), min=eps), element))
+    for _ in range(steps):
+        gram = F.matmul(x, x.T)
+        x = F.addmm(x, F.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.T if turned else x
+
+
+def _ratio(adjust_lr_fn: str | None, rows: int, columns: int) -> float:
+    if adjust_lr_fn == "match_rms_adamw":
+        return 0.2 * sqrt(max(rows, columns))
+    return sqrt(max(1.0, rows / columns))
+
+
+@made_of("cast clamp div lerp matmul mul sub norm")
+@composite
+def muon_(
+    params: Any,
+    grads: Any,
+    momentum_buffers: Any,
+    *,
+    lr: Any = 1e-3,
+    weight_decay: Any = 0.1,
+    momentum: float = 0.95,
+    nesterov: bool = True,
+    ns_coefficients: Sequence[float] = (3.4445, -4.775, 2.0315),
+    ns_steps: int = 5,
+    eps: float = 1e-7,
+    adjust_lr_fn: str | None = None,
+    ns_element: str = "bf16",
+) -> None:
+    """One step of Muon in place, over one matrix or a list of them; torch.optim.Muon's formula.
+
+    m = m + (1 - momentum) (g - m); u = g + momentum (m - g) with `nesterov`, else m; u becomes a matrix with its singular
+    vectors and singular values near 1 by `ns_steps` steps of Newton and Schulz in `ns_element`; p = p (1 - lr weight_decay)
+    - lr ratio u. The ratio is sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, columns)) with "match_rms_adamw".
+
+    Args:
+        params: Matrices of any float element.
+        grads: Their gradients.
+        momentum_buffers: Momentum, of any float element; kept in f32 if made so.
+        lr: Learning rate; a number or a 0-d array.
+        weight_decay: Decoupled weight decay; a number or a 0-d array.
+        momentum: Decay of the momentum.
+        nesterov: Whether the step looks ahead.
+        ns_coefficients: a, b and c of the iteration.
+        ns_steps: How many iterations; less than 100.
+        eps: The least norm that the update is divided by.
+        adjust_lr_fn: None or "original", or "match_rms_adamw".
+        ns_element: What the iteration computes in: "bf16" as torch, "f16", "f32" or "f64".
+    """
+    if adjust_lr_fn not in _RATIOS:
+        raise InvalidProblemError(
+            f'muon_: adjust_lr_fn: got {adjust_lr_fn!r}, want None, "original" or "match_rms_adamw".'
+        )
+    if not 0 <= ns_steps < 100:
+        raise InvalidProblemError(f"muon_: ns_steps: got {ns_steps}, want 0 to 99.")
+    if len(ns_coefficients) != 3:
+        raise InvalidProblemError(f"muon_: ns_coefficients: got {len(ns_coefficients)} numbers, want 3.")
+    element = Element.coerce(ns_element, "muon_: ns_element")
+    rows = _aligned(params=params, grads=grads, momentum_buffers=momentum_buffers)
+    for i, (p, _, buffer) in enumerate(rows):
+        if len(_shape(p)) != 2 or 0 in _shape(p):
+            got = shape_text(_shape(p))
+            raise InvalidProblemError(f"muon_: params[{i}]: got shape {got}, want a matrix. Give others to adamw_.")
+        _want_shape(f"muon_: momentum_buffers[{i}]", buffer, _shape(p))
+    for p, g, buffer in rows:
+        g = _as(g, _element(buffer))
+        F.lerp(buffer, g, 1 - momentum, out=buffer)
+        update = F.lerp(g, buffer, momentum) if nesterov else buffer
+        update = _orthogonal(update, ns_coefficients, ns_steps, eps, element)
+        _decay(p, lr, weight_decay)
+        _step_back(p, update, _times(lr, _ratio(adjust_lr_fn, *_shape(p))))
+
+
+def _mean_square(x: Any, dim: int) -> Any:
+    """Along one dimension, which stays with size 1."""
+    return F.mean(F.square(x), dim, keepdim=True)
+
+
+def _root_mean_square(x: Any) -> Any:
+    return F.mul(F.vector_norm(x), prod(_shape(x)) ** -0.5)
+
+
+def _check_factors(i: int, p: Any, row: Any, column: Any, variance: Any) -> None:
+    *outer, rows, columns = (1, 1, *_shape(p))
+    if len(_shape(p)) < 2:
+        if row is not None or column is not None or variance is None:
+            raise InvalidProblemError(
+                f"adafactor_: variances[{i}]: want an array, and None in row_vars and col_vars: {i} is a vector."
+            )
+        return _want_shape(f"adafactor_: variances[{i}]", variance, _shape(p))
+    if row is None or column is None or variance is not None:
+        raise InvalidProblemError(f"adafactor_: row_vars[{i}] and col_vars[{i}]: want arrays, and None in variances.")
+    outer = list(_shape(p)[:-2])
+    _want_shape(f"adafactor_: row_vars[{i}]", row, (*outer, rows, 1))
+    _want_shape(f"adafactor_: col_vars[{i}]", column, (*outer, 1, columns))
+
+
+@made_of("cast clamp div lerp mean mul neg norm pow rsqrt square sub")
+@composite
+def adafactor_(
+    params: Any,
+    grads: Any,
+    row_vars: Any,
+    col_vars: Any,
+    variances: Any,
+    *,
+    step: Any,
+    lr: Any = 1e-2,
+    beta2_decay: float = -0.8,
+    eps1: float | None = None,
+    eps2: float = 1e-3,
+    d: float = 1.0,
+    weight_decay: Any = 0.0,
+    maximize: bool = False,
+) -> None:
+    """One step of Adafactor in place, over one array or a list of them; torch.optim.Adafactor's formula.
+
+    With t = step^beta2_decay and the last two dimensions as rows and columns: r = r + t (mean of g^2 over columns - r),
+    c = c + t (mean of g^2 over rows - c), v = r c / max(mean of r over rows, eps1); of vectors v = v + t (g^2 - v). Then
+    u = g / sqrt(max(v, eps1^2)) and p = p (1 - lr weight_decay) - max(eps2, rms(p)) min(lr, 1 / sqrt(step)) u / max(1, rms(u) / d),
+    rms(p) being of p before the step.
+
+    Args:
+        params: Parameters of any float element.
+        grads: Their gradients.
+        row_vars: For each parameter of two and more dimensions r, (..., rows, 1); None for others.
+        col_vars: Likewise c, (..., 1, columns).
+        variances: For each vector and number v; None for others. Statistics are f32 (f64 for f64), halves as in torch are taken, too.
+        step: Number of this step, from 1; a number or a 0-d array.
+        lr: Most that the step may be of the parameter's size; a number or a 0-d array.
+        beta2_decay: Below 0.
+        eps1: Least mean of r; None for the distance from 1 to the next number of the parameter's element.
+        eps2: Least size of a parameter that counts.
+        d: Most that the update's size may be.
+        weight_decay: Decoupled weight decay; a number or a 0-d array.
+        maximize: Ascend instead of descend.
+    """
+    rows = _aligned(params=params, grads=grads, row_vars=row_vars, col_vars=col_vars, variances=variances)
+    for i, (p, _, *factors) in enumerate(rows):
+        _check_factors(i, p, *factors)
+    forget = step**beta2_decay if isinstance(step, (int, float)) else F.pow(F.cast(step, "f32"), beta2_decay)
+    for p, g, *factors in rows:
+        if prod(_shape(p)):
+            least = _EPS[_element(p)] if eps1 is None else eps1
+            _adafactor(p, g, factors, step, forget, lr, least, eps2, d, weight_decay, maximize)
+
+
+_EPS = {Element.F16: 2.0**-10, Element.BF16: 2.0**-7, Element.F32: 2.0**-23, Element.F64: 2.0**-52}
+
+
+def _adafactor(
+    p: Any, g: Any, factors: list[Any], step: Any, forget: Any, lr: Any, eps1: float, eps2: float, d: float, weight_decay: Any,
+    maximize: bool,
+) -> None:  # fmt: skip
+    row, column, variance = factors
+    kept = _element(variance if row is None else row)
+    g = _as(g, kept.statistic)
+    if row is None:
+        F.lerp(variance, _as(F.square(g), kept), _as_weight(forget, kept), out=variance)
+        found = variance
+    else:
+        for of, dim in ((row, -1), (column, -2)):
+            F.lerp(of, _as(_mean_square(g, dim), kept), _as_weight(forget, kept), out=of)
+        found = F.div(F.mul(row, column), F.clamp(F.mean(row, -2, keepdim=True), min=eps1))
+    update = F.mul(F.rsqrt(F.clamp(_as(found, kept.statistic), min=eps1 * eps1)), g)
+    size = F.clamp(_root_mean_square(p), min=eps2)
+    too_large = F.clamp(F.mul(_root_mean_square(update), 1 / d), min=1.0)
+    if isinstance(step, (int, float)) and isinstance(lr, (int, float)):
+        rate: Any = min(lr, step**-0.5)
+    else:
+        rate = F.clamp(F.rsqrt(F.cast(step, "f32")), max=lr)
+    by = F.div(F.mul(_as(size, kept.statistic), rate), too_large)
+    _decay(p, lr, weight_decay)
+    _step_back(p, update, F.neg(by) if maximize else by)
+
+
+def _as_weight(forget: Any, element: Element) -> Any:
+    """What lerp takes: a number, or an array of the element."""
+    return forget if isinstance(forget, (int, float)) else _as(forget, element)
+
+
+@made_of("add cast clamp div eq lerp mul norm pow sign sqrt square sub where")
+@composite
+def lamb_(
+    params: Any,
+    grads: Any,
+    exp_avgs: Any,
+    exp_avg_sqs: Any,
+    *,
+    step: Any,
+    lr: Any = 1e-3,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-6,
+    weight_decay: float = 0.0,
+    min_ratio: float = 0.0,
+    max_ratio: float = 10.0,
+) -> None:
+    """One step of LAMB in place, over one array or a list of them.
+
+    m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; u = m / (1 - beta1^step) / (sqrt(v / (1 - beta2^step)) + eps)
+    + weight_decay p; p = p - lr r u, with r = |p| / |u| (2-norms of the parameter) held within [min_ratio, max_ratio], and 1 where
+    either norm is 0. Source: You et al., Large Batch Optimization for Deep Learning, 2020, version 3 of the algorithm. Clip
+    gradients by their total norm before, with clip_grad_norm_.
+
+    Args:
+        params: Parameters of any float element.
+        grads: Their gradients.
+        exp_avgs: First moments, f32 (f64 for f64 parameters).
+        exp_avg_sqs: Second moments, likewise.
+        step: Number of this step, from 1; a number or a 0-d array.
+        lr: Learning rate; a number or a 0-d array.
+        beta1: Decay of the first moment.
+        beta2: Decay of the second moment.
+        eps: Added to the root of the second moment.
+        weight_decay: What of the parameter is added to the update.
+        min_ratio: Least ratio of norms.
+        max_ratio: Largest ratio of norms.
+    """
+    if not 0 <= min_ratio <= max_ratio:
+        raise InvalidProblemError(
+            f"lamb_: min_ratio: got {min_ratio} and max_ratio {max_ratio}, want 0 <= min_ratio <= max_ratio."
+        )
+    rows = _aligned(params=params, grads=grads, exp_avgs=exp_avgs, exp_avg_sqs=exp_avg_sqs)
+    for i, (p, _, *moments) in enumerate(rows):
+        for name, x in zip(("exp_avgs", "exp_avg_sqs"), moments, strict=True):
+            _want_shape(f"lamb_: {name}[{i}]", x, _shape(p))
+            if _element(x) is not _element(p).statistic:
+                raise InvalidProblemError(f"lamb_: {name}[{i}]: got {_element(x)}, want {_element(p).statistic}.")
+    for p, g, m, v in rows:
+        if not prod(_shape(p)):
+            continue
+        wide = _element(m)
+        g, own = _as(g, wide), _as(p, wide)
+        F.lerp(m, g, 1 - beta1, out=m)
+        F.lerp(v, F.square(g), 1 - beta2, out=v)
+        root = F.sqrt(F.mul(v, _unbiased(beta2, step)))
+        u = F.div(F.mul(m, _unbiased(beta1, step)), F.add(root, eps))
+        if weight_decay:
+            u = F.add(u, own, alpha=weight_decay)
+        size, update = F.vector_norm(own), F.vector_norm(u)
+        ratio = F.clamp(F.div(size, update), min_ratio, max_ratio)
+        ratio = F.where(F.eq(F.mul(F.sign(size), F.sign(update)), 0), 1.0, ratio)
+        _step_back(p, u, F.mul(ratio, lr))
+
+
+def _unbiased(beta: float, step: Any) -> Any:
+    """1 / (1 - beta^step)."""
+    if isinstance(step, (int, float)):
+        return 1 / (1 - beta**step)
+    return F.div(1.0, F.sub(1.0, F.pow(beta, F.cast(step, "f64"))))

@@ -1,0 +1,146 @@
+"""Muon, Adafactor, LAMB and the scaling of gradients, against torch's own and a formula in f64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import baracuda as bc
+import baracuda.functional as F
+
+SHAPES = [(6, 4), (4, 9), (5, 5), (1, 3)]
+
+
+def gradients(shape: tuple[int, ...], steps: int = 5, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randn(shape, generator=generator, dtype=dtype) for _ in range(steps)]
+
+
+@pytest.mark.parametrize("adjust", [None, "original", "match_rms_adamw"])
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_muon_follows_torch(shape: tuple[int, ...], nesterov: bool, adjust: str | None) -> None:
+    ours, *grads = gradients(shape, 6, torch.float32)
+    theirs, buffer = torch.nn.Parameter(ours.clone()), torch.zeros(shape)
+    options: dict[str, Any] = {"lr": 0.05, "weight_decay": 0.1, "nesterov": nesterov, "adjust_lr_fn": adjust}
+    optimizer = torch.optim.Muon([theirs], **options)
+    for g in grads:
+        theirs.grad = g.clone()
+        optimizer.step()
+        F.muon_(ours, g, buffer, **options)
+    # The iteration rounds to bf16 at other places: singular values differ by some of its eps.
+    torch.testing.assert_close(ours, theirs.detach(), rtol=0, atol=5 * 0.05 * 3 * 2**-7)
+
+
+def test_muon_makes_singular_values_one() -> None:
+    (g,) = gradients((40, 12), 1)
+    p = torch.zeros(40, 12, dtype=torch.float64)
+    options: dict[str, Any] = {"ns_coefficients": (2.0, -1.5, 0.5), "ns_steps": 40, "ns_element": "f64"}
+    F.muon_(p, g, torch.zeros_like(p), lr=1.0, weight_decay=0.0, adjust_lr_fn="match_rms_adamw", **options)
+    left, _, right = torch.linalg.svd(g, full_matrices=False)
+    torch.testing.assert_close(p, -0.2 * 40**0.5 * left @ right, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize("shape", [*SHAPES, (7,), (), (2, 3, 4)])
+def test_adafactor_follows_torch(shape: tuple[int, ...], weight_decay: float, maximize: bool) -> None:
+    ours, *grads = gradients(shape, 6)
+    theirs = torch.nn.Parameter(ours.clone())
+    options: dict[str, Any] = {"lr": 0.05, "weight_decay": weight_decay, "maximize": maximize}
+    optimizer = torch.optim.Adafactor([theirs], foreach=False, **options)
+    zeros = [torch.zeros(s, dtype=torch.float64) for s in ((*shape[:-1], 1), (*shape[:-2], 1, *shape[-1:]), shape)]
+    factors = [[x] for x in ((*zeros[:2], None) if len(shape) > 1 else (None, None, zeros[2]))]
+    for i, g in enumerate(grads):
+        theirs.grad = g.clone()
+        optimizer.step()
+        step = torch.tensor(i + 1) if i % 2 else i + 1
+        F.adafactor_([ours], [g], *factors, step=step, **options)
+        torch.testing.assert_close(ours, theirs.detach(), rtol=1e-5 if i else 1e-12, atol=1e-6 if i else 1e-12)
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 10.0), (0.9, 0.95)])
+@pytest.mark.parametrize("shape", [(6, 4), (7,), ()])
+def test_lamb(shape: tuple[int, ...], bounds: tuple[float, float]) -> None:
+    ours, *grads = gradients(shape, 6)
+    p, m, v = ours.clone(), torch.zeros_like(ours), torch.zeros_like(ours)
+    moments = torch.zeros_like(ours), torch.zeros_like(ours)
+    for i, g in enumerate(grads, 1):
+        lr, step = (torch.tensor(0.1, dtype=torch.float64), np.array(i)) if i % 2 else (0.1, i)
+        F.lamb_(ours, g, *moments, step=step, lr=lr, weight_decay=0.2, min_ratio=bounds[0], max_ratio=bounds[1])
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        u = m / (1 - 0.9**i) / ((v / (1 - 0.999**i)).sqrt() + 1e-6) + 0.2 * p
+        p = p - 0.1 * (p.norm() / u.norm()).clamp(*bounds) * u
+        torch.testing.assert_close(ours, p, rtol=1e-12, atol=1e-13)
+
+
+def test_lamb_moves_parameters_that_are_0_and_leaves_those_without_gradients() -> None:
+    p, m, v = (torch.zeros(3) for _ in range(3))
+    F.lamb_(p, torch.tensor([1.0, -1, 2]), m, v, step=1, lr=0.1)
+    torch.testing.assert_close(p, torch.tensor([-0.1, 0.1, -0.1]), rtol=1e-4, atol=0)
+    q = torch.ones(3)
+    F.lamb_([q], [torch.zeros(3)], [torch.zeros(3)], [torch.zeros(3)], step=1)
+    assert torch.equal(q, torch.ones(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_are_rounded_once(dtype: torch.dtype) -> None:
+    wide, g = gradients((6, 4), 2, torch.float32)
+    wide, g = wide.to(dtype).float(), g.to(dtype).float()
+    half = wide.to(dtype)
+    given = [torch.zeros(6, 4) for _ in range(4)]
+    F.lamb_(half, g.to(dtype), *given[:2], step=1, lr=0.1)
+    F.lamb_(wide, g, *given[2:], step=1, lr=0.1)
+    assert torch.equal(half, wide.to(dtype))
+
+
+@pytest.mark.parametrize("bad", [None, float("inf"), float("nan")])
+def test_scaling_of_gradients_follows_torch(bad: float | None) -> None:
+    grads = [torch.randn(3), torch.randn(2, 2).half(), torch.randn(0), torch.randn(5).bfloat16()]
+    if bad is not None:
+        grads[1][1, 0] = bad
+    theirs = [g.clone() for g in grads]
+    found, want = torch.zeros(()), torch.zeros(())
+    F.unscale_grads_(grads, found, 0.25)
+    for g in theirs:
+        torch._amp_foreach_non_finite_check_and_unscale_([g], want, torch.tensor(0.25))
+    assert found == want == (bad is not None)
+    for a, b in zip(grads, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+    ours = [torch.tensor(2.0**126), torch.tensor(1, dtype=torch.int32)]
+    other = [x.clone() for x in ours]
+    for i in range(9):
+        now = found if i < 7 else torch.zeros(())
+        F.update_scale_(*ours, now, 2.0, 0.5, 3)
+        torch._amp_update_scale_(*other, now, 2.0, 0.5, 3)
+        assert all(torch.equal(a, b) for a, b in zip(ours, other, strict=True))
+
+
+X, ROW, COLUMN = np.ones((4, 3)), np.zeros((4, 1)), np.zeros((1, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: F.muon_(X[0], X[0], X[0]), r"params\[0\]: got shape \(3,\), want a matrix. Give others to adamw_"),
+        (lambda: F.muon_([X], [X, X], [X]), r"got 1 params, 2 grads, 1 momentum_buffers, want lists of equal lengths"),
+        (lambda: F.muon_(X, X.T, X), r"grads\[0\]: got shape \(3, 4\), want that of params\[0\]"),
+        (lambda: F.muon_(X, X, X[:1]), r"momentum_buffers\[0\]: got shape \(1, 3\), want \(4, 3\)"),
+        (lambda: F.muon_(X, X, X, adjust_lr_fn="adam"), r"adjust_lr_fn: got .adam., want None"),
+        (lambda: F.muon_(X, X, X, ns_steps=100), r"ns_steps: got 100, want 0 to 99"),
+        (lambda: F.muon_(X, X, X, ns_coefficients=(1, 2)), r"ns_coefficients: got 2 numbers, want 3"),
+        (lambda: F.adafactor_(X, X, ROW, None, None, step=1), r"col_vars\[0\]: want arrays, and None in variances"),
+        (lambda: F.adafactor_(X, X, ROW.T, COLUMN, None, step=1), r"row_vars\[0\]: got shape \(1, 4\), want \(4, 1\)"),
+        (lambda: F.adafactor_(X[0], X[0], None, None, None, step=1), r"variances\[0\]: want an array"),
+        (lambda: F.lamb_(X, X, X, X.astype("f4"), step=1), r"exp_avg_sqs\[0\]: got f32, want f64"),
+        (lambda: F.lamb_(X, X, X, X, step=1, min_ratio=2, max_ratio=1), r"min_ratio: got 2 and max_ratio 1"),
+    ],
+)
+def test_refusals_change_nothing(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(bc.InvalidProblemError, match=message):
+        call()
+    assert (X == 1).all() and not ROW.any() and not COLUMN.any()
