@@ -172,7 +172,7 @@ def _siblings(desc: Descriptor, document: Document) -> Iterator[dict[str, Any]]:
                 yield {f.name: Element.coerce(element, f.name)}
         elif isinstance(value, int) or kind == "int | None":
             yield {f.name: None} if "None" in kind else {}
-            for size in {*sizes, *document["question"]["attributes"].values()}:
+            for size in {0, *sizes, *document["question"]["attributes"].values()}:
                 if isinstance(size, int):
                     yield {f.name: size}
         elif isinstance(value, float):
@@ -197,7 +197,9 @@ def _siblings(desc: Descriptor, document: Document) -> Iterator[dict[str, Any]]:
 
 def spec_says(desc: Descriptor, document: Document) -> bool:
     """Whether a descriptor near this one has the signature and the attributes of the changed document."""
-    wanted, attributes = _told(document), document["question"]["attributes"]
+    wanted = _told(document)
+    told = document["question"]["attributes"]
+    attributes = {n: float(v) if isinstance(v, str) else v for n, v in told.items()}  # JSON has no infinity
 
     def same(changes: dict[str, Any]) -> bool:
         try:
