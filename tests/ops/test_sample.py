@@ -145,3 +145,13 @@ def test_batches_may_be_dims() -> None:
         made.run(dy=dy, x=x, grid=grid, dx=dx, dgrid=dgrid, workspace=scratch)
         for got, want in zip((dx, dgrid), F.grid_sample_backward(dy, x, grid), strict=True):
             assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("channels", [1, 7, 8, 64, 65, 130])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_images_whose_channels_are_neighbours(mode: str, channels: int) -> None:
+    """Their points are taken together; bits are those of other images."""
+    x, grid = torch.randn(2, channels, 9, 13), torch.randn(2, 5, 37, 2)
+    want = F.grid_sample(x, grid, mode)
+    torch.testing.assert_close(want, torch.nn.functional.grid_sample(x, grid, mode, align_corners=False))
+    assert torch.equal(F.grid_sample(x.to(memory_format=torch.channels_last), grid, mode), want)

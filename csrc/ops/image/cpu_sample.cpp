@@ -17,6 +17,7 @@ using pool::kLine;
 using pool::LineReader;
 
 inline constexpr int64_t kPoints = 32;  // results whose taps are worked out together
+inline constexpr int64_t kAcross = 64;  // channels that are taken together where they are neighbours
 inline constexpr int kMostTaps = 64, kAxisTaps = 4;
 
 // Some results next to each other.
@@ -47,7 +48,7 @@ template <class C>
 struct AxisTaps {
   int count;
   bool whole;  // nothing is outside
-  C part[kPoints], slope[kPoints];
+  C part[kPoints], slope[kPoints], weight[kAxisTaps][kPoints];
   int64_t offset[kAxisTaps][kPoints];
   bool inside[kAxisTaps][kPoints];
 };
@@ -61,16 +62,25 @@ struct RunTaps {
   bool inside[kMostTaps][kPoints];
 };
 
+// Calls f(std::integral_constant) for that one of the values which `value` is.
+template <int32_t kFirst, int32_t... kMore, class F>
+void with_constant(int32_t value, const F& f) {
+  if constexpr (sizeof...(kMore) > 0)
+    if (value != kFirst) return with_constant<kMore...>(value, f);
+  f(std::integral_constant<int32_t, kFirst>());
+}
+
 template <class C>
 class Taker {
  public:
   // step: of places along the axes.
   Taker(const Sampling& s, const TensorView& grid, const int64_t* step) : sampling_(s), grid_(grid) {
     std::copy_n(step, kAxes, step_);
+    for (int i = 0; i < kAxes - s.axes; ++i) only_place(axis_[i]);
   }
 
   void fill(const Run& run, RunTaps<C>& taps) {
-    for (int i = 0; i < kAxes; ++i) fill_axis(run, i);
+    for (int i = kAxes - sampling_.axes; i < kAxes; ++i) fill_axis(run, i);
     combine(run.count, taps);
   }
   // What a tap's weight becomes by the number of one axis.
@@ -87,26 +97,45 @@ class Taker {
   }
 
  private:
+  // Of an axis that the shape lacks.
+  static void only_place(AxisTaps<C>& t) {
+    t.count = 1, t.whole = true;
+    for (int64_t k = 0; k < kPoints; ++k)
+      t.part[k] = t.slope[k] = 0, t.weight[0][k] = 1, t.offset[0][k] = 0, t.inside[0][k] = true;
+  }
   void fill_axis(const Run& run, int i) {
     const Side side = sampling_.side[i];
-    AxisTaps<C>& t = axis_[i];
-    C given[kPoints] = {};
-    const C* g = given;
-    if (i >= kAxes - sampling_.axes) {
-      const int64_t at = grid_.at(run.n, run.d, run.h, run.first) + (kAxes - 1 - i) * grid_.coordinate;
-      const LineReader<C> reader(grid_.element, grid_.stride[2], run.count);
-      g = reader.get(grid_.data + at * size_of(grid_.element), run.count, given);
-    }
-    t.count = taps_of(side.filter), t.whole = true;
-    for (int64_t k = 0; k < run.count; ++k) {
+    const int64_t at = grid_.at(run.n, run.d, run.h, run.first) + (kAxes - 1 - i) * grid_.coordinate;
+    const LineReader<C> reader(grid_.element, grid_.stride[2], run.count);
+    C given[kPoints];
+    const C* const g = reader.get(grid_.data + at * size_of(grid_.element), run.count, given);
+    // What is known when this is compiled leaves loops without branches, of which vectors are made.
+    with_constant<kNearest, kLinear, kCubic>(side.filter, [&](auto filter) {
+      with_constant<kZeros, kBorder, kReflection>(
+          side.padding, [&](auto padding) { aim<filter, padding>(side, step_[i], run.count, g, axis_[i]); });
+    });
+  }
+  template <int32_t kFilter, int32_t kPadding>
+  static void aim(const Side& given, int64_t step, int64_t n, const C* g, AxisTaps<C>& t) {
+    const Side side{given.size, kFilter, kPadding, given.align};
+    int64_t first[kPoints];
+#pragma GCC ivdep
+    for (int64_t k = 0; k < n; ++k) {
       const Aim<C> a = aim_at<C>(side, g[k]);
-      t.part[k] = a.part, t.slope[k] = a.slope;
-      for (int tap = 0; tap < t.count; ++tap) {
-        const int64_t place = place_of(side, a.first + tap);
-        t.inside[tap][k] = place >= 0, t.whole &= place >= 0;
-        t.offset[tap][k] = std::max<int64_t>(place, 0) * step_[i];
+      t.part[k] = a.part, t.slope[k] = a.slope, first[k] = a.first;
+    }
+    t.count = taps_of(kFilter);
+    bool outside = false;
+    for (int tap = 0; tap < t.count; ++tap) {
+#pragma GCC ivdep
+      for (int64_t k = 0; k < n; ++k) {
+        const int64_t place = place_of(side, first[k] + tap);
+        t.inside[tap][k] = place >= 0, outside |= place < 0;
+        t.offset[tap][k] = std::max<int64_t>(place, 0) * step;
+        t.weight[tap][k] = weight_of_tap<C>(kFilter, t.part[k], tap);
       }
     }
+    t.whole = !outside;
   }
   void combine(int64_t n, RunTaps<C>& taps) const {
     const AxisTaps<C>&a = axis_[0], &b = axis_[1], &c = axis_[2];
@@ -114,12 +143,11 @@ class Taker {
     for (int i = 0; i < a.count; ++i) {
       for (int j = 0; j < b.count; ++j) {
         for (int k = 0; k < c.count; ++k, ++at) {
+#pragma GCC ivdep
           for (int64_t p = 0; p < n; ++p) {
             taps.offset[at][p] = a.offset[i][p] + b.offset[j][p] + c.offset[k][p];
             taps.inside[at][p] = a.inside[i][p] & b.inside[j][p] & c.inside[k][p];
-            taps.weight[at][p] = weight_of_tap<C>(sampling_.side[0].filter, a.part[p], i) *
-                                 weight_of_tap<C>(sampling_.side[1].filter, b.part[p], j) *
-                                 weight_of_tap<C>(sampling_.side[2].filter, c.part[p], k);
+            taps.weight[at][p] = a.weight[i][p] * b.weight[j][p] * c.weight[k][p];
           }
         }
       }
@@ -136,6 +164,7 @@ class Taker {
 // What some results take of a channel by one tap.
 template <class E, bool kWhole, class C>
 void take(const typename E::Stored* from, const int64_t* offset, const bool* inside, int64_t n, C* to) {
+#pragma GCC ivdep
   for (int64_t k = 0; k < n; ++k) {
     const C v = E::load(from[offset[k]]);
     to[k] = kWhole || inside[k] ? v : C(0);
@@ -158,13 +187,14 @@ class Forward {
       : sampling_(s), grid_(grid), x_(x), y_(y), channels_(x.shape[1]) {}
 
   void run_all(int64_t images) const {
-    const bool across = x_.channels_last() && x_.channel == 1;
+    const bool across =
+        x_.channels_last() && x_.channel == 1 && channels_ >= 8;  // with fewer, points are more than channels
     each_run(images, y_.size, sampling_.taps() * (channels_ + 4), [&](const Run& run) {
       Taker<C> taker(sampling_, grid_, x_.stride);
       RunTaps<C> taps;
       taker.fill(run, taps);
       if (across)
-        for (int64_t k = 0; k < run.count; ++k) point(run, taps, k);
+        points(run, taps);
       else
         for (int64_t c = 0; c < channels_; ++c) channel(run, taps, c);
     });
@@ -172,28 +202,54 @@ class Forward {
 
  private:
   void channel(const Run& run, const RunTaps<C>& taps, int64_t c) const {
-    C sum[kPoints] = {}, taken[kPoints];
-    const char* const from = x_.at(run.n, c, 0, 0, 0);
-    for (int t = 0; t < taps.count; ++t) {
-      take<E>(taps, t, from, run.count, taken);
-      for (int64_t k = 0; k < run.count; ++k) sum[k] += taps.weight[t][k] * taken[k];
-    }
+    C sum[kPoints];
+    const auto* const from = reinterpret_cast<const typename E::Stored*>(x_.at(run.n, c, 0, 0, 0));
+    with_constant<1, 2, 4, 8, 16, kMostTaps>(taps.count, [&](auto count) {
+      taps.whole ? fold<count, true>(from, taps, run.count, sum) : fold<count, false>(from, taps, run.count, sum);
+    });
     store<C>(y_.element, y_.at(run.n, c, run.d, run.h, run.first), y_.stride[2], sum, run.count);
   }
-  // The channels of a result, which are neighbours in memory.
-  void point(const Run& run, const RunTaps<C>& taps, int64_t k) const {
-    for (int64_t first = 0; first < channels_; first += kLine) {
-      const int64_t n = std::min(kLine, channels_ - first);
-      alignas(64) C sum[kLine];
-      std::fill_n(sum, n, C(0));
-      const auto* const from = reinterpret_cast<const typename E::Stored*>(x_.at(run.n, first, 0, 0, 0));
-      for (int t = 0; t < taps.count; ++t) {
-        if (!taps.inside[t][k]) continue;
-        const auto* const row = from + taps.offset[t][k];
-        const C weight = taps.weight[t][k];
-        for (int64_t c = 0; c < n; ++c) sum[c] += weight * E::load(row[c]);
+  // Point by point: what is gathered for many of them and stored would be read again before it is in L1.
+  template <int kCount, bool kWhole>
+  static void fold(const typename E::Stored* from, const RunTaps<C>& taps, int64_t n, C* to) {
+    for (int64_t k = 0; k < n; ++k) {
+      C sum = 0;
+#pragma GCC unroll 16
+      for (int t = 0; t < kCount; ++t) {
+        const C v = E::load(from[taps.offset[t][k]]);
+        sum += taps.weight[t][k] * (kWhole || taps.inside[t][k] ? v : C(0));
       }
-      store<C>(y_.element, y_.at(run.n, first, run.d, run.h, run.first + k), y_.channel, sum, n);
+      to[k] = sum;
+    }
+  }
+  // Channels that are neighbours in memory, for all points of a run: they are put point by point, or channel by channel
+  // where a result's channels lie far apart.
+  void points(const Run& run, const RunTaps<C>& taps) const {
+    alignas(64) C sums[kPoints * kAcross];
+    const bool apart = y_.channel != 1;
+    for (int64_t first = 0; first < channels_; first += kAcross) {
+      const int64_t n = std::min(kAcross, channels_ - first);
+      for (int64_t k = 0; k < run.count; ++k) {
+        C* const sum = sums + k * kAcross;
+        point(run, taps, k, first, n, sum);
+        if (!apart) store<C>(y_.element, y_.at(run.n, first, run.d, run.h, run.first + k), 1, sum, n);
+      }
+      for (int64_t c = 0; apart && c < n; ++c) {
+        C line[kPoints];
+        for (int64_t k = 0; k < run.count; ++k) line[k] = sums[k * kAcross + c];
+        store<C>(y_.element, y_.at(run.n, first + c, run.d, run.h, run.first), y_.stride[2], line, run.count);
+      }
+    }
+  }
+  void point(const Run& run, const RunTaps<C>& taps, int64_t k, int64_t first, int64_t n, C* sum) const {
+    std::fill_n(sum, n, C(0));
+    const auto* const from = reinterpret_cast<const typename E::Stored*>(x_.at(run.n, first, 0, 0, 0));
+    for (int t = 0; t < taps.count; ++t) {
+      if (!taps.inside[t][k]) continue;
+      const auto* const row = from + taps.offset[t][k];
+      const C weight = taps.weight[t][k];
+#pragma GCC ivdep
+      for (int64_t c = 0; c < n; ++c) sum[c] += weight * E::load(row[c]);
     }
   }
 
