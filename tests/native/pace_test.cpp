@@ -1,18 +1,9 @@
 // Checks of csrc/backends/cpu/pace.h, on times that are made up. Exits 0 or says what went wrong.
 #include "backends/cpu/pace.h"
 
-#include <cstdio>
-#include <cstdlib>
+#include "check.h"
 
 using baracuda::Pace;
-
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      std::fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                                \
-    }                                                                              \
-  } while (0)
 
 namespace {
 

@@ -16,17 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "check.h"
 #include "core/parallel.h"
 
 namespace bc = baracuda;
-
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      std::fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                                \
-    }                                                                              \
-  } while (0)
 
 namespace {
 

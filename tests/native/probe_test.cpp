@@ -5,18 +5,11 @@
 #include <cstring>
 
 #include "backends/cpu/probe.h"
+#include "check.h"
 
 namespace bc = baracuda;
 using bc::CpuidBits;
 using bc::CpuLevel;
-
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      std::fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                                \
-    }                                                                              \
-  } while (0)
 
 namespace {
 

@@ -1,20 +1,12 @@
 // Checks of csrc/backends/cpu/shares.h: each chunk is taken once, one's own first. Exits 0 or says what went wrong.
 #include "backends/cpu/shares.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
-using baracuda::Shares;
+#include "check.h"
 
-#define CHECK(condition)                                                           \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      std::fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                                \
-    }                                                                              \
-  } while (0)
+using baracuda::Shares;
 
 namespace {
 
