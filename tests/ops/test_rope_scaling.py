@@ -97,7 +97,7 @@ CASES: list[tuple[Config, Callable[[Config, int, int], float], float]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("config", "wave", "factor"), CASES, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize(("config", "wave", "factor"), CASES, ids=lambda v: str(getattr(v, "__name__", v))[:40])
 def test_tables_are_those_of_transformers(config: Config, wave: Any, factor: float) -> None:
     rows = 100
     frequencies, found = bc.rope_frequencies(DIM, BASE, config, rows)
