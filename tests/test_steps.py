@@ -173,7 +173,9 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda: F.muon_(_x(3, 2), _x(3, 2), _x(3, 2), nesterov=False),
     ],
     "adafactor_": [
-        lambda: F.adafactor_(_x(3, 2), _x(3, 2), _x(3, 1), _x(1, 2), [None], step=np.array(3), maximize=True),
+        lambda: F.adafactor_(
+            _x(3, 2), _x(3, 2), _x(3, 1), _x(1, 2), [None], step=np.array(3), lr=np.array(0.1), maximize=True
+        ),
         lambda: F.adafactor_(_x(3), _x(3), [None], [None], _x(3), step=1, weight_decay=0.1),
     ],
     "lamb_": [

@@ -120,7 +120,60 @@ def test_scaling_of_gradients_follows_torch(bad: float | None) -> None:
         assert all(torch.equal(a, b) for a, b in zip(ours, other, strict=True))
 
 
+def shares(shape: tuple[int, ...], dtype: torch.dtype) -> list[Any]:
+    """Row, column and whole statistics of Adafactor for a parameter."""
+    kept = torch.float64 if dtype == torch.float64 else torch.float32
+    row, column, whole = (torch.zeros(s, dtype=kept) for s in ((*shape[:-1], 1), (*shape[:-2], 1, *shape[-1:]), shape))
+    return [row, column, None] if len(shape) > 1 else [None, None, whole]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(3, 4), (5,), ()])
+@pytest.mark.parametrize("array", [torch.tensor, np.float32, np.array, lambda v: torch.tensor(v, dtype=torch.float64)])
+def test_numbers_of_a_step_may_be_of_any_kind(
+    array: Callable[[Any], Any], shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    x, g = (t.to(dtype) for t in gradients(shape, 2))
+    for which in ("adafactor", "lamb", "muon", "unscale"):
+        found = []
+        for kind in (float, array):
+            p, moments = x.clone(), [torch.zeros(shape, dtype=shares((), dtype)[2].dtype) for _ in range(2)]
+            lr, wd, step = kind(0.125), kind(0.25), 3 if kind is float else kind(3)
+            if which == "adafactor":
+                F.adafactor_([p], [g], *([v] for v in shares(shape, dtype)), step=step, lr=lr, weight_decay=wd)
+                F.adafactor_([p], [g], *([v] for v in shares(shape, dtype)), step=2, lr=lr)
+            elif which == "lamb":
+                F.lamb_(p, g, *moments, step=step, lr=lr)
+            elif which == "unscale":
+                F.unscale_grads_(p, torch.zeros(()), lr)
+            elif len(shape) == 2:
+                F.muon_(p, g, moments[0], lr=lr, weight_decay=wd)
+            found.append(p)
+        eps = torch.finfo(dtype).eps
+        torch.testing.assert_close(found[0], found[1], rtol=8 * eps, atol=8 * eps)
+
+
+def test_a_traced_step_is_the_step() -> None:
+    def step(p: Any, g: Any, m: Any, v: Any, at: Any, lr: Any) -> None:
+        F.lamb_(p, g, m, v, step=at, lr=lr)
+        F.adafactor_(p, g, *[[None] * 2] * 2, v, step=at, lr=lr)
+
+    generator = torch.Generator().manual_seed(5)
+    lists = [
+        [torch.randn(s, generator=generator) for s in ((7,), ())],
+        *([torch.zeros(7), torch.zeros(())] for _ in "mv"),
+    ]
+    grads = [torch.randn(7, generator=generator), torch.ones(())]
+    copies = [[t.clone() for t in x] for x in lists]
+    plan = bc.trace(step, lists[0], grads, *lists[1:], torch.tensor(1), torch.tensor(0.1)).compile()
+    for at in range(1, 4):
+        for (p, *moments), call in ((lists, step), (copies, plan.run)):
+            call(p, grads, *moments, torch.tensor(at), torch.tensor(0.1))
+    assert all(torch.equal(a, b) for x, y in zip(lists, copies, strict=True) for a, b in zip(x, y, strict=True))
+
+
 X, ROW, COLUMN = np.ones((4, 3)), np.zeros((4, 1)), np.zeros((1, 3))
+FIXED, FOUND = np.broadcast_to(X, (4, 3)), np.zeros((), "f4")
 
 
 @pytest.mark.parametrize(
@@ -138,9 +191,44 @@ X, ROW, COLUMN = np.ones((4, 3)), np.zeros((4, 1)), np.zeros((1, 3))
         (lambda: F.adafactor_(X[0], X[0], None, None, None, step=1), r"variances\[0\]: want an array"),
         (lambda: F.lamb_(X, X, X, X.astype("f4"), step=1), r"exp_avg_sqs\[0\]: got f32, want f64"),
         (lambda: F.lamb_(X, X, X, X, step=1, min_ratio=2, max_ratio=1), r"min_ratio: got 2 and max_ratio 1"),
+        (lambda: F.lamb_([X] * 2, [X * 1] * 2, [X * 1] * 2, [X * 2, X[:1]], step=1), r"exp_avg_sqs\[1\]: got shape"),
+        (lambda: F.lamb_(X, X * 1, X * 1, X * 1, step=0), r"step: got 0, want a number, at least 1"),
+        (
+            lambda: F.lamb_(X, X * 1, X * 1, X * 1, step=1, beta2=1),
+            r"beta2: got 1, want a number, at least 0, below 1",
+        ),
+        (
+            lambda: F.lamb_(X, X * 1, X * 1, X * 1, step=1, lr=X[0]),
+            r"lr: got f64 of shape \(3,\), want a number or a 0-d",
+        ),
+        (lambda: F.lamb_(X, X * 1, X * 1, X, step=1), r"params\[0\]: got memory that exp_avg_sqs\[0\] has, too"),
+        (
+            lambda: F.muon_([X, FIXED], [X * 1] * 2, [X * 1] * 2),
+            r"params\[1\]: got a read-only array, want a writable one",
+        ),
+        (lambda: F.muon_([X] * 2, [X * 1] * 2, [X * 1, X.astype(int)]), r"momentum_buffers\[1\]: got i64, want f16"),
+        (lambda: F.muon_(X, X * 1, X * 1, lr="1"), r"lr: got '1', want a number or a 0-d array"),
+        (lambda: F.muon_(X, X * 1, X * 1, lr=float("nan")), r"lr: got nan, want a number, at least 0"),
+        (lambda: F.muon_(X, X * 1, X * 1, ns_element="i32"), r"ns_element: got i32, want f16, bf16, f32 or f64"),
+        (lambda: F.adafactor_(X, X * 1, ROW, COLUMN, None, step=-1), r"step: got -1, want a number, at least 1"),
+        (lambda: F.adafactor_(X, X * 1, ROW, COLUMN, None, step=1, d=0), r"d: got 0, want a number, above 0"),
+        (lambda: F.adafactor_(X, X * 1, ROW, COLUMN.astype("f4"), None, step=1), r"col_vars\[0\]: got f32, want f64"),
+        (lambda: F.unscale_grads_([X, FIXED], FOUND, 0.5), r"grads\[1\]: got a read-only array, want a writable one"),
+        (
+            lambda: F.unscale_grads_([X, X[:1].astype(int)], FOUND, 0.5),
+            r"grads\[1\]: got i64, want f16, bf16, f32 or f64",
+        ),
+        (lambda: F.unscale_grads_([X], X[0], 0.5), r"found_inf: got f64, want f32. Cast it"),
+        (
+            lambda: F.unscale_grads_([X], FOUND, X[0]),
+            r"inv_scale: got f64 of shape \(3,\), want a number or a 0-d array",
+        ),
+        (lambda: F.update_scale_(FOUND, np.array(1), FOUND), r"growth_tracker: got i64, want i32. Cast it"),
+        (lambda: F.update_scale_(FOUND, np.array(1, "i4"), FOUND), r"scale: got memory that found_inf has, too"),
+        (lambda: F.update_scale_(FOUND, FOUND, FOUND, 0.5), r"growth_factor: got 0.5, want a number, above 1"),
     ],
 )
 def test_refusals_change_nothing(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(bc.InvalidProblemError, match=message):
         call()
-    assert (X == 1).all() and not ROW.any() and not COLUMN.any()
+    assert (X == 1).all() and not ROW.any() and not COLUMN.any() and not FOUND.any()

@@ -8,6 +8,8 @@ from typing import Any
 from baracuda import functional as F
 from baracuda.call.op import composite
 from baracuda.call.steps import made_of
+from baracuda.describe.elements import Element
+from baracuda.ops.optim.inplace import FLOATS, in_place, is_number, scalar, shape_of, want_array, want_writable
 from baracuda.ops.optim.optim import as_list, groups_of
 
 OPS = ()
@@ -26,13 +28,20 @@ def unscale_grads_(grads: Any, found_inf: Any, inv_scale: Any) -> None:
         found_inf: f32 of rank 0, in place: stays 1 where it is.
         inv_scale: 1 / scale: a number or a 0-d array.
     """
-    listed = as_list(grads)
+    listed, inv_scale = as_list(grads), scalar("inv_scale", inv_scale, -inf)
+    want_array("found_inf", found_inf, (Element.F32,), ())
+    for i, g in enumerate(listed):
+        want_array(f"grads[{i}]", g, FLOATS)
+        want_writable({f"grads[{i}]": g, "found_inf": found_inf}, {})
     for group in groups_of("unscale_grads_", {"grads": listed}, "grads"):
         norm = F.get_total_norm(group.parts[0], inf)
         bad = F.cast(F.logical_not(F.isfinite(norm)), "f32")
         F.maximum(found_inf, bad, out=found_inf)
     for g in listed:
-        F.mul(g, inv_scale, out=g)
+        if is_number(inv_scale) or shape_of(g):
+            F.mul(g, inv_scale, out=g)
+        else:  # the product of two arrays of rank 0 would be of the wider element
+            in_place(F.mul, g, inv_scale)
 
 
 @made_of("add copy eq isfinite logical_and logical_or mul ne where")
@@ -58,6 +67,16 @@ def update_scale_(
         backoff_factor: Above 0, below 1.
         growth_interval: Steps after which the scale grows.
     """
+    growth_factor = scalar("growth_factor", growth_factor, 1, open_start=True)
+    backoff_factor = scalar("backoff_factor", backoff_factor, 0, 1, open_start=True, open_end=True)
+    growth_interval = scalar("growth_interval", growth_interval, 1, 2**31 - 1)
+    for name, x, element in (
+        ("scale", scale, Element.F32),
+        ("growth_tracker", growth_tracker, Element.I32),
+        ("found_inf", found_inf, Element.F32),
+    ):
+        want_array(name, x, (element,), ())
+    want_writable({"scale": scale, "growth_tracker": growth_tracker}, {"found_inf": found_inf})
     bad, count = F.ne(found_inf, 0), F.add(growth_tracker, 1)
     grown, full = F.mul(scale, growth_factor), F.eq(count, growth_interval)
     grows = F.logical_and(full, F.isfinite(grown))

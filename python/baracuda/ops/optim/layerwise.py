@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod, sqrt
+from math import inf, log, prod, sqrt
 from typing import Any
 
-from baracuda import _core
 from baracuda import functional as F
 from baracuda.call.op import composite
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.ops.optim.inplace import (
+    FLOATS,
+    element_of,
+    in_place,
+    is_number,
+    scalar,
+    shape_of,
+    want_array,
+    want_writable,
+)
 from baracuda.ops.optim.optim import as_list
 
 OPS = ()
@@ -20,67 +29,60 @@ OPS = ()
 _RATIOS = (None, "original", "match_rms_adamw")
 
 
-def _shape(x: Any) -> tuple[int, ...]:
-    made: tuple[int, ...] = _core.describe(x)[0]
-    return made
-
-
-def _element(x: Any) -> Element:
-    return Element(_core.describe(x)[1])
-
-
 def _aligned(**lists: Any) -> list[tuple[Any, ...]]:
-    """The lists side by side, of one length and float elements; the first one's shapes are those of the second."""
+    """The lists side by side, of one length; the first one's shapes are those of the second, both of float elements."""
     made = {n: as_list(v) for n, v in lists.items()}
     if len({len(v) for v in made.values()}) > 1:
         text = ", ".join(f"{len(v)} {n}" for n, v in made.items())
         raise InvalidProblemError(f"got {text}, want lists of equal lengths.")
     (first, params), (second, grads), *_ = made.items()
     for i, (p, g) in enumerate(zip(params, grads, strict=True)):
-        if _shape(p) != _shape(g):
-            raise InvalidProblemError(f"{second}[{i}]: got shape {_shape(g)}, want that of {first}[{i}], {_shape(p)}.")
-        if not (_element(p).is_float and _element(g).is_float):
-            raise InvalidProblemError(f"{first}[{i}]: got {_element(p)} and {_element(g)}, want float elements.")
+        want_array(f"{first}[{i}]", p, FLOATS)
+        want_array(f"{second}[{i}]", g, FLOATS)
+        if shape_of(p) != shape_of(g):
+            raise InvalidProblemError(
+                f"{second}[{i}]: got shape {shape_of(g)}, want that of {first}[{i}], {shape_of(p)}."
+            )
     return list(zip(*made.values(), strict=True))
 
 
-def _want_shape(name: str, x: Any, want: tuple[int, ...]) -> None:
-    if _shape(x) != want:
-        raise InvalidProblemError(f"{name}: got shape {shape_text(_shape(x))}, want {shape_text(want)}.")
+def _writable(i: int, names: str, p: Any, g: Any, *states: Any) -> None:
+    """Of one parameter: what is written can be, and shares no memory with the others."""
+    written = {f"{n}[{i}]": x for n, x in zip(f"params {names}".split(), (p, *states), strict=True)}
+    want_writable(written, {f"grads[{i}]": g})
 
 
 def _times(a: Any, b: Any) -> Any:
     """Of numbers or 0-d arrays."""
-    return a * b if isinstance(a, (int, float)) and isinstance(b, (int, float)) else F.mul(a, b)
+    return a * b if is_number(a) and is_number(b) else F.mul(a, b)
+
+
+def _as(x: Any, element: Element) -> Any:
+    return x if element_of(x) is element else F.cast(x, element)
 
 
 def _decay(p: Any, lr: Any, weight_decay: Any) -> None:
     """Multiplies by 1 - lr weight_decay."""
-    if isinstance(weight_decay, (int, float)) and weight_decay == 0:
+    if is_number(weight_decay) and weight_decay == 0:
         return
     lost = _times(lr, weight_decay)
-    F.mul(p, 1 - lost if isinstance(lost, (int, float)) else F.sub(1.0, lost), out=p)
-
-
-def _as(x: Any, element: Element) -> Any:
-    return x if _element(x) is element else F.cast(x, element)
+    if is_number(lost):
+        F.mul(p, 1 - lost, out=p)
+    else:
+        in_place(F.mul, p, F.sub(1.0, lost))
 
 
 def _step_back(p: Any, update: Any, by: Any) -> None:
-    """Takes `by` times the update off; halves are rounded once."""
-    element, wide = _element(p), _element(p).statistic
-    step = F.mul(_as(update, wide), by)
-    if element is wide:
-        F.sub(p, step, out=p)
-    else:
-        F.cast(F.sub(F.cast(p, wide), step), element, out=p)
+    """Takes `by` times the update off."""
+    wide = element_of(p).statistic
+    in_place(F.sub, p, F.mul(_as(update, wide), by if is_number(by) else _as(by, wide)))
 
 
 def _orthogonal(x: Any, coefficients: Sequence[float], steps: int, eps: float, element: Element) -> Any:
     """A matrix with x's singular vectors whose singular values are near 1, by the iteration x = a x + (b g + c g g) x, g = x x^T."""
     a, b, c = coefficients
     x = _as(x, element)
-    rows, columns = _shape(x)
+    rows, columns = shape_of(x)
     turned = rows > columns
     x = x.T if turned else x
     x = F.div(x, _as(F.clamp(F.vector_norm(x), min=eps), element))
@@ -142,19 +144,25 @@ def muon_(
     if len(ns_coefficients) != 3:
         raise InvalidProblemError(f"muon_: ns_coefficients: got {len(ns_coefficients)} numbers, want 3.")
     element = Element.coerce(ns_element, "muon_: ns_element")
+    if element not in FLOATS:
+        raise InvalidProblemError(f"ns_element: got {element}, want f16, bf16, f32 or f64.")
+    lr, weight_decay = scalar("lr", lr), scalar("weight_decay", weight_decay)
+    momentum, eps = scalar("momentum", momentum, 0, 1), scalar("eps", eps)
+    ns_coefficients = [scalar(f"ns_coefficients[{i}]", c, -inf) for i, c in enumerate(ns_coefficients)]
     rows = _aligned(params=params, grads=grads, momentum_buffers=momentum_buffers)
     for i, (p, _, buffer) in enumerate(rows):
-        if len(_shape(p)) != 2 or 0 in _shape(p):
-            got = shape_text(_shape(p))
+        if len(shape_of(p)) != 2 or 0 in shape_of(p):
+            got = shape_text(shape_of(p))
             raise InvalidProblemError(f"muon_: params[{i}]: got shape {got}, want a matrix. Give others to adamw_.")
-        _want_shape(f"muon_: momentum_buffers[{i}]", buffer, _shape(p))
+        want_array(f"momentum_buffers[{i}]", buffer, FLOATS, shape_of(p))
+        _writable(i, "momentum_buffers", *rows[i])
     for p, g, buffer in rows:
-        g = _as(g, _element(buffer))
+        g = _as(g, element_of(buffer))
         F.lerp(buffer, g, 1 - momentum, out=buffer)
         update = F.lerp(g, buffer, momentum) if nesterov else buffer
         update = _orthogonal(update, ns_coefficients, ns_steps, eps, element)
         _decay(p, lr, weight_decay)
-        _step_back(p, update, _times(lr, _ratio(adjust_lr_fn, *_shape(p))))
+        _step_back(p, update, _times(lr, _ratio(adjust_lr_fn, *shape_of(p))))
 
 
 def _mean_square(x: Any, dim: int) -> Any:
@@ -163,25 +171,24 @@ def _mean_square(x: Any, dim: int) -> Any:
 
 
 def _root_mean_square(x: Any) -> Any:
-    return F.mul(F.vector_norm(x), prod(_shape(x)) ** -0.5)
+    return F.mul(F.vector_norm(x), prod(shape_of(x)) ** -0.5)
 
 
 def _check_factors(i: int, p: Any, row: Any, column: Any, variance: Any) -> None:
-    *outer, rows, columns = (1, 1, *_shape(p))
-    if len(_shape(p)) < 2:
+    if len(shape_of(p)) < 2:
         if row is not None or column is not None or variance is None:
             raise InvalidProblemError(
                 f"adafactor_: variances[{i}]: want an array, and None in row_vars and col_vars: {i} is a vector."
             )
-        return _want_shape(f"adafactor_: variances[{i}]", variance, _shape(p))
+        return want_array(f"variances[{i}]", variance, FLOATS, shape_of(p))
     if row is None or column is None or variance is not None:
         raise InvalidProblemError(f"adafactor_: row_vars[{i}] and col_vars[{i}]: want arrays, and None in variances.")
-    outer = list(_shape(p)[:-2])
-    _want_shape(f"adafactor_: row_vars[{i}]", row, (*outer, rows, 1))
-    _want_shape(f"adafactor_: col_vars[{i}]", column, (*outer, 1, columns))
+    *outer, rows, columns = shape_of(p)
+    want_array(f"row_vars[{i}]", row, FLOATS, (*outer, rows, 1))
+    want_array(f"col_vars[{i}]", column, (element_of(row),), (*outer, 1, columns))
 
 
-@made_of("cast clamp div lerp mean mul neg norm pow rsqrt square sub")
+@made_of("cast clamp div lerp mean minimum mul neg norm pow rsqrt square sub")
 @composite
 def adafactor_(
     params: Any,
@@ -221,51 +228,55 @@ def adafactor_(
         weight_decay: Decoupled weight decay; a number or a 0-d array.
         maximize: Ascend instead of descend.
     """
+    step, lr, weight_decay = scalar("step", step, 1), scalar("lr", lr), scalar("weight_decay", weight_decay)
+    beta2_decay, d = scalar("beta2_decay", beta2_decay, -inf, 0), scalar("d", d, open_start=True)
+    eps1, eps2 = None if eps1 is None else scalar("eps1", eps1), scalar("eps2", eps2)
     rows = _aligned(params=params, grads=grads, row_vars=row_vars, col_vars=col_vars, variances=variances)
     for i, (p, _, *factors) in enumerate(rows):
         _check_factors(i, p, *factors)
-    forget = step**beta2_decay if isinstance(step, (int, float)) else F.pow(F.cast(step, "f32"), beta2_decay)
+        _writable(i, "row_vars col_vars variances", *rows[i])
     for p, g, *factors in rows:
-        if prod(_shape(p)):
-            least = _EPS[_element(p)] if eps1 is None else eps1
-            _adafactor(p, g, factors, step, forget, lr, least, eps2, d, weight_decay, maximize)
+        if prod(shape_of(p)):
+            least = _EPS[element_of(p)] if eps1 is None else eps1
+            _adafactor(p, g, factors, step, beta2_decay, lr, least, eps2, d, weight_decay, maximize)
 
 
 _EPS = {Element.F16: 2.0**-10, Element.BF16: 2.0**-7, Element.F32: 2.0**-23, Element.F64: 2.0**-52}
 
 
 def _adafactor(
-    p: Any, g: Any, factors: list[Any], step: Any, forget: Any, lr: Any, eps1: float, eps2: float, d: float, weight_decay: Any,
+    p: Any, g: Any, factors: list[Any], step: Any, beta2_decay: float, lr: Any, eps1: float, eps2: float, d: float, weight_decay: Any,
     maximize: bool,
 ) -> None:  # fmt: skip
     row, column, variance = factors
-    kept = _element(variance if row is None else row)
+    kept = element_of(variance if row is None else row)
     g = _as(g, kept.statistic)
+    forget = step**beta2_decay if is_number(step) else _as(F.pow(_as(step, kept.statistic), beta2_decay), kept)
     if row is None:
-        F.lerp(variance, _as(F.square(g), kept), _as_weight(forget, kept), out=variance)
+        F.lerp(variance, _as(F.square(g), kept), forget, out=variance)
         found = variance
     else:
         for of, dim in ((row, -1), (column, -2)):
-            F.lerp(of, _as(_mean_square(g, dim), kept), _as_weight(forget, kept), out=of)
+            F.lerp(of, _as(_mean_square(g, dim), kept), forget, out=of)
         found = F.div(F.mul(row, column), F.clamp(F.mean(row, -2, keepdim=True), min=eps1))
     update = F.mul(F.rsqrt(F.clamp(_as(found, kept.statistic), min=eps1 * eps1)), g)
     size = F.clamp(_root_mean_square(p), min=eps2)
     too_large = F.clamp(F.mul(_root_mean_square(update), 1 / d), min=1.0)
-    if isinstance(step, (int, float)) and isinstance(lr, (int, float)):
-        rate: Any = min(lr, step**-0.5)
-    else:
-        rate = F.clamp(F.rsqrt(F.cast(step, "f32")), max=lr)
-    by = F.div(F.mul(_as(size, kept.statistic), rate), too_large)
+    by = F.div(F.mul(_as(size, kept.statistic), _rate(step, lr, kept.statistic)), too_large)
     _decay(p, lr, weight_decay)
     _step_back(p, update, F.neg(by) if maximize else by)
 
 
-def _as_weight(forget: Any, element: Element) -> Any:
-    """What lerp takes: a number, or an array of the element."""
-    return forget if isinstance(forget, (int, float)) else _as(forget, element)
+def _rate(step: Any, lr: Any, element: Element) -> Any:
+    """The lesser of lr and 1 / sqrt(step), of numbers or 0-d arrays."""
+    lr = lr if is_number(lr) else _as(lr, element)
+    most = step**-0.5 if is_number(step) else F.rsqrt(_as(step, element))
+    if is_number(lr):
+        return min(lr, most) if is_number(most) else F.clamp(most, max=lr)
+    return F.clamp(lr, max=most) if is_number(most) else F.minimum(lr, most)
 
 
-@made_of("add cast clamp div eq lerp mul norm pow sign sqrt square sub where")
+@made_of("add cast clamp div eq expm1 lerp mul norm sign sqrt square sub where")
 @composite
 def lamb_(
     params: Any,
@@ -307,21 +318,23 @@ def lamb_(
         raise InvalidProblemError(
             f"lamb_: min_ratio: got {min_ratio} and max_ratio {max_ratio}, want 0 <= min_ratio <= max_ratio."
         )
+    step, lr = scalar("step", step, 1), scalar("lr", lr)
+    beta1, beta2 = scalar("beta1", beta1, 0, 1, open_end=True), scalar("beta2", beta2, 0, 1, open_end=True)
+    eps, weight_decay = scalar("eps", eps), scalar("weight_decay", weight_decay)
     rows = _aligned(params=params, grads=grads, exp_avgs=exp_avgs, exp_avg_sqs=exp_avg_sqs)
     for i, (p, _, *moments) in enumerate(rows):
         for name, x in zip(("exp_avgs", "exp_avg_sqs"), moments, strict=True):
-            _want_shape(f"lamb_: {name}[{i}]", x, _shape(p))
-            if _element(x) is not _element(p).statistic:
-                raise InvalidProblemError(f"lamb_: {name}[{i}]: got {_element(x)}, want {_element(p).statistic}.")
+            want_array(f"{name}[{i}]", x, (element_of(p).statistic,), shape_of(p))
+        _writable(i, "exp_avgs exp_avg_sqs", *rows[i])
     for p, g, m, v in rows:
-        if not prod(_shape(p)):
+        if not prod(shape_of(p)):
             continue
-        wide = _element(m)
+        wide = element_of(m)
         g, own = _as(g, wide), _as(p, wide)
         F.lerp(m, g, 1 - beta1, out=m)
         F.lerp(v, F.square(g), 1 - beta2, out=v)
-        root = F.sqrt(F.mul(v, _unbiased(beta2, step)))
-        u = F.div(F.mul(m, _unbiased(beta1, step)), F.add(root, eps))
+        root = F.sqrt(F.mul(v, _unbiased(beta2, step, wide)))
+        u = F.div(F.mul(m, _unbiased(beta1, step, wide)), F.add(root, eps))
         if weight_decay:
             u = F.add(u, own, alpha=weight_decay)
         size, update = F.vector_norm(own), F.vector_norm(u)
@@ -330,8 +343,8 @@ def lamb_(
         _step_back(p, u, F.mul(ratio, lr))
 
 
-def _unbiased(beta: float, step: Any) -> Any:
+def _unbiased(beta: float, step: Any, element: Element) -> Any:
     """1 / (1 - beta^step)."""
-    if isinstance(step, (int, float)):
-        return 1 / (1 - beta**step)
-    return F.div(1.0, F.sub(1.0, F.pow(beta, F.cast(step, "f64"))))
+    if is_number(step) or beta == 0:
+        return 1 / (1 - beta**step) if beta else 1.0
+    return F.div(-1.0, F.expm1(F.mul(_as(step, element), log(beta))))
