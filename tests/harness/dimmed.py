@@ -20,8 +20,8 @@ from baracuda.prove.reference import Case
 from baracuda.prove.verify import execute
 
 FAR = 70_001  # over any size from which work is split
-# Whose workspace follows max_q, max_k and the number of sequences; sizes of axes, which are no Dims.
-BY_ATTRIBUTES = {("varlen_attn", "backward")} | {
+# Whose workspace follows max_q, max_k and the number of sequences; sizes of axes, or of rows of blocks, which are no Dims.
+BY_ATTRIBUTES = {("varlen_attn", "backward"), ("quant_matmul_ids", "forward")} | {
     (op, direction) for op in ("resize", "resize_nearest") for direction in ("forward", "backward")
 }
 Sizes = dict[str, int]

@@ -199,7 +199,8 @@ def spec_says(desc: Descriptor, document: Document) -> bool:
     """Whether a descriptor near this one has the signature and the attributes of the changed document."""
     wanted = _told(document)
     told = document["question"]["attributes"]
-    attributes = {n: float(v) if isinstance(v, str) else v for n, v in told.items()}  # JSON has no infinity
+    texts = {"nan", "inf", "-inf"}  # numbers that JSON has no words for
+    attributes = {n: float(v) if isinstance(v, str) and v in texts else v for n, v in told.items()}
 
     def same(changes: dict[str, Any]) -> bool:
         try:

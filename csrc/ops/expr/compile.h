@@ -56,7 +56,7 @@ class Compiler {
       else
         continue;
       held_ = value;
-      if (uses_[value] > 0 && wraps(node)) emit(&Code<C>::through, {static_cast<int16_t>(node.result)});
+      if ((uses_[value] > 0 || exported(value)) && wraps(node)) emit(&Code<C>::through, {static_cast<int16_t>(node.result)});
       store(value);
     }
     for (const int16_t value : made_.exports) {
@@ -77,6 +77,11 @@ class Compiler {
   bool made_here(int16_t value) const {
     const Node* node = program_.of(value);
     return node && node->kind != Node::Kind::Number && std::find(nodes_.begin(), nodes_.end(), value) != nodes_.end();
+  }
+
+  // Whether something outside of the region reads it, which may compute in another type.
+  bool exported(int16_t value) const {
+    return std::find(made_.exports.begin(), made_.exports.end(), value) != made_.exports.end();
   }
 
   void count_uses() {

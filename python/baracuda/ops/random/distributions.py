@@ -244,6 +244,8 @@ def gumbel_max(logits: Any, temperature: float = 1.0, dim: int = -1, *, generato
     _want("temperature", temperature > 0 and isfinite(temperature), temperature, "a finite number above 0")
     element = Element(_core.describe(logits)[1])
     _want("logits", element.is_float, element, "floats")
+    rank = max(1, len(_core.describe(logits)[0]))
+    _want("dim", isinstance(dim, int) and -rank <= dim < rank, dim, f"one of {rank} dimensions, {-rank} to {rank - 1}")
     wide = Element.F64 if element is Element.F64 else Element.F32
     return F.argmax(_noisy(F.mul(logits, 1.0 / temperature), wide, generator), dim)
 
