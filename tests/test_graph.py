@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import threading
 import xml.etree.ElementTree as ElementTree
@@ -188,6 +189,18 @@ def test_random_functions_draw_at_each_run() -> None:
     same(got, want)
     own = bc.Generator(3)
     assert not np.array_equal(plan.run(X, generator=own)[0], got[0][0]) and own.get_state()[1] > 0
+
+
+def test_pickled_plans_draw_from_the_generator_that_manual_seed_seeds() -> None:
+    own = bc.Generator(5)
+    for generator in (None, own):
+        plan = bc.trace(lambda x, g=generator: F.sample_tokens(x, generator=g), X).compile()
+        copied = pickle.loads(pickle.dumps(plan))
+        bc.manual_seed(7), own.manual_seed(5)
+        want = [plan.run(X), plan.run(X)]
+        bc.manual_seed(7)
+        same([copied.run(X), copied.run(X)], want)
+    assert pickle.loads(pickle.dumps(bc.trace(lambda x: F.exp(x), X).compile())).run(X).shape == X.shape
 
 
 def test_gradients_of_a_graph() -> None:

@@ -81,6 +81,18 @@ class ExecutionPlan:
         self._flat_already = not inputs.keys and all(t.kind == "leaf" for t in inputs.children)
         self.device = device
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy draws from the generator of `bc.manual_seed` where this one does, not from one that is as it was then."""
+        from baracuda.memory.generator import default_generator
+
+        return self.__dict__ | {"_generator": self._generator is default_generator or self._generator}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from baracuda.memory.generator import default_generator
+
+        drawn = default_generator if state["_generator"] is True else state["_generator"]
+        self.__dict__.update(state | {"_generator": drawn})
+
     @property
     def program(self) -> Program:
         """What runs: `to_bytes` of it is for hosts without Python."""
