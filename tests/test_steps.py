@@ -216,7 +216,10 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "qk_norm_rope": [lambda: F.qk_norm_rope(_x(2, 4, 3, 8), _x(2, 2, 3, 8), _x(8), _x(8), _x(3, 4), _x(3, 4))],
     "random_": [lambda: F.random_(_x(3), 0, 9)],
     "categorical": [lambda: F.categorical(_x(2, 3, 4).astype(np.float64))],
-    "gumbel_max": [lambda: F.gumbel_max(_x(2, 3).astype(np.float16))],
+    "gumbel_max": [
+        lambda: F.gumbel_max(_x(2, 3).astype(np.float16)),
+        lambda: F.gumbel_max(_x(2, 3).astype(np.float16), 2.0),
+    ],
     "laplace_": [lambda: F.laplace_(_x(3).astype(np.float16))],
     "exponential_": [lambda: F.exponential_(_x(3).astype(np.float16))],
     "cauchy_": [lambda: F.cauchy_(_x(3).astype(np.float16))],

@@ -146,6 +146,21 @@ def test_the_largest_with_noise_is_drawn_in_proportion_to_softmax(dtype: type) -
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_extreme_temperatures(dtype: type) -> None:
+    """Logits over a temperature may be beyond the element, where the largest would be no better than others."""
+    logits = np.random.default_rng(2).normal(0, 1, (50, 40)).astype(dtype)
+    logits[:, 3], logits[:, 5] = 0, np.finfo(dtype).max
+    logits[:, 2] = np.nextafter(logits[:, 5], dtype(0))
+    for temperature in (5e-324, 1e-40, 1e-6):
+        np.testing.assert_array_equal(F.gumbel_max(logits[:, 6:], temperature), logits[:, 6:].argmax(1))
+        np.testing.assert_array_equal(F.gumbel_max(logits, temperature), 5)
+    even = np.bincount(
+        F.gumbel_max(np.tile(logits[:1, 6:10], (20_000, 1)), 1e30, generator=bc.Generator(1)), minlength=4
+    )
+    assert (np.abs(even / 20_000 - 0.25) < 0.02).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_categories_are_drawn_in_proportion_to_softmax(dtype: type) -> None:
     logits = np.random.default_rng(3).normal(0, 1, (2, 3, 7)).astype(dtype)
     y = F.categorical(logits, 20_000, generator=bc.Generator(8))

@@ -181,14 +181,14 @@ def trunc_normal_(
     return _filled(input, fill)
 
 
-def _noisy(input: Any, wide: Element, generator: Any) -> Any:
-    """`input` plus Gumbel noise, in the element that it is computed in."""
+def _noisy(input: Any, wide: Element, generator: Any, scale: float = 1.0) -> Any:
+    """`input` plus Gumbel noise times a number, in the element that it is computed in."""
 
     def fill(y: Any) -> Any:
         # Half of the least number above 0 takes the place of 0, whose logarithm would win over all others.
         least = 2.0**-54 if wide is Element.F64 else 2.0**-25
         exponential_(y, generator=generator)
-        return F.neg(F.log(F.clamp(y, least, out=y), out=y), out=y)
+        return F.mul(F.log(F.clamp(y, least, out=y), out=y), -scale, out=y)
 
     return F.add(input, run_like(input, _core.describe(input)[0], fill, wide))
 
@@ -228,7 +228,7 @@ def gumbel_softmax(
     return _gumbel(logits, tau, hard, dim, generator)[0]
 
 
-@made_of("add argmax clamp log log1p mul neg uniform")
+@made_of("add argmax cast clamp log log1p mul neg uniform")
 @composite
 def gumbel_max(logits: Any, temperature: float = 1.0, dim: int = -1, *, generator: Any = None) -> Any:
     """The index along `dim` of the largest of logits / temperature plus Gumbel noise: i with the probability that softmax gives i.
@@ -247,7 +247,10 @@ def gumbel_max(logits: Any, temperature: float = 1.0, dim: int = -1, *, generato
     rank = max(1, len(_core.describe(logits)[0]))
     _want("dim", isinstance(dim, int) and -rank <= dim < rank, dim, f"one of {rank} dimensions, {-rank} to {rank - 1}")
     wide = Element.F64 if element is Element.F64 else Element.F32
-    return F.argmax(_noisy(F.mul(logits, 1.0 / temperature), wide, generator), dim)
+    # Whichever of the two has a factor of at most 1 takes it, so that nothing becomes infinite, and in f32 also where logits are halves.
+    if temperature <= 1:
+        return F.argmax(_noisy(logits, wide, generator, temperature), dim)
+    return F.argmax(_noisy(F.mul(F.cast(logits, wide), 1.0 / temperature), wide, generator), dim)
 
 
 def _gumbel_vjp(
