@@ -138,9 +138,28 @@ def test_wrong_calls_are_refused() -> None:
         F.quantize_linear(x, np.ones(1, np.float32), np.zeros(1, np.int32), "f8e4m3")
     with pytest.raises(bc.InvalidProblemError, match="code_element: got 'f16'"):
         F.quantize_linear(x, np.ones(1, np.float32), dtype="f16")
+    for block in (3, (1.0, 1), (1,)):
+        with pytest.raises(bc.InvalidProblemError, match="block_size: got"):
+            F.dynamic_quantize(x, block)
+    halves = np.full(6, 0.5, np.float32)  # which would be rounded to other codes than torch's
+    for call in (
+        lambda: F.fake_quantize_per_channel_affine(x, halves, halves, 1, -128, 127),
+        lambda: F.quantize_linear(x, halves, halves, "i8", 1),
+        lambda: F.dequantize_linear(x.astype(np.int8), halves, halves, 1),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match="zero_point: got element f32, want integers"):
+            call()
     with pytest.raises(bc.InvalidProblemError, match="element: got 'f64', want f32"):
         F.dynamic_quantize(x.astype(np.float64))
     with pytest.raises(bc.InvalidProblemError, match="most: got 0, want 1 to 65535"):
         F.fake_quantize(x, 0.1, 0, -5, 0)
     with pytest.raises(bc.InvalidProblemError, match="symmetric: got False, want True for f8e5m2"):
         F.dynamic_quantize(x, None, "f8e5m2", symmetric=False)
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_the_scale_of_zeros_has_no_sign(zero: float) -> None:
+    for shape in ((3, 40), (3, 0)):
+        codes, scale = F.dynamic_quantize(np.full(shape, zero, np.float32), (1, -1))
+        assert not np.signbit(scale).any() and not scale.any() and not codes.any()
+        assert not np.signbit(F.dequantize_linear(codes, scale)).any()

@@ -66,7 +66,7 @@ BCU_FN Scaling scaling_of(float low, float high, float least, float most, bool s
   float top = high < 0.0f ? 0.0f : high, bottom = low > 0.0f ? 0.0f : low;
   Scaling s;
   if (symmetric) {
-    s.scale = (top > -bottom ? top : -bottom) / most, s.zero = 0.0f;
+    s.scale = (top > -bottom ? top : 0.0f - bottom) / most, s.zero = 0.0f;
   } else {
     s.scale = (top - bottom) / (most - least);
     float zero = math::rint(least - bottom / s.scale);

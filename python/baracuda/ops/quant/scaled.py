@@ -246,6 +246,8 @@ def laid(c: Composer, x: Any, shape: Shape, element: Element) -> Value:
     if isinstance(x, Value):
         if prod(x.shape) != prod(shape):
             raise InvalidProblemError(f"zero_point: got shape {x.shape}, want that of scale, {shape}.")
+        if element is Element.I32 and not x.element.is_integer:
+            raise InvalidProblemError(f"zero_point: got element {x.element}, want integers. Round and cast it first.")
         return c.reshape(c.cast(x, element), shape)  # type: ignore[arg-type]
     made: Value = c(FillDescriptor(shape, element), value=x)
     return made
@@ -352,11 +354,11 @@ def dynamic_quantize(
 
     code = Element.coerce(dtype, "dynamic_quantize: dtype")
     held, least, most = PACKED.get(code, (code, None, None))
-    sizes = (-1,) * input.rank if block_size is None else tuple(block_size)
-    good = len(sizes) == input.rank
+    sizes = (-1,) * input.rank if block_size is None else block_size
+    good = isinstance(sizes, (tuple, list)) and len(sizes) == input.rank and all(isinstance(b, int) for b in sizes)
     good = good and all(b == -1 or (b >= 1 and n % b == 0) for n, b in zip(input.shape, sizes, strict=True))
     if not good:
-        want = f"a divisor of each size of {shape_text(input.shape)}, or -1"
+        want = f"a divisor of each size of {shape_text(input.shape)}, or -1, as a tuple of ints"
         raise InvalidProblemError(f"dynamic_quantize: block_size: got {block_size!r}, want {want}.")
     scales = tuple(1 if b in (-1, n) else n // b for n, b in zip(input.shape, sizes, strict=True))
     desc = DynamicQuantizeDescriptor(input.shape, scales, input.element, held, bool(symmetric), least, most)
