@@ -89,6 +89,7 @@ def test_refused_histograms() -> None:
         (lambda: F.histc(np.float32([1, np.inf])), "want finite ones"),
         (lambda: F.histogram(x, np.ones(3)), "bins: got f64"),
         (lambda: F.histogram(x, 3, weight=np.ones(2, np.float32)), "weight: want f32"),
+        (lambda: F.histogramdd(np.ones((2, 9), np.float32), 1), "input: got 9 coordinates, want at most 8"),
     ):
         with pytest.raises(bc.InvalidProblemError, match=word):
             call()

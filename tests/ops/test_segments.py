@@ -148,6 +148,18 @@ def test_wrong_calls_are_refused() -> None:
         (lambda: F.segment_reduce(x, "sum", offsets=np.array([1, 4])), "together the 4"),
         (lambda: F.segment_reduce(x, "sum", lengths=np.array([[2, 2]])), "lengths: got i64 of shape"),
         (lambda: F.segment_reduce(ids, "sum", lengths=np.array([4])), "data: got element i64"),
+        (
+            lambda: F.segment_reduce(x, "sum", lengths=np.array([1 << 62] * 4 + [4])),
+            "together the 4",
+        ),  # the sum wraps to 4
+        (lambda: F.segment_reduce(np.array(1, np.float32), "sum", lengths=ids), "data: got a 0-d tensor"),
+        (lambda: F.segment_max(x.astype(np.complex64), ids), "data: got element c64"),
     ):
         with pytest.raises(bc.InvalidProblemError, match=word):
             call()
+
+
+def test_extremes_of_bools_are_any_and_all() -> None:
+    data, ids = np.array([[True, False], [False, False], [True, True]]), np.array([0, 0, 2])
+    np.testing.assert_array_equal(F.segment_max(data, ids, 4), [[1, 0], [0, 0], [1, 1], [0, 0]])
+    np.testing.assert_array_equal(F.segment_min(data, ids, 4), [[0, 0], [1, 1], [1, 1], [1, 1]])

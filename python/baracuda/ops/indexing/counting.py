@@ -313,6 +313,10 @@ def _grid(name: str, input: Any, bins: Any, range: Any) -> list[Any]:
     if len(shape) < 2 or not shape[-1]:
         raise InvalidProblemError(f"{name}: input: got shape {shape}, want rows of at least one coordinate.")
     many = shape[-1]
+    if many > 8:
+        raise InvalidProblemError(
+            f"{name}: input: got {many} coordinates, want at most 8, which the grid has dimensions for."
+        )
     each = list(bins) if isinstance(bins, (list, tuple)) else [bins] * many
     if len(each) != many or (range is not None and len(range) != 2 * many):
         raise InvalidProblemError(

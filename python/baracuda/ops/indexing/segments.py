@@ -34,7 +34,7 @@ def _neutral(element: Element, reduce: str) -> Any:
     if element.is_float:
         return {"mean": 0.0, "max": -inf, "min": inf}[reduce]
     if element is Element.BOOL:
-        return reduce == "min"
+        return int(reduce == "min")
     limits = np.iinfo(element.numpy)
     return int(limits.min if reduce == "max" else limits.max)
 
@@ -160,6 +160,9 @@ def _checked(name: str, data: Any, ids: Any, segments: int | None) -> int:
         )
     if not Element(code).is_float and name in ("segment_mean", "segment_softmax"):
         raise InvalidProblemError(f"{name}: data: got element {Element(code)}, want a float. Cast it first.")
+    element = Element(code)
+    if not (element.is_float or element.is_integer or element is Element.BOOL):
+        raise InvalidProblemError(f"{name}: data: got element {element}, want floats, integers or bool.")
     if segments is None:
         segments = number_of(F.amax(ids)) + 1 if own[0] else 0
     if segments < 0:
@@ -276,7 +279,12 @@ def _ends(name: str, given: Any, from_zero: bool, shape: tuple[int, ...], axis: 
         return ends
     whole = _all(F.eq(given[..., :1], 0)) if from_zero else True
     if prod(lengths.shape):
-        whole = whole and _all(F.ge(lengths, 0)) and _all(F.eq(ends[..., -1:], shape[axis]))
+        whole = (
+            whole
+            and _all(F.ge(lengths, 0))
+            and _all(F.le(lengths, shape[axis]))
+            and _all(F.eq(ends[..., -1:], shape[axis]))
+        )
     if not whole or (not lengths.shape[-1] and shape[axis]):
         want = f"segments that are together the {shape[axis]} elements of dimension {axis}"
         raise InvalidProblemError(f"segment_reduce: {name}: got others, want {want}, none of a negative length.")
@@ -299,13 +307,17 @@ def _asked(
     if indices is not None or (lengths is None) == (offsets is None):
         want = "lengths or offsets; functions segment_sum and kin take ids"
         raise InvalidProblemError(f"segment_reduce: got neither or too many of them, want either {want}.")
+    if not shape:
+        raise InvalidProblemError(
+            "segment_reduce: data: got a 0-d tensor, want at least one dimension to find segments in."
+        )
     axis = check_axis(axis, len(shape), "axis")
     name, given = ("lengths", lengths) if offsets is None else ("offsets", offsets)
     ends = _ends(name, given, offsets is not None, tuple(shape), axis, unsafe)
     return data, _ids(ends, shape[axis]), ends.shape[-1], reduce, None if initial is None else float(initial)
 
 
-@made_of("fill index_add scatter_reduce cast cumsum searchsorted arange sub eq ge all div clamp")
+@made_of("fill index_add scatter_reduce cast cumsum searchsorted arange sub eq ge le all div clamp")
 @composite
 def segment_reduce(
     data: Any,
