@@ -176,6 +176,13 @@ def test_rope_takes_the_tables() -> None:
         (lambda: bc.rope_tables(4, 8, scaling={"mrope_section": [1, 1, 1]}), "mrope_section"),
         (lambda: bc.rope_tables(np.zeros((2, 4), np.int64), 8, scaling={"mrope_section": [2, 1, 1]}), "three rows"),
         (lambda: bc.rope_tables(np.zeros(3), 8), "positions: got float64"),
+        (lambda: bc.rope_tables(-1, 8), "positions: got -1"),
+        (lambda: bc.rope_tables(4, 8, scaling=2.0), "scaling: got 2.0"),
+        (lambda: bc.rope_frequencies(8, scaling="yarn"), "scaling: got 'yarn'"),
+        (lambda: bc.rope_tables(4, 8, 1.0, {"rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 9}),
+         "base: got 1, want more than 1"),
+        (lambda: bc.rope_tables(4, 8, scaling={"rope_type": "longrope", "factor": 2.0, "long_factor": [1.0] * 4,
+                                               "original_max_position_embeddings": 1}), "embeddings: got 1, want more"),
         (lambda: bc.rope_tables(3, 8, element="i32"), "element: got i32"),
     ],
 )  # fmt: skip

@@ -52,6 +52,14 @@ class _Config:
 Made = tuple[Any, float]  # frequencies, and what cos and sin are multiplied by
 
 
+def _entries(scaling: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if scaling is not None and not isinstance(scaling, Mapping):
+        raise InvalidProblemError(
+            f"scaling: got {shown(scaling)}, want a dict, such as a model's rope_scaling, or None."
+        )
+    return {} if scaling is None else scaling
+
+
 def _usual(dim: int, base: float) -> Array:
     return np.asarray(base ** -(np.arange(0, dim, 2, dtype=np.float64) / dim))
 
@@ -92,6 +100,9 @@ def _yarn(c: _Config, dim: int, base: float, length: int) -> Made:
             else _temperature(factor)
         )
 
+    if base <= 1:
+        raise InvalidProblemError(f"base: got {base:g}, want more than 1 where yarn asks which pairs turn how often.")
+
     def pair(turns: float) -> float:  # the pair that turns so often in the context
         return dim * math.log(context / (turns * 2 * math.pi)) / (2 * math.log(base))
 
@@ -112,6 +123,11 @@ def _longrope(c: _Config, dim: int, base: float, length: int) -> Made:
         factor = c.given_number("factor")
         if factor is None:
             factor = c.number("max_position_embeddings") / context
+        if factor > 1 and context <= 1:
+            want = "more than 1 token, whose logarithm the attention factor is divided by"
+            raise InvalidProblemError(
+                f"scaling: longrope: original_max_position_embeddings: got {context:g}, want {want}."
+            )
         kept = math.sqrt(1 + math.log(factor) / math.log(context)) if factor > 1 else 1.0
     return _usual(dim, base) / factors, kept
 
@@ -171,7 +187,7 @@ def rope_frequencies(
         raise InvalidProblemError(f"dim: got {shown(dim)}, want an even int of at least 2.")
     if not 0 < base < math.inf:
         raise InvalidProblemError(f"base: got {shown(base)}, want a finite number above 0.")
-    given = {} if scaling is None else scaling
+    given = _entries(scaling)
     kind = str(given.get("rope_type") or given.get("type") or "default")
     kind = _OLD_NAMES.get(kind, kind)
     if kind not in _SCALINGS:
@@ -220,7 +236,9 @@ def rope_tables(
         element: Of the tables.
         device: Where bc.Tensors are made; by default they are NumPy arrays.
     """
-    given = {} if scaling is None else scaling
+    given = _entries(scaling)
+    if isinstance(positions, int) and positions < 0:
+        raise InvalidProblemError(f"positions: got {positions}, want a number of them that is not negative.")
     sections = given.get("mrope_section") is not None
     at = np.arange(positions) if isinstance(positions, int) else np.asarray(positions)
     if at.dtype.kind not in "iu" or (not isinstance(positions, int) and sections and (at.ndim < 1 or len(at) != 3)):

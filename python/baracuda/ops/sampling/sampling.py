@@ -25,6 +25,7 @@ thread count, and other programs can repeat it:
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from baracuda import _core
@@ -33,7 +34,7 @@ from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, composite
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape, shape_text
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.describe.sizes import SizeExpr, product
 from baracuda.describe.spec import Descriptor, Param, ScalarParam, Signature, descriptor, frame, output, scalar, tensor
 from baracuda.memory.generator import chosen
@@ -158,15 +159,39 @@ OPS = (
 )  # fmt: skip
 
 
-def controls_of(**numbers: Any) -> dict[str, Any]:
+# What callers know numbers by that plans have shorter names for.
+_CALLED = {n: f"{n}_penalty" for n in ("repetition", "presence", "frequency")}
+
+
+def _one(name: str, value: Any) -> int | float:
+    """One number for all rows."""
+    whole = name == "top_k"
+    try:
+        return operator.index(value) if whole else float(value)
+    except (TypeError, ValueError):
+        name, kind = _CALLED.get(name, name), "an int" if whole else "a number"
+        raise InvalidProblemError(
+            f"{name}: got {shown(value)}, want {kind}, or an array of one for each row."
+        ) from None
+
+
+def controls_of(rows: Shape, **numbers: Any) -> dict[str, Any]:
     """Numbers for all rows as they are; with arrays of one for each row among them, one table of `controls`."""
-    arrays = [v for v in numbers.values() if hasattr(v, "__dlpack__")]
+    arrays = []
+    for name, v in numbers.items():
+        if not hasattr(v, "__dlpack__"):
+            continue
+        shape = tuple(_core.describe(v)[0])
+        if shape != rows:
+            name, want = _CALLED.get(name, name), f"one number for each row, {shape_text(rows)}"
+            raise InvalidProblemError(f"{name}: got shape {shape_text(shape)}, want {want}.")
+        arrays.append(v)
     if not arrays:
-        return {k: int(v) if k == "top_k" else float(v) for k, v in numbers.items()}
+        return {k: _one(k, v) for k, v in numbers.items()}
     first = arrays[0]
     columns = [
-        F.cast(v, Element.F32) if hasattr(v, "__dlpack__") else F.full_like(first, float(v), dtype=Element.F32)
-        for v in numbers.values()
+        F.cast(v, Element.F32) if hasattr(v, "__dlpack__") else F.full_like(first, float(_one(k, v)), dtype=Element.F32)
+        for k, v in numbers.items()
     ]
     return {"controls": F.stack(columns, -1)}
 
@@ -211,11 +236,12 @@ def sample_tokens(
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
         out: Array of i64 to fill.
     """
+    shape, code, _, *place = _core.describe(logits)
     numbers = controls_of(
+        tuple(shape[:-1]),
         temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, typical_p=typical_p,
         repetition=repetition_penalty, presence=presence_penalty, frequency=frequency_penalty,
     )  # fmt: skip
-    shape, code, _, *place = _core.describe(logits)
     masked = None if mask is None else _core.describe(mask)[0]
     desc = SampleTokensDescriptor(shape, Element(code), counts is not None, masked, "controls" in numbers, num_samples)
     made, blocks = planned(desc, (place[0], place[1]))
