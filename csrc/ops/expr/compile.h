@@ -56,7 +56,8 @@ class Compiler {
       else
         continue;
       held_ = value;
-      if ((uses_[value] > 0 || exported(value)) && wraps(node)) emit(&Code<C>::through, {static_cast<int16_t>(node.result)});
+      if ((uses_[value] > 0 || exported(value)) && wraps(node))
+        emit(&Code<C>::through, {static_cast<int16_t>(node.result)});
       store(value);
     }
     for (const int16_t value : made_.exports) {
