@@ -72,7 +72,7 @@ WRONG = [
           "[s.open.get() encodeWaitForEvent:o.order.get() value:o.under_way.back().serial];", "(void)o;", "not what was computed"),
     Wrong("an event that is never signalled", "queues.mm", "  [s.open.get() encodeSignalEvent:event value:value];\n", "",
           "DEADLOCK"),
-    Wrong("nothing is released", "runtime.h", DROPPED, "Own() {}", "left behind"),
+    Wrong("nothing is released", "runtime.h", DROPPED, "Own() {}", "left behind|kept to be given again"),
     Wrong("released once too often", "runtime.h", DROPPED, "Own() { [object_ release]; [object_ release]; }",
           "USE AFTER RELEASE|exit status -11"),  # objects that are not the fake's own crash
     Wrong("not retained", "runtime.h", "return Own([object retain]);", "return Own(object);", "USE AFTER RELEASE"),

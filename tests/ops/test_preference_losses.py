@@ -94,11 +94,12 @@ def test_preference_loss(form: str, smoothing: float, reduction: str) -> None:
         (lambda x: F.tv_distance(x, x, reduction="men"), r'reduction: got .men., want "none"'),
         (lambda x: F.preference_loss(x, x, x), r"reference_rejected: got None, want both"),
         (lambda x: F.preference_loss(x, x, form="dpo"), r'form: got .dpo., want "sigmoid", "hinge" or "ipo"'),
-        (lambda x: F.preference_loss(x, x, beta=0.0), r"beta: got 0.0, want a number above 0"),
+        (lambda x: F.preference_loss(x, x, beta=0.0), r"beta: got 0.0, want a finite number above 0"),
         (lambda x: F.preference_loss(x, x, label_smoothing=0.5), r"label_smoothing: got 0.5, want at least 0"),
         (lambda x: F.preference_loss(x, x, form="ipo", label_smoothing=0.1), r'want 0, or form "sigmoid"'),
-        (lambda x: F.cross_entropy(x, np.array([1]), softcap=0.0), r"softcap: got 0.0, want a number above 0"),
-        (lambda x: F.cross_entropy(x, np.array([1]), z_loss=-1.0), r"z_loss: got -1.0, want a factor above 0"),
+        (lambda x: F.cross_entropy(x, np.array([1]), softcap=0.0), r"softcap: got 0.0, want a finite number"),
+        (lambda x: F.cross_entropy(x, np.array([1]), softcap=float("inf")), r"softcap: got inf, want a finite number"),
+        (lambda x: F.cross_entropy(x, np.array([1]), z_loss=-1.0), r"z_loss: got -1.0, want a finite factor above 0"),
     ],
 )
 def test_refusals(call: Callable[[Any], Any], message: str) -> None:

@@ -100,7 +100,10 @@ def batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any
     Args:
         boxes: (boxes, 4): x1, y1, x2, y2.
         scores: A number for each box.
-        idxs: The category of each box.
+        idxs: The category of each box, a whole number.
         iou_threshold: As in nms.
     """
+    element = Element(_core.describe(idxs)[1])
+    if not element.is_integer:
+        raise InvalidProblemError(f"idxs: got {element}, want integers: one for each category.")
     return _kept(boxes, scores, idxs, iou_threshold)

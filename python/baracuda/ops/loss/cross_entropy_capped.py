@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from baracuda import functional as F
@@ -15,7 +15,7 @@ OPS = ()
 
 
 def _positive(name: str, value: float, least: str) -> None:
-    if not value > 0:
+    if not 0 < value < inf:
         raise InvalidProblemError(f"{name}: got {value}, want {least}.")
 
 
@@ -34,13 +34,13 @@ def _capped(
 ) -> Value:
     """cross_entropy(softcap tanh(input / softcap), target) + z_loss logsumexp(...)^2 of the targets that count."""
     if softcap is not None:
-        _positive("softcap", softcap, "a number above 0, or None for no cap")
+        _positive("softcap", softcap, "a finite number above 0, or None for no cap")
         input = c.of(F.mul, c.of(F.tanh, c.of(F.mul, input, 1 / softcap)), float(softcap))
     options: dict[str, Any] = {"ignore_index": ignore_index, "reduction": reduction, "out_element": out_element}
     loss: Value = c.of(F.cross_entropy, input, target, weight, label_smoothing=label_smoothing, **options)
     if not z_loss:
         return loss
-    _positive("z_loss", z_loss, "a factor above 0, or 0 for no penalty")
+    _positive("z_loss", z_loss, "a finite factor above 0, or 0 for no penalty")
     lse = c.of(F.logsumexp, c.cast(input, input.element.statistic), 0 if input.rank == 1 else 1)
     penalty = c.of(F.mul, c.of(F.square, lse), float(z_loss))
     counted = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import inf, log
 
 from baracuda import functional as F
 from baracuda.call.compose import Composer, Value, composed
@@ -119,8 +119,8 @@ def preference_loss(
 def _check_preference(beta: float, label_smoothing: float, form: str) -> None:
     if form not in _FORMS:
         raise InvalidProblemError(f'form: got {form!r}, want "sigmoid", "hinge" or "ipo".')
-    if not beta > 0:
-        raise InvalidProblemError(f"beta: got {beta}, want a number above 0.")
+    if not 0 < beta < inf:
+        raise InvalidProblemError(f"beta: got {beta}, want a finite number above 0.")
     if not 0 <= label_smoothing < 0.5:
         raise InvalidProblemError(f"label_smoothing: got {label_smoothing}, want at least 0 and less than 0.5.")
     if label_smoothing and form != "sigmoid":
