@@ -15,7 +15,7 @@ inline void move_pieces(char* to, const char* from, int64_t bytes) {
   const int64_t last = bytes - kPiece;
   if constexpr (kOne) {
     *piece(to) = *piece(from);
-  } else if constexpr (kPiece < 64) {
+  } else if constexpr (kPiece < 128) {
     const Piece begin = *piece(from), end = *piece(from + last);
     *piece(to) = begin, *piece(to + last) = end;
   } else {
@@ -24,7 +24,7 @@ inline void move_pieces(char* to, const char* from, int64_t bytes) {
   }
 }
 // Calls f.template operator()<kPiece, kOne>() with the largest piece that fits into rows of so many bytes.
-template <class F, int kPiece = 64>
+template <class F, int kPiece = 128>
 decltype(auto) with_pieces(int64_t bytes, F&& f) {
   if (bytes == kPiece) return f.template operator()<kPiece, true>();
   if constexpr (kPiece > 1) {

@@ -13,16 +13,24 @@ namespace baracuda::layout {
 namespace {
 
 constexpr int64_t kRowBytes = 4096;  // of the result; copies part by part are as fast for longer ones
-constexpr int64_t kLeastBytes = 16;  // of a part, on average: single elements are copied faster column by column
 constexpr int kParts = 16;
 constexpr int64_t kGroupBytes = 1024;  // that are put together before they are streamed
+constexpr int64_t kNearBytes = 1024;   // of rows that are written part by part: the first core's cache keeps them
 
 // One tensor's rows, `step` bytes apart.
 struct Part {
   const char* from;
   int64_t bytes, step;
-  void (*move)(char* to, const char* from, int64_t bytes);
+  void (*move)(const Part& part, int64_t row, char* to, int64_t to_step, int64_t n);
 };
+
+// A part of n rows.
+template <int kPiece, bool kOne>
+void move_part(const Part& part, int64_t row, char* to, int64_t to_step, int64_t n) {
+  const char* from = part.from + row * part.step;
+  for (const int64_t bytes = part.bytes; n > 0; --n, from += part.step, to += to_step)
+    move_pieces<kPiece, kOne>(to, from, bytes);
+}
 
 class Rows {
  public:
@@ -42,36 +50,35 @@ class Rows {
       if (count_ == kParts || !even(from)) return false;
       const int64_t bytes = from.length() * size_;
       parts_[count_++] = {from.data, bytes, from.outer.rank ? from.outer.strides[0] * size_ : 0,
-                          with_pieces(bytes, []<int kPiece, bool kOne>() { return &move_pieces<kPiece, kOne>; })};
+                          with_pieces(bytes, []<int kPiece, bool kOne>() { return &move_part<kPiece, kOne>; })};
     }
-    return count_ * kLeastBytes <= bytes_;
+    return true;
   }
 
   void copy() const {
     const bool streams = step_ == bytes_ && n_ * bytes_ >= kStreamBytes;
+    const int64_t at_once = std::max<int64_t>(1, (streams ? kGroupBytes : kNearBytes) / bytes_);
     parallel_for(n_, row_grain(bytes_ / size_), [&](int64_t begin, int64_t end) {
-      if (!streams) {
-        for (int64_t r = begin; r < end; ++r) copy_row(r, to_ + r * step_);
-        return;
-      }
       alignas(kStreamLine) char group[kRowBytes + kGroupBytes];
-      const int64_t at_once = std::max<int64_t>(1, kGroupBytes / bytes_);
       for (int64_t r = begin, n; r < end; r += n) {
         n = std::min(at_once, end - r);
-        for (int64_t i = 0; i < n; ++i) copy_row(r + i, group + i * bytes_);
-        stream_bytes(to_ + r * bytes_, group, n * bytes_);
+        if (!streams) {
+          copy_rows(r, n, to_ + r * step_, step_);
+        } else {
+          copy_rows(r, n, group, bytes_);
+          stream_bytes(to_ + r * bytes_, group, n * bytes_);
+        }
       }
-      stream_fence();
+      if (streams) stream_fence();
     });
   }
 
  private:
   static bool even(const RowMap& m) { return m.outer.rank <= 1 && m.inner.dense(); }
-  void copy_row(int64_t r, char* to) const {
+  void copy_rows(int64_t row, int64_t n, char* to, int64_t step) const {
     for (int k = 0; k < count_; ++k) {
-      const Part& p = parts_[k];
-      p.move(to, p.from + r * p.step, p.bytes);
-      to += p.bytes;
+      parts_[k].move(parts_[k], row, to, step, n);
+      to += parts_[k].bytes;
     }
   }
 
