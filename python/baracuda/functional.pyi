@@ -491,6 +491,12 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> Any:
     r"""How many points lie in each cell of a grid, or the sums of their weights, and the grid's edges, as torch.histogramdd."""
 @_function
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Any = 0, reduction: Any = 'mean', zero_infinity: Any = False) -> Any:
+    r"""Connectionist temporal classification, as torch.nn.functional.ctc_loss."""
+@_function
+def ctc_loss_backward(dloss: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Any = 0, zero_infinity: Any = False) -> Any:
+    r"""Gradient of ctc_loss without reduction by `log_probs` (steps, samples, classes)."""
+@_function
 def bernoulli(input: Any, *, generator: Any = None, out: Any = None) -> Any:
     r"""1 with the probability that `input` holds, else 0, element by element, as torch.bernoulli."""
 @_function

@@ -68,6 +68,8 @@ SAMPLES: dict[str, Call] = (
         "weight_norm": _call(X, ROWS),
         "nms": _call(_floats(5, 4), _floats(5), 0.5),
         "batched_nms": _call(_floats(5, 4), _floats(5), np.zeros(5, np.int64), 0.5),
+        "ctc_loss": _call(_floats(5, 2, 4), TARGET.reshape(2, 2), np.array([5, 4]), np.array([2, 1])),
+        "ctc_loss_backward": _call(LSE[:2], _floats(5, 2, 4), TARGET.reshape(2, 2), np.array([5, 4]), np.array([2, 1])),
         "fold": _call(_floats(2, 12, 6), (4, 3), 2),
         "fold_backward": _call(_floats(2, 3, 4, 3), 2),
         "grid_sample": _call(IMAGE, _floats(2, 3, 2, 2), align_corners=False),

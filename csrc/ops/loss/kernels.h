@@ -15,7 +15,7 @@ struct CpuKernel<loss::PointwiseBackward<Loss>> {
   static Status run(const Launch& launch);
 };
 
-// cpu_targets.cpp, and of linear layers cpu_linear.cpp
+// cpu_targets.cpp; cpu_ctc.cpp; of linear layers cpu_linear.cpp
 #define BCU_LOSS_KERNEL(Tag)                 \
   template <>                                \
   struct CpuKernel<loss::Tag> {              \
@@ -25,6 +25,8 @@ BCU_LOSS_KERNEL(Probabilities)
 BCU_LOSS_KERNEL(ProbabilitiesBackward)
 BCU_LOSS_KERNEL(Nll)
 BCU_LOSS_KERNEL(NllBackward)
+BCU_LOSS_KERNEL(Ctc)
+BCU_LOSS_KERNEL(CtcBackward)
 BCU_LOSS_KERNEL(LinearCrossEntropy)
 BCU_LOSS_KERNEL(LinearCrossEntropyBackward)
 BCU_LOSS_KERNEL(LinearCrossEntropyRounded)

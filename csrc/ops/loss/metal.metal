@@ -1,4 +1,5 @@
 #include "ops/loss/simt.h"
+#include "ops/loss/simt_ctc.h"
 #include "ops/loss/simt_pointwise.h"
 #include "ops/loss/simt_targets.h"
 #include "simt/metal_kernels.h"
@@ -67,3 +68,7 @@ BCU_METAL_KERNEL(loss_probabilities_bf16_strided, (loss::ForwardProbabilities<si
 BCU_METAL_KERNEL(loss_probabilities_slope_bf16_strided, (loss::BackwardProbabilities<simt::LineRows<simt::bf16>>))
 BCU_METAL_KERNEL(loss_likelihood_slope_bf16_strided, (loss::BackwardLikelihood<simt::LineRows<simt::bf16>>))
 BCU_METAL_KERNEL(loss_likelihood, (loss::ForwardLikelihood<float>))
+BCU_METAL_KERNEL(loss_ctc_lengths, (loss::CtcLengths<float>))
+BCU_METAL_KERNEL(loss_ctc, (loss::CtcStates<float, false>))
+BCU_METAL_KERNEL(loss_ctc_states, (loss::CtcStates<float, true>))
+BCU_METAL_KERNEL(loss_ctc_slope, (loss::CtcSlope<float>))

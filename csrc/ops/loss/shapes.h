@@ -150,12 +150,38 @@ ShapeRule pointwise_of(bool back) {
   return back ? pointwise_backward_shapes<kWeights, kDivergence> : pointwise_shapes<kWeights, kDivergence>;
 }
 
+// Scores [steps, samples, classes]; targets of all samples or one row for each; lengths.
+template <class Args>
+void ctc_sequences(Shapes& s, const Tensor& scores) {
+  scores.ranks(3);
+  const auto [blank, zero_infinity] = s.attrs<CtcAttrs>();
+  s.attribute(blank >= 0 && blank < scores.at(2), "blank", "one of the classes");
+  s.flag(zero_infinity, "zero_infinity");
+  const auto targets = s.in(Args::targets, s.aux()).ranks(1, 2);
+  if (targets.rank() == 2) targets.is({scores.at(1), targets.at(1)});
+  s.in(Args::input_lengths, s.aux()).is({scores.at(1)});
+  s.in(Args::target_lengths, s.aux()).is({scores.at(1)});
+}
+inline void ctc_shapes(Shapes& s) {
+  const auto scores = s.in(CtcArgs::log_probs);
+  ctc_sequences<CtcArgs>(s, scores);
+  s.out(CtcArgs::loss).is({scores.at(1)});
+}
+inline void ctc_backward_shapes(Shapes& s) {
+  using Args = CtcBackwardArgs;
+  const auto scores = s.in(Args::log_probs);
+  ctc_sequences<Args>(s, scores);
+  s.in(Args::dloss).is({scores.at(1)});
+  s.out(Args::dlog_probs).is(scores);
+}
+
 inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
   const bool back = row.direction == Direction::Backward;
   if (op == "cross_entropy") return back ? cross_entropy_backward_shapes : cross_entropy_shapes;
   if (op == "cross_entropy_fused") return fused_shapes;
   if (op == "nll_loss") return back ? nll_backward_shapes : nll_shapes;
+  if (op == "ctc_loss") return back ? ctc_backward_shapes : ctc_shapes;
   if (op == "linear_cross_entropy") return back ? linear_backward_shapes : linear_shapes;
   if (op == "binary_cross_entropy") return pointwise_of<1>(back);
   if (op == "binary_cross_entropy_with_logits") return pointwise_of<2>(back);

@@ -2,6 +2,7 @@
 #pragma once
 #include "backends/simt/family.h"
 #include "ops/loss/simt.h"
+#include "ops/loss/simt_ctc_launch.h"
 #include "ops/loss/simt_pointwise_launch.h"
 #include "ops/loss/simt_targets.h"
 #include "ops/loss/skus.h"

@@ -2,6 +2,7 @@
 #pragma once
 #include "core/row.h"
 #include "ops/loss/args.h"
+#include "ops/loss/ctc_memory.h"
 #include "ops/loss/linear.h"
 #include "ops/loss/math.h"
 #include "simt/fold_workspace.h"
@@ -26,6 +27,10 @@ BCU_ARGS(SmoothL1Args, (input, target, weight, pos_weight, loss), (beta))
 BCU_ARGS(SmoothL1BackwardArgs, (dloss, input, target, weight, pos_weight, dinput), (beta))
 BCU_ARGS(HuberArgs, (input, target, weight, pos_weight, loss), (delta))
 BCU_ARGS(HuberBackwardArgs, (dloss, input, target, weight, pos_weight, dinput), (delta))
+
+BCU_ATTRS(CtcAttrs, (i64, blank), (i64, zero_infinity))
+BCU_ARGS(CtcArgs, (log_probs, targets, input_lengths, target_lengths, loss), ())
+BCU_ARGS(CtcBackwardArgs, (dloss, log_probs, targets, input_lengths, target_lengths, dlog_probs), ())
 
 // The arguments of a loss and of its gradient.
 template <class Loss>
@@ -56,6 +61,8 @@ struct Probabilities {};  // cross_entropy with a probability for every class as
 struct ProbabilitiesBackward {};
 struct Nll {};
 struct NllBackward {};
+struct Ctc {};
+struct CtcBackward {};
 struct LinearCrossEntropy {};
 struct LinearCrossEntropyBackward {};
 // The gradients of logits are rounded to the tensors' element, as cross_entropy's are.
@@ -207,8 +214,23 @@ constexpr auto elementwise() {
               pointwise<KlDiv, kSimt>("kl_div", 6));
 }
 
+// A sample's sums are its own, whatever is beside it.
+template <class Args>
+int64_t ctc_scratch(const Problem& p) {
+  constexpr bool kBack = std::is_same_v<Args, CtcBackwardArgs>;
+  const ParamMeta& targets = p.params[Args::targets];
+  const bool wide = p.element == Element::F64;
+  return CtcMemory(p.params[Args::log_probs].shape, targets.rank, targets.shape, kBack, wide).bytes;
+}
+template <class Tag, class Args>
+constexpr auto ctc_row() {
+  const auto plain = row<Tag>("ctc_loss").name("states").takes(kFloats, Element::I64 | Element::I32).sum(0.5);
+  return plain.template args_of<Args>().template attrs_of<CtcAttrs>().scratch(&ctc_scratch<Args>);
+}
+inline constexpr auto kCtc = table(ctc_row<Ctc, CtcArgs>(), ctc_row<CtcBackward, CtcBackwardArgs>().backward());
+
 // GPUs compute rows that lie side by side as columns, in another order.
-inline constexpr auto kOnGpus = not_alone(local<true>()) + elementwise<true>();
+inline constexpr auto kOnGpus = not_alone(local<true>()) + elementwise<true>() + kCtc;
 
 // Sums of products are the packed matmul's; those of rows over all chunks are added up in order.
 template <class Tag, class Args>
@@ -232,7 +254,8 @@ inline constexpr auto kLinear = table(linear_row<LinearCrossEntropy, LinearArgs>
                                       rounded_row<LinearCrossEntropyRounded, LinearArgs>().only_if(&wants_gradients),
                                       rounded_row<LinearCrossEntropyRoundedBackward, LinearBackwardArgs>().backward());
 
-inline constexpr auto kTable = local<false>() + elementwise<false>() + kLinear + on_cuda(kOnGpus) + on_metal(kOnGpus);
+inline constexpr auto kTable =
+    local<false>() + elementwise<false>() + kCtc + kLinear + on_cuda(kOnGpus) + on_metal(kOnGpus);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::loss

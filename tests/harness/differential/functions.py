@@ -48,6 +48,7 @@ SAMPLED = (
     "interpolate",
     "sample",
     "fold",
+    "ctc",
     "response_norm",
     "conv_transposed",
     "joined",
