@@ -109,9 +109,20 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda: F.quant_linear(_x(2, 4), np.ones((3, 4), np.int8), _x(1)),
         lambda: F.quant_linear(_x(2, 4), np.ones((3, 2), np.uint8), _x(1), packed="u4"),
         lambda: F.quant_linear(_x(2, 4), np.ones((3, 4), np.int8), _x(1), quantize_input=True),
+        lambda: F.quant_linear(_x(2, 4), np.ones((3, 4), np.int8), _x(1), order=np.arange(4)),
+    ],
+    "quant_linear_backward": [
+        lambda: F.quant_linear_backward(_x(2, 3), np.ones((3, 4), np.int8), _x(1), None, _x(3), np.arange(4)),
+        lambda: F.quant_linear_backward(_x(2, 3), np.ones((3, 2), np.uint8), _x(1), packed="u4"),
+    ],
+    "quant_matmul_ids_backward": [
+        lambda: F.quant_matmul_ids_backward(_x(5, 3), np.stack([_BLOCKS] * 2), np.arange(5) % 2, "q8_0", (1, 32))
     ],
     "repack_awq": [lambda: F.repack_awq(_WORDS, _WORDS[:1], np.ones((1, 64), np.float16))],
-    "repack_gptq": [lambda: F.repack_gptq(_WORDS, _WORDS[:1, :1], np.ones((1, 8), np.float16))],
+    "repack_gptq": [
+        lambda: F.repack_gptq(_WORDS, _WORDS[:1, :1], np.ones((1, 8), np.float16)),
+        lambda: F.repack_gptq(_WORDS, _WORDS[:1, :1], np.ones((1, 8), np.float16), np.zeros(64, np.int32)),
+    ],
     "fake_quantize_per_tensor_affine": [lambda: F.fake_quantize_per_tensor_affine(_x(4), 0.1, 3, 0, 255)],
     "fake_quantize_per_tensor_affine_backward": [
         lambda: F.fake_quantize_per_tensor_affine_backward(_x(4), _x(4), 0.1, 3, 0, 255)

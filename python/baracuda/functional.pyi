@@ -1325,13 +1325,16 @@ def quantize(input: Any, format: Any, *, out: Any = None) -> Any:
 def quant_embedding(weight: Any, input: Any, format: Any, dtype: Any = 'f32', *, out: Any = None) -> Any:
     r"""Rows of a table in blocks of a GGUF format, at the indices `input`: y[..., :] = dequantize(weight)[input[...], :]."""
 @_function
-def quant_linear(input: Any, weight: Any, scale: Any, zero_point: Any = None, bias: Any = None, *, packed: Any = None, quantize_input: Any = False, out: Any = None) -> Any:
+def quant_linear(input: Any, weight: Any, scale: Any, zero_point: Any = None, bias: Any = None, order: Any = None, *, packed: Any = None, quantize_input: Any = False, out: Any = None) -> Any:
     r"""Gives input @ w.T + bias, where w = (weight - zero_point) scale: `linear` with a weight that quantize_linear made."""
+@_function
+def quant_linear_backward(dy: Any, weight: Any, scale: Any, zero_point: Any = None, bias: Any = None, order: Any = None, *, packed: Any = None) -> Any:
+    r"""The gradient of quant_linear with respect to its input, dy @ w, and to its bias where there is one: sums of dy."""
 @_function
 def repack_awq(qweight: Any, qzeros: Any, scales: Any) -> Any:
     r"""An AWQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_awq(...), packed="u4")`."""
 @_function
-def repack_gptq(qweight: Any, qzeros: Any, scales: Any) -> Any:
+def repack_gptq(qweight: Any, qzeros: Any, scales: Any, g_idx: Any = None) -> Any:
     r"""A GPTQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_gptq(...), packed="u4")`."""
 @_function
 def quant_matmul(input: Any, weight: Any, format: Any, *, quantize_input: Any = False, out: Any = None) -> Any:
@@ -1342,6 +1345,9 @@ def quant_matmul_backward(dy: Any, weight: Any, format: Any) -> Any:
 @_function
 def quant_matmul_ids(input: Any, weight: Any, ids: Any, format: Any, *, quantize_input: Any = False, out: Any = None) -> Any:
     r"""Products with experts' weights: y[..., n] = sum_k input[..., k] w[ids[...], n, k], as ggml's mul_mat_id."""
+@_function
+def quant_matmul_ids_backward(dy: Any, weight: Any, ids: Any, format: Any, shape: Any) -> Any:
+    r"""The gradient of quant_matmul_ids with respect to its input: each row of dy times the weight that its id names."""
 @_function
 def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', out: Any = None) -> Any:
     r"""Quantiles of the numbers along `dim`, NaN where there are none, as torch.nanquantile: the values at q (n - 1) of the order."""

@@ -135,11 +135,15 @@ SAMPLES: dict[str, Call] = (
         "qk_norm_rope": _call(HEADS, HEADS[:, :, :1], W[:1].repeat(8), W[:1].repeat(8), TURN, TURN),
         "quant_embedding": _call(np.arange(68, dtype=np.uint8).reshape(2, 34), TARGET % 2, "q8_0"),
         "quant_linear": _call(X, CODES, ONE, None, LAYER[0, :1].repeat(4)),
+        "quant_linear_backward": _call(_floats(3, 4), CODES, ONE, None, LAYER[0, :1].repeat(4)),
         "repack_awq": _call(WORDS, WORDS[:1], np.ones((1, 64), np.float16)),
         "repack_gptq": _call(WORDS, WORDS[:1, :1], np.ones((1, 8), np.float16)),
         "quant_matmul": _call(_floats(2, 32), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
         "quant_matmul_ids": _call(
             _floats(2, 32), np.arange(136, dtype=np.uint8).reshape(2, 2, 34) % 60, TARGET[:2] % 2, "q8_0"
+        ),
+        "quant_matmul_ids_backward": _call(
+            _floats(2, 2), np.arange(136, dtype=np.uint8).reshape(2, 2, 34) % 60, TARGET[:2] % 2, "q8_0", (2, 32)
         ),
         "quant_matmul_backward": _call(_floats(2, 3), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),
         "quantize": _call(_floats(2, 32), "q4_0"),

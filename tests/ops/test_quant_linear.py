@@ -104,3 +104,57 @@ def test_wrong_calls_are_refused() -> None:
         F.repack_gptq(words, words[:3, :1], np.ones((3, 8), np.float16))
     with pytest.raises(bc.InvalidProblemError, match="qzeros: got \\(1, 2\\), want \\(1, 8\\)"):
         F.repack_awq(words, words[:1, :2], np.ones((1, 64), np.float16))
+
+
+@pytest.mark.parametrize("packed", [None, "s4", "u4"])
+def test_the_gradient_is_the_product_with_the_values(packed: str | None, rng: np.random.Generator) -> None:
+    w, x = rng.normal(0, 1, (9, 64)).astype(np.float32), rng.normal(0, 1, (3, 5, 64)).astype(np.float32)
+    dy, bias = rng.normal(0, 1, (3, 5, 9)).astype(np.float32), np.zeros(9, np.float32)
+    made = F.dynamic_quantize(w, (1, 32), packed or "i8", symmetric=packed != "u4")
+    zero = made[2] if len(made) > 2 else None
+    values = F.dequantize_linear(*made, packed=packed)
+    y, pull = bc.vjp(F.quant_linear, x, made[0], made[1], zero, bias, packed=packed)
+    assert np.array_equal(y, F.quant_linear(x, made[0], made[1], zero, bias, packed=packed))
+    dx, dbias = pull(dy)
+    np.testing.assert_allclose(dx, dy @ values, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(dbias, dy.sum((0, 1)), rtol=1e-5, atol=1e-5)
+    order = rng.permutation(64)
+    dx = bc.vjp(F.quant_linear, x, made[0], made[1], zero, order=order, packed=packed)[1](dy)
+    np.testing.assert_allclose(dx[..., order], dy @ values, rtol=1e-5, atol=1e-5)
+    codes, scale = F.dynamic_quantize(w, (1, -1))
+    rounded = bc.vjp(F.quant_linear, x, codes, scale, quantize_input=True)[1](dy)
+    np.testing.assert_allclose(rounded, dy @ (codes * scale), rtol=1e-5, atol=1e-5)
+
+
+def test_act_order_sorts_columns_by_their_groups(rng: np.random.Generator) -> None:
+    depth, columns, group = 64, 24, 16
+    g_idx = rng.permutation(np.repeat(np.arange(4), group)).astype(np.int32)
+    codes, zeros = rng.integers(0, 16, (depth, columns)), rng.integers(1, 17, (4, columns))
+    scales = rng.uniform(0.01, 0.1, zeros.shape).astype(np.float16)
+    values = (codes - zeros[g_idx]) * scales.astype(np.float32)[g_idx]
+    *made, order = F.repack_gptq(*gptq(codes, zeros), scales, g_idx)
+    x = rng.normal(0, 1, (3, depth)).astype(np.float32)
+    np.testing.assert_allclose(F.quant_linear(x, *made, order=order, packed="u4"), x @ values, rtol=1e-4, atol=1e-4)
+    plain = np.repeat(np.arange(4), group)
+    assert np.array_equal(F.repack_gptq(*gptq(codes, zeros), scales, plain)[3], np.arange(depth))
+    for wrong in (np.minimum(g_idx, 2), g_idx + 1):
+        with pytest.raises(bc.IndexOutOfRangeError):
+            F.repack_gptq(*gptq(codes, zeros), scales, wrong)
+    with pytest.raises(bc.InvalidProblemError, match=r"g_idx: got i32 \(63,\), want i32 or i64 \(64,\)"):
+        F.repack_gptq(*gptq(codes, zeros), scales, g_idx[1:])
+    with pytest.raises(bc.InvalidProblemError, match=r"order: got \(63,\), want \(64,\)"):
+        F.quant_linear(x, *made, order=order[1:], packed="u4")
+
+
+@pytest.mark.parametrize("ids_shape", [(5,), (4, 2)])
+def test_the_gradient_of_products_with_experts(ids_shape: tuple[int, ...], rng: np.random.Generator) -> None:
+    blocks = np.stack([F.quantize(rng.normal(0, 1, (7, 64)).astype(np.float32), "q8_0") for _ in range(3)])
+    blocks[1, 0, :2] = np.array([np.inf], np.float16).view(np.uint8)  # of no other expert's rows
+    ids = rng.integers(0, 3, ids_shape)
+    ids[ids == 1] = 2
+    x = rng.normal(0, 1, (*ids_shape[:-1], 1, 64)).astype(np.float32)
+    y, pull = bc.vjp(F.quant_matmul_ids, x, blocks, ids, "q8_0")
+    dy = rng.normal(0, 1, y.shape).astype(np.float32)
+    values = F.dequantize(blocks, "q8_0")
+    wanted = np.einsum("...n,...nk->...k", dy, values[ids]).sum(-2, keepdims=True)
+    np.testing.assert_allclose(pull(dy), wanted, rtol=1e-4, atol=1e-4)

@@ -71,13 +71,13 @@ def test_codes_are_those_of_torchs_quantized_tensors(kind: tuple[torch.dtype, to
     x = torch.randn(9, 70, generator=generator) * 4
     code = str(kind[1]).replace("torch.uint", "u").replace("torch.int", "i")
     wanted = torch.quantize_per_tensor(x, 0.05, 3, kind[0])
-    scale, zero = torch.tensor(0.05), torch.tensor(3)
+    scale, zero = torch.tensor(0.05), torch.tensor(3, dtype=torch.int32)
     found = F.quantize_linear(x, scale, zero, code)
     assert found.dtype == kind[1] and torch.equal(found, wanted.int_repr())
     assert torch.equal(F.dequantize_linear(found, scale, zero), wanted.dequantize())
     for axis in (0, 1):
         n = x.shape[axis]
-        scales, zeros = torch.rand(n, generator=generator) + 0.02, torch.arange(n) % 9
+        scales, zeros = torch.rand(n, generator=generator) + 0.02, torch.arange(n, dtype=torch.int32) % 9
         each = torch.quantize_per_channel(x, scales.double(), zeros, axis, kind[0])
         assert torch.equal(F.quantize_linear(x, scales, zeros, code, axis), each.int_repr())
 
@@ -149,6 +149,11 @@ def test_wrong_calls_are_refused() -> None:
     ):
         with pytest.raises(bc.InvalidProblemError, match="zero_point: got element f32, want integers"):
             call()
+    for wide in (np.array([2**32 + 3]), np.array([3], np.uint32)):  # which would wrap
+        with pytest.raises(
+            bc.InvalidProblemError, match=r"zero_point: got element [iu](64|32), want integers that i32 holds"
+        ):
+            F.quantize_linear(x, np.ones(1, np.float32), wide)
     with pytest.raises(bc.InvalidProblemError, match="element: got 'f64', want f32"):
         F.dynamic_quantize(x.astype(np.float64))
     with pytest.raises(bc.InvalidProblemError, match="most: got 0, want 1 to 65535"):
@@ -163,3 +168,17 @@ def test_the_scale_of_zeros_has_no_sign(zero: float) -> None:
         codes, scale = F.dynamic_quantize(np.full(shape, zero, np.float32), (1, -1))
         assert not np.signbit(scale).any() and not scale.any() and not codes.any()
         assert not np.signbit(F.dequantize_linear(codes, scale)).any()
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "u4"])
+def test_numbers_whose_range_is_beyond_f32(dtype: str) -> None:
+    x = np.array([[-3.4e38, 3.4e38, 1e38, 0, -1e38, 2e38]], np.float32)
+    y, scale, zero = F.dynamic_quantize(x, (1, -1), dtype, symmetric=False)
+    packed = dtype if dtype == "u4" else None
+    steps = 15 if packed else 255
+    np.testing.assert_allclose(scale, 6.8e38 / steps, rtol=1e-6)
+    back = F.dequantize_linear(y, scale, zero, packed=packed).astype(np.float64)
+    inside = np.isfinite(back)
+    assert inside[0, 2:].all() and (np.abs(back - x)[inside] <= 0.5001 * scale[0]).all()
+    x[0, 3] = np.inf
+    assert np.isinf(F.dynamic_quantize(x, (1, -1), dtype, symmetric=False)[1]).all()

@@ -120,16 +120,17 @@ void each_columns(const Product& p, F&& f) {
 }
 // Rows of weights that are read side by side lie apart, so that each is one long stream, which the hardware foresees
 // across the ends of rows: neighbours of 2304 bytes are read at half the speed. one(columns that are apart, how far,
-// Count<how many>) takes them.
+// Count<how many>) takes them; one row of activations reads 8 streams faster than 4 (Q4_0 on pages of 4 KB: 335 and
+// 530 us), for more rows there are not the registers.
 template <int kRows>
 struct Count {
   static constexpr int value = kRows;
 };
-template <class F>
+template <int kStreams, class F>
 void each_streams(int64_t begin, int64_t end, F&& one) {
-  const int64_t group = (end - begin) / 4;
-  for (int64_t c = 0; c < group; ++c) one(begin + c, group, Count<4>());
-  for (int64_t c = begin + 4 * group; c < end; ++c) one(c, int64_t{0}, Count<1>());
+  const int64_t group = (end - begin) / kStreams;
+  for (int64_t c = 0; c < group; ++c) one(begin + c, group, Count<kStreams>());
+  for (int64_t c = begin + kStreams * group; c < end; ++c) one(c, int64_t{0}, Count<1>());
 }
 
 // one(first row, Count<rows>) for tiles of rows: as many large ones as there are, and the rest by 4, 2 and 1.

@@ -17,7 +17,8 @@ inline constexpr int kBytesBias<kQ4_0> = 8;
 #define BCU_NIBBLES 0
 #endif
 
-// kThere: dot() exists, which wants codes of the activations in the order of arrange(), and adds minima to `lows`.
+// kThere: dot() exists, which wants codes of the activations in the order of arrange(), and adds to `sum` and, minima,
+// to `lows`.
 template <int kFormat>
 struct Direct {
   static constexpr bool kThere = false;
@@ -37,6 +38,11 @@ template <class T>
   return v;
 }
 
+// Each lane's four codes added to it.
+inline Words sums_of_4(Words to, const int8_t* codes) {
+  return level::dot_bytes(to, Words{} + 0x01010101u, load_as<Words>(codes));
+}
+
 inline Floats as_floats(Words sums) {
   typedef int32_t Signed __attribute__((vector_size(kVectorBytes)));
   return __builtin_convertvector((Signed)sums, Floats);
@@ -47,30 +53,17 @@ inline Floats as_floats(Words sums) {
 typedef uint8_t Bytes16 __attribute__((vector_size(16)));
 typedef uint8_t Bytes32 __attribute__((vector_size(32)));
 typedef uint8_t Bytes64 __attribute__((vector_size(64)));
-typedef uint16_t Halves16 __attribute__((vector_size(32)));
+typedef uint16_t Pairs16 __attribute__((vector_size(32)));
+typedef uint16_t Pairs32 __attribute__((vector_size(64)));  // of bytes
 typedef float Floats8 __attribute__((vector_size(32)));
 typedef int32_t Lanes16 __attribute__((vector_size(64)));
 
-[[gnu::always_inline]] inline Bytes32 join(Bytes16 a, Bytes16 b) {
-  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
-                                 23, 24, 25, 26, 27, 28, 29, 30, 31);
+// Halves, one after another from the first, as scales of which none is infinite.
+[[gnu::always_inline]] inline Floats scales_of(Pairs16 halves) {
+  const Floats s = (Floats)_mm512_maskz_cvtph_ps(0xffff, (__m256i)halves);
+  return s * 0.0f + s;
 }
-[[gnu::always_inline]] inline Bytes64 join(Bytes32 a, Bytes32 b) {
-  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
-                                 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44,
-                                 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63);
-}
-// The scales of 8 blocks, kBytes apart.
-template <int kBytes>
-[[gnu::always_inline]] inline Floats eight_scales(const uint8_t* p) {
-  const auto at = [p](int i) { return load_as<uint16_t>(p + i * kBytes); };
-  const Halves16 h = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
-  uint16_t bits[16];
-  std::memcpy(bits, &h, sizeof bits);
-  const Floats s = level::load_halves(bits);
-  return s + (s - s);
-}
-// Lane i has scale `first` + i / each.
+// Lane i has scale first + i / each.
 template <int kEach>
 [[gnu::always_inline]] inline Floats pick(Floats scales, int first) {
   Lanes16 lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -82,6 +75,29 @@ inline void unpack_nibbles(const uint8_t* block, uint8_t* codes) {
   std::memcpy(codes, &low, 16), std::memcpy(codes + 16, &high, 16);
 }
 
+// 4 blocks of Q4_0, as two vectors that overlap: each block is a pair of bytes, its scale, and 8 pairs of codes.
+struct FourNibbles {
+  Pairs32 first, second;
+  [[gnu::always_inline]] explicit FourNibbles(const uint8_t* p)
+      : first(load_as<Pairs32>(p)), second(load_as<Pairs32>(p + 8)) {}
+  [[gnu::always_inline]] Bytes64 codes() const {
+    return (Bytes64)__builtin_shufflevector(first, second, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19,
+                                            20, 21, 22, 23, 24, 25, 26, 28, 29, 30, 31, 60, 61, 62, 63);
+  }
+};
+[[gnu::always_inline]] inline Floats scales_of(const FourNibbles& a, const FourNibbles& b) {
+  const Pairs32 s = __builtin_shufflevector(a.first, b.first, 0, 9, 18, 27, 32, 41, 50, 59, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  return scales_of(__builtin_shufflevector(s, s, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+// 2 blocks of Q8_0: loads of 32 bytes, of which fewer cross a line of the caches than of 64.
+[[gnu::always_inline]] inline Bytes64 two_eights(const uint8_t* p) {
+  const Bytes32 a = load_as<Bytes32>(p + 2), b = load_as<Bytes32>(p + 36);
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
+                                 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44,
+                                 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63);
+}
+
 template <>
 struct Direct<kQ4_0> {
   static constexpr bool kThere = true;
@@ -91,24 +107,26 @@ struct Direct<kQ4_0> {
     std::memcpy(plain, codes, kChunk);
     for (int i = 0; i < kChunk; i += 16)
       std::memcpy(codes + i / 128 * 128 + i % 32 / 16 * 64 + i % 128 / 32 * 16, plain + i, 16);
-    for (int i = 0; i < kChunk / 8; ++i) {
-      int sum = 0;
-      for (int k = 0; k < 4; ++k)
-        sum += codes[i / 16 * 128 + i % 16 * 4 + k] + codes[i / 16 * 128 + 64 + i % 16 * 4 + k];
-      starts[i] = -8 * sum;
+    for (int i = 0; i < 2; ++i) {
+      const Words sums = sums_of_4(sums_of_4(Words{}, codes + 128 * i), codes + 128 * i + 64) * -8u;
+      std::memcpy(starts + 16 * i, &sums, sizeof sums);
     }
   }
-  static Floats dot(const uint8_t* bytes, const Activations& x, Floats8&) {
-    const Floats scales = eight_scales<18>(bytes) * load_floats(x.scales);
-    Floats sum = {};
+  struct Weights {
+    Bytes64 codes[2];
+    Floats scales;
+  };
+  static Weights read(const uint8_t* bytes) {
+    const FourNibbles a(bytes), b(bytes + 72);
+    return {{a.codes(), b.codes()}, scales_of(a, b)};
+  }
+  static Floats dot(const Weights& w, const Activations& x, Floats sum, Floats8&) {
+    const Floats scales = w.scales * load_as<Floats>(x.scales);
 #pragma GCC unroll 2
     for (int i = 0; i < 2; ++i) {
-      const uint8_t* p = bytes + 72 * i + 2;
-      const Bytes64 v = join(join(load_as<Bytes16>(p), load_as<Bytes16>(p + 18)),
-                             join(load_as<Bytes16>(p + 36), load_as<Bytes16>(p + 54)));
       Words whole = load_as<Words>(x.starts + 16 * i);
-      whole = level::dot_bytes(whole, (Words)(v & 15), load_as<Words>(x.codes + 128 * i));
-      whole = level::dot_bytes(whole, (Words)(v >> 4), load_as<Words>(x.codes + 128 * i + 64));
+      whole = level::dot_bytes(whole, (Words)(w.codes[i] & 15), load_as<Words>(x.codes + 128 * i));
+      whole = level::dot_bytes(whole, (Words)(w.codes[i] >> 4), load_as<Words>(x.codes + 128 * i + 64));
       sum += as_floats(whole) * pick<4>(scales, 4 * i);
     }
     return sum;
@@ -119,15 +137,23 @@ template <>
 struct Direct<kQ8_0> {
   static constexpr bool kThere = true;
   static void arrange(int8_t*, int32_t*) {}
-  static Floats dot(const uint8_t* bytes, const Activations& x, Floats8&) {
-    const Floats scales = eight_scales<34>(bytes) * load_floats(x.scales);
-    Floats sum = {};
+  struct Weights {
+    Bytes64 codes[4];
+    Floats scales;
+  };
+  static Weights read(const uint8_t* bytes) {
+    const auto at = [bytes](int i) { return load_as<uint16_t>(bytes + 34 * i); };
+    const Pairs16 halves = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
+    return {{two_eights(bytes) ^ 128, two_eights(bytes + 68) ^ 128, two_eights(bytes + 136) ^ 128,
+             two_eights(bytes + 204) ^ 128},
+            scales_of(halves)};
+  }
+  static Floats dot(const Weights& w, const Activations& x, Floats sum, Floats8&) {
+    const Floats scales = w.scales * load_as<Floats>(x.scales);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const uint8_t* p = bytes + 68 * i + 2;
-      const Bytes64 v = join(load_as<Bytes32>(p), load_as<Bytes32>(p + 34)) ^ 128;
       const Words whole =
-          level::dot_bytes(load_as<Words>(x.starts + 16 * i), (Words)v, load_as<Words>(x.codes + 64 * i));
+          level::dot_bytes(load_as<Words>(x.starts + 16 * i), (Words)w.codes[i], load_as<Words>(x.codes + 64 * i));
       sum += as_floats(whole) * pick<8>(scales, 2 * i);
     }
     return sum;
@@ -137,33 +163,44 @@ struct Direct<kQ8_0> {
 template <>
 struct Direct<kQ4_K> {
   static constexpr bool kThere = true;
-  static void arrange(int8_t*, int32_t*) {}
-  static Floats8 eight(uint64_t bytes) {
-    typedef uint8_t Eight __attribute__((vector_size(8)));
-    return __builtin_convertvector(load_as<Eight>(&bytes), Floats8);
+  // Of each 128 values the first and the third 32, then the others: what low and high halves of 64 bytes are.
+  static void arrange(int8_t* codes, int32_t*) {
+    for (int i = 32; i < kChunk; i += 128) std::swap_ranges(codes + i, codes + i + 32, codes + i + 32);
   }
-  static Floats dot(const uint8_t* bytes, const Activations& x, Floats8& lows) {
-    const Halves16 h = {load_as<uint16_t>(bytes), load_as<uint16_t>(bytes + 2)};
-    uint16_t bits[16];
-    std::memcpy(bits, &h, sizeof bits);
-    Floats both = level::load_halves(bits);
-    both += both - both;
+  struct Weights {
+    Bytes64 codes[2];
+    Floats8 scales, lows;
+  };
+  [[gnu::always_inline]] static Floats8 eight(uint32_t first, uint32_t second) {
+    return (Floats8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(first | uint64_t{second} << 32)));
+  }
+  static Weights read(const uint8_t* bytes) {
+    const __m128 both = _mm_cvtph_ps(_mm_cvtsi32_si128(load_as<int32_t>(bytes)));
+    const __m128 known = both + 0.0f * both;
     const uint32_t a = load_as<uint32_t>(bytes + 4), b = load_as<uint32_t>(bytes + 8),
                    c = load_as<uint32_t>(bytes + 12);
-    const uint32_t far_scales = (c & 0x0f0f0f0fu) | (a >> 6 & 0x03030303u) << 4;
-    const uint32_t far_lows = (c >> 4 & 0x0f0f0f0fu) | (b >> 6 & 0x03030303u) << 4;
-    const Floats8 own = eight((a & 0x3f3f3f3fu) | uint64_t{far_scales} << 32) * both[0];
-    const Floats scales = __builtin_shufflevector(own, own, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    lows -= eight((b & 0x3f3f3f3fu) | uint64_t{far_lows} << 32) * both[1] * load_as<Floats8>(x.sums);
-    Floats sum = {};
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      const Bytes32 v = load_as<Bytes32>(bytes + 16 + 32 * i);
-      const Bytes64 q = join(v & 15, v >> 4);
-      const Words whole = level::dot_bytes(Words{}, (Words)q, load_as<Words>(x.codes + 64 * i));
-      sum += as_floats(whole) * pick<8>(scales, 2 * i);
+    const uint32_t far_scales = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
+    const uint32_t far_lows = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
+    const Floats8 scale = (Floats8)_mm256_broadcastss_ps(known);
+    const Floats8 low = (Floats8)_mm256_broadcastss_ps(_mm_movehdup_ps(known));
+    return {{load_as<Bytes64>(bytes + 16), load_as<Bytes64>(bytes + 80)},
+            eight(a & 0x3f3f3f3fu, far_scales) * scale,
+            eight(b & 0x3f3f3f3fu, far_lows) * low};
+  }
+  static Floats dot(const Weights& w, const Activations& x, Floats sum, Floats8& lows) {
+    lows -= w.lows * load_as<Floats8>(x.sums);
+    const Floats scales =
+        __builtin_shufflevector(w.scales, w.scales, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) * x.scales[0];
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      const int8_t* codes = x.codes + 128 * i;
+      const Words low = level::dot_bytes(Words{}, (Words)(w.codes[i] & 15), load_as<Words>(codes));
+      const Words high = level::dot_bytes(Words{}, (Words)(w.codes[i] >> 4), load_as<Words>(codes + 64));
+      const Lanes16 lanes = {0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2};
+      sum += as_floats(low) * __builtin_shuffle(scales, lanes + 4 * i);
+      sum += as_floats(high) * __builtin_shuffle(scales, lanes + (4 * i + 1));
     }
-    return sum * x.scales[0];
+    return sum;
   }
 };
 

@@ -44,7 +44,7 @@ Floats dot(const float* x, const float* w) {
 template <class Format>
 void thin(const Product& p, const Rows& rows, int64_t first, int64_t count) {
   each_columns(p, [&](int64_t begin, int64_t end) {
-    each_streams(begin, end, [&]<int R>(int64_t column, int64_t apart, Count<R>) {
+    each_streams<4>(begin, end, [&]<int R>(int64_t column, int64_t apart, Count<R>) {
       Floats sums[kThinRows][R] = {};
       alignas(64) float values[kChunk];
       Chunk<Format> chunk;

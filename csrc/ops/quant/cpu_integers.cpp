@@ -68,8 +68,10 @@ void quantize(const Product& p, const Rows& rows, int64_t first, int64_t count) 
         rows.group_starts[at / F::kGroup + g] = -kBias<Format> * sum;
         rows.sums[at / F::kGroup + g] = rows.scales[(at + g * F::kGroup) / 32] * static_cast<float>(sum);
       }
-      for (int i = 0; i < kChunk && kThin; i += 4)
-        rows.starts[(at + i) / 4] = -kBias<Format> * (codes[i] + codes[i + 1] + codes[i + 2] + codes[i + 3]);
+      for (int i = 0; i < kChunk && kThin; i += kVectorBytes) {
+        const Words starts = kBias<Format> == 0 ? Words{} : sums_of_4(Words{}, codes + i) * -uint32_t{kBias<Format>};
+        std::memcpy(rows.starts + (at + i) / 4, &starts, sizeof starts);
+      }
       if constexpr (kThin && Direct<Format::kNumber>::kThere)
         Direct<Format::kNumber>::arrange(codes, rows.starts + at / 4);
     }
@@ -84,11 +86,11 @@ struct Codes {
   alignas(64) uint8_t codes[kChunk];
   float scales[kGroups + kWide] = {}, lows[kGroups];  // read as whole vectors
 
-  void read(const uint8_t* bytes) {
+  [[gnu::noinline]] void read(const uint8_t* bytes) {
 #if BCU_NIBBLES
     if constexpr (int{Format::kNumber} == kQ4_0) {
       for (int b = 0; b < kChunk / 32; ++b) unpack_nibbles(bytes + 18 * b + 2, codes + 32 * b);
-      const Floats eight = eight_scales<18>(bytes);
+      const Floats eight = scales_of(FourNibbles(bytes), FourNibbles(bytes + 72));
       std::memcpy(scales, &eight, 4 * kGroups);
       return;
     }
@@ -153,42 +155,55 @@ Floats dot(const Codes<Format>& w, const Rows& rows, int64_t at,
   return F::kValues == 32 ? sum : sum * rows.scales[at / 32];
 }
 
-// A few rows: each row of weights is multiplied while it is read.
-template <class Format>
-void thin(const Product& p, const Rows& rows, int64_t first, int64_t count) {
+// A few rows, M at most: each row of weights is multiplied while it is read.
+template <class Format, int M, int R>
+void thin_columns(const Product& p, const Rows rows, int64_t first, int64_t count, int64_t column, int64_t apart) {
   using F = Blocks<Format::kNumber>;
   using Groups = typename GroupVector<kChunk / F::kGroup>::type;
+  if (M == 1) count = 1;
+  Floats sums[M][R] = {};
+  Groups lows[M][R] = {};
+  Chunk<Format> chunk;
+  const Streams<Format, R> streams(p, column, apart);
+  for (int64_t c = 0, chunks = p.chunks(); c < chunks; ++c) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const uint8_t* bytes = streams.read(p, r, c, chunk);
+      if constexpr (Direct<Format::kNumber>::kThere) {
+        using Fast = Direct<Format::kNumber>;
+        const typename Fast::Weights w = Fast::read(bytes);
+        for (int64_t m = 0; m < count; ++m)
+          sums[m][r] = Fast::dot(w, rows.chunk(m * rows.stride + c * kChunk, F::kGroup), sums[m][r], lows[m][r]);
+      } else {
+        Codes<Format> codes;
+        codes.read(bytes);
+        for (int64_t m = 0; m < count; ++m)
+          sums[m][r] += dot<Format>(codes, rows, m * rows.stride + c * kChunk, lows[m][r]);
+      }
+    }
+  }
+  for (int64_t m = 0; m < count; ++m) {
+    for (int r = 0; r < R; ++r) {
+      float sum = fold_vector<float>(sums[m][r], Add());
+      for (size_t g = 0; F::kLow && g < sizeof(Groups) / 4; ++g) sum += lows[m][r][g];
+      p.put(first + m, column + r * apart, 1, &sum);
+    }
+  }
+}
+
+template <class Format, int M>
+void thin_rows(const Product& p, const Rows& rows, int64_t first, int64_t count) {
   each_columns(p, [&](int64_t begin, int64_t end) {
-    each_streams(begin, end, [&]<int R>(int64_t column, int64_t apart, Count<R>) {
-      Floats sums[kThinRows][R] = {};
-      Groups lows[kThinRows][R] = {};
-      Chunk<Format> chunk;
-      const Streams<Format, R> streams(p, column, apart);
-      for (int64_t c = 0; c < p.chunks(); ++c) {
-#pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) {
-          const uint8_t* bytes = streams.read(p, r, c, chunk);
-          if constexpr (Direct<Format::kNumber>::kThere) {
-            for (int64_t m = 0; m < count; ++m)
-              sums[m][r] +=
-                  Direct<Format::kNumber>::dot(bytes, rows.chunk(m * rows.stride + c * kChunk, F::kGroup), lows[m][r]);
-          } else {
-            Codes<Format> codes;
-            codes.read(bytes);
-            for (int64_t m = 0; m < count; ++m)
-              sums[m][r] += dot<Format>(codes, rows, m * rows.stride + c * kChunk, lows[m][r]);
-          }
-        }
-      }
-      for (int64_t m = 0; m < count; ++m) {
-        for (int r = 0; r < R; ++r) {
-          float sum = fold_vector<float>(sums[m][r], Add());
-          for (size_t g = 0; F::kLow && g < sizeof(Groups) / 4; ++g) sum += lows[m][r][g];
-          p.put(first + m, column + r * apart, 1, &sum);
-        }
-      }
+    each_streams<M == 1 ? 8 : 4>(begin, end, [&]<int R>(int64_t column, int64_t apart, Count<R>) {
+      thin_columns<Format, M, R>(p, rows, first, count, column, apart);
     });
   });
+}
+template <class Format>
+void thin(const Product& p, const Rows& rows, int64_t first, int64_t count) {
+  if constexpr (Direct<Format::kNumber>::kThere)
+    if (count == 1) return thin_rows<Format, 1>(p, rows, first, count);
+  thin_rows<Format, kThinRows>(p, rows, first, count);
 }
 
 // A chunk of kPanel rows of weights, in steps of 4 codes.

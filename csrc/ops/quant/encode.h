@@ -56,11 +56,15 @@ BCU_FN uint32_t above(float x, float by, int most) {
   return uint32_t(int(code != code ? 0.0f : math::at_most(code, float(most))));
 }
 
-// The nearest integer, halves away from zero, of a size up to 127.
+// The nearest integer, halves away from zero, of a size up to 127; 0 of NaN. Without branches, so that loops become
+// vectors.
 BCU_FN int nearest(float x) {
-  float whole = x != x ? 0.0f : math::at_most(size(x), 127.0f);
-  int floor = int(whole), code = whole - float(floor) >= 0.5f ? floor + 1 : floor;
-  return x < 0.0f ? -code : code;
+  float v = size(x);
+  v = v < 127.0f ? v : 127.0f;
+  v = x == x ? v : 0.0f;
+  int n = int(v);
+  n += v - float(n) >= 0.5f ? 1 : 0;
+  return x < 0.0f ? -n : n;
 }
 
 // Blocks around zero, and those above a minimum. Fifth bits of codes lie apart, after the scales.

@@ -18,6 +18,6 @@ BCU_FN Step step_of(uint32_t most) {
   return s;
 }
 // NaN for what is not finite: integers between 0 and an infinite scale would hide it.
-BCU_FN float finite(float scale) { return scale + (scale - scale); }
+BCU_FN float finite(float scale) { return scale * 0.0f + scale; }
 
 }  // namespace baracuda::quant

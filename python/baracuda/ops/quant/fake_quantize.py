@@ -106,7 +106,7 @@ def fake_quantize(
     Args:
         input: f16, bf16, f32 or f64.
         scale: A number, or as in `quantize_linear`.
-        zero_point: Integers of the scale's shape, or one.
+        zero_point: Integers of the scale's shape, i32 or narrower, or one.
         quant_min: The least code.
         quant_max: The largest one.
 

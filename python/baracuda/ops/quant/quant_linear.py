@@ -15,8 +15,8 @@ OPS = ()
 _CODES = (Element.I8, Element.F8E4M3)  # that are multiplied as they are
 
 
-@made_of("dequantize_linear unpack_int4 matmul dynamic_quantize scaled_matmul")
-@composed(tensors="input weight scale zero_point bias")
+@made_of("dequantize_linear unpack_int4 matmul dynamic_quantize scaled_matmul index_select")
+@composed(tensors="input weight scale zero_point bias order")
 def quant_linear(
     c: Composer,
     input: Value,
@@ -24,6 +24,7 @@ def quant_linear(
     scale: Value,
     zero_point: Value | None = None,
     bias: Value | None = None,
+    order: Value | None = None,
     *,
     packed: Any = None,
     quantize_input: bool = False,
@@ -33,7 +34,7 @@ def quant_linear(
 
     Without `quantize_input` the weight's values are found in the element of `input` and multiplied (W8A16, W4A16, 8-bit floats). With it
     each row of `input` is rounded to codes of the weight's element by its own scale, as dynamic_quantize does, and codes are multiplied
-    (W8A8): sums of i8 are exact.
+    (W8A8): sums of i8 are exact. Its gradients are those with respect to `input`, of one that is not rounded, and `bias`.
 
     Args:
         input: (..., K) of f32, f16 or bf16.
@@ -41,6 +42,7 @@ def quant_linear(
         scale: One number, (N, 1) or (N, K / group); with `quantize_input` not in groups.
         zero_point: Integers of the scale's shape; not with `quantize_input`.
         bias: (N,), of the element of `input`.
+        order: i64 or i32 (K,): the columns of `input` in the order of the weight's, as repack_gptq gives them for act-order.
         packed: "s4" or "u4": the weight is bytes.
         quantize_input: Multiply codes; the weight is i8 or f8e4m3.
         out: Where the result goes.
@@ -50,6 +52,9 @@ def quant_linear(
     """
     from baracuda import functional
 
+    if order is not None:
+        _check_order(order, input.shape[-1] if input.rank else 0)
+        input = c.of(functional.index_select, input, input.rank - 1, order)
     if not quantize_input:
         options = {} if packed is None else {"packed": packed}
         values = c.of(functional.dequantize_linear, weight, scale, zero_point, None, input.element, **options)
@@ -67,6 +72,52 @@ def quant_linear(
     options = {"out_dtype": input.element}
     product: Value = c.of(functional.scaled_matmul, codes, weight.permute((1, 0)), each, other, bias, **options)
     return product
+
+
+def _check_order(order: Value, depth: int) -> None:
+    if order.shape != (depth,):
+        raise InvalidProblemError(f"quant_linear: order: got {order.shape}, want ({depth},), the columns of the input.")
+
+
+@made_of("dequantize_linear unpack_int4 matmul sum index_select_backward")
+@composed(tensors="dy weight scale zero_point bias order")
+def quant_linear_backward(
+    c: Composer,
+    dy: Value,
+    weight: Value,
+    scale: Value,
+    zero_point: Value | None = None,
+    bias: Value | None = None,
+    order: Value | None = None,
+    *,
+    packed: Any = None,
+) -> Value | tuple[Value, Value]:
+    """The gradient of quant_linear with respect to its input, dy @ w, and to its bias where there is one: sums of dy.
+
+    Args:
+        dy: (..., N), the gradient with respect to the result.
+        weight: As in quant_linear.
+        scale: As in quant_linear.
+        zero_point: As in quant_linear.
+        bias: As in quant_linear.
+        order: As in quant_linear.
+        packed: As in quant_linear.
+    """
+    from baracuda import functional
+
+    options = {} if packed is None else {"packed": packed}
+    values = c.of(functional.dequantize_linear, weight, scale, zero_point, None, dy.element, **options)
+    found: Value = c.of(functional.matmul, dy, values)
+    if order is not None:
+        _check_order(order, found.shape[-1])
+        found = c.of(functional.index_select_backward, found, order, found.shape, found.rank - 1)
+    if bias is None:
+        return found
+    rows = tuple(range(dy.rank - 1))
+    return found, c.of(functional.sum, dy, rows) if rows else dy
+
+
+quant_linear.pulled_by(quant_linear_backward)
 
 
 def _codes_of(c: Composer, name: str, x: Value) -> Value:
@@ -89,21 +140,43 @@ def _check(name: str, depth: int, columns: int, zeros: Value, scales: Value) -> 
         raise InvalidProblemError(f"{name}: qzeros: got {zeros.shape}, want {(groups, columns // 8)}, 8 to a word.")
 
 
-@made_of("arange bitwise_right_shift bitwise_and cast copy pack_int4 add")
-@composed(tensors="qweight qzeros scales")
-def repack_gptq(c: Composer, qweight: Value, qzeros: Value, scales: Value) -> tuple[Value, Value, Value]:
+def _order_of(c: Composer, g_idx: Value, depth: int, groups: int) -> Value:
+    """The rows of a weight by their groups; one that does not exist where these are not of one size."""
+    from baracuda import functional
+
+    if g_idx.shape != (depth,) or g_idx.element not in (Element.I32, Element.I64):
+        raise InvalidProblemError(
+            f"repack_gptq: g_idx: got {g_idx.element} {g_idx.shape}, want i32 or i64 ({depth},), the group of each row."
+        )
+    sorted_groups, order = c.of(functional.sort, g_idx, 0, stable=True)
+    each = c.reshape(c(ArangeDescriptor((groups,), g_idx.element), start=0, step=1), (groups, 1))
+    wanted = c.reshape(c.copy(each.expand((groups, depth // groups))), (depth,))
+    found: Value = c.of(functional.where, c.of(functional.eq, sorted_groups, wanted), order, depth)
+    return found
+
+
+@made_of("arange bitwise_right_shift bitwise_and cast copy pack_int4 add sort eq where index_select")
+@composed(tensors="qweight qzeros scales g_idx")
+def repack_gptq(
+    c: Composer, qweight: Value, qzeros: Value, scales: Value, g_idx: Value | None = None
+) -> tuple[Value, ...]:
     """A GPTQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_gptq(...), packed="u4")`.
 
-    The layout of AutoGPTQ's first version: words hold 8 codes, first in the lowest bits; zero points are stored less one. Groups lie
-    one after another: with act-order (a `g_idx` that is not sorted), sort the rows of the weight and the columns of the input by it first.
+    The layout of AutoGPTQ's first version: words hold 8 codes, first in the lowest bits; zero points are stored less one. Without `g_idx`
+    groups lie one after another. With it (act-order) columns of the weight are sorted by their groups, and `order` says how those of the
+    input are to be: `w, scale, zero, order = repack_gptq(..., g_idx)`, `quant_linear(x, w, scale, zero, order=order, packed="u4")`.
 
     Args:
         qweight: i32 (K / 8, N), 8 codes of a column to a word.
         qzeros: i32 (groups, N / 8), 8 columns to a word.
         scales: f16, bf16 or f32 (groups, N).
+        g_idx: i32 or i64 (K,), the group of each row of the weight; each has K / groups of them.
 
     Returns:
-        Bytes (N, K / 2) of two codes (u4), scales (N, groups) in f32 and zero points (N, groups) in i32.
+        Bytes (N, K / 2) of two codes (u4), scales (N, groups) in f32 and zero points (N, groups) in i32; with `g_idx` i64 (K,), the order.
+
+    Raises:
+        IndexOutOfRangeError: Groups of `g_idx` are not of one size, or are none.
     """
     from baracuda import functional
 
@@ -111,10 +184,14 @@ def repack_gptq(c: Composer, qweight: Value, qzeros: Value, scales: Value) -> tu
     columns, depth = weight.shape[1], 8 * weight.shape[0]
     _check("repack_gptq", depth, columns, qzeros, scales)
     codes = c.reshape(c.copy(weight.permute((1, 0, 2))), (columns, depth))
+    order = None if g_idx is None else _order_of(c, g_idx, depth, scales.shape[0])
+    if order is not None:
+        codes = c.of(functional.index_select, codes, 1, order)
     packed = c.of(functional.pack_int4, codes, "u4")
     less = c.reshape(c.cast(_codes_of(c, "repack_gptq: qzeros", qzeros), Element.I32), scales.shape)
     zero = c.of(functional.add, c.copy(less.permute((1, 0))), 1)
-    return packed, c.copy(c.cast(scales, Element.F32).permute((1, 0))), zero
+    made = packed, c.copy(c.cast(scales, Element.F32).permute((1, 0))), zero
+    return made if order is None else (*made, order)
 
 
 @made_of("arange bitwise_right_shift bitwise_and cast copy pack_int4")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from baracuda.call.compose import Composer, Value, composed
 from baracuda.call.op import NotDifferentiable, Op
+from baracuda.call.steps import made_of
 from baracuda.describe.dims import Dim, Shape, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
@@ -72,7 +75,7 @@ OPS = (
     Op(
         "quant_matmul_ids",
         QuantMatmulIdsDescriptor,
-        NotDifferentiable("weights are codes: quant_matmul of each expert has a gradient"),
+        NotDifferentiable("weights are codes; the function quant_matmul_ids has the gradient of its input"),
         "each row of x times the transpose of the weight that its id names, in GGUF's blocks",
     ),
 )
@@ -123,3 +126,35 @@ def quant_matmul_ids(
     desc = QuantMatmulIdsDescriptor(rows.shape, shape, made, input.element, ids.element, bool(quantize_input))
     y: Value = c(desc, x=rows, w=weight, ids=ids)
     return y
+
+
+@made_of("dequantize matmul eq where fill sum_to")
+@composed(tensors="dy weight ids")
+def quant_matmul_ids_backward(c: Composer, dy: Value, weight: Value, ids: Value, format: str, shape: Any) -> Value:
+    """The gradient of quant_matmul_ids with respect to its input: each row of dy times the weight that its id names.
+
+    One expert after another is decoded and multiplied with all rows, of which its own are kept. A quantized input has the gradient of one
+    that is not.
+
+    Args:
+        dy: (*ids.shape, N), the gradient with respect to the result.
+        weight: The bytes.
+        ids: As in quant_matmul_ids.
+        format: Of the bytes.
+        shape: That of the input.
+    """
+    from baracuda import functional
+
+    of_rows = c.reshape(ids, (*ids.shape, 1))
+    made = format_of("quant_matmul_ids_backward", format)
+    depth = weight.shape[2] // made.block_bytes * made.block_values
+    found: Value = c.zeros((*ids.shape, depth), dy.element)
+    for expert in range(weight.shape[0]):
+        values = c.of(functional.dequantize, weight[expert], format, dy.element)
+        own = c.of(functional.eq, of_rows, expert)
+        found = c.of(functional.where, own, c.of(functional.matmul, dy, values), found)
+    summed: Value = c.of(functional.sum_to, found, tuple(shape))
+    return summed
+
+
+quant_matmul_ids.pulled_by(quant_matmul_ids_backward)

@@ -17,6 +17,7 @@ RANGES = {Element.I8: (-128, 127), Element.U8: (0, 255), Element.I16: (-32768, 3
 EIGHTS = {Element.F8E4M3: 448, Element.F8E5M2: 57344}
 PACKED = {Element.S4: (Element.I8, -8, 7), Element.U4: (Element.U8, 0, 15)}
 CODED = (Element.F32, Element.F16, Element.BF16)
+_ZEROS = (Element.I8, Element.U8, Element.I16, Element.U16, Element.I32)
 
 
 @frame
@@ -163,7 +164,8 @@ class DynamicQuantizeDescriptor(Scales):
 
     Symmetric: scale = max(abs(x)) / most, where `most` is 448 for f8e4m3 and 57344 for f8e5m2. Otherwise, with high = max(x, 0) and
     low = min(x, 0): scale = (high - low) / (most - least) and zero_point = round(least - low / scale) in that range, as ONNX has it. In
-    f32, each operation rounded. A block of zeros has the scale 0; one with NaN has the scale NaN.
+    f32, each operation rounded; numbers whose range is beyond f32 have half of it divided by half of most - least, and the largest
+    number for a scale that is beyond it, too. A block of zeros has the scale 0; one with NaN has the scale NaN.
 
     Args:
         shape: Shape of x and y, rank 0-8.
@@ -246,8 +248,9 @@ def laid(c: Composer, x: Any, shape: Shape, element: Element) -> Value:
     if isinstance(x, Value):
         if prod(x.shape) != prod(shape):
             raise InvalidProblemError(f"zero_point: got shape {x.shape}, want that of scale, {shape}.")
-        if element is Element.I32 and not x.element.is_integer:
-            raise InvalidProblemError(f"zero_point: got element {x.element}, want integers. Round and cast it first.")
+        if element is Element.I32 and x.element not in _ZEROS:
+            want = "integers that i32 holds: i32 or a narrower element. Round and cast it first"
+            raise InvalidProblemError(f"zero_point: got element {x.element}, want {want}.")
         return c.reshape(c.cast(x, element), shape)  # type: ignore[arg-type]
     made: Value = c(FillDescriptor(shape, element), value=x)
     return made
@@ -271,7 +274,7 @@ def quantize_linear(
         input: f32, f16 or bf16.
         scale: One number, one for each index along `axis`, or for blocks: as many dimensions as `input` has, of sizes that divide
             its sizes.
-        zero_point: Integers of the scale's shape; none for 8-bit floats.
+        zero_point: Integers of the scale's shape, i32 or narrower; none for 8-bit floats.
         dtype: "i8", "u8", "i16", "u16", "f8e4m3", "f8e5m2", or "s4" or "u4": then two codes to a byte, as pack_int4 has them.
         axis: Where a scale of one dimension belongs.
         saturate: 8-bit floats: what is beyond their range becomes their largest number.

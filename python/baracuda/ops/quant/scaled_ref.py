@@ -75,6 +75,8 @@ def _special(op: str, direction: str, element: Element) -> Iterator[Case]:
     rows[2, 3], rows[3, 4], rows[4, 5] = np.nan, np.inf, -np.inf
     rows[5], rows[6] = 1e-7, np.abs(rows[0]) + 1
     rows[7], rows[8] = -rows[6], 6e4 * np.sign(rows[0])
+    if op == "dynamic_quantize" and element is not Element.F16:
+        rows[6, :2] = -3e38, 3e38  # a range beyond f32
     scale = np.ones((9, 1))
     scale[5] = 0
     for code in (Element.I8, Element.U8, *EIGHTS):
@@ -154,6 +156,8 @@ def _dynamic(desc: DynamicQuantizeDescriptor, x: Array) -> dict[str, Expected]:
         scale, zero = np.maximum(high, -low) / most, np.zeros_like(high)
     else:
         scale = (high - low) / (most - least)
+        half = np.minimum((high / 2 - low / 2) / ((most - least) / 2), np.finfo(np.float32).max)
+        scale = np.where(np.isinf(scale) & np.isfinite(high) & np.isfinite(low), half, scale)
         zero = np.rint(least - low / scale)
         zero = np.clip(np.where(np.isnan(zero), 0, zero), least, most).astype(np.float32)
     scale, zero = (np.asarray(v, np.float32).reshape(desc.scale_shape) for v in (scale, zero))  # type: ignore[arg-type]
