@@ -70,8 +70,8 @@ BCU_FN Scaling scaling_of(float low, float high, float least, float most, bool s
   } else {
     s.scale = (top - bottom) / (most - least);
     bool beyond = s.scale == math::infinity<float>() && top < s.scale && -bottom < s.scale;
-    float half = (0.5f * top - 0.5f * bottom) / (0.5f * (most - least));
-    s.scale = beyond ? within(half, 0.0f, math::bit_cast<float>(0x7f7fffffu)) : s.scale;
+    float halved = (0.5f * top - 0.5f * bottom) / (0.5f * (most - least));
+    s.scale = beyond ? within(halved, 0.0f, math::bit_cast<float>(0x7f7fffffu)) : s.scale;
     float zero = math::rint(least - bottom / s.scale);
     s.zero = within(zero != zero ? 0.0f : zero, least, most);
   }
