@@ -101,13 +101,13 @@ def tril(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
 def triu(input: Any, diagonal: Any = 0, *, out: Any = None) -> Any:
     r"""`input` with what lies below a diagonal set to 0, as torch.triu."""
 @_function
-def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left', generator: Any = None) -> Any:
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None, causal_alignment: Any = 'top_left', generator: Any = None) -> Any:
     r"""softmax(scale * query @ key^T + mask) @ value, as torch.nn.functional.scaled_dot_product_attention."""
 @_function
-def scaled_dot_product_attention_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left', seed: Any = None, offset: Any = None) -> Any:
+def scaled_dot_product_attention_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None, causal_alignment: Any = 'top_left', seed: Any = None, offset: Any = None) -> Any:
     r"""Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned, and was given."""
 @_function
-def scaled_dot_product_attention_forward(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'top_left', seed: Any = None, offset: Any = None) -> Any:
+def scaled_dot_product_attention_forward(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, scale: Any = None, enable_gqa: Any = False, *, window: Any = ..., softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None, causal_alignment: Any = 'top_left', seed: Any = None, offset: Any = None) -> Any:
     r"""scaled_dot_product_attention that returns (out, lse), for the backward; dropout is that of `seed` and `offset`."""
 @_function
 def attention_merge(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
@@ -119,19 +119,19 @@ def attention_merge_backward(dout: Any, dlse: Any, out_a: Any, lse_a: Any, out_b
 def paged_append_(key: Any, value: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, cu_seq: Any = None) -> Any:
     r"""Writes new keys and values into the pages of a cache, in place, behind the kv_len[b] positions of each sequence."""
 @_function
-def paged_attention(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None) -> Any:
+def paged_attention(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, cu_seq_q: Any = None, max_q: Any = None, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None) -> Any:
     r"""Attention of each sequence's last queries over the pages of a key-value cache, as flash_attn_with_kvcache."""
 @_function
-def paged_attention_forward(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None) -> Any:
-    r"""paged_attention that returns (out, lse), for attention_merge; lse is [B, H, Sq]."""
+def paged_attention_forward(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, cu_seq_q: Any = None, max_q: Any = None, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None) -> Any:
+    r"""paged_attention that returns (out, lse), for attention_merge; lse is [B, H, Sq], or [H, total]."""
 @_function
-def varlen_attn(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
+def varlen_attn(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
     r"""Attention of packed sequences, as torch.nn.attention.varlen.varlen_attn and flash_attn_varlen_func."""
 @_function
-def varlen_attn_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
-    r"""Gradients (dquery, dkey, dvalue) of varlen_attn, from what varlen_attn_forward returned."""
+def varlen_attn_backward(dout: Any, query: Any, key: Any, value: Any, out_saved: Any, lse: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
+    r"""Gradients (dquery, dkey, dvalue) of varlen_attn, from what varlen_attn_forward returned; with sinks dsinks, too."""
 @_function
-def varlen_attn_forward(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
+def varlen_attn_forward(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
     r"""varlen_attn that returns (out, lse), for the backward; lse is [H, total queries]."""
 @_function
 def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: Any = False, momentum: Any = 0.1, eps: Any = 1e-05) -> Any:

@@ -128,6 +128,39 @@ def test_a_decoding_loop() -> None:
     assert sum(bool(x.isnan().all()) for x in pages[0]) == 15 - written
 
 
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("most", [None, 40])
+def test_packed_queries_are_as_if_alone(element: str, most: int | None) -> None:
+    """Prompts' chunks, single tokens and none at all in one call, bit for bit; more queries than keys, too."""
+    dtype, counts = ELEMENTS[element], (3, 1, 0, 40, 17, 1)
+    torch.manual_seed(0)
+    for order in ("in order", "shuffled", "shared"):
+        table, count = table_of(16, order)
+        pages, kv_len = cache_of(count, 16, "dense", dtype), torch.tensor(LENGTHS, dtype=torch.int32)
+        cu = torch.tensor(np.cumsum([0, *counts]), dtype=torch.int32)
+        for options in (*OPTIONS.values(), {"window_size": (-1, 0), "sinks": torch.randn(4)}):
+            q = torch.randn(62, 4, 16).to(dtype)
+            got = F.paged_attention_forward(
+                q, *pages, table, kv_len, cu_seq_q=cu, max_q=most, enable_gqa=True, **options
+            )
+            for b, n in enumerate(LENGTHS):
+                at = slice(int(cu[b]), int(cu[b + 1]))
+                if at.start < at.stop:
+                    want = alone(q[at], *(gathered(x, table[b], n) for x in pages), options)
+                    assert torch.equal(got[0][at], want[0]), (order, b)
+                    assert torch.equal(got[1][:, at], want[1]), (order, b)
+
+
+@pytest.mark.parametrize(
+    ("cu", "most", "value"),
+    [([1, 2, 4], None, 1), ([0, 3, 2], None, 2), ([0, 2, 5], None, 5), ([0, 2, 3], None, 3), ([0, 3, 4], 2, 3)],
+)
+def test_places_of_packed_queries_are_checked(cu: list[int], most: int | None, value: int) -> None:
+    given = arguments() | {"query": np.ones((4, 4, 8), np.float32), "cu_seq_q": np.array(cu, np.int32)}
+    with pytest.raises(bc.IndexOutOfRangeError, match=rf"cu_seq_q.*{value}"):
+        F.paged_attention(**given, max_q=most, enable_gqa=True)
+
+
 def test_parts_of_a_cache_merge() -> None:
     """A prefix that all sequences share, once, and their own keys: attention_merge of both."""
     table, count = table_of(16, "shuffled")
@@ -202,7 +235,11 @@ def test_no_room_for_new_tokens() -> None:
         ({"query": np.ones((2, 1, 3, 8), np.float32)}, bc.InvalidProblemError, "k_pages_shape"),
         ({"query": np.ones((2, 1, 4, 7), np.float32)}, bc.InvalidProblemError, "q_shape"),
         ({"query": np.ones((3, 1, 4, 8), np.float32)}, bc.InvalidProblemError, "table_shape"),
-        ({"query": np.ones((2, 4, 8), np.float32)}, bc.InvalidProblemError, "q_shape"),
+        ({"query": np.ones((2, 4, 8), np.float32)}, bc.InvalidProblemError, "cu_seq_q"),
+        ({"cu_seq_q": np.zeros(3, np.int32)}, bc.InvalidProblemError, "cu_seq_q"),
+        ({"max_q": 3}, bc.InvalidProblemError, "max_q"),
+        ({"sinks": np.ones(4)}, bc.InvalidProblemError, "sinks"),
+        ({"sinks": np.ones(3, np.float32)}, bc.InvalidProblemError, "sinks"),
         ({"enable_gqa": False}, bc.UnsupportedError, "enable_gqa"),
         ({"key_pages": np.ones((3, 2, 8), np.float32)}, bc.InvalidProblemError, "k_pages_shape"),
         ({"key_pages": np.ones((3, 0, 2, 8), np.float32)}, bc.InvalidProblemError, "k_pages_shape"),

@@ -28,9 +28,11 @@ Status dense_forward(const Launch& launch) {
   Sizes sizes;
   if (const Status status = check<Args>(launch, &sizes); status != Status::Ok) return status;
   const auto problem = [](const Launch& call, int64_t) {
-    return ForwardProblem{checked_sizes<Args>(call), Rows4(call[Args::q]),   Rows4(call[Args::k]),
-                          Rows4(call[Args::v]),      Rows4(call[Args::out]), Mask(call[Args::mask]),
-                          Alibi(call[Args::alibi]),  Lse(call[Args::lse]),   Pages(),
+    return ForwardProblem{checked_sizes<Args>(call), Rows4(call[Args::q]),
+                          Rows4(call[Args::k]),      Rows4(call[Args::v]),
+                          Rows4(call[Args::out]),    Mask(call[Args::mask]),
+                          Alibi(call[Args::alibi]),  Sinks(call[Args::sinks]),
+                          Lse(call[Args::lse]),      Pages(),
                           Dropout::of<Args>(call)};
   };
   forward(Problems<ForwardProblem>{launch, 1, problem, extent_of(sizes)});
@@ -49,6 +51,9 @@ Status dense_backward(const Launch& launch) {
                            Dropout::of<Args>(call)};
   };
   backward(Problems<BackwardProblem>{launch, 1, problem, extent_of(sizes)});
+  if (launch[Args::dsinks].present())
+    sink_gradients({Rows4(launch[Args::dout]), Rows4(launch[Args::out]), Lse(launch[Args::lse]),
+                    Sinks(launch[Args::sinks]), launch[Args::dsinks], sizes.batch, sizes.heads, sizes.q_len, sizes.dv});
   return Status::Ok;
 }
 

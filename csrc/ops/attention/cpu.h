@@ -11,6 +11,7 @@ struct ForwardProblem {
   Rows4 q, k, v, out;
   Mask mask;
   Alibi alibi;
+  Sinks sinks;
   Lse lse;
   Pages pages{};  // of k and v
   Dropout dropout{};
@@ -73,6 +74,16 @@ extern template void run_gradients<float>(const BackwardProblem&, int64_t, int64
 extern template void run_gradients<double>(const BackwardProblem&, int64_t, int64_t, double*, char*);
 extern template void sum_gradients<float>(const BackwardProblem&, int64_t, int64_t, float*);
 extern template void sum_gradients<double>(const BackwardProblem&, int64_t, int64_t, double*);
+
+// dsink = -sum over a head's query rows of exp(sink - lse) rowsum(dout out): of [batch, heads, rows, dim].
+struct SinkProblem {
+  Rows4 dout, out;
+  Lse lse;
+  Sinks sinks;
+  const TensorView& dsinks;
+  int64_t batch, heads, rows, dv;
+};
+void sink_gradients(const SinkProblem& problem);
 
 Status cache_append(const Launch& launch);
 Status paged_append(const Launch& launch);

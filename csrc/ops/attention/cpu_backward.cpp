@@ -34,19 +34,6 @@ void load_line(const Task<C>& t, const Rows4& x, int64_t r, int64_t columns, int
   std::fill(line + columns, line + wide, C(0));
 }
 
-template <class C>
-C dot(const C* a, const C* b, int64_t n) {
-  constexpr int64_t kWide = 16;
-  C sum[kWide] = {};
-  int64_t i = 0;
-  for (; i + kWide <= n; i += kWide)
-    for (int64_t j = 0; j < kWide; ++j) sum[j] += a[i + j] * b[i + j];
-  for (int64_t j = 0; i + j < n; ++j) sum[j] += a[i + j] * b[i + j];
-  for (int64_t half = kWide / 2; half > 0; half /= 2)
-    for (int64_t j = 0; j < half; ++j) sum[j] += sum[j + half];
-  return sum[0];
-}
-
 // Queries (scaled) and output gradients of rows [first, first + n), as rows and transposed; lse, delta and limits per
 // row. Rows beyond n are zero and may use no key.
 template <class C>

@@ -229,17 +229,20 @@ void run_chunk(const Chunk<C>& t, int64_t keys, const Partial<C>& partial) {
   chunk_values(t, keys, partial.result);
 }
 
-// Partial results in the order of their keys: sum_c exp(m_c - m) * part_c.
+// Partial results in the order of their keys: sum_c exp(m_c - m) * part_c. A sink counts, and has no values.
 template <class C>
 void merge(const ForwardProblem& problem, int64_t b, int64_t kv_head, int64_t r, const C* partials, int64_t chunks,
            C* line) {
   const Sizes& s = problem.sizes;
   const int64_t size = partial_size(s.rows, s.dv);
-  C top = -C(INFINITY), total = 0;
+  const int64_t head = s.head(kv_head, r), position = s.position(r);
+  const C sink = problem.sinks.template logit<C>(head);
+  C top = sink;
   for (int64_t c = 0; c < chunks; ++c) {
     const C other = Partial<const C>(partials + c * size, s.rows).highest[r];
     top = other > top ? other : top;
   }
+  C total = sink == -C(INFINITY) ? C(0) : sink == top ? C(1) : math::exp(sink - top);
   std::fill(line, line + s.dv, C(0));
   for (int64_t c = 0; c < chunks && top != -C(INFINITY); ++c) {
     const Partial<const C> part(partials + c * size, s.rows);
@@ -251,7 +254,6 @@ void merge(const ForwardProblem& problem, int64_t b, int64_t kv_head, int64_t r,
   const C lse = top == -C(INFINITY) ? top : top + math::log(total);
   if (top != -C(INFINITY))
     for (int64_t i = 0; i < s.dv; ++i) line[i] /= total;
-  const int64_t head = s.head(kv_head, r), position = s.position(r);
   store<C>(problem.out.element, problem.out.at(b, head, position), problem.out.column, line, s.dv);
   if (problem.lse.data != nullptr) store<C>(problem.lse.element, problem.lse.at(b, head, position), 1, &lse, 1);
 }

@@ -44,6 +44,20 @@ void load_queries(const Task<C>& t) {
   }
 }
 
+// Nothing seen yet but the heads' sinks.
+template <class C>
+void start_rows(const Task<C>& t) {
+  const ForwardScratch<C>& m = t.scratch;
+  std::fill(m.highest, m.highest + kPanels * kPanel, -C(INFINITY));
+  std::fill(m.total, m.total + kPanels * kPanel, C(0));
+  std::fill(m.result, m.result + kPanels * t.sizes.dv * kPanel, C(0));
+  if (t.problem.sinks.data == nullptr) return;
+  for (int64_t j = 0; j < t.rows; ++j) {
+    m.highest[j] = t.problem.sinks.template logit<C>(t.sizes.head(t.kv_head, t.first_row + j));
+    m.total[j] = m.highest[j] == -C(INFINITY) ? C(0) : C(1);
+  }
+}
+
 template <class C>
 void add_mask(const Task<C>& t, int64_t panel, int64_t first_key, int64_t keys) {
   C *line = t.scratch.lines, *scores = t.scratch.scores;
@@ -197,9 +211,7 @@ void run_task(const Task<C>& t) {
   const Sizes& s = t.sizes;
   const ForwardScratch<C>& m = t.scratch;
   load_queries(t);
-  std::fill(m.highest, m.highest + kPanels * kPanel, -C(INFINITY));
-  std::fill(m.total, m.total + kPanels * kPanel, C(0));
-  std::fill(m.result, m.result + kPanels * s.dv * kPanel, C(0));
+  start_rows(t);
   const int64_t last_key = t.limit(t.first_row + t.rows - 1);
   for (int64_t key = t.start(t.first_row) / kKeys * kKeys; key < last_key; key += kKeys) {
     const int64_t keys = std::min(kKeys, last_key - key);

@@ -41,6 +41,7 @@ Reason by_cudnn(const Problem& p) {
     if (t->shape[0] * t->shape[1] * t->shape[2] * t->shape[3] >= kMostCudnnElements)
       return {"q_shape", "tensors of fewer than 2^31 elements"};
   if (p.params[Args::alibi].rank >= 0) return {"alibi_shape", "no ALiBi", "the portable row takes slopes"};
+  if (p.params[Args::sinks].rank >= 0) return {"sinks", "no sinks", "the portable row takes them"};
   const auto attrs = attributes<AttentionAttrs>(p);
   if (attrs.causal == 0 && attrs.window_right >= 0) return {"window_right", "no window", kWindowHint};
   const bool causal = attrs.causal != 0, bottom_right = causal && attrs.causal_alignment == 0;

@@ -108,6 +108,20 @@ void product(int64_t rows, int64_t columns, int64_t depth, const C* a, int64_t l
   }
 }
 
+// Of two dense rows, in lanes whose number does not depend on anything.
+template <class C>
+C dot(const C* a, const C* b, int64_t n) {
+  constexpr int64_t kWide = 16;
+  C sum[kWide] = {};
+  int64_t i = 0;
+  for (; i + kWide <= n; i += kWide)
+    for (int64_t j = 0; j < kWide; ++j) sum[j] += a[i + j] * b[i + j];
+  for (int64_t j = 0; i + j < n; ++j) sum[j] += a[i + j] * b[i + j];
+  for (int64_t half = kWide / 2; half > 0; half /= 2)
+    for (int64_t j = 0; j < half; ++j) sum[j] += sum[j + half];
+  return sum[0];
+}
+
 // Lanes of a pair of vectors; __builtin_shufflevector takes only literal numbers of lanes.
 template <class C>
 struct Shuffles {

@@ -15,6 +15,8 @@ BCU_METAL_KERNEL(attention_key_gradients_wide_f32, (attention::KeyGradients<floa
 BCU_METAL_KERNEL(attention_decode_f32, (attention::ForwardTile<float, 1, 4, 8>))
 BCU_METAL_KERNEL(attention_merge_splits_f32, (attention::MergeSplits<float, attention::kDense>))
 BCU_METAL_KERNEL(attention_row_deltas_f32, (attention::RowDeltas<float>))
+BCU_METAL_KERNEL(attention_sink_gradients_f32, (attention::SinkGradients<float>))
+BCU_METAL_KERNEL(attention_packed_sink_gradients_f32, (attention::PackedSinkGradients<float>))
 BCU_METAL_KERNEL(attention_forward_narrow_f16, (attention::ForwardTile<simt::f16, 4, 4, 4>))
 BCU_METAL_KERNEL(attention_forward_wide_f16, (attention::ForwardTile<simt::f16, 4, 4, 8>))
 BCU_METAL_KERNEL(attention_query_gradient_wide_f16, (attention::QueryGradient<simt::f16, 4, 4, 8>))

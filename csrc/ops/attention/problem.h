@@ -75,6 +75,24 @@ struct Alibi {
   }
 };
 
+// A logit of each head that its queries' sums of exponentials have besides their keys'; none: -inf.
+struct Sinks {
+  const char* data = nullptr;
+  Element element = Element::F32;
+  int64_t head = 0;  // bytes
+
+  Sinks() = default;
+  explicit Sinks(const TensorView& t) {
+    if (t.present()) data = t.as<const char>(), element = t.element, head = t.strides[0] * size_of(t.element);
+  }
+  template <class C>
+  C logit(int64_t h) const {
+    C value = -C(INFINITY);
+    if (data != nullptr) load<C>(element, data + h * head, 1, &value, 1);
+    return value;
+  }
+};
+
 // Where the logarithms of the sums of exponentials lie; null: not wanted.
 struct Lse {
   char* data = nullptr;

@@ -150,11 +150,14 @@ Extent packed_extent(const Problem& p) {
   const auto attrs = attributes<PackedAttrs>(p);
   return {cu[0] - 1, q[1], k[1], attrs.max_q, attrs.max_k, q[2], p.params[Args::v].shape[2]};
 }
-// q [batch, queries, heads, dim], k and v [pages, size, heads, dim], table [batch, pages].
+// q [batch, queries, heads, dim] or [total, heads, dim], k and v [pages, size, heads, dim], table [batch, pages].
 inline Extent paged_extent(const Problem& p) {
   using Args = PagedArgs;
   const int64_t *q = p.params[Args::q].shape, *k = p.params[Args::k_pages].shape;
-  return {q[0], q[2], k[2], q[1], p.params[Args::page_table].shape[1] * k[1], q[3], p.params[Args::v_pages].shape[3]};
+  const int64_t *table = p.params[Args::page_table].shape, most = attributes<PagedAttrs>(p).max_q;
+  const bool packed = p.params[Args::q].rank == 3;
+  const int64_t queries = packed ? (most < 0 ? q[0] : most) : q[1];
+  return {table[0], q[packed ? 1 : 2], k[2], queries, table[1] * k[1], k[3], p.params[Args::v_pages].shape[3]};
 }
 
 // The CPU's memory: scratch per thread, places of `problems` problems, partial results. chunks: of the keys of all

@@ -29,6 +29,14 @@ inline void slopes(Shapes& s, int param, int64_t batch, int64_t heads) {
   alibi.is(alibi.rank() == 2 ? Sizes{batch, heads} : Sizes{heads});
 }
 
+// A logit per head; in the backward its gradient.
+inline void sinks(Shapes& s, int param, int64_t heads) { s.may_in(param, s.wide()).is({heads}); }
+template <class Args>
+void sinks_and_gradients(Shapes& s, int64_t heads) {
+  const bool there = bool(s.may_in(Args::sinks, s.wide()).is({heads}));
+  s.may_out(Args::dsinks, s.wide()).when(there).is({heads});
+}
+
 template <class Args>
 void attended(Shapes& s, const Tensor& q, const Tensor& k, const Tensor& v) {
   for (const Tensor& x : {q, k, v}) x.ranks(4);
@@ -44,6 +52,7 @@ inline void forward_shapes(Shapes& s) {
   using Args = ForwardArgs;
   const auto q = s.in(Args::q), k = s.in(Args::k), v = s.in(Args::v);
   attended<Args>(s, q, k, v);
+  sinks(s, Args::sinks, q.at(1));
   s.out(Args::out).is(q.sizes().lead(1).then(v.at(3)));
   s.may_out(Args::lse, s.wide()).is(q.sizes().lead(1));
 }
@@ -53,10 +62,13 @@ inline void backward_shapes(Shapes& s) {
   attended<Args>(s, q, k, v);
   for (const int out : {Args::dout, Args::out}) s.in(out).is(q.sizes().lead(1).then(v.at(3)));
   s.in(Args::lse, s.wide()).is(q.sizes().lead(1));
+  sinks_and_gradients<Args>(s, q.at(1));
   s.out(Args::dq).is(q);
   s.out(Args::dk).is(k);
   s.out(Args::dv).is(v);
 }
+
+inline constexpr int64_t kMost = int64_t{1} << 31;  // of lengths that rooms follow
 
 template <class Args>
 void packed(Shapes& s, const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -69,7 +81,6 @@ void packed(Shapes& s, const Tensor& q, const Tensor& k, const Tensor& v) {
   s.want(starts.element() == others.element(), Args::cu_seq_k, "the element of cu_seq_q");
   slopes(s, Args::alibi, starts.at(0) - 1, q.at(1));
   scores<PackedAttrs>(s);
-  constexpr int64_t kMost = int64_t{1} << 31;  // rooms follow them
   const auto [max_q, max_k] = std::pair(s.attrs<PackedAttrs>().max_q, s.attrs<PackedAttrs>().max_k);
   s.attribute(max_q >= 0 && max_q < kMost, "max_q", "the largest length of a sequence, below 2^31");
   s.attribute(max_k >= 0 && max_k < kMost, "max_k", "the largest length of a sequence, below 2^31");
@@ -78,6 +89,7 @@ inline void packed_shapes(Shapes& s) {
   using Args = PackedArgs;
   const auto q = s.in(Args::q), k = s.in(Args::k), v = s.in(Args::v);
   packed<Args>(s, q, k, v);
+  sinks(s, Args::sinks, q.at(1));
   s.out(Args::out).is({q.at(0), q.at(1), v.at(2)});
   s.may_out(Args::lse, s.wide()).is({q.at(1), q.at(0)});
 }
@@ -87,6 +99,7 @@ inline void packed_backward_shapes(Shapes& s) {
   packed<Args>(s, q, k, v);
   for (const int out : {Args::dout, Args::out}) s.in(out).is({q.at(0), q.at(1), v.at(2)});
   s.in(Args::lse, s.wide()).is({q.at(1), q.at(0)});
+  sinks_and_gradients<Args>(s, q.at(1));
   s.out(Args::dq).is(q);
   s.out(Args::dk).is(k);
   s.out(Args::dv).is(v);
@@ -104,16 +117,23 @@ inline void pages(Shapes& s, const Tensor& k, const Tensor& v, int k_pages, int 
 }
 inline void paged_shapes(Shapes& s) {
   using Args = PagedArgs;
-  const auto q = s.in(Args::q).ranks(4), k = s.in(Args::k_pages), v = s.in(Args::v_pages);
+  const auto q = s.in(Args::q).ranks(3, 4), k = s.in(Args::k_pages), v = s.in(Args::v_pages);
   const auto table = s.in(Args::page_table, kPlaces), lengths = s.in(Args::kv_len, kPlaces);
   pages(s, k, v, Args::k_pages, Args::v_pages, table, lengths, Args::kv_len);
-  s.want(q.at(3) == k.at(3) && q.at(0) == table.at(0), Args::q, "the sequences of page_table, and the pages' dim");
-  grouped(s, q.at(2), k.at(2), Args::k_pages);
-  slopes(s, Args::alibi, q.at(0), q.at(2));
+  const bool joined = q.rank() == 3;
+  s.want(q.at(-1) == k.at(3) && (joined || q.at(0) == table.at(0)), Args::q,
+         "the sequences of page_table, and the pages' dim");
+  const auto starts = s.may_in(Args::cu_seq_q, kPlaces).when(joined).is({table.at(0) + 1});
+  s.want(!starts || starts.element() == table.element(), Args::cu_seq_q, "the element of page_table");
+  const int64_t most = s.attrs<PagedAttrs>().max_q;
+  s.attribute(most >= -1 && most < (joined ? kMost : 0), "max_q", "the most packed queries of a sequence, or -1");
+  grouped(s, q.at(-2), k.at(2), Args::k_pages);
+  slopes(s, Args::alibi, table.at(0), q.at(-2));
+  sinks(s, Args::sinks, q.at(-2));
   scores<PagedAttrs>(s);
   s.attribute(s.attrs<PagedAttrs>().causal_alignment == 0, "causal_alignment", "0: the last query sees all keys");
   s.out(Args::out).is(q.sizes().lead(1).then(v.at(3)));
-  s.may_out(Args::lse, s.wide()).is({q.at(0), q.at(2), q.at(1)});
+  s.may_out(Args::lse, s.wide()).is(joined ? Sizes{q.at(1), q.at(0)} : Sizes{q.at(0), q.at(2), q.at(1)});
 }
 inline void cache_append_shapes(Shapes& s) {
   using Args = CacheAppendArgs;

@@ -82,6 +82,14 @@ struct Head {
     int64_t head = int64_t(h.kv_head) * p.group.divisor + (uint32_t(r) - position * p.group.divisor);
     return ((BCU_GLOBAL const C*)p.alibi)[h.batch * p.alibi_stride[0] + head * p.alibi_stride[1]];
   }
+  // The sink of a query row's head.
+  template <class C>
+  BCU_DEVICE C sink(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, int32_t r) {
+    if (!p.sinks) return -math::infinity<C>();
+    uint32_t position = simt::quotient(p.group, uint32_t(r));
+    int64_t head = int64_t(h.kv_head) * p.group.divisor + (uint32_t(r) - position * p.group.divisor);
+    return ((BCU_GLOBAL const C*)p.sinks)[head * p.sink_stride];
+  }
   // What a mask adds to a score; a boolean one keeps the keys where it is true.
   template <class C>
   BCU_DEVICE C mask(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, int32_t r, int32_t key) {
@@ -154,6 +162,26 @@ struct Place {
     return Head::line(p, t, l.queries, l.first + n);
   }
 };
+// Where a sequence of packed ones begins; its length, or -1.
+struct Stretch {
+  int32_t start, length;
+
+  // By cu, which is `tensor` and ends with `total`; none is longer than `most`. What is wrong is a fault.
+  BCU_DEVICE Stretch of(BCU_CONSTANT SimtProblem& p, BCU_GLOBAL const void* cu, int32_t element, int64_t stride,
+                        int32_t tensor, int32_t at, int64_t total, int32_t most) {
+    int64_t begin = simt::load_element<int64_t>(cu, element, at * stride);
+    int64_t end = simt::load_element<int64_t>(cu, element, (at + 1) * stride);
+    int64_t limit = begin + most < total ? begin + most : total;
+    if (begin < 0 || begin > total || (at == 0 && begin != 0)) {
+      simt::raise(p.fault, p.row, tensor, at, begin, at == 0 ? 1 : total + 1);
+    } else if (end < begin || end > limit || (at + 1 == p.batch && end != total)) {
+      simt::raise(p.fault, p.row, tensor, at + 1, end, limit + 1);
+    } else {
+      return {int32_t(begin), int32_t(end - begin)};
+    }
+    return {0, -1};
+  }
+};
 // Sequences lie one behind the other. One that is not where it should be is empty, and a fault.
 template <>
 struct Place<kPacked> {
@@ -165,31 +193,12 @@ struct Place<kPacked> {
                           BCU_SHARED const int32_t*) {
     return Head::line(p, t, l.queries, l.first + n);
   }
-  // Where a sequence begins; its length, or -1.
-  struct Stretch {
-    int32_t start, length;
-  };
-  BCU_DEVICE Stretch stretch(BCU_CONSTANT SimtParams<kPacked>& all, BCU_GLOBAL const void* cu, int64_t stride,
-                             int32_t tensor, int32_t at, int64_t total, int32_t most) {
-    BCU_CONSTANT SimtProblem& p = all.problem;
-    int64_t begin = simt::load_element<int64_t>(cu, all.sequences.element, at * stride);
-    int64_t end = simt::load_element<int64_t>(cu, all.sequences.element, (at + 1) * stride);
-    int64_t limit = begin + most < total ? begin + most : total;
-    if (begin < 0 || begin > total || (at == 0 && begin != 0)) {
-      simt::raise(p.fault, p.row, tensor, at, begin, at == 0 ? 1 : total + 1);
-    } else if (end < begin || end > limit || (at + 1 == p.batch && end != total)) {
-      simt::raise(p.fault, p.row, tensor, at + 1, end, limit + 1);
-    } else {
-      return {int32_t(begin), int32_t(end - begin)};
-    }
-    return {0, -1};
-  }
   BCU_DEVICE Head of(BCU_CONSTANT SimtParams<kPacked>& all, int64_t index) {
     BCU_CONSTANT SimtProblem& p = all.problem;
     BCU_CONSTANT Sequences<kPacked>& s = all.sequences;
     Head h = Head::of(p, index);
-    Stretch q = stretch(all, s.cu_q, s.cu_q_stride, s.cu_q_tensor, h.batch, s.total_q, p.q_len);
-    Stretch k = stretch(all, s.cu_k, s.cu_k_stride, s.cu_q_tensor + 1, h.batch, s.total_k, p.k_len);
+    Stretch q = Stretch::of(p, s.cu_q, s.element, s.cu_q_stride, s.cu_q_tensor, h.batch, s.total_q, p.q_len);
+    Stretch k = Stretch::of(p, s.cu_k, s.element, s.cu_k_stride, s.cu_q_tensor + 1, h.batch, s.total_k, p.k_len);
     bool good = q.length >= 0 && k.length >= 0;
     h.q_start = q.start, h.k_start = k.start;
     h.q_len = good ? q.length : 0, h.k_len = h.valid = good ? k.length : 0;
@@ -218,6 +227,11 @@ struct Place<kPaged> {
       n = 0;
     }
     h.k_len = h.valid = int32_t(n);
+    if (s.cu_q) {
+      Stretch q = Stretch::of(p, s.cu_q, s.element, s.cu_q_stride, s.table_tensor + 2, h.batch, s.total_q, p.q_len);
+      h.q_start = q.start, h.q_len = q.length < 0 ? 0 : q.length;
+      h.rows = h.q_len * int32_t(p.group.divisor);
+    }
     return h;
   }
   BCU_DEVICE int64_t base(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h, BCU_CONSTANT Tensor4& t,

@@ -41,6 +41,36 @@ using RowDeltas = DeltasOfRows<T, kDense>;
 template <class T>
 using PackedRowDeltas = DeltasOfRows<T, kPacked>;
 
+// dsink = -sum over a head's query rows of exp(sink - lse) delta: a block per head, after the deltas.
+template <class C, int kLayout>
+struct GradientsOfSinks {
+  using Params = SimtParams<kLayout>;
+  enum : int { kThreads = 256, kShared = 8 * int(sizeof(C) / 4) };
+
+  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& all) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
+    int32_t group = int32_t(p.group.divisor), kv_head = int32_t(ctx.bid_x()) / group;
+    int32_t own = int32_t(ctx.bid_x()) - kv_head * group;
+    C sink = ((BCU_GLOBAL const C*)p.sinks)[ctx.bid_x() * p.sink_stride], sum = C(0);
+    for (int32_t b = 0; b < p.batch; ++b) {
+      int64_t index = int64_t(b) * p.kv_heads + kv_head;
+      Head head = Place<kLayout>::of(all, index);
+      for (int32_t i = int32_t(ctx.tid()); i < head.q_len; i += int32_t(ctx.bdim())) {
+        int32_t row = i * group + own;
+        C lse = ((BCU_GLOBAL const C*)p.lse)[Head::lse(p, head, row)];
+        if (sink != -math::infinity<C>())
+          sum += math::exp(sink - lse) * ((BCU_GLOBAL const C*)p.scratch)[index * p.rows + row];
+      }
+    }
+    sum = simt::block_reduce<simt::Add>(ctx, sum, C(0), (BCU_SHARED C*)memory);
+    if (ctx.tid() == 0u) ((BCU_GLOBAL C*)p.dsinks)[ctx.bid_x() * p.dsink_stride] = C(0) - sum;
+  }
+};
+template <class C>
+using SinkGradients = GradientsOfSinks<C, kDense>;
+template <class C>
+using PackedSinkGradients = GradientsOfSinks<C, kPacked>;
+
 // P and dS of a tile, a thread's share.
 template <class T, int kR, int kK, int kC, int kLayout>
 struct Gradients {

@@ -137,7 +137,7 @@ struct ForwardTiles {
     Head head = Place<kLayout>::of(all, head_index);
     int32_t column = int32_t(rest % p.chunks) * B::kColumns, split = int32_t(rest / p.chunks % p.splits);
     int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks / p.splits)) * B::kRows;
-    if (kLayout == kPacked && first >= head.rows) return;
+    if (kLayout != kDense && first >= head.rows) return;
     int32_t count = head.rows - first < B::kRows ? head.rows - first : int32_t(B::kRows);
     Keys keys = Keys::of(p, head);
     int32_t lowest = Keys::limit(p, keys, first), last = Keys::limit(p, keys, first + count - 1);
@@ -146,7 +146,9 @@ struct ForwardTiles {
     C scale = scale_of<C>(p), result[B::kRowResults];
     Rows rows;
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
-      rows.highest[i] = -math::infinity<C>(), rows.total[i] = C(0);
+      // Of splits, those who merge them add the sinks.
+      C sink = p.splits > 1 ? -math::infinity<C>() : Head::sink<C>(p, head, first + ty * kR + i);
+      rows.highest[i] = sink, rows.total[i] = sink == -math::infinity<C>() ? C(0) : C(1);
       BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] = C(0);
     }
     Lines queries = lines_of<kLayout>(p, head, p.q, true, first, count);
@@ -202,9 +204,10 @@ struct MergeSplits {
     int32_t row = int32_t(int64_t(ctx.bid_x()) - head_index * p.rows);
     Head head = Place<kLayout>::of(all, head_index);
     if (row >= head.rows) return;
-    C none = -math::infinity<C>(), top = none, total = C(0);
+    C none = -math::infinity<C>(), sink = Head::sink<C>(p, head, row), top = sink;
     for (int32_t s = 0; s < p.splits; ++s) top = Higher::of(top, Partial<C>::at(p, head_index, s, row)[0]);
     C base = top == none ? C(0) : top;
+    C total = sink == none ? C(0) : sink == top ? C(1) : math::exp(sink - base);
     for (int32_t s = 0; s < p.splits; ++s) {
       BCU_GLOBAL const C* part = Partial<C>::at(p, head_index, s, row);
       total += math::exp(part[0] - base) * part[1];

@@ -46,7 +46,7 @@ class SimtCall {
   SimtCall(const Launch& launch, Dense<Args>) : launch_(launch), kv_len_(&launch.scalars[Args::kv_len]) {
     const TensorView &q = launch[Args::q], &k = launch[Args::k], &v = launch[Args::v];
     p.q = tensor4(q), p.k = tensor4(k), p.v = tensor4(v);
-    read_mask(launch[Args::mask]), read_alibi(launch[Args::alibi]);
+    read_mask(launch[Args::mask]), read_alibi(launch[Args::alibi]), read_sinks(launch[Args::sinks]);
     set_sizes({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]});
     set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale]);
     Sequences<kLayout>& s = params.sequences;
@@ -68,7 +68,7 @@ class SimtCall {
     s.cu_q = cu_q.data, s.cu_k = cu_k.data, s.cu_q_stride = cu_q.strides[0], s.cu_k_stride = cu_k.strides[0];
     s.total_q = q.shape[0], s.total_k = k.shape[0];
     s.element = static_cast<int32_t>(cu_q.element), s.cu_q_tensor = Args::cu_seq_q;
-    read_alibi(launch[Args::alibi]);
+    read_alibi(launch[Args::alibi]), read_sinks(launch[Args::sinks]);
     set_sizes({cu_q.shape[0] - 1, q.shape[1], k.shape[1], attrs.max_q, attrs.max_k, q.shape[2], v.shape[2]});
     fits_ = fits_ && std::max(q.shape[0], k.shape[0]) < kMostLines;
     set_scores(attrs, launch.scalars[Args::scale]);
@@ -77,20 +77,25 @@ class SimtCall {
   explicit SimtCall(const Launch& launch) : launch_(launch) {
     using Args = PagedArgs;
     const TensorView &q = launch[Args::q], &k = launch[Args::k_pages], &v = launch[Args::v_pages];
-    const TensorView &table = launch[Args::page_table], &lens = launch[Args::kv_len];
-    static_assert(int{Args::kv_len} == Args::page_table + 1, "as the kernels count");
-    p.q = heads_inside(q), p.k = heads_inside(k), p.v = heads_inside(v);
+    const TensorView &table = launch[Args::page_table], &lens = launch[Args::kv_len], &cu = launch[Args::cu_seq_q];
+    static_assert(Args::kv_len == Args::page_table + 1 && Args::cu_seq_q == Args::page_table + 2,
+                  "as the kernels count");
+    const PagedAttrs attrs = attributes<PagedAttrs>(launch);
+    const bool packed = cu.present();
+    p.q = packed ? packed_tensor(q) : heads_inside(q), p.k = heads_inside(k), p.v = heads_inside(v);
     Sequences<kLayout>& s = params.sequences;
     s.table = table.data, s.table_stride[0] = table.strides[0], s.table_stride[1] = table.strides[1];
     s.lens = lens.data, s.lens_stride = lens.strides[0];
     s.pages = k.shape[0], s.page_size = simt::divider(k.shape[1]);
     s.element = static_cast<int32_t>(table.element), s.table_tensor = Args::page_table;
-    read_alibi(launch[Args::alibi]);
+    if (packed) s.cu_q = cu.data, s.cu_q_stride = cu.strides[0], s.total_q = q.shape[0];
+    read_alibi(launch[Args::alibi]), read_sinks(launch[Args::sinks]);
     // Without a page there is room for no key.
     const int64_t keys = s.pages > 0 ? table.shape[1] * k.shape[1] : 0;
-    set_sizes({q.shape[0], q.shape[2], k.shape[2], q.shape[1], keys, q.shape[3], v.shape[3]});
-    fits_ = fits_ && s.pages < kMostLines;
-    set_scores(attributes<PagedAttrs>(launch), launch.scalars[Args::scale]);
+    const int64_t queries = !packed ? q.shape[1] : attrs.max_q < 0 ? q.shape[0] : attrs.max_q;
+    set_sizes({lens.shape[0], q.shape[q.rank - 2], k.shape[2], queries, keys, k.shape[3], v.shape[3]});
+    fits_ = fits_ && std::max(s.pages, s.total_q) < kMostLines;
+    set_scores(attrs, launch.scalars[Args::scale]);
   }
 
   // What is known of the problem before it runs.
@@ -111,6 +116,14 @@ class SimtCall {
     if (!lse.present()) return;
     p.lse = lse.data;
     for (int i = 0; i < lse.rank; ++i) p.lse_stride[3 - lse.rank + i] = lse.strides[i];
+  }
+
+  // The gradient of the sinks, once the rows' deltas are there.
+  template <class Body>
+  Status submit_sinks(const TensorView& dsinks) {
+    if (!dsinks.present() || dsinks.shape[0] == 0) return Status::Ok;
+    p.dsinks = dsinks.data, p.dsink_stride = dsinks.strides[0];
+    return simt::submit<Body>(launch_, {dsinks.shape[0]}, 256, params);
   }
 
   // A block per head, chunk of columns, split and tile.
@@ -159,6 +172,10 @@ class SimtCall {
     p.alibi = alibi.data;
     p.alibi_stride[0] = alibi.rank == 2 && alibi.shape[0] > 1 ? alibi.strides[0] : 0;
     p.alibi_stride[1] = alibi.shape[alibi.rank - 1] > 1 ? alibi.strides[alibi.rank - 1] : 0;
+  }
+
+  void read_sinks(const TensorView& sinks) {
+    if (sinks.present()) p.sinks = sinks.data, p.sink_stride = sinks.strides[0];
   }
 
   const Launch& launch_;
@@ -246,6 +263,9 @@ Status backward_as(const Launch& launch, SimtCall<kDense>& call) {
   SimtProblem& p = call.p;
   const int64_t rows = int64_t(p.batch) * p.kv_heads * p.rows, columns = std::max(p.dim, p.dim_v);
   Status status = simt::submit<RowDeltas<T>>(launch, {simt::blocks_for(rows, 8)}, 256, call.params);
+  if (status == Status::Ok)
+    status = call.template submit_sinks<SinkGradients<simt::ComputeOf<T>>>(launch[BackwardArgs::dsinks]);
+  if (p.batch == 0) return status;
   // Narrow tiles of it would spill registers.
   if (status == Status::Ok) status = submit_rows<typename Tiles<T>::template Wide<QueryGradient>>(call, p.dim);
   if (status != Status::Ok) return status;
@@ -258,7 +278,7 @@ Status simt_attention(const L& launch, Attend<Direction::Backward>) {
   using Args = BackwardArgs;
   SimtCall<kDense> call(launch, Dense<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
-  if (call.p.batch == 0 || call.p.kv_heads == 0) return Status::Ok;
+  if (call.p.kv_heads == 0) return Status::Ok;
   call.p.dout = tensor4(launch[Args::dout]), call.p.out = tensor4(launch[Args::out]);
   call.p.dq = tensor4(launch[Args::dq]), call.p.dk = tensor4(launch[Args::dk]), call.p.dv = tensor4(launch[Args::dv]);
   call.set_lse(launch[Args::lse]);
@@ -282,6 +302,9 @@ Status packed_backward_as(const Launch& launch, SimtCall<kPacked>& call) {
   SimtProblem& p = call.p;
   const int64_t rows = int64_t(p.batch) * p.kv_heads * p.rows;
   Status status = simt::submit<PackedRowDeltas<T>>(launch, {simt::blocks_for(rows, 8)}, 256, call.params);
+  if (status == Status::Ok)
+    status = call.template submit_sinks<PackedSinkGradients<simt::ComputeOf<T>>>(launch[PackedBackwardArgs::dsinks]);
+  if (p.batch == 0) return status;
   if (status == Status::Ok) status = submit_rows<typename Tiles<T>::template Wide<PackedQueryGradient>>(call, p.dim);
   if (status != Status::Ok) return status;
   return submit_keys<typename Tiles<T>::template Narrow<PackedKeyGradients>>(call, std::max(p.dim, p.dim_v));
@@ -292,7 +315,7 @@ Status simt_attention(const L& launch, AttendPacked<Direction::Backward>) {
   using Args = PackedBackwardArgs;
   SimtCall<kPacked> call(launch, Packed<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
-  if (call.p.batch == 0 || call.p.kv_heads == 0) return Status::Ok;
+  if (call.p.kv_heads == 0) return Status::Ok;
   call.p.dout = packed_tensor(launch[Args::dout]), call.p.out = packed_tensor(launch[Args::out]);
   call.p.dq = packed_tensor(launch[Args::dq]), call.p.dk = packed_tensor(launch[Args::dk]),
   call.p.dv = packed_tensor(launch[Args::dv]);
@@ -306,7 +329,7 @@ Status simt_attention(const L& launch, AttendPaged) {
   SimtCall<kPaged> call(launch);
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
-  call.p.out = heads_inside(launch[Args::out]);
+  call.p.out = launch[Args::q].rank == 3 ? packed_tensor(launch[Args::out]) : heads_inside(launch[Args::out]);
   call.set_lse(launch[Args::lse]);
   return simt::with_float(launch.element,
                           [&](auto t) { return sequences_as<decltype(t), PagedForwardTile, kPaged>(launch, call); });

@@ -19,6 +19,9 @@ struct SimtProblem {
   int64_t mask_stride[4];
   BCU_GLOBAL const void* alibi;  // slopes of the heads, as lse; null: none
   int64_t alibi_stride[2];
+  BCU_GLOBAL const void* sinks;  // a logit per head, as lse; null: none
+  BCU_GLOBAL void* dsinks;
+  int64_t sink_stride, dsink_stride;
   int64_t softcap;  // the bits of a number of the compute type
   simt::Number scale;
   BCU_GLOBAL void* scratch;  // partial results of splits, or delta of the backward
@@ -56,10 +59,11 @@ template <>
 struct Sequences<kPaged> {
   BCU_GLOBAL const void* table;
   BCU_GLOBAL const void* lens;  // how many keys each sequence has
-  int64_t table_stride[2], lens_stride;
-  int64_t pages;
+  BCU_GLOBAL const void* cu_q;  // of packed queries: where a sequence's begin, and the last one's end; null: not packed
+  int64_t table_stride[2], lens_stride, cu_q_stride;
+  int64_t pages, total_q;
   simt::Divider page_size;
-  int32_t element, table_tensor;  // lens is the next tensor
+  int32_t element, table_tensor;  // lens and cu_q are the next tensors
 };
 template <int kLayout>
 struct SimtParams {

@@ -22,7 +22,7 @@ from baracuda.describe.spec import (
     tensor,
 )
 from baracuda.memory.generator import chosen
-from baracuda.ops.attention.scores import CausalAlignment, Scored, check_options
+from baracuda.ops.attention.scores import CausalAlignment, Scored, check_options, with_sinks
 
 T = TypeVar("T")
 
@@ -50,6 +50,7 @@ class _Attention(Scored):
     softcap: float = 0.0
     alibi_shape: Shape | None = None
     dropout: bool = False
+    sinks: bool = False
 
     def validate(self) -> None:
         for field in ("q_shape", "k_shape", "v_shape"):
@@ -95,6 +96,7 @@ class _Attention(Scored):
             tensor("v", self.v_shape, e),
             tensor("mask", self.mask_shape or (), self.mask_element, present=self.mask_shape is not None),
             self.alibi(),
+            self.sink_logits(self.q_shape[1]),
         )
 
     def scalars(self) -> tuple[ScalarParam, ...]:
@@ -122,7 +124,9 @@ class AttentionDescriptor(_Attention):
     Scores may be capped (`softcap`), fall with the distance (`alibi_shape`) and be limited to a window of keys around
     the query's own; whole blocks of keys outside are not computed. The own key of query i is i + kv_len - Sq (bottom
     right, as in flash-attention) or i (top left). Query head h uses kv head h // (H / Hkv). A query that may use no key
-    gives zeros and lse = -inf. A NaN in a key or value that a query may not use (beyond `kv_len`, after the causal
+    gives zeros and lse = -inf. With `sinks`, a logit of each head joins the sum of exponentials that its weights are divided by,
+    out = sum_j exp(s_j) v_j / (exp(sink) + sum_j exp(s_j)), and lse is the logarithm of that sum: merged with parts that have no
+    sink (attention_merge) it counts once. A NaN in a key or value that a query may not use (beyond `kv_len`, after the causal
     diagonal, outside the window) does not reach it (rows named "cudnn" keep that for `kv_len` only); one that a mask
     takes out does, as in torch. Packed layouts are views: any strides.
 
@@ -155,6 +159,7 @@ class AttentionDescriptor(_Attention):
         alibi_shape: (H,) or (B, H) for slopes of the heads, of lse's element: a key n places from a query's own gets
             -slope * n added to its score. None for none.
         dropout: Whether weights are dropped.
+        sinks: Whether there is a tensor `sinks` (H,), of lse's element.
         save_lse: Whether lse is written; the backward needs it.
     """
 
@@ -194,6 +199,7 @@ class AttentionBackwardDescriptor(_Attention):
         softcap: As in the forward.
         alibi_shape: As in the forward.
         dropout: As in the forward; `dropout_p`, `seed` and `offset` are to be those of the forward.
+        sinks: As in the forward; then there is dsinks = -sum over a head's queries of exp(sink - lse) rowsum(dout * out).
     """
 
     def signature(self) -> Signature:
@@ -206,6 +212,7 @@ class AttentionBackwardDescriptor(_Attention):
             output("dq", self.q_shape, e),
             output("dk", self.k_shape, e),
             output("dv", self.v_shape, e),
+            self.sink_gradients(self.q_shape[1]),
             *self.scalars(),
         )
 
@@ -232,15 +239,16 @@ def _heads(x: Arg) -> Arg:
 
 
 def _scores(
-    window: tuple[int, int], softcap: float, alibi: Arg | None, alignment: str, element: Element
+    window: tuple[int, int], softcap: float, sinks: Arg | None, alibi: Arg | None, alignment: str, element: Element
 ) -> dict[str, Any]:
     """The fields of what torch's function has no parameters for."""
-    check_options("scaled_dot_product_attention", "window", window, alibi, element)
+    check_options("scaled_dot_product_attention", "window", window, alibi, sinks, element)
     return {
         "window_left": window[0],
         "window_right": window[1],
         "softcap": softcap,
         "alibi_shape": None if alibi is None else alibi.shape,
+        "sinks": sinks is not None,
         "causal_alignment": alignment,
     }
 
@@ -297,6 +305,7 @@ def _attend(
     enable_gqa: bool,
     window: tuple[int, int],
     softcap: float,
+    sinks: Arg | None,
     alibi: Arg | None,
     alignment: str,
     state: dict[str, Any],
@@ -304,14 +313,14 @@ def _attend(
 ) -> Recipe:
     q, k, v = _heads(query), _heads(key), _heads(value)
     problem = _problem(q, k, v, mask, dropout_p, is_causal, enable_gqa)
-    desc = AttentionDescriptor(**problem, **_scores(window, softcap, alibi, alignment, q.element), save_lse=save)
+    desc = AttentionDescriptor(**problem, **_scores(window, softcap, sinks, alibi, alignment, q.element), save_lse=save)
     out = (*query.shape[:-1], value.shape[-1])
     dims = q.dims or (0, 1, 2, 3)
     views = {"out": (out, dims), "lse": (out[:-1], dims[:3])} if query.rank < 4 else None
-    return call(desc, views=views, q=q, k=k, v=v, mask=mask, alibi=alibi, scale=scale, **state)
+    return call(desc, views=views, q=q, k=k, v=v, mask=mask, alibi=alibi, sinks=sinks, scale=scale, **state)
 
 
-@function(tensors="query key value attn_mask alibi_slopes", scalars="scale")
+@function(tensors="query key value attn_mask sinks alibi_slopes", scalars="scale")
 def scaled_dot_product_attention(
     call: Call,
     query: Arg,
@@ -325,6 +334,7 @@ def scaled_dot_product_attention(
     *,
     window: tuple[int, int] = (-1, -1),
     softcap: float = 0.0,
+    sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
     causal_alignment: str = "top_left",
     generator: Any = None,
@@ -345,6 +355,7 @@ def scaled_dot_product_attention(
         enable_gqa: Allows fewer kv heads than query heads.
         window: (left, right): how many keys before and after its own a query uses; -1 for all of a side.
         softcap: c > 0: scores become c * tanh(score / c), before ALiBi and the mask.
+        sinks: (H,), f32 (f64 for f64): a logit of each head that weights are divided by with those of its keys, as in gpt-oss.
         alibi_slopes: (H,) or (B, H), f32 (f64 for f64): scores fall by slope * |distance| from the query's own key.
         causal_alignment: "bottom_right": query i's own key is i + Sk - Sq, as in flash-attention.
         generator: A bc.Generator for dropout; by default the one that `bc.manual_seed` seeds.
@@ -353,12 +364,12 @@ def scaled_dot_product_attention(
         [..., H, Sq, Dv]. A query that may use no key gives zeros.
     """
     return _attend(
-        call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window, softcap, alibi_slopes,
-        causal_alignment, {}, save=False,
+        call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window, softcap, sinks,
+        alibi_slopes, causal_alignment, {}, save=False,
     )  # fmt: skip
 
 
-@function(tensors="query key value attn_mask alibi_slopes", scalars="scale seed offset")
+@function(tensors="query key value attn_mask sinks alibi_slopes", scalars="scale seed offset")
 def scaled_dot_product_attention_forward(
     call: Call,
     query: Arg,
@@ -372,6 +383,7 @@ def scaled_dot_product_attention_forward(
     *,
     window: tuple[int, int] = (-1, -1),
     softcap: float = 0.0,
+    sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
     causal_alignment: str = "top_left",
     seed: Arg | None = None,
@@ -379,12 +391,12 @@ def scaled_dot_product_attention_forward(
 ) -> Recipe:
     """scaled_dot_product_attention that returns (out, lse), for the backward; dropout is that of `seed` and `offset`."""
     return _attend(
-        call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window, softcap, alibi_slopes,
-        causal_alignment, _state(dropout_p, seed, offset), save=True,
+        call, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, window, softcap, sinks,
+        alibi_slopes, causal_alignment, _state(dropout_p, seed, offset), save=True,
     )  # fmt: skip
 
 
-@function(tensors="dout query key value out_saved lse attn_mask alibi_slopes", scalars="scale seed offset")
+@function(tensors="dout query key value out_saved lse attn_mask sinks alibi_slopes", scalars="scale seed offset")
 def scaled_dot_product_attention_backward(
     call: Call,
     dout: Arg,
@@ -401,15 +413,19 @@ def scaled_dot_product_attention_backward(
     *,
     window: tuple[int, int] = (-1, -1),
     softcap: float = 0.0,
+    sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
     causal_alignment: str = "top_left",
     seed: Arg | None = None,
     offset: Arg | None = None,
 ) -> Recipe:
-    """Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned, and was given."""
+    """Gradients (dquery, dkey, dvalue) of scaled_dot_product_attention, from what the forward returned, and was given.
+
+    With sinks also dsinks.
+    """
     q, k, v, dy, y = _heads(query), _heads(key), _heads(value), _heads(dout), _heads(out_saved)
     problem = _problem(q, k, v, attn_mask, dropout_p, is_causal, enable_gqa)
-    problem |= _scores(window, softcap, alibi_slopes, causal_alignment, q.element)
+    problem |= _scores(window, softcap, sinks, alibi_slopes, causal_alignment, q.element)
     desc = AttentionBackwardDescriptor(**problem)
     saved = lse
     while saved.rank < 3:
@@ -424,6 +440,7 @@ def scaled_dot_product_attention_backward(
         "v": v,
         "mask": attn_mask,
         "alibi": alibi_slopes,
+        "sinks": sinks,
         "out": y,
         "lse": saved,
     }
@@ -431,7 +448,7 @@ def scaled_dot_product_attention_backward(
 
 
 scaled_dot_product_attention.pulled_by(
-    scaled_dot_product_attention_backward, "out_saved lse", forward=scaled_dot_product_attention_forward
+    scaled_dot_product_attention_backward, "out_saved lse", with_sinks, scaled_dot_product_attention_forward
 )
 _vjp_without_dropout = cast(Any, scaled_dot_product_attention.vjp_rule)
 _own = scaled_dot_product_attention.__signature__
@@ -468,6 +485,7 @@ def _attention_vjp(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
 
     def forward(all_of_it: dict[str, Any]) -> tuple[Any, Callable[..., Any]]:
         out, lse = scaled_dot_product_attention_forward(**all_of_it)
-        return out, lambda dout: scaled_dot_product_attention_backward(dout=dout, out_saved=out, lse=lse, **all_of_it)
+        saved = all_of_it | {"out_saved": out, "lse": lse}
+        return out, lambda dout: with_sinks(scaled_dot_product_attention_backward(dout=dout, **saved), all_of_it)
 
     return _drawn(given, forward)

@@ -36,30 +36,35 @@ class _Paged(Descriptor):
 
 @descriptor(family="attention", op="paged_attention")
 class PagedAttentionDescriptor(_Paged, Scored):
-    """Attention of few new queries of each sequence over the pages of a cache.
+    """Attention of the new queries of each sequence over the pages of a cache.
 
     Sequence b has kv_len[b] keys; key n is line n % size of page page_table[b, n // size]. Its queries are its last
-    positions: the own key of query i is i + kv_len[b] - Sq. Each sequence is what AttentionDescriptor makes of its keys
-    laid one behind the other, bit for bit on the CPU: windows, softcap, ALiBi, grouped heads, zeros and lse = -inf for a
-    query without keys. Keys are split into chunks of 256 that threads share. Sequences may share pages.
+    positions: the own key of query i is i + kv_len[b] - Sq. Packed queries lie one behind the other, from cu_seq_q[b] to
+    cu_seq_q[b + 1]: any number of each sequence, so that chunks of prompts and new tokens share a call.
+    Each sequence is what AttentionDescriptor makes of its keys laid one behind the other, bit for bit on the CPU: windows,
+    softcap, ALiBi, grouped heads, sinks, zeros and lse = -inf for a query without keys. Keys are split into chunks of 256
+    that threads share. Sequences may share pages.
 
     Errors: before anything is written on the CPU, IndexOutOfRangeError for a length below 0 or above what the table has
-    room for, and for an entry that names no page. Entries behind a sequence's last key, and in front of the window of
+    room for, for an entry that names no page, and for cu_seq_q that does not begin with 0, falls, has more than max_q queries
+    of a sequence or does not end with the total. Entries behind a sequence's last key, and in front of the window of
     its first query, are not looked at: any number may stand there.
 
     Args:
-        q_shape: [B, Sq, H, D].
+        q_shape: [B, Sq, H, D]; or packed, [total, H, D] with a tensor cu_seq_q (B + 1,).
         k_pages_shape: [pages, page size, Hkv, D]; H is a multiple of Hkv.
         v_pages_shape: [pages, page size, Hkv, Dv].
         table_shape: (B, most pages of a sequence).
         causal: Whether a query uses no key after its own.
         element: f16, bf16, f32 or f64.
-        index_element: Of page_table and kv_len: i32 or i64.
+        index_element: Of page_table, kv_len and cu_seq_q: i32 or i64.
         window_left: As in AttentionDescriptor.
         window_right: As in AttentionDescriptor.
         softcap: As in AttentionDescriptor.
         alibi_shape: (H,) or (B, H) for slopes; None for none.
-        save_lse: Whether lse [B, H, Sq] is written.
+        save_lse: Whether lse [B, H, Sq] is written; [H, total] of packed queries.
+        sinks: As in AttentionDescriptor.
+        max_q: The largest number of packed queries of a sequence, which GPUs spread work by; -1: as many as there are.
     """
 
     q_shape: Shape
@@ -71,18 +76,30 @@ class PagedAttentionDescriptor(_Paged, Scored):
     softcap: float = 0.0
     alibi_shape: Shape | None = None
     save_lse: bool = False
+    sinks: bool = False
+    max_q: int = -1
 
     def validate(self) -> None:
         self.check_pages(self.index_element)
-        q, k = self.q_shape, self.k_pages_shape
-        if len(q) != 4 or isinstance(q[2], Dim) or q[3] != k[3]:
-            raise self.wrong("q_shape", q, f"[batch, queries, heads, {k[3]}], the heads an int")
-        heads, kv_heads = largest(q[2]), largest(k[2])
+        q, k, batch = self.q_shape, self.k_pages_shape, self.table_shape[0]
+        if len(q) not in (3, 4) or isinstance(q[-2], Dim) or q[-1] != k[3]:
+            want = f"[batch, queries, heads, {k[3]}], or packed [total, heads, {k[3]}], the heads an int"
+            raise self.wrong("q_shape", q, want)
+        if self.packed and isinstance(batch, Dim):
+            raise self.wrong("table_shape", self.table_shape, "an int as the number of sequences of packed queries")
+        if not -1 <= self.max_q < (2**31 if self.packed else 0):
+            raise self.wrong("max_q", self.max_q, "the largest number of packed queries of a sequence, or -1")
+        heads, kv_heads = largest(q[-2]), largest(k[2])
         if heads != kv_heads and (kv_heads == 0 or heads % kv_heads):
             raise self.wrong("k_pages_shape", k, f"a number of heads that divides the {heads} heads of q_shape")
-        if self.table_shape[0] != q[0]:
+        if not self.packed and batch != q[0]:
             raise self.wrong("table_shape", self.table_shape, f"({q[0]}, most pages of a sequence)")
-        self.check_scores(q[0], heads)
+        self.check_scores(batch, heads)
+
+    @property
+    def packed(self) -> bool:
+        """Whether the queries lie one behind the other."""
+        return len(self.q_shape) == 3
 
     @property
     def causal_alignment(self) -> CausalAlignment:
@@ -92,25 +109,29 @@ class PagedAttentionDescriptor(_Paged, Scored):
     @property
     def out_shape(self) -> Shape:
         """Shape of the result."""
-        return (*self.q_shape[:3], self.v_pages_shape[3])
+        return (*self.q_shape[:-1], self.v_pages_shape[3])
 
     @property
     def lse_shape(self) -> Shape:
         """Shape of the logarithms of the sums of exponentials, as AttentionDescriptor's."""
-        return (self.q_shape[0], self.q_shape[2], self.q_shape[1])
+        *batch, queries, heads, _ = self.q_shape
+        return (*batch, heads, queries)
 
     def signature(self) -> Signature:
         e = self.element
+        places = (largest(self.table_shape[0]) + 1,) if self.packed else ()
         return Signature(
             tensor("q", self.q_shape, e),
             tensor("k_pages", self.k_pages_shape, e),
             tensor("v_pages", self.v_pages_shape, e),
             tensor("page_table", self.table_shape, self.index_element),
             tensor("kv_len", self.table_shape[:1], self.index_element),
+            tensor("cu_seq_q", places, self.index_element, present=self.packed),
             self.alibi(),
+            self.sink_logits(self.q_shape[-2]),
             output("out", self.out_shape, e),
             output("lse", self.lse_shape, self.lse_element, present=self.save_lse),
-            self.scale(self.q_shape[3]),
+            self.scale(self.q_shape[-1]),
         )
 
     def aux_element(self) -> Element | None:
@@ -204,9 +225,9 @@ _NAME = "paged_attention"
 
 
 def _heads_match(pages: Arg, other: Arg, enable_gqa: bool) -> None:
-    if other.rank == 4 and pages.rank == 4 and other.shape[2] != pages.shape[2] and not enable_gqa:
+    if other.rank >= 3 and pages.rank == 4 and other.shape[-2] != pages.shape[2] and not enable_gqa:
         raise UnsupportedError(
-            f"{_NAME}: got {other.shape[2]} query heads and {pages.shape[2]} kv heads. "
+            f"{_NAME}: got {other.shape[-2]} query heads and {pages.shape[2]} kv heads. "
             "Pass enable_gqa=True for grouped heads."
         )
 
@@ -219,6 +240,16 @@ def _check_lengths(name: str, kv_len: Arg, table: Arg) -> None:
         )
 
 
+def _check_packed(name: str, field: str, starts: Arg | None, x: Arg, packed: str, other: str) -> None:
+    """Whether a tensor of packed lines comes with their places, and only such a one."""
+    if (starts is not None) != (x.rank == 3):
+        raise InvalidProblemError(
+            f"{name}: {field}: got {'None' if starts is None else 'a tensor'} for {x.name} of shape "
+            f"{shape_text(x.shape)}, want {'(sequences + 1,)' if starts is None else 'None'}: packed {packed} with {field}, "
+            f"others {other} without."
+        )
+
+
 def _attend(
     call: Call,
     query: Arg,
@@ -226,16 +257,21 @@ def _attend(
     value_pages: Arg,
     page_table: Arg,
     kv_len: Arg,
+    cu_seq_q: Arg | None,
+    max_q: int | None,
     scale: Arg | None,
     window: tuple[int, int],
     enable_gqa: bool,
     softcap: float,
+    sinks: Arg | None,
     alibi: Arg | None,
     save: bool,
 ) -> Recipe:
     _heads_match(key_pages, query, enable_gqa)
-    check_options(_NAME, "window_size", window, alibi, query.element)
+    check_options(_NAME, "window_size", window, alibi, sinks, query.element)
     _check_lengths(_NAME, kv_len, page_table)
+    shapes = "queries are [total, heads, dim]", "[batch, queries, heads, dim]"
+    _check_packed(_NAME, "cu_seq_q", cu_seq_q, query, *shapes)
     desc = PagedAttentionDescriptor(
         key_pages.shape,
         value_pages.shape,
@@ -248,12 +284,14 @@ def _attend(
         softcap=softcap,
         alibi_shape=None if alibi is None else alibi.shape,
         save_lse=save,
+        sinks=sinks is not None,
+        max_q=-1 if max_q is None else max_q,
     )
-    given: dict[str, Any] = {"q": query, "k_pages": key_pages, "v_pages": value_pages, "alibi": alibi}
-    return call(desc, **given, page_table=page_table, kv_len=kv_len, scale=scale)
+    given: dict[str, Any] = {"q": query, "k_pages": key_pages, "v_pages": value_pages, "alibi": alibi, "sinks": sinks}
+    return call(desc, **given, page_table=page_table, kv_len=kv_len, cu_seq_q=cu_seq_q, scale=scale)
 
 
-_TENSORS = "query key_pages value_pages page_table kv_len alibi_slopes"
+_TENSORS = "query key_pages value_pages page_table kv_len cu_seq_q sinks alibi_slopes"
 
 
 @function(tensors=_TENSORS, scalars="scale")
@@ -265,37 +303,44 @@ def paged_attention(
     page_table: Arg,
     kv_len: Arg,
     *,
+    cu_seq_q: Arg | None = None,
+    max_q: int | None = None,
     scale: Arg | None = None,
     window_size: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
     softcap: float = 0.0,
+    sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
 ) -> Recipe:
     """Attention of each sequence's last queries over the pages of a key-value cache, as flash_attn_with_kvcache.
 
     softmax(scale * query @ key^T) @ value, where key n of sequence b is line n % page_size of page
     page_table[b, n // page_size]. The layouts are those of torch's varlen_attn with a block_table and of flash-attention.
-    Entries of the table that are not used may be any number.
+    Entries of the table that are not used may be any number. With `cu_seq_q` each sequence has its own number of queries,
+    as in flash_attn_varlen_func with a block_table: chunks of prompts and new tokens in one call.
 
     Args:
-        query: [B, Sq, H, D]: the last Sq positions of each sequence, one for decoding.
+        query: [B, Sq, H, D]: the last Sq positions of each sequence, one for decoding; with `cu_seq_q` [total, H, D].
         key_pages: [pages, page size, Hkv, D].
         value_pages: [pages, page size, Hkv, Dv].
         page_table: (B, most pages of a sequence), i32 or i64.
         kv_len: (B,), as page_table: how many keys each sequence has, those of the queries among them.
+        cu_seq_q: (B + 1,), as page_table: where each sequence's queries begin, and the total.
+        max_q: The largest number of queries of a sequence; GPUs waste less work where they know it.
         scale: 1/sqrt(D) by default.
         window_size: (left, right): how many keys before and after its own a query uses; -1 for all of a side, so that
             (-1, 0) is causal. The last query's own key is the last key.
         enable_gqa: Allows fewer kv heads than query heads.
         softcap: c > 0: scores become c * tanh(score / c).
+        sinks: (H,), f32 (f64 for f64): logits of the heads, as in scaled_dot_product_attention.
         alibi_slopes: (H,) or (B, H), f32 (f64 for f64).
 
     Returns:
-        [B, Sq, H, Dv]. A query without keys gives zeros.
+        [B, Sq, H, Dv], or [total, H, Dv]. A query without keys gives zeros.
     """
     return _attend(
-        call, query, key_pages, value_pages, page_table, kv_len, scale, window_size, enable_gqa, softcap, alibi_slopes,
-        save=False,
+        call, query, key_pages, value_pages, page_table, kv_len, cu_seq_q, max_q, scale, window_size, enable_gqa,
+        softcap, sinks, alibi_slopes, save=False,
     )  # fmt: skip
 
 
@@ -308,16 +353,19 @@ def paged_attention_forward(
     page_table: Arg,
     kv_len: Arg,
     *,
+    cu_seq_q: Arg | None = None,
+    max_q: int | None = None,
     scale: Arg | None = None,
     window_size: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
     softcap: float = 0.0,
+    sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
 ) -> Recipe:
-    """paged_attention that returns (out, lse), for attention_merge; lse is [B, H, Sq]."""
+    """paged_attention that returns (out, lse), for attention_merge; lse is [B, H, Sq], or [H, total]."""
     return _attend(
-        call, query, key_pages, value_pages, page_table, kv_len, scale, window_size, enable_gqa, softcap, alibi_slopes,
-        save=True,
+        call, query, key_pages, value_pages, page_table, kv_len, cu_seq_q, max_q, scale, window_size, enable_gqa,
+        softcap, sinks, alibi_slopes, save=True,
     )  # fmt: skip
 
 
@@ -349,12 +397,8 @@ def paged_append_(
         cu_seq: (B + 1,), as page_table: where each sequence's new tokens begin, and the total.
     """
     _check_lengths("paged_append_", kv_len, page_table)
-    if (cu_seq is not None) != (key.rank == 3):
-        raise InvalidProblemError(
-            f"paged_append_: cu_seq: got {'None' if cu_seq is None else 'a tensor'} for key of shape "
-            f"{shape_text(key.shape)}, want {'(sequences + 1,)' if cu_seq is None else 'None'}: packed tokens are "
-            "[total, heads, dim] with cu_seq, others [batch, tokens, heads, dim] without."
-        )
+    shapes = "tokens are [total, heads, dim]", "[batch, tokens, heads, dim]"
+    _check_packed("paged_append_", "cu_seq", cu_seq, key, *shapes)
     desc = PagedAppendDescriptor(
         key_pages.shape, value_pages.shape, page_table.shape, key.shape, value.shape, key.element, page_table.element
     )

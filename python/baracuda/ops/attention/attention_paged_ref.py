@@ -16,8 +16,8 @@ from baracuda.prove.reference import Array, Case, Expected, round_to, to_referen
 # Numbers of this share of the element's exponents are promised: products of products of larger ones may not fit.
 EXPONENTS = 0.25
 
-# heads, kv heads, queries, dim, dim of v, page size, lengths, options
-_SMALL: tuple[tuple[int, int, int, int, int, int, tuple[int, ...], dict[str, Any]], ...] = (
+# heads, kv heads, queries (of each where they are packed), dim, dim of v, page size, lengths, options
+_SMALL: tuple[tuple[int, int, int | tuple[int, ...], int, int, int, tuple[int, ...], dict[str, Any]], ...] = (
     (2, 1, 1, 8, 8, 16, (7, 0, 40, 16), {}),
     (4, 2, 1, 17, 9, 1, (3, 70), {"index_element": Element.I64}),
     (4, 2, 3, 8, 4, 7, (300, 2, 65), {"causal": True}),
@@ -25,6 +25,22 @@ _SMALL: tuple[tuple[int, int, int, int, int, int, tuple[int, ...], dict[str, Any
     (2, 2, 1, 8, 8, 16, (700, 5, 300), {"window_left": 40}),
     (4, 2, 40, 8, 8, 7, (90, 20), {"causal": True, "window_left": 30, "alibi_shape": (2, 4)}),
     (2, 1, 5, 4, 4, 3, (9, 30), {"window_left": 4, "window_right": 2}),
+    (4, 2, (1, 30, 0, 5), 8, 4, 7, (300, 45, 9, 5), {"causal": True}),
+    (4, 2, (2, 1), 16, 20, 16, (600, 300), {"causal": True, "max_q": 2, "sinks": True, "window_left": 400}),
+    (
+        2,
+        1,
+        (40, 3),
+        8,
+        8,
+        5,
+        (20, 90),
+        {"softcap": 2.0, "alibi_shape": (2, 2), "sinks": True, "causal": True, "max_q": 50},
+    ),
+    (2, 2, 1, 8, 8, 16, (700, 5, 0), {"sinks": True, "index_element": Element.I64}),
+    (2, 1, 20, 8, 8, 16, (70, 5), {"sinks": True}),
+    (2, 1, (0, 0), 4, 4, 2, (3, 0), {}),
+    (2, 1, (), 4, 4, 2, (), {}),
     (1, 1, 1, 4, 4, 2, (), {}),
     (2, 1, 0, 4, 4, 2, (3,), {}),
     (2, 2, 1, 4, 4, 2, (0, 0), {}),
@@ -52,14 +68,20 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         return
     for heads, kv_heads, queries, d, dv, size, lengths, options in _SMALL:
         table, pages = _table(rng, lengths, size, shared=True)
+        packed = isinstance(queries, tuple)
+        lead = (sum(queries),) if packed else (len(lengths), queries)  # type: ignore[arg-type]
         desc = PagedAttentionDescriptor(
-            (pages, size, kv_heads, d), (pages, size, kv_heads, dv), table.shape, (len(lengths), queries, heads, d),
+            (pages, size, kv_heads, d), (pages, size, kv_heads, dv), table.shape, (*lead, heads, d),
             element=element, save_lse=True, **options,
         )  # fmt: skip
         shapes: dict[str, Any] = {"q": desc.q_shape, "k_pages": desc.k_pages_shape, "v_pages": desc.v_pages_shape}
         tensors = {n: to_reference(round_to(rng.normal(0, 1, s), element)) for n, s in shapes.items()}
         if desc.alibi_shape is not None:
             tensors["alibi"] = to_reference(round_to(rng.uniform(0.01, 0.5, options["alibi_shape"]), desc.lse_element))
+        if packed:
+            tensors["cu_seq_q"] = np.cumsum([0, *queries])  # type: ignore[misc]
+        if desc.sinks:
+            tensors["sinks"] = to_reference(round_to(rng.normal(0, 2, heads), desc.lse_element))
         yield Case(desc, tensors | {"page_table": table, "kv_len": np.array(lengths, np.int64)})
 
 
@@ -102,17 +124,26 @@ def _gathered(case: Case, name: str, b: int) -> Array:
     return lines.swapaxes(0, 1)
 
 
+def _own(case: Case, b: int) -> Any:
+    """Where a sequence's queries are."""
+    cu = case.tensors.get("cu_seq_q")
+    return b if cu is None else slice(int(cu[b]), int(cu[b + 1]))
+
+
 def _sequence(case: Case, b: int) -> Case:
     d, t = case.descriptor, case.tensors
     assert isinstance(d, PagedAttentionDescriptor)
-    tensors = {n: _gathered(case, f"{n}_pages", b)[None] for n in "kv"} | {"q": t["q"][b].swapaxes(0, 1)[None]}
+    tensors = {n: _gathered(case, f"{n}_pages", b)[None] for n in "kv"}
+    tensors["q"] = t["q"][_own(case, b)].swapaxes(0, 1)[None]
+    if d.sinks:
+        tensors["sinks"] = t["sinks"]
     alibi = d.alibi_shape and d.alibi_shape[-1:]
     if alibi is not None:
         tensors["alibi"] = t["alibi"] if t["alibi"].ndim == 1 else t["alibi"][b]
     shapes: Any = {f"{n}_shape": tensors[n].shape for n in "qkv"}
     desc = AttentionDescriptor(
         **shapes, causal=d.causal, element=d.element, window_left=d.window_left, window_right=d.window_right,
-        softcap=d.softcap, alibi_shape=alibi,
+        softcap=d.softcap, alibi_shape=alibi, sinks=d.sinks,
     )  # fmt: skip
     return Case(desc, tensors, case.scalars)
 
@@ -129,7 +160,10 @@ def _attention(case: Case) -> dict[str, Expected]:
         value, size, far = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for b, x in enumerate(found):
             y = x[name].value[0], np.sqrt(x[name].terms / terms) * x[name].magnitude[0], x[name].reach[0]
-            value[b], size[b], far[b] = (z.swapaxes(0, 1) for z in y) if name == "out" else y
+            at = _own(case, b)
+            if name == "lse":
+                at = (slice(None), at) if d.packed else at
+            value[at], size[at], far[at] = (z.swapaxes(0, 1) for z in y) if name == "out" else y
         results[name] = Expected(value, size, terms, far)
     return results
 

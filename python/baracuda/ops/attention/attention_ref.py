@@ -15,7 +15,9 @@ a relative error of P_j, so
 and dk, dv alike with sums over the queries. A softcap c of a score s gives c t, t = tanh(s / c): its roundings add at
 most 4 |c t| to a_j, which the slope 1 - t^2 does not raise; dS has that slope as a factor, whose own error is
 2 |t| ((1 - t^2) a_j / c + 4). ALiBi adds three roundings of what it takes from a score. Dropout's factors
-multiply P_j in the sums that v and dout are in, and dP: two roundings more. A `sum` bound multiplies the
+multiply P_j in the sums that v and dout are in, and dP: two roundings more. A sink is one more score, of conditioning
+|sink - lse| + 2, in the sums of P_i a_i; its gradient -sum exp(sink - lse) delta has an error of
+P_sink (sqrt(Dv) + |sink - lse| + 4) sum |dout out| in each of its terms. A `sum` bound multiplies the
 magnitude by sqrt(K), so the parts without it are divided by that.
 """
 
@@ -65,6 +67,13 @@ _SMALL: tuple[tuple[int, int, int, int, int, int, int, bool, dict[str, Any]], ..
     (2, 4, 2, 37, 71, 8, 8, True, {"dropout_p": 0.3, "seed": 2**63 + 5, "offset": 2**64 - 9}),
     (2, 2, 1, 1, 603, 8, 4, False, {"dropout_p": 0.9, "seed": 3, "offset": 10**12, "kv_len": 601}),
     (1, 2, 2, 5, 9, 4, 4, False, {"dropout_p": 1.0, "seed": 1, "offset": 0}),
+    (2, 4, 2, 5, 40, 8, 8, True, {"sinks": (0.5, -np.inf, 3.0, -40.0)}),
+    (1, 2, 1, 1, 600, 8, 4, False, {"sinks": (1.5, -2.0), "kv_len": 590}),
+    (1, 2, 2, 2, 7, 8, 4, False, {"sinks": (1.0, -1.0), "kv_len": 0}),
+    (2, 2, 1, 40, 25, 8, 8, True, {"sinks": (0.0, 9.0), "softcap": 2.0, "alibi": (2,), "window": (12, -1)}),
+    (1, 2, 1, 70, 90, 8, 8, False, {"sinks": (2.0, 1.0), "mask": (70, 90), "dropout_p": 0.2, "seed": 4}),
+    (0, 2, 1, 4, 4, 4, 4, False, {"sinks": (1.0, 2.0)}),
+    (2, 2, 1, 0, 4, 4, 4, False, {"sinks": (1.0, 2.0)}),
     (1, 2, 1, 70, 40, 8, 8, False, {"dropout_p": 0.25, "seed": 7, "softcap": 2.0, "window": (9, 9), "alibi": (2,)}),
 )
 
@@ -96,7 +105,7 @@ def _case(
     left, right = options.get("window", (-1, -1))
     forward = AttentionDescriptor(
         q, k, v, causal, align, options.get("mask"), mask_element, element, left, right, options.get("softcap", 0.0),
-        options.get("alibi"), "dropout_p" in options,
+        options.get("alibi"), "dropout_p" in options, "sinks" in options,
     )  # fmt: skip
     size = options.get("size", 1.0)
     tensors = {n: to_reference(round_to(rng.normal(0, size, s), element)) for n, s in (("q", q), ("k", k), ("v", v))}
@@ -109,6 +118,8 @@ def _case(
         )
     if forward.alibi_shape is not None:
         tensors["alibi"] = to_reference(round_to(rng.uniform(0.01, 0.5, options["alibi"]), forward.lse_element))
+    if forward.sinks:
+        tensors["sinks"] = np.array(options["sinks"])
     scalars: dict[str, float | int] = {n: options[n] for n in _SCALARS if n in options}
     case = Case(forward, tensors, scalars)
     if direction == "forward":
@@ -171,10 +182,11 @@ class _Parts:
             scores = np.where(distance <= right, scores, -np.inf)
         if d.window_left >= 0:
             scores = np.where(distance >= -d.window_left, scores, -np.inf)
+        sinks = np.asarray(t["sinks"], np.float64)[:, None] if d.sinks else np.full((1, 1), -np.inf)
         if lse is None:
-            top = np.max(scores, -1, initial=-np.inf)
+            top = np.maximum(np.max(scores, -1, initial=-np.inf), sinks)
             base = np.where(np.isinf(top), 0, top)
-            total = np.exp(scores - base[..., None]).sum(-1)
+            total = np.exp(scores - base[..., None]).sum(-1) + np.exp(sinks - base)
             self.lse = np.where(total > 0, base + np.log(np.where(total > 0, total, 1)), -np.inf)
         else:
             self.lse = np.asarray(lse, np.float64)
@@ -187,12 +199,14 @@ class _Parts:
         self.condition = np.where(
             np.isinf(shifted), 0, self.condition + np.abs(np.where(np.isinf(shifted), 0, shifted))
         )
+        gap = np.where(np.isneginf(sinks), 0, np.where(np.isinf(self.lse), 0, self.lse) - sinks)
+        self.sink_share = np.where(np.isneginf(sinks), 0, np.exp(-gap)) * (np.abs(gap) + 2)
 
 
 def _attention(case: Case) -> dict[str, Expected]:
     parts = _Parts(case, None)
     p, v, keys = parts.p, parts.v, max(parts.kv_len, 1)
-    mean = (p * parts.condition).sum(-1, keepdims=True)
+    mean = (p * parts.condition).sum(-1, keepdims=True) + parts.sink_share[..., None]
     weights = p * parts.kept * (1 + (parts.condition + mean) / np.sqrt(keys))
     lse_size = 1 + (np.abs(np.where(np.isinf(parts.lse), 0, parts.lse)) + mean[..., 0]) / np.sqrt(keys)
     far = np.broadcast_to(parts.reach[..., None], (*parts.reach.shape, v.shape[3]))
@@ -200,6 +214,16 @@ def _attention(case: Case) -> dict[str, Expected]:
         "out": Expected(np.where(far, 0, (p * parts.kept) @ v), weights @ np.abs(v), keys, far),
         "lse": Expected(parts.lse, lse_size, keys, parts.reach),
     }
+
+
+def sink_gradients(dout: Array, out: Array, lse: Array, sinks: Array) -> Expected:
+    """Of [B, H, S, Dv], [B, H, S] and [H]: -sum exp(sink - lse) rowsum(dout out)."""
+    gap = np.where(np.isneginf(sinks)[:, None], -np.inf, sinks[:, None] - np.where(np.isneginf(lse), 0, lse))
+    weights, far = np.exp(gap), np.abs(np.where(np.isinf(gap), 0, gap))
+    terms = max(lse.shape[0] * lse.shape[2], 1)
+    size = weights * np.abs(dout * out).sum(-1) * (1 + (np.sqrt(max(out.shape[3], 1)) + far + 4) / np.sqrt(terms))
+    value = -(weights * (dout * out).sum(-1)).sum((0, 2))
+    return Expected(value, size.sum((0, 2)), terms, lost=1 + terms + np.abs(dout * out).sum((0, 2, 3)))
 
 
 def _attention_backward(case: Case) -> dict[str, Expected]:
@@ -240,6 +264,8 @@ def _attention_backward(case: Case) -> dict[str, Expected]:
     }
     for name in ("dk", "dv"):
         found[name].reach = heads + np.zeros_like(found[name].value)
+    if case.descriptor.sinks:  # type: ignore[attr-defined]
+        found["dsinks"] = sink_gradients(dout, out, parts.lse, np.asarray(t["sinks"], np.float64))
     return found
 
 
@@ -255,6 +281,6 @@ def forward_of(case: Case) -> Case:
     assert isinstance(d, AttentionBackwardDescriptor)
     desc = AttentionDescriptor(
         d.q_shape, d.k_shape, d.v_shape, d.causal, d.causal_alignment, d.mask_shape, d.mask_element, Element.F64,
-        d.window_left, d.window_right, d.softcap, d.alibi_shape, d.dropout,
+        d.window_left, d.window_right, d.softcap, d.alibi_shape, d.dropout, d.sinks,
     )  # fmt: skip
     return Case(desc, {n: v for n, v in case.tensors.items() if n not in ("dout", "out", "lse")}, case.scalars)

@@ -9,7 +9,7 @@ from baracuda.describe.dims import Dim, Shape, largest, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, UnsupportedError
 from baracuda.describe.spec import Param, Signature, descriptor, frame, output, tensor
-from baracuda.ops.attention.scores import CausalAlignment, Scored, check_options
+from baracuda.ops.attention.scores import CausalAlignment, Scored, check_options, with_sinks
 
 
 @frame
@@ -31,6 +31,7 @@ class _Packed(Scored):
     window_right: int = -1
     softcap: float = 0.0
     alibi_shape: Shape | None = None
+    sinks: bool = False
 
     def validate(self) -> None:
         for field in ("q_shape", "k_shape", "v_shape"):
@@ -75,6 +76,7 @@ class _Packed(Scored):
             tensor("cu_seq_q", self.cu_shape, self.index_element),
             tensor("cu_seq_k", self.cu_shape, self.index_element),
             self.alibi(),
+            self.sink_logits(self.q_shape[1]),
         )
 
     def aux_element(self) -> Element | None:
@@ -105,6 +107,7 @@ class VarlenAttentionDescriptor(_Packed):
         window_right: As in AttentionDescriptor.
         softcap: As in AttentionDescriptor.
         alibi_shape: (H,) or (sequences, H) for slopes; None for none.
+        sinks: As in AttentionDescriptor.
         save_lse: Whether lse [H, total queries] is written; the backward needs it.
     """
 
@@ -138,6 +141,7 @@ class VarlenAttentionBackwardDescriptor(_Packed):
         window_right: As in the forward.
         softcap: As in the forward.
         alibi_shape: As in the forward.
+        sinks: As in AttentionBackwardDescriptor.
     """
 
     def signature(self) -> Signature:
@@ -150,6 +154,7 @@ class VarlenAttentionBackwardDescriptor(_Packed):
             output("dq", self.q_shape, e),
             output("dk", self.k_shape, e),
             output("dv", self.v_shape, e),
+            self.sink_gradients(self.q_shape[1]),
             self.scale(self.q_shape[2]),
         )
 
@@ -171,6 +176,7 @@ def _fields(
     cu_q: Arg,
     cu_k: Arg,
     alibi: Arg | None,
+    sinks: Arg | None,
     window: tuple[int, int],
     *,
     enable_gqa: bool,
@@ -182,7 +188,7 @@ def _fields(
             f"varlen_attn: got {query.shape[1]} query heads and {key.shape[1]} kv heads. "
             "Pass enable_gqa=True for grouped heads."
         )
-    check_options("varlen_attn", "window_size", window, alibi, query.element)
+    check_options("varlen_attn", "window_size", window, alibi, sinks, query.element)
     if cu_q.shape != cu_k.shape or cu_q.element is not cu_k.element:
         raise InvalidProblemError(
             f"varlen_attn: cu_seq_k: got {cu_k.element} of shape {shape_text(cu_k.shape)}, want {cu_q.element} of shape "
@@ -198,10 +204,11 @@ def _fields(
         "window_left": window[0],
         "window_right": window[1],
         "alibi_shape": None if alibi is None else alibi.shape,
+        "sinks": sinks is not None,
     }
 
 
-_TENSORS = "query key value cu_seq_q cu_seq_k alibi_slopes"
+_TENSORS = "query key value cu_seq_q cu_seq_k sinks alibi_slopes"
 
 
 @function(tensors=_TENSORS, scalars="scale")
@@ -219,16 +226,17 @@ def varlen_attn_forward(
     window_size: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
     softcap: float = 0.0,
+    sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
     causal_alignment: str = "bottom_right",
 ) -> Recipe:
     """varlen_attn that returns (out, lse), for the backward; lse is [H, total queries]."""
     fields = _fields(
-        query, key, value, cu_seq_q, cu_seq_k, alibi_slopes, window_size, max_q=max_q, max_k=max_k,
+        query, key, value, cu_seq_q, cu_seq_k, alibi_slopes, sinks, window_size, max_q=max_q, max_k=max_k,
         softcap=softcap, causal_alignment=causal_alignment, enable_gqa=enable_gqa,
     )  # fmt: skip
     given: dict[str, Any] = {"q": query, "k": key, "v": value, "cu_seq_q": cu_seq_q, "cu_seq_k": cu_seq_k}
-    return call(VarlenAttentionDescriptor(**fields), **given, alibi=alibi_slopes, scale=scale)
+    return call(VarlenAttentionDescriptor(**fields), **given, alibi=alibi_slopes, sinks=sinks, scale=scale)
 
 
 @function(tensors=_TENSORS, scalars="scale")
@@ -246,6 +254,7 @@ def varlen_attn(
     window_size: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
     softcap: float = 0.0,
+    sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
     causal_alignment: str = "bottom_right",
 ) -> Recipe:
@@ -264,6 +273,7 @@ def varlen_attn(
             (-1, 0) is causal.
         enable_gqa: Allows fewer kv heads than query heads.
         softcap: c > 0: scores become c * tanh(score / c).
+        sinks: (H,), f32 (f64 for f64): logits of the heads, as in scaled_dot_product_attention.
         alibi_slopes: (H,) or (sequences, H), f32 (f64 for f64).
         causal_alignment: "bottom_right": a sequence's last query and key belong together; "top_left": its first ones.
 
@@ -271,14 +281,16 @@ def varlen_attn(
         [total queries, H, Dv].
     """
     fields = _fields(
-        query, key, value, cu_seq_q, cu_seq_k, alibi_slopes, window_size, max_q=max_q, max_k=max_k,
+        query, key, value, cu_seq_q, cu_seq_k, alibi_slopes, sinks, window_size, max_q=max_q, max_k=max_k,
         softcap=softcap, causal_alignment=causal_alignment, enable_gqa=enable_gqa,
     )  # fmt: skip
     given: dict[str, Any] = {"q": query, "k": key, "v": value, "cu_seq_q": cu_seq_q, "cu_seq_k": cu_seq_k}
-    return call(VarlenAttentionDescriptor(**fields, save_lse=False), **given, alibi=alibi_slopes, scale=scale)
+    return call(
+        VarlenAttentionDescriptor(**fields, save_lse=False), **given, alibi=alibi_slopes, sinks=sinks, scale=scale
+    )
 
 
-@function(tensors="dout query key value out_saved lse cu_seq_q cu_seq_k alibi_slopes", scalars="scale")
+@function(tensors="dout query key value out_saved lse cu_seq_q cu_seq_k sinks alibi_slopes", scalars="scale")
 def varlen_attn_backward(
     call: Call,
     dout: Arg,
@@ -296,17 +308,18 @@ def varlen_attn_backward(
     window_size: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
     softcap: float = 0.0,
+    sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
     causal_alignment: str = "bottom_right",
 ) -> Recipe:
-    """Gradients (dquery, dkey, dvalue) of varlen_attn, from what varlen_attn_forward returned."""
+    """Gradients (dquery, dkey, dvalue) of varlen_attn, from what varlen_attn_forward returned; with sinks dsinks, too."""
     fields = _fields(
-        query, key, value, cu_seq_q, cu_seq_k, alibi_slopes, window_size, max_q=max_q, max_k=max_k,
+        query, key, value, cu_seq_q, cu_seq_k, alibi_slopes, sinks, window_size, max_q=max_q, max_k=max_k,
         softcap=softcap, causal_alignment=causal_alignment, enable_gqa=enable_gqa,
     )  # fmt: skip
     given: dict[str, Any] = {"q": query, "k": key, "v": value, "cu_seq_q": cu_seq_q, "cu_seq_k": cu_seq_k}
-    given |= {"dout": dout, "out": out_saved, "lse": lse, "alibi": alibi_slopes}
+    given |= {"dout": dout, "out": out_saved, "lse": lse, "alibi": alibi_slopes, "sinks": sinks}
     return call(VarlenAttentionBackwardDescriptor(**fields), **given, scale=scale)
 
 
-varlen_attn.pulled_by(varlen_attn_backward, "out_saved lse", forward=varlen_attn_forward)
+varlen_attn.pulled_by(varlen_attn_backward, "out_saved lse", with_sinks, varlen_attn_forward)

@@ -25,6 +25,9 @@ _SMALL: tuple[tuple[int, int, int, int, tuple[int, ...], tuple[int, ...], dict[s
     (4, 2, 4, 4, (9, 2), (5, 300), {"window_left": 6, "window_right": 2, "causal_alignment": CausalAlignment.TOP_LEFT}),
     (4, 2, 8, 4, (1, 1, 0, 1), (300, 5, 4, 700), {"causal": True, "window_left": 320, "alibi_shape": (4,)}),
     (2, 1, 20, 36, (2, 1), (600, 257), {"causal": True, "index_element": Element.I64}),
+    (2, 1, 8, 4, (40, 0, 2), (33, 5, 600), {"causal": True, "sinks": True}),
+    (2, 2, 8, 4, (1, 1), (300, 0), {"sinks": True, "softcap": 2.0}),
+    (2, 1, 4, 4, (), (), {"sinks": True}),
     (1, 1, 4, 4, (0, 0), (0, 4), {}),
     (1, 1, 4, 4, (), (), {}),
 )
@@ -40,6 +43,8 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         tensors["cu_seq_q"], tensors["cu_seq_k"] = (np.cumsum([0, *n]) for n in (q_len, k_len))
         if desc.alibi_shape is not None:
             tensors["alibi"] = to_reference(round_to(rng.uniform(0.01, 0.5, options["alibi_shape"]), desc.lse_element))
+        if desc.sinks:
+            tensors["sinks"] = to_reference(round_to(rng.normal(0, 2, heads), desc.lse_element))
         case = Case(desc, tensors)
         if direction == "backward":
             saved = reference(case)
@@ -66,10 +71,13 @@ def _sequence(case: Case, b: int) -> tuple[Case, slice, slice]:
     alibi = d.alibi_shape and d.alibi_shape[-1:]
     if alibi is not None:
         tensors["alibi"] = t["alibi"] if t["alibi"].ndim == 1 else t["alibi"][b]
+    sinks = {}
+    if d.sinks and "lse" not in t:  # which gradients know by lse
+        tensors["sinks"], sinks = t["sinks"], {"sinks": True}
     kind: Any = AttentionDescriptor if isinstance(d, VarlenAttentionDescriptor) else AttentionBackwardDescriptor
     shapes = {n + "_shape": tensors[n].shape for n in "qkv"}
     shared = {n: getattr(d, n) for n in _SHARED}
-    return Case(kind(**shapes, **shared, alibi_shape=alibi), tensors, case.scalars), q, k
+    return Case(kind(**shapes, **shared, **sinks, alibi_shape=alibi), tensors, case.scalars), q, k
 
 
 def reference(case: Case) -> dict[str, Expected]:
@@ -99,7 +107,12 @@ def reference(case: Case) -> dict[str, Expected]:
                 to[:, at] = x[0]
             else:
                 to[at] = x[0].swapaxes(0, 1)
-    return {n: Expected(values[n], sizes[n], terms[n], far[n]) for n in shapes}
+    found = {n: Expected(values[n], sizes[n], terms[n], far[n]) for n in shapes}
+    if backward and d.sinks:
+        t = case.tensors
+        dout, out = (np.asarray(t[n], np.float64).swapaxes(0, 1)[None] for n in ("dout", "out"))
+        found["dsinks"] = attention_ref.sink_gradients(dout, out, t["lse"][None], np.asarray(t["sinks"], np.float64))
+    return found
 
 
 def forward_of(case: Case) -> Case:
