@@ -1,5 +1,6 @@
 // Pooling forward: vectors along the channels where those are neighbours in memory; else along a row's results, from
 // rows that are folded into one first; else, where windows are long or of many sizes, along each window.
+#include "host/fetch_ahead.h"
 #include "ops/pool/cpu.h"
 #include "ops/pool/walk.h"
 
@@ -81,8 +82,11 @@ class Forward {
     const int64_t places = s.end - s.begin;
     const LineReader<C> reader(x.element, x.stride[2], places);
     Folded<F, C> rows(row + (s.begin - s.from), places, reader.direct());
+    const int64_t bytes = reader.direct() ? places * size_of(x.element) : 0;
     each_place(d, h, [&](int64_t at_d, int64_t at_h) {
-      rows.add(reader.get(x.at(spot.n, spot.c, at_d, at_h, s.begin), places, rows.slot()));
+      const char* from = x.at(spot.n, spot.c, at_d, at_h, s.begin);
+      fetch_ahead(from, bytes);
+      rows.add(reader.get(from, places, rows.slot()));
     });
     rows.finish();
     const Phases<C> split(row, s.span, a.stride, phases);
@@ -109,8 +113,11 @@ class Forward {
     const Axis& a = pool.axis[2];
     const LineReader<C> reader(x.element, x.stride[2], a.in);
     Folded<F, C> rows(row, a.in, reader.direct());
+    const int64_t bytes = reader.direct() ? a.in * size_of(x.element) : 0;
     each_place(d, h, [&](int64_t at_d, int64_t at_h) {
-      rows.add(reader.get(x.at(spot.n, spot.c, at_d, at_h, 0), a.in, rows.slot()));
+      const char* from = x.at(spot.n, spot.c, at_d, at_h, 0);
+      fetch_ahead(from, bytes);
+      rows.add(reader.get(from, a.in, rows.slot()));
     });
     rows.finish();
     for (int64_t i = 0; i < n; ++i) {
@@ -214,6 +221,12 @@ class Indexed {
       }
     }
     put(spot, first, spot.w, true, found, where, n);
+  }
+
+  // Processors follow one line, and miss what comes after the few rows of a window, each a line of its own.
+  static void fetch_ahead(const char* from, int64_t bytes) {
+    constexpr int64_t kAhead = 4096;
+    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(from + kAhead + b);
   }
 
   // Results [first, first + n) of a row.
