@@ -160,6 +160,28 @@ struct CpuKernel<quant::IntegerExperts> {
   static Status run(const Launch& launch) { return quant::run_experts<quant::run_integers>(launch); }
 };
 
+template <>
+struct CpuKernel<quant::CodeLinear> {
+  static Status run(const Launch& launch) {
+    using namespace quant;
+    using A = LinearArgs;
+    const TensorView &x = launch[A::x], &y = launch[A::y], &scale = launch[A::scale];
+    TensorView w = launch[A::w];
+    if (kF8Codes.has(w.element)) w.element = Element::U8;  // their codes
+    const Product p(row_map(x, last_axis(x)), row_map(w, last_axis(w)), row_map(y, last_axis(y)));
+    if (p.rows == 0 || p.columns == 0) return Status::Ok;
+    const CodedWeight weight{launch[A::w].element,
+                             attributes<LinearAttrs>(launch).packed,
+                             std::max<int64_t>(1, p.columns / std::max<int64_t>(1, scale.shape[0])),
+                             std::max<int64_t>(1, p.depth / std::max<int64_t>(1, scale.shape[1])),
+                             scale,
+                             launch[A::zero_point],
+                             launch[A::bias]};
+    run_codes(p, weight, launch.workspace);
+    return Status::Ok;
+  }
+};
+
 #define BCU_SCALED(Tag, function)        \
   template <>                            \
   struct CpuKernel<quant::Tag> {         \

@@ -148,4 +148,12 @@ void each_tile(int64_t count, F&& one) {
 void run_floats(const Product& p, int64_t format, void* workspace);
 void run_integers(const Product& p, int64_t format, void* workspace);
 
+// A weight of codes, and its scales: row n has those of row n / rows_each, value k those of k / group.
+struct CodedWeight {
+  Element code;  // of an 8-bit float whose bytes p.w has as U8
+  int64_t packed, rows_each, group;
+  TensorView scale, zero, bias;  // the last two may be absent
+};
+void run_codes(const Product& p, const CodedWeight& weight, void* workspace);
+
 }  // namespace baracuda::quant

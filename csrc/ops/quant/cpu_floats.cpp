@@ -1,7 +1,6 @@
 // Products of activations with quantized weights whose values are multiplied in f32. A few rows of weights are decoded
-// at a time; sums are built in blocks of kChunk products.
-#include "host/tile_transpose.h"
-#include "ops/quant/cpu.h"
+// at a time, blocks or codes with scales; sums are built in blocks of kChunk products.
+#include "ops/quant/cpu_codes.h"
 
 namespace baracuda::quant {
 namespace {
@@ -40,24 +39,46 @@ Floats dot(const float* x, const float* w) {
   return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
-// A few rows: each row of weights is decoded and multiplied at once.
+// Weights in blocks: rows that are read side by side, and any chunk of a row; zeros behind the last.
 template <class Format>
-void thin(const Product& p, const Rows& rows, int64_t first, int64_t count) {
+struct FromBlocks {
+  const Product& p;
+  static constexpr bool kBias = false;
+  float bias(int64_t) const { return 0.0f; }
+
+  template <int R>
+  struct Side {
+    Streams<Format, R> streams;
+    Chunk<Format> chunk;
+    Side(const FromBlocks& from, int64_t column, int64_t apart) : streams(from.p, column, apart) {}
+    void read(const FromBlocks& from, int r, int64_t c, float* values) {
+      decode_chunk<Format>(streams.read(from.p, r, c, chunk), values);
+    }
+  };
+  void read(int64_t row, int64_t c, float* values) const {
+    Chunk<Format> chunk;
+    decode_chunk<Format>(chunk.read(p, row, c), values);
+  }
+};
+
+// A few rows: each row of weights is decoded and multiplied at once.
+template <class From>
+void thin(const Product& p, const From& from, const Rows& rows, int64_t first, int64_t count) {
   each_columns(p, [&](int64_t begin, int64_t end) {
     each_streams<4>(begin, end, [&]<int R>(int64_t column, int64_t apart, Count<R>) {
       Floats sums[kThinRows][R] = {};
       alignas(64) float values[kChunk];
-      Chunk<Format> chunk;
-      const Streams<Format, R> streams(p, column, apart);
+      typename From::template Side<R> side(from, column, apart);
       for (int64_t c = 0; c < p.chunks(); ++c) {
         for (int r = 0; r < R; ++r) {
-          decode_chunk<Format>(streams.read(p, r, c, chunk), values);
+          side.read(from, r, c, values);
           for (int64_t m = 0; m < count; ++m) sums[m][r] += dot(rows.at(m, c), values);
         }
       }
       for (int64_t m = 0; m < count; ++m) {
         for (int r = 0; r < R; ++r) {
-          const float sum = fold_vector<float>(sums[m][r], Add());
+          float sum = fold_vector<float>(sums[m][r], Add());
+          if (From::kBias) sum += from.bias(column + r * apart);
           p.put(first + m, column + r * apart, 1, &sum);
         }
       }
@@ -69,14 +90,13 @@ struct alignas(64) Panel {
   float values[kChunk][kPanel];
 };
 
-template <class Format>
-void unpack(const Product& p, int64_t column, int64_t c, Panel& panel) {
+template <class From>
+void unpack(const From& weight, int64_t column, int64_t c, Panel& panel) {
   alignas(64) float values[kPanel][kChunk];
   const uint32_t* from[kPanel];
   uint32_t* to[kChunk];
-  Chunk<Format> chunk;
   for (int j = 0; j < kPanel; ++j) {
-    decode_chunk<Format>(chunk.read(p, column + j, c), values[j]);
+    weight.read(column + j, c, values[j]);
     from[j] = reinterpret_cast<const uint32_t*>(values[j]);
   }
   for (int k = 0; k < kChunk; ++k) to[k] = reinterpret_cast<uint32_t*>(panel.values[k]);
@@ -101,33 +121,46 @@ void multiply(const Rows& rows, int64_t row, int64_t c, const Panel& panel, floa
   for (int m = 0; m < M; ++m) add_to(sums + m * kPanel, sum[m][0]), add_to(sums + m * kPanel + kWide, sum[m][1]);
 }
 
-template <class Format>
-void wide(const Product& p, const Rows& rows, int64_t first, int64_t count) {
+template <class From>
+void wide(const Product& p, const From& from, const Rows& rows, int64_t first, int64_t count) {
   parallel_for((p.columns + kPanel - 1) / kPanel, 1, [&](int64_t begin, int64_t end) {
     Panel panel;
     alignas(64) float sums[kRowBlock * kPanel];
     for (int64_t j = begin * kPanel; j < end * kPanel; j += kPanel) {
       std::fill(sums, sums + count * kPanel, 0.0f);
       for (int64_t c = 0; c < p.chunks(); ++c) {
-        unpack<Format>(p, j, c, panel);
+        unpack(from, j, c, panel);
         each_tile<kTile>(count, [&]<int M>(int64_t m, Count<M>) { multiply<M>(rows, m, c, panel, sums + m * kPanel); });
       }
-      for (int64_t m = 0; m < count; ++m)
-        p.put(first + m, j, std::min<int64_t>(kPanel, p.columns - j), sums + m * kPanel);
+      const int64_t there = std::min<int64_t>(kPanel, p.columns - j);
+      float bias[kPanel] = {};
+      for (int64_t i = 0; From::kBias && i < there; ++i) bias[i] = from.bias(j + i);
+      for (int64_t m = 0; m < count; ++m) {
+        for (int64_t i = 0; From::kBias && i < kPanel; ++i) sums[m * kPanel + i] += bias[i];
+        p.put(first + m, j, there, sums + m * kPanel);
+      }
     }
+  });
+}
+
+template <class From>
+void run(const Product& p, const From& from, void* workspace) {
+  const Rows rows{static_cast<float*>(workspace), p.chunks() * kChunk};
+  each_row_block(p, [&](int64_t first, int64_t count) {
+    widen(p, rows, first, count);
+    count <= kThinRows ? thin(p, from, rows, first, count) : wide(p, from, rows, first, count);
   });
 }
 
 }  // namespace
 
 void run_floats(const Product& p, int64_t format, void* workspace) {
-  const Rows rows{static_cast<float*>(workspace), p.chunks() * kChunk};
-  with_format(format, [&](auto f) {
-    each_row_block(p, [&](int64_t first, int64_t count) {
-      widen(p, rows, first, count);
-      count <= kThinRows ? thin<decltype(f)>(p, rows, first, count) : wide<decltype(f)>(p, rows, first, count);
-    });
-  });
+  with_format(format, [&](auto f) { run(p, FromBlocks<decltype(f)>{p}, workspace); });
+}
+
+void run_codes(const Product& p, const CodedWeight& weight, void* workspace) {
+  if (weight.bias.present()) return run(p, FromCodes<true>{p, weight}, workspace);
+  run(p, FromCodes<false>{p, weight}, workspace);
 }
 
 }  // namespace baracuda::quant

@@ -1,4 +1,5 @@
 #include "ops/quant/simt.h"
+#include "ops/quant/simt_linear.h"
 #include "ops/quant/simt_product.h"
 #include "ops/quant/simt_scaled.h"
 #include "simt/metal_kernels.h"
@@ -55,6 +56,11 @@ BCU_METAL_KERNEL(quant_int8_products_q6_k, (quant::EachResult<quant::IntegerDot<
 BCU_METAL_KERNEL(quant_int8_products_q8_k, (quant::EachResult<quant::IntegerDot<quant::kQ8_K>>))
 BCU_METAL_KERNEL(quant_int8_products_iq4_nl, (quant::EachResult<quant::IntegerDot<quant::kIQ4_NL>>))
 BCU_METAL_KERNEL(quant_int8_products_mxfp4, (quant::EachResult<quant::IntegerDot<quant::kMXFP4>>))
+BCU_METAL_KERNEL(quant_linear_whole, (quant::LinearRows<quant::WholeNumbers>))
+BCU_METAL_KERNEL(quant_linear_f8e4m3, (quant::LinearRows<quant::EightNumbers<3>>))
+BCU_METAL_KERNEL(quant_linear_f8e5m2, (quant::LinearRows<quant::EightNumbers<2>>))
+BCU_METAL_KERNEL(quant_linear_u4, (quant::LinearRows<quant::PackedNumbers<0>>))
+BCU_METAL_KERNEL(quant_linear_s4, (quant::LinearRows<quant::PackedNumbers<8>>))
 BCU_METAL_MAP(quant_coded, (quant::Coded), float, 5, 1)
 BCU_METAL_MAP(quant_coded_f8e4m3, (quant::CodedF8<3>), float, 3, 1)
 BCU_METAL_MAP(quant_coded_f8e5m2, (quant::CodedF8<2>), float, 3, 1)

@@ -65,6 +65,21 @@ inline void scales_for(Shapes& s, const Sizes& x, int param, const Sizes& scale)
   }
   s.want(fit && x.rank + cuts <= kMaxRank, param, "sizes that divide those of x, at most 8 with the blocks");
 }
+inline void linear_shapes(Shapes& s) {
+  using A = LinearArgs;
+  const int64_t packed = s.attrs<LinearAttrs>().packed;
+  s.attribute(packed >= 0 && packed <= 2, "packed", "0, or 1 for u4 and 2 for s4");
+  s.attribute(packed == 0 || s.aux() == Element::U8, "packed", "0 for codes that are no bytes");
+  const auto x = s.in(A::x).ranks(1, kMaxRank);
+  const auto w = s.in(A::w, s.aux()).ranks(2);
+  s.want(w.at(1) * (packed == 0 ? 1 : 2) == x.at(-1), A::w, "rows as long as those of x");
+  const auto scale = s.in(A::scale, Element::F32).ranks(2);
+  scales_for(s, Sizes{}.then(w.at(0)).then(x.at(-1)), A::scale, scale);
+  const auto zero = s.may_in(A::zero_point, Element::I32).is(scale);
+  if (kF8Codes.has(s.aux())) zero.when(false);
+  s.may_in(A::bias).is({w.at(0)});
+  s.out(A::y).is(x.sizes().lead(1).then(w.at(0)));
+}
 struct CodeRange {
   int64_t least, most;
 };
@@ -150,6 +165,7 @@ inline ShapeRule shapes_of(const Row& row) {
   if (op == "fake_quantize") return row.direction == Direction::Backward ? fake_gradient_shapes : fake_quantize_shapes;
   if (op == "dynamic_quantize") return dynamic_shapes;
   if (op == "quant_matmul_ids") return expert_shapes;
+  if (op == "quant_linear") return linear_shapes;
   return op == "quantize" ? quantize_shapes : op == "dequantize" ? dequantize_shapes : product_shapes;
 }
 

@@ -3,6 +3,7 @@
 #include "backends/simt/family.h"
 #include "ops/quant/formats.h"
 #include "ops/quant/simt.h"
+#include "ops/quant/simt_linear_launch.h"
 #include "ops/quant/simt_product.h"
 #include "ops/quant/simt_scaled_launch.h"
 #include "ops/quant/skus.h"

@@ -72,13 +72,29 @@ inline constexpr auto kExperts =
     table(experts<FloatExperts>("floats", "simt", kFloatInput).scratch(float_row),
           experts<IntegerExperts>("int8", "simt_int8", kIntegerInput).scratch(integer_row));
 
+// y = x w.T + bias, w = (codes - zero) scale; packed: 1 for two u4 in a byte, 2 for two s4.
+BCU_ATTRS(LinearAttrs, (i64, packed))
+BCU_ARGS(LinearArgs, (x, w, scale, zero_point, bias, y), ())
+struct CodeLinear {};
+static_assert(int{LinearArgs::x} == int{ProductArgs::x});
+inline constexpr Elements kF8Codes = Element::F8E4M3 | Element::F8E5M2;
+inline constexpr Elements kCodes = Element::I8 | Element::U8 | Element::I16 | Element::U16 | kF8Codes;
+inline constexpr auto kLinears = table(row<CodeLinear>("quant_linear")
+                                           .name("codes", "simt")
+                                           .args_of<LinearArgs>()
+                                           .attrs_of<LinearAttrs>()
+                                           .takes(kHalves | Element::F32, kCodes)
+                                           .sum(8)
+                                           .not_batch_invariant()
+                                           .scratch(float_rows));
+
 // On GPUs each result is summed by itself, and quantizes what it multiplies: no scratch.
 template <class... Tags>
 constexpr Table<Tags...> each_alone(Table<Tags...> t) {
   for (Row& r : t.rows) r.workspace = nullptr, r.guarantee.batch_invariant = true;
   return t;
 }
-inline constexpr auto kGpuProducts = each_alone(join(kProducts, kExperts));
+inline constexpr auto kGpuProducts = each_alone(join(kProducts, kExperts, kLinears));
 
 // Codes of another element with a scale, and for integers a zero point, for each block of values: x = (q - zero) scale.
 // f32 scales have the rank of x, with sizes that divide x's; codes go from least to most.
@@ -95,8 +111,6 @@ struct FakeQuantize {};
 struct FakeQuantizeGradient {};
 struct DynamicQuantize {};
 
-inline constexpr Elements kF8Codes = Element::F8E4M3 | Element::F8E5M2;
-inline constexpr Elements kCodes = Element::I8 | Element::U8 | Element::I16 | Element::U16 | kF8Codes;
 inline constexpr Elements kCoded = kHalves | Element::F32;
 
 template <class Tag, class Args>
@@ -114,8 +128,8 @@ inline constexpr auto kScaled = table(
         .in_place_of(1u << FakeGradientArgs::dy | 1u << FakeGradientArgs::x),
     scaled<DynamicQuantize, DynamicArgs>("dynamic_quantize").attrs_of<DynamicAttrs>().takes(kCoded, kCodes));
 
-inline constexpr auto kTable =
-    join(everywhere(kLocal), everywhere(kScaled), kProducts, kExperts, on_cuda(kGpuProducts), on_metal(kGpuProducts));
+inline constexpr auto kTable = join(everywhere(kLocal), everywhere(kScaled), kProducts, kExperts, kLinears,
+                                    on_cuda(kGpuProducts), on_metal(kGpuProducts));
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::quant

@@ -10,12 +10,14 @@ from baracuda.call.steps import made_of
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.ops.layout.layout import ArangeDescriptor
+from baracuda.ops.quant.code_linear import QuantLinearDescriptor
+from baracuda.ops.quant.scaled import PACKED, block_scales, laid
 
 OPS = ()
 _CODES = (Element.I8, Element.F8E4M3)  # that are multiplied as they are
 
 
-@made_of("dequantize_linear unpack_int4 matmul dynamic_quantize scaled_matmul index_select")
+@made_of("quant_linear dynamic_quantize scaled_matmul index_select")
 @composed(tensors="input weight scale zero_point bias order")
 def quant_linear(
     c: Composer,
@@ -32,14 +34,14 @@ def quant_linear(
 ) -> Value:
     """Gives input @ w.T + bias, where w = (weight - zero_point) scale: `linear` with a weight that quantize_linear made.
 
-    Without `quantize_input` the weight's values are found in the element of `input` and multiplied (W8A16, W4A16, 8-bit floats). With it
+    Without `quantize_input` the weight's values are found in f32 while they are multiplied (W8A16, W4A16, 8-bit floats). With it
     each row of `input` is rounded to codes of the weight's element by its own scale, as dynamic_quantize does, and codes are multiplied
     (W8A8): sums of i8 are exact. Its gradients are those with respect to `input`, of one that is not rounded, and `bias`.
 
     Args:
         input: (..., K) of f32, f16 or bf16.
         weight: Codes (N, K), or with `packed` bytes (N, K / 2) of two.
-        scale: One number, (N, 1) or (N, K / group); with `quantize_input` not in groups.
+        scale: One number, or two sizes that divide N and K: (N, 1), (N, K / group); with `quantize_input` not in groups.
         zero_point: Integers of the scale's shape; not with `quantize_input`.
         bias: (N,), of the element of `input`.
         order: i64 or i32 (K,): the columns of `input` in the order of the weight's, as repack_gptq gives them for act-order.
@@ -56,10 +58,7 @@ def quant_linear(
         _check_order(order, input.shape[-1] if input.rank else 0)
         input = c.of(functional.index_select, input, input.rank - 1, order)
     if not quantize_input:
-        options = {} if packed is None else {"packed": packed}
-        values = c.of(functional.dequantize_linear, weight, scale, zero_point, None, input.element, **options)
-        found: Value = c.of(functional.linear, input, values, bias)
-        return found
+        return _by_values(c, input, weight, scale, zero_point, bias, packed)
     if weight.rank != 2 or weight.element not in _CODES or packed is not None or zero_point is not None:
         want = "i8 or f8e4m3 with 2 dimensions, neither packed nor with zero points"
         raise InvalidProblemError(f"quant_linear: weight: got {weight.element} {weight.shape}, want {want}.")
@@ -72,6 +71,34 @@ def quant_linear(
     options = {"out_dtype": input.element}
     product: Value = c.of(functional.scaled_matmul, codes, weight.permute((1, 0)), each, other, bias, **options)
     return product
+
+
+def _by_values(
+    c: Composer, input: Value, weight: Value, scale: Value, zero_point: Value | None, bias: Value | None, packed: Any
+) -> Value:
+    """The product with the weight's values as one kernel."""
+    code, twice = weight.element, 1
+    if packed is not None:
+        code, twice = Element.coerce(packed, "quant_linear: packed"), 2
+        if code not in PACKED or weight.element is not Element.U8:
+            want = "s4 or u4, and a weight of u8"
+            raise InvalidProblemError(f"quant_linear: packed: got {code} and {weight.element}, want {want}.")
+    if weight.rank != 2 or input.rank == 0 or input.shape[-1] != twice * weight.shape[1]:
+        got = f"input {input.shape} and weight {weight.shape}"
+        raise InvalidProblemError(
+            f"quant_linear: got {got}, want (..., K) and (N, {'K' if packed is None else 'K / 2'})."
+        )
+    shape = (weight.shape[0], twice * weight.shape[1])
+    scales = block_scales("quant_linear", shape, scale.shape, None)
+    if bias is not None and (bias.shape != shape[:1] or bias.element is not input.element):
+        want = f"{input.element} ({shape[0]},)"
+        raise InvalidProblemError(f"quant_linear: bias: got {bias.element} {bias.shape}, want {want}.")
+    desc = QuantLinearDescriptor(
+        input.shape, shape, scales, input.element, code, zero_point is not None, bias is not None
+    )
+    zero = None if zero_point is None else laid(c, zero_point, scales, Element.I32)
+    y: Value = c(desc, x=input, w=weight, scale=laid(c, scale, scales, Element.F32), zero_point=zero, bias=bias)
+    return y
 
 
 def _check_order(order: Value, depth: int) -> None:
