@@ -264,6 +264,7 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     ],
     "histogramdd": [
         lambda: F.histogramdd(_x(4, 2), 3, density=True),
+        lambda: F.histogramdd(_x(4, 2), [_x(3), _x(4)]),
         lambda: F.histogramdd(_x(4, 2), [3, 2], weight=_x(4)),
     ],
     "softmin": [lambda: F.softmin(_x(3), 0, dtype="f64")],

@@ -13,7 +13,7 @@ PyObject* text(const std::string& s) {
 
 bool is_plan(PyObject* caller) { return caller && PyObject_TypeCheck(caller, plan_type); }
 
-// "SoftmaxPlan(softmax.forward.cpu.f32.rows)" or "softmax()"; empty where nobody is known.
+// "SoftmaxPlan(softmax.forward.cpu.f32.rows)" or "softmax()"; empty where nobody is known, or by a name of its own.
 std::string place_of(PyObject* caller) {
   if (!caller || caller == Py_None) return "";
   if (is_plan(caller)) {
@@ -22,7 +22,7 @@ std::string place_of(PyObject* caller) {
   }
   PyObject* name = PyObject_GetAttrString(caller, "__name__");
   const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  std::string out = text ? std::string(text) + "()" : "";
+  std::string out = text && *text != '_' ? std::string(text) + "()" : "";  // no part of a function
   PyErr_Clear();
   Py_XDECREF(name);
   return out;

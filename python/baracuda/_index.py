@@ -1376,7 +1376,7 @@ STEPS: dict[str, tuple[tuple[str, str], ...]] = {
     "hardtanh_backward": (("hardtanh", "backward"),),
     "hinge_embedding_loss": (("add", "forward"), ("mean", "forward"), ("ne", "forward"), ("relu", "forward"), ("sum", "forward"), ("where", "forward"),),
     "histogram": (("aminmax", "forward"), ("bincount", "forward"), ("cast", "forward"), ("copy", "forward"), ("div", "forward"), ("eq", "forward"), ("fill", "forward"), ("index_add", "forward"), ("linspace", "forward"), ("searchsorted", "forward"), ("sub", "forward"), ("sum", "forward"), ("where", "forward"),),
-    "histogramdd": (("add", "forward"), ("aminmax", "forward"), ("bincount", "forward"), ("cast", "forward"), ("copy", "forward"), ("div", "forward"), ("eq", "forward"), ("fill", "forward"), ("index_add", "forward"), ("linspace", "forward"), ("mul", "forward"), ("searchsorted", "forward"), ("sub", "forward"), ("sum", "forward"), ("where", "forward"),),
+    "histogramdd": (("add", "forward"), ("all", "forward"), ("aminmax", "forward"), ("bincount", "forward"), ("cast", "forward"), ("copy", "forward"), ("div", "forward"), ("eq", "forward"), ("fill", "forward"), ("index_add", "forward"), ("le", "forward"), ("linspace", "forward"), ("mul", "forward"), ("searchsorted", "forward"), ("sub", "forward"), ("sum", "forward"), ("where", "forward"),),
     "hstack": (("cast", "forward"), ("cat", "forward"),),
     "huber_loss_backward": (("huber_loss", "backward"),),
     "hypot_backward": (("hypot", "backward"),),

@@ -1484,10 +1484,10 @@ def rope(input: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = Non
 def rope_backward(dy: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:
     r"""Gradient of rope with respect to `input`."""
 @_function
-def cummax(input: Any, dim: Any) -> Any:
+def cummax(input: Any, dim: Any, *, reverse: Any = False) -> Any:
     r"""(values, indices) of the largest so far along `dim`, as torch.cummax: the last of values that tie; NaN stays."""
 @_function
-def cummin(input: Any, dim: Any) -> Any:
+def cummin(input: Any, dim: Any, *, reverse: Any = False) -> Any:
     r"""(values, indices) of the smallest so far along `dim`, as torch.cummin: the last of values that tie; NaN stays."""
 @_function
 def logcumsumexp(input: Any, dim: Any, *, reverse: Any = False, exclusive: Any = False, out: Any = None) -> Any:

@@ -93,3 +93,12 @@ def test_refused_histograms() -> None:
     ):
         with pytest.raises(bc.InvalidProblemError, match=word):
             call()
+
+
+@pytest.mark.parametrize("edges", [[3, 2, 1], [0, np.nan, 1], [0, 1, np.nan], [0, 2, 1.5]])
+def test_edges_of_grids_rise(edges: list[float]) -> None:
+    x = np.ones((4, 2), np.float32)
+    with pytest.raises(bc.InvalidProblemError, match=r"bins\[1\]: got edges that fall, or NaN"):
+        F.histogramdd(x, [np.float32([0, 1, 2]), np.float32(edges)])
+    found, _ = F.histogramdd(x, [np.float32([0, 1, 2]), np.float32([0, 1, 1])])
+    assert found.sum() == 4

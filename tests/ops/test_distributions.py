@@ -187,3 +187,14 @@ def test_wrong_temperatures_are_refused() -> None:
             F.gumbel_softmax(np.zeros(3, np.float32), tau)
     with pytest.raises(bc.InvalidProblemError, match="logits"):
         F.gumbel_softmax(np.zeros(3, np.int64))
+
+
+@pytest.mark.parametrize(
+    ("fn", "what"), [(F.laplace_, "loc"), (F.cauchy_, "median"), (F.log_normal_, "mean"), (F.trunc_normal_, "mean")]
+)
+def test_centres_are_finite(fn: Any, what: str) -> None:
+    for wrong in (float("nan"), float("inf")):
+        y = np.ones(4, np.float32)
+        with pytest.raises(bc.InvalidProblemError, match=f"{what}: got {wrong}, want a finite number"):
+            fn(y, wrong)
+        assert (y == 1).all()

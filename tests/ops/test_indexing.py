@@ -442,3 +442,9 @@ def test_a_bad_index_is_named_wherever_it_is(index: type) -> None:
             with pytest.raises(bc.IndexOutOfRangeError, match=rf"\b{limit + (at == 99_999)}\b") as error:
                 F.index_select(x, 0, view)
             assert str(at) in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["size", "fill_value"])
+def test_nonzero_static_names_what_i64_does_not_hold(name: str) -> None:
+    with pytest.raises(bc.InvalidProblemError, match=rf"nonzero_static\(\): {name}: got {2**70}"):
+        F.nonzero_static(np.eye(2), **{"size": 3, name: 2**70})

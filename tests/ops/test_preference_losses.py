@@ -139,3 +139,12 @@ def test_capped_loss_of_halves_in_f32() -> None:
     assert loss.dtype == torch.float32
     wide = F.cross_entropy(x.double(), target, softcap=5.0, z_loss=0.1)
     assert abs(loss.double() - wide) < 0.05 * wide
+
+
+@pytest.mark.parametrize("call", [F.js_div, F.tv_distance, F.preference_loss])
+def test_whole_numbers_are_refused(call: Any) -> None:
+    x = np.arange(6).reshape(2, 3)
+    with pytest.raises(bc.InvalidProblemError, match=r"(input|chosen): got i64, want a float element"):
+        call(x, x)
+    with pytest.raises(bc.InvalidProblemError, match=r"(target|rejected): got i64"):
+        call(x.astype(np.float32), x)

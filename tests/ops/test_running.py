@@ -24,6 +24,32 @@ def test_extremes_as_torch(name: str, dtype: torch.dtype) -> None:
         assert torch.equal(got[0].nan_to_num(-1), want[0].nan_to_num(-1)) and torch.equal(got[1], want[1])
 
 
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_extremes_from_the_end(name: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape, dim in SHAPES:
+        x = np.asarray(rng.integers(0, 6, shape), np.float64)
+        if x.size > 50:
+            x.reshape(-1)[::37] = np.nan
+        turned = np.flip(x, dim) if shape else x
+        values, indices = getattr(F, name)(turned, dim)
+        got = getattr(F, name)(x, dim, reverse=True)
+        want = (values, (shape[dim] - 1 if shape else 0) - indices)
+        for a, b in zip(got, want, strict=True):
+            assert np.array_equal(a, np.flip(b, dim) if shape else b, equal_nan=a.dtype.kind == "f")
+        if x.size and not np.isnan(x).any():
+            _, pull = bc.vjp(getattr(F, name), x, dim, reverse=True)
+            dy = rng.normal(size=shape)
+            dx = np.zeros_like(x)
+            if shape:
+                np.put_along_axis(dx, got[1], 0, dim)
+                for at in np.ndindex(shape):
+                    to = list(at)
+                    to[dim] = got[1][at]
+                    dx[tuple(to)] += dy[at]
+                np.testing.assert_allclose(pull(dy), dx, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["cummax", "cummin", "logcumsumexp"])
 def test_gradients_as_torch(name: str) -> None:
     rng = torch.Generator().manual_seed(1)

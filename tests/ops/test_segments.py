@@ -163,3 +163,15 @@ def test_extremes_of_bools_are_any_and_all() -> None:
     data, ids = np.array([[True, False], [False, False], [True, True]]), np.array([0, 0, 2])
     np.testing.assert_array_equal(F.segment_max(data, ids, 4), [[1, 0], [0, 0], [1, 1], [0, 0]])
     np.testing.assert_array_equal(F.segment_min(data, ids, 4), [[0, 0], [1, 1], [1, 1], [1, 1]])
+
+
+def test_errors_name_no_part_of_a_function() -> None:
+    x = np.ones((2, 3), np.float32)
+    for call in (lambda: F.segment_sum(x, np.array([0, 5]), 2), lambda: F.index_put(x, (np.array([9]),), x[:1])):
+        with pytest.raises(bc.IndexOutOfRangeError) as told:
+            call()
+        assert " _" not in str(told.value)
+    with pytest.raises(bc.InvalidProblemError, match=r"num_samples: got 5, want at most the 3 categories"):
+        F.multinomial(x[0], 5)
+    with pytest.raises(bc.InvalidProblemError, match=r"quant_min: got 3, want -32768 to 0"):
+        F.fake_quantize(x, 1.0, quant_min=3)

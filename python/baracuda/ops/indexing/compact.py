@@ -171,6 +171,9 @@ def nonzero_static(c: Composer, input: Value, *, size: int, fill_value: int = -1
     """The first `size` rows of nonzero, as torch.nonzero_static, without waiting for the count: others hold `fill_value`."""
     if size < 0:
         raise InvalidProblemError(f"size: got {size}, want a number that is not negative.")
+    for name, number in (("size", size), ("fill_value", fill_value)):
+        if not -(2**63) <= number < 2**63:
+            raise InvalidProblemError(f"{name}: got {number}, want -2**63 <= {name} < 2**63, which i64 holds.")
     found, count = c(NonzeroDescriptor(input.shape, size, input.element), x=input)
     places = c(ArangeDescriptor((size,), Element.I64), start=0, step=1).permute((0, -1))
     return c.of(F.where, c.of(F.lt, places, count), found, fill_value)  # type: ignore[no-any-return]

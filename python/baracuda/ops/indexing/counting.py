@@ -307,6 +307,13 @@ def _between_grids(c: Composer, input: Value, weight: Value | None = None, *edge
     return found
 
 
+def _rising(what: str, edges: Any) -> None:
+    """Refuses edges of which one is NaN or less than the one before; a device is waited for."""
+    if _core.inferring() or bool(number_of(F.all(F.le(edges[:-1], edges[1:])))):
+        return
+    raise InvalidProblemError(f"{what}: got edges that fall, or NaN, want a vector of edges that rise.")
+
+
 def _grid(name: str, input: Any, bins: Any, range: Any) -> list[Any]:
     """The edges of each coordinate."""
     shape = tuple(_core.describe(input)[0])
@@ -331,6 +338,7 @@ def _grid(name: str, input: Any, bins: Any, range: Any) -> list[Any]:
                 raise InvalidProblemError(
                     f"{name}: bins[{d}]: want a number, or a vector of edges of the input's element."
                 )
+            _rising(f"{name}: bins[{d}]", own)
             edges.append(own)
             continue
         element = _checked(name, input, own)
@@ -345,7 +353,7 @@ def _grid(name: str, input: Any, bins: Any, range: Any) -> list[Any]:
     return edges
 
 
-@made_of("searchsorted eq where add mul bincount cast index_add fill sum sub div copy linspace aminmax")
+@made_of("searchsorted eq where add mul bincount cast index_add fill sum sub div copy linspace aminmax le all")
 @composite
 def histogramdd(
     input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
@@ -356,7 +364,8 @@ def histogramdd(
 
     Args:
         input: f16, bf16, f32 or f64; coordinates of points along the last dimension.
-        bins: A number of bins of one width, one for each coordinate, or a vector of edges that rise for each.
+        bins: A number of bins of one width, one for each coordinate, or a vector of edges that rise for each, which a
+            device is waited for.
         range: Where bins of one width begin and end, two numbers for each coordinate; the least and the largest value by
             default, which a device is waited for.
         weight: A number for each point, of the input's element.

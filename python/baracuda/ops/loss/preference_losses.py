@@ -25,6 +25,12 @@ def _reduced(c: Composer, losses: Value, reduction: str) -> Value:
     return made
 
 
+def _floats(**given: Value | None) -> None:
+    for name, x in given.items():
+        if x is not None and not x.element.is_float:
+            raise InvalidProblemError(f"{name}: got {x.element}, want a float element. Cast it first.")
+
+
 def _within(name: str, value: float, low: float, high: float) -> None:
     if not low < value < high:
         raise InvalidProblemError(f"{name}: got {value}, want a number between {low:g} and {high:g}, exclusive.")
@@ -46,6 +52,7 @@ def js_div(c: Composer, input: Value, target: Value, beta: float = 0.5, reductio
         beta: What of the mixture m is p: above 0, below 1.
         reduction: "none", "mean", "sum" or "batchmean".
     """
+    _floats(input=input, target=target)
     _within("beta", beta, 0, 1)
     mixed = c.of(F.logaddexp, c.of(F.add, target, log(beta)), c.of(F.add, input, log(1 - beta)))
     of_p = c.of(F.mul, c.of(F.mul, c.of(F.exp, target), c.of(F.sub, target, mixed)), float(beta))
@@ -61,6 +68,7 @@ def tv_distance(c: Composer, input: Value, target: Value, reduction: str = "batc
 
     With "batchmean" the sum is divided by the size of the first dimension: the mean distance of rows of probabilities.
     """
+    _floats(input=input, target=target)
     return _reduced(c, c.of(F.mul, c.of(F.abs, c.of(F.sub, input, target)), 0.5), reduction)
 
 
@@ -98,6 +106,8 @@ def preference_loss(
         reduction: "none", "mean", "sum" or "batchmean".
     """
     _check_preference(beta, label_smoothing, form)
+    references = {"reference_chosen": reference_chosen, "reference_rejected": reference_rejected}
+    _floats(chosen=chosen, rejected=rejected, **references)
     if (reference_chosen is None) != (reference_rejected is None):
         missing = "reference_chosen" if reference_chosen is None else "reference_rejected"
         raise InvalidProblemError(f"{missing}: got None, want both references or neither.")

@@ -10,6 +10,7 @@ from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
+from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Signature, descriptor, frame, output, tensor
 from baracuda.ops.quant.scaled import Scales, block_scales, laid
 
@@ -82,6 +83,12 @@ def _faked(
     call: Call, name: str, desc: Any, axis: int | None, least: int, most: int, given: Mapping[str, Arg | None]
 ) -> Recipe:
     """Steps of fake quantization or its gradient, of scales and zero points as numbers or tensors."""
+    for option, code, good, want in (
+        ("quant_min", least, -32768 <= least <= 0, "-32768 to 0"),
+        ("quant_max", most, 0 < most <= 65535, "1 to 65535"),
+    ):
+        if not good:
+            raise InvalidProblemError(f"{option}: got {code}, want {want}.")
     present = {n: x for n, x in given.items() if x is not None}
     x, scale = present["x"], present["scale"]
     scales = block_scales(name, x.shape, scale.shape if scale.is_tensor else (), axis)

@@ -315,6 +315,10 @@ def multinomial(
         out: Array of i64 to fill.
     """
     shape, code, _, *place = _core.describe(input)
+    categories = shape[-1] if shape else 0
+    if num_samples < 0 or (shape and not replacement and num_samples > categories):
+        want = "at least 0" if num_samples < 0 else f"at most the {categories} categories without replacement"
+        raise InvalidProblemError(f"num_samples: got {num_samples}, want {want}.")
     desc = MultinomialDescriptor(shape, num_samples, replacement, Element(code))
     made, blocks = planned(desc, (place[0], place[1]))
     return chosen(generator).draw(blocks, lambda s, o: run_new(made, input, out, p=input, seed=s, offset=o))

@@ -77,7 +77,8 @@ def cauchy_(input: Any, median: float = 0.0, sigma: float = 1.0, *, generator: A
         sigma: Half the width at half the height, above 0.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
     """
-    _want("sigma", sigma > 0, sigma, "a number above 0")
+    _want("median", isfinite(median), median, "a finite number")
+    _want("sigma", sigma > 0 and isfinite(sigma), sigma, "a finite number above 0")
 
     def fill(y: Any) -> Any:
         uniform_(y, generator=generator)
@@ -100,6 +101,7 @@ def laplace_(input: Any, loc: float = 0.0, scale: float = 1.0, *, generator: Any
         scale: The mean distance from it, above 0.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
     """
+    _want("loc", isfinite(loc), loc, "a finite number")
     _want("scale", scale > 0 and isfinite(scale), scale, "a finite number above 0")
 
     def fill(y: Any) -> Any:
@@ -147,7 +149,8 @@ def log_normal_(input: Any, mean: float = 1.0, std: float = 2.0, *, generator: A
         std: Standard deviation of the logarithm, above 0.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
     """
-    _want("std", std > 0, std, "a number above 0")
+    _want("mean", isfinite(mean), mean, "a finite number")
+    _want("std", std > 0 and isfinite(std), std, "a finite number above 0")
     return _filled(input, lambda y: F.exp(F.normal_(y, float(mean), float(std), generator=generator), out=y))
 
 
@@ -168,6 +171,7 @@ def trunc_normal_(
         b: The largest number, above a.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
     """
+    _want("mean", isfinite(mean), mean, "a finite number")
     _want("std", std > 0 and isfinite(std), std, "a finite number above 0")
     _want("b", a < b, b, f"a number above a, which is {a}")
     low, high = (erf((x - mean) / std / sqrt(2)) for x in (a, b))

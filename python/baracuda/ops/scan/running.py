@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from math import inf
 
+from baracuda import functional as F
+from baracuda.call.compose import Composer, Value
 from baracuda.call.op import Arg, Call, Op, Recipe, function
-from baracuda.describe.dims import Shape
+from baracuda.describe.dims import Shape, check_axis
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Descriptor, Kinded, Signature, descriptor, frame, output, tensor
@@ -104,16 +106,39 @@ OPS = (
 )
 
 
-@function(tensors="input")
-def cummax(call: Call, input: Arg, dim: int) -> Recipe:
-    """(values, indices) of the largest so far along `dim`, as torch.cummax: the last of values that tie; NaN stays."""
-    return call(CumulativeExtremeDescriptor("cummax", input.shape, dim, input.element), x=input)
+def _extremes(call: Call, kind: str, input: Arg, dim: int, reverse: bool) -> Recipe:
+    if not reverse:
+        return call(CumulativeExtremeDescriptor(kind, input.shape, dim, input.element), x=input)
+    axis = check_axis(dim, max(input.rank, 1), "dim")
+
+    def steps(c: Composer, x: Value) -> tuple[Value, Value]:
+        shape = x.shape or (1,)
+        back = (slice(None),) * axis + (slice(None, None, -1),)
+        values, places = c.new(shape, x.element), c.new(shape, Element.I64)
+        desc = CumulativeExtremeDescriptor(kind, shape, axis, x.element)
+        c(desc, x=c.reshape(x, shape)[back], values=values[back], indices=places[back])
+        indices = c.of(F.sub, shape[axis] - 1, places)  # which count from where the scan begins
+        return c.reshape(values, x.shape), c.reshape(indices, x.shape)
+
+    return call.steps(steps, input)
 
 
 @function(tensors="input")
-def cummin(call: Call, input: Arg, dim: int) -> Recipe:
-    """(values, indices) of the smallest so far along `dim`, as torch.cummin: the last of values that tie; NaN stays."""
-    return call(CumulativeExtremeDescriptor("cummin", input.shape, dim, input.element), x=input)
+def cummax(call: Call, input: Arg, dim: int, *, reverse: bool = False) -> Recipe:
+    """(values, indices) of the largest so far along `dim`, as torch.cummax: the last of values that tie; NaN stays.
+
+    With `reverse` it begins at the end, and the last one to be met is the first along `dim`.
+    """
+    return _extremes(call, "cummax", input, dim, reverse)
+
+
+@function(tensors="input")
+def cummin(call: Call, input: Arg, dim: int, *, reverse: bool = False) -> Recipe:
+    """(values, indices) of the smallest so far along `dim`, as torch.cummin: the last of values that tie; NaN stays.
+
+    With `reverse` it begins at the end, and the last one to be met is the first along `dim`.
+    """
+    return _extremes(call, "cummin", input, dim, reverse)
 
 
 pulled_from_positions(cummax)
