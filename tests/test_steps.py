@@ -85,6 +85,13 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "fold_backward": [lambda: F.fold_backward(_x(1, 2, 3, 3), 2, padding=1)],
     "grid_sampler_2d": [lambda: F.grid_sampler_2d(_x(1, 2, 3, 3), _x(1, 2, 2, 2), 0, 0, False)],
     "grid_sampler_3d": [lambda: F.grid_sampler_3d(_x(1, 2, 3, 3, 2), _x(1, 2, 2, 2, 3), 0, 0, False)],
+    "roi_pool_backward": [
+        lambda: F.roi_pool_backward(
+            _x(1, 2, 2, 2), np.zeros((1, 5), np.float32), np.zeros((1, 2, 2, 2), np.int64), (1, 2, 3, 3)
+        )
+    ],
+    "fractional_max_pool2d": [lambda: F.fractional_max_pool2d(_x(1, 2, 5, 5).astype(np.float16), 2, (3, 1))],
+    "fractional_max_pool3d": [lambda: F.fractional_max_pool3d(_x(1, 2, 5, 5, 5), 2, 3)],
     "weight_norm": [lambda: F.weight_norm(_x(3, 4), _x(3, 1)), lambda: F.weight_norm(_x(3), _x(3))],
     "nms": [lambda: F.nms(_x(3, 4), _x(3), 0.5)],
     "batched_nms": [

@@ -668,6 +668,12 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 def unfold_backward(dy: Any, shape: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     r"""Gradient of unfold by its input of this shape: `fold`."""
 @_function
+def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None) -> Any:
+    r"""The largest value of windows at places that random numbers choose, as torch.nn.functional.fractional_max_pool2d."""
+@_function
+def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None) -> Any:
+    r"""The largest value of windows at places that random numbers choose, as torch.nn.functional.fractional_max_pool3d."""
+@_function
 def geglu(input: Any, dim: Any = -1) -> Any:
     r"""`value * gelu(gate)` over the halves of `input` along `dim`; the gate is the second half."""
 @_function
@@ -1477,6 +1483,15 @@ def rms_norm_rope_backward(dy: Any, input: Any, weight: Any, cos: Any, sin: Any,
 @_function
 def rms_norm_rope_forward(input: Any, weight: Any, cos: Any, sin: Any, eps: Any = None, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False, weight_offset: Any = 0.0) -> Any:
     r"""rms_norm_rope with what its gradient needs: (y, rstd)."""
+@_function
+def roi_pool(input: Any, boxes: Any, output_size: Any, spatial_scale: Any = 1.0) -> Any:
+    r"""Maxima of regions (image, x1, y1, x2, y2) of (N, C, H, W) as (regions, C, bins, bins), as torchvision.ops.roi_pool."""
+@_function
+def roi_pool_backward(dy: Any, boxes: Any, indices: Any, shape: Any) -> Any:
+    r"""Gradient of roi_pool by its input of this shape: dy added up at `indices` of the images that boxes name."""
+@_function
+def roi_pool_forward(input: Any, boxes: Any, output_size: Any, spatial_scale: Any = 1.0) -> Any:
+    r"""roi_pool with what its gradient needs: (y, indices)."""
 @_function
 def rope(input: Any, cos: Any, sin: Any, position: Any = 0, positions: Any = None, rotary_dim: Any = None, interleaved: Any = False) -> Any:
     r"""Rotary position embedding of [..., S, D] with tables [positions, rotary_dim / 2]."""

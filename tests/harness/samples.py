@@ -65,6 +65,13 @@ SAMPLES: dict[str, Call] = (
         "affine_grid_backward": _call(_floats(2, 3, 4, 2), (2, 1, 3, 4)),
         "roi_align": _call(IMAGE, np.array([[0, 0, 0, 2, 2], [1, 1, 0, 3, 2]], np.float32), 2),
         "roi_align_backward": _call(_floats(2, 3, 2, 2), np.zeros((2, 5), np.float32), IMAGE.shape, 2),
+        "roi_pool": _call(IMAGE, np.array([[0, 0, 0, 2, 2], [1, 1, 0, 3, 2]], np.float32), 2),
+        "roi_pool_forward": _call(IMAGE, np.array([[0, 0, 0, 2, 2], [1, 1, 0, 3, 2]], np.float32), 2),
+        "roi_pool_backward": _call(
+            _floats(2, 3, 2, 2), np.zeros((2, 5), np.float32), np.zeros((2, 3, 2, 2), np.int64), IMAGE.shape
+        ),
+        "fractional_max_pool2d": _call(IMAGE, 2, 2),
+        "fractional_max_pool3d": _call(_floats(1, 2, 4, 4, 4), 2, 2),
         "weight_norm": _call(X, ROWS),
         "nms": _call(_floats(5, 4), _floats(5), 0.5),
         "batched_nms": _call(_floats(5, 4), _floats(5), np.zeros(5, np.int64), 0.5),

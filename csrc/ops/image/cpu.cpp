@@ -75,6 +75,11 @@ struct CpuKernel<image::RoiAlignBackward> {
   static Status run(const Launch& launch) { return run_roi_align_backward(launch); }
 };
 
+template <>
+struct CpuKernel<image::RoiPool> {
+  static Status run(const Launch& launch) { return run_roi_pool(launch); }
+};
+
 }  // namespace baracuda
 
 BCU_CPU_FAMILY(image)

@@ -23,5 +23,6 @@ void run_fold(const Fold& f, const TensorView& x, const TensorView& y);
 Status run_nms(const Launch& launch);
 Status run_roi_align(const Launch& launch);
 Status run_roi_align_backward(const Launch& launch);
+Status run_roi_pool(const Launch& launch);
 
 }  // namespace baracuda::image

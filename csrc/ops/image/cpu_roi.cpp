@@ -1,10 +1,13 @@
 // Means over the samples of regions' bins: the samples of some bins are worked out once for all channels. Gradients are
 // added up in the order of regions, for some channels of an image at a time, in twice the precision.
+#include <bit>
+
 #include "core/compute.h"
 #include "core/parallel.h"
 #include "host/rows.h"
 #include "ops/image/cpu.h"
 #include "ops/image/regions.h"
+#include "ops/image/roi_pool.h"
 #include "ops/image/stored.h"
 #include "ops/image/wide_sums.h"
 #include "ops/pool/blocked_sum.h"
@@ -35,16 +38,19 @@ class Rois {
 
 // The first region whose image there is not becomes the launch's failure.
 template <class C>
-bool images_exist(const Launch& launch, int param, int64_t images) {
+Status images_exist(const Launch& launch, int param, int64_t images) {
   const TensorView& rois = launch[param];
   const Rois<C> regions(rois);
   for (int64_t k = 0; k < rois.shape[0]; ++k) {
     const C n = regions.number(k, 0);
     if (n > C(-1) && n < static_cast<C>(images)) continue;
-    if (launch.failure) *launch.failure = {param, 5 * k, static_cast<int64_t>(held(n, C(-1e9), C(1e9))), images};
-    return false;
+    const bool finite = n - n == C(0);
+    const int64_t given = finite ? static_cast<int64_t>(held(n, C(-1e18), C(1e18))) : std::bit_cast<int64_t>(double{n});
+    if (launch.failure)
+      *launch.failure = {param, 5 * k, given, finite ? images : static_cast<int64_t>(ValueRange::Finite)};
+    return finite ? Status::IndexOutOfRange : Status::ValueOutOfRange;
   }
-  return true;
+  return Status::Ok;
 }
 
 // Calls f(beside along the vertical axis, along the horizontal one) for all samples of a bin that are inside.
@@ -197,18 +203,60 @@ class Backward {
   Wide<C>* const sums_;
 };
 
+// The largest value of each bin, and its place.
+template <class E>
+void pool_regions(const Launch& launch, const Regions& r) {
+  using Args = RoiPoolArgs;
+  using C = typename E::Number;
+  const TensorView& indices = launch[Args::indices];
+  const Planes x(launch[Args::x]), y(launch[Args::y]), places(indices.present() ? indices : launch[Args::y]);
+  const Rois<C> rois(launch[Args::rois]);
+  const int64_t channels = launch[Args::x].shape[1], high = r.side[0].bins, wide = r.side[1].bins;
+  const auto side = [&](int64_t k, int axis, int64_t bin) {
+    return places_of<C>(rois.number(k, 2 - axis), rois.number(k, 4 - axis), static_cast<C>(r.scale), r.side[axis].bins,
+                        r.side[axis].size, bin);
+  };
+  const auto most = [&](int64_t k, int64_t c, int64_t i, int64_t j, const Places& rows, const Places& columns) {
+    const auto* const from = reinterpret_cast<const typename E::Stored*>(x.at(rois.image(k), c, 0, 0, 0));
+    C best = 0;
+    int64_t found = -1;
+    for (int64_t h = rows.begin; h < rows.end; ++h)
+      for (int64_t w = columns.begin; w < columns.end; ++w) {
+        const C v = E::load(from[h * x.stride[1] + w * x.stride[2]]);
+        if (wins(v, best, found < 0)) best = v, found = h * r.side[1].size + w;
+      }
+    store<C>(y.element, y.at(k, c, 0, i, j), 1, &best, 1);
+    if (indices.present()) store<int64_t>(indices.element, places.at(k, c, 0, i, j), 1, &found, 1);
+  };
+  parallel_for(launch[Args::rois].shape[0], row_grain(channels * high * wide * 16), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      for (int64_t bin = 0; bin < high * wide; ++bin) {
+        const Places rows = side(k, 0, bin / wide), columns = side(k, 1, bin % wide);
+        for (int64_t c = 0; c < channels; ++c) most(k, c, bin / wide, bin % wide, rows, columns);
+      }
+  });
+}
+
 }  // namespace
 
+Status run_roi_pool(const Launch& launch) {
+  const TensorView& x = launch[RoiPoolArgs::x];
+  Status status = Status::Ok;
+  with_stored(x.element, [&](auto e) {
+    using E = decltype(e);
+    status = images_exist<typename E::Number>(launch, RoiPoolArgs::rois, x.shape[0]);
+    if (status == Status::Ok) pool_regions<E>(launch, pooled_regions(launch));
+  });
+  return status;
+}
 Status run_roi_align(const Launch& launch) {
   using Args = RoiAlignArgs;
   const TensorView &x = launch[Args::x], &rois = launch[Args::rois], &y = launch[Args::y];
   Status status = Status::Ok;
   with_stored(x.element, [&](auto e) {
     using E = decltype(e);
-    if (!images_exist<typename E::Number>(launch, Args::rois, x.shape[0])) {
-      status = Status::IndexOutOfRange;
-      return;
-    }
+    status = images_exist<typename E::Number>(launch, Args::rois, x.shape[0]);
+    if (status != Status::Ok) return;
     Forward<E>(regions_of(launch, x, y), x, rois, y).run_all(rois.shape[0]);
   });
   return status;
@@ -218,7 +266,8 @@ Status run_roi_align_backward(const Launch& launch) {
   const TensorView &dy = launch[Args::dy], &rois = launch[Args::rois], &dx = launch[Args::dx];
   return with_float_type(dx.element, [&](auto c) {
     using C = decltype(c);
-    if (!images_exist<C>(launch, Args::rois, dx.shape[0])) return Status::IndexOutOfRange;
+    const Status status = images_exist<C>(launch, Args::rois, dx.shape[0]);
+    if (status != Status::Ok) return status;
     Backward<C>(regions_of(launch, dx, dy), dy, rois, dx, static_cast<Wide<C>*>(launch.workspace)).run_all(dx.shape[0]);
     return Status::Ok;
   });

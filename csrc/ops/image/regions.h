@@ -12,6 +12,10 @@ BCU_ATTRS(RoiAlignAttrs, (f64, spatial_scale), (i64, sampling_ratio), (i64, alig
 BCU_ARGS(RoiAlignArgs, (x, rois, y), ())
 BCU_ARGS(RoiAlignBackwardArgs, (dy, rois, dx), ())
 
+// indices: places of y in x, i64, [K, C, bins, bins]; -1 in a bin without places.
+BCU_ATTRS(RoiPoolAttrs, (f64, spatial_scale))
+BCU_ARGS(RoiPoolArgs, (x, rois, y, indices), ())
+
 struct Regions {
   RegionSide side[2];
   double scale;
@@ -21,6 +25,15 @@ inline Regions regions_of(const Launch& launch, const TensorView& image, const T
   Regions r;
   for (int i = 0; i < 2; ++i) r.side[i] = {image.shape[2 + i], result.shape[2 + i], a.sampling_ratio, a.aligned != 0};
   r.scale = a.spatial_scale;
+  return r;
+}
+
+// Of the maxima of regions' bins.
+inline Regions pooled_regions(const Launch& launch) {
+  const TensorView &x = launch[RoiPoolArgs::x], &y = launch[RoiPoolArgs::y];
+  Regions r;
+  for (int i = 0; i < 2; ++i) r.side[i] = {x.shape[2 + i], y.shape[2 + i], 0, 0};
+  r.scale = attributes<RoiPoolAttrs>(launch).spatial_scale;
   return r;
 }
 

@@ -136,11 +136,8 @@ inline void nms_shapes(Shapes& s) {
 }
 
 // x or dx; y or dy.
-inline void regions(Shapes& s, const Tensor& image, const Tensor& rois, const Tensor& result, int param) {
-  const RoiAlignAttrs a = s.attrs<RoiAlignAttrs>();
-  s.attribute(std::isfinite(a.spatial_scale), "spatial_scale", "a finite number");
-  s.attribute(a.sampling_ratio >= 0 && a.sampling_ratio <= 1024, "sampling_ratio", "0 to 1024");
-  s.flag(a.aligned, "aligned");
+inline void regions(Shapes& s, const Tensor& image, const Tensor& rois, const Tensor& result, int param, double scale) {
+  s.attribute(std::isfinite(scale), "spatial_scale", "a finite number");
   image.ranks(4), rois.ranks(2), result.ranks(4);
   if (image.rank() != 4 || rois.rank() != 2 || result.rank() != 4) return;
   bool sizes = rois.at(1) == 5 && rois.at(0) == result.at(0) && image.at(1) == result.at(1);
@@ -148,15 +145,27 @@ inline void regions(Shapes& s, const Tensor& image, const Tensor& rois, const Te
     sizes &= image.at(i) >= 1 && image.at(i) < kMost && result.at(i) >= 1 && result.at(i) < 65536;
   s.want(sizes, param, "[regions, 5], images of 1 to 2^30 - 1 places, and 1 to 65535 bins along each axis");
 }
+inline void aligned_regions(Shapes& s, const Tensor& image, const Tensor& rois, const Tensor& result, int param) {
+  const RoiAlignAttrs a = s.attrs<RoiAlignAttrs>();
+  s.attribute(a.sampling_ratio >= 0 && a.sampling_ratio <= 1024, "sampling_ratio", "0 to 1024");
+  s.flag(a.aligned, "aligned");
+  regions(s, image, rois, result, param, a.spatial_scale);
+}
+inline void roi_pool_shapes(Shapes& s) {
+  using Args = RoiPoolArgs;
+  const auto x = s.in(Args::x), rois = s.in(Args::rois), y = s.out(Args::y);
+  s.may_out(Args::indices, Element::I64).is(y);
+  regions(s, x, rois, y, Args::rois, s.attrs<RoiPoolAttrs>().spatial_scale);
+}
 inline void roi_align_shapes(Shapes& s) {
   using Args = RoiAlignArgs;
   const auto x = s.in(Args::x), rois = s.in(Args::rois), y = s.out(Args::y);
-  regions(s, x, rois, y, Args::rois);
+  aligned_regions(s, x, rois, y, Args::rois);
 }
 inline void roi_align_backward_shapes(Shapes& s) {
   using Args = RoiAlignBackwardArgs;
   const auto dy = s.in(Args::dy), rois = s.in(Args::rois), dx = s.out(Args::dx);
-  regions(s, dx, rois, dy, Args::rois);
+  aligned_regions(s, dx, rois, dy, Args::rois);
 }
 
 inline ShapeRule shapes_of(const Row& row) {
@@ -164,6 +173,7 @@ inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
   if (op == "grid_sample") return back ? sample_backward_shapes : sample_shapes;
   if (op == "roi_align") return back ? roi_align_backward_shapes : roi_align_shapes;
+  if (op == "roi_pool") return roi_pool_shapes;
   if (op == "nms") return nms_shapes;
   if (op == "fold") return fold_shapes;
   if (op == "resize") return back ? resize_backward_shapes<ResizeAttrs> : resize_shapes<ResizeAttrs>;

@@ -2,6 +2,7 @@
 // gathers from all regions of its image.
 #pragma once
 #include "ops/image/roi.h"
+#include "ops/image/roi_pool.h"
 #include "simt/space.h"
 
 namespace baracuda::image {
@@ -21,7 +22,7 @@ struct RoiParams {
   BCU_GLOBAL const void* rois;
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;
-  int32_t element, tensor;
+  int32_t element, made_element, tensor;
 };
 
 BCU_DEVICE RegionSide roi_side(BCU_CONSTANT RoiParams& p, int i) {
@@ -54,8 +55,11 @@ struct CheckRois {
     int64_t step = int64_t(ctx.gdim_x()) * ctx.bdim();
     for (int64_t k = int64_t(ctx.bid_x()) * ctx.bdim() + ctx.tid(); k < p.regions; k += step) {
       if (image_of<C>(p, k) >= 0) continue;
-      int64_t given = int64_t(held(roi_at<C>(p, k, 0), C(-1e9), C(1e9)));
-      simt::raise(p.fault, p.row, p.tensor, 5 * k, given, p.images);
+      C given = roi_at<C>(p, k, 0);
+      if (given - given == C(0))
+        simt::raise(p.fault, p.row, p.tensor, 5 * k, int64_t(held(given, C(-1e18), C(1e18))), p.images);
+      else
+        simt::raise_value(p.fault, p.row, p.tensor, 5 * k, given, simt::kFinite);
     }
   }
 };
@@ -68,7 +72,7 @@ struct CheckRois {
     for (int64_t i = int64_t(ctx.bid_x()) * ctx.bdim() + ctx.tid(); i < p.space.count; i += step) {     \
       int64_t where[kRoiWalked];                                                                        \
       simt::locate(p.space, i, where);                                                                  \
-      simt::store_element(p.made, p.element, where[kRoiMade], one(p, where));                           \
+      simt::store_element(p.made, p.made_element, where[kRoiMade], one(p, where));                      \
     }                                                                                                   \
   }
 
@@ -98,6 +102,47 @@ struct RoiMean {
       }
     }
     return (sum.total + sum.part) / samples_of(h, w);
+  }
+  BCU_ROI_RUN
+};
+
+// The place of the largest value of a bin, -1 in one without places, and that value.
+template <class C>
+BCU_DEVICE Places pooled_places(BCU_CONSTANT RoiParams& p, int axis, int64_t k, int64_t bin) {
+  return places_of<C>(roi_at<C>(p, k, 2 - axis), roi_at<C>(p, k, 4 - axis), simt::from_bits<C>(p.scale),
+                      p.side[axis].bins, p.side[axis].size, bin);
+}
+template <class C>
+BCU_DEVICE int64_t most_of_bin(BCU_CONSTANT RoiParams& p, BCU_THREAD const int64_t* where, BCU_THREAD C& best) {
+  int64_t k = where[kRoiFirst], image = image_of<C>(p, k), found = -1;
+  best = C(0);
+  if (image < 0) return found;
+  Places rows = pooled_places<C>(p, 0, k, where[kRoiFirst + 1]);
+  Places columns = pooled_places<C>(p, 1, k, where[kRoiFirst + 2]);
+  int64_t from = where[kRoiRead] + image * p.read_outer;
+  BCU_NO_UNROLL for (int64_t h = rows.begin; h < rows.end; ++h) {
+    BCU_NO_UNROLL for (int64_t w = columns.begin; w < columns.end; ++w) {
+      C v = simt::load_element<C>(p.read, p.element, from + h * p.read_row + w * p.read_column);
+      if (!wins(v, best, found < 0)) continue;
+      best = v, found = h * p.side[1].size + w;
+    }
+  }
+  return found;
+}
+template <class C>
+struct RoiMost {
+  BCU_DEVICE C one(BCU_CONSTANT RoiParams& p, BCU_THREAD const int64_t* where) {
+    C best;
+    most_of_bin(p, where, best);
+    return best;
+  }
+  BCU_ROI_RUN
+};
+template <class C>
+struct RoiPlace {
+  BCU_DEVICE int64_t one(BCU_CONSTANT RoiParams& p, BCU_THREAD const int64_t* where) {
+    C best;
+    return most_of_bin(p, where, best);
   }
   BCU_ROI_RUN
 };

@@ -22,7 +22,8 @@ Status submit_roi(const Launch& launch, const Regions& r, int64_t images, const 
   p.scale = simt::bits_of(static_cast<C>(r.scale));
   p.made = made.data, p.read = read.data, p.rois = rois.data;
   p.fault = simt::fault_of(launch), p.row = launch.row;
-  p.element = static_cast<int32_t>(launch.element), p.tensor = param;
+  p.element = static_cast<int32_t>(launch.element), p.made_element = static_cast<int32_t>(made.element);
+  p.tensor = param;
   if (p.regions > 0) {
     using Check = CheckRois<C>;
     const Status s = simt::submit<Check>(launch, {simt::blocks_for(p.regions, Check::kThreads)}, Check::kThreads, p);
@@ -70,6 +71,23 @@ struct SimtKernel<image::RoiAlignBackward> {
       using C = decltype(c);
       const image::Regions r = image::regions_of(launch, dx, dy);
       return image::submit_roi<C, image::RoiGradient<C>>(launch, r, dx.shape[0], dy, Args::rois, dx);
+    });
+  }
+};
+
+template <>
+struct SimtKernel<image::RoiPool> {
+  static Status run(const Launch& launch) {
+    using Args = image::RoiPoolArgs;
+    const TensorView &x = launch[Args::x], &indices = launch[Args::indices];
+    return image::with_sample_type(launch.element, [&](auto c) {
+      using C = decltype(c);
+      const image::Regions r = image::pooled_regions(launch);
+      using Value = image::RoiMost<C>;
+      using Place = image::RoiPlace<C>;
+      const Status s = image::submit_roi<C, Value>(launch, r, x.shape[0], x, Args::rois, launch[Args::y]);
+      if (s != Status::Ok || !indices.present()) return s;
+      return image::submit_roi<C, Place>(launch, r, x.shape[0], x, Args::rois, indices);
     });
   }
 };

@@ -21,6 +21,7 @@ struct Folds {};
 struct Nms {};
 struct RoiAlign {};
 struct RoiAlignBackward {};
+struct RoiPool {};
 
 template <class Attrs>
 constexpr auto forward_row(const char* op) {
@@ -102,14 +103,21 @@ inline constexpr auto kRoiBackwardRow = row<RoiAlignBackward>("roi_align")
                                             .rank(4)
                                             .takes(kFloats)
                                             .sum(8);
-inline constexpr auto kRoiOnGpus = table(kRoiRow, kRoiBackwardRow);
+inline constexpr auto kRoiPoolRow = row<RoiPool>("roi_pool")
+                                        .args_of<RoiPoolArgs>()
+                                        .attrs_of<RoiPoolAttrs>()
+                                        .name("bins")
+                                        .rank(4)
+                                        .takes(kFloats)
+                                        .exact();
+inline constexpr auto kRoiOnGpus = table(kRoiRow, kRoiBackwardRow, kRoiPoolRow);
 // A single channel is never taken as one of several that are neighbours: sums then have another order on cpus.
 inline constexpr auto kTable =
     table(kNearestRow, kNearestBackwardRow.not_batch_invariant(), kResizeRow.not_batch_invariant(),
           kResizeBackwardRow.not_batch_invariant()) +
     on_cuda(kOnGpus) + on_metal(kOnGpus) + table(kSampleRow, sample_backward_row(sample_sums, nullptr)) +
     on_cuda(kSampleOnGpus) + on_metal(kSampleOnGpus) + everywhere(kFolds) + table(nms_row(nms_workspace, nullptr)) +
-    on_cuda(kNmsOnGpus) + on_metal(kNmsOnGpus) + table(kRoiRow, kRoiBackwardRow.scratch(roi_sums)) +
+    on_cuda(kNmsOnGpus) + on_metal(kNmsOnGpus) + table(kRoiRow, kRoiBackwardRow.scratch(roi_sums), kRoiPoolRow) +
     on_cuda(kRoiOnGpus) + on_metal(kRoiOnGpus);
 inline constexpr auto kRows = rows_of(kTable);
 

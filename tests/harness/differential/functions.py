@@ -74,7 +74,8 @@ _RANDOM = "gives random numbers of another stream"
 ABSENT: dict[str, str] = {
     **dict.fromkeys((name for name, kind in KINDS.items() if not kind.of_torch), _OWN),
     **dict.fromkeys(("scaled_softmax", "sparsemax", "entmax15"), _OWN),
-    **dict.fromkeys(("nms", "batched_nms", "roi_align"), "of torchvision; compared with its algorithm in tests/ops"),
+    **dict.fromkeys(
+        ("nms", "batched_nms", "roi_align", "roi_pool", "roi_pool_forward"), "of torchvision; compared with its algorithm in tests/ops"),
     **dict.fromkeys(("sum_to", "int_mm", "scaled_matmul"), _OWN),
     **dict.fromkeys(
         ("quantize", "dequantize", "quant_matmul", "quant_matmul_ids", "quant_embedding"),
@@ -99,6 +100,7 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("randint_like", "sample_tokens", "verify_draft", "verify_tree", "categorical", "gumbel_max", "laplace_"), _RANDOM),
     **dict.fromkeys(("js_div", "tv_distance", "preference_loss"), "compared with formulas in tests/ops"),
     "filter_logits": "of transformers; compared with what its warpers keep in tests/ops",
+    **dict.fromkeys(("fractional_max_pool2d", "fractional_max_pool3d"), "draws numbers; compared with torch on the same ones in tests/ops"),
     **dict.fromkeys(("exponential_", "cauchy_", "geometric_", "log_normal_", "trunc_normal_", "gumbel_softmax"), _RANDOM),
     **dict.fromkeys(
         ("cross_entropy_forward", "embedding_bag_forward", "layer_norm_forward", "rms_norm_forward", "linear_cross_entropy_forward",

@@ -29,6 +29,8 @@ RANDOM = frozenset(
         "normal",
         "uniform",
         "nn.functional.dropout",
+        "nn.functional.fractional_max_pool2d",
+        "nn.functional.fractional_max_pool3d",
         "randint",
         "randint_like",
         "randn",

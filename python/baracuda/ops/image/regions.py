@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda.call.op import Arg, Call, Op, Recipe, function
+from baracuda import _core
+from baracuda.call.op import Arg, Call, Function, Op, Recipe, function
 from baracuda.describe.dims import Dim, Shape, Size, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.options import integers
 from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, output, tensor
+from baracuda.memory.device import name_of
 
 _MOST, _BINS, _SAMPLES = 2**30, 2**16, 1024
 
@@ -130,7 +132,7 @@ def roi_align(
 ) -> Recipe:
     """Means of regions (image, x1, y1, x2, y2) of (N, C, H, W) as (regions, C, bins, bins), as torchvision.ops.roi_align.
 
-    Boxes are one tensor of five columns. They have no gradient.
+    Boxes are one tensor of five columns, or a list of tensors (n, 4), one for each image. They have no gradient.
     """
     desc = _described(input.element, input.shape, boxes, output_size, spatial_scale, sampling_ratio, aligned)
     return call(desc, x=input, rois=boxes)
@@ -154,3 +156,37 @@ def roi_align_backward(
 
 
 roi_align.pulled_by(roi_align_backward)
+
+
+def boxes_of(boxes: Any) -> Any:
+    """Boxes of a list, a tensor (n, 4) for each image, as one of five columns."""
+    from baracuda import functional as F
+
+    rows = []
+    for i, own in enumerate(boxes):
+        shape, code, _, *place = _core.describe(own)
+        if len(shape) != 2 or shape[1] != 4:
+            got = f"boxes[{i}]: got shape {shape_text(shape)}"
+            raise InvalidProblemError(f"{got}, want (regions, 4) of each image: x1, y1, x2, y2.")
+        images = F.full((shape[0], 1), float(i), dtype=Element(code), device=name_of((place[0], place[1])))
+        rows.append(F.cat([images, own], 1))
+    if not rows:
+        raise InvalidProblemError("boxes: got an empty list, want boxes of one image at least.")
+    return F.cat(rows, 0)
+
+
+def takes_lists(fn: Function) -> None:
+    """Has a function of (input, boxes, ...) take boxes in a list, too."""
+
+    def listed(input: Any, boxes: Any, *more: Any) -> Any:
+        return fn(input, boxes_of(boxes), *more) if isinstance(boxes, (list, tuple)) else NotImplemented
+
+    fn.or_else(listed)
+    rule: Any = fn.vjp_rule
+
+    @fn.vjp
+    def _pull(input: Any, boxes: Any, *args: Any, **kwargs: Any) -> Any:
+        return rule(input, boxes_of(boxes) if isinstance(boxes, (list, tuple)) else boxes, *args, **kwargs)
+
+
+takes_lists(roi_align)
