@@ -15,8 +15,8 @@ from conftest import SEED
 
 # Ops without a batch: what they give depends on all that they are given, or on places alone.
 ALONE = {
-    "arange", "bernoulli", "bincount", "diag", "eye", "fill", "histc", "linspace", "nms", "nonzero", "normal", "pad", "randint", "randperm",
-    "rope_table", "scatter_reduce", "trace", "uniform", "unique", "unique_consecutive",
+    "arange", "bernoulli", "beta", "bincount", "binomial", "diag", "eye", "fill", "gamma", "histc", "linspace", "nms", "nonzero", "normal",
+    "pad", "poisson", "randint", "randperm", "rope_table", "scatter_reduce", "trace", "uniform", "unique", "unique_consecutive",
 }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ _RANDOM = (
     "random",
     "discrete",
     "distributions",
+    "rejection",
     "fractional",
     "dropout",
     "sampling",

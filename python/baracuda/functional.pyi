@@ -1469,6 +1469,30 @@ def roi_align(input: Any, boxes: Any, output_size: Any, spatial_scale: Any = 1.0
 def roi_align_backward(dy: Any, boxes: Any, shape: Any, output_size: Any, spatial_scale: Any = 1.0, sampling_ratio: Any = -1, aligned: Any = False) -> Any:
     r"""Gradient of roi_align by its input of this shape."""
 @_function
+def beta(concentration1: Any, concentration0: Any, *, generator: Any = None) -> Any:
+    r"""Beta numbers, of the density x^(a - 1) (1 - x)^(b - 1) / B(a, b), as torch.distributions.Beta. Not torch's stream."""
+@_function
+def beta_(input: Any, concentration1: Any, concentration0: Any, *, generator: Any = None) -> Any:
+    r"""Fills `input` with numbers of a beta distribution and returns it; see beta."""
+@_function
+def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+    r"""How many of `count` tries succeed, each with probability `prob`, as torch.binomial. Not torch's stream."""
+@_function
+def binomial_(input: Any, count: Any, prob: Any, *, generator: Any = None) -> Any:
+    r"""Fills `input` with the successes of `count` tries and returns it. Not torch's stream."""
+@_function
+def gamma(concentration: Any, rate: Any = 1.0, *, generator: Any = None) -> Any:
+    r"""Gamma numbers, of the density rate^a x^(a - 1) exp(-rate x) / G(a), as torch.distributions.Gamma. Not torch's stream."""
+@_function
+def gamma_(input: Any, concentration: Any, rate: Any = 1.0, *, generator: Any = None) -> Any:
+    r"""Fills `input` with numbers of a gamma distribution and returns it; see gamma."""
+@_function
+def poisson(input: Any, generator: Any = None) -> Any:
+    r"""Poisson numbers whose means are the elements of `input`, as torch.poisson. Not torch's stream."""
+@_function
+def poisson_(input: Any, rate: Any, *, generator: Any = None) -> Any:
+    r"""Fills `input` with Poisson numbers of a mean and returns it. Not torch's stream."""
+@_function
 def local_response_norm(input: Any, size: Any, alpha: Any = 0.0001, beta: Any = 0.75, k: Any = 1.0) -> Any:
     r"""Input / (k + alpha mean)**beta over the squares of `size` channels around, as torch.nn.functional.local_response_norm."""
 @_function

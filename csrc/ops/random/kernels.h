@@ -5,6 +5,12 @@
 
 namespace baracuda {
 
+// cpu_rejection.cpp
+template <class Draw>
+struct CpuKernel<random::Rejection<Draw>> {
+  static Status run(const Launch& launch);
+};
+
 // cpu_discrete.cpp, cpu_multinomial.cpp
 #define BCU_RANDOM_KERNEL(Tag)               \
   template <>                                \

@@ -41,11 +41,19 @@ inline void multinomial_shapes(Shapes& s) {
   s.want(fits, Args::y, "at most as many samples as categories without replacement");
 }
 
+template <int kInputs>
+void rejection_shapes(Shapes& s) {
+  const auto y = s.out(kInputs);
+  for (int i = 0; i < kInputs; ++i) s.in(i).is(y);
+}
+
 inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
   if (op == "dropout")
     return row.direction == Direction::Forward ? dropped_shapes<DropoutArgs::x, DropoutArgs::y>
                                                : dropped_shapes<DropoutBackwardArgs::dy, DropoutBackwardArgs::dx>;
+  if (op == "gamma" || op == "poisson") return rejection_shapes<1>;
+  if (op == "beta" || op == "binomial") return rejection_shapes<2>;
   return op == "randperm"      ? permutation_shapes
          : op == "bernoulli"   ? bernoulli_shapes
          : op == "multinomial" ? multinomial_shapes

@@ -4,6 +4,7 @@
 #include "ops/random/simt.h"
 #include "ops/random/simt_discrete.h"
 #include "ops/random/simt_multinomial.h"
+#include "ops/random/simt_rejection.h"
 #include "ops/random/skus.h"
 #include "ops/random/targets.h"
 #include "simt/map_launch.h"
@@ -137,6 +138,18 @@ Status run_dropout(const Launch& launch, const TensorView& from, const TensorVie
   return simt::map_floats<DropoutDraw, DrawExtra>(launch, space, in, out, x);
 }
 
+template <class Draw, class C>
+Status run_rejection(const Launch& launch) {
+  constexpr int kInputs = Draw::kInputs;
+  const TensorView& y = launch[kInputs];
+  const IterationSpace space = space_of(y);
+  DrawExtra x = draw_extra<GammaArgs>(launch);
+  simt::Input in[kInputs];
+  for (int i = 0; i < kInputs; ++i) in[i] = operand(launch[i], space);
+  const Operand out[] = {operand(y, space)};
+  return simt::run_map<Drawn<Draw>, C, DrawExtra>(launch, space, in, out, x);
+}
+
 template <class C>
 Status run_multinomial(const Launch& launch) {
   using Args = MultinomialArgs;
@@ -169,6 +182,15 @@ Status run_multinomial(const Launch& launch) {
 
 namespace baracuda {
 
+template <class Draw>
+struct SimtKernel<random::Rejection<Draw>> {
+  static Status run(const Launch& launch) {
+#if BCU_HAS_F64
+    if (launch.element == Element::F64) return random::run_rejection<Draw, double>(launch);
+#endif
+    return random::run_rejection<Draw, float>(launch);
+  }
+};
 template <>
 struct SimtKernel<random::Bernoulli> {
   static Status run(const Launch& launch) { return random::run_bernoulli(launch); }

@@ -21,6 +21,18 @@ struct BernoulliArgs {
   static constexpr ArgList kArgs{"p, y", "p, seed, offset"};
 };
 
+BCU_ARGS(GammaArgs, (concentration, y), (seed, offset))
+BCU_ARGS(BetaArgs, (concentration1, concentration0, y), (seed, offset))
+BCU_ARGS(PoissonArgs, (rate, y), (seed, offset))
+BCU_ARGS(BinomialArgs, (count, prob, y), (seed, offset))
+
+struct GammaDraw;
+struct BetaDraw;
+struct PoissonDraw;
+struct BinomialDraw;
+template <class Draw>
+struct Rejection {};  // by tries of which one is taken
+
 struct Uniform {};
 struct Normal {};
 struct Bernoulli {};
@@ -55,6 +67,17 @@ constexpr auto philox_row(const char* op) {
   return row<Tag>(op).name("philox").template args_of<Args>();
 }
 
+// Not the same bits on every backend: an element whose comparison rounding decides may be another draw.
+template <class Draw, class Args>
+constexpr auto rejection_row(const char* op) {
+  return philox_row<Rejection<Draw>, Args>(op).takes(kFloats);
+}
+
+inline constexpr auto kRejections =
+    table(rejection_row<GammaDraw, GammaArgs>("gamma").sum(8), rejection_row<BetaDraw, BetaArgs>("beta").sum(8),
+          rejection_row<PoissonDraw, PoissonArgs>("poisson").ulp(0.5),
+          rejection_row<BinomialDraw, BinomialArgs>("binomial").ulp(0.5));
+
 inline constexpr auto kLocal =
     table(philox_row<Uniform, UniformArgs>("uniform").takes(kFloats).exact(),
           philox_row<Normal, NormalArgs>("normal").takes(kFloats).sum(6),
@@ -70,7 +93,7 @@ inline constexpr auto kLocal =
               .scratch(&sample_scratch)
               .not_batch_invariant());
 
-inline constexpr auto kTable = everywhere(kLocal);
+inline constexpr auto kTable = everywhere(kLocal + kRejections);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::random

@@ -100,6 +100,7 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(("randint_like", "sample_tokens", "verify_draft", "verify_tree", "categorical", "gumbel_max", "laplace_"), _RANDOM),
     **dict.fromkeys(("js_div", "tv_distance", "preference_loss"), "compared with formulas in tests/ops"),
     "filter_logits": "of transformers; compared with what its warpers keep in tests/ops",
+    **dict.fromkeys(("gamma", "beta", "poisson", "binomial", "gamma_", "beta_", "poisson_", "binomial_"), _RANDOM),
     **dict.fromkeys(("fractional_max_pool2d", "fractional_max_pool3d"), "draws numbers; compared with torch on the same ones in tests/ops"),
     **dict.fromkeys(("exponential_", "cauchy_", "geometric_", "log_normal_", "trunc_normal_", "gumbel_softmax"), _RANDOM),
     **dict.fromkeys(
