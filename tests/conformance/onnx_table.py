@@ -324,12 +324,11 @@ ABSENT: dict[str, Sequence[str]] = {
     "a shape, which arrays have themselves": (
         "Shape", "Size",
     ),
-    "another convolution, which is to come": ("ConvInteger", "DeformConv"),
+    "another convolution, which is to come": ("DeformConv",),
     "for images and signals, which are to come": (
         "DFT", "ImageDecoder",
         "MelWeightMatrix", "STFT", "Upsample",
     ),
-    "a product of quantized numbers, which is to come": ("QLinearConv",),
     "linear algebra, which is to come": ("Det",),
     SEQUENCE: (
         "If", "Loop", "OptionalGetElement", "OptionalHasElement", "Scan", "SequenceInsert", "SequenceMap", "SplitToSequence",

@@ -70,6 +70,30 @@ def _conv(F: Any, c: NodeCase, x: Any, w: Any, b: Any = None) -> Any:
     return _named(F, "conv{}d", x)(x, w, b, at.stride, padding, at.dilation, c.get("group", 1))
 
 
+def _less_zero(F: Any, x: Any, zero: Any) -> Any:
+    """Integers less their zero points, of which one may belong to each output channel, in f64, which holds their sums."""
+    wide = F.cast(x, "f64")
+    if zero is None:
+        return wide
+    return F.sub(wide, F.cast(zero, "f64").reshape(zero.shape + (1,) * (x.ndim - 1) if zero.ndim else ()))
+
+
+def _whole_conv(F: Any, c: NodeCase, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None) -> Any:
+    return F.cast(_conv(F, c, _less_zero(F, x, x_zero), _less_zero(F, w, w_zero)), "i32")
+
+
+def _quantized_conv(
+    F: Any, c: NodeCase, x: Any, rx: Any, zx: Any, w: Any, rw: Any, zw: Any, ry: Any, zy: Any, b: Any = None
+) -> Any:
+    whole = _whole_conv(F, c, x, w, zx, zw)
+    each = (-1, *(1,) * (x.ndim - 2))
+    whole = whole if b is None else F.add(whole, b.reshape(each))
+    rate = F.div(F.mul(F.cast(rx, "f32"), F.cast(rw, "f32")), F.cast(ry, "f32")).reshape(each)
+    y = F.add(F.round(F.mul(F.cast(whole, "f32"), rate)), F.cast(zy, "f32"))
+    limits = np.iinfo(zy.dtype)
+    return F.cast(F.clamp(y, float(limits.min), float(limits.max)), zy.dtype)
+
+
 def _conv_transpose(F: Any, c: NodeCase, x: Any, w: Any, b: Any = None) -> Any:
     at = Windows.of(NodeCase(c.name, c.op, c.attributes | {"auto_pad": b"NOTSET"}, [], [], 0), x.shape[2:], w.shape[2:])
     more = list(c.get("output_padding", [0] * len(at.kernel)))
@@ -163,6 +187,8 @@ def _max_unpool(F: Any, c: NodeCase, x: Any, index: Any, shape: Any = None) -> A
 CALLS = {
     "AveragePool": _average_pool,
     "Conv": _conv,
+    "ConvInteger": _whole_conv,
+    "QLinearConv": _quantized_conv,
     "ConvTranspose": _conv_transpose,
     "GlobalAveragePool": lambda F, c, x: _named(F, "adaptive_avg_pool{}d", x)(x, 1),
     "GlobalMaxPool": lambda F, c, x: _named(F, "adaptive_max_pool{}d", x)(x, 1),
