@@ -1574,8 +1574,8 @@ def quantize_linear(input: Any, scale: Any, zero_point: Any = None, dtype: Any =
 def int_mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     r"""The product of two matrices of int8 in int32, exact, as torch._int_mm."""
 @_function
-def scaled_matmul(input: Any, other: Any, scale_a: Any = None, scale_b: Any = None, bias: Any = None, *, out_dtype: Any = None, activation: Any = 'none', out: Any = None) -> Any:
-    r"""Gives act(scale_a * scale_b * (input @ other) + bias) for i8 or float8_e4m3fn factors."""
+def scaled_matmul(input: Any, other: Any, scale_a: Any = None, scale_b: Any = None, bias: Any = None, zero_a: Any = None, zero_b: Any = None, *, out_dtype: Any = None, activation: Any = 'none', out: Any = None) -> Any:
+    r"""Gives act(scale_a * scale_b * (input @ other) + bias) for i8 or float8_e4m3fn factors, in one kernel."""
 @_function
 def cumprod(input: Any, dim: Any, *, dtype: Any = None, reverse: Any = False, exclusive: Any = False, out: Any = None) -> Any:
     r"""Running product along `dim`, as torch.cumprod; integers and bool give i64. Cast to `dtype` before, if it is given."""

@@ -195,3 +195,57 @@ def test_functions_say_what_they_want() -> None:
     assert F.scaled_matmul(a, b).dtype == np.int32
     assert F.scaled_matmul(a, b, np.ones((), np.float32)).dtype == np.float32
     assert F.scaled_matmul(eighths(3, 4), eighths(4, 5)).dtype == np.float32
+
+
+@pytest.mark.parametrize("kinds", [(a, b) for a in (np.int8, np.uint8) for b in (np.int8, np.uint8)])
+def test_zero_points_are_exact(kinds: Any, rng: np.random.Generator) -> None:
+    limits = [np.iinfo(k) for k in kinds]
+    a, b, za, zb = (
+        rng.integers(i.min, i.max, shape, endpoint=True).astype(i.dtype)
+        for i, shape in zip(limits * 2, ((3, 5, 70), (70, 9), (5, 1), (1, 9)), strict=True)
+    )
+    rates = rng.uniform(0.01, 0.1, (5, 1)).astype(np.float32), np.float32(0.5).reshape(1)
+    bias = rng.normal(0, 1, 9).astype(np.float32)
+    for left, right in ((za, zb), (za[:1], None), (None, zb), (None, zb[:, :1])):
+        wide = [x.astype(np.int64) - (0 if z is None else z.astype(np.int64)) for x, z in ((a, left), (b, right))]
+        wanted = wide[0] @ wide[1]
+        y = F.scaled_matmul(a, b, zero_a=left, zero_b=right)
+        assert y.dtype == np.int32 and np.array_equal(y, wanted)
+        found = F.scaled_matmul(a, b, *rates, bias, left, right, activation="relu")
+        exact = np.maximum(wanted * rates[0].astype(np.float64) * 0.5 + bias, 0)
+        np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-6 * np.abs(exact).max())
+        half = F.scaled_matmul(a, b, *rates, None, left, right, out_dtype="f16")
+        assert half.dtype == np.float16
+
+
+@pytest.mark.parametrize("dtype", ["f8e4m3", "f8e5m2", "i8", "u8"])
+def test_scales_of_blocks(dtype: str, rng: np.random.Generator) -> None:
+    """DeepSeek's granularity: tokens by 128, weights by 128 x 128; and groups of 32 on one side."""
+    x, w = rng.normal(0, 1, (2, 6, 256)).astype(np.float32), rng.normal(0, 1, (256, 384)).astype(np.float32)
+    for left, right in (((1, 1, 128), (128, 128)), ((1, 1, 32), (-1, 1)), ((1, 1, -1), (32, 1))):
+        a, sa = F.dynamic_quantize(torch.from_numpy(x), left, dtype)
+        b, sb = F.dynamic_quantize(torch.from_numpy(w), right, dtype)
+        exact = F.dequantize_linear(a, sa).double() @ F.dequantize_linear(b, sb).double()
+        for output, within in ((None, 1e-5), ("bf16", 8e-3), ("f16", 1e-3)):
+            y = F.scaled_matmul(a, b, sa, sb, out_dtype=output)
+            assert float((y.double() - exact).abs().max() / exact.abs().max()) < within
+        flat = F.scaled_matmul(a, b, sa[0] if sa.shape[0] == 1 else sa, sb, torch.ones(384), activation="silu")
+        torch.testing.assert_close(flat.double(), torch.nn.functional.silu(exact + 1), rtol=1e-4, atol=1e-3)
+
+
+def test_parts_that_do_not_fit_are_refused() -> None:
+    a, b = np.ones((4, 8), np.int8), np.ones((8, 4), np.int8)
+    with pytest.raises(bc.InvalidProblemError, match="zero_a: got i32 for factors of i8"):
+        F.scaled_matmul(a, b, zero_a=np.zeros((4, 1), np.int32))
+    with pytest.raises(bc.InvalidProblemError, match="want at most 33025 products"):
+        F.scaled_matmul(np.ones((1, 33026), np.uint8), np.ones((33026, 1), np.uint8))
+    with pytest.raises(bc.InvalidProblemError, match="out_dtype: got i32, want f32"):
+        F.scaled_matmul(a, b, np.ones((), np.float32), zero_a=np.zeros((4, 1), np.int8), out_dtype="i32")
+    with pytest.raises(bc.InvalidProblemError, match="got zero points, want none with scales for blocks"):
+        F.scaled_matmul(a, b, np.ones((4, 2), np.float32), zero_a=np.zeros((4, 1), np.int8))
+    with pytest.raises(bc.InvalidProblemError, match=r"zero_a: got \(1, 8\), want a shape that broadcasts to \(4, 1\)"):
+        F.scaled_matmul(a, b, zero_a=np.zeros((1, 8), np.int8))
+    with pytest.raises(bc.InvalidProblemError, match=r"scale_a_shape: got \(3, 1\)"):
+        F.scaled_matmul(a, b, np.ones((3, 1), np.float32), zero_b=np.zeros((1, 4), np.int8))
+    with pytest.raises(bc.InvalidProblemError, match=r"bias: got \(3,\), want \(4,\)"):
+        F.scaled_matmul(a, b, None, None, np.ones(3, np.float32), np.zeros((4, 1), np.int8), out_dtype="f32")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baracuda.call.compose import Composer, Value
 from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape, largest, shape_text
@@ -11,6 +12,7 @@ from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Descriptor, Signature, descriptor, output, tensor
 from baracuda.ops.matmul.matmul import Activation, broadcasts_to, common_batch
+from baracuda.ops.matmul.scaled_parts import BYTES, blocks_product, check_parts, finished, in_blocks, whole_product
 
 MOST_TERMS = 2**17 - 1  # products of 8-bit integers whose sum always fits 32 bits
 OUTPUTS = {
@@ -104,7 +106,45 @@ OPS = (
 )
 
 
-@function(tensors="input other scale_a scale_b bias")
+def _shape(scale: Arg | Value | None) -> Shape | None:
+    return None if scale is None else scale.shape
+
+
+def _by_blocks(c: Composer, *given: Any, made: Any) -> Value:
+    """With scales for blocks."""
+    left, right, scale_a, scale_b, bias, zero_a, zero_b = given
+    if zero_a is not None or zero_b is not None:
+        want = "none with scales for blocks of K: dequantize_linear takes both"
+        raise InvalidProblemError(f"scaled_matmul: zero_a, zero_b: got zero points, want {want}.")
+    return finished(c, blocks_product(c, left, right, (scale_a, scale_b)), bias, made[1], made[0] or Element.F32)
+
+
+def _by_zeros(c: Composer, *given: Any, made: Any) -> Value:
+    """With zero points, or of bytes."""
+    from baracuda import functional
+
+    left, right, scale_a, scale_b, bias, zero_a, zero_b = given
+    check_parts("scaled_matmul", left, right, {"zero_a": zero_a, "zero_b": zero_b})
+    ScaledMatmulDescriptor(  # which refuses scales that do not fit
+        left.shape, right.shape, Element.I8, Element.F32, _shape(scale_a), _shape(scale_b)
+    )
+    product = whole_product(c, left, right, zero_a, zero_b)
+    scales = [s for s in (scale_a, scale_b) if s is not None]
+    element = made[0] or (Element.F32 if scales else Element.I32)
+    if element is Element.I32:
+        if scales or bias is not None or made[1] != "none":
+            raise InvalidProblemError(
+                "scaled_matmul: out_dtype: got i32, want f32, f16 or bf16 with scales, bias or activation."
+            )
+        return product
+    y = c.cast(product, Element.F32)
+    for scale in scales:
+        y = c.of(functional.mul, y, scale)
+    return finished(c, y, bias, made[1], element)
+
+
+@made_of("scaled_matmul dequantize_linear matmul cast sub mul sum bitwise_xor add relu silu gelu")
+@function(tensors="input other scale_a scale_b bias zero_a zero_b")
 def scaled_matmul(
     call: Call,
     input: Arg,
@@ -112,21 +152,38 @@ def scaled_matmul(
     scale_a: Arg | None = None,
     scale_b: Arg | None = None,
     bias: Arg | None = None,
+    zero_a: Arg | None = None,
+    zero_b: Arg | None = None,
     *,
     out_dtype: Any = None,
     activation: str = "none",
     out: Arg | None = None,
 ) -> Recipe:
-    """Gives act(scale_a * scale_b * (input @ other) + bias) for i8 or float8_e4m3fn factors.
+    """Gives act(scale_a * scale_b * (input @ other) + bias) for i8 or float8_e4m3fn factors, in one kernel.
 
     `scale_a` broadcasts to (..., M, 1) and `scale_b` to (..., 1, N); `out_dtype` is int32 for i8 without scales and float32
     otherwise, or float16 or bfloat16. `other.T` of a weight stored (N, K) is the layout that libraries multiply.
+
+    Scales may also stand for blocks of K, as the sizes of `scale_a` (..., M, K / 128) and `scale_b` (..., K / 128, N / 128) divide those of
+    the factors (i8, u8, f8e4m3 or f8e5m2): the values are then found, and multiplied, in f32. With zero points of their factor's
+    element, `zero_a` of (..., M, 1) and `zero_b` of (..., 1, N), or where a factor is u8, (input - zero_a) @ (other - zero_b)
+    is summed exactly (of at most 33025 products). Both are several kernels.
     """
     for scale in (scale_a, scale_b):
         if scale is not None and (not scale.is_tensor or scale.element is not Element.F32):
             got = str(scale.element) if scale.is_tensor else "a number"
             want = "an f32 tensor. np.asarray(x, np.float32) makes one of a number"
             raise InvalidProblemError(f"scaled_matmul: got {scale.name} of {got}, want {want}.")
+    made = None if out_dtype is None else Element.coerce(out_dtype, "scaled_matmul: out_dtype")
+    options: Any = (made, Activation(activation).value)
+    if (
+        in_blocks(_shape(scale_a), -1)
+        or in_blocks(_shape(scale_b), -2)
+        or Element.F8E5M2 in (input.element, other.element)
+    ):
+        return call.steps(_by_blocks, input, other, scale_a, scale_b, bias, zero_a, zero_b, made=options)
+    if zero_a is not None or zero_b is not None or {input.element, other.element} in ({*BYTES}, {Element.U8}):
+        return call.steps(_by_zeros, input, other, scale_a, scale_b, bias, zero_a, zero_b, made=options)
     if input.element is not other.element:
         got = f"got input of {input.element} and other of {other.element}"
         raise InvalidProblemError(f"scaled_matmul: {got}, want one element for both. Cast one of them first.")
