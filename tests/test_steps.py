@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -39,6 +40,7 @@ def _whole(*shape: int) -> np.ndarray[Any, Any]:
 _LONG = np.ones((3, 4), np.int64)
 # Calls of functions that no peer has, of gradients, and of what random calls rarely need.
 _BLOCKS = np.arange(102, dtype=np.uint8).reshape(3, 34) % 60  # three rows of one block
+_NVFP4 = np.ones((2, 16), np.uint8), np.ones((2, 2), ml_dtypes.float8_e4m3fn), np.ones((), np.float32)
 _WORDS = np.arange(64, dtype=np.int32).reshape(8, 8)
 SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "clamp_max": [lambda: F.clamp_max(_x(3), 0.5)],
@@ -125,6 +127,11 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "quant_matmul_ids_backward": [
         lambda: F.quant_matmul_ids_backward(_x(5, 3), np.stack([_BLOCKS] * 2), np.arange(5) % 2, "q8_0", (1, 32))
     ],
+    "nvfp4_quantize": [
+        lambda: F.nvfp4_quantize(_x(2, 32)),
+        lambda: F.nvfp4_quantize(_x(2, 32).astype(np.float16), np.ones((), np.float32)),
+    ],
+    "nvfp4_dequantize": [lambda: F.nvfp4_dequantize(*_NVFP4, "f16")],
     "repack_awq": [lambda: F.repack_awq(_WORDS, _WORDS[:1], np.ones((1, 64), np.float16))],
     "repack_gptq": [
         lambda: F.repack_gptq(_WORDS, _WORDS[:1, :1], np.ones((1, 8), np.float16)),

@@ -1139,6 +1139,12 @@ def rms_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any = 
 def rms_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""rms_norm with what its gradient needs: (y, rstd)."""
 @_function
+def nvfp4_dequantize(input: Any, scale: Any, global_scale: Any, dtype: Any = 'f32') -> Any:
+    r"""The values of NVFP4: of each code its number times (scale global_scale), in f32, then rounded to `dtype`."""
+@_function
+def nvfp4_quantize(input: Any, global_scale: Any = None) -> Any:
+    r"""Values as NVFP4: codes of 4-bit floats (e2m1), f8e4m3 scales of 16 values each, and a scale for all."""
+@_function
 def adam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any = None, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, grad_scale: Any = 1.0, maximize: Any = False, amsgrad: Any = False) -> Any:
     r"""One Adam step in place, over one array or a list of them; see AdamDescriptor for the formula."""
 @_function

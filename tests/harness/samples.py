@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -151,6 +152,10 @@ SAMPLES: dict[str, Call] = (
         "quant_embedding": _call(np.arange(68, dtype=np.uint8).reshape(2, 34), TARGET % 2, "q8_0"),
         "quant_linear": _call(X, CODES, ONE, None, LAYER[0, :1].repeat(4)),
         "quant_linear_backward": _call(_floats(3, 4), CODES, ONE, None, LAYER[0, :1].repeat(4)),
+        "nvfp4_quantize": _call(_floats(2, 32)),
+        "nvfp4_dequantize": _call(
+            CODES.view(np.uint8)[:2, :1].repeat(16, 1), np.ones((2, 2), ml_dtypes.float8_e4m3fn), ONE
+        ),
         "repack_awq": _call(WORDS, WORDS[:1], np.ones((1, 64), np.float16)),
         "repack_gptq": _call(WORDS, WORDS[:1, :1], np.ones((1, 8), np.float16)),
         "quant_matmul": _call(_floats(2, 32), np.arange(102, dtype=np.uint8).reshape(3, 34) % 60, "q8_0"),

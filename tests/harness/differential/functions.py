@@ -82,7 +82,8 @@ ABSENT: dict[str, str] = {
         "of GGUF's blocks; compared with the gguf package in tests/ops"),
     **dict.fromkeys(
         ("quantize_linear", "dequantize_linear", "dynamic_quantize", "fake_quantize", "fake_quantize_per_tensor_affine",
-         "fake_quantize_per_channel_affine", "quant_linear", "repack_awq", "repack_gptq"),
+         "fake_quantize_per_channel_affine", "quant_linear", "repack_awq", "repack_gptq", "nvfp4_quantize",
+         "nvfp4_dequantize"),
         "of scales and codes that go together; compared with torch's and ONNX's in tests/ops and tests/conformance"),
     **dict.fromkeys(("pack_int4", "unpack_int4", "rope", "rms_norm_rope", "rms_norm_rope_forward", "qk_norm_rope"), _OWN),
     **dict.fromkeys(("add_rms_norm", "add_rms_norm_forward", "rms_norm_add", "rms_norm_add_forward", "attention_merge"), _OWN),
