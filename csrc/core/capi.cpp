@@ -142,43 +142,12 @@ class HostCall {
   Scalar* scalars_ = reinterpret_cast<Scalar*>(scalar_memory_);
 };
 
-// Whether the stream takes this launch.
-bool may_launch(const PlanCore& plan, void* stream, Refusals& out) {
-  std::string unused;
-  const DeviceModule* module =
-      stream && plan.row.backend != Backend::Cpu ? device_module(plan.row.backend, unused) : nullptr;
-  if (!module || !module->queues) return true;
-  bool capturing = false;
-  if (module->queues->capturing(plan.question.device, stream, &capturing) != Status::Ok) {
-    out.push_back({Code::LaunchFailed, device_name(plan.row.backend, plan.question.device), module->last_error(),
-                   "a device that works", ""});
-    return false;
-  }
-  Refusal why;
-  if (!refuse_in_capture(plan.row, capturing, false, why)) return true;
-  out.push_back(std::move(why));
-  return false;
-}
-
 Status launch_on(const PlanCore& plan, const HostCall& call, Failure& failure) {
   const bcu_run_options& options = call.options();
   if (!options.parallel_for && !options.threads) return launch(plan, call.call(), call.stream(), &failure);
   const ThreadLimit limit(options.threads);
   const HostThreads host(options.parallel_for, options.parallel_context);
   return launch(plan, call.call(), call.stream(), &failure);
-}
-
-// Until what the device was given is done; fails with what kernels found in the data.
-bcu_status wait_for(Backend backend, int32_t number, void* stream, bcu_error* error) {
-  std::string unused;
-  const DeviceModule* module = device_module(backend, unused);
-  const std::string name = device_name(backend, number);
-  DeviceFault found;
-  if (module->take_fault(number, stream, &found) != Status::Ok)
-    return fail(error, {{Code::LaunchFailed, name, module->last_error(), "a device that works", ""}}, "");
-  if (found.row < 0) return BCU_OK;
-  const FaultReport report = report_of(found, backend, number);
-  return fail(error, {report.refusal}, report.where);
 }
 
 Json device_of(Backend backend, int32_t number) {
@@ -385,21 +354,6 @@ bcu_status bcu_devices(char** json, bcu_error* error) {
       for (int32_t i = 0; i < std::max(device_count(backend), 1); ++i) out.add(device_of(backend, i));
     *json = copy_text(out.write());
     return BCU_OK;
-  });
-}
-
-bcu_status bcu_device_check(const char* device, void* stream, bcu_error* error) {
-  return guarded(error, [&]() -> bcu_status {
-    if (!device) return refuse_null(error, "device");
-    const std::string wanted = device;
-    if (wanted == device_name(Backend::Cpu, 0)) return BCU_OK;
-    std::string reason = "bcu_devices() names those of this machine";
-    for (const Backend backend : {Backend::Cuda, Backend::Metal}) {
-      for (int32_t i = 0; i < device_count(backend); ++i)
-        if (wanted == device_name(backend, i)) return wait_for(backend, i, stream, error);
-      if (wanted == device_name(backend, 0)) reason = backend_state(backend).reason;
-    }
-    return fail(error, {{Code::NoDevice, "device", wanted, "a device that can be used", reason}}, "");
   });
 }
 

@@ -73,6 +73,11 @@ bool known_options(const bcu_load_options* options, bcu_status& status, bcu_erro
 std::unique_ptr<PlanCore> load_plan(const Reader& document, const bcu_load_options* options, std::string* title,
                                     bcu_status& status, bcu_error* error);
 
+// Whether the stream is one of the device's; `capturing`: whether it is being captured.
+bool ask_stream(Backend backend, int32_t number, void* stream, bool& capturing, Refusals& out);
+// Whether the stream is one, and takes this launch.
+bool may_launch(const PlanCore& plan, void* stream, Refusals& out);
+
 // Whether a caller's struct of `size` bytes has nothing that this version, which knows the first ones, would miss.
 bool known_struct(const void* given, size_t size, size_t known);
 char* copy_text(const std::string& text);

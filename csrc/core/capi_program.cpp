@@ -286,7 +286,9 @@ bcu_status bcu_program_run(const bcu_program* program, const DLTensor* const* te
     const bcu_program_options& wanted = options ? *options : none;
     Arguments arguments(*program, wanted);
     ProgramFailure failure;
-    if (!arguments.tensors(tensors, n_tensors, false, failure.refusals) || !arguments.allocate(failure.refusals) ||
+    bool capturing = false;  // the run asks for itself
+    if (!ask_stream(program->backend, program->device, wanted.stream, capturing, failure.refusals) ||
+        !arguments.tensors(tensors, n_tensors, false, failure.refusals) || !arguments.allocate(failure.refusals) ||
         !arguments.numbers(scalars, n_scalars, failure.refusals) || !run(*program, arguments, wanted, failure))
       return fail_program(error, *program, failure);
     return BCU_OK;

@@ -39,7 +39,8 @@ struct DeviceQueues {
   Status (*event_done)(int32_t device, void* event, bool* done);
   Status (*synchronize_event)(int32_t device, void* event);
   Status (*elapsed)(int32_t device, void* start, void* end, float* milliseconds);
-  // Whether somebody captures the stream, us or another library; false for the default stream, which nobody can.
+  // Whether somebody captures the stream, us or another library; false for the default stream, which nobody can. Fails
+  // for what is no stream, where a backend can tell.
   Status (*capturing)(int32_t device, void* stream, bool* out);
   Status (*begin_capture)(int32_t device, void* stream);
   // Ends it. `graph` null: the work is forgotten; else it is ready to be launched.
@@ -62,6 +63,9 @@ struct DeviceQueues {
   // none. `pieces`: how many it became, where other streams' work had to come before or after parts of it.
   Status (*begin_run)(int32_t device, void* stream) = nullptr;
   Status (*end_run)(int32_t device, void* stream, int32_t* pieces) = nullptr;
+  // The object that others name a stream by, which has been given all of the stream's work. Null where a stream is
+  // that.
+  Status (*queue_of)(int32_t device, void* stream, void** queue) = nullptr;
 };
 
 // Memory that others name by an object in place of an address, as DLPack does Metal's.

@@ -109,7 +109,7 @@ typedef struct {
   size_t struct_size;
   void* workspace; /* on the plan's device */
   size_t workspace_bytes;
-  void* stream;                  /* of the device's own kind; null is its default stream */
+  void* stream;                  /* as bcu_stream_create makes it, or CUDA; null is the device's default stream */
   const uint8_t* read_only;      /* one flag for each tensor; null: all may be written */
   int32_t threads;               /* at most so many at once; 0: as many as the process uses */
   bcu_parallel_for parallel_for; /* the host's own threads, in place of the process's OpenMP team; may be null */
@@ -182,8 +182,23 @@ BCU_C_API bcu_status bcu_program_run(const bcu_program* program, const DLTensor*
  *
  * Metal names memory by objects: what a DLTensor of metal has as `data` is the id<MTLBuffer>, and `byte_offset` counts
  * from its start; so are a workspace, and what an allocator returns: buffers of which the beginning is used. They are
- * kept for as long as work of baracuda uses them. Streams are null there. */
+ * kept for as long as work of baracuda uses them. */
 BCU_C_API bcu_status bcu_device_check(const char* device, void* stream, bcu_error* error);
+
+/* A stream is a queue of a device's work, for `stream` of a run's options: what it is given is done in order. On cuda
+ * it is a cudaStream_t, and one that the host made itself does as well; on metal it is baracuda's own, and only these
+ * functions make one. Null is the device's default stream; one made with `non_blocking` is not ordered with it. */
+BCU_C_API bcu_status bcu_stream_create(const char* device, int32_t non_blocking, void** stream, bcu_error* error);
+/* Its work goes on. */
+BCU_C_API bcu_status bcu_stream_release(const char* device, void* stream, bcu_error* error);
+/* What `stream` is given from now on comes after what `other` has been given by now. Nobody waits but the device. */
+BCU_C_API bcu_status bcu_stream_wait(const char* device, void* stream, void* other, bcu_error* error);
+/* Whether all that a stream was given is done: waits for nothing, and has the device begin with all of it. */
+BCU_C_API bcu_status bcu_stream_done(const char* device, void* stream, int32_t* done, bcu_error* error);
+/* The device's own name of a stream, for work of the host's own behind its work: the id<MTLCommandQueue> of metal,
+ * which keeps being the stream's; the stream itself on cuda. All that the stream was given has been committed to it, so
+ * ask anew each time. What the host commits there is known to nobody else: other streams do not wait for it. */
+BCU_C_API bcu_status bcu_stream_queue(const char* device, void* stream, void** queue, bcu_error* error);
 
 /* --- What is here ------------------------------------------------------------------------------------------------ */
 

@@ -10,8 +10,8 @@ import host
 import numpy as np
 import pytest
 from fakecuda import on_devices
-from fakemetal import Producer, live, on_metal
-from host import HostError, HostPlan, HostProgram, check_device, options
+from fakemetal import Producer, copy_in, failing, live, on_metal
+from host import HostError, HostPlan, HostProgram, HostStream, check_device, options
 from metal_work import X, no_metal_leaks, swiglu  # noqa: F401
 
 import baracuda as bc
@@ -133,6 +133,84 @@ def test_what_is_no_buffer_is_refused(change: dict[str, Any], says: str) -> None
     bare.data = None
     plan.run([bad, bare], check=True)  # tensors of a question need no memory
     x.release(), y.release()
+
+
+@on_metal
+def test_streams_order_work_and_the_hosts_own_behind_it() -> None:
+    """swiglu in one stream, the host's copy of its result in that stream's queue, swiglu of the copy in a second one."""
+    x, wide = Producer(X), np.zeros((6, 32))
+    half, copied, quarter, late = Producer(wide), Producer(wide), Producer(wide[:, :16]), Producer(wide[:, :16])
+    first = HostPlan(bc.plan(SWIGLU, device="metal").to_bytes())
+    second = HostPlan(bc.plan(bc.GatedActivationDescriptor("swiglu", (6, 32)), device="metal").to_bytes())
+    one, two = HostStream("metal", non_blocking=True), HostStream("metal", non_blocking=True)
+    assert one.done() and one.handle != two.handle and one.queue() != two.queue()
+    first.run([on_host(x), on_host(half)], (), options(stream=one.handle))
+    copy_in(one.queue(), half, copied)
+    second.run([on_host(copied), on_host(quarter)], (), options(stream=one.handle))
+    assert not one.done(), "nobody has waited for it"
+    two.wait(one)
+    second.run([on_host(half), on_host(late)], (), options(stream=two.handle))
+    one.release()  # its work goes on
+    check_device("metal", two.handle)
+    assert two.done()
+    once = swiglu(X).astype(np.float32)
+    close(late.numbers(), swiglu(once))
+    check_device("metal")
+    close(copied.numbers(), once)
+    close(quarter.numbers(), swiglu(once))
+    two.release()
+    for t in (x, half, copied, quarter, late):
+        t.release()
+
+
+@on_metal
+def test_programs_take_streams() -> None:
+    graph = bc.trace(lambda x: F.softmax(F.exp(x), -1), bc.TensorSpec(X.shape, device="metal"))
+    mine, stream = HostProgram(graph.compile().program.to_bytes()), HostStream("metal")
+    x, y = Producer(X), Producer(np.zeros_like(X))
+    given = host.ProgramOptions(c.sizeof(host.ProgramOptions), stream=stream.handle)
+    mine.run([on_host(x), on_host(y)], (), given)
+    check_device("metal", stream.handle)
+    e = np.exp(np.exp(X.astype(np.float64)))
+    close(y.numbers(), e / e.sum(-1, keepdims=True))
+    stream.release()
+    with pytest.raises(HostError, match="is no stream of baracuda's: bcu_stream_create makes them"):
+        mine.run([on_host(x), on_host(y)], (), given)
+    x.release(), y.release()
+    del mine
+    gc.collect()
+
+
+@on_metal
+def test_what_is_no_stream_is_refused() -> None:
+    x, y, stream = Producer(X), Producer(np.zeros((6, 32))), HostStream("metal")
+    plan, queue = HostPlan(bc.plan(SWIGLU, device="metal").to_bytes()), stream.queue()
+    says = "is no stream of baracuda's: bcu_stream_create makes them"
+    with pytest.raises(HostError, match=says) as caught:
+        plan.run([on_host(x), on_host(y)], (), options(stream=queue))
+    assert caught.value.status == host.STATUS["launch"]
+    with pytest.raises(HostError, match=says):
+        check_device("metal", queue)
+    stream.release()
+    with pytest.raises(HostError, match=says):
+        stream.done()
+    with failing("newCommandQueue:1"), pytest.raises(HostError, match="creating a stream"):
+        HostStream("metal")
+    with pytest.raises(HostError, match="device: got cpu, want a device with streams"):
+        HostStream("cpu")
+    with pytest.raises(HostError, match="device: got metal:3, want a device that can be used"):
+        HostStream("metal:3")
+    x.release(), y.release()
+
+
+@on_devices
+def test_streams_of_cuda_are_its_own() -> None:
+    stream = HostStream("cuda:0")
+    assert stream.queue() == stream.handle
+    stream.wait(None)
+    check_device("cuda:0", stream.handle)
+    assert stream.done()
+    stream.release()
 
 
 @on_devices

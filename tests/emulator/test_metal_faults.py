@@ -76,6 +76,8 @@ WRONG = [
     Wrong("released once too often", "runtime.h", DROPPED, "Own() { [object_ release]; [object_ release]; }",
           "USE AFTER RELEASE|exit status -11"),  # objects that are not the fake's own crash
     Wrong("not retained", "runtime.h", "return Own([object retain]);", "return Own(object);", "USE AFTER RELEASE"),
+    Wrong("a queue that lacks what its stream was given", "queues.mm",
+          "    commit(g, s);\n    *queue", "    *queue", "not what was computed"),
     Wrong("a failure that nobody is told", "queues.mm",
           "  if (g.told.empty()) return Status::Ok;\n", "  return Status::Ok;\n", "no DeviceError", fails="execution:1"),
     Wrong("a fault that stays", "module.mm", "    std::memset(word, 0, sizeof found);\n", "", "told twice"),
@@ -103,11 +105,12 @@ WRONG = [
 
 # Everything that the runtime does, with rows taken from a table; "kept" in the end where all was right.
 WORK = r"""
-import gc, mmap, os, sys
+import ctypes, gc, mmap, os, sys
 import numpy as np
 import baracuda as bc
 import baracuda.functional
-from fakemetal import Producer, calls, live, problems
+from fakemetal import Producer, calls, copy_in, live, problems
+from host import lib
 X, IDS = np.arange(5 * 16, dtype=np.float32).reshape(5, 16), np.array([3, 0, 4, 4, 1], np.int64)
 WANTED = os.environ.get("BARACUDA_FAKE_METAL_FAIL", "")
 KIND = bc.DeviceMemoryError if WANTED.startswith("newBufferWithLength") else bc.DeviceError if WANTED else None
@@ -207,8 +210,19 @@ def runs():
         want = want[IDS]
     check(y, want)
 
+def hosts():
+    stream, queue = bc.Stream("metal", non_blocking=True), ctypes.c_void_p()
+    ids, x, y = put(IDS), put(X), put(X)
+    out, copied = Producer(np.zeros_like(X)), Producer(np.zeros_like(X))
+    PLAN.run(ids=ids, weight=x, y=Producer(X, handle=out.handle), stream=stream)
+    lib.bcu_stream_queue(b"metal", ctypes.c_void_p(stream.handle), ctypes.byref(queue), None)
+    copy_in(queue.value, out, copied)
+    PLAN.run(ids=ids, weight=Producer(X, handle=copied.handle), y=y, stream=stream)
+    check(y, X[IDS][IDS])
+    out.release(), copied.release()
+
 def work():
-    streams(), memory(), status(), foreign(), pages(), runs()
+    streams(), memory(), status(), foreign(), pages(), runs(), hosts()
 
 def settled():
     gc.collect()

@@ -29,6 +29,7 @@ def _library() -> ctypes.CDLL:
     library.bcu_fake_metal_problems.restype = ctypes.c_char_p
     library.bcu_fake_metal_buffer.restype = library.bcu_fake_metal_contents.restype = ctypes.c_void_p
     library.bcu_fake_metal_buffer.argtypes = [ctypes.c_int64, ctypes.c_int32, ctypes.c_uint64]
+    library.bcu_fake_metal_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
     for name in ("contents", "release"):
         getattr(library, f"bcu_fake_metal_{name}").argtypes = [ctypes.c_void_p]
     return library
@@ -70,6 +71,11 @@ def removed() -> Iterator[None]:
         yield
     finally:
         library.bcu_fake_metal_remove(0)
+
+
+def copy_in(queue: int | None, source: Producer, to: Producer) -> None:
+    """Commits a host's own copy between two buffers, in a queue."""
+    _library().bcu_fake_metal_copy(queue, source.handle, to.handle, source.memory.nbytes)
 
 
 def on_metal(test: Any) -> Any:

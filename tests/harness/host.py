@@ -136,10 +136,39 @@ def options(workspace: Any = None, **fields: Any) -> RunOptions:
     return made
 
 
-def check_device(name: str) -> None:
-    """Waits for a device, and raises what its kernels found."""
+def check_device(name: str, stream: int | None = None) -> None:
+    """Waits for a device, or for one of its streams, and raises what its kernels found."""
     error = Error()
-    error.check(lib.bcu_device_check(name.encode(), None, error.handle))
+    error.check(lib.bcu_device_check(name.encode(), c.c_void_p(stream), error.handle))
+
+
+class HostStream:
+    """A stream that the host made."""
+
+    def __init__(self, device: str, *, non_blocking: bool = False) -> None:
+        self.device, made = device.encode(), c.c_void_p()
+        self._call("create", int(non_blocking), c.byref(made))
+        self.handle = made.value
+
+    def _call(self, name: str, *args: Any) -> None:
+        error = Error()
+        error.check(getattr(lib, f"bcu_stream_{name}")(self.device, *args, error.handle))
+
+    def wait(self, other: HostStream | None) -> None:
+        self._call("wait", c.c_void_p(self.handle), c.c_void_p(other.handle if other else None))
+
+    def done(self) -> bool:
+        found = c.c_int32(-1)
+        self._call("done", c.c_void_p(self.handle), c.byref(found))
+        return bool(found.value)
+
+    def queue(self) -> int | None:
+        found = c.c_void_p()
+        self._call("queue", c.c_void_p(self.handle), c.byref(found))
+        return found.value
+
+    def release(self) -> None:
+        self._call("release", c.c_void_p(self.handle))
 
 
 class HostPlan:

@@ -289,8 +289,24 @@ Status end_run(int32_t, void* stream, int32_t* pieces) {
   }
 }
 
+Status queue_of(int32_t, void* stream, void** queue) {
+  BCU_METAL_ENTER {
+    Stream& s = stream_of(g, stream);
+    commit(g, s);
+    *queue = s.queue.get();
+    return Status::Ok;
+  }
+}
+
 // Metal has no captures; what asks for one is refused before it comes here.
-Status capturing(int32_t, void*, bool* out) { return *out = false, Status::Ok; }
+Status capturing(int32_t, void* stream, bool* out) {
+  BCU_METAL_ENTER {
+    *out = false;
+    const auto ours = [&](Stream* s) { return s == stream && !s->leaving; };
+    if (!stream || std::any_of(g.streams.begin(), g.streams.end(), ours)) return Status::Ok;
+    return failed("%p is no stream of baracuda's: bcu_stream_create makes them", stream);
+  }
+}
 Status no_graphs() { return failed("graphs: Metal has none"); }
 Status begin_capture(int32_t, void*) { return no_graphs(); }
 Status end_capture(int32_t, void*, void**, int64_t*) { return no_graphs(); }
@@ -315,6 +331,7 @@ constinit const DeviceQueues kQueues = {.create_stream = &create_stream,
                                         .launch_graph = &launch_graph,
                                         .destroy_graph = &destroy_graph,
                                         .begin_run = &begin_run,
-                                        .end_run = &end_run};
+                                        .end_run = &end_run,
+                                        .queue_of = &queue_of};
 
 }  // namespace baracuda::metal

@@ -409,6 +409,21 @@ BCU_CONTROL void bcu_fake_metal_release(void* buffer) { [static_cast<FakeBuffer*
 // Where the host sees a buffer that it shares.
 BCU_CONTROL void* bcu_fake_metal_contents(void* buffer) { return [static_cast<FakeBuffer*>(buffer) contents]; }
 
+// A host's own work in a queue: copies the beginning of a buffer to another one's.
+BCU_CONTROL void bcu_fake_metal_copy(void* queue, void* from, void* to, int64_t bytes) {
+  @autoreleasepool {
+    id<MTLCommandBuffer> buffer = [static_cast<FakeQueue*>(queue) commandBuffer];
+    id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
+    [blit copyFromBuffer:static_cast<FakeBuffer*>(from)
+             sourceOffset:0
+                 toBuffer:static_cast<FakeBuffer*>(to)
+        destinationOffset:0
+                     size:NSUInteger(bytes)];
+    [blit endEncoding];
+    [buffer commit];
+  }
+}
+
 // The device is removed, or there again.
 BCU_CONTROL void bcu_fake_metal_remove(int32_t gone) {
   BCU_FAKE_LOCK;
