@@ -74,7 +74,7 @@ constexpr auto rejection_row(const char* op) {
 }
 
 inline constexpr auto kRejections =
-    table(rejection_row<GammaDraw, GammaArgs>("gamma").sum(8), rejection_row<BetaDraw, BetaArgs>("beta").sum(8),
+    table(rejection_row<GammaDraw, GammaArgs>("gamma").sum(1.5), rejection_row<BetaDraw, BetaArgs>("beta").sum(2.5),
           rejection_row<PoissonDraw, PoissonArgs>("poisson").ulp(0.5),
           rejection_row<BinomialDraw, BinomialArgs>("binomial").ulp(0.5));
 
