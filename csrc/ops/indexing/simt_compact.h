@@ -2,8 +2,8 @@
 // chunks begin, and then the elements are moved.
 #pragma once
 #include "ops/indexing/modes.h"
+#include "simt/chosen.h"
 #include "simt/copy_cells.h"
-#include "simt/prefix.h"
 #include "simt/space.h"
 
 namespace baracuda::indexing {
@@ -22,56 +22,34 @@ struct CompactParams {
 };
 
 // NaN is kept, -0 is not.
-BCU_DEVICE bool is_kept(BCU_CONSTANT CompactParams& p, int64_t at) {
-  int64_t offset[1];
-  simt::locate(p.tested, at, offset);
-  switch (p.element) {
-    case simt::kF16:
-    case simt::kBF16:
-      return (((BCU_GLOBAL const uint16_t*)p.data)[offset[0]] & 0x7fffu) != 0;
-    case simt::kF32:
-      return (((BCU_GLOBAL const uint32_t*)p.data)[offset[0]] & 0x7fffffffu) != 0;
+struct Kept {
+  using Params = CompactParams;
+  enum : int { kChunk = kSimtChunk };
+
+  BCU_DEVICE bool has(BCU_CONSTANT Params& p, int64_t at) {
+    int64_t offset[1];
+    simt::locate(p.tested, at, offset);
+    switch (p.element) {
+      case simt::kF16:
+      case simt::kBF16:
+        return (((BCU_GLOBAL const uint16_t*)p.data)[offset[0]] & 0x7fffu) != 0;
+      case simt::kF32:
+        return (((BCU_GLOBAL const uint32_t*)p.data)[offset[0]] & 0x7fffffffu) != 0;
 #if BCU_HAS_F64
-    case simt::kF64:
-      return (((BCU_GLOBAL const uint64_t*)p.data)[offset[0]] << 1u) != 0;
+      case simt::kF64:
+        return (((BCU_GLOBAL const uint64_t*)p.data)[offset[0]] << 1u) != 0;
 #endif
-  }
-  return simt::load_element<uint64_t>(p.data, p.element, offset[0]) != 0;
-}
-
-// A warp counts a chunk.
-struct CountKept {
-  enum : int { kThreads = 256, kShared = 0 };
-  using Params = CompactParams;
-
-  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
-    int64_t step = int64_t(ctx.gdim_x()) * ctx.warps();
-    for (int64_t chunk = int64_t(ctx.bid_x()) * ctx.warps() + ctx.warp(); chunk < p.chunks; chunk += step) {
-      int64_t begin = chunk * kSimtChunk, end = begin + kSimtChunk < p.n ? begin + kSimtChunk : p.n;
-      uint32_t mine = 0;
-      for (int64_t at = begin + ctx.lane(); at < end; at += 32) mine += is_kept(p, at) ? 1u : 0u;
-      mine = simt::warp_reduce<simt::Add>(ctx, mine);
-      if (ctx.lane() == 0u) p.places[chunk] = int64_t(mine);
     }
+    return simt::load_element<uint64_t>(p.data, p.element, offset[0]) != 0;
   }
 };
 
-// One block.
-struct SumKept {
-  enum : int { kThreads = 1024, kShared = 64 };
+struct WriteKept {
   using Params = CompactParams;
 
-  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* shared, BCU_CONSTANT Params& p) {
-    int64_t all = simt::running_sums(ctx, (BCU_SHARED int64_t*)shared, p.places, p.chunks);
-    if (ctx.tid() == 0u) *p.count = all;
+  BCU_DEVICE void write(BCU_CONSTANT Params& p, int64_t to, int64_t at, bool kept) {
+    if (kept && to < p.capacity) put(p, to, at);
   }
-};
-
-// A warp moves what a chunk keeps.
-struct MoveKept {
-  enum : int { kThreads = 256, kShared = 0, kBlocks = 1 };
-  using Params = CompactParams;
-
   template <int kBytes>
   BCU_DEVICE void move(BCU_CONSTANT Params& p, int64_t to, int64_t from) {
     using Element = simt::Cell<kBytes>;
@@ -101,21 +79,10 @@ struct MoveKept {
         return move<16>(p, to, from[0]);
     }
   }
-
-  BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
-    int64_t step = int64_t(ctx.gdim_x()) * ctx.warps();
-    for (int64_t chunk = int64_t(ctx.bid_x()) * ctx.warps() + ctx.warp(); chunk < p.chunks; chunk += step) {
-      int64_t begin = chunk * kSimtChunk, end = begin + kSimtChunk < p.n ? begin + kSimtChunk : p.n;
-      int64_t place = p.places[chunk];
-      for (int64_t base = begin; base < end; base += 32) {
-        int64_t at = base + ctx.lane();
-        uint32_t mine = at < end && is_kept(p, at) ? 1u : 0u, upto = simt::warp_upto(ctx, mine);
-        int64_t to = place + int64_t(upto) - 1;
-        if (mine != 0u && to < p.capacity) put(p, to, at);
-        place += int64_t(simt::shuffle(ctx, upto, 31u));
-      }
-    }
-  }
 };
+
+using CountKept = simt::CountChosen<Kept>;
+using SumKept = simt::PlaceChosen<Kept>;
+using MoveKept = simt::WriteChosen<Kept, WriteKept>;
 
 }  // namespace baracuda::indexing
