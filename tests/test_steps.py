@@ -43,6 +43,10 @@ _BLOCKS = np.arange(102, dtype=np.uint8).reshape(3, 34) % 60  # three rows of on
 _NVFP4 = np.ones((2, 16), np.uint8), np.ones((2, 2), ml_dtypes.float8_e4m3fn), np.ones((), np.float32)
 _WORDS = np.arange(64, dtype=np.int32).reshape(8, 8)
 SAMPLES: dict[str, list[Callable[[], Any]]] = {
+    "attention_merge_states": [
+        lambda: F.attention_merge_states(_x(2, 3), _x(2)),
+        lambda: F.attention_merge_states(_x(2, 3), _x(2), _x(2, 3), _x(2)),
+    ],
     "clamp_max": [lambda: F.clamp_max(_x(3), 0.5)],
     "clamp_min": [lambda: F.clamp_min(_x(3), 0.5)],
     "cdist": [lambda: F.cdist(_x(30, 2), _x(30, 2))],

@@ -110,7 +110,8 @@ class Shapes {
   Tensor out(int param) { return out(param, element()); }
   Tensor out(int param, Elements elements) { return one(param, Role::Out, elements, true); }
   Tensor out(int param, Element e) { return out(param, set_of(e)); }
-  Tensor inout(int param) { return one(param, Role::InOut, set_of(element()), true); }
+  Tensor inout(int param) { return inout(param, set_of(element())); }
+  Tensor inout(int param, Elements elements) { return one(param, Role::InOut, elements, true); }
   // Those that are converted while being read.
   Tensor reads(int param) { return one(param, Role::In, readable(), true); }
   // Optional ones.

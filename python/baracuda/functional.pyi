@@ -116,14 +116,20 @@ def attention_merge(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
 def attention_merge_backward(dout: Any, dlse: Any, out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> Any:
     r"""Gradients (dout_a, dlse_a, dout_b, dlse_b) of attention_merge."""
 @_function
-def paged_append_(key: Any, value: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, cu_seq: Any = None) -> Any:
-    r"""Writes new keys and values into the pages of a cache, in place, behind the kv_len[b] positions of each sequence."""
+def attention_merge_states(*states: Any) -> Any:
+    r"""(out, lse) of attention over the keys of any number of partial results, as FlashInfer's merge_states."""
 @_function
-def paged_attention(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, cu_seq_q: Any = None, max_q: Any = None, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None) -> Any:
+def paged_attention(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, cu_seq_q: Any = None, max_q: Any = None, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None, k_scale: Any = None, v_scale: Any = None) -> Any:
     r"""Attention of each sequence's last queries over the pages of a key-value cache, as flash_attn_with_kvcache."""
 @_function
-def paged_attention_forward(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, cu_seq_q: Any = None, max_q: Any = None, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None) -> Any:
+def paged_attention_forward(query: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, *, cu_seq_q: Any = None, max_q: Any = None, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None, k_scale: Any = None, v_scale: Any = None) -> Any:
     r"""paged_attention that returns (out, lse), for attention_merge; lse is [B, H, Sq], or [H, total]."""
+@_function
+def paged_append_(key: Any, value: Any, key_pages: Any, value_pages: Any, page_table: Any, kv_len: Any, cu_seq: Any = None, *, k_scale: Any = None, v_scale: Any = None) -> Any:
+    r"""Writes new keys and values into the pages of a cache, in place, behind the kv_len[b] positions of each sequence."""
+@_function
+def paged_append_slots_(key: Any, value: Any, key_pages: Any, value_pages: Any, slot_mapping: Any, *, k_scale: Any = None, v_scale: Any = None) -> Any:
+    r"""Writes new keys and values to slots of a paged cache, in place, as vLLM's reshape_and_cache_flash."""
 @_function
 def varlen_attn(query: Any, key: Any, value: Any, cu_seq_q: Any, cu_seq_k: Any, max_q: Any, max_k: Any, *, scale: Any = None, window_size: Any = ..., enable_gqa: Any = False, softcap: Any = 0.0, sinks: Any = None, alibi_slopes: Any = None, causal_alignment: Any = 'bottom_right') -> Any:
     r"""Attention of packed sequences, as torch.nn.attention.varlen.varlen_attn and flash_attn_varlen_func."""

@@ -175,3 +175,20 @@ def test_places_of_packed_tokens(backend: str) -> None:
     for cu in ([1, 2, 4], [0, 3, 2], [0, 2, 5], [0, 2, 3], [0, -1, 4], [0, 9, 4], [-(1 << 30), 1, 4]):
         with pytest.raises(bc.IndexOutOfRangeError, match="cu_seq"):
             paged(desc, backend, cu_seq=cu, kv_len=[0, 0])
+
+
+@pytest.mark.parametrize("backend", emulated.BACKENDS)
+def test_places_of_packed_queries_and_slots(backend: str) -> None:
+    if not emulated.module_of(backend):
+        pytest.skip("needs the emulator: python tests/harness/emulator/build.py race pytest FILE")
+    cache = ((3, 4, 2, 8), (3, 4, 2, 8))
+    queries = bc.PagedAttentionDescriptor(*cache, (2, 3), (4, 4, 8), max_q=3, cache_element="i8")
+    paged(queries, backend, cu_seq_q=[0, 1, 4])
+    for cu in ([1, 2, 4], [0, 3, 2], [0, 2, 5], [0, 2, 3], [0, -1, 4], [0, 4, 4]):
+        with pytest.raises(bc.IndexOutOfRangeError, match="cu_seq_q"):
+            paged(queries, backend, cu_seq_q=cu)
+    slots = bc.PagedAppendSlotsDescriptor(*cache, (3, 2, 8), (3, 2, 8), cache_element="f8e4m3")
+    paged(slots, backend, slots=[11, -1, 0])
+    for bad in (12, -2, 1 << 30):
+        with pytest.raises(bc.IndexOutOfRangeError, match=f"slots.*{bad}"):
+            paged(slots, backend, slots=[0, bad, -1])

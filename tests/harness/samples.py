@@ -115,6 +115,7 @@ SAMPLES: dict[str, Call] = (
         "attention_merge_backward": _call(
             ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5), ATTENDED, _floats(2, 2, 5)
         ),
+        "attention_merge_states": _call(*(ATTENDED, _floats(2, 2, 5)) * 3),
         "channel_shuffle": _call(_floats(2, 6, 3, 2), 3),
         "batch_norm_backward": _call(IMAGE, IMAGE, W[:3], W[:3], W[3:]),
         "native_batch_norm": _call(IMAGE, W[:3], W[3:], None, None, True, 0.1, 1e-5),
@@ -144,6 +145,9 @@ SAMPLES: dict[str, Call] = (
         "normal": _call(0.0, 1.0, (3, 2), dtype="f16"),
         "pad_backward": _call(_floats(4, 9), (4, 6), (1, 2)),
         "paged_append_": _call(_floats(2, 1, 2, 8), _floats(2, 1, 2, 8), PAGES, PAGES.copy(), TABLE, LENGTHS),
+        "paged_append_slots_": _call(
+            _floats(2, 2, 8), _floats(2, 2, 8), PAGES, PAGES.copy(), np.array([9, -1], np.int32)
+        ),
         "paged_attention": _call(_floats(2, 1, 4, 8), PAGES, PAGES, TABLE, LENGTHS, enable_gqa=True),
         "paged_attention_forward": _call(_floats(2, 1, 2, 8), PAGES, PAGES, TABLE, LENGTHS),
         "pixel_shuffle": _call(_floats(2, 8, 3, 2), 2),

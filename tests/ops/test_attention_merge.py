@@ -152,3 +152,34 @@ def test_gradients_of_parts_through_the_merge(rng: np.random.Generator) -> None:
         for d, half, part in zip(grads[::2], halves, done, strict=True)
     ]
     np.testing.assert_allclose(np.concatenate(got, 2), want, atol=1e-13)
+
+
+@pytest.mark.parametrize("cuts", [(), (20,), (5, 20), (1, 7, 20, 21, 49)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_any_number_of_parts_are_the_whole(dtype: Any, cuts: tuple[int, ...], rng: np.random.Generator) -> None:
+    """One without keys among them, whose out is not looked at; gradients are those of the merges one by one."""
+    q, k, v = parts(rng, dtype)
+    whole = F.scaled_dot_product_attention_forward(q, k, v, enable_gqa=True)
+    states: list[Any] = []
+    for first, last in zip((0, *cuts), (*cuts, 50), strict=True):
+        keys = k[:, :, first:last], v[:, :, first:last]
+        states += F.scaled_dot_product_attention_forward(q, *keys, enable_gqa=True)
+    nothing = np.full_like(states[0], np.nan), np.full_like(states[1], -np.inf)
+    eps = np.finfo(dtype).eps
+    for given in (states, [*states[:2], *nothing, *states[2:]], [*nothing, *states]):
+        for got, want in zip(F.attention_merge_states(*given), whole, strict=True):
+            np.testing.assert_allclose(got, want, rtol=16 * eps, atol=16 * eps)
+    if len(states) == 6:
+        dy = [rng.standard_normal(x.shape).astype(x.dtype) for x in states[:2]]
+        merged = F.attention_merge(*states[:4])
+        *first, c, d = F.attention_merge_backward(*dy, *merged, *states[4:])
+        want = [*F.attention_merge_backward(*first, *states[:4]), c, d]
+        for got, ref in zip(bc.vjp(F.attention_merge_states, *states)[1](dy), want, strict=True):
+            np.testing.assert_array_equal(got, ref)
+
+
+def test_states_come_in_pairs() -> None:
+    x = np.ones((2, 3), np.float32)
+    for given in ((), (x,), (x, x[:, 0], x)):
+        with pytest.raises(bc.InvalidProblemError, match="states"):
+            F.attention_merge_states(*given)

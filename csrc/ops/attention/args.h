@@ -23,9 +23,11 @@ BCU_ARGS(BackwardArgs, (dout, q, k, v, mask, alibi, sinks, out, lse, dq, dk, dv,
          (scale, kv_len, dropout_p, seed, offset))
 BCU_ARGS(PackedArgs, (q, k, v, cu_seq_q, cu_seq_k, alibi, sinks, out, lse), (scale))
 BCU_ARGS(PackedBackwardArgs, (dout, q, k, v, cu_seq_q, cu_seq_k, alibi, sinks, out, lse, dq, dk, dv, dsinks), (scale))
-BCU_ARGS(PagedArgs, (q, k_pages, v_pages, page_table, kv_len, cu_seq_q, alibi, sinks, out, lse), (scale))
+BCU_ARGS(PagedArgs, (q, k_pages, v_pages, page_table, kv_len, cu_seq_q, alibi, sinks, k_scale, v_scale, out, lse),
+         (scale))
 BCU_ARGS(CacheAppendArgs, (x, positions, cache), (position))
-BCU_ARGS(PagedAppendArgs, (k, v, page_table, kv_len, cu_seq, k_pages, v_pages), ())
+BCU_ARGS(PagedAppendArgs, (k, v, page_table, kv_len, cu_seq, k_scale, v_scale, k_pages, v_pages), ())
+BCU_ARGS(SlotAppendArgs, (k, v, slots, k_scale, v_scale, k_pages, v_pages), ())
 BCU_ARGS(MergeArgs, (out_a, lse_a, out_b, lse_b, out, lse), ())
 BCU_ARGS(MergeBackwardArgs, (dout, dlse, out_a, lse_a, out_b, lse_b, dout_a, dlse_a, dout_b, dlse_b), ())
 

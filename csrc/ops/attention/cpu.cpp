@@ -93,6 +93,11 @@ struct CpuKernel<attention::PagedAppend> {
 };
 
 template <>
+struct CpuKernel<attention::SlotAppend> {
+  static Status run(const Launch& launch) { return attention::slot_append(launch); }
+};
+
+template <>
 struct CpuKernel<attention::CacheAppend> {
   static Status run(const Launch& launch) { return attention::cache_append(launch); }
 };

@@ -15,6 +15,7 @@ struct ForwardProblem {
   Lse lse;
   Pages pages{};  // of k and v
   Dropout dropout{};
+  Scales k_scale{}, v_scale{};  // of pages' codes
 };
 
 struct BackwardProblem {
@@ -87,6 +88,7 @@ void sink_gradients(const SinkProblem& problem);
 
 Status cache_append(const Launch& launch);
 Status paged_append(const Launch& launch);
+Status slot_append(const Launch& launch);
 Status packed_forward(const Launch& launch);
 Status packed_backward(const Launch& launch);
 Status paged_forward(const Launch& launch);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "ops/attention/cpu.h"
+#include "ops/quant/affine.h"
 
 namespace baracuda::attention {
 namespace {
@@ -60,18 +61,63 @@ Status check_append(const Launch& launch, const NewTokens& tokens) {
   return Status::Ok;
 }
 
-// Token t of sequence b into its page.
-void append_token(const Launch& launch, const NewTokens& tokens, int64_t b, int64_t t, const TensorView& x,
-                  const TensorView& pages) {
-  const int64_t at = tokens.length(b) + t, page_size = pages.shape[1], heads = pages.shape[2], d = pages.shape[3];
-  const int64_t page = Pages{&launch[PagedAppendArgs::page_table], b}.page(at / page_size), size = size_of(x.element);
-  const char* from = x.as<char>() + tokens.offset(x, b, t) * size;
-  char* to = pages.as<char>() + (page * pages.strides[0] + at % page_size * pages.strides[1]) * size;
-  const int64_t from_head = x.strides[x.rank - 2] * size, to_head = pages.strides[2] * size;
-  const int64_t from_step = x.strides[x.rank - 1] * size, to_step = pages.strides[3] * size;
-  const bool dense = from_head == d * size && to_head == d * size && from_step == size && to_step == size;
+// One of the tensors of new tokens, and where it goes.
+struct Part {
+  const TensorView &x, &pages;
+  Scales scales;
+};
+
+// A head's numbers as codes, as op quantize_linear makes them.
+void put_codes(const Part& part, int64_t head, const char* from, int64_t from_stride, uint8_t* to, int64_t to_stride,
+               int64_t n) {
+  constexpr int64_t kStretch = 256;
+  const float scale = static_cast<float>(part.scales.of(head));
+  const bool eight = part.pages.element == Element::F8E4M3;
+  float values[kStretch];
+  for (int64_t done = 0; done < n; done += kStretch) {
+    const int64_t count = std::min(kStretch, n - done);
+    load<float>(part.x.element, from + done * from_stride * size_of(part.x.element), from_stride, values, count);
+    if (eight) {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) values[i] = quant::CodedF8<3>::f(values[i], scale, 1);
+    } else {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) values[i] = quant::Coded::f(values[i], scale, 0, -128, 127);
+    }
+    for (int64_t i = 0; i < count; ++i) to[(done + i) * to_stride] = static_cast<uint8_t>(static_cast<int>(values[i]));
+  }
+}
+
+// A token, which begins at element `offset` of the new ones, into a line of a page.
+void put_token(const Part& part, int64_t offset, int64_t page, int64_t line) {
+  const TensorView &x = part.x, &pages = part.pages;
+  const int64_t heads = pages.shape[2], d = pages.shape[3], size = size_of(x.element), to_size = size_of(pages.element);
+  const char* from = x.as<char>() + offset * size;
+  char* to = pages.as<char>() + (page * pages.strides[0] + line * pages.strides[1]) * to_size;
+  const int64_t from_head = x.strides[x.rank - 2] * size, to_head = pages.strides[2] * to_size;
+  const int64_t from_step = x.strides[x.rank - 1], to_step = pages.strides[3];
+  if (pages.element != x.element) {
+    for (int64_t h = 0; h < heads; ++h)
+      put_codes(part, h, from + h * from_head, from_step, reinterpret_cast<uint8_t*>(to) + h * to_head, to_step, d);
+    return;
+  }
+  const bool dense = from_head == d * size && to_head == d * size && from_step == 1 && to_step == 1;
   if (dense) return copy_row(to, size, from, size, heads * d, size);
-  for (int64_t h = 0; h < heads; ++h) copy_row(to + h * to_head, to_step, from + h * from_head, from_step, d, size);
+  for (int64_t h = 0; h < heads; ++h)
+    copy_row(to + h * to_head, to_step * size, from + h * from_head, from_step * size, d, size);
+}
+
+template <class Args>
+Part key_part(const Launch& launch) {
+  return {launch[Args::k], launch[Args::k_pages], Scales(launch[Args::k_scale])};
+}
+template <class Args>
+Part value_part(const Launch& launch) {
+  return {launch[Args::v], launch[Args::v_pages], Scales(launch[Args::v_scale])};
+}
+// Of a token, in multiply-adds.
+int64_t work_of(const Part& key, const Part& value) {
+  return key.pages.shape[2] * (key.pages.shape[3] + value.pages.shape[3]);
 }
 
 }  // namespace
@@ -109,15 +155,35 @@ Status paged_append(const Launch& launch) {
   using Args = PagedAppendArgs;
   const NewTokens tokens{launch};
   if (const Status status = check_append(launch, tokens); status != Status::Ok) return status;
-  const TensorView &key = launch[Args::k], &value = launch[Args::v];
-  const int64_t total = tokens.before(tokens.sequences), heads = key.shape[key.rank - 2];
-  const int64_t work = heads * (key.shape[key.rank - 1] + value.shape[value.rank - 1]);
-  parallel_for(total, grain_for(work), [&](int64_t begin, int64_t end) {
+  const Part key = key_part<Args>(launch), value = value_part<Args>(launch);
+  const int64_t page_size = key.pages.shape[1];
+  parallel_for(tokens.before(tokens.sequences), grain_for(work_of(key, value)), [&](int64_t begin, int64_t end) {
     int64_t b = 0;
     for (int64_t i = begin; i < end; ++i) {
       while (tokens.before(b + 1) <= i) ++b;
-      append_token(launch, tokens, b, i - tokens.before(b), key, launch[Args::k_pages]);
-      append_token(launch, tokens, b, i - tokens.before(b), value, launch[Args::v_pages]);
+      const int64_t t = i - tokens.before(b), at = tokens.length(b) + t;
+      const int64_t page = Pages{&launch[Args::page_table], b}.page(at / page_size);
+      put_token(key, tokens.offset(key.x, b, t), page, at % page_size);
+      put_token(value, tokens.offset(value.x, b, t), page, at % page_size);
+    }
+  });
+  return Status::Ok;
+}
+
+Status slot_append(const Launch& launch) {
+  using Args = SlotAppendArgs;
+  const TensorView& slots = launch[Args::slots];
+  const Part key = key_part<Args>(launch), value = value_part<Args>(launch);
+  const int64_t total = slots.shape[0], size = key.pages.shape[1], room = key.pages.shape[0] * size;
+  const auto slot = [&](int64_t t) { return read_whole(slots, t * slots.strides[0]); };
+  for (int64_t t = 0; t < total; ++t)
+    if (slot(t) < -1 || slot(t) >= room) return out_of_range(launch, Args::slots, t, slot(t), room);
+  parallel_for(total, grain_for(work_of(key, value)), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t at = slot(t);
+      if (at < 0) continue;
+      put_token(key, t * key.x.strides[0], at / size, at % size);
+      put_token(value, t * value.x.strides[0], at / size, at % size);
     }
   });
   return Status::Ok;

@@ -211,10 +211,11 @@ void run_chunk(const Chunk<C>& t, int64_t keys, const Partial<C>& partial) {
   const Sizes& s = t.problem.sizes;
   const DecodeScratch<C>& m = t.scratch;
   const LoadFn<C> load_row = loader<C>(t.problem.q.element);
+  const C scale = static_cast<C>(s.scale * t.problem.k_scale.of(t.kv_head));
   for (int64_t r = 0; r < s.rows; ++r) {
     C* line = m.queries + r * s.d;
     load_row(t.problem.q.at(t.b, s.head(t.kv_head, r), s.position(r)), t.problem.q.column, line, s.d);
-    for (int64_t i = 0; i < s.d; ++i) line[i] *= static_cast<C>(s.scale);
+    for (int64_t i = 0; i < s.d; ++i) line[i] *= scale;
   }
   chunk_scores(t, keys);
   for (int64_t r = 0; r < s.rows; ++r) {
@@ -236,7 +237,7 @@ void merge(const ForwardProblem& problem, int64_t b, int64_t kv_head, int64_t r,
   const Sizes& s = problem.sizes;
   const int64_t size = partial_size(s.rows, s.dv);
   const int64_t head = s.head(kv_head, r), position = s.position(r);
-  const C sink = problem.sinks.template logit<C>(head);
+  const C unit = static_cast<C>(problem.v_scale.of(kv_head)), sink = problem.sinks.template logit<C>(head);
   C top = sink;
   for (int64_t c = 0; c < chunks; ++c) {
     const C other = Partial<const C>(partials + c * size, s.rows).highest[r];
@@ -253,7 +254,7 @@ void merge(const ForwardProblem& problem, int64_t b, int64_t kv_head, int64_t r,
   }
   const C lse = top == -C(INFINITY) ? top : top + math::log(total);
   if (top != -C(INFINITY))
-    for (int64_t i = 0; i < s.dv; ++i) line[i] /= total;
+    for (int64_t i = 0; i < s.dv; ++i) line[i] = line[i] / total * unit;
   store<C>(problem.out.element, problem.out.at(b, head, position), problem.out.column, line, s.dv);
   if (problem.lse.data != nullptr) store<C>(problem.lse.element, problem.lse.at(b, head, position), 1, &lse, 1);
 }

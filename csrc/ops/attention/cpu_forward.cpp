@@ -29,7 +29,7 @@ void load_queries(const Task<C>& t) {
   const Sizes& s = t.sizes;
   const Rows4& q = t.problem.q;
   const LoadFn<C> load_row = loader<C>(q.element);
-  const C scale = static_cast<C>(s.scale);
+  const C scale = static_cast<C>(s.scale * t.problem.k_scale.of(t.kv_head));
   for (int64_t panel = 0; panel < t.panels(); ++panel) {
     C* lines = t.scratch.lines;
     const int64_t n = t.panel_rows(panel);
@@ -187,6 +187,7 @@ void store_results(const Task<C>& t) {
   const Sizes& s = t.sizes;
   const Rows4& out = t.problem.out;
   const StoreFn<C> store_row = storer<C>(out.element);
+  const C unit = static_cast<C>(t.problem.v_scale.of(t.kv_head));
   for (int64_t panel = 0; panel < t.panels(); ++panel) {
     C* result = t.scratch.result + panel * s.dv * kPanel;
     const C *highest = t.scratch.highest + panel * kPanel, *total = t.scratch.total + panel * kPanel;
@@ -195,7 +196,7 @@ void store_results(const Task<C>& t) {
       lse[j] = highest[j] == -C(INFINITY) ? highest[j] : highest[j] + math::log(total[j]);
     for (int64_t i = 0; i < s.dv; ++i)
       for (int64_t j = 0; j < kPanel; ++j)
-        result[i * kPanel + j] = highest[j] == -C(INFINITY) ? C(0) : result[i * kPanel + j] / total[j];
+        result[i * kPanel + j] = highest[j] == -C(INFINITY) ? C(0) : result[i * kPanel + j] / total[j] * unit;
     transpose(result, kPanel, s.dv, kPanel, t.scratch.lines, s.dv);
     for (int64_t j = 0; j < t.panel_rows(panel); ++j) {
       const int64_t r = t.row(panel, j), head = s.head(t.kv_head, r), position = s.position(r);

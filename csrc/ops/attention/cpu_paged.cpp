@@ -60,7 +60,10 @@ ForwardProblem problem(const Launch& launch, int64_t b) {
           Alibi(launch[Args::alibi], b),
           Sinks(launch[Args::sinks]),
           Lse(lse.present() ? own_lse() : lse),
-          Pages{&table, b, launch[Args::k_pages].shape[1], launch[Args::k_pages].shape[0]}};
+          Pages{&table, b, launch[Args::k_pages].shape[1], launch[Args::k_pages].shape[0]},
+          Dropout(),
+          Scales(launch[Args::k_scale]),
+          Scales(launch[Args::v_scale])};
 }
 
 // The largest number of queries of a sequence.

@@ -4,6 +4,7 @@
 
 #include "baracuda/math/math.h"
 #include "core/compute.h"
+#include "core/f8.h"
 #include "core/launch.h"
 #include "host/convert.h"
 #include "ops/attention/scratch.h"
@@ -93,6 +94,18 @@ struct Sinks {
   }
 };
 
+// What the codes of a kv head's keys or values are multiplied by: 1 where they are no codes.
+struct Scales {
+  const float* data = nullptr;
+  int64_t head = 0;
+
+  Scales() = default;
+  explicit Scales(const TensorView& t) {
+    if (t.present()) data = t.as<const float>(), head = t.strides[0];
+  }
+  double of(int64_t kv_head) const { return data == nullptr ? 1.0 : static_cast<double>(data[kv_head * head]); }
+};
+
 // Where the logarithms of the sums of exponentials lie; null: not wanted.
 struct Lse {
   char* data = nullptr;
@@ -162,6 +175,22 @@ Status sizes_of(const Launch& launch, Sizes* out) {
   return Status::Ok;
 }
 
+template <class C>
+void load_f8(const void* from, int64_t stride, C* to, int64_t n) {
+  const auto* codes = static_cast<const uint8_t*>(from);
+  if (stride == 1) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<C>(F8<3>::decode(codes[i]));
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<C>(F8<3>::decode(codes[i * stride]));
+  }
+}
+// Of keys and values, which may be codes.
+template <class C>
+LoadFn<C> cache_loader(Element e) {
+  return e == Element::F8E4M3 ? load_f8<C> : loader<C>(e);
+}
+
 // `rows` rows of `columns` elements in the compute type: the caller's own memory when that is dense, else a copy.
 template <class C>
 struct Block {
@@ -174,7 +203,7 @@ Block<C> fetch(const Rows4& t, const char* first, int64_t rows, int64_t columns,
   const bool dense = rows <= 1 || t.row == columns * size;
   if (t.element == element_of<C> && t.column == 1 && (dense || any_row_stride))
     return {reinterpret_cast<const C*>(first), rows <= 1 ? columns : t.row / size};
-  const LoadFn<C> load_row = loader<C>(t.element);
+  const LoadFn<C> load_row = cache_loader<C>(t.element);
   if (dense && t.column == 1) {
     load_row(first, 1, copy, rows * columns);
   } else {
@@ -215,7 +244,7 @@ Block<C> fetch_keys(const Pages& pages, const Rows4& t, int64_t b, int64_t head,
                     int64_t columns, C* copy) {
   if (pages.table == nullptr) return fetch(t, t.at(b, head, first), n, columns, copy, true);
   const bool one_behind_the_other = t.batch == pages.size * t.row;
-  const LoadFn<C> load_row = loader<C>(t.element);
+  const LoadFn<C> load_row = cache_loader<C>(t.element);
   for (int64_t done = 0; done < n;) {
     const int64_t entry = (first + done) / pages.size, line = (first + done) % pages.size, page = pages.page(entry);
     // Pages before a window may be gone. Nothing uses what stands here for them.

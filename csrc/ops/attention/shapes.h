@@ -105,21 +105,29 @@ inline void packed_backward_shapes(Shapes& s) {
   s.out(Args::dv).is(v);
 }
 
-// The pages of a cache and their table.
-inline void pages(Shapes& s, const Tensor& k, const Tensor& v, int k_pages, int v_pages, const Tensor& table,
-                  const Tensor& lengths, int kv_len) {
+// The pages of a cache: of the element of what is appended and asked, or of codes with a scale for each head.
+inline Elements cached(const Shapes& s) { return set_of(s.aux() == Element::Any ? s.element() : s.aux()); }
+template <class Args>
+void pages(Shapes& s, const Tensor& k, const Tensor& v) {
   for (const Tensor& x : {k, v}) x.ranks(4);
-  s.want(k.at(1) >= 1, k_pages, "a page size above 0");
-  s.want(v.sizes().lead(1) == k.sizes().lead(1), v_pages, "the pages, page size and heads of k_pages");
+  s.want(k.at(1) >= 1, Args::k_pages, "a page size above 0");
+  s.want(v.sizes().lead(1) == k.sizes().lead(1), Args::v_pages, "the pages, page size and heads of k_pages");
+  s.want(v.element() == k.element(), Args::v_pages, "the element of k_pages");
+  for (const int scale : {Args::k_scale, Args::v_scale})
+    s.may_in(scale, Element::F32).when(k.element() != s.element()).is({k.at(2)});
+}
+// Their table.
+inline void page_table(Shapes& s, const Tensor& table, const Tensor& lengths, int kv_len) {
   table.ranks(2);
   lengths.is({table.at(0)});
   s.want(table.element() == lengths.element(), kv_len, "the element of page_table");
 }
 inline void paged_shapes(Shapes& s) {
   using Args = PagedArgs;
-  const auto q = s.in(Args::q).ranks(3, 4), k = s.in(Args::k_pages), v = s.in(Args::v_pages);
+  const auto q = s.in(Args::q).ranks(3, 4), k = s.in(Args::k_pages, cached(s)), v = s.in(Args::v_pages, cached(s));
   const auto table = s.in(Args::page_table, kPlaces), lengths = s.in(Args::kv_len, kPlaces);
-  pages(s, k, v, Args::k_pages, Args::v_pages, table, lengths, Args::kv_len);
+  pages<Args>(s, k, v);
+  page_table(s, table, lengths, Args::kv_len);
   const bool joined = q.rank() == 3;
   s.want(q.at(-1) == k.at(3) && (joined || q.at(0) == table.at(0)), Args::q,
          "the sequences of page_table, and the pages' dim");
@@ -143,15 +151,26 @@ inline void cache_append_shapes(Shapes& s) {
 }
 inline void paged_append_shapes(Shapes& s) {
   using Args = PagedAppendArgs;
-  const auto k_pages = s.inout(Args::k_pages), v_pages = s.inout(Args::v_pages);
+  const auto k_pages = s.inout(Args::k_pages, cached(s)), v_pages = s.inout(Args::v_pages, cached(s));
   const auto table = s.in(Args::page_table, kPlaces), lengths = s.in(Args::kv_len, kPlaces);
-  pages(s, k_pages, v_pages, Args::k_pages, Args::v_pages, table, lengths, Args::kv_len);
+  pages<Args>(s, k_pages, v_pages);
+  page_table(s, table, lengths, Args::kv_len);
   const auto k = s.in(Args::k).ranks(3, 4), v = s.in(Args::v);
   const bool joined = k.rank() == 3;
   k.is((joined ? k.sizes().lead(2) : Sizes{table.at(0), k.at(1)}).then(k_pages.sizes().tail(2)));
   v.is(k.sizes().lead(1).then(v_pages.at(3)));
   const auto starts = s.may_in(Args::cu_seq, kPlaces).when(joined).is({table.at(0) + 1});
   s.want(!starts || starts.element() == table.element(), Args::cu_seq, "the element of page_table");
+}
+
+inline void slot_append_shapes(Shapes& s) {
+  using Args = SlotAppendArgs;
+  const auto k_pages = s.inout(Args::k_pages, cached(s)), v_pages = s.inout(Args::v_pages, cached(s));
+  pages<Args>(s, k_pages, v_pages);
+  const auto k = s.in(Args::k).ranks(3), v = s.in(Args::v);
+  k.is(Sizes{k.at(0)}.then(k_pages.sizes().tail(2)));
+  v.is(k.sizes().lead(1).then(v_pages.at(3)));
+  s.in(Args::slots, kPlaces).is({k.at(0)});
 }
 
 inline void merge_shapes(Shapes& s) {
@@ -178,10 +197,11 @@ inline ShapeRule shapes_of(const Row& row) {
   if (op == "scaled_dot_product_attention") return back ? backward_shapes : forward_shapes;
   if (op == "varlen_attn") return back ? packed_backward_shapes : packed_shapes;
   if (op == "attention_merge") return back ? merge_backward_shapes : merge_shapes;
-  return op == "paged_attention"   ? paged_shapes
-         : op == "paged_append"    ? paged_append_shapes
-         : op == "kv_cache_append" ? cache_append_shapes
-                                   : nullptr;
+  return op == "paged_attention"      ? paged_shapes
+         : op == "paged_append"       ? paged_append_shapes
+         : op == "paged_append_slots" ? slot_append_shapes
+         : op == "kv_cache_append"    ? cache_append_shapes
+                                      : nullptr;
 }
 
 }  // namespace baracuda::attention

@@ -3,6 +3,7 @@
 // Slices of kSide columns (or kSide lines) of the operands go through shared memory, so that any head size will do.
 #pragma once
 #include "baracuda/math/math.h"
+#include "core/f8.h"
 #include "ops/attention/simt_problem.h"
 #include "ops/random/discrete.h"
 
@@ -22,6 +23,29 @@ BCU_DEVICE C scale_of(BCU_CONSTANT SimtProblem& p) {
   C scale = simt::number<C>(p.scale);
   return scale == scale ? scale : p.dim > 0 ? C(1) / math::sqrt(C(p.dim)) : C(1);
 }
+
+// What the codes of a kv head are multiplied by, where there are scales.
+template <class C>
+BCU_DEVICE C unit_of(BCU_GLOBAL const void* scales, int64_t stride, int32_t kv_head) {
+  return scales ? C(((BCU_GLOBAL const float*)scales)[kv_head * stride]) : C(1);
+}
+
+// Keys and values as they are stored: of the queries' element, or codes, of which the problem says what they are.
+template <class T>
+struct Cached {
+  using C = simt::ComputeOf<T>;
+  BCU_DEVICE C load(BCU_CONSTANT SimtProblem&, BCU_GLOBAL const void* data, int64_t at) {
+    return simt::Stored<T>::load(((BCU_GLOBAL const T*)data)[at]);
+  }
+};
+template <>
+struct Cached<Codes> {
+  BCU_DEVICE float load(BCU_CONSTANT SimtProblem& p, BCU_GLOBAL const void* data, int64_t at) {
+    uint32_t code = ((BCU_GLOBAL const uint8_t*)data)[at];
+    return p.cache_element == simt::kI8 ? float(code > 127u ? int32_t(code) - 256 : int32_t(code))
+                                        : F8<3>::decode(code);
+  }
+};
 
 // Four values that are read from shared memory at once.
 template <class C>
@@ -298,7 +322,7 @@ BCU_DEVICE Lines lines_of(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& h,
   return l;
 }
 
-template <class T, int kR, int kK, int kC, int kLayout>
+template <class T, int kR, int kK, int kC, int kLayout, class KV = T>
 struct Blocks {
   using C = simt::ComputeOf<T>;
   using S = simt::Stored<T>;
@@ -328,7 +352,7 @@ struct Blocks {
   }
 
   // Columns [column, column + kSlice) of kSide * kL lines, as [column][line]; zero beyond the last.
-  template <int kL>
+  template <int kL, class From>
   BCU_DEVICE void stage(BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, Lines lines, int tid, int32_t column,
                         int32_t columns, C factor, BCU_SHARED C* slice, BCU_SHARED const int32_t* places) {
     int32_t c = column + tid % kSlice;
@@ -336,10 +360,8 @@ struct Blocks {
       int n = tid / kSlice + kSide * l;
       C value = C(0);
       if (n < lines.count && c < columns)
-        value =
-            factor *
-            S::load((
-                (BCU_GLOBAL const T*)t.data)[lines.base + c * t.column + Place<kLayout>::line(p, t, lines, n, places)]);
+        value = factor *
+                Cached<From>::load(p, t.data, lines.base + c * t.column + Place<kLayout>::line(p, t, lines, n, places));
       slice[tid % kSlice * (kSide * kL + 4) + n] = value;
     }
   }
@@ -353,8 +375,8 @@ struct Blocks {
     int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
     for (int32_t c0 = 0; c0 < columns; c0 += kSlice) {
       simt::barrier(ctx);
-      stage<kR>(p, xt, x, tid, c0, columns, factor, xs, places(shared));
-      stage<kK>(p, yt, y, tid, c0, columns, C(1), ys, places(shared));
+      stage<kR, T>(p, xt, x, tid, c0, columns, factor, xs, places(shared));
+      stage<kK, KV>(p, yt, y, tid, c0, columns, C(1), ys, places(shared));
       simt::barrier(ctx);
       BCU_ROLLED for (int c = 0; c < kSlice; c += 4) {
         BCU_UNROLL for (int u = 0; u < 4; ++u) {
@@ -385,9 +407,9 @@ struct Blocks {
         int at = tid + l * kThreads, n = at / kColumns, c = at % kColumns;
         C value = C(0);
         if (n0 + n < z.count && column + c < columns)
-          value =
-              factor * S::load(((BCU_GLOBAL const T*)t.data)[z.base + (column + c) * t.column +
-                                                             Place<kLayout>::line(p, t, z, n0 + n, places(shared))]);
+          value = factor * Cached<KV>::load(p, t.data,
+                                            z.base + (column + c) * t.column +
+                                                Place<kLayout>::line(p, t, z, n0 + n, places(shared)));
         shared[n * kColumnPitch + c] = value;
       }
       simt::barrier(ctx);

@@ -1,33 +1,61 @@
 // Appending to a paged cache on GPUs: a thread per number. Places are checked beside it, and what has a bad one is left
 // out.
 #pragma once
+#include "ops/attention/simt_problem.h"
+#include "ops/quant/affine.h"
 #include "simt/space.h"
 
 namespace baracuda::attention {
 
 struct PagedAppendProblem {
   // How a number's position among the new tokens moves: their own strides, those of a line of a page, and which
-  // sequence and token it is of; of packed tokens the number of the token.
-  enum : int { kFrom, kTo, kSequence, kToken, kTensors };
-  simt::Space<4> space;
+  // sequence and token it is of (of packed tokens the number of the token); and that of its head's scale.
+  enum : int { kFrom, kTo, kSequence, kToken, kScale, kTensors };
+  simt::Space<kTensors> space;
   BCU_GLOBAL const void* from;
   BCU_GLOBAL void* to;
   BCU_GLOBAL const void* table;
   BCU_GLOBAL const void* lens;
-  BCU_GLOBAL const void* cu;  // packed tokens: where each sequence's begin, and the total; null: each has `tokens`
-  int64_t table_stride[2], lens_stride, cu_stride;
+  BCU_GLOBAL const void* cu;      // packed tokens: where each sequence's begin, and the total; null: each has `tokens`
+  BCU_GLOBAL const void* slots;   // a place for each of packed tokens, -1: none; null: the table says it
+  BCU_GLOBAL const float* scale;  // of codes
+  int64_t table_stride[2], lens_stride, cu_stride, slot_stride;
   int64_t to_page, to_line;
   int64_t pages, page_size, entries;  // entries of a sequence's row of the table
   int64_t sequences, tokens, total;
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;
-  int32_t element, table_tensor;  // of indices; lens and cu are the next tensors
+  int32_t element, table_tensor;  // of indices; lens and cu are the next tensors. Of slots: theirs
+  int32_t cache_element;          // of codes
 };
 
-template <class Unit>
+// A number as it is kept: the same bits, or a code as op quantize_linear makes it.
+template <class From, class To>
+struct Kept {
+  BCU_DEVICE To of(BCU_CONSTANT PagedAppendProblem&, From x, int64_t) { return x; }
+};
+template <class From>
+struct Kept<From, Codes> {
+  BCU_DEVICE uint8_t of(BCU_CONSTANT PagedAppendProblem& p, From x, int64_t at) {
+    float v = simt::Stored<From>::load(x), scale = p.scale[at];
+    if (p.cache_element == simt::kI8) return uint8_t(int32_t(quant::Coded::f(v, scale, 0.0f, -128.0f, 127.0f)));
+    return uint8_t(int32_t(quant::CodedF8<3>::f(v, scale, 1.0f)));
+  }
+};
+template <class To>
+struct UnitOf {
+  using Type = To;
+};
+template <>
+struct UnitOf<Codes> {
+  using Type = uint8_t;
+};
+
+template <class From, class To>
 struct PagedAppendTokens {
+  using Unit = typename UnitOf<To>::Type;
   using Params = PagedAppendProblem;
-  enum : int { kThreads = 256, kShared = 0 };
+  enum : int { kThreads = 256, kBlocks = 4, kShared = 0 };
 
   BCU_DEVICE int64_t place(BCU_CONSTANT Params& p, int64_t b) {
     return p.cu ? simt::load_element<int64_t>(p.cu, p.element, b * p.cu_stride) : b * p.tokens;
@@ -62,9 +90,22 @@ struct PagedAppendTokens {
     return low;
   }
 
+  BCU_DEVICE void put(BCU_CONSTANT Params& p, BCU_THREAD const int64_t* offset, int64_t page, int64_t line) {
+    int64_t to = page * p.to_page + line * p.to_line + offset[Params::kTo];
+    From x = ((BCU_GLOBAL const From*)p.from)[offset[Params::kFrom]];
+    ((BCU_GLOBAL Unit*)p.to)[to] = Kept<From, To>::of(p, x, offset[Params::kScale]);
+  }
+  BCU_DEVICE void put_in_slot(BCU_CONSTANT Params& p, BCU_THREAD const int64_t* offset) {
+    int64_t t = offset[Params::kToken], at = simt::load_element<int64_t>(p.slots, p.element, t * p.slot_stride);
+    if (at == -1) return;
+    if (uint64_t(at) < uint64_t(p.pages * p.page_size)) return put(p, offset, at / p.page_size, at % p.page_size);
+    simt::raise(p.fault, p.row, p.table_tensor, t, at, p.pages * p.page_size);
+  }
+
   BCU_DEVICE void copy(BCU_CONSTANT Params& p, int64_t i) {
     int64_t offset[Params::kTensors];
     simt::locate(p.space, i, offset);
+    if (p.slots) return put_in_slot(p, offset);
     int64_t b = offset[Params::kSequence], t = offset[Params::kToken];
     if (p.cu) b = sequence(p, t), t -= place(p, b);
     int64_t n = length(p, b), at = n + t;
@@ -75,8 +116,7 @@ struct PagedAppendTokens {
       simt::raise(p.fault, p.row, p.table_tensor, b * p.entries + slot, page, p.pages);
       return;
     }
-    int64_t to = page * p.to_page + (at - slot * p.page_size) * p.to_line + offset[Params::kTo];
-    ((BCU_GLOBAL Unit*)p.to)[to] = ((BCU_GLOBAL const Unit*)p.from)[offset[Params::kFrom]];
+    put(p, offset, page, at - slot * p.page_size);
   }
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {

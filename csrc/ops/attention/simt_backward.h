@@ -45,7 +45,7 @@ using PackedRowDeltas = DeltasOfRows<T, kPacked>;
 template <class C, int kLayout>
 struct GradientsOfSinks {
   using Params = SimtParams<kLayout>;
-  enum : int { kThreads = 256, kShared = 8 * int(sizeof(C) / 4) };
+  enum : int { kThreads = 256, kBlocks = 4, kShared = 8 * int(sizeof(C) / 4) };
 
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& all) {
     BCU_CONSTANT SimtProblem& p = all.problem;

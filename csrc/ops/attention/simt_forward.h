@@ -21,10 +21,10 @@ struct Partial {
   }
 };
 
-template <class T, int kR, int kK, int kC, int kLayout>
+template <class T, int kR, int kK, int kC, int kLayout, class KV = T>
 struct ForwardTiles {
   using Params = SimtParams<kLayout>;
-  using B = Blocks<T, kR, kK, kC, kLayout>;
+  using B = Blocks<T, kR, kK, kC, kLayout, KV>;
   using C = simt::ComputeOf<T>;
   enum : int { kThreads = 256, kShared = B::kShared };
 
@@ -103,9 +103,11 @@ struct ForwardTiles {
   BCU_DEVICE void finish(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& head, Lines lines, int tid, int32_t column,
                          BCU_THREAD const Rows& rows, BCU_THREAD C* result) {
     int ty = tid / kSide;
+    C unit = unit_of<C>(p.v_scale, p.v_scale_stride, head.kv_head);
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
       bool empty = rows.total[i] == C(0);
-      BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] = empty ? C(0) : result[i * kC + c] / rows.total[i];
+      BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] =
+          empty ? C(0) : result[i * kC + c] / rows.total[i] * unit;
       if (p.lse && tid % kSide == 0 && column == 0 && ty * kR + i < lines.count)
         ((BCU_GLOBAL C*)p.lse)[Head::lse(p, head, lines.first + ty * kR + i)] =
             empty ? -math::infinity<C>() : rows.highest[i] + math::log(rows.total[i]);
@@ -143,7 +145,7 @@ struct ForwardTiles {
     int32_t lowest = Keys::limit(p, keys, first), last = Keys::limit(p, keys, first + count - 1);
     int32_t begin = p.splits > 1 ? split * p.split_keys : 0;
     int32_t end = p.splits > 1 && begin + p.split_keys < last ? begin + p.split_keys : last;
-    C scale = scale_of<C>(p), result[B::kRowResults];
+    C scale = scale_of<C>(p) * unit_of<C>(p.k_scale, p.k_scale_stride, head.kv_head), result[B::kRowResults];
     Rows rows;
     BCU_UNROLL for (int i = 0; i < kR; ++i) {
       // Of splits, those who merge them add the sinks.
@@ -190,6 +192,8 @@ template <class T, int kR, int kK, int kC>
 using PackedForwardTile = ForwardTiles<T, kR, kK, kC, kPacked>;
 template <class T, int kR, int kK, int kC>
 using PagedForwardTile = ForwardTiles<T, kR, kK, kC, kPaged>;
+template <class T, int kR, int kK, int kC>
+using CodedForwardTile = ForwardTiles<T, kR, kK, kC, kPaged, Codes>;
 
 // Partial results in the order of their keys: sum_s exp(highest_s - highest) * part_s. A block per query row.
 template <class T, int kLayout>
@@ -213,6 +217,7 @@ struct MergeSplits {
       total += math::exp(part[0] - base) * part[1];
     }
     bool empty = total == C(0);
+    C unit = unit_of<C>(p.v_scale, p.v_scale_stride, head.kv_head);
     int64_t to = Head::base(p, head, p.out, true) + Head::line(p, p.out, true, row);
     for (int32_t c = int32_t(ctx.tid()); c < p.dim_v; c += int32_t(ctx.bdim())) {
       C sum = C(0);
@@ -220,7 +225,7 @@ struct MergeSplits {
         BCU_GLOBAL const C* part = Partial<C>::at(p, head_index, s, row);
         sum += math::exp(part[0] - base) * part[2 + c];
       }
-      ((BCU_GLOBAL T*)p.out.data)[to + c * p.out.column] = simt::Stored<T>::store(empty ? C(0) : sum / total);
+      ((BCU_GLOBAL T*)p.out.data)[to + c * p.out.column] = simt::Stored<T>::store(empty ? C(0) : sum / total * unit);
     }
     if (p.lse && ctx.tid() == 0u)
       ((BCU_GLOBAL C*)p.lse)[Head::lse(p, head, row)] = empty ? none : top + math::log(total);

@@ -4,16 +4,12 @@
 #include <cmath>
 
 #include "backends/simt/family.h"
-#include "ops/attention/merge.h"
-#include "ops/attention/merge_call.h"
-#include "ops/attention/simt_append.h"
+#include "ops/attention/simt_append_launch.h"
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
-#include "ops/attention/simt_merge.h"
+#include "ops/attention/simt_merge_launch.h"
 #include "ops/attention/skus.h"
 #include "ops/random/targets.h"
-#include "simt/copy_rows_launch.h"
-#include "simt/map_launch.h"
 
 namespace baracuda::attention {
 
@@ -82,6 +78,9 @@ class SimtCall {
                   "as the kernels count");
     const PagedAttrs attrs = attributes<PagedAttrs>(launch);
     const bool packed = cu.present();
+    p.cache_element = static_cast<int32_t>(k.element);
+    read_scale(launch[Args::k_scale], p.k_scale, p.k_scale_stride);
+    read_scale(launch[Args::v_scale], p.v_scale, p.v_scale_stride);
     p.q = packed ? packed_tensor(q) : heads_inside(q), p.k = heads_inside(k), p.v = heads_inside(v);
     Sequences<kLayout>& s = params.sequences;
     s.table = table.data, s.table_stride[0] = table.strides[0], s.table_stride[1] = table.strides[1];
@@ -176,6 +175,10 @@ class SimtCall {
 
   void read_sinks(const TensorView& sinks) {
     if (sinks.present()) p.sinks = sinks.data, p.sink_stride = sinks.strides[0];
+  }
+
+  static void read_scale(const TensorView& scale, BCU_GLOBAL const void*& data, int64_t& stride) {
+    if (scale.present()) data = scale.data, stride = scale.strides[0];
   }
 
   const Launch& launch_;
@@ -331,106 +334,14 @@ Status simt_attention(const L& launch, AttendPaged) {
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
   call.p.out = launch[Args::q].rank == 3 ? packed_tensor(launch[Args::out]) : heads_inside(launch[Args::out]);
   call.set_lse(launch[Args::lse]);
-  return simt::with_float(launch.element,
-                          [&](auto t) { return sequences_as<decltype(t), PagedForwardTile, kPaged>(launch, call); });
-}
-
-template <class Unit>
-Status append_pages(const Launch& launch, const TensorView& x, const TensorView& pages) {
-  using Args = PagedAppendArgs;
-  const TensorView &table = launch[Args::page_table], &lens = launch[Args::kv_len], &cu = launch[Args::cu_seq];
-  const bool packed = cu.present();
-  PagedAppendProblem p{};
-  const IterationSpace space = space_of(x);
-  Operand to{pages.data, pages.element, {}}, sequence{}, token{};
-  to.strides[x.rank - 2] = pages.shape[2] > 1 ? pages.strides[2] : 0;
-  to.strides[x.rank - 1] = pages.shape[3] > 1 ? pages.strides[3] : 0;
-  if (!packed) sequence.strides[0] = 1;
-  token.strides[packed ? 0 : 1] = 1;
-  p.space = simt::space_over<4>(space, {operand(x, space), to, sequence, token});
-  p.from = x.data, p.to = pages.data, p.table = table.data, p.lens = lens.data;
-  p.table_stride[0] = table.strides[0], p.table_stride[1] = table.strides[1], p.lens_stride = lens.strides[0];
-  if (packed) p.cu = cu.data, p.cu_stride = cu.strides[0];
-  p.to_page = pages.shape[0] > 1 ? pages.strides[0] : 0, p.to_line = pages.shape[1] > 1 ? pages.strides[1] : 0;
-  p.pages = pages.shape[0], p.page_size = pages.shape[1], p.entries = table.shape[1];
-  p.sequences = lens.shape[0], p.tokens = packed ? 0 : x.shape[1];
-  p.total = packed ? x.shape[0] : x.shape[0] * x.shape[1];
-  p.fault = simt::fault_of(launch), p.row = launch.row;
-  p.element = static_cast<int32_t>(table.element), p.table_tensor = Args::page_table;
-  static_assert(Args::kv_len == Args::page_table + 1 && Args::cu_seq == Args::page_table + 2, "as the kernel counts");
-  const int64_t blocks = simt::blocks_for(std::max(p.space.count, p.sequences + 1), 256);
-  return simt::submit<PagedAppendTokens<Unit>>(launch, {blocks}, 256, p);
-}
-
-inline Status simt_paged_append(const Launch& launch) {
-  using Args = PagedAppendArgs;
-  const auto both = [&]<class Unit>(Unit) {
-    const Status status = append_pages<Unit>(launch, launch[Args::k], launch[Args::k_pages]);
-    return status == Status::Ok ? append_pages<Unit>(launch, launch[Args::v], launch[Args::v_pages]) : status;
-  };
-  const int64_t size = size_of(launch.element);
-  return size == 2 ? both(uint16_t{}) : size == 4 ? both(uint32_t{}) : both(uint64_t{});
-}
-
-inline Status simt_append(const Launch& launch) {
-  using Args = CacheAppendArgs;
-  const TensorView &x = launch[Args::x], &positions = launch[Args::positions], &cache = launch[Args::cache];
-  const int64_t limit = std::max<int64_t>(cache.shape[2] - x.shape[2] + 1, 0);
-  simt::RowCopy copy{};
-  copy.rows = simt::leading(x);
-  copy.from = simt::leading_operand(x), copy.to = simt::leading_operand(cache);
-  copy.columns = x.shape[3];
-  copy.from_column = simt::last_stride(x), copy.to_column = simt::last_stride(cache);
-  copy.to_step = cache.shape[2] > 1 ? cache.strides[2] : 0;
-  copy.limit = limit;
-  copy.position.strides[0] = x.shape[0] > 1 ? 1 : 0;
-  copy.tensor = positions.present() ? Args::positions : Args::cache;
-  if (positions.present()) {
-    copy.index = {positions.data, positions.element, {positions.shape[0] > 1 ? positions.strides[0] : 0}};
-  } else {
-    const Scalar& start = launch.scalars[Args::position];
-    const int64_t at = start.data ? 0 : start.as_i64();
-    if (!start.data && x.shape[0] > 0 && (at < 0 || at >= limit)) {
-      if (launch.failure) *launch.failure = {Args::cache, 0, at, limit};
-      return Status::IndexOutOfRange;
+  const bool codes = launch[Args::k_scale].present();
+  return simt::with_float(launch.element, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (sizeof(T) <= 4) {  // f64 has no codes
+      if (codes) return sequences_as<T, CodedForwardTile, kPaged>(launch, call);
     }
-    copy.start = simt::number_of(start);
-  }
-  return copy.rows.numel() == 0 || copy.columns == 0 ? Status::Ok : copy.run(launch);
-}
-
-inline Status simt_merge(const Launch& launch) {
-  using Args = MergeArgs;
-  const IterationSpace elements = space_of(launch[Args::out]), rows = space_of(launch[Args::lse]);
-  const simt::Input in[] = {operand(launch[Args::out_a], elements), operand(launch[Args::out_b], elements),
-                            along_rows(launch[Args::lse_a]), along_rows(launch[Args::lse_b])};
-  const Operand out[] = {operand(launch[Args::out], elements)};
-  if (const Status status = simt::map_floats<MergedOut>(launch, elements, in, out); status != Status::Ok) return status;
-  const simt::Input lse_in[] = {operand(launch[Args::lse_a], rows), operand(launch[Args::lse_b], rows)};
-  const Operand lse_out[] = {operand(launch[Args::lse], rows)};
-  return simt::map_floats<MergedLse>(launch, rows, lse_in, lse_out);
-}
-
-inline Status simt_merge_backward(const Launch& launch) {
-  using Args = MergeBackwardArgs;
-  using Params = MergeGradientProblem;
-  const IterationSpace rows = space_of(launch[Args::dlse]);
-  const int last = launch[Args::dout].rank - 1;
-  Params p{};
-  std::array<Operand, Params::kTensors> operands;
-  // In the order of Params.
-  constexpr int kPlaces[Params::kTensors] = {Args::dout,  Args::dlse,   Args::out_a,  Args::lse_a,  Args::out_b,
-                                             Args::lse_b, Args::dout_a, Args::dlse_a, Args::dout_b, Args::dlse_b};
-  for (int k = 0; k < Params::kTensors; ++k) {
-    const TensorView& t = launch[kPlaces[k]];
-    operands[k] = t.rank > last ? simt::leading_operand(t) : operand(t, rows);
-    p.data[k] = t.data, p.column[k] = t.rank > last ? simt::last_stride(t) : 0;
-  }
-  p.space = simt::space_over<Params::kTensors>(rows, operands);
-  p.columns = launch[Args::dout].shape[last];
-  const simt::Grid grid{simt::blocks_for(p.space.count, 8)};
-  return simt::with_float(launch.element,
-                          [&](auto t) { return simt::submit<MergeGradient<decltype(t)>>(launch, grid, 256, p); });
+    return sequences_as<T, PagedForwardTile, kPaged>(launch, call);
+  });
 }
 
 }  // namespace baracuda::attention
@@ -460,6 +371,10 @@ struct SimtKernel<attention::AttendPaged> {
 template <>
 struct SimtKernel<attention::PagedAppend> {
   static Status run(const Launch& launch) { return attention::simt_paged_append(launch); }
+};
+template <>
+struct SimtKernel<attention::SlotAppend> {
+  static Status run(const Launch& launch) { return attention::simt_slot_append(launch); }
 };
 template <>
 struct SimtKernel<attention::CacheAppend> {

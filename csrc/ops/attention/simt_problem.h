@@ -22,6 +22,9 @@ struct SimtProblem {
   BCU_GLOBAL const void* sinks;  // a logit per head, as lse; null: none
   BCU_GLOBAL void* dsinks;
   int64_t sink_stride, dsink_stride;
+  BCU_GLOBAL const void* k_scale;  // f32 per kv head, of codes; null: keys and values are no codes
+  BCU_GLOBAL const void* v_scale;
+  int64_t k_scale_stride, v_scale_stride;
   int64_t softcap;  // the bits of a number of the compute type
   simt::Number scale;
   BCU_GLOBAL void* scratch;  // partial results of splits, or delta of the backward
@@ -32,10 +35,13 @@ struct SimtProblem {
   int32_t dim, dim_v;                     // of queries and keys, and of values
   int32_t rows;                           // query rows per kv head
   int32_t left, right;                    // keys before and after its own that a query uses, -1: all
-  int32_t capped, top_left, mask_element;
+  int32_t capped, top_left, mask_element, cache_element;
   int32_t tiles, chunks;  // of rows (or of keys), of columns
   int32_t splits, split_keys;
 };
+
+// Stands for the type of stored codes, f8e4m3 or i8.
+struct Codes {};
 
 // How sequences lie: in a batch of one shape, one behind the other, or in pages; and what is known of that.
 enum : int { kDense, kPacked, kPaged };

@@ -28,6 +28,7 @@ struct AttendPacked {};
 struct AttendPaged {};
 struct CacheAppend {};
 struct PagedAppend {};
+struct SlotAppend {};
 struct Merge {};
 struct MergeBackward {};
 // By cuDNN; kOrdered: sums of the backward in a fixed order.
@@ -80,6 +81,16 @@ inline constexpr auto kPackedBackward = table(packed_backward_row(packed_backwar
 inline constexpr auto kSimtPacked = table(packed_forward_row().scratch(simt_packed_forward_workspace));
 inline constexpr auto kSimtPackedBackward = table(packed_backward_row(simt_packed_backward_workspace));
 
+// Of pages that hold codes, which their heads' scales are multiplied by.
+inline constexpr Elements kCodes = Element::F8E4M3 | Element::I8;
+inline constexpr Elements kCoded = kHalves | Element::F32;
+template <class Args>
+Reason without_codes(const Problem& p) {
+  if (p.params[Args::k_pages].element == p.element) return {};
+  return {"cache_element", "None", "the row of codes takes f8e4m3 and i8"};
+}
+constexpr auto coded(auto r) { return r.name("coded", "simt_coded").takes(kCoded, kCodes); }
+
 constexpr auto paged_row(WorkspaceRule workspace) {
   return row<AttendPaged>("paged_attention")
       .name("blocked")
@@ -89,8 +100,11 @@ constexpr auto paged_row(WorkspaceRule workspace) {
       .sum(2)
       .scratch(workspace);
 }
-inline constexpr auto kPagedTable = table(paged_row(paged_forward_workspace));
-inline constexpr auto kSimtPaged = table(paged_row(simt_paged_forward_workspace));
+constexpr auto paged_table(WorkspaceRule workspace) {
+  return table(paged_row(workspace).only_if(without_codes<PagedArgs>), coded(paged_row(workspace)));
+}
+inline constexpr auto kPagedTable = paged_table(paged_forward_workspace);
+inline constexpr auto kSimtPaged = paged_table(simt_paged_forward_workspace);
 
 // cuDNN rounds exp(score - highest) to the stored element before the product with v (in the backward also its slope,
 // and the gradients of each head of a group): half an ulp of every term, in units of the accumulator's eps.
@@ -130,8 +144,13 @@ inline constexpr auto kCudnn =
 inline constexpr auto kAppend =
     table(row<CacheAppend>("kv_cache_append").name("copy").takes(kFloats).args_of<CacheAppendArgs>().exact());
 
-inline constexpr auto kPagedAppend =
-    table(row<PagedAppend>("paged_append").name("copy").takes(kFloats).args_of<PagedAppendArgs>().exact());
+template <class Tag, class Args>
+constexpr auto append_table(const char* op) {
+  const auto copy = row<Tag>(op).name("copy").takes(kFloats).template args_of<Args>().exact();
+  return table(copy.only_if(without_codes<Args>), coded(copy));
+}
+inline constexpr auto kPagedAppend = append_table<PagedAppend, PagedAppendArgs>("paged_append") +
+                                     append_table<SlotAppend, SlotAppendArgs>("paged_append_slots");
 
 inline constexpr auto kMerge = table(
     row<Merge>("attention_merge").name("tiled").takes(kFloats).args_of<MergeArgs>().sum(2).in_place(),

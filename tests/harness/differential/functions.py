@@ -87,6 +87,7 @@ ABSENT: dict[str, str] = {
         "of scales and codes that go together; compared with torch's and ONNX's in tests/ops and tests/conformance"),
     **dict.fromkeys(("pack_int4", "unpack_int4", "rope", "rms_norm_rope", "rms_norm_rope_forward", "qk_norm_rope"), _OWN),
     **dict.fromkeys(("add_rms_norm", "add_rms_norm_forward", "rms_norm_add", "rms_norm_add_forward", "attention_merge"), _OWN),
+    **dict.fromkeys(("attention_merge_states", "paged_append_slots_"), _OWN),
     **dict.fromkeys(("paged_append_", "paged_attention", "paged_attention_forward", "cross_entropy_fused"), _OWN),
     **dict.fromkeys(("varlen_attn", "varlen_attn_forward"), "torch's runs on some GPUs only; compared in tests/ops"),
     **dict.fromkeys(("adam_", "adamw_", "sgd_", "clip_grad_norm_", "clip_grad_value_"), _STATE),

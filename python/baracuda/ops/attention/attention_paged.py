@@ -1,4 +1,4 @@
-"""Attention over a paged key-value cache, and appending to one. Kernels in csrc/ops/attention, reference in attention_paged_ref.py."""
+"""Attention over a paged key-value cache. Kernels in csrc/ops/attention, reference in attention_paged_ref.py."""
 
 from __future__ import annotations
 
@@ -8,34 +8,45 @@ from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, function
 from baracuda.describe.dims import Dim, Shape, largest, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, UnsupportedError
-from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, inout, output, tensor
+from baracuda.describe.spec import Descriptor, Param, Signature, descriptor, frame, output, tensor
 from baracuda.ops.attention.scores import CausalAlignment, Scored, check_options
 
 
 @frame
-class _Paged(Descriptor):
+class Paged(Descriptor):
     """What attention and append say of a cache."""
 
     __slots__ = ()
     k_pages_shape: Shape
     v_pages_shape: Shape
-    table_shape: Shape
 
-    def check_pages(self, index_element: Element) -> None:
-        """The cache and its table."""
-        k, v, table = self.k_pages_shape, self.v_pages_shape, self.table_shape
+    def check_pages(self, element: Element, index_element: Element, cached: Element | None) -> None:
+        """The cache, and the elements that it goes with."""
+        k, v = self.k_pages_shape, self.v_pages_shape
         if len(k) != 4 or isinstance(k[1], Dim) or isinstance(k[2], Dim) or isinstance(k[3], Dim) or k[1] < 1:
             raise self.wrong("k_pages_shape", k, "[pages, page size above 0, kv heads, dim], ints but for the pages")
         if len(v) != 4 or v[:3] != k[:3] or isinstance(v[3], Dim):
             raise self.wrong("v_pages_shape", v, f"the pages, page size and heads {shape_text(k[:3])} of k_pages_shape")
-        if len(table) != 2:
-            raise self.wrong("table_shape", table, "(sequences, most pages of a sequence)")
         if index_element not in (Element.I32, Element.I64):
             raise self.wrong("index_element", str(index_element), "i32 or i64")
+        if cached not in (None, Element.F8E4M3, Element.I8):
+            raise self.wrong("cache_element", str(cached), "None for pages of `element`, or codes: f8e4m3 or i8")
+        if cached is not None and element is Element.F64:
+            raise self.wrong("cache_element", str(cached), "None for f64")
+
+    def check_table(self, table: Shape) -> None:
+        """Which pages sequences have."""
+        if len(table) != 2:
+            raise self.wrong("table_shape", table, "(sequences, most pages of a sequence)")
+
+    def scales(self, cached: Element | None) -> tuple[Param, ...]:
+        """What the codes of each head are multiplied by."""
+        heads, there = self.k_pages_shape[2:3], cached is not None
+        return tuple(tensor(n, heads, Element.F32, present=there) for n in ("k_scale", "v_scale"))
 
 
 @descriptor(family="attention", op="paged_attention")
-class PagedAttentionDescriptor(_Paged, Scored):
+class PagedAttentionDescriptor(Paged, Scored):
     """Attention of the new queries of each sequence over the pages of a cache.
 
     Sequence b has kv_len[b] keys; key n is line n % size of page page_table[b, n // size]. Its queries are its last
@@ -44,6 +55,9 @@ class PagedAttentionDescriptor(_Paged, Scored):
     Each sequence is what AttentionDescriptor makes of its keys laid one behind the other, bit for bit on the CPU: windows,
     softcap, ALiBi, grouped heads, sinks, zeros and lse = -inf for a query without keys. Keys are split into chunks of 256
     that threads share. Sequences may share pages.
+
+    With a `cache_element` the pages hold codes, and key and value are codes times k_scale and v_scale of their head, which is
+    done as they are read: scores are of q * (scale * k_scale), rounded once, and results are multiplied by v_scale.
 
     Errors: before anything is written on the CPU, IndexOutOfRangeError for a length below 0 or above what the table has
     room for, for an entry that names no page, and for cu_seq_q that does not begin with 0, falls, has more than max_q queries
@@ -65,8 +79,11 @@ class PagedAttentionDescriptor(_Paged, Scored):
         save_lse: Whether lse [B, H, Sq] is written; [H, total] of packed queries.
         sinks: As in AttentionDescriptor.
         max_q: The largest number of packed queries of a sequence, which GPUs spread work by; -1: as many as there are.
+        cache_element: Of codes in the pages, f8e4m3 or i8, with f32 tensors k_scale and v_scale (Hkv,); None: pages are of
+            `element`.
     """
 
+    table_shape: Shape
     q_shape: Shape
     causal: bool = False
     element: Element = Element.F32
@@ -78,9 +95,11 @@ class PagedAttentionDescriptor(_Paged, Scored):
     save_lse: bool = False
     sinks: bool = False
     max_q: int = -1
+    cache_element: Element | None = None
 
     def validate(self) -> None:
-        self.check_pages(self.index_element)
+        self.check_pages(self.element, self.index_element, self.cache_element)
+        self.check_table(self.table_shape)
         q, k, batch = self.q_shape, self.k_pages_shape, self.table_shape[0]
         if len(q) not in (3, 4) or isinstance(q[-2], Dim) or q[-1] != k[3]:
             want = f"[batch, queries, heads, {k[3]}], or packed [total, heads, {k[3]}], the heads an int"
@@ -118,105 +137,34 @@ class PagedAttentionDescriptor(_Paged, Scored):
         return (*batch, heads, queries)
 
     def signature(self) -> Signature:
-        e = self.element
+        e, kept = self.element, self.cache_element or self.element
         places = (largest(self.table_shape[0]) + 1,) if self.packed else ()
         return Signature(
             tensor("q", self.q_shape, e),
-            tensor("k_pages", self.k_pages_shape, e),
-            tensor("v_pages", self.v_pages_shape, e),
+            tensor("k_pages", self.k_pages_shape, kept),
+            tensor("v_pages", self.v_pages_shape, kept),
             tensor("page_table", self.table_shape, self.index_element),
             tensor("kv_len", self.table_shape[:1], self.index_element),
             tensor("cu_seq_q", places, self.index_element, present=self.packed),
             self.alibi(),
             self.sink_logits(self.q_shape[-2]),
+            *self.scales(self.cache_element),
             output("out", self.out_shape, e),
             output("lse", self.lse_shape, self.lse_element, present=self.save_lse),
             self.scale(self.q_shape[-1]),
         )
 
     def aux_element(self) -> Element | None:
-        return None
+        return self.cache_element
 
 
-@descriptor(family="attention", op="paged_append")
-class PagedAppendDescriptor(_Paged):
-    """New keys and values of each sequence, written into the pages of a cache behind the kv_len[b] that are there.
-
-    New token t of sequence b gets position p = kv_len[b] + t: line p % size of page page_table[b, p // size]. kv_len is
-    as before the call; the caller adds the new tokens to it afterwards. A copy: exact.
-
-    Errors: before anything is written on the CPU, IndexOutOfRangeError for a length below 0 or for which the table has
-    no room, for an entry that is written to and names no page, and for cu_seq that does not begin with 0, falls or does
-    not end with the total. Entries of other positions are not looked at. Two new tokens must not have the same place:
-    sequences may share pages that are only read.
-
-    Args:
-        k_pages_shape: [pages, page size, Hkv, D].
-        v_pages_shape: [pages, page size, Hkv, Dv].
-        table_shape: (B, most pages of a sequence).
-        k_shape: [B, tokens, Hkv, D]; or packed, [total, Hkv, D] with a tensor cu_seq (B + 1,) that says where each
-            sequence's tokens begin, and the total.
-        v_shape: The same with Dv.
-        element: f16, bf16, f32 or f64.
-        index_element: Of page_table, kv_len and cu_seq: i32 or i64.
-    """
-
-    k_shape: Shape
-    v_shape: Shape
-    element: Element = Element.F32
-    index_element: Element = Element.I32
-
-    def validate(self) -> None:
-        self.check_pages(self.index_element)
-        batch = self.table_shape[0]
-        for field, pages in (("k_shape", self.k_pages_shape), ("v_shape", self.v_pages_shape)):
-            shape = getattr(self, field)
-            if shape[-2:] != pages[2:] or len(shape) not in (3, 4) or (len(shape) == 4 and shape[0] != batch):
-                raise self.wrong(
-                    field,
-                    shape,
-                    f"[{batch}, tokens, {pages[2]}, {pages[3]}], or packed [total, {pages[2]}, {pages[3]}]",
-                )
-        if self.v_shape[:-1] != self.k_shape[:-1]:
-            raise self.wrong("v_shape", self.v_shape, f"the tokens {shape_text(self.k_shape[:-1])} of k_shape")
-        if self.packed and isinstance(batch, Dim):
-            raise self.wrong("table_shape", self.table_shape, "an int as the number of packed sequences")
-
-    @property
-    def packed(self) -> bool:
-        """Whether the new tokens lie one behind the other."""
-        return len(self.k_shape) == 3
-
-    def signature(self) -> Signature:
-        e, index, batch = self.element, self.index_element, self.table_shape[0]
-        places = (largest(batch) + 1,) if self.packed else ()
-        return Signature(
-            tensor("k", self.k_shape, e),
-            tensor("v", self.v_shape, e),
-            tensor("page_table", self.table_shape, index),
-            tensor("kv_len", (batch,), index),
-            tensor("cu_seq", places, index, present=self.packed),
-            inout("k_pages", self.k_pages_shape, e),
-            inout("v_pages", self.v_pages_shape, e),
-        )
-
-    def aux_element(self) -> Element | None:
-        return None
-
-
-_CACHE = NotDifferentiable("a cache serves generation, which is not differentiated")
+CACHE = NotDifferentiable("a cache serves generation, which is not differentiated")
 OPS = (
     Op(
         "paged_attention",
         PagedAttentionDescriptor,
-        _CACHE,
+        CACHE,
         "out = softmax(scale * q @ k^T) @ v of new queries over the pages of a key-value cache",
-    ),
-    Op(
-        "paged_append",
-        PagedAppendDescriptor,
-        _CACHE,
-        "pages[table[b, p // size], p % size] = x[b, t] with p = kv_len[b] + t, for keys and values",
     ),
 )
 
@@ -232,7 +180,37 @@ def _heads_match(pages: Arg, other: Arg, enable_gqa: bool) -> None:
         )
 
 
-def _check_lengths(name: str, kv_len: Arg, table: Arg) -> None:
+def codes_of(
+    name: str, element: Element, k_pages: Arg, v_pages: Arg, k_scale: Arg | None, v_scale: Arg | None
+) -> tuple[Element | None, Arg | None, Arg | None]:
+    """The element of a cache's codes, None for none, and their scales for each head."""
+    codes = None if k_pages.element is element else k_pages.element
+    scales = []
+    for scale, pages in ((k_scale, k_pages), (v_scale, v_pages)):
+        if pages.element is not k_pages.element:
+            raise InvalidProblemError(f"{name}: {pages.name}: got {pages.element}, want {k_pages.element} as the keys.")
+        field = "k_scale" if pages is k_pages else "v_scale"
+        want = f"f32 of shape () or ({pages.shape[2]},), for codes in f8e4m3 or i8" if pages.rank == 4 else "f32"
+        if (scale is None) != (codes is None):
+            got = "None" if scale is None else "a tensor"
+            raise InvalidProblemError(
+                f"{name}: {field}: got {got} for {pages.name} in {pages.element}, want "
+                f"{'None, as for any cache in the element of the call' if codes is None else want}."
+            )
+        if scale is None or pages.rank != 4:
+            scales.append(scale)
+            continue
+        if scale.element is not Element.F32 or scale.shape not in ((), (1,), (pages.shape[2],)):
+            raise InvalidProblemError(
+                f"{name}: {field}: got {scale.element} of shape {shape_text(scale.shape)}, want {want}."
+            )
+        whole = scale if scale.rank else scale.insert(0)
+        scales.append(whole if whole.shape == pages.shape[2:3] else whole.fit(pages.shape[2:3]))
+    return codes, scales[0], scales[1]
+
+
+def check_lengths(name: str, kv_len: Arg, table: Arg) -> None:
+    """Whether lengths and table go together."""
     if kv_len.shape != table.shape[:1] or kv_len.element is not table.element:
         raise InvalidProblemError(
             f"{name}: kv_len: got {kv_len.element} of shape {shape_text(kv_len.shape)}, want {table.element} of shape "
@@ -240,7 +218,7 @@ def _check_lengths(name: str, kv_len: Arg, table: Arg) -> None:
         )
 
 
-def _check_packed(name: str, field: str, starts: Arg | None, x: Arg, packed: str, other: str) -> None:
+def check_packed(name: str, field: str, starts: Arg | None, x: Arg, packed: str, other: str) -> None:
     """Whether a tensor of packed lines comes with their places, and only such a one."""
     if (starts is not None) != (x.rank == 3):
         raise InvalidProblemError(
@@ -265,13 +243,16 @@ def _attend(
     softcap: float,
     sinks: Arg | None,
     alibi: Arg | None,
+    k_scale: Arg | None,
+    v_scale: Arg | None,
     save: bool,
 ) -> Recipe:
     _heads_match(key_pages, query, enable_gqa)
     check_options(_NAME, "window_size", window, alibi, sinks, query.element)
-    _check_lengths(_NAME, kv_len, page_table)
+    check_lengths(_NAME, kv_len, page_table)
     shapes = "queries are [total, heads, dim]", "[batch, queries, heads, dim]"
-    _check_packed(_NAME, "cu_seq_q", cu_seq_q, query, *shapes)
+    check_packed(_NAME, "cu_seq_q", cu_seq_q, query, *shapes)
+    codes, k_scale, v_scale = codes_of(_NAME, query.element, key_pages, value_pages, k_scale, v_scale)
     desc = PagedAttentionDescriptor(
         key_pages.shape,
         value_pages.shape,
@@ -286,12 +267,14 @@ def _attend(
         save_lse=save,
         sinks=sinks is not None,
         max_q=-1 if max_q is None else max_q,
+        cache_element=codes,
     )
     given: dict[str, Any] = {"q": query, "k_pages": key_pages, "v_pages": value_pages, "alibi": alibi, "sinks": sinks}
+    given |= {"k_scale": k_scale, "v_scale": v_scale}
     return call(desc, **given, page_table=page_table, kv_len=kv_len, cu_seq_q=cu_seq_q, scale=scale)
 
 
-_TENSORS = "query key_pages value_pages page_table kv_len cu_seq_q sinks alibi_slopes"
+_TENSORS = "query key_pages value_pages page_table kv_len cu_seq_q sinks alibi_slopes k_scale v_scale"
 
 
 @function(tensors=_TENSORS, scalars="scale")
@@ -311,6 +294,8 @@ def paged_attention(
     softcap: float = 0.0,
     sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
+    k_scale: Arg | None = None,
+    v_scale: Arg | None = None,
 ) -> Recipe:
     """Attention of each sequence's last queries over the pages of a key-value cache, as flash_attn_with_kvcache.
 
@@ -334,13 +319,16 @@ def paged_attention(
         softcap: c > 0: scores become c * tanh(score / c).
         sinks: (H,), f32 (f64 for f64): logits of the heads, as in scaled_dot_product_attention.
         alibi_slopes: (H,) or (B, H), f32 (f64 for f64).
+        k_scale: () or (Hkv,), f32: what the codes of key_pages in f8e4m3 or i8 are multiplied by; None where they are of the
+            query's element.
+        v_scale: The same of value_pages.
 
     Returns:
         [B, Sq, H, Dv], or [total, H, Dv]. A query without keys gives zeros.
     """
     return _attend(
         call, query, key_pages, value_pages, page_table, kv_len, cu_seq_q, max_q, scale, window_size, enable_gqa,
-        softcap, sinks, alibi_slopes, save=False,
+        softcap, sinks, alibi_slopes, k_scale, v_scale, save=False,
     )  # fmt: skip
 
 
@@ -361,48 +349,11 @@ def paged_attention_forward(
     softcap: float = 0.0,
     sinks: Arg | None = None,
     alibi_slopes: Arg | None = None,
+    k_scale: Arg | None = None,
+    v_scale: Arg | None = None,
 ) -> Recipe:
     """paged_attention that returns (out, lse), for attention_merge; lse is [B, H, Sq], or [H, total]."""
     return _attend(
         call, query, key_pages, value_pages, page_table, kv_len, cu_seq_q, max_q, scale, window_size, enable_gqa,
-        softcap, sinks, alibi_slopes, save=True,
-    )  # fmt: skip
-
-
-@function(tensors="key value key_pages value_pages page_table kv_len cu_seq")
-def paged_append_(
-    call: Call,
-    key: Arg,
-    value: Arg,
-    key_pages: Arg,
-    value_pages: Arg,
-    page_table: Arg,
-    kv_len: Arg,
-    cu_seq: Arg | None = None,
-) -> Recipe:
-    """Writes new keys and values into the pages of a cache, in place, behind the kv_len[b] positions of each sequence.
-
-    Token t of sequence b gets position p = kv_len[b] + t, which is line p % page_size of page
-    page_table[b, p // page_size]: the table of flash_attn_with_kvcache rather than a place per token, as vLLM's
-    slot_mapping or FlashInfer's batch_indices and positions, which it says without work on the host. kv_len is as before
-    the call and stays so: add the tokens to it for paged_attention.
-
-    Args:
-        key: [B, tokens, Hkv, D]; with `cu_seq` [total, Hkv, D].
-        value: The same with Dv.
-        key_pages: [pages, page size, Hkv, D]; written to.
-        value_pages: [pages, page size, Hkv, Dv]; written to.
-        page_table: (B, most pages of a sequence), i32 or i64.
-        kv_len: (B,), as page_table: how many positions each sequence has.
-        cu_seq: (B + 1,), as page_table: where each sequence's new tokens begin, and the total.
-    """
-    _check_lengths("paged_append_", kv_len, page_table)
-    shapes = "tokens are [total, heads, dim]", "[batch, tokens, heads, dim]"
-    _check_packed("paged_append_", "cu_seq", cu_seq, key, *shapes)
-    desc = PagedAppendDescriptor(
-        key_pages.shape, value_pages.shape, page_table.shape, key.shape, value.shape, key.element, page_table.element
-    )
-    return call(
-        desc, k=key, v=value, page_table=page_table, kv_len=kv_len, cu_seq=cu_seq, k_pages=key_pages,
-        v_pages=value_pages,
+        softcap, sinks, alibi_slopes, k_scale, v_scale, save=True,
     )  # fmt: skip

@@ -10,7 +10,8 @@ import numpy as np
 from baracuda.describe.elements import Element
 from baracuda.ops.attention import attention_ref
 from baracuda.ops.attention.attention import AttentionDescriptor
-from baracuda.ops.attention.attention_paged import PagedAppendDescriptor, PagedAttentionDescriptor
+from baracuda.ops.attention.attention_paged import PagedAttentionDescriptor
+from baracuda.prove.narrow import numbers
 from baracuda.prove.reference import Array, Case, Expected, round_to, to_reference
 
 # Numbers of this share of the element's exponents are promised: products of products of larger ones may not fit.
@@ -41,13 +42,17 @@ _SMALL: tuple[tuple[int, int, int | tuple[int, ...], int, int, int, tuple[int, .
     (2, 1, 20, 8, 8, 16, (70, 5), {"sinks": True}),
     (2, 1, (0, 0), 4, 4, 2, (3, 0), {}),
     (2, 1, (), 4, 4, 2, (), {}),
+    (4, 2, 1, 16, 20, 7, (300, 0, 600), {"cache_element": Element.I8}),
+    (4, 2, (3, 40), 17, 9, 16, (5, 90), {"cache_element": Element.F8E4M3, "causal": True, "sinks": True}),
+    (2, 2, 30, 8, 8, 5, (40, 33), {"cache_element": Element.I8, "softcap": 2.0, "window_left": 20}),
+    (2, 1, (1, 1), 8, 8, 16, (300, 2), {"cache_element": Element.F8E4M3, "max_q": 1}),
     (1, 1, 1, 4, 4, 2, (), {}),
     (2, 1, 0, 4, 4, 2, (3,), {}),
     (2, 2, 1, 4, 4, 2, (0, 0), {}),
 )
 
 
-def _table(rng: np.random.Generator, lengths: tuple[int, ...], size: int, shared: bool) -> tuple[Array, int]:
+def table_of(rng: np.random.Generator, lengths: tuple[int, ...], size: int, shared: bool) -> tuple[Array, int]:
     """Pages out of order, -1 where there is none; and how many pages there are. shared: the first of all sequences."""
     used = [-(-n // size) for n in lengths]
     order = rng.permutation(sum(used) + 1)
@@ -61,13 +66,27 @@ def _table(rng: np.random.Generator, lengths: tuple[int, ...], size: int, shared
     return table, len(order)
 
 
+def codes(rng: np.random.Generator, element: Element, shape: Any) -> Array:
+    """Codes of a cache, as numbers."""
+    if element is Element.I8:
+        return np.asarray(rng.integers(-128, 128, shape))
+    every = numbers(element)
+    return np.asarray(rng.choice(every[np.isfinite(every) & (np.abs(every) < 100)], shape))
+
+
+def scales_of(rng: np.random.Generator, heads: int, element: Element) -> dict[str, Array]:
+    """Scales of heads' codes."""
+    low, high = (0.01, 0.03) if element is Element.I8 else (0.02, 0.2)
+    return {n: to_reference(rng.uniform(low, high, heads).astype(np.float32)) for n in ("k_scale", "v_scale")}
+
+
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
     """Full and partial pages, shared ones, pages of one line, no keys, windows, caps, ALiBi, many queries, nothing."""
-    if op == "paged_append":
-        yield from _append_cases(element, rng)
-        return
+    del op, direction
     for heads, kv_heads, queries, d, dv, size, lengths, options in _SMALL:
-        table, pages = _table(rng, lengths, size, shared=True)
+        if element is Element.F64 and "cache_element" in options:
+            continue
+        table, pages = table_of(rng, lengths, size, shared=True)
         packed = isinstance(queries, tuple)
         lead = (sum(queries),) if packed else (len(lengths), queries)  # type: ignore[arg-type]
         desc = PagedAttentionDescriptor(
@@ -76,6 +95,9 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         )  # fmt: skip
         shapes: dict[str, Any] = {"q": desc.q_shape, "k_pages": desc.k_pages_shape, "v_pages": desc.v_pages_shape}
         tensors = {n: to_reference(round_to(rng.normal(0, 1, s), element)) for n, s in shapes.items()}
+        if desc.cache_element is not None:
+            tensors |= {n: codes(rng, desc.cache_element, shapes[n]) for n in ("k_pages", "v_pages")}
+            tensors |= scales_of(rng, kv_heads, desc.cache_element)
         if desc.alibi_shape is not None:
             tensors["alibi"] = to_reference(round_to(rng.uniform(0.01, 0.5, options["alibi_shape"]), desc.lse_element))
         if packed:
@@ -85,42 +107,13 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         yield Case(desc, tensors | {"page_table": table, "kv_len": np.array(lengths, np.int64)})
 
 
-# heads, dim, dim of v, page size, lengths, new tokens, packed
-_APPEND: tuple[tuple[int, int, int, int, tuple[int, ...], tuple[int, ...], bool], ...] = (
-    (2, 8, 4, 4, (3, 0, 9), (2, 2, 2), False),
-    (1, 1, 3, 1, (0, 5), (1, 1), False),
-    (3, 17, 17, 16, (15, 0, 7), (1, 0, 40), True),
-    (2, 4, 4, 5, (3, 4), (0, 0), False),
-    (2, 4, 4, 5, (), (), True),
-)
-
-
-def _append_cases(element: Element, rng: np.random.Generator) -> Iterator[Case]:
-    for heads, d, dv, size, lengths, new, packed in _APPEND:
-        table, pages = _table(rng, tuple(n + m for n, m in zip(lengths, new, strict=True)), size, shared=False)
-        tokens = [sum(new)] if packed else [len(new), new[0]]
-        cache = (pages, size, heads)
-        desc = PagedAppendDescriptor(
-            (*cache, d), (*cache, dv), table.shape, (*tokens, heads, d), (*tokens, heads, dv), element,
-            Element.I64 if packed else Element.I32,
-        )  # fmt: skip
-        shapes: dict[str, Any] = {
-            "k": desc.k_shape,
-            "v": desc.v_shape,
-            "k_pages": desc.k_pages_shape,
-            "v_pages": desc.v_pages_shape,
-        }
-        tensors = {n: to_reference(round_to(rng.normal(0, 1, s), element)) for n, s in shapes.items()}
-        if packed:
-            tensors["cu_seq"] = np.cumsum([0, *new])
-        yield Case(desc, tensors | {"page_table": table, "kv_len": np.array(lengths, np.int64)})
-
-
 def _gathered(case: Case, name: str, b: int) -> Array:
     """A sequence's keys or values, [kv heads, keys, dim]."""
     pages, n = case.tensors[name], int(case.tensors["kv_len"][b])
     where = np.arange(n)
     lines: Array = pages[case.tensors["page_table"][b, where // pages.shape[1]], where % pages.shape[1]]
+    scale = case.tensors.get(f"{name[0]}_scale")
+    lines = lines if scale is None else lines * np.asarray(scale, np.float64)[:, None]
     return lines.swapaxes(0, 1)
 
 
@@ -168,20 +161,6 @@ def _attention(case: Case) -> dict[str, Expected]:
     return results
 
 
-def _append(case: Case) -> dict[str, Expected]:
-    d, t = case.descriptor, case.tensors
-    assert isinstance(d, PagedAppendDescriptor)
-    results = {}
-    for name in "kv":
-        pages, x = t[f"{name}_pages"].copy(), t[name]
-        for b, n in enumerate(t["kv_len"]):
-            new = x[int(t["cu_seq"][b]) : int(t["cu_seq"][b + 1])] if d.packed else x[b]
-            where = int(n) + np.arange(len(new))
-            pages[t["page_table"][b, where // pages.shape[1]], where % pages.shape[1]] = new
-        results[f"{name}_pages"] = Expected(pages)
-    return results
-
-
 def reference(case: Case) -> dict[str, Expected]:
     """Outputs in float64."""
-    return _append(case) if isinstance(case.descriptor, PagedAppendDescriptor) else _attention(case)
+    return _attention(case)
