@@ -141,6 +141,13 @@ constexpr auto scaled_f8(const char* variant) {
   return scaled<Tag>(variant).takes(kF8, kScaledFloats).sums_in(Element::F32).sum(9);
 }
 
+// bfdot rounds to odd, once for a pair and once where it is added: an eps each, for 128 pairs of a block 129 eps.
+#if defined(__aarch64__)
+inline constexpr double kBf16DotSum = 9;
+#else
+inline constexpr double kBf16DotSum = 8;
+#endif
+
 // Sums are built in blocks of 256 products, which bounds their error by 8 eps sqrt(K) for every K up to 2^24.
 inline constexpr auto kCpu =
     table(product<ThinRow>("thin")
@@ -150,11 +157,11 @@ inline constexpr auto kCpu =
               .only_if(thin_enough<MatmulArgs>)
               .scratch(thin_scratch)
               .prefer(40, "Zen4, 2026-11-21"),
-          // Products small enough to meet vdpbf16ps's flushing to zero send their rows, or the whole call, to the
+          // Products small enough to meet the flushing to zero of vdpbf16ps and bfdot send their rows, or the whole call, to the
           // packed kernel.
           product<Bf16DotRow>("bf16_dot")
               .takes(set_of(Element::BF16))
-              .sum(8)
+              .sum(kBf16DotSum)
               .not_batch_invariant()
               .arch(5)
               .prefer(30, "Zen4, 2026-11-21"),
