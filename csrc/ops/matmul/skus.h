@@ -157,8 +157,8 @@ inline constexpr auto kCpu =
               .only_if(thin_enough<MatmulArgs>)
               .scratch(thin_scratch)
               .prefer(40, "Zen4, 2026-11-21"),
-          // Products small enough to meet the flushing to zero of vdpbf16ps and bfdot send their rows, or the whole call, to the
-          // packed kernel.
+          // Products small enough to meet the flushing to zero of vdpbf16ps and bfdot send their rows, or the whole
+          // call, to the packed kernel.
           product<Bf16DotRow>("bf16_dot")
               .takes(set_of(Element::BF16))
               .sum(kBf16DotSum)
