@@ -154,17 +154,20 @@ struct ForwardTiles {
       BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] = C(0);
     }
     Lines queries = lines_of<kLayout>(p, head, p.q, true, first, count);
-    // Pages before a window may be gone: they are not touched.
-    int32_t skipped = Keys::start(p, keys, first);
-    if (kLayout != kPaged) skipped = skipped / B::kKeys * B::kKeys;
+    // Tiles of keys lie the same for all rows. Pages before a window may be gone: the first key in it stands for
+    // theirs.
+    int32_t start = Keys::start(p, keys, first), skipped = start / B::kKeys * B::kKeys;
     begin = begin < skipped ? skipped : begin;
+    end = start < end ? end : begin;
     for (int32_t key = begin; key < end; key += B::kKeys) {
       int32_t n = end - key < B::kKeys ? end - key : int32_t(B::kKeys), own = key + tx * kK, row = first + ty * kR;
       // Before there are scores, which leave no registers for it.
       uint32_t dropped = drops(all) ? Place<kLayout>::template dropped<kR, kK>(all, head, row, own) : 0u;
       C scores[B::kPairs];
       BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) scores[x] = C(0);
-      if (kLayout == kPaged && tid < n) Place<kLayout>::find(all, head, key + tid, B::places(shared) + 2 * tid);
+      if (kLayout == kPaged && tid < n)
+        Place<kLayout>::find(all, head, Higher::of(key + tid, Keys::start(p, keys, first)),
+                             B::places(shared) + 2 * tid);
       B::dots(ctx, shared, p, p.q, queries, p.k, lines_of<kLayout>(p, head, p.k, false, key, n), p.dim, scale, scores);
       if (p.capped || p.alibi) shape(p, head, keys, row, own, scores);
       if (p.mask) add_mask(p, head, keys, row, own, scores);
