@@ -23,7 +23,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = 1
 TEXT = b"the quick brown fox jumps over the lazy dog. " * 9
-SIZES = {"swiglu": (4096, 8192), "softmax": (4096, 4096), "rms_norm": (4096, 4096), "matmul": (2048, 2048)}
+SIZES: dict[str, tuple[int, ...]] = {
+    "swiglu": (4096, 8192), "softmax": (4096, 4096), "rms_norm": (4096, 4096), "matmul": (2048, 2048),
+    "attention": (1, 16, 2048, 64),
+}  # fmt: skip
 
 
 def losses(device: str, steps: int = 20) -> list[float]:
@@ -59,7 +62,7 @@ def seconds(call: Callable[[], object], wait: Callable[[], object], runs: int = 
     return float(np.median(taken))
 
 
-def ours(op: str, x: Any) -> float:
+def call_of_ours(op: str, x: Any) -> Callable[[], object]:
     import baracuda as bc
     import baracuda.functional as F
 
@@ -70,8 +73,24 @@ def ours(op: str, x: Any) -> float:
         "softmax": lambda: F.softmax(t, -1),
         "rms_norm": lambda: F.rms_norm(t, (x.shape[1],), weight),
         "matmul": lambda: F.matmul(t, t),
+        "attention": lambda: F.scaled_dot_product_attention(t, t, t),
     }
-    return seconds(calls[op], bc.Device("metal").synchronize)
+    return calls[op]
+
+
+def first(op: str, x: Any) -> float:
+    """Seconds of an op's first call in a process, of little work: its family's text is compiled."""
+    import baracuda as bc
+
+    call, start = call_of_ours(op, x[..., :8, :8]), time.perf_counter()
+    call(), bc.Device("metal").synchronize()
+    return time.perf_counter() - start
+
+
+def ours(op: str, x: Any) -> float:
+    import baracuda as bc
+
+    return seconds(call_of_ours(op, x), bc.Device("metal").synchronize)
 
 
 def of_torch(op: str, x: Any) -> float:
@@ -84,6 +103,7 @@ def of_torch(op: str, x: Any) -> float:
         "softmax": lambda: torch.softmax(t, -1),
         "rms_norm": lambda: torch.nn.functional.rms_norm(t, (x.shape[1],), t[0]),
         "matmul": lambda: t @ t,
+        "attention": lambda: torch.nn.functional.scaled_dot_product_attention(t, t, t),
     }
     return seconds(calls[op], torch.mps.synchronize)
 
@@ -98,13 +118,14 @@ def of_mlx(op: str, x: Any) -> float:
         "softmax": lambda: mx.softmax(t, -1),
         "rms_norm": lambda: mx.fast.rms_norm(t, t[0], 1e-6),
         "matmul": lambda: t @ t,
+        "attention": lambda: mx.fast.scaled_dot_product_attention(t, t, t, scale=x.shape[-1] ** -0.5),
     }
     return seconds(lambda: mx.eval(calls[op]()), lambda: None)
 
 
 def measure(out: Path) -> int:
-    """Seconds of each op, in f32: ours, torch's and MLX's where they are installed."""
-    peers = {"ours": ours}
+    """Seconds of each op, in f32: its first call, then ours, torch's and MLX's where they are installed."""
+    peers: dict[str, Callable[[str, Any], float]] = {"first call": first, "ours": ours}
     peers |= {"torch": of_torch} if find_spec("torch") else {}
     peers |= {"mlx": of_mlx} if find_spec("mlx") else {}
     found: dict[str, dict[str, Any]] = {}
