@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -101,6 +102,9 @@ def test_ends(dtype: str) -> None:
         assert (_drawn(fn, *given, dtype=dtype, n=50) == value).all()
     assert np.isnan(_drawn(F.beta, 0, 0, dtype=dtype, n=3)).all()
     tiny = float(np.finfo(dtype).smallest_subnormal)
+    for a, b in ((tiny, tiny), (8 * tiny, 8 * tiny), (tiny, 3 * tiny), (tiny, 0), (0, tiny), (tiny, 1), (1, tiny)):
+        x = _drawn(F.beta, a, b, dtype=dtype, n=4000)
+        assert set(x) <= {0, 1} and abs(x.mean() - float(Fraction(a) / (Fraction(a) + Fraction(b)))) < 0.04
     assert not _drawn(F.gamma, tiny, dtype=dtype, n=50).any() and not _drawn(F.poisson, tiny, dtype=dtype, n=50).any()
     assert not _drawn(F.binomial, 1e6, tiny, dtype=dtype, n=50).any()
     for large in (1e12, 1e30):
@@ -143,6 +147,19 @@ def test_in_place(dtype: Any) -> None:
     assert F.binomial_(np.zeros(100, np.uint8), 200, 0.9).max() <= 200
 
 
+def test_rates_of_gamma() -> None:
+    """Each element of the shape that concentration and rate have together is drawn for itself."""
+    a, rates = np.full(3, 2.0), np.array([[1.0], [2.0], [8.0]])
+    want = F.gamma(np.full((3, 3), 2.0), generator=bc.Generator(seed=5)) / rates
+    assert np.array_equal(F.gamma(a, rates, generator=bc.Generator(seed=5)), want)
+    assert np.array_equal(F.gamma(2, np.tile(rates, 3), generator=bc.Generator(seed=5)), want)
+    assert np.array_equal(F.gamma_(np.empty((3, 3)), a, rates, generator=bc.Generator(seed=5)), want)
+    own = np.tile(rates, 3)
+    assert F.gamma_(own, a, own, generator=bc.Generator(seed=5)) is own and np.array_equal(own, want)
+    for rate in (np.float32(2), np.int64(2), 2):
+        assert np.array_equal(F.gamma(a, rate, generator=bc.Generator(seed=5)) * 2, want[0])
+
+
 @pytest.mark.parametrize(
     ("call", "error", "what"),
     [
@@ -157,6 +174,13 @@ def test_in_place(dtype: Any) -> None:
         (lambda x: F.gamma_(np.arange(3), 1.0), bc.InvalidProblemError, "input: got i64"),
         (lambda x: F.poisson_(x, np.ones((2, 4), np.float32)), bc.InvalidProblemError, "rate: got shape"),
         (lambda x: F.poisson_(x, "3"), bc.InvalidProblemError, "rate: got str"),
+        (lambda x: F.gamma(x, -1.0), bc.InvalidProblemError, "rate: got -1.0, want a finite number above 0"),
+        (lambda x: F.gamma_(x, 1.0, float("nan")), bc.InvalidProblemError, "rate: got nan"),
+        (lambda x: F.gamma_(x, 1.0, True), bc.InvalidProblemError, "rate: got True"),
+        (lambda x: F.gamma_(x, 1.0, None), bc.InvalidProblemError, "rate: got None"),
+        (lambda x: F.gamma_(x, 1.0, np.ones(3, np.float32)), bc.InvalidProblemError, "rate: got shapes"),
+        (lambda x: F.gamma_(x, 1.0, np.ones(4)), bc.InvalidProblemError, "rate: got f64, want f32"),
+        (lambda x: F.gamma_(x, 1.0, x[::-1]), bc.InvalidProblemError, "overlaps"),
     ],
 )
 def test_errors_say_what_is_wrong(call: Any, error: Any, what: str) -> None:

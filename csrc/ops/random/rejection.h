@@ -236,9 +236,11 @@ struct BetaDraw {
   enum : int { kInputs = 2, kUnits = 0 };
   template <class C>
   BCU_FN C of(BCU_THREAD const C* in, BCU_THREAD Tries& t) {
-    Gamma<C> x = gamma(in[0], t);
+    // Of two as small the result is 0 or 1 by their ratio; unscaled, both exponents overflow.
+    C scale = in[0] < C(1e-37) && in[1] < C(1e-37) ? C(1208925819614629174706176.0) : C(1);
+    Gamma<C> x = gamma(in[0] * scale, t);
     t.number = 1u, t.next = 0u;
-    Gamma<C> y = gamma(in[1], t);
+    Gamma<C> y = gamma(in[1] * scale, t);
     return C(1) / (C(1) + math::exp((math::log(y.value) - math::log(x.value)) + (x.less - y.less)));
   }
 };

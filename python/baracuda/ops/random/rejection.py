@@ -20,6 +20,8 @@ for Poisson and binomial numbers of a mean of 10^8). These may be another draw o
 
 from __future__ import annotations
 
+from math import inf
+from numbers import Real
 from typing import Any
 
 from baracuda import _core
@@ -89,7 +91,7 @@ def _parameter(name: str, given: Any, y: Any) -> Any:
     shape, code, _, *place = _core.describe(y)
     element = Element(code)
     if not hasattr(given, "__dlpack__"):
-        if isinstance(given, bool) or not isinstance(given, (int, float)):
+        if isinstance(given, bool) or not isinstance(given, Real):
             raise InvalidProblemError(f"{name}: got {type(given).__name__}, want a number or a tensor.")
         given = F.full((), float(given), dtype=element, device=name_of((place[0], place[1])))
     own, own_code, *_ = _core.describe(given)
@@ -100,18 +102,28 @@ def _parameter(name: str, given: Any, y: Any) -> Any:
     return expanded(given, tuple(shape))
 
 
-def _fill(kind: str, y: Any, given: tuple[Any, ...], generator: Any) -> Any:
+def _rate(rate: Any, y: Any) -> Any:
+    """What gamma numbers in y are divided by; None for 1."""
+    if hasattr(rate, "__dlpack__"):
+        return _parameter("rate", rate, y)
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < float(rate) < inf:
+        raise InvalidProblemError(f"rate: got {rate!r}, want a finite number above 0, or a tensor of them.")
+    return None if rate == 1 else float(rate)
+
+
+def _fill(kind: str, y: Any, given: tuple[Any, ...], generator: Any, rate: Any = 1.0) -> Any:
+    by = _rate(rate, y)
     shape, code, _, *place = _core.describe(y)
     made, blocks = planned(RejectionDescriptor(kind, shape, Element(code)), (place[0], place[1]))
     parameters = [_parameter(name, x, y) for name, x in zip(PARAMETERS[kind], given, strict=True)]
     chosen(generator).draw(blocks, lambda seed, offset: made.run(*parameters, y, seed, offset))
-    return y
+    return y if by is None else F.div(y, by, out=y)
 
 
-def _new(kind: str, given: tuple[Any, ...], generator: Any) -> Any:
+def _new(kind: str, given: tuple[Any, ...], generator: Any, rate: Any = 1.0) -> Any:
     """In the shape that the parameters have together."""
     names = PARAMETERS[kind]
-    tensors = {name: x for name, x in zip(names, given, strict=True) if hasattr(x, "__dlpack__")}
+    tensors = {k: x for k, x in (*zip(names, given, strict=True), ("rate", rate)) if hasattr(x, "__dlpack__")}
     if not tensors:
         raise InvalidProblemError(f"{names[0]}: got {type(given[0]).__name__}, want a tensor. np.asarray() makes one.")
     shape: Any = ()
@@ -119,8 +131,8 @@ def _new(kind: str, given: tuple[Any, ...], generator: Any) -> Any:
         own, code, *_ = _core.describe(x)
         if not Element(code).is_float:
             raise InvalidProblemError(f"{name}: got {Element(code)}, want floats. Cast it first.")
-        shape = broadcast(shape, own, " and ".join(names))
-    return run_like(next(iter(tensors.values())), tuple(shape), lambda y: _fill(kind, y, given, generator))
+        shape = broadcast(shape, own, " and ".join(tensors))
+    return run_like(next(iter(tensors.values())), tuple(shape), lambda y: _fill(kind, y, given, generator, rate))
 
 
 def _filled(kind: str, input: Any, given: tuple[Any, ...], generator: Any) -> Any:
@@ -166,12 +178,11 @@ def gamma(concentration: Any, rate: Any = 1.0, *, generator: Any = None) -> Any:
     """Gamma numbers, of the density rate^a x^(a - 1) exp(-rate x) / G(a), as torch.distributions.Gamma. Not torch's stream.
 
     Args:
-        concentration: a, finite and not negative: floats.
-        rate: A number, or floats that broadcast to the shape of concentration.
+        concentration: a, finite and not negative: floats, or a number where rate is a tensor.
+        rate: A number above 0, or a tensor, whose values are not checked; they broadcast.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
     """
-    made = _new("gamma", (concentration,), generator)
-    return made if isinstance(rate, (int, float)) and rate == 1 else F.div(made, rate)
+    return _new("gamma", (concentration,), generator, rate)
 
 
 @composite
@@ -221,11 +232,16 @@ def gamma_(input: Any, concentration: Any, rate: Any = 1.0, *, generator: Any = 
     Args:
         input: Floats to fill.
         concentration: A number, or a tensor of one for each element.
-        rate: Likewise.
+        rate: A number above 0, or a tensor of one for each element, whose values are not checked.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
     """
-    _filled("gamma", input, (concentration,), generator)
-    return input if isinstance(rate, (int, float)) and rate == 1 else F.div(input, rate, out=input)
+    shape, code, *_ = _core.describe(input)
+    if not Element(code).is_float:
+        raise InvalidProblemError(f"input: got {Element(code)}, want floats.")
+    if not hasattr(rate, "__dlpack__"):
+        return _fill("gamma", input, (concentration,), generator, rate)
+    by = _rate(rate, input)  # which may be `input` itself
+    return F.div(run_like(input, shape, lambda y: _fill("gamma", y, (concentration,), generator)), by, out=input)
 
 
 @made_of("beta fill")
