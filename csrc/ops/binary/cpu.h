@@ -73,10 +73,13 @@ struct Minus {
   }
 };
 struct PowTwo {  // as Pow gives it, without asking each exponent
-
+  template <class C>
+  static C f(C a) {
+    return Wrap<C>::mul(a, a);
+  }
   template <class C>
   static C f(C a, C) {
-    return Wrap<C>::mul(a, a);
+    return f(a);
   }
 };
 
