@@ -26,8 +26,8 @@ void walk(const Places& p, Run&& run) {
   // A flat tensor has but one order.
   const bool whole = along_axis || p.is_flat;
   const int64_t work = std::max<int64_t>(1, turns * middle);
-  const int64_t piece =
-      whole ? step.size : std::clamp<int64_t>(kParallelGrain / work, std::min<int64_t>(step.size, 64), step.size);
+  const int64_t least = std::min(step.size, std::max<int64_t>(64, step.size / (4 * max_threads())));
+  const int64_t piece = whole ? step.size : std::clamp<int64_t>(kParallelGrain / work, least, step.size);
   const int64_t pieces = step.size ? (step.size + piece - 1) / piece : 0;
   const int64_t tasks = p.is_flat ? 1 : outer * pieces;
   const int64_t size = step.size * turns * middle * outer / std::max<int64_t>(tasks, 1);
@@ -289,12 +289,96 @@ Status fold_into(const Launch& launch, By by, const CollectAttrs& at, const Redu
   return Status::Ok;
 }
 
+// How elements are compared that are numbers already, and halves.
+template <class T>
+struct Itself {
+  static T of(T v) { return v; }
+};
+struct OfBf16 {
+  static float of(uint16_t v) { return bf16_to_float(v); }
+};
+struct OfF16 {
+  static float of(uint16_t v) { return f16_to_float(v); }
+};
+
+// y = the extreme of itself and n source elements along a step, at their places.
+template <class T, class Number, int kFold>
+void extreme_run(const char* source, char* y, const Step& s, const int64_t* at, int64_t n, const int64_t* ids) {
+  const T* const from = reinterpret_cast<const T*>(source) + at[kPlain];
+  T* const to = reinterpret_cast<T*>(y) + at[kIndexed];
+  const int64_t from_step = s.stride[kPlain], to_step = s.stride[kIndexed], ids_step = s.stride[kIndices] != 0;
+  const auto chosen = [](T old, T v) {
+    const auto a = Number::of(old), b = Number::of(v);
+    return b != b || (kFold == kMax ? b > a : b < a) ? v : old;
+  };
+  if (ids_step == 0 && to_step == 1 && from_step == 1) {
+    T* const row = to + ids[0];
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) row[i] = chosen(row[i], from[i]);
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    T& place = to[i * to_step + ids[i * ids_step]];
+    place = chosen(place, from[i * from_step]);
+  }
+}
+
+// Calls run.template operator()<T, Number>() for what elements are stored as and compared by.
+template <class Run>
+void with_order(Element e, Run&& run) {
+  auto numbers = [&](auto t) { run.template operator()<decltype(t), Itself<decltype(t)>>(); };
+  switch (e) {
+    case Element::F64:
+      return numbers(double());
+    case Element::F32:
+      return numbers(float());
+    case Element::BF16:
+      return run.template operator()<uint16_t, OfBf16>();
+    case Element::F16:
+      return run.template operator()<uint16_t, OfF16>();
+    case Element::I64:
+      return numbers(int64_t());
+    case Element::I32:
+      return numbers(int32_t());
+    case Element::I16:
+      return numbers(int16_t());
+    case Element::I8:
+      return numbers(int8_t());
+    case Element::U64:
+      return numbers(uint64_t());
+    case Element::U32:
+      return numbers(uint32_t());
+    case Element::U16:
+      return numbers(uint16_t());
+    default:
+      return numbers(uint8_t());  // bool, too
+  }
+}
+
+template <class Args>
+Status fold_extremes(const Launch& launch, By by, const SpreadAttrs& attrs) {
+  const TensorView &source = launch[Args::source], &y = launch[Args::y];
+  const Places p(by, attrs.axis, attrs.wrap != 0, source, y, launch[Args::index]);
+  if (!in_range(launch, Args::index, p.limit, p.wrap)) return Status::IndexOutOfRange;
+  copy_of(launch[Args::x], y);
+  if (source.numel() == 0) return Status::Ok;
+  with_order(y.element, [&]<class T, class Number>() {
+    const auto run = attrs.mode == kMax ? &extreme_run<T, Number, kMax> : &extreme_run<T, Number, kMin>;
+    walk(p, [&](const Step& s, const int64_t* at, int64_t n, const int64_t* ids) {
+      run(source.as<char>(), y.as<char>(), s, at, n, ids);
+    });
+  });
+  return Status::Ok;
+}
+
 // `alpha`: what terms are multiplied by; null is 1.
 template <class Args>
 Status reduce(const Launch& launch, By by, const Scalar* alpha) {
   const TensorView &x = launch[Args::x], &source = launch[Args::source], &y = launch[Args::y];
   const SpreadAttrs attrs = attributes<SpreadAttrs>(launch);
   const CollectAttrs at{attrs.axis, attrs.wrap};
+  const bool by_rows = sums_rows(by, at.axis, y.rank, y.rank > 0 ? y.shape[y.rank - 1] : 1);
+  if (!by_rows && folds_in_place(attrs)) return fold_extremes<Args>(launch, by, attrs);
   auto run = [&](auto w) {
     using W = decltype(w);
     const W times = alpha ? scalar_as<W>(*alpha) : W(1);

@@ -61,6 +61,10 @@ inline int64_t accumulator_bytes(Element e, bool counts) {
   return kWide + (e == Element::F64 ? kWide : 0) + (counts ? kTerms : 0);
 }
 inline bool counts_terms(int64_t mode, bool include_self) { return mode == kMean || !include_self; }
+// Extremes are elements, and need no accumulators where the result holds the first one of each.
+inline bool folds_in_place(const SpreadAttrs& attrs) {
+  return (attrs.mode == kMax || attrs.mode == kMin) && attrs.include_self != 0;
+}
 
 // Sums of a row of the last dimension are kept on the stack, where its elements alone are indexed.
 inline constexpr int64_t kRowSums = 4096;
@@ -83,6 +87,7 @@ template <By kBy, class Args>
 int64_t reduce_workspace(const Problem& p) {
   const SpreadAttrs attrs = p.attrs ? attributes<SpreadAttrs>(p) : SpreadAttrs{};
   const bool counts = !p.attrs || counts_terms(attrs.mode, attrs.include_self != 0);
+  if (p.attrs && folds_in_place(attrs)) return 0;
   return sums_rows(kBy, attrs.axis, p, Args::y) ? 0 : numel_of(p, Args::y) * accumulator_bytes(p.element, counts);
 }
 
