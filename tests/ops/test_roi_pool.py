@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import baracuda as bc
 import baracuda.functional as F
@@ -47,6 +48,16 @@ def test_as_torchvision(scale: float) -> None:
             assert np.array_equal(F.roi_pool_forward(image, rois, bins, scale)[1], places)
             np.testing.assert_allclose(pull(dy), dx, rtol=1e-12, atol=1e-12)
             assert np.array_equal(F.roi_pool(image, rois, bins, scale), y)
+
+
+@pytest.mark.parametrize("fn", [F.roi_align, F.roi_pool])
+def test_a_list_of_more_images_than_halves_count(fn: Any) -> None:
+    """Image 257 in bf16 would be image 256."""
+    x = torch.arange(259.0, dtype=torch.bfloat16)[:, None, None, None].expand(259, 1, 2, 2)
+    boxes = [torch.zeros(0, 4, dtype=torch.bfloat16)] * 256 + [torch.zeros(1, 4, dtype=torch.bfloat16)]
+    assert fn(x, boxes, 1).item() == 256
+    with pytest.raises(bc.InvalidProblemError, match="boxes of image 257, want images to 256, as far as bf16 counts"):
+        fn(x, [*boxes, boxes[-1]], 1)
 
 
 @pytest.mark.parametrize("fn", [F.roi_align, F.roi_pool])

@@ -14,6 +14,7 @@ from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, out
 from baracuda.memory.device import name_of
 
 _MOST, _BINS, _SAMPLES = 2**30, 2**16, 1024
+_COUNTED = {Element.F16: 2**11, Element.BF16: 2**8}  # beyond which not every number is one of theirs
 
 
 @frame
@@ -168,6 +169,9 @@ def boxes_of(boxes: Any) -> Any:
         if len(shape) != 2 or shape[1] != 4:
             got = f"boxes[{i}]: got shape {shape_text(shape)}"
             raise InvalidProblemError(f"{got}, want (regions, 4) of each image: x1, y1, x2, y2.")
+        if i > _COUNTED.get(Element(code), i):
+            most = f"images to {_COUNTED[Element(code)]}, as far as {Element(code)} counts"
+            raise InvalidProblemError(f"boxes: got boxes of image {i}, want {most}. Cast image and boxes to f32.")
         images = F.full((shape[0], 1), float(i), dtype=Element(code), device=name_of((place[0], place[1])))
         rows.append(F.cat([images, own], 1))
     if not rows:
