@@ -223,12 +223,6 @@ class Indexed {
     put(spot, first, spot.w, true, found, where, n);
   }
 
-  // Processors follow one line, and miss what comes after the few rows of a window, each a line of its own.
-  static void fetch_ahead(const char* from, int64_t bytes) {
-    constexpr int64_t kAhead = 4096;
-    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(from + kAhead + b);
-  }
-
   // Results [first, first + n) of a row.
   void strip(const Spot& spot, int64_t first, int64_t n) const {
     const Axis& a = pool.axis[2];
