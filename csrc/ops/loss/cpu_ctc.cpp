@@ -11,6 +11,8 @@
 namespace baracuda::loss {
 namespace {
 
+// From one class to the next; a map of one class has no stride.
+int64_t class_stride(const RowMap& m) { return m.inner.rank ? m.inner.strides[0] : 0; }
 int64_t whole_at(const TensorView& t, int64_t offset) {
   int64_t v;
   load<int64_t>(t.element, t.as<char>() + offset * size_of(t.element), 1, &v, 1);
@@ -122,7 +124,7 @@ class Sequences {
   int64_t width(int64_t n) const { return 2 * counts_[n] + 1; }
   // Scores of the sample's labels at a step, and of the blank.
   C read_scores(int64_t step, int64_t n) const {
-    const int64_t row = scores_.outer.offset(step * memory_.samples + n), stride = scores_.inner.strides[0];
+    const int64_t row = scores_.outer.offset(step * memory_.samples + n), stride = class_stride(scores_);
     const int64_t* const ids = ids_ + starts_[n];
     for (int64_t k = 0, m; k < counts_[n]; k += m) {
       int64_t at[kTargets];
@@ -204,7 +206,7 @@ class Sequences {
     for (int64_t k = 0; k < wide; ++k) states[k] = math::exp(states[k] + loss);
     const auto put = [&](int64_t id, C share) {
       const C score = value_at<C>(scores_, scores_.row(row), id), v = dloss * (math::exp(score) - share);
-      store<C>(to.element, to.row(row) + id * to.inner.strides[0] * size_of(to.element), 1, &v, 1);
+      store<C>(to.element, to.row(row) + id * class_stride(to) * size_of(to.element), 1, &v, 1);
     };
     C blank = lane_sum<C>(count + 1, [](auto x) { return x; }, states);
     for (int64_t k = 0; k < count;) {
