@@ -180,6 +180,6 @@ def test_any_number_of_parts_are_the_whole(dtype: Any, cuts: tuple[int, ...], rn
 
 def test_states_come_in_pairs() -> None:
     x = np.ones((2, 3), np.float32)
-    for given in ((), (x,), (x, x[:, 0], x)):
+    for given in ((), (x,), (x, x[:, 0], x), (x, x), (x, x[:1, 0])):
         with pytest.raises(bc.InvalidProblemError, match="states"):
             F.attention_merge_states(*given)

@@ -101,7 +101,7 @@ def test_bad_slots_are_told_before_anything_is_written(slot: int) -> None:
         ({"v_scale": torch.ones(3)}, "v_scale"),
         ({"k_scale": torch.ones(2, dtype=torch.float64)}, "k_scale"),
         ({"key_pages": torch.zeros(5, 4, 2, 16)}, "value_pages|k_scale"),
-        ({"key_pages": torch.zeros(5, 4, 2, 16, dtype=torch.uint8)}, "value_pages"),
+        ({"key_pages": torch.zeros(5, 4, 2, 16, dtype=torch.uint8)}, "key_pages: got u8"),
         ({"slot_mapping": torch.zeros(3, dtype=torch.int32)}, "slot_mapping"),
         ({"slot_mapping": torch.zeros(2)}, "index_element"),
         ({"key": torch.zeros(2, 3, 16)}, "k_shape"),
@@ -121,6 +121,8 @@ def test_appending_refuses(change: dict[str, Any], text: str) -> None:
 def test_scales_without_codes_are_refused() -> None:
     pages, q = torch.zeros(2, 4, 1, 8), torch.zeros(1, 1, 1, 8)
     table, kv_len = torch.zeros(1, 1, dtype=torch.int32), torch.ones(1, dtype=torch.int32)
+    with pytest.raises(bc.InvalidProblemError, match="key_pages: got f32, want f16, the element of the call, or codes"):
+        F.paged_attention(q.half(), pages, pages, table, kv_len)
     with pytest.raises(bc.InvalidProblemError, match="k_scale"):
         F.paged_attention(q, pages, pages, table, kv_len, k_scale=torch.ones(1))
     with pytest.raises(bc.InvalidProblemError, match="cache_element"):

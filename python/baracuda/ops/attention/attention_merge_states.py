@@ -29,6 +29,9 @@ def attention_merge_states(c: Composer, *states: Value) -> tuple[Value, Value]:
     if not states or len(states) % 2:
         raise InvalidProblemError(f"states: got {len(states)} tensors, want out and lse of each of at least one part.")
     parts = list(zip(states[::2], states[1::2], strict=True))
+    if states[0].rank == 0 or states[1].shape != states[0].shape[:-1]:
+        got = f"got out {states[0].shape} and lse {states[1].shape}"
+        raise InvalidProblemError(f"states: {got}, want out [..., D] and lse [...].")
     if len(parts) == 1:
         return c.copy(parts[0][0]), c.copy(parts[0][1])
     while len(parts) > 1:

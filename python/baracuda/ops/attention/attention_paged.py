@@ -185,6 +185,9 @@ def codes_of(
 ) -> tuple[Element | None, Arg | None, Arg | None]:
     """The element of a cache's codes, None for none, and their scales for each head."""
     codes = None if k_pages.element is element else k_pages.element
+    if codes not in (None, Element.F8E4M3, Element.I8):
+        want = f"{element}, the element of the call, or codes: f8e4m3 or i8"
+        raise InvalidProblemError(f"{name}: {k_pages.name}: got {codes}, want {want}.")
     scales = []
     for scale, pages in ((k_scale, k_pages), (v_scale, v_pages)):
         if pages.element is not k_pages.element:
