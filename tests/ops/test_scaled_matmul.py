@@ -233,6 +233,18 @@ def test_scales_of_blocks(dtype: str, rng: np.random.Generator) -> None:
         torch.testing.assert_close(flat.double(), torch.nn.functional.silu(exact + 1), rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("dtype", ["f8e4m3", "i8"])
+def test_blocks_of_columns_may_have_the_whole_depth(dtype: str, rng: np.random.Generator) -> None:
+    x, w = rng.normal(0, 1, (6, 128)).astype(np.float32), rng.normal(0, 1, (128, 384)).astype(np.float32)
+    a, sa = F.dynamic_quantize(torch.from_numpy(x), (1, 128), dtype)
+    b, sb = F.dynamic_quantize(torch.from_numpy(w), (128, 128), dtype)
+    assert sb.shape == (1, 3)
+    exact = F.dequantize_linear(a, sa).double() @ F.dequantize_linear(b, sb).double()
+    torch.testing.assert_close(F.scaled_matmul(a, b, sa, sb).double(), exact, rtol=1e-5, atol=1e-4)
+    turned = F.scaled_matmul(b.T, a.T, sb.T, sa.T)
+    torch.testing.assert_close(turned.double(), exact.T, rtol=1e-5, atol=1e-4)
+
+
 def test_parts_that_do_not_fit_are_refused() -> None:
     a, b = np.ones((4, 8), np.int8), np.ones((8, 4), np.int8)
     with pytest.raises(bc.InvalidProblemError, match="zero_a: got i32 for factors of i8"):

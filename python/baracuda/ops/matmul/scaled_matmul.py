@@ -177,8 +177,8 @@ def scaled_matmul(
     made = None if out_dtype is None else Element.coerce(out_dtype, "scaled_matmul: out_dtype")
     options: Any = (made, Activation(activation).value)
     if (
-        in_blocks(_shape(scale_a), -1)
-        or in_blocks(_shape(scale_b), -2)
+        in_blocks(_shape(scale_a), input.shape, -1)
+        or in_blocks(_shape(scale_b), other.shape, -2)
         or Element.F8E5M2 in (input.element, other.element)
     ):
         return call.steps(_by_blocks, input, other, scale_a, scale_b, bias, zero_a, zero_b, made=options)

@@ -15,9 +15,13 @@ BYTES = (Element.I8, Element.U8)
 MOST_WITH_ZEROS = 2**31 // 255**2  # products of integers of 9 bits whose sum always fits 32 bits
 
 
-def in_blocks(scale: Shape | None, depth_axis: int) -> bool:
-    """Whether there are scales for parts of K, which lies at this axis."""
-    return scale is not None and len(scale) >= 2 and scale[depth_axis] != 1
+def in_blocks(scale: Shape | None, factor: Shape, depth_axis: int) -> bool:
+    """Whether there are scales for parts of K, which lies at this axis, or for blocks of rows or columns."""
+    if scale is None or len(scale) < 2 or len(factor) < 2:
+        return False
+    lines = -3 - depth_axis
+    n, m = factor[lines], scale[lines]
+    return scale[depth_axis] != 1 or (isinstance(n, int) and isinstance(m, int) and 1 < m < n and n % m == 0)
 
 
 def check_parts(name: str, left: Any, right: Any, zeros: dict[str, Any]) -> None:
