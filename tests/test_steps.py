@@ -134,6 +134,7 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "nvfp4_quantize": [
         lambda: F.nvfp4_quantize(_x(2, 32)),
         lambda: F.nvfp4_quantize(_x(2, 32).astype(np.float16), np.ones((), np.float32)),
+        lambda: F.nvfp4_quantize(_x(2, 32)[:0]),
     ],
     "nvfp4_dequantize": [lambda: F.nvfp4_dequantize(*_NVFP4, "f16")],
     "repack_awq": [lambda: F.repack_awq(_WORDS, _WORDS[:1], np.ones((1, 64), np.float16))],

@@ -1540,7 +1540,7 @@ STEPS: dict[str, tuple[tuple[str, str], ...]] = {
     "normalize": (("clamp", "forward"), ("div", "forward"), ("norm", "forward"),),
     "not_equal": (("ne", "forward"),),
     "nvfp4_dequantize": (("cast", "forward"), ("dequantize_linear", "forward"), ("ge", "forward"), ("lt", "forward"), ("mul", "forward"), ("neg", "forward"), ("sub", "forward"), ("unpack_int4", "forward"), ("where", "forward"),),
-    "nvfp4_quantize": (("abs", "forward"), ("add", "forward"), ("amax", "forward"), ("cast", "forward"), ("clamp", "forward"), ("copy", "forward"), ("dequantize_linear", "forward"), ("div", "forward"), ("gt", "forward"), ("logical_and", "forward"), ("lt", "forward"), ("mul", "forward"), ("pack_int4", "forward"), ("quantize_linear", "forward"), ("round", "forward"), ("signbit", "forward"), ("where", "forward"),),
+    "nvfp4_quantize": (("abs", "forward"), ("add", "forward"), ("amax", "forward"), ("cast", "forward"), ("clamp", "forward"), ("copy", "forward"), ("dequantize_linear", "forward"), ("div", "forward"), ("fill", "forward"), ("gt", "forward"), ("logical_and", "forward"), ("lt", "forward"), ("mul", "forward"), ("pack_int4", "forward"), ("quantize_linear", "forward"), ("round", "forward"), ("signbit", "forward"), ("where", "forward"),),
     "ones": (("fill", "forward"),),
     "ones_like": (("fill", "forward"),),
     "outer": (("mul", "forward"),),

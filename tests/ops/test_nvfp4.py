@@ -50,6 +50,13 @@ def test_what_is_not_finite_reads_as_nan(rng: np.random.Generator) -> None:
     assert np.isfinite(back[3]).all() and np.isfinite(back[0, 16:]).all()
 
 
+@pytest.mark.parametrize("shape", [(0, 16), (2, 0), (0, 3, 32)])
+def test_nothing_is_quantized(shape: tuple[int, ...]) -> None:
+    codes, scales, whole = F.nvfp4_quantize(np.zeros(shape, np.float32))
+    assert codes.shape == (*shape[:-1], shape[-1] // 2) and scales.shape == (*shape[:-1], shape[-1] // 16)
+    assert whole == 1 and F.nvfp4_dequantize(codes, scales, whole).shape == shape
+
+
 def test_wrong_calls_are_refused() -> None:
     x = np.ones((2, 32), np.float32)
     codes, scales, whole = F.nvfp4_quantize(x)
@@ -61,3 +68,5 @@ def test_wrong_calls_are_refused() -> None:
         F.nvfp4_dequantize(codes, np.ascontiguousarray(scales[:, :1]), whole)
     with pytest.raises(bc.InvalidProblemError, match=r"input: got u8 \(2, 12\), want u8"):
         F.nvfp4_dequantize(np.ascontiguousarray(codes[:, :12]), scales, whole)
+    with pytest.raises(bc.InvalidProblemError, match="dtype: got i8, want f32, f16 or bf16"):
+        F.nvfp4_dequantize(codes, scales, whole, "i8")

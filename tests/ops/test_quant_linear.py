@@ -49,6 +49,18 @@ def test_codes_are_multiplied_exactly(block: tuple[int, int], rng: np.random.Gen
     assert np.linalg.norm(y - x @ w.T) / np.linalg.norm(x @ w.T) < 0.06
 
 
+def test_a_vector_is_one_row(rng: np.random.Generator) -> None:
+    x, bias = rng.normal(0, 1, (3, 64)).astype(np.float32), rng.normal(0, 1, 9).astype(np.float32)
+    codes, scale = F.dynamic_quantize(rng.normal(0, 1, (9, 64)).astype(np.float32), (1, -1))
+    out = np.empty(9, np.float32)
+    for rounded in (False, True):
+        y = F.quant_linear(x[1], codes, scale, None, bias, quantize_input=rounded, out=out)
+        assert y is out
+        wanted = F.quant_linear(x[1:2], codes, scale, None, bias, quantize_input=rounded)
+        assert np.array_equal(y, wanted[0])
+        assert bc.vjp(F.quant_linear, x[1], codes, scale, quantize_input=rounded)[1](y).shape == (64,)
+
+
 def gptq(codes: Any, zeros: Any) -> tuple[Any, Any]:
     """AutoGPTQ's QuantLinear.pack: codes (K, N) along K, zeros (groups, N) less one along N."""
     depth, columns = codes.shape
@@ -95,6 +107,11 @@ def test_wrong_calls_are_refused() -> None:
         F.quant_linear(x, w, np.ones((8, 2), np.float32), quantize_input=True)
     with pytest.raises(bc.InvalidProblemError, match=r"weight: got u8 .*want i8 or f8e4m3"):
         F.quant_linear(x, w.view(np.uint8), np.ones(1, np.float32), quantize_input=True)
+    with pytest.raises(bc.InvalidProblemError, match=r"scale: got \(8,\), want one number, or two sizes"):
+        F.quant_linear(x, w, np.ones(8, np.float32))
+    for zero in (np.zeros((4, 8), np.int32), np.zeros((8, 2), np.int32)):
+        with pytest.raises(bc.InvalidProblemError, match=r"zero_point: got shape .*, want that of scale, \(8, 4\)"):
+            F.quant_linear(x, w, np.ones((8, 4), np.float32), zero)
     words = np.zeros((8, 8), np.int32)
     with pytest.raises(bc.InvalidProblemError, match="qweight: got f32 of 2 dimensions, want i32"):
         F.repack_gptq(x, words, np.ones((1, 8), np.float16))

@@ -8,6 +8,7 @@ from baracuda.call.compose import Composer, Value, composed
 from baracuda.call.steps import made_of
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.ops.layout.layout import FillDescriptor
 from baracuda.ops.quant.scaled import CODED
 
 OPS = ()
@@ -16,9 +17,12 @@ _MOST = 448.0 * 6.0  # the largest scale times the largest value
 
 
 def _global(c: Composer, x: Value) -> Value:
-    """The scale with which the largest value has the largest code and scale; 1 for zeros and what is not finite."""
+    """The scale with which the largest value has the largest code and scale; 1 for zeros, what is not finite, and nothing."""
     from baracuda import functional as F
 
+    if 0 in x.shape:
+        one: Value = c(FillDescriptor((), Element.F32), value=1.0)
+        return one
     found = c.of(F.div, c.of(F.amax, c.of(F.abs, x)), _MOST)
     good = c.of(F.logical_and, c.of(F.gt, found, 0.0), c.of(F.lt, found, float("inf")))
     made: Value = c.of(F.where, good, found, 1.0)
@@ -39,7 +43,7 @@ def _code(c: Composer, v: Value) -> Value:
 
 
 @made_of(
-    "cast abs amax div gt lt logical_and where quantize_linear dequantize_linear copy clamp mul round add signbit pack_int4"
+    "fill cast abs amax div gt lt logical_and where quantize_linear dequantize_linear copy clamp mul round add signbit pack_int4"
 )
 @composed(tensors="input global_scale")
 def nvfp4_quantize(c: Composer, input: Value, global_scale: Value | None = None) -> tuple[Value, Value, Value]:
@@ -103,6 +107,9 @@ def nvfp4_dequantize(c: Composer, input: Value, scale: Value, global_scale: Valu
     if global_scale.shape != () or global_scale.element is not Element.F32:
         got = f"got {global_scale.element} {global_scale.shape}"
         raise InvalidProblemError(f"nvfp4_dequantize: global_scale: {got}, want f32 without dimensions.")
+    element = Element.coerce(dtype, "nvfp4_dequantize: dtype")
+    if element not in CODED:
+        raise InvalidProblemError(f"nvfp4_dequantize: dtype: got {element}, want f32, f16 or bf16.")
     code = c.of(F.unpack_int4, input, "u4", "f32")
     below = c.of(F.ge, code, 8.0)
     a = c.of(F.where, below, c.of(F.sub, code, 8.0), code)
@@ -111,4 +118,4 @@ def nvfp4_dequantize(c: Composer, input: Value, scale: Value, global_scale: Valu
     v = c.of(F.where, below, c.of(F.neg, size), size)
     each = c.reshape(c.of(F.dequantize_linear, scale, global_scale), (*shape, 1))
     y = c.of(F.mul, c.reshape(v, (*shape, _BLOCK)), each)
-    return c.cast(c.reshape(y, (*shape[:-1], input.shape[-1] * 2)), Element.coerce(dtype, "nvfp4_dequantize: dtype"))
+    return c.cast(c.reshape(y, (*shape[:-1], input.shape[-1] * 2)), element)

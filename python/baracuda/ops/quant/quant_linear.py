@@ -65,12 +65,13 @@ def quant_linear(
     if scale.shape not in ((), (1,), (1, 1), (weight.shape[0], 1)):
         want = f"one number or ({weight.shape[0]}, 1), for sums of codes have one scale"
         raise InvalidProblemError(f"quant_linear: scale: got {scale.shape}, want {want}.")
-    rows = (1,) * (input.rank - 1) + (-1,)
-    codes, each = c.of(functional.dynamic_quantize, input, rows, weight.element)
+    lines = input if input.rank != 1 else c.reshape(input, (1, *input.shape))
+    rows = (1,) * (lines.rank - 1) + (-1,)
+    codes, each = c.of(functional.dynamic_quantize, lines, rows, weight.element)
     other = c.reshape(c.cast(scale, Element.F32), (1, prod(scale.shape)))
     options = {"out_dtype": input.element}
     product: Value = c.of(functional.scaled_matmul, codes, weight.permute((1, 0)), each, other, bias, **options)
-    return product
+    return product if input.rank != 1 else c.reshape(product, product.shape[1:])
 
 
 def _by_values(
@@ -89,6 +90,9 @@ def _by_values(
             f"quant_linear: got {got}, want (..., K) and (N, {'K' if packed is None else 'K / 2'})."
         )
     shape = (weight.shape[0], twice * weight.shape[1])
+    if scale.shape not in ((), (1,)) and scale.rank != 2:
+        want = "one number, or two sizes that divide those of the weight: (N, 1) is one for each row"
+        raise InvalidProblemError(f"quant_linear: scale: got {scale.shape}, want {want}.")
     scales = block_scales("quant_linear", shape, scale.shape, None)
     if bias is not None and (bias.shape != shape[:1] or bias.element is not input.element):
         want = f"{input.element} ({shape[0]},)"

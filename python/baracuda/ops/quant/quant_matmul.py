@@ -22,8 +22,9 @@ class QuantMatmulDescriptor(Descriptor):
     In f32, sums in blocks of 256 products, then rounded to y's element. The error bound's sum of |terms| is that of
     |x[..., k] w[n, k]|. With `quantize_input`, as ggml multiplies, x is first replaced by integers times a scale: for a block of x,
     32 values long where the format's blocks are, else 256, the scale is s = max(abs(x)) / 127 in f32 and the values are s times the
-    nearest integers to x / s, halves away from zero (s = 0 where it would be below the smallest normal number). That moves each
-    value by up to s / 2, which the bound does not count: it holds for the product with the values that x was replaced by.
+    nearest integers to x (1 / s), both rounded to f32, halves away from zero (s = 0 where it would be below the smallest normal
+    number). That moves each value by up to s / 2, which the bound does not count: it holds for the product with the values that x
+    was replaced by.
     It then counts a format's minimum and the integer times its scale apart. There a block of x with NaN or an infinity makes its row of y
     NaN, and a scale of w that is not finite its column.
 

@@ -246,7 +246,7 @@ def block_scales(name: str, shape: Shape, scale: Shape, axis: int | None) -> Sha
 def laid(c: Composer, x: Any, shape: Shape, element: Element) -> Value:
     """A scale or zero point, tensor or number, of that shape."""
     if isinstance(x, Value):
-        if prod(x.shape) != prod(shape):
+        if [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
             raise InvalidProblemError(f"zero_point: got shape {x.shape}, want that of scale, {shape}.")
         if element is Element.I32 and x.element not in _ZEROS:
             want = "integers that i32 holds: i32 or a narrower element. Round and cast it first"
