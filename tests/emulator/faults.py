@@ -164,8 +164,8 @@ FAULTS = [
     ),
     Fault(
         "a chunk's last element", "indexing", "nonzero", "forward",
-        "ops/indexing/simt_compact.h", "begin + kSimtChunk < p.n ? begin + kSimtChunk : p.n;\n      uint32_t",
-        "begin + kSimtChunk <= p.n ? begin + kSimtChunk - 1 : p.n;\n      uint32_t", "error is|RACE",
+        "simt/chosen.h", "begin + Chosen::kChunk < p.n ? begin + Chosen::kChunk : p.n;\n      uint32_t",
+        "begin + Chosen::kChunk <= p.n ? begin + Chosen::kChunk - 1 : p.n;\n      uint32_t", "error is|RACE",
     ),
     Fault(
         "positions are not checked", "rope", "rope", "forward",
