@@ -44,7 +44,7 @@ class Framer {
     const int64_t end = std::clamp(move == 1 ? there : (there + move - 1) / move, begin, pitch);
     zeros(to, to + begin);
     const int64_t at = first + begin * move;
-    if (x_.stride[2] == 1) fetch_ahead(from, there * size_of(x_.element));
+    if (x_.stride[2] == 1 && phase == 0) fetch_ahead(from, there * size_of(x_.element));
     if (end > begin)
       load_(from + at * x_.stride[2] * size_of(x_.element), x_.stride[2] * move, to + begin, end - begin);
     zeros(to + end, to + pitch);
