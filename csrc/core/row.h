@@ -89,6 +89,7 @@ struct Row {
   const char* op = "";
   const char* variant = "general";    // the last word of the SKU's readable name
   const char* gpu_variant = "simt";   // the same on GPUs, where portable bodies serve them
+  const char* alone_variant = "alone";  // of the same kernel for callers who want each row as if it were alone
   Direction direction = Direction::Forward;
   Backend backend = Backend::Cpu;
   Elements elements{};
@@ -120,6 +121,9 @@ struct RowOf : Row {
   }
   constexpr RowOf name(const char* v, const char* on_gpus = "simt") const {
     return with([&](Row& r) { r.variant = v, r.gpu_variant = on_gpus; });
+  }
+  constexpr RowOf named_alone(const char* v) const {
+    return with([&](Row& r) { r.alone_variant = v; });
   }
   constexpr RowOf backward() const { return with([](Row& r) { r.direction = Direction::Backward; }); }
   constexpr RowOf on(Backend b) const { return with([&](Row& r) { r.backend = b; }); }
@@ -198,7 +202,7 @@ constexpr Table<Tags...> not_alone(Table<Tags...> t) {
 template <class... Tags>
 constexpr Table<Tags..., Tags...> and_alone(const Table<Tags...>& t) {
   Table<Tags...> alone = t;
-  for (Row& row : alone.rows) row.variant = "alone", row.preference += kAlonePreference, row.measured = "not measured";
+  for (Row& row : alone.rows) row.variant = row.alone_variant, row.preference += kAlonePreference, row.measured = "not measured";
   return not_alone(t) + alone;
 }
 

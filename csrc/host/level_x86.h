@@ -66,6 +66,22 @@ typedef uint64_t Wides __attribute__((vector_size(kVectorBytes)));
 }
 #endif
 
+#if defined(__AVX512F__)
+typedef float Floats8 __attribute__((vector_size(32)));
+// Eight bytes as floats, the lowest first.
+[[gnu::always_inline]] inline Floats8 floats_of_bytes(uint64_t bytes) {
+  return (Floats8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
+}
+// Two neighbouring halves, each in all lanes.
+[[gnu::always_inline]] inline void two_halves(const void* p, Floats8& first, Floats8& second) {
+  int32_t bits;
+  std::memcpy(&bits, p, sizeof bits);
+  const __m128 both = _mm_cvtph_ps(_mm_cvtsi32_si128(bits));
+  first = (Floats8)_mm256_broadcastss_ps(both);
+  second = (Floats8)_mm256_broadcastss_ps(_mm_movehdup_ps(both));
+}
+#endif
+
 #if BCU_LEVEL_BF16
 // Two vectors of floats as bf16. The instruction takes subnormal numbers for zeros: those go through the integer code.
 [[gnu::always_inline]] inline void store_bf16(uint16_t* p, Floats low, Floats high) {

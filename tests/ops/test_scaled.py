@@ -156,7 +156,7 @@ def test_wrong_calls_are_refused() -> None:
             F.quantize_linear(x, np.ones(1, np.float32), wide)
     with pytest.raises(bc.InvalidProblemError, match="element: got 'f64', want f32"):
         F.dynamic_quantize(x.astype(np.float64))
-    with pytest.raises(bc.InvalidProblemError, match="most: got 0, want 1 to 65535"):
+    with pytest.raises(bc.InvalidProblemError, match="quant_max: got 0, want 1 to 65535"):
         F.fake_quantize(x, 0.1, 0, -5, 0)
     with pytest.raises(bc.InvalidProblemError, match="symmetric: got False, want True for f8e5m2"):
         F.dynamic_quantize(x, None, "f8e5m2", symmetric=False)

@@ -89,7 +89,7 @@ Reason without_codes(const Problem& p) {
   if (p.params[Args::k_pages].element == p.element) return {};
   return {"cache_element", "None", "the row of codes takes f8e4m3 and i8"};
 }
-constexpr auto coded(auto r) { return r.name("coded", "simt_coded").takes(kCoded, kCodes); }
+constexpr auto coded(auto r) { return r.name("coded", "simt_coded").named_alone("coded_alone").takes(kCoded, kCodes); }
 
 constexpr auto paged_row(WorkspaceRule workspace) {
   return row<AttendPaged>("paged_attention")

@@ -55,12 +55,12 @@ typedef uint8_t Bytes32 __attribute__((vector_size(32)));
 typedef uint8_t Bytes64 __attribute__((vector_size(64)));
 typedef uint16_t Pairs16 __attribute__((vector_size(32)));
 typedef uint16_t Pairs32 __attribute__((vector_size(64)));  // of bytes
-typedef float Floats8 __attribute__((vector_size(32)));
+using level::Floats8;
 typedef int32_t Lanes16 __attribute__((vector_size(64)));
 
 // Halves, one after another from the first, as scales of which none is infinite.
 [[gnu::always_inline]] inline Floats scales_of(Pairs16 halves) {
-  const Floats s = (Floats)_mm512_maskz_cvtph_ps(0xffff, (__m256i)halves);
+  const Floats s = level::load_halves(reinterpret_cast<const uint16_t*>(&halves));
   return s * 0.0f + s;
 }
 // Lane i has scale first + i / each.
@@ -172,17 +172,16 @@ struct Direct<kQ4_K> {
     Floats8 scales, lows;
   };
   [[gnu::always_inline]] static Floats8 eight(uint32_t first, uint32_t second) {
-    return (Floats8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(first | uint64_t{second} << 32)));
+    return level::floats_of_bytes(first | uint64_t{second} << 32);
   }
   static Weights read(const uint8_t* bytes) {
-    const __m128 both = _mm_cvtph_ps(_mm_cvtsi32_si128(load_as<int32_t>(bytes)));
-    const __m128 known = both + 0.0f * both;
     const uint32_t a = load_as<uint32_t>(bytes + 4), b = load_as<uint32_t>(bytes + 8),
                    c = load_as<uint32_t>(bytes + 12);
     const uint32_t far_scales = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
     const uint32_t far_lows = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
-    const Floats8 scale = (Floats8)_mm256_broadcastss_ps(known);
-    const Floats8 low = (Floats8)_mm256_broadcastss_ps(_mm_movehdup_ps(known));
+    Floats8 scale, low;
+    level::two_halves(bytes, scale, low);
+    scale = scale + 0.0f * scale, low = low + 0.0f * low;
     return {{load_as<Bytes64>(bytes + 16), load_as<Bytes64>(bytes + 80)},
             eight(a & 0x3f3f3f3fu, far_scales) * scale,
             eight(b & 0x3f3f3f3fu, far_lows) * low};
