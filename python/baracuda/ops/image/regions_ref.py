@@ -11,7 +11,7 @@ import numpy as np
 
 from baracuda.describe.elements import Element
 from baracuda.ops.image.regions import RoiAlignDescriptor
-from baracuda.prove.reference import Array, Case, Expected
+from baracuda.prove.reference import Array, Case, Expected, round_to, to_reference
 
 # Images, regions, bins: one place, rows, several images, many channels, nothing.
 _SHAPES: tuple[Any, ...] = (
@@ -34,7 +34,27 @@ def _rois(desc: Any, rng: np.random.Generator) -> Array:
         size = np.array((width, height)) * share * rng.uniform(0.6, 1.0, 2) / desc.spatial_scale
         low = rng.uniform(-0.4, 0.8, 2) * np.array((width, height)) / desc.spatial_scale
         rois[k] = (rng.integers(0, n), *low, *(low + size))
+        while not _is_clear(desc, to_reference(round_to(rois[k], desc.element))):
+            rois[k, 1:] += rng.uniform(0.0, 0.1, 4) / desc.spatial_scale
     return rois
+
+
+def _is_clear(desc: Any, roi: Array) -> bool:
+    """Whether no rounding decides how many samples a bin has, or whether one is inside of the image."""
+    near = 1e-3
+    for axis in (0, 1):
+        low, high = roi[2 - axis] * desc.spatial_scale, roi[4 - axis] * desc.spatial_scale
+        length = high - low if desc.aligned else max(high - low, 1.0)
+        bins = desc.output_size[axis]
+        width = length / bins
+        least = not desc.aligned and high - low < 1 - near
+        if not (desc.sampling_ratio or least) and abs(width - round(width)) < near:
+            return False
+        samples = bins * (desc.sampling_ratio or max(0, ceil(width)))
+        at = low - (0.5 if desc.aligned else 0) + (np.arange(samples) + 0.5) * (length / max(samples, 1))
+        if np.any(np.abs(at + 1) < near) or np.any(np.abs(at - desc.input_shape[2 + axis]) < near):
+            return False
+    return True
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
