@@ -98,6 +98,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def pytest_collection_finish() -> None:
+    """Tests collect garbage often: without this, each time some hundred thousand objects of tests, torch and jax are visited."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_report_header() -> str:
     return f"baracuda: seed {SEED} (BARACUDA_TEST_SEED), {'all layouts' if FULL else 'three layouts per case'} (BARACUDA_FULL)"
 
@@ -133,15 +139,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator of its own per test, from the printed seed and the test's name."""
     return np.random.default_rng([SEED, *request.node.name.encode()])
-
-
-@pytest.fixture(scope="module")
-def cheap_collections() -> Iterator[None]:
-    """What torch and jax made at import is left out of the many collections below."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture

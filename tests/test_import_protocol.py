@@ -160,7 +160,6 @@ def every_path() -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("cheap_collections")
 @pytest.mark.parametrize("path", list(every_path()))
 def test_nothing_leaks(path: str) -> None:
     call = every_path()[path]

@@ -18,7 +18,7 @@ from imports import PLAN, WANT, N, X, out
 import baracuda as bc
 import baracuda.functional as F
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("cheap_collections")]
+pytestmark = pytest.mark.timeout(300)
 
 CAT = bc.plan(bc.CatDescriptor(((4, N), (4, N)), axis=1))
 BIG = 1 << 20

@@ -46,7 +46,7 @@ import baracuda as bc
 import baracuda.functional as F
 from conftest import FULL, SEED
 
-pytestmark = [pytest.mark.timeout(3600 if FULL else 300), pytest.mark.usefixtures("cheap_collections")]
+pytestmark = pytest.mark.timeout(3600 if FULL else 300)
 
 GATHER = bc.GatherPlan.select(
     bc.GatherDescriptor((4, COLUMNS), (4, COLUMNS), 0), preference=bc.PlanPreference(threads=1)

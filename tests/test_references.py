@@ -123,7 +123,6 @@ def grown(call: Callable[[], Any]) -> int:
     return sys.getallocatedblocks() - before
 
 
-@pytest.mark.usefixtures("cheap_collections")
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_is_left_behind(name: str) -> None:
     call = CASES[name]
