@@ -123,6 +123,8 @@ def _dirty() -> None:
 def _flat(value: Any) -> list[Any]:
     if isinstance(value, (tuple, list)):
         return [x for v in value for x in _flat(v)]
+    if isinstance(value, torch.Tensor) and value.dtype.is_floating_point and value.dtype.itemsize == 1:
+        value = value.view(torch.uint8)  # NumPy has no such numbers
     array = np.asarray(value.numpy() if isinstance(value, (bc.Tensor, torch.Tensor)) else value)
     return [(array.shape, array.tobytes() if array.dtype.kind != "i" else array.astype(np.int64).tobytes())]
 
