@@ -102,13 +102,25 @@ int64_t simt_count_workspace(const Problem& p) {
   return (numel_of(p, kTested) + kSimtChunk - 1) / kSimtChunk * 8;
 }
 
-// Where there are few bins threads count in tables of their own, in several side by side where there are very few.
-inline constexpr int64_t kFewBins = int64_t{1} << 20, kVeryFewBins = 4096, kTables = 4;
+// Where there are few bins threads count in tables of their own, and what lies in the first bins in several side by
+// side.
+struct BinTables {
+  static constexpr int64_t kFewBins = int64_t{1} << 20, kVeryFewBins = 4096, kAside = 4;
+  static constexpr int64_t kApart =
+      24;  // counters between tables: what is a power of two apart shares its place in caches
+
+  int64_t first, all;  // counters of a table of the first bins, and of all; one is for what lies in no bin
+  bool shared;         // by all threads
+
+  explicit BinTables(int64_t bins)
+      : first(bins < kVeryFewBins ? bins + 1 : kVeryFewBins), all(bins + 1), shared(bins > kFewBins) {}
+  int64_t of_thread() const { return kAside * (first + kApart) + (all > first ? all + kApart : 0); }
+  // Beside them is noted which of them threads have in use.
+  int64_t bytes() const { return (shared ? all : max_threads() * (of_thread() + 1)) * 8; }
+};
 template <class Args>
 int64_t bins_workspace(const Problem& p) {
-  const int64_t bins = numel_of(p, Args::y), few = std::min(bins, kFewBins) + 1;
-  const int64_t very_few = kTables * (std::min(bins, kVeryFewBins) + 1);
-  return std::max(bins + 1, max_threads() * std::max(few, very_few)) * 8;
+  return BinTables(numel_of(p, Args::y)).bytes();
 }
 
 // GPUs sort what is written by its place, and fold long lists in runs: for every column of what one index writes.

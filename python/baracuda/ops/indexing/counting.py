@@ -24,7 +24,9 @@ from baracuda.ops.layout.layout import LinspaceDescriptor, copy
 from baracuda.ops.sort.search import SearchsortedDescriptor
 
 # Bins that are counted in before it is known how many are needed.
-LEAST_TRIED, MOST_TRIED = 256, 1 << 16
+LEAST_TRIED, MOST_TRIED = 256, 1 << 14
+# Vectors so long are looked at first: counting in too few bins is in vain.
+PEEK_FROM, PEEKED = 1 << 16, 4096
 
 
 @descriptor(family="indexing", op="bincount")
@@ -124,7 +126,9 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 def _counts(input: Any, shape: Any, element: Element, place: Any, minlength: int) -> Any:
     """In as many bins as often are enough, then in as many as are needed."""
-    bins = max(minlength, min(MOST_TRIED, max(shape[0], LEAST_TRIED)))
+    bins = max(minlength, min(MOST_TRIED, max(shape[0], LEAST_TRIED), 2**element.bits))
+    if shape[0] > PEEK_FROM and element.bits > 16 and number_of(F.amax(input[:PEEKED])) >= bins:
+        bins = max(minlength, number_of(F.amax(input)) + 1)
     for _ in range(2):
         size = empty((), Element.I64, device=name_of(place))
         found = run_new(plan(BincountDescriptor(shape, bins, element), name_of(place)), input, index=input, size=size)
