@@ -239,11 +239,12 @@ FAULTS = [
     ),
     Fault(
         "keys end at 64", "attention", "scaled_dot_product_attention", "forward",
-        "ops/attention/simt_forward.h", "key < end; key += B::kKeys", "key < end && key < 64; key += B::kKeys", "error is",
+        "ops/attention/simt_forward.h", "key < w.end; key += B::kKeys", "key < w.end && key < 64; key += B::kKeys",
+        "error is",
     ),
     Fault(
         "keys end at 2048", "attention", "scaled_dot_product_attention", "forward",
-        "ops/attention/simt_forward.h", "key < end; key += B::kKeys", "key < end && key < 2048; key += B::kKeys",
+        "ops/attention/simt_forward.h", "key < w.end; key += B::kKeys", "key < w.end && key < 2048; key += B::kKeys",
         "error is",
     ),
     Fault(
@@ -384,6 +385,20 @@ TEXT_FAULTS = [
     Fault(
         "a matrix as its transpose", "matmul", "matmul", "forward",
         TEXT, "Square::template load<true>(", "Square::template load<false>(", "error is", backend="metal",
+    ),
+    Fault(
+        "results of an old highest score", "attention", "scaled_dot_product_attention", "forward",
+        TEXT, "result[x] *= factors[x / kEach];", ";", "error is", backend="metal",
+    ),
+    Fault(
+        "strips are written while others read them", "attention", "scaled_dot_product_attention", "forward",
+        TEXT, "+= strip[r * kStrip + lane];\n      simt::warp_sync(ctx);", "+= strip[r * kStrip + lane];",
+        "RACE|UNINITIALISED", backend="metal",
+    ),
+    Fault(
+        "keys that rows may not use", "attention", "scaled_dot_product_attention", "forward",
+        TEXT, "result[(r + i) * kEach + e] += a[i] < C(0) ? C(0) : a[i] * b[e];",
+        "result[(r + i) * kEach + e] += a[i] * b[e];", "error is", backend="metal",
     ),
     Fault(
         "rounding towards zero", "gated", "swiglu", "forward",

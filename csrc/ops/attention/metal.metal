@@ -3,12 +3,15 @@
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
 #include "ops/attention/simt_merge.h"
+#include "ops/attention/simt_square.h"
 #include "simt/copy_rows.h"
 #include "simt/map.h"
 #include "simt/metal_kernels.h"
 
 BCU_METAL_KERNEL(attention_forward_narrow_f32, (attention::ForwardTile<float, 4, 4, 4>))
 BCU_METAL_KERNEL(attention_forward_wide_f32, (attention::ForwardTile<float, 4, 4, 8>))
+BCU_METAL_KERNEL(attention_square_narrow_f32, (attention::SquareForward<float, 4>))
+BCU_METAL_KERNEL(attention_square_wide_f32, (attention::SquareForward<float, 8>))
 BCU_METAL_KERNEL(attention_query_gradient_wide_f32, (attention::QueryGradient<float, 4, 4, 8>))
 BCU_METAL_KERNEL(attention_key_gradients_narrow_f32, (attention::KeyGradients<float, 4, 4, 4>))
 BCU_METAL_KERNEL(attention_key_gradients_wide_f32, (attention::KeyGradients<float, 4, 4, 8>))
@@ -19,6 +22,8 @@ BCU_METAL_KERNEL(attention_sink_gradients_f32, (attention::SinkGradients<float>)
 BCU_METAL_KERNEL(attention_packed_sink_gradients_f32, (attention::PackedSinkGradients<float>))
 BCU_METAL_KERNEL(attention_forward_narrow_f16, (attention::ForwardTile<simt::f16, 4, 4, 4>))
 BCU_METAL_KERNEL(attention_forward_wide_f16, (attention::ForwardTile<simt::f16, 4, 4, 8>))
+BCU_METAL_KERNEL(attention_square_narrow_f16, (attention::SquareForward<simt::f16, 4>))
+BCU_METAL_KERNEL(attention_square_wide_f16, (attention::SquareForward<simt::f16, 8>))
 BCU_METAL_KERNEL(attention_query_gradient_wide_f16, (attention::QueryGradient<simt::f16, 4, 4, 8>))
 BCU_METAL_KERNEL(attention_key_gradients_narrow_f16, (attention::KeyGradients<simt::f16, 4, 4, 4>))
 BCU_METAL_KERNEL(attention_key_gradients_wide_f16, (attention::KeyGradients<simt::f16, 4, 4, 8>))
@@ -27,6 +32,8 @@ BCU_METAL_KERNEL(attention_merge_splits_f16, (attention::MergeSplits<simt::f16, 
 BCU_METAL_KERNEL(attention_row_deltas_f16, (attention::RowDeltas<simt::f16>))
 BCU_METAL_KERNEL(attention_forward_narrow_bf16, (attention::ForwardTile<simt::bf16, 4, 4, 4>))
 BCU_METAL_KERNEL(attention_forward_wide_bf16, (attention::ForwardTile<simt::bf16, 4, 4, 8>))
+BCU_METAL_KERNEL(attention_square_narrow_bf16, (attention::SquareForward<simt::bf16, 4>))
+BCU_METAL_KERNEL(attention_square_wide_bf16, (attention::SquareForward<simt::bf16, 8>))
 BCU_METAL_KERNEL(attention_query_gradient_wide_bf16, (attention::QueryGradient<simt::bf16, 4, 4, 8>))
 BCU_METAL_KERNEL(attention_key_gradients_narrow_bf16, (attention::KeyGradients<simt::bf16, 4, 4, 4>))
 BCU_METAL_KERNEL(attention_key_gradients_wide_bf16, (attention::KeyGradients<simt::bf16, 4, 4, 8>))

@@ -393,6 +393,20 @@ struct Blocks {
   // Column c of a thread's: in groups of 4, which lie together.
   BCU_DEVICE int spread(int c, int tx) { return c / 4 * (4 * kSide) + tx * 4 + c % 4; }
 
+  // Lines [n0, n0 + kSlice) as [line][column]; zero beyond the last.
+  BCU_DEVICE void stage_lines(BCU_SHARED C* shared, BCU_CONSTANT SimtProblem& p, BCU_CONSTANT Tensor4& t, Lines z,
+                              int tid, int32_t n0, int32_t column, int32_t columns, C factor) {
+    BCU_UNROLL for (int l = 0; l < kC; ++l) {
+      int at = tid + l * kThreads, n = at / kColumns, c = at % kColumns;
+      C value = C(0);
+      if (n0 + n < z.count && column + c < columns)
+        value = factor * Cached<KV>::load(
+                             p, t.data,
+                             z.base + (column + c) * t.column + Place<kLayout>::line(p, t, z, n0 + n, places(shared)));
+      shared[n * kColumnPitch + c] = value;
+    }
+  }
+
   // sum[o][c] += over lines n of w[n][o] z[n][column c]: w in shared memory with `kO` outputs per thread. If `limited`,
   // lines do not reach outputs for which their weight is negative, whatever they hold.
   template <int kO>
@@ -403,15 +417,7 @@ struct Blocks {
     int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
     for (int32_t n0 = 0; n0 < z.count; n0 += kSlice) {
       simt::barrier(ctx);
-      BCU_UNROLL for (int l = 0; l < kC; ++l) {
-        int at = tid + l * kThreads, n = at / kColumns, c = at % kColumns;
-        C value = C(0);
-        if (n0 + n < z.count && column + c < columns)
-          value = factor * Cached<KV>::load(p, t.data,
-                                            z.base + (column + c) * t.column +
-                                                Place<kLayout>::line(p, t, z, n0 + n, places(shared)));
-        shared[n * kColumnPitch + c] = value;
-      }
+      stage_lines(shared, p, t, z, tid, n0, column, columns, factor);
       simt::barrier(ctx);
       for (int n = 0; n < kSlice; ++n) {
         C a[kO], b[kC];

@@ -33,7 +33,8 @@ struct ForwardTiles {
     C highest[kR], total[kR];
   };
 
-  // Scores become exp(score - highest so far); sums and results so far are brought to the new highest score.
+  // Scores become exp(score - highest so far); sums and kN results of each row are brought to the new highest score.
+  template <int kN>
   BCU_DEVICE void softmax(BCU_THREAD const simt::Context& ctx, BCU_CONSTANT SimtProblem& p, BCU_THREAD const Keys& keys,
                           BCU_THREAD Rows& rows, int32_t row, int32_t key, BCU_THREAD C* scores, BCU_THREAD C* result) {
     C none = -math::infinity<C>();
@@ -56,7 +57,7 @@ struct ForwardTiles {
       C change = top == rows.highest[i] ? C(1) : math::exp(rows.highest[i] - base);
       rows.total[i] = rows.total[i] * change + sum;
       rows.highest[i] = top;
-      BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] *= change;
+      BCU_UNROLL for (int c = 0; c < kN; ++c) result[i * kN + c] *= change;
     }
   }
 
@@ -100,18 +101,23 @@ struct ForwardTiles {
     }
   }
 
+  BCU_DEVICE void keep_lse(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& head, Lines lines, int tid,
+                           int32_t column, BCU_THREAD const Rows& rows) {
+    if (!p.lse || tid % kSide != 0 || column != 0) return;
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      int n = tid / kSide * kR + i;
+      if (n < lines.count)
+        ((BCU_GLOBAL C*)p.lse)[Head::lse(p, head, lines.first + n)] =
+            rows.total[i] == C(0) ? -math::infinity<C>() : rows.highest[i] + math::log(rows.total[i]);
+    }
+  }
+
   BCU_DEVICE void finish(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Head& head, Lines lines, int tid, int32_t column,
                          BCU_THREAD const Rows& rows, BCU_THREAD C* result) {
-    int ty = tid / kSide;
+    keep_lse(p, head, lines, tid, column, rows);
     C unit = unit_of<C>(p.v_scale, p.v_scale_stride, head.kv_head);
-    BCU_UNROLL for (int i = 0; i < kR; ++i) {
-      bool empty = rows.total[i] == C(0);
-      BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] =
-          empty ? C(0) : result[i * kC + c] / rows.total[i] * unit;
-      if (p.lse && tid % kSide == 0 && column == 0 && ty * kR + i < lines.count)
-        ((BCU_GLOBAL C*)p.lse)[Head::lse(p, head, lines.first + ty * kR + i)] =
-            empty ? -math::infinity<C>() : rows.highest[i] + math::log(rows.total[i]);
-    }
+    BCU_UNROLL for (int i = 0; i < kR; ++i) BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] =
+        rows.total[i] == C(0) ? C(0) : result[i * kC + c] / rows.total[i] * unit;
     B::template store<kR>(p, p.out, lines, tid, column, p.dim_v, result);
   }
 
@@ -129,62 +135,102 @@ struct ForwardTiles {
     }
   }
 
+  // What a block computes: `count` rows from `first` on, of keys [begin, end), and columns of the result.
+  struct Work {
+    Head head;
+    Keys keys;
+    int64_t head_index;
+    int32_t column, split, first, count;
+    int32_t lowest, begin, end;  // all rows use keys below `lowest`
+  };
+  BCU_DEVICE Work work_of(BCU_THREAD const simt::Context& ctx, BCU_CONSTANT Params& all) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
+    Work w;
+    // Heads side by side, the last rows first: with a causal mask they take longest.
+    int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
+    w.head_index = int64_t(ctx.bid_x()) - rest * heads;
+    w.head = Place<kLayout>::of(all, w.head_index);
+    w.column = int32_t(rest % p.chunks) * B::kColumns, w.split = int32_t(rest / p.chunks % p.splits);
+    w.first = (p.tiles - 1 - int32_t(rest / p.chunks / p.splits)) * B::kRows;
+    int32_t left = w.head.rows - w.first;
+    w.count = left < B::kRows ? left : int32_t(B::kRows);
+    if (kLayout == kPacked && left <= 0) return w;
+    w.keys = Keys::of(p, w.head);
+    // Of pages, a block may have no rows: to return for that costs registers that there are not.
+    int32_t top = kLayout == kPaged && left <= 0 ? 0 : w.first;
+    int32_t bottom = kLayout == kPaged && left <= 0 ? 0 : w.first + w.count - 1;
+    w.lowest = Keys::limit(p, w.keys, top);
+    int32_t last = Keys::limit(p, w.keys, bottom);
+    w.begin = p.splits > 1 ? w.split * p.split_keys : 0;
+    w.end = p.splits > 1 && w.begin + p.split_keys < last ? w.begin + p.split_keys : last;
+    // Tiles of keys lie the same for all rows. Pages before a window may be gone: the first key in it stands for
+    // theirs.
+    int32_t start = Keys::start(p, w.keys, top), skipped = start / B::kKeys * B::kKeys;
+    w.begin = w.begin < skipped ? skipped : w.begin;
+    if (w.end <= start || (kLayout == kPaged && left <= 0)) w.end = w.begin;
+    return w;
+  }
+
+  // Sinks are there from the start; of splits, those who merge them add them.
+  BCU_DEVICE void start_rows(BCU_CONSTANT SimtProblem& p, BCU_THREAD const Work& w, int tid, BCU_THREAD Rows& rows) {
+    BCU_UNROLL for (int i = 0; i < kR; ++i) {
+      C none = -math::infinity<C>();
+      C sink = p.splits > 1 ? none : Head::sink<C>(p, w.head, w.first + tid / kSide * kR + i);
+      rows.highest[i] = sink, rows.total[i] = sink == none ? C(0) : C(1);
+    }
+  }
+
+  // Scores of n keys from `key` on become weights; whether some rows may not use some of them, whose weights are -1.
+  template <int kN>
+  BCU_DEVICE bool weigh(BCU_THREAD const simt::Context& ctx, BCU_CONSTANT Params& all, BCU_THREAD const Work& w,
+                        BCU_THREAD Rows& rows, int32_t key, int32_t n, uint32_t dropped, BCU_THREAD C* scores,
+                        BCU_THREAD C* result) {
+    BCU_CONSTANT SimtProblem& p = all.problem;
+    int tid = int(ctx.tid());
+    int32_t row = w.first + tid / kSide * kR, own = key + tid % kSide * kK;
+    if (p.capped || p.alibi) shape(p, w.head, w.keys, row, own, scores);
+    if (p.mask) add_mask(p, w.head, w.keys, row, own, scores);
+    if (p.left >= 0) begin_window(p, w.keys, row, own, -math::infinity<C>(), scores);
+    softmax<kN>(ctx, p, w.keys, rows, row, own, scores, result);
+    if (drops(all)) Place<kLayout>::template drop<B::kPairs>(all, dropped, scores);
+    bool limited = w.lowest < key + n || (p.left >= 0 && Keys::start(p, w.keys, w.first + w.count - 1) > key);
+    if (limited) mark(p, w.keys, row, own, scores);
+    return limited;
+  }
+
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float* memory, BCU_CONSTANT Params& all) {
     BCU_CONSTANT SimtProblem& p = all.problem;
     BCU_SHARED C* shared = (BCU_SHARED C*)memory;
     int tid = int(ctx.tid()), tx = tid % kSide, ty = tid / kSide;
-    // Heads side by side, the last rows first: with a causal mask they take longest.
-    int64_t heads = int64_t(p.batch) * p.kv_heads, rest = int64_t(ctx.bid_x()) / heads;
-    int64_t head_index = int64_t(ctx.bid_x()) - rest * heads;
-    Head head = Place<kLayout>::of(all, head_index);
-    int32_t column = int32_t(rest % p.chunks) * B::kColumns, split = int32_t(rest / p.chunks % p.splits);
-    int32_t first = (p.tiles - 1 - int32_t(rest / p.chunks / p.splits)) * B::kRows;
-    if (kLayout != kDense && first >= head.rows) return;
-    int32_t count = head.rows - first < B::kRows ? head.rows - first : int32_t(B::kRows);
-    Keys keys = Keys::of(p, head);
-    int32_t lowest = Keys::limit(p, keys, first), last = Keys::limit(p, keys, first + count - 1);
-    int32_t begin = p.splits > 1 ? split * p.split_keys : 0;
-    int32_t end = p.splits > 1 && begin + p.split_keys < last ? begin + p.split_keys : last;
-    C scale = scale_of<C>(p) * unit_of<C>(p.k_scale, p.k_scale_stride, head.kv_head), result[B::kRowResults];
+    Work w = work_of(ctx, all);
+    if (kLayout == kPacked && w.count <= 0) return;
+    C scale = scale_of<C>(p) * unit_of<C>(p.k_scale, p.k_scale_stride, w.head.kv_head), result[B::kRowResults];
     Rows rows;
-    BCU_UNROLL for (int i = 0; i < kR; ++i) {
-      // Of splits, those who merge them add the sinks.
-      C sink = p.splits > 1 ? -math::infinity<C>() : Head::sink<C>(p, head, first + ty * kR + i);
-      rows.highest[i] = sink, rows.total[i] = sink == -math::infinity<C>() ? C(0) : C(1);
-      BCU_UNROLL for (int c = 0; c < kC; ++c) result[i * kC + c] = C(0);
-    }
-    Lines queries = lines_of<kLayout>(p, head, p.q, true, first, count);
-    // Tiles of keys lie the same for all rows. Pages before a window may be gone: the first key in it stands for
-    // theirs.
-    int32_t start = Keys::start(p, keys, first), skipped = start / B::kKeys * B::kKeys;
-    begin = begin < skipped ? skipped : begin;
-    end = start < end ? end : begin;
-    for (int32_t key = begin; key < end; key += B::kKeys) {
-      int32_t n = end - key < B::kKeys ? end - key : int32_t(B::kKeys), own = key + tx * kK, row = first + ty * kR;
+    start_rows(p, w, tid, rows);
+    BCU_UNROLL for (int x = 0; x < B::kRowResults; ++x) result[x] = C(0);
+    Lines queries = lines_of<kLayout>(p, w.head, p.q, true, w.first, w.count);
+    for (int32_t key = w.begin; key < w.end; key += B::kKeys) {
+      int32_t n = w.end - key < B::kKeys ? w.end - key : int32_t(B::kKeys);
       // Before there are scores, which leave no registers for it.
-      uint32_t dropped = drops(all) ? Place<kLayout>::template dropped<kR, kK>(all, head, row, own) : 0u;
+      uint32_t dropped = 0u;
+      if (drops(all)) dropped = Place<kLayout>::template dropped<kR, kK>(all, w.head, w.first + ty * kR, key + tx * kK);
       C scores[B::kPairs];
       BCU_UNROLL for (int x = 0; x < B::kPairs; ++x) scores[x] = C(0);
       if (kLayout == kPaged && tid < n)
-        Place<kLayout>::find(all, head, Higher::of(key + tid, Keys::start(p, keys, first)),
+        Place<kLayout>::find(all, w.head, Higher::of(key + tid, Keys::start(p, w.keys, w.first)),
                              B::places(shared) + 2 * tid);
-      B::dots(ctx, shared, p, p.q, queries, p.k, lines_of<kLayout>(p, head, p.k, false, key, n), p.dim, scale, scores);
-      if (p.capped || p.alibi) shape(p, head, keys, row, own, scores);
-      if (p.mask) add_mask(p, head, keys, row, own, scores);
-      if (p.left >= 0) begin_window(p, keys, row, own, -math::infinity<C>(), scores);
-      softmax(ctx, p, keys, rows, row, own, scores, result);
-      if (drops(all)) Place<kLayout>::template drop<B::kPairs>(all, dropped, scores);
-      bool limited = lowest < key + n || (p.left >= 0 && Keys::start(p, keys, first + count - 1) > key);
-      if (limited) mark(p, keys, row, own, scores);
+      B::dots(ctx, shared, p, p.q, queries, p.k, lines_of<kLayout>(p, w.head, p.k, false, key, n), p.dim, scale,
+              scores);
+      bool limited = weigh<kC>(ctx, all, w, rows, key, n, dropped, scores, result);
       B::keep_by_key(shared, ty, tx, scores);
-      B::template combine<kR>(ctx, shared, p, p.v, lines_of<kLayout>(p, head, p.v, false, key, n), column, p.dim_v,
+      B::template combine<kR>(ctx, shared, p, p.v, lines_of<kLayout>(p, w.head, p.v, false, key, n), w.column, p.dim_v,
                               C(1), limited, result);
     }
-    Lines out = lines_of<kLayout>(p, head, p.out, true, first, count);
+    Lines out = lines_of<kLayout>(p, w.head, p.out, true, w.first, w.count);
     if (p.splits > 1) {
-      keep(p, head_index, split, out, tid, column, rows, result);
+      keep(p, w.head_index, w.split, out, tid, w.column, rows, result);
     } else {
-      finish(p, head, out, tid, column, rows, result);
+      finish(p, w.head, out, tid, w.column, rows, result);
     }
   }
 };

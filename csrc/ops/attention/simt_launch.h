@@ -8,6 +8,7 @@
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
 #include "ops/attention/simt_merge_launch.h"
+#include "ops/attention/simt_square.h"
 #include "ops/attention/skus.h"
 #include "ops/random/targets.h"
 
@@ -249,16 +250,33 @@ Status sequences_as(const Launch& launch, SimtCall<kLayout>& call) {
   return submit_rows<typename Tiles<T>::template Wide<Body>>(call, call.p.dim_v);
 }
 
-// Templates, so that a slice of the family compiles one direction's kernels only.
-template <class L>
-Status simt_attention(const L& launch, Attend<Direction::Forward>) {
+template <class T>
+Status squares_as(const Launch& launch, SimtCall<kDense>& call) {
+  if (!launch.batch_invariant && is_decode(call.p.rows, call.p.q_len))
+    return decode_as<T, ForwardTile, kDense>(launch, call);
+  if (call.p.dim_v <= 64) return submit_rows<SquareForward<T, 4>>(call, call.p.dim_v);
+  return submit_rows<SquareForward<T, 8>>(call, call.p.dim_v);
+}
+
+template <class As>
+Status dense_forward(const Launch& launch, As as) {
   using Args = ForwardArgs;
   SimtCall<kDense> call(launch, Dense<Args>());
   if (const Status status = call.check(); status != Status::Ok) return status;
   if (call.p.batch == 0 || call.p.rows == 0) return Status::Ok;
   call.p.out = tensor4(launch[Args::out]);
   call.set_lse(launch[Args::lse]);
-  return simt::with_float(launch.element, [&](auto t) { return forward_as<decltype(t)>(launch, call); });
+  return simt::with_float(launch.element, [&](auto t) { return as(t, call); });
+}
+
+// Templates, so that a slice of the family compiles one direction's kernels only.
+template <class L>
+Status simt_attention(const L& launch, Attend<Direction::Forward>) {
+  return dense_forward(launch, [&](auto t, auto& call) { return forward_as<decltype(t)>(launch, call); });
+}
+template <class L>
+Status simt_attention(const L& launch, AttendSquares) {
+  return dense_forward(launch, [&](auto t, auto& call) { return squares_as<decltype(t)>(launch, call); });
 }
 
 template <class T>
@@ -353,6 +371,13 @@ inline constexpr int kSimtSlice<attention::Attend<kDirection>> = kDirection == D
 template <Direction kDirection>
 struct SimtKernel<attention::Attend<kDirection>> {
   static Status run(const Launch& launch) { return attention::simt_attention(launch, attention::Attend<kDirection>{}); }
+};
+template <>
+struct SimtKernel<attention::AttendSquares> {
+  template <class L>
+  static Status run(const L& launch) {
+    return attention::simt_attention(launch, attention::AttendSquares{});
+  }
 };
 template <Direction kDirection>
 inline constexpr int kSimtSlice<attention::AttendPacked<kDirection>> = kDirection == Direction::Forward ? 0 : 1;

@@ -23,6 +23,7 @@ template <Direction kDirection>
 struct Attend {};
 using Forward = Attend<Direction::Forward>;
 using Backward = Attend<Direction::Backward>;
+struct AttendSquares {};
 template <Direction kDirection>
 struct AttendPacked {};
 struct AttendPaged {};
@@ -156,6 +157,28 @@ inline constexpr auto kMerge = table(
     row<Merge>("attention_merge").name("tiled").takes(kFloats).args_of<MergeArgs>().sum(2).in_place(),
     row<MergeBackward>("attention_merge").backward().name("rows").takes(kFloats).args_of<MergeBackwardArgs>().sum(2));
 
+// By simdgroup matrices, whose additions are taken to cut off, as those of matrix products are (ops/matmul/skus.h): all
+// of a score's, and those of 64 keys before they are added to what a row has.
+inline constexpr int64_t kMostSquareDim = 256;
+inline Reason square_enough(const Problem& p) {
+  if (p.params[ForwardArgs::q].shape[3] <= kMostSquareDim) return {};
+  return {"q_shape", "a head size of at most 256", "the row simt takes any"};
+}
+inline constexpr int kLeastSquareFamily = 7;  // of Apple's GPUs
+constexpr auto squares() {
+  auto t = and_alone(on_metal(table(row<AttendSquares>("scaled_dot_product_attention")
+                                        .name("simdgroup", "simdgroup")
+                                        .named_alone("simdgroup_alone")
+                                        .takes(kFloats)
+                                        .args_of<ForwardArgs>()
+                                        .attrs_of<AttentionAttrs>()
+                                        .sum(17)
+                                        .scratch(simt_forward_workspace)
+                                        .only_if(square_enough))));
+  for (Row& r : t.rows) r.min_arch = kLeastSquareFamily, r.preference += 2;
+  return t;
+}
+
 // Few queries, which share the keys of a chunk, are computed in another order than many.
 template <class... Tags>
 constexpr auto on_gpus(const Table<Tags...>& t) {
@@ -163,7 +186,7 @@ constexpr auto on_gpus(const Table<Tags...>& t) {
 }
 inline constexpr auto kTable =
     join(and_alone(table(forward_row(forward_workspace))), table(backward_row(backward_workspace)), everywhere(kAppend),
-         everywhere(kMerge), on_gpus(kSimt), on_cuda(kSimtBackward), on_metal(kSimtBackward), kCudnn,
+         everywhere(kMerge), squares(), on_gpus(kSimt), on_cuda(kSimtBackward), on_metal(kSimtBackward), kCudnn,
          and_alone(kPackedTable), kPackedBackward, on_gpus(kSimtPacked), on_cuda(kSimtPackedBackward),
          on_metal(kSimtPackedBackward), and_alone(kPagedTable), on_gpus(kSimtPaged), everywhere(kPagedAppend));
 inline constexpr auto kRows = rows_of(kTable);
