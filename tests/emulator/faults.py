@@ -10,6 +10,18 @@ ANY_WARPS = (
     "static_cast<int32_t>((wanted + 31) / 32 * 32)",
 )  # fmt: skip
 
+# A sum over a block by halves, which is one where the number of warps is a power of two.
+HALVES = (
+    "  v = ctx.lane() < ctx.warps() ? shared[ctx.lane()] : identity;\n  v = warp_reduce<Op>(ctx, v);",
+    """\
+  for (uint32_t half = ctx.warps() / 2; half > 0; half /= 2) {
+    if (ctx.lane() == 0u && ctx.warp() < half)
+      shared[ctx.warp()] = Op::of(shared[ctx.warp()], shared[ctx.warp() + half]);
+    barrier(ctx);
+  }
+  v = shared[0];""",
+)
+
 # Of three loops over rows in the text, the one for classes.
 LOSS_ROWS = """\
 C smooth = simt::number<C>(p.smoothing);
@@ -298,14 +310,7 @@ FAULTS = [
     ),
     Fault(
         "sums of halves of a block", "softmax", "softmax", "forward",
-        "simt/reduce.h", "  v = ctx.lane() < ctx.warps() ? shared[ctx.lane()] : identity;\n  v = warp_reduce<Op>(ctx, v);",
-        """\
-  for (uint32_t half = ctx.warps() / 2; half > 0; half /= 2) {
-    if (ctx.lane() == 0u && ctx.warp() < half)
-      shared[ctx.warp()] = Op::of(shared[ctx.warp()], shared[ctx.warp() + half]);
-    barrier(ctx);
-  }
-  v = shared[0];""", "error is", also=(ANY_WARPS,),
+        "simt/reduce.h", *HALVES, "error is", also=(ANY_WARPS,),
     ),
     Fault(
         "blocks that end within a warp", "softmax", "softmax", "forward",
@@ -329,6 +334,24 @@ TEXT_FAULTS = [
         "no barrier before the next use", "loss", "cross_entropy", "forward",
         TEXT, "v = warp_reduce<Op>(ctx, v); barrier(ctx); return v;", "v = warp_reduce<Op>(ctx, v); return v;", "RACE",
         backend="metal",
+    ),
+    Fault(
+        "offsets of 32 bits", "layout", "copy", "forward",
+        "simt/map_launch.h", "wide |= reach >= kReach", "wide |= reach < 0",
+        "error is|OUT OF BOUNDS|INTEGER OVERFLOW", test="far", backend="metal",
+    ),
+    Fault(
+        "sums of halves of a block", "softmax", "softmax", "backward", TEXT, *HALVES, "error is", also=(ANY_WARPS,),
+        backend="metal",
+    ),
+    Fault(
+        "ids are not checked", "embedding", "embedding", "backward",
+        TEXT, "if (uint64_t(id) < uint64_t(p.limit)) return true;", "if (id < p.limit) return true;",
+        "OUT OF BOUNDS|DID NOT RAISE", test="indices", backend="metal",
+    ),
+    Fault(
+        "keys end at 2048", "attention", "scaled_dot_product_attention", "backward",
+        TEXT, "key < last; key += B::kKeys", "key < last && key < 2048; key += B::kKeys", "error is", backend="metal",
     ),
     Fault(
         "a barrier of no memory", "softmax", "softmax", "forward",
