@@ -159,6 +159,7 @@ def link(objects: list[Path], built: Path, out: Path) -> None:
     """Makes an emulated module of objects, with the emulator."""
     libraries = ["-ldl", "-lpthread", *(["-lgnustep-base", "-l:libobjc.so.4"] if "_metal_" in out.name else [])]
     flags = ["-shared", "-Wl,--no-undefined", "-Wl,-Bsymbolic"]
+    flags += ["-fsanitize=address,undefined"] if built.name.endswith("sanitize") else []
     run(["g++", *flags, *objects, *emulator.archives(built), *libraries, "-o", out], built)
 
 

@@ -8,7 +8,9 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,7 @@ class Wrong:
     pool: str = "0"  # BARACUDA_METAL_POOL_BYTES
     fails: str = ""  # BARACUDA_FAKE_METAL_FAIL
     nth: int = 0
+    variant: str = "plain"  # of the emulator
 
 
 DROPPED = "Own() { [object_ release]; }"
@@ -100,6 +103,10 @@ WRONG = [
     Wrong("a run that is not given", "queues.mm", "s.whole = false;\n    commit(g, s);", "s.whole = false;", "in pieces"),
     Wrong("a rehearsal that runs", "launch.mm", "if (rehearsing) return Status::Ok;", "", "no memory of this device|left behind"),
     Wrong("a rehearsal for ever", "launch.mm", "rehearsing = on;", "rehearsing = true;", "not what was computed|0 command"),
+    Wrong("a shift of too many bits", "module.mm", "found.row >> 32", "found.row >> 64", "exit status -4"),
+    Wrong("memory of the host's after it has gone", "memory.mm",
+          "Block block = std::move(found->second);\n  g.blocks.erase(found);",
+          "g.blocks.erase(found);\n  Block block = std::move(found->second);", "heap-use-after-free", variant="sanitize"),
     Wrong("a status word that is not read", "module.mm", "if (!raised) return", "if (raised) return", "no IndexOutOfRange|got index 0"),
 ]  # fmt: skip
 
@@ -247,16 +254,21 @@ print("kept")
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a module as it is, and the objects that it is made of."""
-    folder = tmp_path_factory.mktemp("sound")
-    module(Fault("as it is", "embedding", "embedding", "forward", backend="metal"), folder, "plain")
-    return folder
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folders with a module of a variant as it is, and the objects that it is made of."""
+
+    @cache
+    def made(variant: str) -> Path:
+        folder = tmp_path_factory.mktemp(variant)
+        module(Fault("as it is", "embedding", "embedding", "forward", backend="metal"), folder, variant)
+        return folder
+
+    return made
 
 
 def with_fault(wrong: Wrong, sound: Path, folder: Path) -> Path:
     """The module with the runtime's files that the fault is in compiled again."""
-    built = ROOT / "build" / "emulator-plain"
+    built = ROOT / "build" / f"emulator-{wrong.variant}"
     text = replaced(wrong.file, (RUNTIME / wrong.file).read_text(), wrong.right, wrong.wrong, wrong.nth)
     changed = folder / "backends/metal" / wrong.file
     changed.parent.mkdir(parents=True)
@@ -284,20 +296,22 @@ def outcome(path: Path, wrong: Wrong) -> str:
     env = {k: v for k, v in os.environ.items() if not k.startswith("BARACUDA_")}
     env |= emulator.METAL_SETTINGS | {"BARACUDA_METAL_MODULE": str(path), "BARACUDA_METAL_POOL_BYTES": wrong.pool}
     env |= {"BARACUDA_FAKE_METAL_FAIL": wrong.fails} if wrong.fails else {}
+    env |= emulator.sanitizer_environment() if wrong.variant == "sanitize" else {}
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests/harness"), env.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, "-c", WORK], capture_output=True, text=True, env=env, timeout=120)
     return f"{done.stdout}{done.stderr}exit status {done.returncode}"
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w.name)
-def test_a_fault_is_found(wrong: Wrong, sound: Path, tmp_path: Path) -> None:
-    found = outcome(with_fault(wrong, sound, tmp_path), wrong)
+def test_a_fault_is_found(wrong: Wrong, sound: Callable[[str], Path], tmp_path: Path) -> None:
+    found = outcome(with_fault(wrong, sound(wrong.variant), tmp_path), wrong)
     assert re.search(wrong.says, found), found[-3000:]
     assert "exit status 0" not in found, found
 
 
-@pytest.mark.parametrize(("pool", "fails"), dict.fromkeys((w.pool, w.fails) for w in WRONG))
-def test_without_a_fault_nothing_is_found(pool: str, fails: str, sound: Path) -> None:
-    found = outcome(sound / "lib/libfaulty_metal_emulated.so", Wrong("", "", "", "", "", pool, fails))
+@pytest.mark.parametrize(("variant", "pool", "fails"), dict.fromkeys((w.variant, w.pool, w.fails) for w in WRONG))
+def test_without_a_fault_nothing_is_found(variant: str, pool: str, fails: str, sound: Callable[[str], Path]) -> None:
+    as_it_is = Wrong("", "", "", "", "", pool, fails, variant=variant)
+    found = outcome(sound(variant) / "lib/libfaulty_metal_emulated.so", as_it_is)
     assert "exit status 0" in found, found[-3000:]
     assert fails or "kept" in found
