@@ -98,12 +98,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
-def pytest_collection_finish() -> None:
-    """Tests collect garbage often: without this, each time some hundred thousand objects of tests, torch and jax are visited."""
-    gc.collect()
-    gc.freeze()
-
-
 def pytest_report_header() -> str:
     return f"baracuda: seed {SEED} (BARACUDA_TEST_SEED), {'all layouts' if FULL else 'three layouts per case'} (BARACUDA_FULL)"
 
@@ -139,6 +133,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator of its own per test, from the printed seed and the test's name."""
     return np.random.default_rng([SEED, *request.node.name.encode()])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cheap_collections() -> None:
+    """Tests collect garbage often: without this, each time some hundred thousand objects of earlier tests, torch and jax are visited."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

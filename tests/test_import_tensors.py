@@ -165,6 +165,11 @@ def test_torch_without_memory() -> None:
     with FakeTensorMode() as mode:
         fake = mode.from_tensor(dense)
     assert refused("null_data", fake).refusals[0].got.startswith("a fake torch tensor")
+    for row in (0, 4):  # the second one's address is that of 4 rows after nothing
+        whole = torch.tensor(np.tile(X, (2, 1)).tolist())
+        rows = whole[row : row + 4]
+        whole.untyped_storage().resize_(0)
+        refused("null_data", rows)
     seen = []
 
     def inside(t: torch.Tensor) -> torch.Tensor:

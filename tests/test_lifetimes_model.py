@@ -320,6 +320,8 @@ class Lifetimes(RuleBasedStateMachine):
         inner, victim = [], next((a for a in b.args[1:] if a.kind == "torch"), None)
         mixed = [Thing("producer", None, t.block, t.row, t.rows, t.writes), *b.args[1:]]
         codes = wrong(ADD, mixed)
+        if t.rows != ROWS[ADD][0]:  # is seen before the memory of those that stay
+            codes.add("shape")
 
         def acts() -> None:
             if act in ("call", "rebind"):

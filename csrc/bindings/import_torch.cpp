@@ -105,8 +105,8 @@ Imported explain_torch(PyObject* object, Why& why) {
     return refuse(why, Code::NullData, "a fake torch tensor, which has no data", "a tensor with data",
                   "call it outside of what torch traces: torch.compiler.disable keeps a function out of it; "
                   "F.<name>.infer gives the shapes of its results");
-  return refuse(why, Code::NullData, "a wrapped torch tensor without memory of its own", "a plain tensor",
-                "call it outside of functorch and vmap");
+  return refuse(why, Code::NullData, "a wrapped torch tensor without memory of its own, or one whose storage was freed",
+                "a plain tensor", "call it outside of functorch and vmap, while its storage has its size");
 }
 
 struct Flags {
@@ -154,6 +154,11 @@ Imported guard_torch(PyObject* object, const TensorView& view, Why& why) {
   return Imported::Yes;
 }
 
+// Where a storage was resized to nothing, a tensor's address is its offset.
+bool has_memory(PyObject* object, const TensorView& view) {
+  return view.numel() == 0 || (view.data && torch_storage(object).data);
+}
+
 }  // namespace
 
 bool is_torch_type(PyTypeObject* type) {
@@ -189,7 +194,7 @@ Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView
   view.read_only = false;
   keep.torch = true;
   if (view.device != Backend::Cpu) keep.exchange = api;
-  if (!view.data && view.numel() != 0) return explain_torch(object, why);
+  if (!has_memory(object, view)) return explain_torch(object, why);
   return guard_torch(object, view, why);
 }
 
