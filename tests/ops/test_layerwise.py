@@ -192,6 +192,11 @@ FIXED, FOUND = np.broadcast_to(X, (4, 3)), np.zeros((), "f4")
         (lambda: F.lamb_(X, X, X, X.astype("f4"), step=1), r"exp_avg_sqs\[0\]: got f32, want f64"),
         (lambda: F.lamb_(X, X, X, X, step=1, min_ratio=2, max_ratio=1), r"min_ratio: got 2 and max_ratio 1"),
         (lambda: F.lamb_([X] * 2, [X * 1] * 2, [X * 1] * 2, [X * 2, X[:1]], step=1), r"exp_avg_sqs\[1\]: got shape"),
+        (
+            lambda: F.lamb_([X] * 2, [X * 1] * 2, [X * 1, X * 2], [X * 1, X * 2], step=1),
+            r"params\[1\]: got memory that params\[0\] has, too, want each parameter once",
+        ),
+        (lambda: F.muon_([X] * 2, [X * 1] * 2, [X * 1, X * 2]), r"params\[1\]: got memory that params\[0\] has"),
         (lambda: F.lamb_(X, X * 1, X * 1, X * 1, step=0), r"step: got 0, want a number, at least 1"),
         (
             lambda: F.lamb_(X, X * 1, X * 1, X * 1, step=1, beta2=1),

@@ -198,3 +198,12 @@ def test_few_elements_are_left_to_rounding() -> None:
             unsure = sum(np.isinf(r).sum() for r in found) / sum(r.size for r in found)
             assert unsure < (0.05 if element is bc.Element.F32 else 0.01), (op, element, unsure)
     assert RejectionDescriptor("gamma", (2, 3)).blocks().at({}) == 6
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "i4", "u4", "i8", "u8"])
+def test_integers_take_their_largest_number_where_more_is_drawn(dtype: str) -> None:
+    y, most = np.empty(5, dtype), np.iinfo(dtype).max
+    assert (F.poisson_(y, 1e25) >= most - most // 2**50).all()
+    if most < 2**31:
+        assert (F.binomial_(y, 2.0**32, 1.0) == most).all() and (F.geometric_(y, 1e-12) == most).all()
+    assert (F.binomial_(y, 100, 1.0) == 100).all()

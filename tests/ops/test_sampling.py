@@ -251,3 +251,17 @@ def test_what_is_no_draft_is_refused() -> None:
     bad[0, 2, 1] = np.nan
     with pytest.raises(bc.ValueOutOfRangeError, match="target"):
         F.verify_draft(p, np.array([[0, 1]]), bad)
+
+
+def test_a_repetition_penalty_of_0_and_numbers_beside_controls_are_refused() -> None:
+    x, counts = np.array([[1.0, 0, -1]], np.float32), np.array([[1, 1, 0]], np.int32)
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        for call in (F.filter_logits, F.sample_tokens):
+            with pytest.raises(
+                bc.InvalidProblemError, match=f"repetition_penalty: got {wrong}, want a finite number above 0"
+            ):
+                call(x, counts=counts, repetition_penalty=wrong)
+    controls = np.array([[1, 0, 1, 0, 1, 1, 0, 0]], np.float32)
+    assert (F.filter_logits(x, controls=controls) == x).all()
+    with pytest.raises(bc.InvalidProblemError, match="controls: got numbers beside them"):
+        F.filter_logits(x, top_k=2, controls=controls)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import inf, log, prod, sqrt
 from typing import Any
 
+from baracuda import _core
 from baracuda import functional as F
 from baracuda.call.op import composite
 from baracuda.call.steps import made_of
@@ -50,6 +51,19 @@ def _writable(i: int, names: str, p: Any, g: Any, *states: Any) -> None:
     """Of one parameter: what is written can be, and shares no memory with the others."""
     written = {f"{n}[{i}]": x for n, x in zip(f"params {names}".split(), (p, *states), strict=True)}
     want_writable(written, {f"grads[{i}]": g})
+
+
+def _apart(rows: list[tuple[Any, ...]]) -> None:
+    """No two parameters are the same memory, as when one is listed twice."""
+    if _core.inferring():  # nothing has memory
+        return
+    known: dict[int, int] = {}
+    for i, (p, *_) in enumerate(rows):
+        first = known.setdefault(_core.borrow(p).address, i) if prod(shape_of(p)) else i
+        if first != i:
+            raise InvalidProblemError(
+                f"params[{i}]: got memory that params[{first}] has, too, want each parameter once. Add its gradients."
+            )
 
 
 def _times(a: Any, b: Any) -> Any:
@@ -156,6 +170,7 @@ def muon_(
             raise InvalidProblemError(f"muon_: params[{i}]: got shape {got}, want a matrix. Give others to adamw_.")
         want_array(f"momentum_buffers[{i}]", buffer, FLOATS, shape_of(p))
         _writable(i, "momentum_buffers", *rows[i])
+    _apart(rows)
     for p, g, buffer in rows:
         g = _as(g, element_of(buffer))
         F.lerp(buffer, g, 1 - momentum, out=buffer)
@@ -235,6 +250,7 @@ def adafactor_(
     for i, (p, _, *factors) in enumerate(rows):
         _check_factors(i, p, *factors)
         _writable(i, "row_vars col_vars variances", *rows[i])
+    _apart(rows)
     for p, g, *factors in rows:
         if prod(shape_of(p)):
             least = _EPS[element_of(p)] if eps1 is None else eps1
@@ -326,6 +342,7 @@ def lamb_(
         for name, x in zip(("exp_avgs", "exp_avg_sqs"), moments, strict=True):
             want_array(f"{name}[{i}]", x, (element_of(p).statistic,), shape_of(p))
         _writable(i, "exp_avgs exp_avg_sqs", *rows[i])
+    _apart(rows)
     for p, g, m, v in rows:
         if not prod(shape_of(p)):
             continue

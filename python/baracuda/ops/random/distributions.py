@@ -15,7 +15,7 @@ from baracuda.call.op import composite
 from baracuda.call.steps import made_of
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
-from baracuda.ops.random.random import run_like, uniform_
+from baracuda.ops.random.random import rounded_into, run_like, uniform_
 
 OPS = ()
 
@@ -39,7 +39,7 @@ def _filled(input: Any, fill: Callable[[Any], Any], whole: bool = False) -> Any:
     if wide is element:
         fill(input)
     else:
-        F.cast(run_like(input, shape, fill, wide), element, out=input)
+        rounded_into(input, run_like(input, shape, fill, wide), element)
     return input
 
 
@@ -114,7 +114,7 @@ def laplace_(input: Any, loc: float = 0.0, scale: float = 1.0, *, generator: Any
     return _filled(input, fill)
 
 
-@made_of("add cast floor log1p mul neg uniform")
+@made_of("add cast clamp floor log1p mul neg uniform")
 @composite
 def geometric_(input: Any, p: float, *, generator: Any = None) -> Any:
     """Fills `input` with the number of tries until the first success, k = 1, 2, ... with (1 - p)^(k - 1) p, as Tensor.geometric_.
@@ -122,7 +122,7 @@ def geometric_(input: Any, p: float, *, generator: Any = None) -> Any:
     1 + floor(log1p(-u) / log1p(-p)), u as of uniform_. Not torch's stream.
 
     Args:
-        input: Floats or integers to fill.
+        input: Floats or integers to fill, the latter with their largest number where more is drawn.
         p: The probability of a success, between 0 and 1.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
     """

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import nextafter
 from typing import Any
 
 from baracuda import _core
@@ -182,6 +183,16 @@ def run_like(input: Any, shape: Any, fill: Callable[[Any], Any], element: Elemen
     if convert is not None:
         return convert(fill(allocated(empty, (shape, kind, device), ("device",))))
     return fill(allocated(*maker(input, shape, kind, device)))
+
+
+def rounded_into(out: Any, drawn: Any, element: Element) -> Any:
+    """`out`, given what was drawn in a wider element; integers take their largest number where more was drawn."""
+    from baracuda import functional as F
+
+    if element.is_integer:
+        most = 2.0 ** (element.bits - (0 if str(element).startswith("u") else 1))
+        F.clamp(drawn, max=nextafter(most, 0.0) if element.bits == 64 else most - 1, out=drawn)
+    return F.cast(drawn, element, out=out)
 
 
 def _size(size: tuple[Any, ...]) -> Any:

@@ -37,7 +37,7 @@ from baracuda.describe.spec import Descriptor, Signature, descriptor, output, sc
 from baracuda.memory.device import name_of
 from baracuda.memory.generator import chosen
 from baracuda.ops.indexing.compact import expanded
-from baracuda.ops.random.random import planned, run_like
+from baracuda.ops.random.random import planned, rounded_into, run_like
 
 PARAMETERS = {
     "gamma": ("concentration",),
@@ -145,8 +145,7 @@ def _filled(kind: str, input: Any, given: tuple[Any, ...], generator: Any) -> An
     if not whole or not element.is_integer:
         raise InvalidProblemError(f"input: got {element}, want {'integers or floats' if whole else 'floats'}.")
     made = run_like(input, shape, lambda y: _fill(kind, y, given, generator), Element.F64)
-    F.cast(made, element, out=input)
-    return input
+    return rounded_into(input, made, element)
 
 
 @composite
@@ -197,26 +196,26 @@ def beta(concentration1: Any, concentration0: Any, *, generator: Any = None) -> 
     return _new("beta", (concentration1, concentration0), generator)
 
 
-@made_of("cast fill poisson")
+@made_of("cast clamp fill poisson")
 @composite
 def poisson_(input: Any, rate: Any, *, generator: Any = None) -> Any:
     """Fills `input` with Poisson numbers of a mean and returns it. Not torch's stream.
 
     Args:
-        input: Floats or integers to fill.
+        input: Floats or integers to fill, the latter with their largest number where more is drawn.
         rate: The mean: a number, or a tensor of one for each element (f64 for integers).
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
     """
     return _filled("poisson", input, (rate,), generator)
 
 
-@made_of("binomial cast fill")
+@made_of("binomial cast clamp fill")
 @composite
 def binomial_(input: Any, count: Any, prob: Any, *, generator: Any = None) -> Any:
     """Fills `input` with the successes of `count` tries and returns it. Not torch's stream.
 
     Args:
-        input: Floats or integers to fill.
+        input: Floats or integers to fill, the latter with their largest number where more is drawn.
         count: How many tries: a number, or a tensor of one for each element (f64 for integers).
         prob: The probability of a success, likewise.
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.

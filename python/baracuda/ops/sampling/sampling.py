@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import operator
+from numbers import Real
 from typing import Any
 
 from baracuda import _core
@@ -196,6 +197,13 @@ def controls_of(rows: Shape, **numbers: Any) -> dict[str, Any]:
     return {"controls": F.stack(columns, -1)}
 
 
+def _check_penalty(name: str, repetition: Any) -> None:
+    if isinstance(repetition, Real) and not 0 < float(repetition) < math.inf:
+        raise InvalidProblemError(
+            f"{name}: repetition_penalty: got {repetition}, want a finite number above 0; 1 for none."
+        )
+
+
 @made_of("cast fill sample_tokens stack")
 @composite
 def sample_tokens(
@@ -228,7 +236,7 @@ def sample_tokens(
         min_p: Keeps tokens at least so many times as probable as the most probable one.
         typical_p: Keeps the fewest tokens whose surprise is nearest to the mean and whose probabilities add up to so much.
         counts: i32 of the shape of logits: how often each token was seen; penalties are for those that were.
-        repetition_penalty: What logits above 0 are divided, and others multiplied by.
+        repetition_penalty: What logits above 0 are divided, and others multiplied by; above 0.
         presence_penalty: What is taken from the logit of a token that was seen.
         frequency_penalty: What is taken as often as it was seen.
         mask: bool, which broadcasts to logits: false never draws a token.
@@ -236,6 +244,7 @@ def sample_tokens(
         generator: A bc.Generator; by default the one that `bc.manual_seed` seeds.
         out: Array of i64 to fill.
     """
+    _check_penalty("sample_tokens", repetition_penalty)
     shape, code, _, *place = _core.describe(logits)
     numbers = controls_of(
         tuple(shape[:-1]),
@@ -299,6 +308,12 @@ def filter_logits(
     """
     if mask is not None and mask.element is not Element.BOOL:
         raise InvalidProblemError(f"filter_logits: mask: got element {mask.element}, want bool.")
+    _check_penalty("filter_logits", repetition_penalty)
+    beside = (temperature, top_k, top_p, min_p, typical_p, repetition_penalty, presence_penalty, frequency_penalty)
+    if controls is not None and beside != (1, 0, 1, 0, 1, 1, 0, 0):
+        raise InvalidProblemError(
+            "filter_logits: controls: got numbers beside them, want one or the other: columns of theirs."
+        )
     desc = FilterLogitsDescriptor(
         logits.shape,
         logits.element,
