@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
 import baracuda.functional as F
 
@@ -36,3 +39,39 @@ def test_channels_of_turned_images(rng: np.random.Generator) -> None:
         turned, beside = x.transpose(order), np.broadcast_to(channel, x.shape).transpose(order)
         assert np.array_equal(F.mul(turned, beside), F.mul(turned, whole.transpose(order)))
         assert np.array_equal(F.sub(beside, turned[::-1]), F.sub(whole.transpose(order), turned[::-1]))
+
+
+HALF_FUNCTIONS = (F.add, F.sub, F.mul, F.div, F.maximum, F.minimum, F.fmax, F.fmin)
+
+
+@pytest.mark.parametrize("element", [torch.bfloat16, torch.float16], ids=str)
+def test_many_halves_give_the_bits_of_few(element: torch.dtype, rng: np.random.Generator) -> None:
+    """Many halves take loops of their own, few go through buffers of floats."""
+    rows, columns = 70, 131
+    special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1e-40, -1e-7, 6e4, 1e38])
+    a, b, column, row = (
+        torch.from_numpy(np.where(rng.random(s) < 0.2, rng.choice(special, s), 3 * rng.standard_normal(s))).to(element)
+        for s in ((rows, columns), (rows, columns), (rows, 1), (1, columns))
+    )
+
+    def bits(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x.isnan(), torch.nan, x).view(torch.int16)
+
+    for f in HALF_FUNCTIONS:
+        operands: list[tuple[Any, Any]] = [
+            (a, b),
+            (a, column),
+            (column, a),
+            (a, row),
+            (row, a),
+            (a[:, ::2], b[:, ::2]),
+            (a, a),
+        ]
+        if f in HALF_FUNCTIONS[:4]:
+            operands += [(a, 0.1), (a, float("nan"))]
+        for x in operands:
+            parts = [
+                f(*(v[i : i + 1] if len(getattr(v, "shape", ())) and len(v) == rows else v for v in x))
+                for i in range(rows)
+            ]
+            assert torch.equal(bits(f(*x)), bits(torch.cat(parts))), f.__name__

@@ -415,11 +415,12 @@ void run_job(Job<C>& job, const IterationSpace& space, std::span<const Operand> 
 // A job whose operands all hold C and are moved bit for bit.
 template <class C>
 void run_native(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                TileLoop<C> loop, const void* params) {
+                TileLoops<C> loops, const void* params) {
   Job<C> job;
-  job.loops = loop;
+  job.loops = loops;
   job.n_outputs = static_cast<int>(outputs.size());
-  job.plan.turns = !loop;
+  job.plan.turns = !loops.loop;
+  job.plan.repeatable = loops.repeatable();
   job.params = params;
   bool native[kMaxOperands];
   std::fill_n(native, kMaxOperands, true);
@@ -444,7 +445,7 @@ void run_tiles(const IterationSpace& space, std::span<const Operand> inputs, std
   job.loops = loops;
   bool native[tile::kMaxOperands];
   job.n_outputs = static_cast<int>(outputs.size());
-  job.plan.repeatable = (loops.repeated[0] ? 1u : 0u) | (loops.repeated[1] ? 2u : 0u);
+  job.plan.repeatable = loops.repeatable();
   job.params = params;
   int k = 0;
   for (const Operand& o : outputs) {
@@ -468,8 +469,8 @@ template void run_tiles<uint64_t>(const IterationSpace&, std::span<const Operand
                                   TileLoops<uint64_t>, const void*);
 
 void run_half_tiles(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                    TileLoop<uint16_t> loop, const void* params) {
-  tile::run_native<uint16_t>(space, inputs, outputs, loop, params);
+                    TileLoops<uint16_t> loops, const void* params) {
+  tile::run_native<uint16_t>(space, inputs, outputs, loops, params);
 }
 
 void copy_tiles(const IterationSpace& space, const Operand& from, const Operand& to) {

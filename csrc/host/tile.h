@@ -27,6 +27,8 @@ struct TileLoops {
   TileLoops(TileLoop<C> only = nullptr) : loop(only) {}
   TileLoops(TileLoop<C> of_runs, TileLoop<C> first, TileLoop<C> second, TileLoop<C> of_lines)
       : loop(of_runs), repeated{first, second}, streamed(of_lines) {}
+
+  uint32_t repeatable() const { return (repeated[0] ? 1u : 0u) | (repeated[1] ? 2u : 0u); }  // bit k: input k
 };
 
 // Instantiated for float, double, int64_t (signed integers), uint64_t (unsigned integers and bool). Stores to a
@@ -40,7 +42,7 @@ void run_tiles(const IterationSpace& space, std::span<const Operand> inputs, std
 // The same for a loop over stored halves, which converts them itself; every operand has one half element, whose bits
 // are moved as they are.
 void run_half_tiles(const IterationSpace& space, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                    TileLoop<uint16_t> loop, const void* params);
+                    TileLoops<uint16_t> loops, const void* params);
 
 // Copies bit for bit between operands whose elements have one size (1, 2, 4, 8 or 16 bytes), whatever they are.
 void copy_tiles(const IterationSpace& space, const Operand& from, const Operand& to);

@@ -2,7 +2,6 @@
 #include "ops/binary/cpu.h"
 #include "backends/cpu/family.h"
 #include "host/convert.h"
-#include "host/loops.h"
 
 namespace baracuda::binary {
 namespace {
@@ -29,29 +28,16 @@ void sum_backward_loop(const C* const* in, C* const* out, int64_t n, const void*
   }
 }
 
+template <class Op, class C>
+Status run_sum(const Launch& launch) {
+  if (run_halves<Op, SumArgs>(launch)) return Status::Ok;
+  return launch_forward<SumArgs, C>(launch, forward_loops<Op, C>(), nullptr);
+}
+
 template <class C>
 C signed_alpha(const Scalar& alpha, int sign) {
   const C value = scalar_as<C>(alpha);
   return sign > 0 ? value : Wrap<C>::mul(value, C(-1));
-}
-
-// Many halves are computed with in registers (sum of 64M bf16: 7.7 ms, by buffers of floats 17 ms).
-bool are_many_halves(const Launch& launch, const TensorView& y) {
-  constexpr int64_t kMany = 4096;
-  return kHalves.has(launch.element) && y.numel() >= kMany;
-}
-bool adds_in_registers(const Launch& launch) {
-  using Args = SumArgs;
-  return launch[Args::a].present() && launch[Args::b].present() && are_many_halves(launch, launch[Args::y]);
-}
-
-Status run_squares(const Launch& launch) {
-  using Args = OperandArgs;
-  if (!are_many_halves(launch, launch[Args::y])) return run_forward<PowTwo>(launch);
-  const IterationSpace space = space_of(launch[Args::y]);
-  const Operand in[] = {operand(launch[Args::a], space)}, out[] = {operand(launch[Args::y], space)};
-  run_elements<PowTwo>(launch.element, space, in, out);
-  return Status::Ok;
 }
 
 // Integer loops find zero divisors; the position is looked for only when there is one.
@@ -116,8 +102,7 @@ struct CpuKernel<binary::Forward<binary::Pow>> {
   static Status run(const Launch& launch) {
     using Args = binary::OperandArgs;
     const bool square = !launch[Args::b].present() && scalar_as<double>(launch.scalars[Args::number]) == 2;
-    if (square) return binary::run_squares(launch);
-    return binary::run_forward<binary::Pow>(launch);
+    return square ? binary::run_forward<binary::PowTwo>(launch) : binary::run_forward<binary::Pow>(launch);
   }
 };
 template <class Op>
@@ -175,17 +160,8 @@ struct CpuKernel<binary::Sum<kSign>> {
     return with_compute_type(launch.element, [&](auto c) {
       using C = decltype(c);
       const C alpha = binary::signed_alpha<C>(launch.scalars[Args::alpha], kSign);
-      if (alpha == C(1) && binary::adds_in_registers(launch)) {
-        const IterationSpace space = space_of(launch[Args::y]);
-        const Operand in[] = {operand(launch[Args::a], space), operand(launch[Args::b], space)};
-        const Operand out[] = {operand(launch[Args::y], space)};
-        run_elements<binary::Plus>(launch.element, space, in, out);
-        return Status::Ok;
-      }
-      if (alpha == C(1))
-        return binary::launch_forward<Args, C>(launch, binary::forward_loops<binary::Plus, C>(), nullptr);
-      if (alpha == C(-1))
-        return binary::launch_forward<Args, C>(launch, binary::forward_loops<binary::Minus, C>(), nullptr);
+      if (alpha == C(1)) return binary::run_sum<binary::Plus, C>(launch);
+      if (alpha == C(-1)) return binary::run_sum<binary::Minus, C>(launch);
       // A product with one value for all would be taken out of a loop, and then not be fused with the sum.
       return binary::launch_forward<Args, C>(launch, &binary::sum_loop<C>, &alpha);
     });

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/compute.h"
+#include "host/loops.h"
 #include "host/stream.h"
 #include "host/tile.h"
 #include "ops/binary/skus.h"
@@ -87,7 +88,9 @@ struct PowTwo {  // as Pow gives it, without asking each exponent
 template <class Op, class... Brief>
 inline constexpr bool kAmong = (std::is_same_v<Op, Brief> || ...);
 template <class Op>
-inline constexpr bool kBrief = kAmong<Op, Plus, Minus, PowTwo, Mul, Div, Maximum, Minimum, Eq, Ne, Lt, Le, Gt, Ge>;
+inline constexpr bool kBriefValue = kAmong<Op, Plus, Minus, PowTwo, Mul, Div, Maximum, Minimum, Fmax, Fmin>;
+template <class Op>
+inline constexpr bool kBrief = kBriefValue<Op> || kAmong<Op, Eq, Ne, Lt, Le, Gt, Ge>;
 
 template <class Op, class C>
 TileLoops<C> forward_loops() {
@@ -131,8 +134,33 @@ Status launch_forward(const Launch& launch, TileLoops<C> loops, const void* para
   return Status::Ok;
 }
 
+// The same of many halves, which are computed with in registers (sum of 64M bf16: 7.7 ms, by buffers of floats 17 ms).
+// False where they are few or not all of one half type.
+template <class Op, class Args>
+bool run_halves(const Launch& launch) {
+  constexpr int64_t kMany = 4096;
+  const TensorView &a = launch[Args::a], &b = launch[Args::b], &y = launch[Args::y];
+  const Element half = y.element;
+  const auto suits = [half](const TensorView& t) { return !t.present() || t.element == half; };
+  if (!kHalves.has(half) || y.numel() < kMany || !suits(a) || !suits(b)) return false;
+  const IterationSpace space = space_of(y);
+  if (a.present() && b.present()) {
+    run_two_halves<Op>(half, space, operand(a, space), operand(b, space), operand(y, space));
+    return true;
+  }
+  const float number = scalar_as<float>(launch.scalars[Args::number]);
+  if (a.present())
+    run_half_and_number<Op, 1>(half, space, operand(a, space), number, operand(y, space));
+  else
+    run_half_and_number<Op, 0>(half, space, operand(b, space), number, operand(y, space));
+  return true;
+}
+
 template <class Op>
 Status run_forward(const Launch& launch) {
+  if constexpr (kBriefValue<Op>) {
+    if (run_halves<Op, OperandArgs>(launch)) return Status::Ok;
+  }
   return with_compute_type(launch.element, [&](auto c) {
     return launch_forward<OperandArgs, decltype(c)>(launch, forward_loops<Op, decltype(c)>(), nullptr);
   });
@@ -140,6 +168,9 @@ Status run_forward(const Launch& launch) {
 
 template <class Op>
 Status run_floats(const Launch& launch) {
+  if constexpr (kBriefValue<Op>) {
+    if (run_halves<Op, OperandArgs>(launch)) return Status::Ok;
+  }
   return with_float_type(launch.element, [&](auto c) {
     return launch_forward<OperandArgs, decltype(c)>(launch, forward_loops<Op, decltype(c)>(), nullptr);
   });

@@ -98,7 +98,7 @@ struct Pow {
 struct Maximum {  // NaN wins; a tie halves the gradient
   template <class T>
   BCU_FN T f(T a, T b) {
-    return a != a ? a : b != b ? b : a < b ? b : a;
+    return (a >= b) | (a != a) ? a : b;
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
@@ -110,7 +110,7 @@ struct Maximum {  // NaN wins; a tie halves the gradient
 struct Minimum {
   template <class T>
   BCU_FN T f(T a, T b) {
-    return a != a ? a : b != b ? b : b < a ? b : a;
+    return (a <= b) | (a != a) ? a : b;
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
