@@ -43,8 +43,8 @@ inline void element_loop(const C* const* in, C* const* out, int64_t n, Ints<I...
   }
 }
 
-// What the loops over halves compute: f(x...), and near(x) for functions of one value that give the same bits sooner
-// where it is near 0.
+// What the loops over halves compute: f(x...), and for functions of one value that give the same bits sooner where it
+// is near 0, near(x), or of_bf16(x), whose bits are the same when they are rounded to bf16.
 template <class F>
 struct Of {
   auto operator()(std::convertible_to<float> auto... x) const { return as_values(F::f(x...)); }
@@ -52,6 +52,11 @@ struct Of {
     requires requires { F::f_near(x); }
   {
     return F::f_near(x);
+  }
+  float of_bf16(float x) const
+    requires requires { F::f_bf16(x); }
+  {
+    return F::f_bf16(x);
   }
 };
 // F of two values, of which kOnce is one value for all.
@@ -62,6 +67,8 @@ struct Beside {
 };
 template <class F>
 inline constexpr bool kHasNear = requires(const F& f) { f.near(0.0f); };
+template <class F>
+inline constexpr bool kHasBf16 = requires(const F& f) { f.of_bf16(0.0f); };
 
 // Two neighbouring halves of memory, which is aligned to one.
 typedef uint32_t HalfPair __attribute__((may_alias, aligned(2)));
@@ -84,13 +91,13 @@ inline void bf16_pairs(F f, const uint16_t* const* in, uint16_t* const* out, int
 inline constexpr int kHalfBlock = 32;
 
 struct F16Block {
-  static constexpr bool kPairs = false;
+  static constexpr bool kPairs = false, kBf16 = false;
   static float one(uint16_t h) { return f16_to_float(h); }
   static void load(const uint16_t* h, float* x) { f16_to_float(h, x, kHalfBlock); }
   static void store(const float* x, uint16_t* h) { float_to_f16(x, h, kHalfBlock); }
 };
 struct Bf16Block {
-  static constexpr bool kPairs = !BCU_LEVEL_BF16;
+  static constexpr bool kPairs = !BCU_LEVEL_BF16, kBf16 = BCU_LEVEL_BF16;
   static float one(uint16_t h) { return bf16_to_float(h); }
   static void load(const uint16_t* h, float* x) { bf16_to_float(h, x, kHalfBlock); }
   static void store(const float* x, uint16_t* h) { float_to_bf16(x, h, kHalfBlock); }
@@ -106,7 +113,12 @@ template <class Half, class F, int... I, int... O>
 inline void half_block(F f, const uint16_t* const* in, uint16_t* const* out, Ints<I...>, Ints<O...>) {
   alignas(64) float x[sizeof...(I)][kHalfBlock], y[sizeof...(O)][kHalfBlock];
   (Half::load(in[I], x[I]), ...);
-  if constexpr (kHasNear<F>) {
+  if constexpr (Half::kBf16 && kHasBf16<F>) {
+    if (all_near(x[0])) {
+      for (int j = 0; j < kHalfBlock; ++j) y[0][j] = f.of_bf16(x[0][j]);
+      return Half::store(y[0], out[0]);
+    }
+  } else if constexpr (kHasNear<F>) {
     if (all_near(x[0])) {
       for (int j = 0; j < kHalfBlock; ++j) y[0][j] = f.near(x[0][j]);
       return Half::store(y[0], out[0]);

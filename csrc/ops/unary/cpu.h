@@ -9,6 +9,7 @@
 #include "host/loops.h"
 #include "host/tile.h"
 #include "host/whole_lines.h"
+#include "ops/unary/bf16.h"
 #include "ops/unary/skus.h"
 
 namespace baracuda::unary {
@@ -93,6 +94,15 @@ template <>
 inline constexpr bool kInRegisters<Square> = true;
 
 template <class Op>
+inline constexpr auto kOfBf16 = nullptr;
+#if BCU_LEVEL_BF16
+template <>
+inline constexpr auto kOfBf16<Sin> = &sin_of_bf16;
+template <>
+inline constexpr auto kOfBf16<Cos> = &cos_of_bf16;
+#endif
+
+template <class Op>
 struct InRegisters {
   static Values<float, 1> f(float x) { return {{Op::f(x)}}; }
   static Values<double, 1> f(double x) { return {{Op::f(x)}}; }
@@ -100,6 +110,11 @@ struct InRegisters {
     requires requires { Op::f_near(x); }
   {
     return Op::f_near(x);
+  }
+  static float f_bf16(float x)
+    requires(kOfBf16<Op> != nullptr)
+  {
+    return kOfBf16<Op>(x);
   }
 };
 
