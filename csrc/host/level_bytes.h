@@ -39,4 +39,15 @@ inline constexpr int kBytesBias = 0;
 }
 #endif
 
+#if defined(__AVX512F__)
+// 16 bytes as integers, and 16 signed ones as floats.
+[[gnu::always_inline]] inline Words words_of_bytes(const void* p) {
+  return (Words)_mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+[[gnu::always_inline]] inline Floats floats_of_signed_bytes(const void* p) {
+  return (Floats)_mm512_maskz_cvtepi32_ps(
+      kAll, _mm512_maskz_cvtepi8_epi32(kAll, _mm_loadu_si128(static_cast<const __m128i*>(p))));
+}
+#endif
+
 }  // namespace baracuda::level

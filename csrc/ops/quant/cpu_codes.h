@@ -2,7 +2,7 @@
 #pragma once
 #include "host/tile_transpose.h"
 #include "ops/quant/affine.h"
-#include "ops/quant/cpu.h"
+#include "ops/quant/cpu_registers.h"
 
 namespace baracuda::quant {
 
@@ -10,6 +10,7 @@ template <bool kHasBias>
 struct FromCodes {
   const Product& p;
   const CodedWeight& w;
+  using Registers = InRegisters<-1>;  // none
   static constexpr bool kBias = kHasBias;
   static constexpr int64_t kPart = 32;  // values that share a scale where groups allow it
 

@@ -174,17 +174,19 @@ struct Direct<kQ4_K> {
   [[gnu::always_inline]] static Floats8 eight(uint32_t first, uint32_t second) {
     return level::floats_of_bytes(first | uint64_t{second} << 32);
   }
-  static Weights read(const uint8_t* bytes) {
+  // Scales of its groups, and what is taken off their values.
+  [[gnu::always_inline]] static void of_groups(const uint8_t* bytes, Floats8& scales, Floats8& lows) {
     const uint32_t a = load_as<uint32_t>(bytes + 4), b = load_as<uint32_t>(bytes + 8),
                    c = load_as<uint32_t>(bytes + 12);
     const uint32_t far_scales = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
     const uint32_t far_lows = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
-    Floats8 scale, low;
-    level::two_halves(bytes, scale, low);
-    scale = scale + 0.0f * scale, low = low + 0.0f * low;
-    return {{load_as<Bytes64>(bytes + 16), load_as<Bytes64>(bytes + 80)},
-            eight(a & 0x3f3f3f3fu, far_scales) * scale,
-            eight(b & 0x3f3f3f3fu, far_lows) * low};
+    level::two_halves(bytes, scales, lows);
+    scales = eight(a & 0x3f3f3f3fu, far_scales) * scales, lows = eight(b & 0x3f3f3f3fu, far_lows) * lows;
+  }
+  static Weights read(const uint8_t* bytes) {
+    Floats8 scales, lows;
+    of_groups(bytes, scales, lows);
+    return {{load_as<Bytes64>(bytes + 16), load_as<Bytes64>(bytes + 80)}, scales + 0.0f * scales, lows + 0.0f * lows};
   }
   static Floats dot(const Weights& w, const Activations& x, Floats sum, Floats8& lows) {
     lows -= w.lows * load_as<Floats8>(x.sums);

@@ -1,6 +1,7 @@
 // Products of activations with quantized weights whose values are multiplied in f32. A few rows of weights are decoded
 // at a time, blocks or codes with scales; sums are built in blocks of kChunk products.
 #include "ops/quant/cpu_codes.h"
+#include "ops/quant/cpu_registers.h"
 
 namespace baracuda::quant {
 namespace {
@@ -52,30 +53,49 @@ struct FromBlocks {
     Chunk<Format> chunk;
     Side(const FromBlocks& from, int64_t column, int64_t apart) : streams(from.p, column, apart) {}
     void read(const FromBlocks& from, int r, int64_t c, float* values) {
-      decode_chunk<Format>(streams.read(from.p, r, c, chunk), values);
+      decode_chunk<Format>(bytes(from, r, c), values);
     }
+    const uint8_t* bytes(const FromBlocks& from, int r, int64_t c) { return streams.read(from.p, r, c, chunk); }
   };
+  using Registers = InRegisters<Format::kNumber>;
   void read(int64_t row, int64_t c, float* values) const {
     Chunk<Format> chunk;
     decode_chunk<Format>(chunk.read(p, row, c), values);
   }
 };
 
-// A few rows: each row of weights is decoded and multiplied at once.
-template <class From>
-void thin(const Product& p, const From& from, const Rows& rows, int64_t first, int64_t count) {
+// Chunk c of row r of weights times that of M rows.
+template <int M, class From, class Side, class Registers>
+[[gnu::always_inline]] inline void add_chunk(const From& from, Side& side, const Registers& registers, int r, int64_t c,
+                                             const Rows& rows, Floats* sums, int apart) {
+  if constexpr (Registers::kThere) {
+    const float* x = rows.at(0, c);
+    Floats part[M][2] = {};
+    registers.each(side.bytes(from, r, c), [&](int k, int at, Floats w) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+      for (int m = 0; m < M; ++m) part[m][k] += load_floats(x + m * rows.stride + at) * w;
+    });
+#pragma GCC unroll 4
+    for (int m = 0; m < M; ++m) sums[m * apart] += part[m][0] + part[m][1];
+  } else {
+    alignas(64) float values[kChunk];
+    side.read(from, r, c, values);
+    for (int m = 0; m < M; ++m) sums[m * apart] += dot(rows.at(m, c), values);
+  }
+}
+
+// M rows: each row of weights is decoded and multiplied at once.
+template <int M, class From>
+void thin(const Product& p, const From& from, const Rows& rows, int64_t first) {
   each_columns(p, [&](int64_t begin, int64_t end) {
+    const typename From::Registers registers{};
     each_streams<4>(begin, end, [&]<int R>(int64_t column, int64_t apart, Count<R>) {
-      Floats sums[kThinRows][R] = {};
-      alignas(64) float values[kChunk];
+      Floats sums[M][R] = {};
       typename From::template Side<R> side(from, column, apart);
       for (int64_t c = 0; c < p.chunks(); ++c) {
-        for (int r = 0; r < R; ++r) {
-          side.read(from, r, c, values);
-          for (int64_t m = 0; m < count; ++m) sums[m][r] += dot(rows.at(m, c), values);
-        }
+        for (int r = 0; r < R; ++r) add_chunk<M>(from, side, registers, r, c, rows, &sums[0][r], R);
       }
-      for (int64_t m = 0; m < count; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         for (int r = 0; r < R; ++r) {
           float sum = fold_vector<float>(sums[m][r], Add());
           if (From::kBias) sum += from.bias(column + r * apart);
@@ -84,6 +104,14 @@ void thin(const Product& p, const From& from, const Rows& rows, int64_t first, i
       }
     });
   });
+}
+template <class From>
+void thin_rows(const Product& p, const From& from, const Rows& rows, int64_t first, int64_t count) {
+  static_assert(kThinRows == 4);
+  if (count == 1) return thin<1>(p, from, rows, first);
+  if (count == 2) return thin<2>(p, from, rows, first);
+  if (count == 3) return thin<3>(p, from, rows, first);
+  thin<4>(p, from, rows, first);
 }
 
 struct alignas(64) Panel {
@@ -148,7 +176,7 @@ void run(const Product& p, const From& from, void* workspace) {
   const Rows rows{static_cast<float*>(workspace), p.chunks() * kChunk};
   each_row_block(p, [&](int64_t first, int64_t count) {
     widen(p, rows, first, count);
-    count <= kThinRows ? thin(p, from, rows, first, count) : wide(p, from, rows, first, count);
+    count <= kThinRows ? thin_rows(p, from, rows, first, count) : wide(p, from, rows, first, count);
   });
 }
 
