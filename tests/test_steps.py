@@ -131,6 +131,21 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "quant_matmul_ids_backward": [
         lambda: F.quant_matmul_ids_backward(_x(5, 3), np.stack([_BLOCKS] * 2), np.arange(5) % 2, "q8_0", (1, 32))
     ],
+    "mx_quantize": [
+        lambda: F.mx_quantize(_x(2, 32)),
+        lambda: F.mx_quantize(_x(2, 32).astype(np.float16), "mxfp6_e2m3"),
+        lambda: F.mx_quantize(_x(2, 32), "mxfp4"),
+        lambda: F.mx_quantize(_x(2, 32), "mxint8"),
+    ],
+    "mx_dequantize": [
+        lambda: F.mx_dequantize(np.ones((2, 32), np.uint8), np.ones((2, 1), np.uint8), "mxfp6_e3m2"),
+        lambda: F.mx_dequantize(np.ones((2, 16), np.uint8), np.ones((2, 1), np.uint8), "mxfp4", "f16"),
+        lambda: F.mx_dequantize(np.ones((2, 32), np.int8), np.ones((2, 1), np.uint8), "mxint8", "bf16"),
+    ],
+    "silu_and_mul_quantize": [
+        lambda: F.silu_and_mul_quantize(_x(2, 4)),
+        lambda: F.silu_and_mul_quantize(_x(2, 4), scale=0.1),
+    ],
     "nvfp4_quantize": [
         lambda: F.nvfp4_quantize(_x(2, 32)),
         lambda: F.nvfp4_quantize(_x(2, 32).astype(np.float16), np.ones((), np.float32)),

@@ -716,6 +716,21 @@ def swiglu(input: Any, dim: Any = -1) -> Any:
 def swiglu_backward(dy: Any, input: Any, dim: Any = -1) -> Any:
     r"""Gradient of swiglu with respect to `input`."""
 @_function
+def geglu_quantize(input: Any, dim: Any = -1, dtype: Any = 'i8', *, scale: Any = None, group: Any = None) -> Any:
+    r"""Codes of `geglu(input, dim)` in one pass, as `swiglu_quantize`."""
+@_function
+def glu_quantize(input: Any, dim: Any = -1, dtype: Any = 'i8', *, scale: Any = None, group: Any = None) -> Any:
+    r"""Codes of `glu(input, dim)` in one pass, as `swiglu_quantize`."""
+@_function
+def reglu_quantize(input: Any, dim: Any = -1, dtype: Any = 'i8', *, scale: Any = None, group: Any = None) -> Any:
+    r"""Codes of `reglu(input, dim)` in one pass, as `swiglu_quantize`."""
+@_function
+def silu_and_mul_quantize(input: Any, dim: Any = -1, dtype: Any = 'i8', *, scale: Any = None, group: Any = None) -> Any:
+    r"""Codes of `silu_and_mul(input, dim)` in one pass: as `swiglu_quantize`, but the gate is the first half."""
+@_function
+def swiglu_quantize(input: Any, dim: Any = -1, dtype: Any = 'i8', *, scale: Any = None, group: Any = None) -> Any:
+    r"""Codes of `swiglu(input, dim)` in one pass: no values are written."""
+@_function
 def unscale_grads_(grads: Any, found_inf: Any, inv_scale: Any) -> Any:
     r"""Multiplies gradients by inv_scale in place, and makes found_inf 1 where one was infinite or NaN."""
 @_function
@@ -1112,6 +1127,12 @@ def nadam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *, step: An
 def radam_(params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, *, step: Any, lr: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, eps: Any = 1e-08, weight_decay: Any = 0.0, grad_scale: Any = 1.0, decoupled_weight_decay: Any = False, maximize: Any = False) -> Any:
     r"""One RAdam step in place, over one array or a list of them; see RAdamDescriptor for the formula."""
 @_function
+def mx_dequantize(input: Any, scale: Any, format: Any = 'mxfp8_e4m3', dtype: Any = 'f32') -> Any:
+    r"""The values of an MX format: each code's number times its block's scale, rounded to f32, then to `dtype`."""
+@_function
+def mx_quantize(input: Any, format: Any = 'mxfp8_e4m3') -> Any:
+    r"""Values as codes with a scale for each 32 of them, a power of two: the MX formats of OCP's specification 1.0."""
+@_function
 def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: Any = -100, reduce: Any = None, reduction: Any = 'mean', *, out_element: Any = None) -> Any:
     r"""Negative log-likelihood of class indices, as torch.nn.functional.nll_loss."""
 @_function
@@ -1144,6 +1165,12 @@ def rms_norm_backward(dy: Any, input: Any, normalized_shape: Any, weight: Any = 
 @_function
 def rms_norm_forward(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None, weight_offset: Any = 0.0) -> Any:
     r"""rms_norm with what its gradient needs: (y, rstd)."""
+@_function
+def layer_norm_quantize(input: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05, dtype: Any = 'i8', *, residual: Any = None, scale: Any = None, group: Any = None) -> Any:
+    r"""Codes of layer_norm over the last dimension of `input`, or of `input + residual`, in one pass: no values are written."""
+@_function
+def rms_norm_quantize(input: Any, weight: Any = None, eps: Any = None, dtype: Any = 'i8', *, residual: Any = None, scale: Any = None, group: Any = None, weight_offset: Any = 0.0) -> Any:
+    r"""Codes of rms_norm over the last dimension of `input`, or of `input + residual`, in one pass: no values are written."""
 @_function
 def nvfp4_dequantize(input: Any, scale: Any, global_scale: Any, dtype: Any = 'f32') -> Any:
     r"""The values of NVFP4: of each code its number times (scale global_scale), in f32, then rounded to `dtype`."""

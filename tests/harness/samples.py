@@ -156,7 +156,15 @@ SAMPLES: dict[str, Call] = (
         "quant_embedding": _call(np.arange(68, dtype=np.uint8).reshape(2, 34), TARGET % 2, "q8_0"),
         "quant_linear": _call(X, CODES, ONE, None, LAYER[0, :1].repeat(4)),
         "quant_linear_backward": _call(_floats(3, 4), CODES, ONE, None, LAYER[0, :1].repeat(4)),
+        "mx_quantize": _call(_floats(2, 32), "mxfp6_e3m2"),
+        "mx_dequantize": _call(
+            np.arange(64, dtype=np.uint8).reshape(2, 32), np.full((2, 1), 127, np.uint8), "mxfp6_e2m3"
+        ),
         "nvfp4_quantize": _call(_floats(2, 32)),
+        "rms_norm_quantize": _call(X, W, residual=X[::-1], group=3),
+        "layer_norm_quantize": _call(X, W, W, dtype="f8e4m3", scale=0.1),
+        **dict.fromkeys(("glu_quantize", "reglu_quantize", "swiglu_quantize"), _call(X, group=3)),
+        **dict.fromkeys(("geglu_quantize", "silu_and_mul_quantize"), _call(X, 0, "f8e5m2", scale=ONE)),
         "nvfp4_dequantize": _call(
             CODES.view(np.uint8)[:2, :1].repeat(16, 1), np.ones((2, 2), ml_dtypes.float8_e4m3fn), ONE
         ),

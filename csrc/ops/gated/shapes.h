@@ -2,6 +2,7 @@
 #pragma once
 #include "core/shapes.h"
 #include "ops/gated/skus.h"
+#include "ops/quant/epilogue_shapes.h"
 
 namespace baracuda::gated {
 
@@ -37,7 +38,17 @@ inline void backward_shapes(Shapes& s) {
   if (x) dy.is(half_of(s, x, Args::x));
 }
 
+inline void coded_shapes(Shapes& s) {
+  using Args = CodedArgs;
+  const auto x = s.may_in(Args::x);
+  check_attributes(s, bool(x));
+  const auto value = s.may_in(Args::value).when(!x), gate = s.may_in(Args::gate).when(!x);
+  gate.is(value);
+  quant::coded_shapes<Args>(s, x ? half_of(s, x, Args::x) : value.sizes(), s.attrs<CodedAttrs>().group);
+}
+
 inline ShapeRule shapes_of(const Row& row) {
+  if (std::string_view(row.op).ends_with("_quantize")) return coded_shapes;
   return row.direction == Direction::Forward ? forward_shapes : backward_shapes;
 }
 

@@ -1,53 +1,10 @@
 // Norms over trailing dimensions, forward. A row that fits a tile is read once; a longer one again for each pass.
 #include "core/parallel.h"
-#include "host/row_writer.h"
 #include "host/short_rows.h"
 #include "ops/norm/cpu_forward.h"
 
 namespace baracuda::norm {
 namespace {
-
-template <bool kCenter, class C>
-void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end) {
-  C in[kRowTile<C>], out[kRowTile<C>], weight[kRowTile<C>], bias[kRowTile<C>];
-  const int64_t length = m.x.length();
-  const bool whole = length <= kRowTile<C>;
-  const C *w = nullptr, *b = nullptr;
-  auto parameters = [&](int64_t at, int64_t n) {
-    if (m.weight.present()) w = read_weight(m.weight, static_cast<C>(m.weight_offset), at, n, weight);
-    if (m.bias.present()) b = read(m.bias, m.bias.data, at, n, bias);
-  };
-  if (whole) parameters(0, length);
-  // What is normalised: x, or for add_rms_norm the sum as it was stored.
-  const RowMap& source = m.sum.present() ? m.sum : m.x;
-  const bool before = m.sum.present(), behind = m.residual.present() && !before;
-  const RowWriter<C> writer(m.y, m.y.data == m.x.data || (behind && m.y.data == m.residual.data));
-  for (int64_t r = begin; r < end; ++r) {
-    if (before) add_row<C>(m.x, m.residual, m.sum, r, in, out);
-    const char* from = source.row(r);
-    const char* more = behind ? m.residual.row(r) : nullptr;
-    char* to = m.y.row(r);
-    const C* v = whole ? read(source, from, 0, length, in) : nullptr;
-    auto tile = [&](int64_t at, int64_t n) { return whole ? v : read(source, from, at, n, in); };
-    Statistics<C> s = statistics<kCenter>(length, eps, tile);
-    if (squares_lost_by(s.rstd)) s = careful_statistics<kCenter>(length, eps, tile, s);
-    for (int64_t at = 0; at < length; at += kRowTile<C>) {
-      const int64_t n = std::min(kRowTile<C>, length - at);
-      if (!whole) parameters(at, n);
-      if (behind) b = read(m.residual, more, at, n, bias);
-      const C* values = tile(at, n);
-      if (s.scale != C(1)) scaled(values, s.scale, out, n), values = out;
-      writer.put(
-          to, at, n,
-          [&](int64_t i, int64_t count, C* y) {
-            scale_tile<kCenter>(values + i, w ? w + i : w, b ? b + i : b, s, y, count);
-          },
-          Ahead(m.x, r + 1, end, at), Ahead(m.residual, r + 1, end, at));
-    }
-    if (m.mean.present()) put(m.mean, r, s.mean / s.scale);
-    if (m.rstd.present()) put(m.rstd, r, s.rstd * s.scale);
-  }
-}
 
 // The statistics of `rows` rows, one behind the other.
 template <bool kCenter, class C>
@@ -129,8 +86,9 @@ void forward(const ForwardMaps& m, double eps) {
   const bool brief = is_short(m.x) && is_short(m.y) && (!m.sum.present() || is_short(m.sum)) &&
                      (!m.residual.present() || is_short(m.residual));
   parallel_for(m.x.rows(), row_grain(m.x.length()), [&](int64_t begin, int64_t end) {
-    brief ? forward_short<kCenter>(m, static_cast<C>(eps), begin, end)
-          : forward_rows<kCenter>(m, static_cast<C>(eps), begin, end);
+    if (brief) return forward_short<kCenter>(m, static_cast<C>(eps), begin, end);
+    ValueWriter<C> writer(m.y, m.y.data == m.x.data || m.y.data == m.residual.data);
+    forward_rows<kCenter>(m, static_cast<C>(eps), begin, end, writer);
   });
 }
 

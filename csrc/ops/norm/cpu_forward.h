@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "host/careful.h"
+#include "host/row_writer.h"
 #include "ops/norm/kernels.h"
 
 namespace baracuda::norm {
@@ -85,6 +86,67 @@ template <bool kCenter, class C>
     loop([=](int64_t i, C t) { return t + b[i]; });
   else
     loop([](int64_t, C t) { return t; });
+}
+
+// Writes rows of values; quant::CodeWriter stands in its place where their codes are wanted.
+template <class C>
+class ValueWriter {
+ public:
+  ValueWriter(const RowMap& y, bool in_place) : y_(y), writer_(y, in_place) {}
+  int passes() const { return 1; }
+  void begin(int64_t row) { to_ = y_.row(row); }
+  template <class Piece, class... A>
+  void put(int, int64_t at, int64_t n, Piece&& piece, const A&... ahead) const {
+    writer_.put(to_, at, n, piece, ahead...);
+  }
+
+ private:
+  const RowMap& y_;
+  const RowWriter<C> writer_;
+  char* to_ = nullptr;
+};
+
+template <bool kCenter, class C, class Writer>
+void forward_rows(const ForwardMaps& m, C eps, int64_t begin, int64_t end, Writer& writer) {
+  C in[kRowTile<C>], out[kRowTile<C>], weight[kRowTile<C>], bias[kRowTile<C>];
+  const int64_t length = m.x.length();
+  const bool whole = length <= kRowTile<C>;
+  const C *w = nullptr, *b = nullptr;
+  auto parameters = [&](int64_t at, int64_t n) {
+    if (m.weight.present()) w = read_weight(m.weight, static_cast<C>(m.weight_offset), at, n, weight);
+    if (m.bias.present()) b = read(m.bias, m.bias.data, at, n, bias);
+  };
+  if (whole) parameters(0, length);
+  // What is normalised: x, or for add_rms_norm the sum as it was stored.
+  const RowMap& source = m.sum.present() ? m.sum : m.x;
+  const bool before = m.sum.present(), behind = m.residual.present() && !before;
+  for (int64_t r = begin; r < end; ++r) {
+    if (before) add_row<C>(m.x, m.residual, m.sum, r, in, out);
+    const char* from = source.row(r);
+    const char* more = behind ? m.residual.row(r) : nullptr;
+    const C* v = whole ? read(source, from, 0, length, in) : nullptr;
+    auto tile = [&](int64_t at, int64_t n) { return whole ? v : read(source, from, at, n, in); };
+    Statistics<C> s = statistics<kCenter>(length, eps, tile);
+    if (squares_lost_by(s.rstd)) s = careful_statistics<kCenter>(length, eps, tile, s);
+    writer.begin(r);
+    for (int pass = 0; pass < writer.passes(); ++pass) {
+      for (int64_t at = 0; at < length; at += kRowTile<C>) {
+        const int64_t n = std::min(kRowTile<C>, length - at);
+        if (!whole) parameters(at, n);
+        if (behind) b = read(m.residual, more, at, n, bias);
+        const C* values = tile(at, n);
+        if (s.scale != C(1)) scaled(values, s.scale, out, n), values = out;
+        writer.put(
+            pass, at, n,
+            [&](int64_t i, int64_t count, C* y) {
+              scale_tile<kCenter>(values + i, w ? w + i : w, b ? b + i : b, s, y, count);
+            },
+            Ahead(m.x, r + 1, end, at), Ahead(m.residual, r + 1, end, at));
+      }
+    }
+    if (m.mean.present()) put(m.mean, r, s.mean / s.scale);
+    if (m.rstd.present()) put(m.rstd, r, s.rstd * s.scale);
+  }
 }
 
 }  // namespace baracuda::norm

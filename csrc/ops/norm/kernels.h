@@ -47,6 +47,9 @@ void add_row(const RowMap& x, const RowMap& residual, const RowMap& sum, int64_t
   }
 }
 
+template <bool kCenter>
+Status run_coded(const Launch& launch);
+
 }  // namespace baracuda::norm
 
 namespace baracuda {
@@ -58,6 +61,11 @@ struct CpuKernel<norm::Backward<Op>> {
 template <>
 struct CpuKernel<norm::BatchNorm> {
   static Status run(const Launch& launch);
+};
+
+template <bool kCenter>
+struct CpuKernel<norm::CodedNorm<kCenter>> {
+  static Status run(const Launch& launch) { return norm::run_coded<kCenter>(launch); }
 };
 
 }  // namespace baracuda

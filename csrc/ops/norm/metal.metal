@@ -1,6 +1,7 @@
 #include "ops/norm/simt.h"
 #include "ops/norm/simt_backward.h"
 #include "ops/norm/simt_batch.h"
+#include "ops/norm/simt_coded.h"
 #include "simt/metal_kernels.h"
 
 BCU_METAL_KERNEL(norm_rms_forward_f32_cached, (norm::ForwardCached<simt::PackedRows<float>, false>))
@@ -60,3 +61,9 @@ BCU_METAL_KERNEL(norm_batch_terms_bf16, (norm::BatchTerms<simt::StridedRows<simt
 BCU_METAL_KERNEL(norm_batch_spread_bf16, (norm::BatchSpread<simt::StridedRows<simt::bf16>>))
 BCU_METAL_KERNEL(norm_batch_statistics, (norm::BatchStatistics<float>))
 BCU_METAL_KERNEL(norm_batch_gradients, (norm::BatchGradients<float>))
+BCU_METAL_KERNEL(norm_rms_codes_i8, (norm::CodedForward<quant::WholeCode, false>))
+BCU_METAL_KERNEL(norm_rms_codes_f8e4m3, (norm::CodedForward<quant::EightCode<3>, false>))
+BCU_METAL_KERNEL(norm_rms_codes_f8e5m2, (norm::CodedForward<quant::EightCode<2>, false>))
+BCU_METAL_KERNEL(norm_layer_codes_i8, (norm::CodedForward<quant::WholeCode, true>))
+BCU_METAL_KERNEL(norm_layer_codes_f8e4m3, (norm::CodedForward<quant::EightCode<3>, true>))
+BCU_METAL_KERNEL(norm_layer_codes_f8e5m2, (norm::CodedForward<quant::EightCode<2>, true>))

@@ -2,6 +2,7 @@
 #pragma once
 #include "core/shapes.h"
 #include "ops/norm/skus.h"
+#include "ops/quant/epilogue_shapes.h"
 
 namespace baracuda::norm {
 
@@ -135,8 +136,22 @@ inline void batch_backward_shapes(Shapes& s) {
   s.may_out(Args::dbias, dweight ? set_of(dweight.element()) : own).is(channels);
 }
 
+inline void coded_norm_shapes(Shapes& s) {
+  using Args = CodedNormArgs;
+  const auto attrs = s.attrs<CodedNormAttrs>();
+  const auto x = s.in(Args::x);
+  const Sizes last = x.sizes().tail(1);
+  const auto residual = s.may_in(Args::residual).is(x);
+  const auto weight = s.may_in(Args::weight).is(last);
+  s.attribute(weight || attrs.weight_offset == 0, "weight_offset", "0 without a weight");
+  s.may_in(Args::bias).is(last);
+  quant::coded_shapes<Args>(s, x, attrs.group);
+  s.may_out(Args::sum).when(bool(residual)).is(x);
+}
+
 inline ShapeRule shapes_of(const Row& row) {
   const std::string_view op = row.op;
+  if (op == "rms_norm_quantize" || op == "layer_norm_quantize") return coded_norm_shapes;
   const bool back = row.direction == Direction::Backward;
   if (op == "batch_norm") return back ? batch_backward_shapes : batch_shapes;
   if (op == "layer_norm") return back ? layer_backward_shapes : layer_shapes;

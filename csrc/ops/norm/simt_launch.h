@@ -4,6 +4,7 @@
 #include "ops/norm/simt.h"
 #include "ops/norm/simt_backward.h"
 #include "ops/norm/simt_batch_launch.h"
+#include "ops/norm/simt_coded_launch.h"
 #include "ops/norm/skus.h"
 #include "simt/fold_launch.h"
 
@@ -174,6 +175,8 @@ template <>
 inline constexpr int kSimtSlice<norm::RmsNormAdd> = 0;
 template <>
 inline constexpr int kSimtSlice<norm::LayerNorm> = 0;
+template <bool kCenter>
+inline constexpr int kSimtSlice<norm::CodedNorm<kCenter>> = 0;
 template <>
 inline constexpr int kSimtSlice<norm::Backward<norm::RmsNorm>> = 1;
 template <>
@@ -273,6 +276,14 @@ struct SimtKernel<norm::Backward<norm::LayerNorm>> {
   static Status run(const L& launch) {
     using Args = norm::LayerNormBackwardArgs;
     return norm::run_backward<Args, true>(launch, launch[Args::x]);
+  }
+};
+
+template <bool kCenter>
+struct SimtKernel<norm::CodedNorm<kCenter>> {
+  template <class L>
+  static Status run(const L& launch) {
+    return norm::coded_forward<kCenter>(launch);
   }
 };
 

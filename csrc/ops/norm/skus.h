@@ -2,6 +2,7 @@
 #pragma once
 #include "core/row.h"
 #include "host/strips.h"
+#include "ops/quant/epilogue.h"
 #include "simt/fold_workspace.h"
 
 namespace baracuda::norm {
@@ -24,6 +25,10 @@ BCU_ARGS(BatchNormArgs, (x, weight, bias, running_mean, running_var, y, mean, rs
          (eps, momentum))
 BCU_ARGS(BatchNormBackwardArgs, (dy, x, weight, mean, rstd, dx, dweight, dbias), ())
 
+// Over the last dimension, as codes (quant/epilogue.h). With a residual there is the sum, which is what is normalised.
+BCU_ATTRS(CodedNormAttrs, (i64, group), (f64, weight_offset))
+BCU_ARGS(CodedNormArgs, (x, residual, weight, bias, given, y, scale, sum), (eps))
+
 struct RmsNorm {};
 struct AddRmsNorm {};
 struct RmsNormAdd {};
@@ -31,6 +36,8 @@ struct LayerNorm {};
 struct BatchNorm {};
 template <class Op>
 struct Backward {};
+template <bool kCenter>
+struct CodedNorm {};
 
 // kX: what was normalised, kGradients: those of weights and biases.
 template <int kX, int... kGradients>
@@ -166,7 +173,20 @@ constexpr auto local() {
 // GPUs compute rows that lie side by side as columns, in another order.
 inline constexpr auto kOnGpus = not_alone(local<true>());
 
-inline constexpr auto kTable = local<false>() + on_cuda(kOnGpus) + on_metal(kOnGpus);
+template <bool kCenter>
+constexpr auto coded(const char* op) {
+  using Args = CodedNormArgs;
+  return row<CodedNorm<kCenter>>(op)
+      .name("codes")
+      .takes(quant::kRowValues, quant::kRowCodes)
+      .sum(4)
+      .template args_of<Args>()
+      .template attrs_of<CodedNormAttrs>()
+      .in_place_of(1u << Args::x | 1u << Args::residual);
+}
+inline constexpr auto kCoded = table(coded<false>("rms_norm_quantize"), coded<true>("layer_norm_quantize"));
+
+inline constexpr auto kTable = local<false>() + on_cuda(kOnGpus) + on_metal(kOnGpus) + everywhere(kCoded);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::norm

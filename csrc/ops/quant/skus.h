@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "core/row.h"
+#include "ops/quant/epilogue.h"
 
 namespace baracuda::quant {
 
@@ -77,7 +77,6 @@ BCU_ATTRS(LinearAttrs, (i64, packed))
 BCU_ARGS(LinearArgs, (x, w, scale, zero_point, bias, y), ())
 struct CodeLinear {};
 static_assert(int{LinearArgs::x} == int{ProductArgs::x});
-inline constexpr Elements kF8Codes = Element::F8E4M3 | Element::F8E5M2;
 inline constexpr Elements kCodes = Element::I8 | Element::U8 | Element::I16 | Element::U16 | kF8Codes;
 inline constexpr auto kLinears = table(row<CodeLinear>("quant_linear")
                                            .name("codes", "simt")

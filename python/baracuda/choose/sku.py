@@ -120,13 +120,17 @@ class KernelSku:
 
     @property
     def epilogue(self) -> tuple[str, ...]:
-        """What the kernel of a product can do to a finished sum, in GEMM libraries' words; empty for other kernels.
+        """What the kernel can do to a result before it stores it; empty for other kernels.
 
-        "identity" stores it; "bias", "bias_relu", "bias_gelu" (by erf), "bias_gelu_tanh" and "bias_silu" apply the
-        activation, with a bias before it where there is one.
+        Of products, in GEMM libraries' words: "identity" stores it; "bias", "bias_relu", "bias_gelu" (by erf), "bias_gelu_tanh"
+        and "bias_silu" apply the activation, with a bias before it where there is one. Of norms and gated activations:
+        "quantize_tensor" codes it by a scale that is given, "quantize_token" and "quantize_group" by those that it finds.
         """
         found = _rows_named(self.op, self.direction, self.backend, self.variant, self.element)
-        if not any(name == "activation" for row in found for _, name in row["attributes"]):
+        attributes = {name for row in found for _, name in row["attributes"]}
+        if "group" in attributes and self.aux_element is not None and self.op.endswith("_quantize"):
+            return ("quantize_tensor", "quantize_token", "quantize_group")
+        if "activation" not in attributes:
             return ()
         whole = self.element is not None and self.element.is_integer  # sums of integers have no activation
         last = max(int(row["ranges"].get("activation", (0, 0 if whole else len(EPILOGUES) - 1))[1]) for row in found)

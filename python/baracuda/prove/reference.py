@@ -70,6 +70,8 @@ class Expected:
         reach: The largest size of what the formula forms on its way, where that is more than the magnitude: a sum that is
             divided, a product before it is scaled. Where the compute element cannot hold it nothing is promised.
         lost: What a term below the smallest normal number counts for in the result, where that is not once.
+        step: Where results within the bound are rounded to codes (integers, 8-bit floats): the distance between the codes near
+            the value.
     """
 
     value: Any
@@ -77,6 +79,7 @@ class Expected:
     terms: int = 1
     reach: Any = None
     lost: Any = None
+    step: Any = None
 
 
 def gradient(dy: Array, slope: Array, size: Array | None = None) -> Expected:
@@ -127,8 +130,12 @@ def to_reference(values: Array) -> Array:
     return values
 
 
-_MANTISSA = {Element.F16: 10, Element.BF16: 7, Element.F32: 23, Element.F64: 52}
-_LEAST_EXPONENT = {Element.F16: -14, Element.BF16: -126, Element.F32: -126, Element.F64: -1022}
+_MANTISSA = {
+    Element.F16: 10, Element.BF16: 7, Element.F32: 23, Element.F64: 52, Element.F8E4M3: 3, Element.F8E5M2: 2,
+}  # fmt: skip
+_LEAST_EXPONENT = {
+    Element.F16: -14, Element.BF16: -126, Element.F32: -126, Element.F64: -1022, Element.F8E4M3: -6, Element.F8E5M2: -14,
+}  # fmt: skip
 LARGEST = {
     Element.F16: 65504.0,
     Element.BF16: 3.3895313892515355e38,
@@ -164,6 +171,7 @@ def tolerance(guarantee: PrecisionGuarantee, element: Element, stored: Element, 
     compute = element.compute if element.is_float else Element.F64
     finest = stored if stored.is_half else compute
     rounding = 0.5 * ulp(value, stored) if stored.is_float and finest != compute else np.zeros_like(value)
+    codes = np.zeros(()) if expected.step is None else 0.5 * (1 + 2.0**-20) * _wide(expected.step)
     if guarantee.bound == "exact":
         # The reference itself is rounded, which matters where the result lies half-way between two numbers.
         return 0.5 * (1 + 2.0**-8) * ulp(value, stored) if stored.is_float else np.zeros_like(value)
@@ -185,7 +193,7 @@ def tolerance(guarantee: PrecisionGuarantee, element: Element, stored: Element, 
         error = error + lost * 2.0 ** _LEAST_EXPONENT[compute]
         for size in sizes:
             error = np.where((size > LARGEST[compute]) & (np.isfinite(size) | np.isfinite(value)), np.inf, error)
-    return np.asarray(error)
+    return np.asarray(error + codes)
 
 
 def _wide(values: Any) -> Array:
@@ -203,7 +211,7 @@ def worst(
     if actual.size == 0:
         return 0.0, ""
     got = to_reference(actual)
-    if not stored.is_float:
+    if not stored.is_float and expected.step is None:
         wrong = (got != value) & ~((got != got) & (value != value))
         where = np.argwhere(wrong)
         return (
@@ -221,16 +229,15 @@ def worst(
         error = np.abs(got - value)
         share = np.where(error == 0, 0.0, error / np.maximum(allowed, 5e-324))
         same = (np.isnan(got) & np.isnan(value)) | (got == value)
-        overflow = (
-            np.isinf(got)
-            & (np.abs(value) + allowed + 0.5 * ulp(value, stored) >= LARGEST[stored])
-            & (np.sign(got) == np.sign(value))
-        )
-        kept = same | overflow | np.isposinf(allowed)
+        kept = same | np.isposinf(allowed)
+        if stored.is_float:
+            kept |= (
+                np.isinf(got)
+                & (np.abs(value) + allowed + 0.5 * ulp(value, stored) >= LARGEST[stored])
+                & (np.sign(got) == np.sign(value))
+            )
+            kept |= np.isinf(value) & np.isfinite(got) & (np.abs(got) >= LARGEST[stored]) & (allowed > 0)
         share = np.where(kept, 0.0, np.where(np.isfinite(got) & np.isfinite(value), share, np.inf))
-        share = np.where(
-            np.isinf(value) & np.isfinite(got) & (np.abs(got) >= LARGEST[stored]) & (allowed > 0), 0.0, share
-        )
     at = np.unravel_index(int(np.argmax(share)), share.shape)
     text = f"at {list(map(int, at))}: got {got[at]!r}, want {value[at]!r}, allowed error {np.broadcast_to(allowed, value.shape)[at]:.3g}"
     return float(share[at]), text

@@ -83,7 +83,8 @@ ABSENT: dict[str, str] = {
     **dict.fromkeys(
         ("quantize_linear", "dequantize_linear", "dynamic_quantize", "fake_quantize", "fake_quantize_per_tensor_affine",
          "fake_quantize_per_channel_affine", "quant_linear", "repack_awq", "repack_gptq", "nvfp4_quantize",
-         "nvfp4_dequantize"),
+         "nvfp4_dequantize", "rms_norm_quantize", "layer_norm_quantize", "glu_quantize", "reglu_quantize", "swiglu_quantize",
+         "geglu_quantize", "silu_and_mul_quantize", "mx_quantize", "mx_dequantize"),
         "of scales and codes that go together; compared with torch's and ONNX's in tests/ops and tests/conformance"),
     **dict.fromkeys(("pack_int4", "unpack_int4", "rope", "rms_norm_rope", "rms_norm_rope_forward", "qk_norm_rope"), _OWN),
     **dict.fromkeys(("add_rms_norm", "add_rms_norm_forward", "rms_norm_add", "rms_norm_add_forward", "attention_merge"), _OWN),

@@ -33,6 +33,22 @@ def _norm_forward(kind: str, element: str, rows: int, columns: int) -> Sides:
     return Sides.calls(ours, lambda: F.layer_norm(x, (columns,), w, b, 1e-5), made, lambda: [y])
 
 
+def _norm_quantize(element: str, rows: int, columns: int) -> Sides:
+    x, w = noise(rows, columns, element=element), noise(columns, element=element)
+    codes, scale = torch.zeros(rows, columns, dtype=torch.int8), wide(rows, 1)
+    made = plan(bc.NormQuantizeDescriptor("rms_norm_quantize", (rows, columns), element))
+    ours = bind(made, x=x, weight=w, y=codes, scale=scale, eps=1e-5)
+    kept = torch.zeros_like(codes)
+
+    def peer() -> torch.Tensor:
+        y = F.rms_norm(x, (columns,), w, 1e-5).float()
+        found = y.abs().amax(-1, keepdim=True) / 127
+        kept.copy_((y / found).round_().clamp_(-128, 127))
+        return found
+
+    return Sides.calls(ours, peer, made, lambda: [scale])
+
+
 def _rms_norm_backward(element: str, rows: int, columns: int) -> Sides:
     x, w, dy = (
         noise(rows, columns, element=element),
@@ -163,6 +179,8 @@ def cases(quick: bool) -> list[Case]:
         half = e == "bf16"
         add("rms_norm forward", "norm", e, partial(_norm_forward, "rms_norm", e, *shape), "F.rms_norm", 2 * n, 4 * n,
             6 if half else 1.8, 10 if half else 2.5)  # fmt: skip
+        add("rms_norm, int8 a token", "norm", e, partial(_norm_quantize, e, *shape), "F.rms_norm, amax, round", 1.5 * n, 8 * n,
+            None, None)  # fmt: skip
         add("rms_norm backward", "norm", e, partial(_rms_norm_backward, e, *shape), "autograd of F.rms_norm", 3 * n,
             9 * n, 6 if half else 4, 10 if half else 5)  # fmt: skip
         add("rms_norm_add forward", "norm", e, partial(_norm_forward, "rms_norm_add", e, *shape),
