@@ -63,43 +63,81 @@ constexpr int64_t kFetchRows = 16, kFetchBytes = 1024;
 
 typedef double Wide __attribute__((vector_size(64)));
 typedef float Singles __attribute__((vector_size(32)));
-typedef uint16_t Halves __attribute__((vector_size(16)));
-typedef uint32_t Words __attribute__((vector_size(32)));
-constexpr int kWide = 8;
+typedef float Columns __attribute__((vector_size(64)));
+typedef uint16_t Halves __attribute__((vector_size(32)));
+typedef uint32_t Words __attribute__((vector_size(64)));
+constexpr int kColumns = 16;
+constexpr int64_t kAtOnce = 4;  // wide rows that are read side by side
 
-// Adds elements [at, at + kWide) of a row, f32 or bf16.
+// Whether columns of rows of an element are read as vectors.
+constexpr bool read_as_vectors(Element e) {
+  return e == Element::F32 || e == Element::BF16 || (e == Element::F16 && BCU_LEVEL_F16);
+}
 template <Element kElement>
-void add_wide(const char* row, int64_t at, Wide& sum) {
-  Singles v;
+void get_columns(const char* row, int64_t at, Columns& v) {
   if constexpr (kElement == Element::BF16) {
     Halves bits;
     std::memcpy(&bits, row + 2 * at, sizeof bits);
     const Words words = __builtin_convertvector(bits, Words) << 16;
     std::memcpy(&v, &words, sizeof v);
+#if BCU_LEVEL_F16
+  } else if constexpr (kElement == Element::F16) {
+    constexpr int kThere = sizeof(level::Floats) / sizeof(float);
+    for (int k = 0; k < kColumns; k += kThere) {
+      const level::Floats some = level::load_halves(reinterpret_cast<const uint16_t*>(row) + at + k);
+      std::memcpy(reinterpret_cast<float*>(&v) + k, &some, sizeof some);
+    }
+#endif
   } else {
     std::memcpy(&v, row + 4 * at, sizeof v);
   }
-  Wide wide;
-  level::widen(v, wide);
-  sum += wide;
+}
+inline void add_columns(const Columns& v, Wide* sums) {
+  Wide low, high;
+  level::widen(Singles(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)), low);
+  level::widen(Singles(__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)), high);
+  sums[0] += low, sums[1] += high;
 }
 
-// Asks for a row, or as much of it as pays.
-inline void fetch_row(const char* from, int64_t bytes) {
+// Asks for a row, or as much of it as pays. (Always inlined, as fetch_ahead.h has it.)
+[[gnu::always_inline]] inline void fetch_row(const char* from, int64_t bytes) {
   for (int64_t b = 0; b < std::min(bytes, kFetchBytes); b += 64) __builtin_prefetch(from + b);
 }
 
-// Adds n rows to the sums of kStrip columns, in registers; `known` rows are at hand to be asked for.
-template <Element kElement>
-void add_strips(const char* const* rows, int64_t n, int64_t known, double* to) {
-  Wide sums[kStrip / kWide];
-  std::memcpy(sums, to, sizeof sums);
+// Adds n rows to the sums of kVectors kColumns columns from `at` on, in registers; `known` rows are at hand to be asked
+// for.
+template <Element kElement, int kVectors>
+void add_strip(const char* const* rows, int64_t n, int64_t known, int64_t at, double* to) {
+  constexpr int64_t kSize = kElement == Element::F32 ? 4 : 2;
+  Wide sums[2 * kVectors];
+  std::memcpy(sums, to + at, sizeof sums);
+  const auto fetch = [&](int64_t i) __attribute__((always_inline)) {
+    if (i + kFetchRows < known) fetch_row(rows[i + kFetchRows] + at * kSize, kVectors * kColumns * kSize);
+  };
   for (int64_t i = 0; i < n; ++i) {
-    if (i + kFetchRows < known) fetch_row(rows[i + kFetchRows], kStrip * (kElement == Element::F32 ? 4 : 2));
-#pragma GCC unroll 16
-    for (int k = 0; k < kStrip / kWide; ++k) add_wide<kElement>(rows[i], k * kWide, sums[k]);
+    fetch(i);
+#pragma GCC unroll 8
+    for (int k = 0; k < kVectors; ++k) {
+      Columns a;
+      get_columns<kElement>(rows[i], at + k * kColumns, a);
+      add_columns(a, sums + 2 * k);
+    }
   }
-  std::memcpy(to, sums, sizeof sums);
+  std::memcpy(to + at, sums, sizeof sums);
+}
+// The same of `width` columns, a multiple of kColumns; of wide rows a few at a time, so that memory is read along them.
+template <Element kElement>
+void add_strips(const char* const* rows, int64_t n, int64_t known, int64_t width, double* to) {
+  const int64_t step = width > kStrip ? kAtOnce : std::max<int64_t>(n, 1);
+  for (int64_t i = 0; i < n; i += step) {
+    const int64_t some = std::min(step, n - i);
+    int64_t at = 0;
+    for (; at + kStrip <= width; at += kStrip)
+      add_strip<kElement, kStrip / kColumns>(rows + i, some, known - i, at, to);
+    if (width & (4 * kColumns)) add_strip<kElement, 4>(rows + i, some, known - i, at, to), at += 4 * kColumns;
+    if (width & (2 * kColumns)) add_strip<kElement, 2>(rows + i, some, known - i, at, to), at += 2 * kColumns;
+    if (width & kColumns) add_strip<kElement, 1>(rows + i, some, known - i, at, to);
+  }
 }
 
 // Columns of one bag's result. T is what rows are computed in.
@@ -118,14 +156,12 @@ class BagFold {
         weight_(launch[Args::weight]),
         y_(launch[Args::y]),
         chosen_(attrs.mode == kBagMax ? launch[Args::max_indices] : launch[Args::y]),
-        strips_(!scaled_ && weight_.stride == 1 && (element_ == Element::F32 || element_ == Element::BF16)) {}
+        strips_(!scaled_ && weight_.even() && read_as_vectors(element_)) {}
 
   void run(int64_t bag, Bags::Range range, int64_t column, int64_t n) {
     if (attrs_.mode == kBagMax) return choose(bag, range, column, n);
-    int64_t kept = 0, done = 0;
-    for (; strips_ && done + kStrip <= n; done += kStrip)
-      kept = element_ == Element::BF16 ? sum_strip<Element::BF16>(range, column + done, wide_ + done)
-                                       : sum_strip<Element::F32>(range, column + done, wide_ + done);
+    int64_t kept = 0, done = strips_ ? n / kColumns * kColumns : 0;
+    if (done > 0) kept = sum_vectors(range, column, done);
     if (done < n) {
       sums_.start(n - done);
       kept = for_each(range, column + done, n - done,
@@ -142,7 +178,9 @@ class BagFold {
   }
 
   // Rows come from anywhere in memory: several are asked for before the first is needed, the next bag's, too.
-  void fetch(const char* from, int64_t n) const { fetch_row(from, weight_.stride == 1 ? n * size_of(element_) : 1); }
+  [[gnu::always_inline]] void fetch(const char* from, int64_t n) const {
+    fetch_row(from, weight_.stride == 1 ? n * size_of(element_) : 1);
+  }
 
   // Calls f(id, scale) for the ids that are not padding, which reads n columns of its row; returns how many these are.
   template <class F>
@@ -166,25 +204,35 @@ class BagFold {
     return kept;
   }
 
-  // kStrip columns; returns how many rows they have.
+  int64_t sum_vectors(Bags::Range range, int64_t column, int64_t n) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (element_ == Element::BF16) return sum_strips<Element::BF16>(range, column, n);
+      if (element_ == Element::F16) return sum_strips<Element::F16>(range, column, n);
+      return sum_strips<Element::F32>(range, column, n);
+    }
+    return 0;
+  }
+  // n columns, a multiple of kColumns; returns how many rows they have.
   template <Element kElement>
-  int64_t sum_strip(Bags::Range range, int64_t column, double* to) {
+  int64_t sum_strips(Bags::Range range, int64_t column, int64_t n) {
     const char* rows[kIds + kFetchRows];
     int64_t ids[kIds + kFetchRows], kept = 0;
-    std::fill_n(to, kStrip, 0.0);
+    std::fill_n(wide_, n, 0.0);
+    const char* const first = at(weight_, 0, column, kElement);
+    const int64_t step = weight_.step() * size_of(kElement);
     for (int64_t i = range.begin, count; i < range.end; i += count) {
       count = std::min(kIds, range.end - i);
       const int64_t known = std::min(count + kFetchRows, total_ - i);
       load_span(ids_, i, known, ids);
-      int64_t n = 0, all = 0;
+      int64_t here = 0, all = 0;
       for (int64_t k = 0; k < known; ++k) {
-        rows[all] = at(weight_, ids[k], column, kElement);
+        rows[all] = first + ids[k] * step;
         all += ids[k] != attrs_.padding_idx;
-        n = k < count ? all : n;
+        here = k < count ? all : here;
       }
-      for (int64_t k = 0; i != after_ && k < std::min(kFetchRows, all); ++k) fetch(rows[k], kStrip);
-      add_strips<kElement>(rows, n, all, to);
-      kept += n, after_ = i + count;
+      for (int64_t k = 0; i != after_ && k < std::min(kFetchRows, all); ++k) fetch(rows[k], n);
+      add_strips<kElement>(rows, here, all, n, wide_);
+      kept += here, after_ = i + count;
     }
     return kept;
   }
