@@ -16,12 +16,14 @@ inline void at_least(Element e, int64_t* found, int64_t n) {
 template <class F, class C>
 class Forward {
  public:
-  Forward(const Pool& p, const TensorView& from, const TensorView& to) : pool(p), x(from), y(to) {
+  Forward(const Pool& p, const TensorView& from, const TensorView& to)
+      : pool(p), x(from), y(to), high(p.axis[1]), wide(p.axis[2]) {
     if (kMean && y.size[2] <= kLine) fill_widths(pool, pool.axis[2], 0, y.size[2], widths_);
   }
 
   void run_all(int64_t images, int64_t channels) const {
     const int64_t work = most_taps(pool), results = strip_results(pool.axis[2]);
+    if (is_one_line()) return whole_planes(images, channels);
     if (x.channels_last())
       each_column(images, channels, y.size, work, [&](const Spot& s, int64_t c, int64_t n) { across(s, c, n); });
     else if (results > 0)
@@ -32,6 +34,33 @@ class Forward {
 
  private:
   static constexpr bool kMean = std::is_same_v<F, SumFold>;
+  static constexpr int64_t kTogether = Lanes<C>::kWidth;
+
+  // Whether each plane is folded to one value, and is one line that is read at once.
+  bool is_one_line() const {
+    for (const Axis& a : pool.axis)
+      if (a.out != 1 || (a.taps != 0 && (a.taps != a.in || a.low != 0 || a.dilation != 1))) return false;
+    const int64_t plane = pool.plane();
+    const bool rows = x.stride[2] == 1 || x.size[2] == 1, high = x.stride[1] == x.size[2] || x.size[1] == 1;
+    const bool dense = rows && high && (x.stride[0] == x.size[1] * x.size[2] || x.size[0] == 1);
+    return dense && plane <= (x.element == element_of<C> ? kRowTile<C> : kLine) && !x.channels_last();
+  }
+  void whole_planes(int64_t images, int64_t channels) const {
+    const int64_t plane = pool.plane(), pieces = (channels + kTogether - 1) / kTogether;
+    const LineReader<C> reader(x.element, 1, plane);
+    const Window d = window_of(pool.axis[0], 0), h = high.of(0);
+    parallel_for(images * pieces, row_grain(kTogether * plane), [&](int64_t begin, int64_t end) {
+      alignas(64) C found[kLine], slots[kTogether][kLine], width[kLine];
+      if constexpr (kMean) std::fill_n(width, padded(kTogether), static_cast<C>(pool.places(wide.of(0))));
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t image = i / pieces, first = i % pieces * kTogether, n = std::min(kTogether, channels - first);
+        fold_runs(
+            n, [&](int64_t k) { return reader.get(x.at(image, first + k, 0, 0, 0), plane, slots[k]); },
+            [&](int64_t) { return plane; }, found);
+        put(y.at(image, first, 0, 0, 0), y.channel, found, n, d, h, width);
+      }
+    });
+  }
 
   // What windows [first, first + n) of a row count; short rows have them at hand.
   const C* widths(int64_t first, int64_t n, C* buffer) const {
@@ -59,8 +88,8 @@ class Forward {
     alignas(64) C found[kLine];
     C width[kLine];
     const LineReader<C> reader(x.element, x.channel, n);
-    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
-    const Window w = window_of(pool.axis[2], spot.w);
+    const Window d = window_of(pool.axis[0], spot.d), h = high.of(spot.h);
+    const Window w = wide.of(spot.w);
     Folded<F, C> folded(found, n, reader.direct());
     each_place(d, h, [&](int64_t at_d, int64_t at_h) {
       for (int64_t k = 0; k < w.count; ++k)
@@ -77,7 +106,7 @@ class Forward {
     const Strip s(a, first, n);
     alignas(64) C row[kRoom], phases[kRoom], found[kLine + kPad], buffer[kLine];
     std::fill_n(row + s.span, 2 * kPad, C(0));
-    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    const Window d = window_of(pool.axis[0], spot.d), h = high.of(spot.h);
     s.pad(row, F::template neutral<C>());
     const int64_t places = s.end - s.begin;
     const LineReader<C> reader(x.element, x.stride[2], places);
@@ -100,12 +129,12 @@ class Forward {
   void each(const Spot& spot, int64_t first, int64_t n) const {
     alignas(64) C found[kLine], buffer[kLine];
     const Axis& a = pool.axis[2];
-    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    const Window d = window_of(pool.axis[0], spot.d), h = high.of(spot.h);
     const bool parts = a.taps == 0 && a.out > 1 && a.in <= kLine;
     if (parts)
       fold_parts(spot, d, h, first, n, found);
     else
-      for (int64_t i = 0; i < n; ++i) found[i] = window(spot, d, h, window_of(a, first + i));
+      for (int64_t i = 0; i < n; ++i) found[i] = window(spot, d, h, wide.of(first + i));
     put(y.at(spot.n, spot.c, spot.d, spot.h, first), y.stride[2], found, n, d, h, widths(first, n, buffer));
   }
   void fold_parts(const Spot& spot, const Window& d, const Window& h, int64_t first, int64_t n, C* found) const {
@@ -120,9 +149,23 @@ class Forward {
       rows.add(reader.get(from, a.in, rows.slot()));
     });
     rows.finish();
-    for (int64_t i = 0; i < n; ++i) {
-      const Window w = window_of(a, first + i);
-      found[i] = fold_run(row + w.begin, w.count);
+    for (int64_t i = 0; i < n; i += kTogether) {
+      const int64_t some = std::min(kTogether, n - i);
+      fold_runs(
+          some, [&](int64_t k) { return row + wide.of(first + i + k).begin; },
+          [&](int64_t k) { return wide.of(first + i + k).count; }, found + i);
+    }
+  }
+  // As fold_run, of a few lines at once: sums of lanes are folded together.
+  template <class Begin, class Count>
+  static void fold_runs(int64_t n, const Begin& begin, const Count& count, C* to) {
+    if constexpr (kMean) {
+      typename Lanes<C>::Vec lanes[kTogether] = {};
+      for (int64_t k = 0; k < n; ++k) lanes[k] = lane_sums<C>(count(k), [](auto b) { return b; }, begin(k));
+      const typename Lanes<C>::Vec sums = fold_vectors<C>(lanes, Add());
+      for (int64_t k = 0; k < n; ++k) to[k] = sums[k];
+    } else {
+      for (int64_t k = 0; k < n; ++k) to[k] = fold_run(begin(k), count(k));
     }
   }
   static C fold_run(const C* v, int64_t n) {
@@ -158,6 +201,7 @@ class Forward {
 
   const Pool& pool;
   const Planes x, y;
+  const AxisWindows high, wide;
   alignas(64) C widths_[kLine + kPad];
 };
 
@@ -166,7 +210,7 @@ template <class C>
 class Indexed {
  public:
   Indexed(const Pool& p, const TensorView& from, const TensorView& to, const TensorView& where)
-      : pool(p), x(from), y(to), indices(where) {}
+      : pool(p), x(from), y(to), indices(where), high(p.axis[1]), wide(p.axis[2]) {}
 
   void run_all(int64_t images, int64_t channels) const {
     const int64_t work = 2 * most_taps(pool), results = strip_results(pool.axis[2]);
@@ -204,8 +248,8 @@ class Indexed {
     alignas(64) Index at[kLine];
     int64_t where[kLine];
     const LineReader<C> reader(x.element, x.channel, n);
-    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
-    const Window w = window_of(pool.axis[2], spot.w);
+    const Window d = window_of(pool.axis[0], spot.d), h = high.of(spot.h);
+    const Window w = wide.of(spot.w);
     std::fill_n(found, n, MaxFold::neutral<C>()), std::fill_n(at, n, Index(0));
     Index number = 0;
     each_place(d, h, [&](int64_t at_d, int64_t at_h) {
@@ -230,7 +274,7 @@ class Indexed {
     alignas(64) C row[kRoom], phases[kRoom], found[kLine];
     std::fill_n(row + s.span, 2 * kPad, C(0));
     alignas(64) Index at[kLine];
-    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    const Window d = window_of(pool.axis[0], spot.d), h = high.of(spot.h);
     s.pad(row, MaxFold::neutral<C>());
     std::fill_n(found, n, MaxFold::neutral<C>());
     for (int64_t i = 0; i < n; ++i) {
@@ -278,9 +322,9 @@ class Indexed {
   void each(const Spot& spot, int64_t first, int64_t n) const {
     alignas(64) C found[kLine], buffer[kLine];
     int64_t where[kLine];
-    const Window d = window_of(pool.axis[0], spot.d), h = window_of(pool.axis[1], spot.h);
+    const Window d = window_of(pool.axis[0], spot.d), h = high.of(spot.h);
     for (int64_t i = 0; i < n; ++i) {
-      const Window w = window_of(pool.axis[2], first + i);
+      const Window w = wide.of(first + i);
       const int64_t stride = w.step * x.stride[2];
       found[i] = MaxFold::neutral<C>();
       where[i] = d.count * h.count * w.count > 0 ? place(d.begin, h.begin, w.begin) : 0;
@@ -302,6 +346,7 @@ class Indexed {
 
   const Pool& pool;
   const Planes x, y, indices;
+  const AxisWindows high, wide;
 };
 
 }  // namespace

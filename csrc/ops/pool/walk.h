@@ -13,6 +13,26 @@ struct Spot {
   int64_t n, c, d, h, w;
 };
 
+// The windows of an axis. Those of parts are found once where they are few: each takes four divisions.
+class AxisWindows {
+ public:
+  explicit AxisWindows(const Axis& a) : axis_(a), known_(a.taps == 0 && a.out <= kLine) {
+    for (int64_t o = 0; known_ && o < a.out; ++o) {
+      const Window w = window_of(a, o);
+      begin_[o] = static_cast<int32_t>(w.begin), count_[o] = static_cast<int32_t>(w.count);
+    }
+  }
+  Window of(int64_t o) const {
+    if (!known_) return window_of(axis_, o);
+    return {begin_[o], count_[o], 1, count_[o]};
+  }
+
+ private:
+  const Axis axis_;
+  const bool known_;
+  int32_t begin_[kLine], count_[kLine];
+};
+
 // Calls f(d, h) for the rows of a window.
 template <class F>
 inline void each_place(const Window& d, const Window& h, const F& f) {
