@@ -1,6 +1,7 @@
 // A pass from one activation to the other: conv, the gradient of its image, and conv_transpose.
 #include "core/compute.h"
 #include "ops/conv/cpu.h"
+#include "ops/conv/depthwise.h"
 #include "ops/conv/framer.h"
 #include "ops/conv/tile.h"
 
@@ -37,6 +38,8 @@ class Run {
   }
 
   void run() {
+    if (reads_ == 1 && makes_channels_ == 1 && AlongChannels<C>::takes(x_, y_, c_.groups, c_.taps()))
+      return along_channels();
     if (lies_as_frame()) return all_passes([&](const Pass& p) { in_place(p); });
     if (room_.own) return all_passes([&](const Pass& p) { own_frames(p); });
     const Framer<C> framer(x_, frame_);
@@ -74,6 +77,27 @@ class Run {
       pack(p);
       body(p);
     }
+  }
+
+  // One channel after another is in memory, and each is convolved alone.
+  void along_channels() {
+    const int64_t passes = passes_of(c_, makes_);
+    for (int64_t i = 0; i < passes; ++i) {
+      const Pass p = pass_of(c_, makes_, i);
+      if (p.empty()) continue;
+      C* to = packed_;
+      each_tap(p, [&](const int64_t (&k)[kAxes]) {
+        load<C>(w_.element, w_.at(0, 0, k[0], k[1], k[2]), w_.outer, to, c_.groups);
+        to += c_.groups;
+      });
+      AlongChannels<C>(x_, y_, c_.groups, packed_, bias_).run(p, c_.n);
+    }
+  }
+  template <class F>
+  static void each_tap(const Pass& p, F&& f) {
+    for (int64_t d = 0; d < p.line[0].taps; ++d)
+      for (int64_t h = 0; h < p.line[1].taps; ++h)
+        for (int64_t w = 0; w < p.line[2].taps; ++w) f({tap(p, 0, d), tap(p, 1, h), tap(p, 2, w)});
   }
 
   // The weights of a pass as [group][block of channels][read channel and tap][channel].
