@@ -1,7 +1,7 @@
-"""Random integers, coin tosses, permutations and samples, dropout; elementwise losses and those of classes."""
+"""Random numbers, permutations and samples, dropout; elementwise losses, those of classes and of sequences."""
 
 # torch's stubs are not fought here.
-# mypy: disable-error-code="call-arg, assignment"
+# mypy: disable-error-code="call-arg, assignment, arg-type"
 from __future__ import annotations
 
 from functools import partial
@@ -13,6 +13,7 @@ import torch.nn.functional as F
 import baracuda as bc
 from baracuda.bench.case import Case, Sides
 from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text, there
+from baracuda.ops.random.rejection import PARAMETERS
 
 
 def _fill(kind: str, n: int) -> Sides:
@@ -25,6 +26,37 @@ def _fill(kind: str, n: int) -> Sides:
         return Sides.calls(bind(made, y=y, seed=1), lambda: torch.randperm(n, out=z), made)
     made = plan(bc.BernoulliDescriptor((n,)))
     return Sides.calls(bind(made, y=y, p=0.3, seed=1), lambda: z.bernoulli_(0.3), made)
+
+
+# Parameters of the distributions that have one for each element, and torch's function.
+_DISTRIBUTIONS: dict[str, tuple[tuple[float, ...], Any]] = {
+    "gamma": ((2.5,), torch._standard_gamma),
+    "beta": ((2.0, 3.0), None),
+    "poisson": ((4.0,), torch.poisson),
+    "binomial": ((100.0, 0.3), torch.binomial),
+}
+
+
+def _distribution(kind: str, n: int) -> Sides:
+    numbers, peer = _DISTRIBUTIONS[kind]
+    given, y = [there(torch.full((n,), v)) for v in numbers], space(n)
+    made = plan(bc.RejectionDescriptor(kind, (n,)))
+    names = PARAMETERS[kind]
+    ours = bind(made, **dict(zip(names, given, strict=True)), y=y, seed=1)
+    if peer is None:
+        return Sides.calls(ours, lambda: torch._sample_dirichlet(torch.stack(given, -1)), made)
+    return Sides.calls(ours, lambda: peer(*given), made)
+
+
+def _ctc(steps: int, samples: int, classes: int, labels: int) -> Sides:
+    x = torch.log_softmax(noise(steps, samples, classes), -1)
+    generator = torch.Generator().manual_seed(1)
+    targets = there(torch.randint(1, classes, (samples, labels), generator=generator))
+    sizes = [there(torch.full((samples,), k, dtype=torch.int64)) for k in (steps, labels)]
+    loss = space(samples)
+    made = plan(bc.CtcLossDescriptor(tuple(x.shape), tuple(targets.shape)))
+    ours = bind(made, log_probs=x, targets=targets, input_lengths=sizes[0], target_lengths=sizes[1], loss=loss)
+    return Sides.calls(ours, lambda: F.ctc_loss(x, targets, sizes[0], sizes[1], 0, "none"), made, lambda: [loss])
 
 
 def _dropout(element: str, n: int) -> Sides:
@@ -90,6 +122,14 @@ def cases(quick: bool) -> list[Case]:
     for kind, size in (("randint", 8), ("bernoulli", 4), ("randperm", 8)):
         out.append(Case(kind, "random", "f32" if size == 4 else "i64", text((n,)), f"torch {kind}",
                         partial(_fill, kind, n), bytes=size * n, flops=0, ceiling="nt_fill"))  # fmt: skip
+    m = n >> 4
+    for kind, (numbers, peer) in _DISTRIBUTIONS.items():
+        out.append(Case(kind, "random", "f32", text((m,)), f"torch {peer.__name__ if peer else '_sample_dirichlet'}",
+                        partial(_distribution, kind, m), bytes=4 * (len(numbers) + 1) * m, flops=0,
+                        ceiling="memory"))  # fmt: skip
+    lines = (10, 2, 20, 4) if quick else (300, 32, 1000, 50)
+    out.append(Case("ctc_loss", "loss", "f32", text(lines[:3]), "torch F.ctc_loss", partial(_ctc, *lines), flops=0,
+                    ceiling=""))  # fmt: skip
     rows, categories = (4, 1000) if quick else (64, 32000)
     for samples, replacement in ((1, True), (100, True), (100, False)):
         drawn = f"{samples} {'with' if replacement else 'without'} replacement"

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 import baracuda as bc
-from baracuda.bench.case import Case, Sides
-from baracuda.bench.cases._tools import SIZE, bind, collector, noise, plan, space
+from baracuda.bench.case import Case, Sides, Statement
+from baracuda.bench.cases._tools import SIZE, bind, collector, noise, plan, space, there
 
 Sizes = tuple[int, ...]
 
@@ -145,10 +145,44 @@ def _stretched(shape: tuple[int, ...]) -> Sides:
     return Sides.calls(bind(made, x=x, y=y), lambda: peer(x, size, False, out=z), made, lambda: [y])
 
 
+def _sampled(shape: tuple[int, ...], mode: str, peer_mode: int) -> Sides:
+    """At the places of an image that is turned a little."""
+    turned = torch.tensor([[[0.9, 0.1, 0.0], [-0.1, 0.9, 0.0]]] * shape[0])
+    grid = there(torch.nn.functional.affine_grid(turned, list(shape), align_corners=False))
+    x, y = noise(*shape), space(*shape)
+    made = plan(bc.GridSampleDescriptor(shape, shape[2:], mode))
+    return Sides.calls(
+        bind(made, x=x, grid=grid, y=y), lambda: torch.grid_sampler(x, grid, peer_mode, 0, False), made, lambda: [y]
+    )
+
+
+def _regions(shape: tuple[int, ...], regions: int) -> Sides:
+    """Maxima of regions, which torch itself has not."""
+    generator = torch.Generator().manual_seed(1)
+    corners = torch.rand(regions, 2, 2, generator=generator).sort(1).values.flatten(1) * shape[2]
+    rois = there(torch.cat([torch.randint(0, shape[0], (regions, 1), generator=generator), corners], 1))
+    desc = bc.RoiPoolDescriptor(shape, regions, (7, 7), save=False)
+    x, y, made = noise(*shape), space(*desc.result_shape()), plan(desc)
+    return Sides(Statement.call(bind(made, x=x, rois=rois, y=y)), None, (made,))
+
+
+def _fractional(shape: tuple[int, ...]) -> Sides:
+    """Of two places each, about."""
+    x, samples = noise(*shape), torch.rand(*shape[:2], 2, generator=torch.Generator().manual_seed(1))
+    half, functional = [shape[2] // 2] * 2, torch.nn.functional.fractional_max_pool2d
+    ours = partial(bc.functional.fractional_max_pool2d, x, 2, half, _random_samples=there(samples))
+    return Sides(Statement.call(ours), Statement.call(lambda: functional(x, 2, half, _random_samples=there(samples))))
+
+
 def _resizes(add: Any, quick: bool) -> None:
     """Resizing of the speed table."""
     shape = (1, 4, 14, 14) if quick else (8, 64, 56, 56)
     bytes = 5 * prod(shape) * SIZE["f32"]
+    small = (1, 3, 16, 16) if quick else (2, 3, 512, 512)
+    for number, mode in enumerate(("linear", "nearest", "cubic")):
+        add(f"grid_sample {mode}", "image", "f32", small, partial(_sampled, small, mode, number), "grid_sampler")
+    add("roi_pool of 256 regions", "image", "f32", shape, partial(_regions, shape, 256), "has none")
+    add("fractional_max_pool2d", "pool", "f32", shape, partial(_fractional, shape), "F.fractional_max_pool2d")
     add("interpolate bilinear 2x", "image", "f32", shape, partial(_stretched, shape), "upsample_bilinear2d out=", bytes=bytes,
         required=3.0, goal=5.0)  # fmt: skip
 
