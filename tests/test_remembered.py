@@ -177,7 +177,7 @@ def test_what_is_no_tensor_is_named() -> None:
 
 def test_errors_in_the_data_name_the_function() -> None:
     for _ in range(2):
-        with pytest.raises(bc.IndexOutOfRangeError, match=r"take_along_dim\(\): index: got index 77"):
+        with pytest.raises(bc.IndexOutOfRangeError, match=r"take_along_dim\(\): indices: got index 77"):
             F.take_along_dim(A, np.full((2, 2), 77))
 
 

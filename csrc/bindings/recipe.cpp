@@ -408,6 +408,10 @@ bool run_program(PyObject* function, Params params, const Entry& e, Arguments& a
   const bool done = programs::without_gil(
       p->release_gil, [&] { return p->core->run(v.views.data(), v.numbers.data(), stream, failure, memory.memory()); });
   if (a.keep.torch || v.keep.torch) programs::bump(p, v.objects.data());
+  // Steps' kernels have names of their own for what the function was given, or has named (Composer.called).
+  if (failure.value >= 0)
+    if (const std::string& name = p->core->values()[failure.value].name; !name.starts_with("scratch"))
+      failure.refusals.front().field = name;
   if (!done) raise_refusals(failure.refusals, function);
   return done;
 }

@@ -9,6 +9,7 @@
 #include "core/devices.h"
 #include "core/inject.h"
 #include "core/sites.h"
+#include "core/wanted.h"
 
 namespace baracuda {
 namespace {
@@ -120,18 +121,44 @@ Status status_of(Code code) {
 namespace {
 
 std::string position_of(const Failure& failure) {
-  return failure.position >= 0 ? " at element " + std::to_string(failure.position) : "";
+  return failure.tensor >= 0 && failure.position >= 0 ? " at element " + std::to_string(failure.position) : "";
 }
 
 // What a kernel finds in the data.
+struct IndexWords {
+  std::string got, want;
+  const char* hint;
+};
+IndexWords words_of(const Failure& f) {
+  const int64_t bound = plain_limit(f.limit);
+  const std::string value = std::to_string(f.value), limit = std::to_string(bound), most = std::to_string(bound - 1);
+  constexpr const char* kPlaces = "they begin with 0, do not fall and end with the number of rows; none is too long";
+  switch (wanted_of(f.limit)) {
+    case Wanted::Length:
+      return {"length " + value, bound > 0 ? "0 <= length <= " + most : "fewer: there is no room",
+              "check the lengths against the sizes that they lie in"};
+    case Wanted::Slot:
+      return {"slot " + value, "-1 <= slot < " + limit, "-1 stands for none; check the slots against the pages"};
+    case Wanted::Place:
+      return {value,
+              f.position == 0 ? "0, where the first begins" : "no less than the entry before and at most " + most,
+              kPlaces};
+    case Wanted::End:
+      return {value + " as the last entry", limit + ", the number of all rows", kPlaces};
+    case Wanted::Number:
+      return {"a value out of its range", "a value in the range that the descriptor's docstring gives",
+              "check the numbers given to the call"};
+    case Wanted::Sum:
+      return {"a sum of " + value, "a sum of " + limit + ", so that none is left over",
+              "check the lengths against what they share"};
+    default:
+      return {"index " + value, "0 <= index < " + limit, "check the indices against the indexed dimension's size"};
+  }
+}
 Refusal found_index(std::string field, const Failure& f) {
-  return {Code::IndexRange,
-          std::move(field),
-          "index " + std::to_string(f.value) + position_of(f),
-          "0 <= index < " + std::to_string(f.limit),
-          "check the indices against the indexed dimension's size",
-          f.limit,
-          f.value};
+  const IndexWords words = words_of(f);
+  return {Code::IndexRange,     std::move(field), words.got + position_of(f), words.want, words.hint,
+          plain_limit(f.limit), f.value};
 }
 
 Refusal found_division(std::string field, const Failure& f) {
@@ -157,7 +184,9 @@ FaultReport report_of(const DeviceFault& fault, Backend backend, int32_t device)
   out.where = row ? std::string(row->op) + " " + name(row->direction) : "row " + std::to_string(fault.row);
   if (fault.site) out.where += " (" + site_text(fault.site) + ")";
   out.where += " on " + device_name(backend, device);
-  std::string field = row && f.tensor >= 0 ? std::string(ArgList::at(row->args.tensors, f.tensor)) : "";
+  std::string field;
+  if (row && f.tensor >= 0) field = ArgList::at(row->args.tensors, f.tensor);
+  if (row && f.tensor < 0 && f.position >= 0) field = ArgList::at(row->args.scalars, static_cast<int>(f.position));
   if (field.empty()) field = f.tensor < 0 ? "a number of the call" : "tensor " + std::to_string(f.tensor);
   if (f.limit == -1)
     out.refusal = found_division(std::move(field), f);
@@ -172,7 +201,11 @@ FaultReport report_of(const DeviceFault& fault, Backend backend, int32_t device)
 Refusal refusal_of(const PlanCore& plan, Status status, const Failure& failure) {
   const Signature& s = plan.signature;
   const bool known = failure.tensor >= 0 && failure.tensor < std::ssize(s.slots);
-  const std::string field = known ? s.params[s.slots[failure.tensor].param].name : "";
+  // A kernel that refuses a scalar's value says which one in `position`.
+  const bool number = failure.tensor < 0 && failure.position >= 0 && failure.position < std::ssize(s.scalars);
+  const std::string field = known    ? s.params[s.slots[failure.tensor].param].name
+                            : number ? s.scalars[failure.position].name
+                                     : "";
   const std::string device = device_name(plan.row.backend, plan.question.device);
   switch (status) {
     case Status::IndexOutOfRange:
@@ -182,10 +215,8 @@ Refusal refusal_of(const PlanCore& plan, Status status, const Failure& failure) 
     case Status::ValueOutOfRange:
       return found_value(field, failure, static_cast<ValueRange>(failure.limit));
     case Status::InvalidProblem: {
-      // A kernel that refuses a scalar's value says which one in `position`.
-      const bool number = failure.tensor < 0 && failure.position >= 0 && failure.position < std::ssize(s.scalars);
-      return {Code::Problem, number ? s.scalars[failure.position].name : field, "a value out of its range",
-              "a value in the range that the descriptor's docstring gives", "check the scalars given to run"};
+      const IndexWords words = words_of({.limit = limit_of(Wanted::Number, 0)});
+      return {Code::Problem, field, words.got, words.want, words.hint};
     }
     case Status::Launch:
       if (failure.position == kInjectedLaunch)

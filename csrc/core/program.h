@@ -78,6 +78,7 @@ struct ProgramFrame;  // core/program_run.cpp
 struct ProgramFailure {
   int32_t step = -1;
   Refusals refusals;
+  int32_t value = -1;  // in which the step's kernel found something wrong, or -1
 };
 
 // What became of a program's runs on a device that captures them.

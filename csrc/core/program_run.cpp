@@ -432,6 +432,8 @@ bool ProgramFrame::launch_steps(ProgramFailure& failure, bool one_fails) {
       continue;
     failure.step = static_cast<int32_t>(k);
     failure.refusals.push_back(refusal_of(*program_.steps_[k].plan, status, failure_));
+    for (const ProgramView& view : program_.steps_[k].views)
+      if (view.slot == failure_.tensor) failure.value = view.value;
     failure_ = Failure();
     return false;
   }

@@ -285,14 +285,24 @@ BCU_DEVICE C from_bits(int64_t bits) {
 // What a kernel found wrong in the data: the first finder fills it, the host raises it (Device.check).
 struct Fault {
   AtomicU32 raised;
-  int32_t tensor;                  // position in the signature's tensors
-  int64_t position, value, limit;  // limit -1: an integer divisor of zero; -2 - range: a number out of a ValueRange
-  int64_t row;                     // which kernel: what the launch was told, core/sites.h
+  int32_t tensor;  // position in the signature's tensors
+  // limit -1: an integer divisor of zero; -2 - range: a number out of a ValueRange; core/wanted.h what an index is to
+  // be
+  int64_t position, value, limit;
+  int64_t row;  // which kernel: what the launch was told, core/sites.h
 };
 BCU_DEVICE void raise(BCU_GLOBAL Fault* fault, int64_t row, int32_t tensor, int64_t position, int64_t value,
                       int64_t limit) {
   if (atomic_exchange(&fault->raised, 1u) != 0u) return;
   fault->tensor = tensor, fault->position = position, fault->value = value, fault->limit = limit, fault->row = row;
+}
+
+// A limit with one of core/wanted.h's Wanted.
+enum WantedCode : int32_t { kWantIndex, kWantLength, kWantSlot, kWantPlace, kWantEnd, kWantSum, kWantNumber };
+BCU_FN int64_t limit_of(int32_t wanted, int64_t limit) { return limit | int64_t(wanted) << 60; }
+// A number of the call that the op does not take.
+BCU_DEVICE void raise_number(BCU_GLOBAL Fault* fault, int64_t row, int32_t scalar) {
+  raise(fault, row, -1, scalar, 0, limit_of(kWantNumber, 0));
 }
 
 // An integer divisor of zero: a fault without a limit.

@@ -187,8 +187,12 @@ def test_places_of_packed_queries_and_slots(backend: str) -> None:
     for cu in ([1, 2, 4], [0, 3, 2], [0, 2, 5], [0, 2, 3], [0, -1, 4], [0, 4, 4]):
         with pytest.raises(bc.IndexOutOfRangeError, match="cu_seq_q"):
             paged(queries, backend, cu_seq_q=cu)
+    with pytest.raises(
+        bc.IndexOutOfRangeError, match="got 3 as the last entry at element 2, want 4, the number of all rows"
+    ):
+        paged(queries, backend, cu_seq_q=[0, 2, 3])
     slots = bc.PagedAppendSlotsDescriptor(*cache, (3, 2, 8), (3, 2, 8), cache_element="f8e4m3")
     paged(slots, backend, slots=[11, -1, 0])
     for bad in (12, -2, 1 << 30):
-        with pytest.raises(bc.IndexOutOfRangeError, match=f"slots.*{bad}"):
+        with pytest.raises(bc.IndexOutOfRangeError, match=f"slots: got slot {bad} at element 1, want -1 <= slot < 12"):
             paged(slots, backend, slots=[0, bad, -1])

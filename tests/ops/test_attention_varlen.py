@@ -147,3 +147,17 @@ def test_descriptor_names_the_wrong_field(fields: dict[str, Any], name: str) -> 
     bc.VarlenAttentionDescriptor(**good)
     with pytest.raises(bc.InvalidProblemError, match=rf"VarlenAttentionDescriptor\.{name}: got"):
         bc.VarlenAttentionDescriptor(**good | fields)
+
+
+@pytest.mark.parametrize(
+    ("cu", "text"),
+    [
+        ([0, 3, 5], "got 5 as the last entry at element 2, want 6, the number of all rows"),
+        ([1, 3, 6], "got 1 at element 0, want 0, where the first begins"),
+        ([0, 5, 6], "got 5 at element 1, want no less than the entry before and at most 4"),
+    ],
+)
+def test_what_is_wrong_with_places_is_said(cu: list[int], text: str) -> None:
+    x = np.ones((6, 2, 4), np.float32)
+    with pytest.raises(bc.IndexOutOfRangeError, match=rf"varlen_attn\(\): cu_seq_q: {text}"):
+        F.varlen_attn(x, x, x, np.array(cu, np.int32), np.array([0, 3, 6], np.int32), 4, 4)

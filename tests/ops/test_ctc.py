@@ -96,7 +96,7 @@ def test_layouts_and_one_sample() -> None:
     strided = np.repeat(targets, 2, 1)[:, ::2]
     assert np.array_equal(F.ctc_loss(turned, strided, lengths[::-1].copy()[::-1], counts, reduction="none"), want)
     for n in range(4):
-        alone = (scores[:, n], targets[n], lengths[n], counts[n])
+        alone = (scores[:, n], targets[n, : counts[n]], lengths[n], counts[n])
         assert F.ctc_loss(*alone, reduction="none") == want[n]
         assert F.ctc_loss(*alone) == pytest.approx(want[n] / max(counts[n], 1))
         loss, pull = bc.vjp(F.ctc_loss, *alone)
@@ -134,10 +134,19 @@ T = np.array([[1, 2], [1, 1]])
 @pytest.mark.parametrize(
     ("call", "error", "what"),
     [
-        (lambda: F.ctc_loss(X, T, [4, 5], [1, 1]), bc.IndexOutOfRangeError, "input_lengths"),
+        (
+            lambda: F.ctc_loss(X, T, [4, 5], [1, 1]),
+            bc.IndexOutOfRangeError,
+            r"input_lengths: got length 5 at element 1, want 0 <= length <= 4",
+        ),
         (lambda: F.ctc_loss(X, T, [4, -1], [1, 1]), bc.IndexOutOfRangeError, "input_lengths"),
         (lambda: F.ctc_loss(X, T, [4, 4], [1, 3]), bc.IndexOutOfRangeError, "target_lengths"),
         (lambda: F.ctc_loss(X, T.reshape(-1), [4, 4], [3, 2]), bc.IndexOutOfRangeError, "target_lengths"),
+        (
+            lambda: F.ctc_loss(X, T.reshape(-1), [4, 4], [1, 1]),
+            bc.IndexOutOfRangeError,
+            "target_lengths: got a sum of 2, want a sum of 4",
+        ),
         (lambda: F.ctc_loss(X, T + 1, [4, 4], [2, 2]), bc.IndexOutOfRangeError, "targets"),
         (lambda: F.ctc_loss(X, -T, [4, 4], [0, 1]), bc.IndexOutOfRangeError, "targets"),
         (lambda: F.ctc_loss(X, T, [4, 4], [1, 1], 3), bc.InvalidProblemError, "blank"),

@@ -155,12 +155,18 @@ def test_act_order_sorts_columns_by_their_groups(rng: np.random.Generator) -> No
     plain = np.repeat(np.arange(4), group)
     assert np.array_equal(F.repack_gptq(*gptq(codes, zeros), scales, plain)[3], np.arange(depth))
     for wrong in (np.minimum(g_idx, 2), g_idx + 1):
-        with pytest.raises(bc.IndexOutOfRangeError):
+        with pytest.raises(
+            bc.IndexOutOfRangeError, match=r"repack_gptq\(\): g_idx, of which 4 groups of 16 are wanted"
+        ):
             F.repack_gptq(*gptq(codes, zeros), scales, wrong)
     with pytest.raises(bc.InvalidProblemError, match=r"g_idx: got i32 \(63,\), want i32 or i64 \(64,\)"):
         F.repack_gptq(*gptq(codes, zeros), scales, g_idx[1:])
     with pytest.raises(bc.InvalidProblemError, match=r"order: got \(63,\), want \(64,\)"):
         F.quant_linear(x, *made, order=order[1:], packed="u4")
+    with pytest.raises(bc.InvalidProblemError, match=r"quant_linear_backward: bias: got f32 \(3,\), want f32 \(2,\)"):
+        F.quant_linear_backward(np.ones((3, 2), "f4"), np.ones((2, 4), "i1"), np.ones((), "f4"), None, np.ones(3, "f4"))
+    with pytest.raises(bc.IndexOutOfRangeError, match=r"quant_linear\(\): order: got index 64"):
+        F.quant_linear(x, *made, order=order + 1, packed="u4")
 
 
 @pytest.mark.parametrize("ids_shape", [(5,), (4, 2)])

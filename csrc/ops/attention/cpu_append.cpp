@@ -1,7 +1,7 @@
 // Appending new keys or values to a cache: copies whose positions are checked before anything is written.
 #include <cstring>
 
-#include "ops/attention/cpu.h"
+#include "ops/attention/sequences.h"
 #include "ops/quant/affine.h"
 
 namespace baracuda::attention {
@@ -43,16 +43,14 @@ Status check_append(const Launch& launch, const NewTokens& tokens) {
   using Args = PagedAppendArgs;
   const TensorView& pages = launch[Args::k_pages];
   const int64_t size = pages.shape[1], room = launch[Args::page_table].shape[1] * size;
-  for (int64_t b = 0, before = 0; tokens.packed && b <= tokens.sequences; ++b) {
-    const int64_t at = tokens.before(b), total = launch[Args::k].shape[0], limit = b == 0 ? 0 : total;
-    if (at < before || at > limit || (b == tokens.sequences && at != total))
-      return out_of_range(launch, Args::cu_seq, b, at, limit + 1);
-    before = at;
+  if (tokens.packed) {
+    const int64_t total = launch[Args::k].shape[0];
+    if (const Status status = check_places(launch, Args::cu_seq, total, total); status != Status::Ok) return status;
   }
   for (int64_t b = 0; b < tokens.sequences; ++b) {
     const int64_t first = tokens.length(b), n = tokens.count(b);
     if (first < 0 || first > room - n)
-      return out_of_range(launch, Args::kv_len, b, first, std::max<int64_t>(room - n + 1, 0));
+      return out_of_range(launch, Args::kv_len, b, first, limit_of(Wanted::Length, std::max<int64_t>(room - n + 1, 0)));
     if (n == 0) continue;
     const Status status =
         check_pages(launch, Args::page_table, b, first / size, blocks_of(first + n, size), pages.shape[0]);
@@ -135,7 +133,8 @@ Status cache_append(const Launch& launch) {
   for (int64_t b = 0; b < batch; ++b) {
     const int64_t at = position(b), limit = cache.shape[2] - n + 1;
     if (at >= 0 && at < limit) continue;
-    return out_of_range(launch, positions.present() ? Args::positions : Args::cache, b, at, limit);
+    return positions.present() ? out_of_range(launch, Args::positions, b, at, limit)
+                               : out_of_range(launch, -1, Args::position, at, limit);
   }
   const auto address = [size](const TensorView& t, int64_t b, int64_t h, int64_t s) {
     return t.as<char>() + (b * t.strides[0] + h * t.strides[1] + s * t.strides[2]) * size;
@@ -177,7 +176,8 @@ Status slot_append(const Launch& launch) {
   const int64_t total = slots.shape[0], size = key.pages.shape[1], room = key.pages.shape[0] * size;
   const auto slot = [&](int64_t t) { return read_whole(slots, t * slots.strides[0]); };
   for (int64_t t = 0; t < total; ++t)
-    if (slot(t) < -1 || slot(t) >= room) return out_of_range(launch, Args::slots, t, slot(t), room);
+    if (slot(t) < -1 || slot(t) >= room)
+      return out_of_range(launch, Args::slots, t, slot(t), limit_of(Wanted::Slot, room));
   parallel_for(total, grain_for(work_of(key, value)), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t at = slot(t);

@@ -84,7 +84,7 @@ Status check(const Launch& launch) {
   }
   for (int64_t b = 0; b < batch; ++b)
     if (const int64_t n = read_whole(lens, b * lens.strides[0]); n < 0 || n > room)
-      return out_of_range(launch, Args::kv_len, b, n, room + 1);
+      return out_of_range(launch, Args::kv_len, b, n, limit_of(Wanted::Length, room + 1));
   for (int64_t b = 0; b < batch; ++b) {
     const Sizes s = problem(launch, b).sizes;
     if (s.rows == 0) continue;

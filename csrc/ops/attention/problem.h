@@ -6,6 +6,7 @@
 #include "core/compute.h"
 #include "core/f8.h"
 #include "core/launch.h"
+#include "core/wanted.h"
 #include "host/convert.h"
 #include "ops/attention/scratch.h"
 #include "ops/attention/skus.h"
@@ -168,7 +169,7 @@ Status sizes_of(const Launch& launch, Sizes* out) {
   *out = set_sizes(q, k, launch[Args::v], attrs, launch.scalars[Args::scale].as_f64());
   const int64_t given = launch.scalars[Args::kv_len].as_i64(), kv_len = given == -1 ? out->k_len : given;
   if (kv_len < 0 || kv_len > out->k_len) {
-    *launch.failure = {Args::k, 0, kv_len, out->k_len + 1};
+    *launch.failure = {-1, Args::kv_len, kv_len, limit_of(Wanted::Length, out->k_len + 1)};
     return Status::IndexOutOfRange;
   }
   out->set_keys(kv_len, attrs.causal_alignment == 0);

@@ -31,10 +31,8 @@ inline Status check_places(const Launch& launch, int arg, int64_t total, int64_t
   const int64_t batch = cu.shape[0] - 1;
   for (int64_t i = 0, before = 0; i <= batch; ++i) {
     const int64_t at = place(cu, i), limit = i == 0 ? 0 : std::min(before + most, total);
-    if (at < before || at > limit || (i == batch && at != total)) {
-      *launch.failure = {arg, i, at, limit + 1};
-      return Status::IndexOutOfRange;
-    }
+    if (i == batch && at != total) return out_of_range(launch, arg, i, at, limit_of(Wanted::End, total));
+    if (at < before || at > limit) return out_of_range(launch, arg, i, at, limit_of(Wanted::Place, limit + 1));
     before = at;
   }
   return Status::Ok;

@@ -141,7 +141,9 @@ struct Place {
     BCU_CONSTANT SimtProblem& p = all.problem;
     Head h = Head::of(p, index);
     int64_t n = simt::number<int64_t>(all.sequences.kv_len);
-    if (n < -1 || n > h.k_len) simt::raise(p.fault, p.row, all.sequences.k_tensor, 0, n, int64_t(h.k_len) + 1);
+    if (n < -1 || n > h.k_len)
+      simt::raise(p.fault, p.row, -1, all.sequences.kv_len_scalar, n,
+                  simt::limit_of(simt::kWantLength, int64_t(h.k_len) + 1));
     if (n >= 0 && n <= h.k_len) h.valid = int32_t(n);
     return h;
   }
@@ -153,7 +155,7 @@ struct Place {
     BCU_CONSTANT SimtProblem& p = all.problem;
     BCU_CONSTANT Sequences<kLayout>& s = all.sequences;
     float probability = simt::number<float>(s.dropout_p);
-    if (!(probability >= 0.0f && probability <= 1.0f)) simt::raise(p.fault, p.row, -1, s.p_scalar, 0, 0);
+    if (!(probability >= 0.0f && probability <= 1.0f)) simt::raise_number(p.fault, p.row, s.p_scalar);
     uint64_t least = random::heads_of(probability), seed = simt::number<uint64_t>(s.seed);
     uint64_t offset = simt::number<uint64_t>(s.offset);
     int64_t heads = int64_t(p.kv_heads) * p.group.divisor;
@@ -197,9 +199,11 @@ struct Stretch {
     int64_t end = simt::load_element<int64_t>(cu, element, (at + 1) * stride);
     int64_t limit = begin + most < total ? begin + most : total;
     if (begin < 0 || begin > total || (at == 0 && begin != 0)) {
-      simt::raise(p.fault, p.row, tensor, at, begin, at == 0 ? 1 : total + 1);
-    } else if (end < begin || end > limit || (at + 1 == p.batch && end != total)) {
-      simt::raise(p.fault, p.row, tensor, at + 1, end, limit + 1);
+      simt::raise(p.fault, p.row, tensor, at, begin, simt::limit_of(simt::kWantPlace, at == 0 ? 1 : total + 1));
+    } else if (at + 1 == p.batch && end != total) {
+      simt::raise(p.fault, p.row, tensor, at + 1, end, simt::limit_of(simt::kWantEnd, total));
+    } else if (end < begin || end > limit) {
+      simt::raise(p.fault, p.row, tensor, at + 1, end, simt::limit_of(simt::kWantPlace, limit + 1));
     } else {
       return {int32_t(begin), int32_t(end - begin)};
     }
@@ -247,7 +251,8 @@ struct Place<kPaged> {
     Head h = Head::of(p, index);
     int64_t n = simt::load_element<int64_t>(s.lens, s.element, h.batch * s.lens_stride);
     if (n < 0 || n > p.k_len) {
-      simt::raise(p.fault, p.row, s.table_tensor + 1, h.batch, n, int64_t(p.k_len) + 1);
+      simt::raise(p.fault, p.row, s.table_tensor + 1, h.batch, n,
+                  simt::limit_of(simt::kWantLength, int64_t(p.k_len) + 1));
       n = 0;
     }
     h.k_len = h.valid = int32_t(n);

@@ -66,15 +66,18 @@ struct PagedAppendTokens {
 
   BCU_DEVICE void check_place(BCU_CONSTANT Params& p, int64_t b) {
     int64_t at = place(p, b), before = b > 0 ? place(p, b - 1) : 0, limit = b > 0 ? p.total : 0;
-    if (at < before || at > limit || (b == p.sequences && at != p.total))
-      simt::raise(p.fault, p.row, p.table_tensor + 2, b, at, limit + 1);
+    if (b == p.sequences && at != p.total)
+      simt::raise(p.fault, p.row, p.table_tensor + 2, b, at, simt::limit_of(simt::kWantEnd, p.total));
+    else if (at < before || at > limit)
+      simt::raise(p.fault, p.row, p.table_tensor + 2, b, at, simt::limit_of(simt::kWantPlace, limit + 1));
   }
   BCU_DEVICE void check_length(BCU_CONSTANT Params& p, int64_t b) {
     int64_t begin = place(p, b), end = place(p, b + 1), n = length(p, b);
     if (begin < 0 || end < begin || end > p.total) return;
     int64_t limit = p.entries * p.page_size - (end - begin) + 1;
     limit = limit < 0 ? 0 : limit;
-    if (uint64_t(n) >= uint64_t(limit)) simt::raise(p.fault, p.row, p.table_tensor + 1, b, n, limit);
+    if (uint64_t(n) >= uint64_t(limit))
+      simt::raise(p.fault, p.row, p.table_tensor + 1, b, n, simt::limit_of(simt::kWantLength, limit));
   }
 
   // The last sequence that begins at or before a packed token.
@@ -99,7 +102,7 @@ struct PagedAppendTokens {
     int64_t t = offset[Params::kToken], at = simt::load_element<int64_t>(p.slots, p.element, t * p.slot_stride);
     if (at == -1) return;
     if (uint64_t(at) < uint64_t(p.pages * p.page_size)) return put(p, offset, at / p.page_size, at % p.page_size);
-    simt::raise(p.fault, p.row, p.table_tensor, t, at, p.pages * p.page_size);
+    simt::raise(p.fault, p.row, p.table_tensor, t, at, simt::limit_of(simt::kWantSlot, p.pages * p.page_size));
   }
 
   BCU_DEVICE void copy(BCU_CONSTANT Params& p, int64_t i) {

@@ -98,15 +98,16 @@ inline Status simt_append(const Launch& launch) {
   copy.from_column = simt::last_stride(x), copy.to_column = simt::last_stride(cache);
   copy.to_step = cache.shape[2] > 1 ? cache.strides[2] : 0;
   copy.limit = limit;
-  copy.position.strides[0] = x.shape[0] > 1 ? 1 : 0;
-  copy.tensor = positions.present() ? Args::positions : Args::cache;
+  static_assert(Args::position == 0, "as a fault of no tensor names it");
+  copy.position.strides[0] = positions.present() && x.shape[0] > 1 ? 1 : 0;
+  copy.tensor = positions.present() ? Args::positions : -1;
   if (positions.present()) {
     copy.index = {positions.data, positions.element, {positions.shape[0] > 1 ? positions.strides[0] : 0}};
   } else {
     const Scalar& start = launch.scalars[Args::position];
     const int64_t at = start.data ? 0 : start.as_i64();
     if (!start.data && x.shape[0] > 0 && (at < 0 || at >= limit)) {
-      if (launch.failure) *launch.failure = {Args::cache, 0, at, limit};
+      if (launch.failure) *launch.failure = {-1, Args::position, at, limit};
       return Status::IndexOutOfRange;
     }
     copy.start = simt::number_of(start);

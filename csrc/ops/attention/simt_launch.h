@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backends/simt/family.h"
+#include "core/wanted.h"
 #include "ops/attention/simt_append_launch.h"
 #include "ops/attention/simt_backward.h"
 #include "ops/attention/simt_forward.h"
@@ -47,7 +48,7 @@ class SimtCall {
     set_sizes({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3]});
     set_scores(attributes<AttentionAttrs>(launch), launch.scalars[Args::scale]);
     Sequences<kLayout>& s = params.sequences;
-    s.kv_len = simt::number_of(*kv_len_), s.k_tensor = Args::k;
+    s.kv_len = simt::number_of(*kv_len_), s.kv_len_scalar = Args::kv_len;
     s.drops = attributes<AttentionAttrs>(launch).dropout != 0;
     if (!s.drops) return;
     p_ = &launch.scalars[Args::dropout_p], s.p_scalar = Args::dropout_p;
@@ -106,7 +107,8 @@ class SimtCall {
         return random::wrong_scalar(launch_, params.sequences.p_scalar);
       const int64_t n = kv_len_->data ? -1 : kv_len_->as_i64();
       if (n >= -1 && n <= p.k_len) return Status::Ok;
-      if (launch_.failure) *launch_.failure = {params.sequences.k_tensor, 0, n, int64_t(p.k_len) + 1};
+      if (launch_.failure)
+        *launch_.failure = {-1, params.sequences.kv_len_scalar, n, limit_of(Wanted::Length, int64_t(p.k_len) + 1)};
       return Status::IndexOutOfRange;
     }
     return Status::Ok;

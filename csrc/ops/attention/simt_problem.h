@@ -48,7 +48,7 @@ enum : int { kDense, kPacked, kPaged };
 template <int kLayout>
 struct Sequences {
   simt::Number kv_len;  // keys that hold data, -1: all
-  int32_t k_tensor;
+  int32_t kv_len_scalar;
   int32_t drops;  // whether weights are dropped, and by which numbers
   simt::Number dropout_p, seed, offset;
   int32_t p_scalar;

@@ -1,6 +1,7 @@
 // Bags of rows on the CPU: forward folds each bag's rows in the order of its ids; backward sorts the ids as embedding
 // does, and every weight row sums what its bags give it.
 #include "ops/embedding/cpu_bag.h"
+#include "core/wanted.h"
 
 #include "host/level.h"
 #include "ops/embedding/cpu_rows.h"
@@ -40,7 +41,7 @@ class Bags {
         const bool within = at[i] >= 0 && at[i] < limit;
         if (within && (at[i + 1] < 0 || at[i + 1] >= at[i])) continue;
         if (within) limit = at[i + 1] + 1;  // larger than the next one
-        if (launch.failure) *launch.failure = {param, begin + i, at[i], limit};
+        if (launch.failure) *launch.failure = {param, begin + i, at[i], limit_of(Wanted::Place, limit)};
         return false;
       }
     }

@@ -36,7 +36,7 @@ BCU_DEVICE void check_offset(BCU_CONSTANT BagsParams& p, int64_t i) {
   int64_t at = bag_offset(p, i), next = bag_offset(p, i + 1), limit = i == 0 ? 1 : p.offsets.limit + 1;
   if (at >= 0 && at < limit && (next < 0 || next >= at)) return;
   if (at >= 0 && at < limit) limit = next + 1;  // larger than the next one
-  simt::raise(p.offsets.fault, p.offsets.row, p.offsets.tensor, i, at, limit);
+  simt::raise(p.offsets.fault, p.offsets.row, p.offsets.tensor, i, at, simt::limit_of(simt::kWantPlace, limit));
 }
 // The bag of a position; -1: none.
 BCU_DEVICE int64_t bag_of(BCU_CONSTANT BagsParams& p, int64_t position) {

@@ -116,7 +116,7 @@ struct CpuKernel<expr::Fused> {
     else
       run_mixed(f, space, operands, zero);
     if (!zero) return Status::Ok;
-    if (launch.failure) *launch.failure = {-1, 0, 0, 0};
+    if (launch.failure) *launch.failure = {-1, -1, 0, 0};
     return Status::IntegerDivision;
   }
 };

@@ -53,7 +53,7 @@ Status write_slice(const Launch& launch) {
   const int axis = static_cast<int>(attrs.axis);
   const int64_t start = launch.scalars[Args::start].as_i64(), last = start_limit(x, source, attrs);
   if (start < 0 || start >= last) {
-    if (launch.failure) *launch.failure = {Args::source, -1, start, last};
+    if (launch.failure) *launch.failure = {-1, Args::start, start, last};
     return Status::IndexOutOfRange;
   }
   const Mover mover;

@@ -13,7 +13,7 @@ struct ShiftedParams {
   int64_t step, limit;  // bytes by which one start moves; starts are below the limit
   BCU_GLOBAL simt::Fault* fault;
   int64_t row;
-  int32_t tensor;  // which one a fault names
+  int32_t scalar;  // which number a fault names
 };
 
 template <int kBytes>
@@ -24,7 +24,7 @@ struct ShiftedCells {
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
     int64_t start = simt::number<int64_t>(p.start);
     if (uint64_t(start) >= uint64_t(p.limit)) {
-      simt::raise(p.fault, p.row, p.tensor, -1, start, p.limit);
+      simt::raise(p.fault, p.row, -1, p.scalar, start, p.limit);
       return;
     }
     simt::CopyCells<kBytes>::copy(ctx, p.copy, (BCU_GLOBAL uint8_t*)p.copy.to + start * p.step);

@@ -14,7 +14,7 @@ namespace baracuda::layout {
 struct Shift {
   const Scalar* start;
   int64_t step, limit;  // bytes by which one start moves; starts are below the limit
-  int32_t tensor;       // which one a fault names
+  int32_t scalar;       // which number a fault names
 
   // Whether a start moves by whole cells of so many bytes.
   bool fits(int64_t bytes) const { return step % bytes == 0; }
@@ -23,7 +23,7 @@ struct Shift {
     ShiftedParams p{};
     p.copy = copy;
     p.start = simt::number_of(*start), p.step = step, p.limit = limit;
-    p.fault = simt::fault_of(launch), p.row = launch.row, p.tensor = tensor;
+    p.fault = simt::fault_of(launch), p.row = launch.row, p.scalar = scalar;
     return simt::submit<ShiftedCells<kBytes>>(launch, {simt::blocks_for(copy.count, 256)}, 256, p);
   }
 };
@@ -61,7 +61,7 @@ inline Status write_slice(const Launch& launch) {
   const Scalar& start = launch.scalars[Args::start];
   const int64_t limit = start_limit(x, source, attrs);
   if (!start.data && (start.as_i64() < 0 || start.as_i64() >= limit)) {
-    if (launch.failure) *launch.failure = {Args::source, -1, start.as_i64(), limit};
+    if (launch.failure) *launch.failure = {-1, Args::start, start.as_i64(), limit};
     return Status::IndexOutOfRange;
   }
   const Mover mover(launch);
@@ -70,7 +70,7 @@ inline Status write_slice(const Launch& launch) {
   if (!start.data) return mover.copy(target, source);
   const IterationSpace space = space_of(source);
   const Operand from = operand(source, space), to = operand(target, space);
-  const Shift shift{&start, y.strides[axis] * size_of(y.element), limit, Args::source};
+  const Shift shift{&start, y.strides[axis] * size_of(y.element), limit, Args::start};
   return simt::CopyLaunch<Shift>(launch, space, to, &from, nullptr, shift).run();
 }
 

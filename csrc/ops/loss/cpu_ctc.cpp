@@ -2,6 +2,7 @@
 // rows of the gradient. Lengths and labels are checked before the first write.
 #include <algorithm>
 
+#include "core/wanted.h"
 #include "host/lanes.h"
 #include "host/tile.h"
 #include "ops/loss/ctc.h"
@@ -88,6 +89,7 @@ class Sequences {
       }
       start += counts_[n];
     }
+    if (!apart && start != most) return refuse(at_ + 2, -1, start, limit_of(Wanted::Sum, most));
     return true;
   }
 
@@ -117,7 +119,7 @@ class Sequences {
   bool length(int behind, int64_t n, int64_t most, int64_t& v) const {
     const TensorView& t = launch_[at_ + behind];
     v = whole_at(t, n * t.strides[0]);
-    return (v >= 0 && v <= most) || refuse(at_ + behind, n, v, most + 1);
+    return (v >= 0 && v <= most) || refuse(at_ + behind, n, v, limit_of(Wanted::Length, most + 1));
   }
 
   C* rows(int64_t n) const { return states_ + memory_.rows * (2 * starts_[n] + n); }

@@ -40,7 +40,7 @@ struct CtcLengths {
                             int32_t tensor) {
     int64_t v = simt::load_element<int64_t>(data, p.index_element, n * step);
     if (v >= 0 && v <= most) return v;
-    simt::raise(p.fault, p.row, tensor, n, v, most + 1);
+    simt::raise(p.fault, p.row, tensor, n, v, simt::limit_of(simt::kWantLength, most + 1));
     return 0;
   }
   BCU_DEVICE void run(BCU_THREAD const simt::Context& ctx, BCU_SHARED float*, BCU_CONSTANT Params& p) {
@@ -57,6 +57,8 @@ struct CtcLengths {
       p.starts[n] = start, p.counts[n] = count;
       start += count;
     }
+    if (start != p.labels)
+      simt::raise(p.fault, p.row, p.tensor + 2, -1, start, simt::limit_of(simt::kWantSum, p.labels));
   }
 };
 

@@ -89,7 +89,7 @@ struct StepOf {
       Numbers<typename WorkOf<C>::type> numbers;
       read_numbers<Rule>(p, numbers);
       int bad = Rule::make(numbers, made.step);
-      if (bad >= 0) simt::raise(p.fault, p.row, -1, bad, 0, 0);
+      if (bad >= 0) simt::raise_number(p.fault, p.row, bad);
       made.good = bad < 0 ? 1 : 0;
       *all = made;
     }

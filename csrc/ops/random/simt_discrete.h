@@ -43,7 +43,7 @@ struct TossDraw {
 struct IntegerDraw {
   BCU_DEVICE void apply(BCU_THREAD const int64_t*, BCU_THREAD int64_t* out, BCU_CONSTANT DrawExtra& x, int64_t at) {
     int64_t low = simt::number<int64_t>(x.a), high = simt::number<int64_t>(x.b);
-    if (low >= high) simt::raise(x.fault, x.row, -1, x.scalar, 0, 0);
+    if (low >= high) simt::raise_number(x.fault, x.row, x.scalar);
     uint64_t n = low < high ? uint64_t(high) - uint64_t(low) : 1u;
     uint64_t found = below(simt::number<uint64_t>(x.seed), simt::number<uint64_t>(x.offset), uint64_t(at), n);
     out[0] = int64_t(uint64_t(low) + found);
@@ -64,7 +64,7 @@ struct DropoutDraw {
     float p = simt::number<float>(x.a);
     C scale = simt::number<C>(x.b);
     if (!x.known) {
-      if (!(p >= 0.0f && p <= 1.0f)) simt::raise(x.fault, x.row, -1, x.scalar, 0, 0);
+      if (!(p >= 0.0f && p <= 1.0f)) simt::raise_number(x.fault, x.row, x.scalar);
       scale = p < 1.0f ? C(1) / (C(1) - simt::number<C>(x.a)) : C(0);
     }
     Words w = block_of(simt::number<uint64_t>(x.seed), simt::number<uint64_t>(x.offset) + uint64_t(at) / 4);

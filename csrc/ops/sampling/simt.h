@@ -42,7 +42,7 @@ BCU_DEVICE bool read_controls(BCU_CONSTANT RowParams& p, int64_t row, bool tells
     good = false;
     if (!tells) continue;
     if (!p.controls)
-      simt::raise(p.fault, p.row, -1, k, 0, 0);
+      simt::raise_number(p.fault, p.row, k);
     else
       simt::raise_value(p.fault, p.row, p.controls_tensor, row * kColumns + k, v[k],
                         k == kTopP || k == kMinP || k == kTypicalP ? simt::kUnit

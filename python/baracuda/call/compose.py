@@ -107,6 +107,7 @@ class Composer:
         self.arguments: list[tuple[str, Value, Source]] = []
         self.numbers: list[tuple[str, Source]] = []
         self.made: list[tuple[Shape, Element]] = []
+        self._called: dict[int, str] = {}
 
     def argument(self, name: str, value: Any, source: Source) -> Value:
         """The next argument, as it lies in memory; all of them come before the first step."""
@@ -141,6 +142,11 @@ class Composer:
         from baracuda.call.inline import inlined
 
         return inlined(self, fn, *args, **options)
+
+    def called(self, x: Value, name: str) -> Value:
+        """The same; errors about what a step finds in it call it so."""
+        self._called[x.slot] = name
+        return x
 
     def copy(self, x: Value) -> Value:
         """In new contiguous memory."""
@@ -205,7 +211,11 @@ class Composer:
         seen = [b.input(name, x.shape, x.element, x.strides) for name, x, _ in self.arguments]
         for slot, (shape, element) in enumerate(self.made, len(self.arguments)):
             handed_out = slot in results and out is None
-            seen.append(b.output(results[slot], shapes[slot], element) if handed_out else b.scratch(shape, element))
+            seen.append(
+                b.output(results[slot], shapes[slot], element)
+                if handed_out
+                else b.scratch(shape, element, self._called.get(slot, ""))
+            )
         if out is not None:
             (slot, shape), target = next(iter(shapes.items())), b.output("out", out.shape, out.element, out.strides)
             seen.append(target)

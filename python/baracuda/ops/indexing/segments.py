@@ -97,22 +97,24 @@ def _named(c: Composer, of_segments: Value, ids: Value) -> Value:
     return c.of(F.gather, of_segments, 1, _spread(ids, shape))  # type: ignore[no-any-return]
 
 
-@composed(tensors="data ids")
-def _segments(c: Composer, data: Value, ids: Value, segments: int, reduce: str, initial: float | None = None) -> Value:
-    """Folds of segments by ids of the first dimensions."""
+@composed(tensors="data segment_ids")
+def _segments(
+    c: Composer, data: Value, segment_ids: Value, segments: int, reduce: str, initial: float | None = None
+) -> Value:
+    """Folds of segments by segment_ids of the first dimensions."""
     e = data.element
-    made = _fold(c, c.cast(data, _wide(e)) if reduce == "mean" else data, ids, segments, reduce, initial)
-    return c.reshape(c.cast(made, e), (*ids.shape[:-1], segments, *data.shape[ids.rank :]))
+    made = _fold(c, c.cast(data, _wide(e)) if reduce == "mean" else data, segment_ids, segments, reduce, initial)
+    return c.reshape(c.cast(made, e), (*segment_ids.shape[:-1], segments, *data.shape[segment_ids.rank :]))
 
 
-@composed(tensors="dy data ids result")
+@composed(tensors="dy data segment_ids result")
 def _segments_backward(
-    c: Composer, dy: Value, data: Value, ids: Value, result: Value, reduce: str, initial: float | None = None
+    c: Composer, dy: Value, data: Value, segment_ids: Value, result: Value, reduce: str, initial: float | None = None
 ) -> Value:
     """Gradient of a fold: extremes share it among elements that are as large; products leave out the element itself."""
     wide = _wide(data.element)
-    x, at = _by_batch(c, c.cast(data, wide), ids)
-    full = (x.shape[0], dy.shape[ids.rank - 1], x.shape[2])
+    x, at = _by_batch(c, c.cast(data, wide), segment_ids)
+    full = (x.shape[0], dy.shape[segment_ids.rank - 1], x.shape[2])
     grad, y = c.reshape(c.cast(dy, wide), full), c.reshape(c.cast(result, wide), full)
     made = _gradient(c, grad, x, y, at, reduce, initial)
     return c.cast(c.reshape(made, data.shape), data.element)
@@ -133,26 +135,26 @@ def _gradient(c: Composer, grad: Value, x: Value, y: Value, at: Value, reduce: s
     return c.of(F.where, hit, _named(c, share, at), 0.0)  # type: ignore[no-any-return]
 
 
-def _product_gradient(c: Composer, grad: Value, x: Value, ids: Value, initial: Any) -> Value:
+def _product_gradient(c: Composer, grad: Value, x: Value, segment_ids: Value, initial: Any) -> Value:
     """Gradients dy times the product of the others: of a segment with one zero only that one's is not 0, with more none."""
     segments = grad.shape[1]
     zero = c.of(F.eq, x, 0.0)
-    zeros = _named(c, _fold(c, c.cast(zero, x.element), ids, segments, "sum", None), ids)
+    zeros = _named(c, _fold(c, c.cast(zero, x.element), segment_ids, segments, "sum", None), segment_ids)
     numbers = c.of(F.where, zero, 1.0, x)
-    product = _named(c, c.of(F.mul, grad, _fold(c, numbers, ids, segments, "prod", initial)), ids)
+    product = _named(c, c.of(F.mul, grad, _fold(c, numbers, segment_ids, segments, "prod", initial)), segment_ids)
     others = c.of(F.eq, c.of(F.sub, zeros, c.cast(zero, x.element)), 0.0)
     return c.of(F.where, others, c.of(F.div, product, numbers), 0.0)  # type: ignore[no-any-return]
 
 
-def _pulled(data: Any, ids: Any, segments: int, reduce: str, initial: float | None = None) -> tuple[Any, Any]:
-    y = _segments(data, ids, segments, reduce, initial)
-    return y, lambda dy: _segments_backward(dy, data, ids, y, reduce, initial)
+def _pulled(data: Any, segment_ids: Any, segments: int, reduce: str, initial: float | None = None) -> tuple[Any, Any]:
+    y = _segments(data, segment_ids, segments, reduce, initial)
+    return y, lambda dy: _segments_backward(dy, data, segment_ids, y, reduce, initial)
 
 
-def _checked(name: str, data: Any, ids: Any, segments: int | None) -> int:
+def _checked(name: str, data: Any, segment_ids: Any, segments: int | None) -> int:
     """How many segments there are: as given, or one more than the largest id."""
     shape, code, *_ = _core.describe(data)
-    own, id_code, *_ = _core.describe(ids)
+    own, id_code, *_ = _core.describe(segment_ids)
     if len(own) != 1 or not shape or own[0] != shape[0] or Element(id_code) not in _INDICES:
         got, want = f"{Element(id_code)} of shape {tuple(own)}", f"i64 or i32 of shape {tuple(shape[:1])}"
         raise InvalidProblemError(
@@ -164,7 +166,7 @@ def _checked(name: str, data: Any, ids: Any, segments: int | None) -> int:
     if not (element.is_float or element.is_integer or element is Element.BOOL):
         raise InvalidProblemError(f"{name}: data: got element {element}, want floats, integers or bool.")
     if segments is None:
-        segments = number_of(F.amax(ids)) + 1 if own[0] else 0
+        segments = number_of(F.amax(segment_ids)) + 1 if own[0] else 0
     if segments < 0:
         raise InvalidProblemError(f"{name}: num_segments: got {segments}, want a number that is not negative.")
     return segments
@@ -210,21 +212,21 @@ segment_max = _segment_fold("max", "The largest", "-inf, or the least of an inte
 segment_min = _segment_fold("min", "The smallest", "inf, or the greatest of an integer element")
 
 
-@composed(tensors="data ids")
-def _softmax(c: Composer, data: Value, ids: Value, segments: int) -> Value:
-    x, at = _by_batch(c, c.cast(data, _wide(data.element)), ids)
+@composed(tensors="data segment_ids")
+def _softmax(c: Composer, data: Value, segment_ids: Value, segments: int) -> Value:
+    x, at = _by_batch(c, c.cast(data, _wide(data.element)), segment_ids)
     most = _named(c, _fold(c, x, at, segments, "max", None), at)
     e = c.of(F.exp, c.of(F.sub, x, most))
     made = c.of(F.div, e, _named(c, _fold(c, e, at, segments, "sum", None), at))
     return c.cast(c.reshape(made, data.shape), data.element)
 
 
-@composed(tensors="dy result ids")
-def _softmax_backward(c: Composer, dy: Value, result: Value, ids: Value, segments: int) -> Value:
+@composed(tensors="dy result segment_ids")
+def _softmax_backward(c: Composer, dy: Value, result: Value, segment_ids: Value, segments: int) -> Value:
     """Gradient y (dy - the sum of dy y over the segment)."""
     wide = _wide(dy.element)
-    grad, at = _by_batch(c, c.cast(dy, wide), ids)
-    y, _ = _by_batch(c, c.cast(result, wide), ids)
+    grad, at = _by_batch(c, c.cast(dy, wide), segment_ids)
+    y, _ = _by_batch(c, c.cast(result, wide), segment_ids)
     total = _named(c, _fold(c, c.of(F.mul, grad, y), at, segments, "sum", None), at)
     made = c.of(F.mul, y, c.of(F.sub, grad, total))
     return c.cast(c.reshape(made, dy.shape), dy.element)

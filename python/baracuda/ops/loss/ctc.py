@@ -64,12 +64,12 @@ class CtcLossDescriptor(_Sequences):
     sums are kept in logarithms, in the compute element; a sample's do not depend on its neighbours.
 
     Lengths and the labels in use are checked before the first write: one that there is no room for, or no class, is an
-    IndexOutOfRangeError.
+    IndexOutOfRangeError, and so are lengths that do not add up to the labels of all.
 
     Args:
         log_probs_shape: (steps, samples, classes): logarithms of probabilities, as log_softmax gives them.
         targets_shape: (samples, most labels), of which the first target_lengths[n] count; or (labels of all,), one
-            sample's behind another's, where what is left behind the last does not count.
+            sample's behind another's, of which none may be left over.
         blank: The class that separates labels. A label may be the blank, as torch has it, and then is one like others.
         zero_infinity: Whether a loss of inf is 0 instead, and so its gradient.
         element: f16, bf16, f32 or f64, of log_probs and loss.

@@ -31,8 +31,8 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
     for i, (shape, most, last) in enumerate(_SHAPES):
         index = Element.I32 if i % 3 == 1 else Element.I64
         samples = shape[1]
-        if most is None:  # what is left behind the last does not count
-            parts = rng.multinomial(last - 2, np.ones(samples) / samples)
+        if most is None:
+            parts = rng.multinomial(last, np.ones(samples) / samples)
             desc = CtcLossDescriptor(shape, (last,), 0, False, element, index)
         else:
             parts = rng.integers(0, most + 1, samples)

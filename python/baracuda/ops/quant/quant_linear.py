@@ -94,15 +94,20 @@ def _by_values(
         want = "one number, or two sizes that divide those of the weight: (N, 1) is one for each row"
         raise InvalidProblemError(f"quant_linear: scale: got {scale.shape}, want {want}.")
     scales = block_scales("quant_linear", shape, scale.shape, None)
-    if bias is not None and (bias.shape != shape[:1] or bias.element is not input.element):
-        want = f"{input.element} ({shape[0]},)"
-        raise InvalidProblemError(f"quant_linear: bias: got {bias.element} {bias.shape}, want {want}.")
+    if bias is not None:
+        _check_bias("quant_linear", bias, shape[0], input.element)
     desc = QuantLinearDescriptor(
         input.shape, shape, scales, input.element, code, zero_point is not None, bias is not None
     )
     zero = None if zero_point is None else laid(c, zero_point, scales, Element.I32)
     y: Value = c(desc, x=input, w=weight, scale=laid(c, scale, scales, Element.F32), zero_point=zero, bias=bias)
     return y
+
+
+def _check_bias(name: str, bias: Value, columns: int, element: Element) -> None:
+    if bias.shape != (columns,) or bias.element is not element:
+        got, want = f"{bias.element} {bias.shape}", f"{element} ({columns},)"
+        raise InvalidProblemError(f"{name}: bias: got {got}, want {want}.")
 
 
 def _check_order(order: Value, depth: int) -> None:
@@ -144,6 +149,7 @@ def quant_linear_backward(
         found = c.of(functional.index_select_backward, found, order, found.shape, found.rank - 1)
     if bias is None:
         return found
+    _check_bias("quant_linear_backward", bias, values.shape[0], dy.element)
     rows = tuple(range(dy.rank - 1))
     return found, c.of(functional.sum, dy, rows) if rows else dy
 
@@ -183,7 +189,7 @@ def _order_of(c: Composer, g_idx: Value, depth: int, groups: int) -> Value:
     each = c.reshape(c(ArangeDescriptor((groups,), g_idx.element), start=0, step=1), (groups, 1))
     wanted = c.reshape(c.copy(each.expand((groups, depth // groups))), (depth,))
     found: Value = c.of(functional.where, c.of(functional.eq, sorted_groups, wanted), order, depth)
-    return found
+    return c.called(found, f"g_idx, of which {groups} groups of {depth // groups} are wanted")
 
 
 @made_of("arange bitwise_right_shift bitwise_and cast copy pack_int4 add sort eq where index_select")
@@ -200,7 +206,7 @@ def repack_gptq(
     Args:
         qweight: i32 (K / 8, N), 8 codes of a column to a word.
         qzeros: i32 (groups, N / 8), 8 columns to a word.
-        scales: f16, bf16 or f32 (groups, N).
+        scales: f16, bf16, f32 or f64 (groups, N), rounded to f32.
         g_idx: i32 or i64 (K,), the group of each row of the weight; each has K / groups of them.
 
     Returns:
@@ -222,7 +228,7 @@ def repack_gptq(
     less = c.reshape(c.cast(_codes_of(c, "repack_gptq: qzeros", qzeros), Element.I32), scales.shape)
     zero = c.of(functional.add, c.copy(less.permute((1, 0))), 1)
     made = packed, c.copy(c.cast(scales, Element.F32).permute((1, 0))), zero
-    return made if order is None else (*made, order)
+    return made if order is None else (*made, c.copy(order))
 
 
 @made_of("arange bitwise_right_shift bitwise_and cast copy pack_int4")
@@ -235,7 +241,7 @@ def repack_awq(c: Composer, qweight: Value, qzeros: Value, scales: Value) -> tup
     Args:
         qweight: i32 (K, N / 8).
         qzeros: i32 (groups, N / 8).
-        scales: f16, bf16 or f32 (groups, N).
+        scales: f16, bf16, f32 or f64 (groups, N), rounded to f32.
 
     Returns:
         Bytes (N, K / 2) of two codes (u4), scales (N, groups) in f32 and zero points (N, groups) in i32.
