@@ -12,6 +12,20 @@ namespace baracuda {
 inline constexpr int64_t kPickedBytes = 1024;  // of a row; longer ones keep memcpy busy
 
 class RowPicker {
+  using Move = void (*)(const RowPicker&, const char* from, const int64_t* ids, int64_t n, int64_t known, char* to);
+  // n of the `known` >= n rows that ids say; the others are looked ahead at. It stands before the constructor, which
+  // asks for it: clang would leave it undefined otherwise.
+  template <int kPiece, bool kOne>
+  static void move(const RowPicker& r, const char* from, const int64_t* ids, int64_t n, int64_t known, char* to) {
+    const int64_t bytes = r.bytes_, step = r.from_step_;
+    for (int64_t i = 0; i < n; ++i, to += r.to_step_) {
+      const char* coming = from + ids[std::min(i + r.ahead_, known - 1)] * step;
+      for (int64_t b = 0; b < (kOne ? 1 : bytes); b += kStreamLine) __builtin_prefetch(coming + b);
+      if constexpr (!kOne) __builtin_prefetch(coming + bytes - 1);
+      move_pieces<kPiece, kOne>(to, from + ids[i] * step, bytes);
+    }
+  }
+
  public:
   // Rows of `bytes` <= kPickedBytes are `from_step` bytes apart, their places `to_step`. streams: the result is too
   // large for the caches.
@@ -43,22 +57,9 @@ class RowPicker {
   }
 
  private:
-  using Move = void (*)(const RowPicker&, const char* from, const int64_t* ids, int64_t n, int64_t known, char* to);
   static constexpr int64_t kAheadBytes = 2048;
   // Rows that are put together before they are streamed: whole lines of them.
   static constexpr int64_t kGroupBytes = 4096, kGroup = 16;
-
-  // n of the `known` >= n rows that ids say; the others are looked ahead at.
-  template <int kPiece, bool kOne>
-  static void move(const RowPicker& r, const char* from, const int64_t* ids, int64_t n, int64_t known, char* to) {
-    const int64_t bytes = r.bytes_, step = r.from_step_;
-    for (int64_t i = 0; i < n; ++i, to += r.to_step_) {
-      const char* coming = from + ids[std::min(i + r.ahead_, known - 1)] * step;
-      for (int64_t b = 0; b < (kOne ? 1 : bytes); b += kStreamLine) __builtin_prefetch(coming + b);
-      if constexpr (!kOne) __builtin_prefetch(coming + bytes - 1);
-      move_pieces<kPiece, kOne>(to, from + ids[i] * step, bytes);
-    }
-  }
 
   int64_t bytes_, from_step_, to_step_, ahead_;
   bool streams_;

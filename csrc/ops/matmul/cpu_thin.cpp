@@ -129,7 +129,8 @@ void dot_columns(const Gemm& g, Rows<typename E::Sum> x, int64_t begin, int64_t 
   const int64_t whole = g.k / kL * kL;
   for (int64_t j = begin; j < end; j += kKept<M>) {
     const int64_t n = std::min(kKept<M>, end - j), group = n / R;
-    for (int i = 0; i < M; ++i) std::fill_n(lanes + i * kKept<M>, n, Vector<C>{});
+    for (int i = 0; i < M; ++i)
+      for (int64_t c = 0; c < n; ++c) lanes[i * kKept<M> + c] = Vector<C>{};
     for (int64_t k = 0; k < whole; k += kBlock) {
       const int64_t vectors = std::min(kBlock, whole - k) / kL;
       const Rows<C> part{x.data + k, x.stride};

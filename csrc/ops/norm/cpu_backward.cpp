@@ -29,7 +29,7 @@ template <bool kCenter, class C>
 void gather_tile(const C* d, const C* v, const C* w, Row<C> row, Sums<C>& sums, C* dweight, C* dbias, int64_t n) {
   // Before anything is multiplied by them, values are scaled to the size of 1, whose products stay within range.
   const C mean = kCenter ? row.mean : C(0), rstd = row.rstd;
-  auto xhat = [mean, rstd](auto x) {
+  auto xhat = [=](auto x) {
     if constexpr (kCenter)
       return (x - mean) * rstd;
     else

@@ -117,7 +117,14 @@ Floats spread(const float* scales, int v) {
   typedef int32_t Index __attribute__((vector_size(kVectorBytes)));
   Index lanes;
   for (int i = 0; i < kWide; ++i) lanes[i] = (v * kVectorBytes % kGroup + 4 * i) / kGroup;
-  return __builtin_shuffle(load_floats(scales + v * kVectorBytes / kGroup), lanes);
+  const Floats all = load_floats(scales + v * kVectorBytes / kGroup);
+#if defined(__clang__)  // whose shuffles take literal numbers only
+  Floats each;
+  for (int i = 0; i < kWide; ++i) each[i] = all[lanes[i]];
+  return each;
+#else
+  return __builtin_shuffle(all, lanes);
+#endif
 }
 
 template <int kGroups>
