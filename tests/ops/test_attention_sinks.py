@@ -91,6 +91,16 @@ def test_special_sinks(sink: float) -> None:
             assert torch.equal(out, clean)
 
 
+@pytest.mark.parametrize("sink", [np.nan, np.inf, -np.inf])
+def test_gradients_of_infinite_sinks_are_their_limit(sink: float) -> None:
+    q, k, v, sinks = problem(3, 20, torch.float32)
+    sinks[1] = sink
+    out, pull = bc.vjp(F.scaled_dot_product_attention, q, k, v, sinks=sinks)
+    dsinks = pull(torch.ones_like(out))[-1]
+    assert dsinks[[0, 2, 3]].isfinite().all()
+    assert dsinks[1].isnan() if np.isnan(sink) else dsinks[1] == 0
+
+
 def test_packed_gradients_are_those_of_each_sequence(rng: np.random.Generator) -> None:
     lengths = (5, 0, 70, 1), (9, 4, 70, 300)
     cu_q, cu_k = (np.cumsum([0, *n]).astype(np.int32) for n in lengths)

@@ -25,8 +25,8 @@ C row_delta(const SinkProblem& p, int64_t b, int64_t h, int64_t row) {
 template <class C>
 C gradient(const SinkProblem& p, int64_t h) {
   const C sink = p.sinks.template logit<C>(h);
-  double sum = 0;  // over all rows of a batch: they may be many
-  for (int64_t b = 0; b < p.batch && sink != -C(INFINITY); ++b) {
+  double sum = 0;  // over all rows of a batch: they may be many; of an infinite sink its limit
+  for (int64_t b = 0; b < p.batch && std::abs(sink) != C(INFINITY); ++b) {
     for (int64_t row = 0; row < p.rows; ++row) {
       C lse;
       load<C>(p.lse.element, p.lse.at(b, h, row), 1, &lse, 1);

@@ -41,7 +41,8 @@ using RowDeltas = DeltasOfRows<T, kDense>;
 template <class T>
 using PackedRowDeltas = DeltasOfRows<T, kPacked>;
 
-// dsink = -sum over a head's query rows of exp(sink - lse) delta: a block per head, after the deltas.
+// dsink = -sum over a head's query rows of exp(sink - lse) delta, 0 of an infinite sink: a block per head, after the
+// deltas.
 template <class C, int kLayout>
 struct GradientsOfSinks {
   using Params = SimtParams<kLayout>;
@@ -58,7 +59,7 @@ struct GradientsOfSinks {
       for (int32_t i = int32_t(ctx.tid()); i < head.q_len; i += int32_t(ctx.bdim())) {
         int32_t row = i * group + own;
         C lse = ((BCU_GLOBAL const C*)p.lse)[Head::lse(p, head, row)];
-        if (sink != -math::infinity<C>())
+        if (math::fabs(sink) != math::infinity<C>())
           sum += math::exp(sink - lse) * ((BCU_GLOBAL const C*)p.scratch)[index * p.rows + row];
       }
     }
