@@ -13,7 +13,8 @@ BCU_TEST_API int bcu_test_max_threads() { return baracuda::max_threads(); }
 BCU_TEST_API void bcu_test_set_num_threads(int n) { baracuda::set_num_threads(n); }
 BCU_TEST_API void bcu_test_set_bundled(const char* path) { baracuda::set_bundled_thread_runtime(path); }
 
-// Number of chunks that ran, plus 1000 when two workers were inside at the same time. For the second one it waits so long.
+// Number of chunks that ran, plus 1000 when two workers were inside at the same time. For the second one it waits so
+// long.
 BCU_TEST_API int bcu_test_region(int milliseconds) {
   std::atomic<int> chunks{0}, inside{0};
   std::atomic<bool> met{false};
