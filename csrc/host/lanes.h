@@ -170,10 +170,6 @@ inline C block_sum(const C* p, Term term) {
   }
   return fold_sum<C>(acc);
 }
-template <class C>
-inline C block_sum(const C* p) {
-  return block_sum(p, [](auto v) { return v; });
-}
 
 // Larger keeps NaN: once a lane is NaN it stays NaN. Without it a NaN is passed over where the other value is a number.
 template <bool kMax, bool kKeepNan>

@@ -14,7 +14,7 @@ from baracuda.ops.image.regions import RoiAlignDescriptor
 from baracuda.prove.reference import Array, Case, Expected, round_to, to_reference
 
 # Images, regions, bins: one place, rows, several images, many channels, nothing.
-_SHAPES: tuple[Any, ...] = (
+SHAPES: tuple[Any, ...] = (
     ((1, 1, 1, 1), 1, (1, 1)),
     ((2, 3, 7, 5), 6, (2, 3)),
     ((3, 17, 6, 9), 4, (3, 2)),
@@ -58,9 +58,9 @@ def _is_clear(desc: Any, roi: Array) -> bool:
 
 
 def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -> Iterator[Case]:
-    """All of _SHAPES with few, many and as many samples as places, aligned and not."""
+    """All of SHAPES with few, many and as many samples as places, aligned and not."""
     for (shape, regions, bins), (ratio, scale), aligned in product(
-        _SHAPES, ((0, 1.0), (2, 0.37), (9, 0.6)), (False, True)
+        SHAPES, ((0, 1.0), (2, 0.37), (9, 0.6)), (False, True)
     ):
         desc = RoiAlignDescriptor(shape, regions, bins, scale, ratio, aligned, element)
         yield _case(desc, direction, rng, _rois(desc, rng))
