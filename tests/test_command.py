@@ -101,7 +101,8 @@ def test_a_pipe_that_was_never_read(argument: str) -> None:
         "from baracuda.__main__ import main\nsys.exit(main())"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (0 if argument == "--help" else 141, "")  # argparse looks away by itself
+    # argparse looks away by itself where Python buffers nothing (PYTHONUNBUFFERED).
+    assert done.stderr == "" and done.returncode in ({0, 141} if argument == "--help" else {141})
 
 
 def test_most_cases_ends_early() -> None:
