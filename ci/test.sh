@@ -24,7 +24,10 @@ drawn=$(python ci/changed.py --drawn 3)
 BARACUDA_CUDA_FAMILIES=$(if [[ $touched == all ]]; then echo "$drawn"; else families_of "$touched"; fi)
 export BARACUDA_CUDA_FAMILIES
 # The same kernels as this machine's own, by way of other instructions; tests/test_import.py calls gated's, and knows the others.
-BARACUDA_LOWEST_FAMILIES=$(families_of "$touched $drawn gated")
+of_lowest="$touched $drawn gated"
+# What kernels of expr are compared with.
+if [[ " ${of_lowest//,/ } " == *" expr "* ]]; then of_lowest+=" binary cast reduce ternary unary"; fi
+BARACUDA_LOWEST_FAMILIES=$(families_of "$of_lowest")
 export BARACUDA_LOWEST_FAMILIES
 export CMAKE_ARGS="$CMAKE_ARGS -DBARACUDA_LOWEST_FAMILIES=${BARACUDA_LOWEST_FAMILIES// /;}"
 
