@@ -58,6 +58,53 @@ def test_as_torch(
     )
 
 
+# Of f32 and halves, with enough channels for the lanes of vectors: rows of one tile, of several and of a shared one.
+WIDE: list[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ("conv1d", (2, 16, 33), (48, 16, 3), {"stride": 2}),
+    ("conv2d", (2, 16, 5, 5), (16, 16, 3, 3), {"padding": 1}),
+    ("conv2d", (3, 40, 7, 6), (50, 40, 3, 3), {"padding": (1, 2)}),
+    ("conv2d", (2, 48, 14, 15), (32, 24, 3, 3), {"padding": 1, "groups": 2}),
+    ("conv2d", (1, 33, 9, 29), (61, 33, 2, 3), {"stride": (3, 2), "padding": (0, 1)}),
+    ("conv2d", (2, 64, 15, 13), (32, 64, 1, 1), {"stride": 2}),
+    ("conv2d", (2, 64, 7, 7), (96, 64, 1, 1), {}),
+    ("conv2d", (1, 20, 11, 17), (16, 20, 3, 3), {"dilation": (1, 3), "padding": 2}),
+    ("conv3d", (1, 16, 4, 5, 9), (16, 16, 2, 3, 3), {"stride": (1, 2, 1), "padding": 1}),
+    ("conv_transpose2d", (2, 32, 7, 9), (32, 24, 3, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+    ("conv_transpose2d", (2, 16, 8, 6), (16, 32, 3, 2), {"padding": 1}),
+]
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("name", "shape", "weight", "options"), WIDE)
+def test_channels_in_lanes(
+    name: str, shape: tuple[int, ...], weight: tuple[int, ...], options: dict[str, Any], dtype: torch.dtype, last: bool
+) -> None:
+    out = weight[1] * options.get("groups", 1) if "transpose" in name else weight[0]
+    x, w, b = _tensors(shape, weight, out, dtype)
+    if last:
+        x, w = x.movedim(1, -1).contiguous().movedim(-1, 1), w.transpose(0, 1).contiguous().transpose(0, 1)
+    want = getattr(nn, name)(x.double(), w.double(), b.double(), **options)
+    got = getattr(F, name)(x, w, b, **options)
+    torch.testing.assert_close(got, want.to(dtype), rtol=2 * torch.finfo(dtype).eps, atol=1e-4)
+    assert torch.equal(getattr(F, name)(x[:1], w, b, **options), got[:1])
+
+
+def test_lanes_may_be_those_of_the_result() -> None:
+    x, w, b = _tensors((2, 40, 7, 10), (50, 40, 3, 3), 50, torch.float32)
+    made = bc.plan(bc.ConvDescriptor(tuple(x.shape), tuple(w.shape), low=(1, 1), high=(1, 1), bias=True))
+    y = torch.full((2, 7, 10, 50), torch.nan).movedim(-1, 1)
+    made.run(x=x, weight=w, bias=b, y=y, workspace=bc.empty(made.workspace_size, "u8"))
+    assert torch.equal(y, F.conv2d(x, w, b, padding=1))
+
+
+def test_lanes_see_nothing_outside_of_a_window() -> None:
+    x, w = np.zeros((1, 16, 7, 14), np.float32), np.ones((16, 16, 3, 3), np.float32)
+    x[0, 3, 2, 13] = np.nan
+    y = F.conv2d(x, w, padding=1)
+    assert np.isnan(y[0, :, 1:4, 12:]).all() and np.isnan(y).sum() == 16 * 6
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 def test_long_sums_of_halves_are_rounded_once(dtype: torch.dtype) -> None:
     x, w, _ = _tensors((1, 512, 6, 6), (8, 512, 3, 3), 8, dtype)

@@ -8,6 +8,9 @@ namespace baracuda::conv {
 // made = the pass from `read`; bias may be absent.
 void run_pass(const Conv& c, Makes makes, const TensorView& read, const TensorView& weight, const TensorView& bias,
               const TensorView& made, void* workspace);
+// The same where in_lanes() says so: f32 and halves.
+void run_wide_pass(const Conv& c, Makes makes, const TensorView& read, const TensorView& weight, const TensorView& bias,
+                   const TensorView& made, void* workspace);
 // dweight = the sum over images and places of result times image.
 void run_filter(const Conv& c, const TensorView& image, const TensorView& result, const TensorView& dweight,
                 void* workspace);

@@ -296,6 +296,8 @@ class Run {
 void run_pass(const Conv& c, Makes makes, const TensorView& read, const TensorView& weight, const TensorView& bias,
               const TensorView& made, void* workspace) {
   if (made.numel() == 0) return;
+  if (in_lanes(c, makes, made.element == Element::F64 ? 8 : 4))
+    return run_wide_pass(c, makes, read, weight, bias, made, workspace);
   made.element == Element::F64 ? Run<double>(c, makes, read, weight, bias, made, workspace).run()
                                : Run<float>(c, makes, read, weight, bias, made, workspace).run();
 }

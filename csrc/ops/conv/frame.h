@@ -14,9 +14,10 @@ struct FrameAxis {
   int64_t places = 0;  // positions of each
 };
 
-inline FrameAxis frame_axis(const Axis& a, Makes makes) {
+// With `whole` it is not split: places that are read next to each other lie as far apart as in the tensor.
+inline FrameAxis frame_axis(const Axis& a, Makes makes, bool whole = false) {
   FrameAxis f;
-  f.move = makes == Makes::Result ? a.stride : 1;
+  f.move = makes == Makes::Result && !whole ? a.stride : 1;
   const int64_t lines = lines_of(a, makes);
   bool any = false;
   for (int64_t i = 0; i < lines; ++i) {
@@ -33,20 +34,26 @@ inline FrameAxis frame_axis(const Axis& a, Makes makes) {
     const int64_t at = l.begin - f.first, last = at + std::max<int64_t>(0, (l.taps - 1) * l.dilate);
     const bool one = l.taps == 1 || l.dilate % f.move == 0;
     f.phases = std::max(f.phases, one ? at % f.move + 1 : f.move);
-    f.places = std::max(f.places, last / f.move + l.count);
+    f.places = std::max(f.places, whole ? last + (l.count - 1) * l.move + 1 : last / f.move + l.count);
   }
   return f;
 }
 
+inline constexpr int64_t kFrameLine = 16;  // values
+
 struct Frame {
   FrameAxis axis[kAxes];
+  int64_t gap = 0;  // behind each frame, so that those of whole ones lie an odd number of lines apart: not in the same
+                    // few sets of a cache
 
-  Frame(const Conv& c, Makes makes) {
-    for (int i = 0; i < kAxes; ++i) axis[i] = frame_axis(c.axis[i], makes);
+  Frame(const Conv& c, Makes makes, bool whole = false) {
+    for (int i = 0; i < kAxes; ++i) axis[i] = frame_axis(c.axis[i], makes, whole);
+    const int64_t lines = (size() + kFrameLine - 1) / kFrameLine;
+    if (whole) gap = (lines | 1) * kFrameLine - size();
   }
   int64_t phase_size() const { return axis[0].places * axis[1].places * axis[2].places; }
   int64_t phases() const { return axis[0].phases * axis[1].phases * axis[2].phases; }
-  int64_t size() const { return phases() * phase_size(); }
+  int64_t size() const { return phases() * phase_size() + gap; }
   int64_t slab() const { return axis[1].places * axis[2].places; }
   int64_t pitch() const { return axis[2].places; }
   // Where the places of a tap begin, of which line[i] reads at `begin[i]` first.
@@ -76,20 +83,44 @@ struct Room {
 };
 inline int64_t padded_bytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-inline void room_for_frames(Room& r, const Conv& c, int64_t channels, int64_t size, int64_t unit) {
+inline void room_for_frames(Room& r, const Conv& c, int64_t channels, int64_t size, int64_t unit, bool shared = false) {
   const int64_t one = channels * size * unit, image = std::max<int64_t>(1, c.groups * one);
-  r.own = one <= kSmallFrame && c.n * c.groups >= kManyFrames;
+  r.own = !shared && one <= kSmallFrame && c.n * c.groups >= kManyFrames;
   r.images = std::clamp<int64_t>(kFrameBytes / image, 1, std::max<int64_t>(1, c.n));
   r.frames = r.own ? max_threads() * padded_bytes(one + kSlack * unit) : padded_bytes(r.images * image + kSlack * unit);
 }
+
+// Whether the channels that a pass computes lie in the lanes of vectors, while values of the image are broadcast: then
+// no place between rows is computed, and steps between places cost nothing. Else places lie in the lanes, which is
+// faster where few of them are in vain.
+inline constexpr int64_t kLaneChannels = 16;  // a multiple of every level's vectors
+inline constexpr int64_t kShortestRow = 5, kWidestMove = 2, kFewestProducts = 32, kInVainPercent = 8;
+inline int64_t lanes_for(int64_t channels) { return (channels + kLaneChannels - 1) / kLaneChannels * kLaneChannels; }
+inline bool in_lanes(const Conv& c, Makes makes, int64_t unit) {
+  const int64_t made = made_channels(c, makes), lanes = lanes_for(made);
+  if (unit != 4 || made < kLaneChannels || lanes - made > lanes / 4) return false;
+  const Axis& a = c.axis[kAxes - 1];
+  const bool result = makes == Makes::Result;
+  const int64_t width = result ? a.out : a.in / a.stride;
+  if (width < kShortestRow || read_channels(c, makes) * c.taps() < kFewestProducts) return false;
+  if (result && a.stride > 1) return a.stride <= kWidestMove;
+  const Frame frame(c, makes);
+  const int64_t height = result ? c.axis[1].out : c.axis[1].in / c.axis[1].stride;
+  const int64_t computed = lanes_for((height - 1) * frame.pitch() + width);
+  return (computed - height * width) * 100 >= height * width * kInVainPercent;
+}
+
 inline Room room_of_pass(const Conv& c, Makes makes, int64_t unit) {
   Room r;
   const int64_t reads = read_channels(c, makes), made = made_channels(c, makes);
-  const int64_t blocks = made <= 2 ? made : (made + kBlockChannels - 1) / kBlockChannels * kBlockChannels;
+  const bool wide = in_lanes(c, makes, unit);
+  const int64_t blocks = wide        ? lanes_for(made)
+                         : made <= 2 ? made
+                                     : (made + kBlockChannels - 1) / kBlockChannels * kBlockChannels;
   r.weights = padded_bytes(c.groups * blocks * reads * c.taps() * unit);
   r.offsets = padded_bytes(reads * c.taps() * 8);
-  r.bias = padded_bytes(c.groups * made * unit);
-  room_for_frames(r, c, reads, Frame(c, makes).size(), unit);
+  r.bias = padded_bytes(c.groups * blocks * unit);
+  room_for_frames(r, c, reads, Frame(c, makes, wide).size(), unit, wide);
   return r;
 }
 
