@@ -103,8 +103,17 @@ def test_wrong_tensors_are_not_written(tmp_path: Path) -> None:
     ):
         with pytest.raises(bc.InvalidProblemError, match=message):
             bc.save_gguf(tmp_path / "c.gguf", {"t": given})
-    with pytest.raises(bc.InvalidProblemError, match="several kinds"):
-        bc.save_gguf(tmp_path / "c.gguf", {}, {"k": [1, "a"]})
+    for value, message in (
+        ([1, "a"], "several kinds"),
+        (2**64, "got integers of 18446744073709551616"),
+        ([2**63, -1], "got integers of -1 to 9223372036854775808, want those that i64 or u64 holds"),
+        ("\ud800", "want text that UTF-8 has"),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match=message):
+            bc.save_gguf(tmp_path / "c.gguf", {}, {"k": value})
+    with pytest.raises(bc.InvalidProblemError, match="a tensor's name: got 1, want text"):
+        bc.save_gguf(tmp_path / "c.gguf", {1: np.zeros(3, np.float32)})  # type: ignore[dict-item]
+    assert not list(tmp_path.iterdir())
 
 
 def tensor(name: str = "t", dims: tuple[int, ...] = (32,), kind: int = 8, offset: int = 0) -> bytes:
@@ -142,7 +151,12 @@ FORGED: dict[str, tuple[bytes, str]] = {
     "type": (file_of([tensor(kind=77)]), "ggml's type 77; those that are read are f32"),
     "part of a block": (file_of([tensor(dims=(33,))]), "multiple of 32, the values of a block of q8_0"),
     "blocks of no dimension": (file_of([tensor(dims=())]), "multiple of 32"),
-    "huge": (file_of([tensor(dims=(2**62, 2**62, 2**62, 32))]), "the file's data only 64"),
+    "large": (file_of([tensor(dims=(2**20, 2**20, 2**20))]), "the file's data only 64"),
+    "huge": (file_of([tensor(dims=(2**62, 2**62, 2**62, 32))]), "want sizes whose product is below"),
+    **{
+        f"nothing of {dims}": (file_of([tensor(dims=dims, kind=kind)]), r"want sizes whose product is below 2\*\*63")
+        for dims, kind in (((2**63, 0), 0), ((0, 2**64 - 1), 1), ((32, 2**40, 2**40, 0), 8), ((0, 2**60), 28))
+    },
     "past the end": (file_of([tensor(dims=(64,))]), "'t' has 68 bytes at offset 0, the file's data only 64"),
     "far": (file_of([tensor(offset=2**64 - 32)]), "at offset 18446744073709551584"),
     "odd offset": (file_of([tensor(offset=3)]), "begins at offset 3, want a multiple of 32"),
@@ -181,6 +195,89 @@ def test_every_cut_and_every_changed_byte_is_refused_or_read(tmp_path: Path, rng
         except bc.InvalidProblemError:
             continue
         assert all(t.data.sum() is not None for t in file.tensors.values())
+
+
+WORDS = (0, 1, 2, 7, 31, 255, 2**31, 2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 32, 2**64 - 1)
+
+
+def test_files_with_words_that_lie_are_refused_or_read_within(tmp_path: Path, rng: np.random.Generator) -> None:
+    blocks = {
+        f.value: bc.GgufTensor(rng.integers(0, 256, (2, f.block_bytes), np.uint8), (2, f.block_values), f.value)
+        for f in BlockFormat
+    }
+    path, damaged = tmp_path / "whole.gguf", tmp_path / "damaged.gguf"
+    bc.save_gguf(
+        path, {**blocks, "none": np.zeros((3, 0), np.float32)}, {"l": [[1], [2]], "s": ["a", ""], "n": 2**64 - 1}
+    )
+    whole, read = path.read_bytes(), 0
+    for _ in range(600):
+        changed = bytearray(whole)
+        for _ in range(rng.integers(1, 4)):
+            at, word = int(rng.integers(0, 1100)), WORDS[rng.integers(len(WORDS))]
+            how = rng.integers(4)
+            if how < 2:
+                size = 8 if how else 4
+                changed[at : at + size] = word.to_bytes(8, "little")[:size]
+            elif how == 2:
+                del changed[at : at + int(rng.integers(1, 12))]
+            else:
+                changed[at:at] = rng.bytes(int(rng.integers(1, 12)))
+        damaged.write_bytes(changed)
+        try:
+            file = bc.load_gguf(damaged)
+        except bc.InvalidProblemError:
+            continue
+        read += 1
+        for t in file.tensors.values():
+            assert len(t.data.tobytes()) == t.data.nbytes
+            if t.format:
+                assert F.dequantize(t.data, t.format).shape == t.shape
+    assert read > 20
+
+
+def test_what_was_read_may_be_written_where_it_lies(tmp_path: Path, rng: np.random.Generator) -> None:
+    path = tmp_path / "same.gguf"
+    x = rng.normal(0, 1, 300_000).astype(np.float32)  # more than what is read ahead
+    bc.save_gguf(path, {"x": x})
+    first = bc.load_gguf(path)
+    bc.save_gguf(path, first.tensors, {"step": 1})
+    again = bc.load_gguf(path)
+    assert again.metadata == {"step": 1} and [p.name for p in tmp_path.iterdir()] == ["same.gguf"]
+    assert np.array_equal(first.tensors["x"].data, x) and np.array_equal(again.tensors["x"].data, x)
+    with pytest.raises(bc.InvalidProblemError, match="which is there and no file"):
+        bc.save_gguf(tmp_path, {})
+
+
+def test_metadata_comes_back(tmp_path: Path, rng: np.random.Generator) -> None:
+    ends = [2 ** int(k) - int(d) for k, d in zip(rng.integers(0, 65, 40), rng.integers(0, 2, 40), strict=True)]
+    given: dict[str, Any] = {str(i): n for i, n in enumerate([*ends, *(-n for n in ends if n <= 2**63)]) if n < 2**64}
+    given |= {
+        "a": [2**63, 1],
+        "b": [-1, 2],
+        "c": [True, False],
+        "d": [[1], [2**64 - 1]],
+        "e": [],
+        "f": np.bool_(True),
+        "g": ["", "é"],
+    }
+    bc.save_gguf(tmp_path / "f.gguf", {}, given)
+    found = bc.load_gguf(tmp_path / "f.gguf").metadata
+    bc.save_gguf(tmp_path / "g.gguf", {}, found)
+    again = bc.load_gguf(tmp_path / "g.gguf").metadata
+    for key, value in given.items():
+        for got in (found[key], again[key]):
+            plain = [np.asarray(g).tolist() for g in got] if key == "d" else np.asarray(got).tolist()
+            assert plain == value, key
+
+
+def test_tensors_of_other_frameworks_are_written(tmp_path: Path, rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.as_tensor(rng.normal(0, 1, (3, 5)))
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        made = x.to(dtype).T
+        bc.save_gguf(tmp_path / "h.gguf", {"torch": made, "ours": bc.asarray(made)})
+        for t in bc.load_gguf(tmp_path / "h.gguf").tensors.values():
+            assert np.array_equal(t.data.astype(np.float64), made.double().numpy())
 
 
 def test_a_file_without_tensors_and_one_with_an_empty_tensor(tmp_path: Path) -> None:

@@ -269,6 +269,28 @@ def test_own_tensors() -> None:
         bc.from_dlpack("nonsense")
 
 
+TORCHS = [torch.bool, torch.uint8, torch.int8, torch.uint16, torch.int16, torch.uint32, torch.int32, torch.uint64, torch.int64,
+          torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2, torch.complex64]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", TORCHS, ids=str)
+def test_own_tensors_are_copies_of_any_element_and_layout(dtype: torch.dtype) -> None:
+    x = torch.arange(12).reshape(3, 4).to(dtype)
+    for given in (x, x.T, x[:, ::2], x[1:, 1:], x[:1].expand(5, 4), x[:, :0], x[0, 3], torch.empty(0, dtype=dtype)):
+        made = bc.asarray(given)
+        assert made.shape == tuple(given.shape) and made.element == bc.Element.coerce(dtype)
+        assert made.numpy().astype(np.complex128).tolist() == given.to(torch.complex128).tolist()
+
+
+@pytest.mark.parametrize("code", ["i2", "u4", "i8", "f2", "f4", "f8"])
+def test_own_tensors_are_copies_of_either_byte_order(code: str) -> None:
+    for order in "<>":
+        x = np.arange(6).reshape(2, 3).astype(order + code)
+        assert np.array_equal(bc.asarray(x).numpy(), x) and np.array_equal(
+            bc.asarray(x.T, "f32").numpy(), x.T.astype("f4")
+        )
+
+
 def test_own_tensors_of_foreign_memory() -> None:
     x = X.copy()
     address = x.ctypes.data

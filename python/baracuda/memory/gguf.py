@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from os import PathLike, fspath
+from os import PathLike, fspath, getpid
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.memory.tensor import asarray
 from baracuda.ops.quant.quant import BlockFormat
 
 Array = np.ndarray[Any, Any]
@@ -29,6 +30,7 @@ _VERSIONS = (2, 3)
 _MOST_DIMS = 4  # as ggml has it
 _DEEPEST = 4  # lists in lists
 _ALIGNMENT = 32  # of tensors, where a file says nothing
+_TOO_LARGE = 1 << 63  # for sizes, which are counted up to here even beside a size of 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ class _File:
         tensors: dict[str, GgufTensor] = {}
         for name, (at, shape, kind, offset) in found.items():
             stored, dtype, form = self.stored(at, name, shape, kind)
+            if any(n >= _TOO_LARGE for n in shape) or prod(n for n in stored if n) * dtype.itemsize >= _TOO_LARGE:
+                raise self.wrong(at, f"{name!r} has shape {shape}, want sizes whose product is below 2**63")
             size = prod(stored) * dtype.itemsize
             if offset % alignment:
                 raise self.wrong(at, f"{name!r} begins at offset {offset}, want a multiple of {alignment}")
@@ -216,15 +220,19 @@ class _File:
 
 
 def save_gguf(
-    path: str | PathLike[str], tensors: Mapping[str, GgufTensor | Array], metadata: Mapping[str, Any] | None = None
+    path: str | PathLike[str], tensors: Mapping[str, GgufTensor | Any], metadata: Mapping[str, Any] | None = None
 ) -> None:
     """Writes a GGUF file (version 3) that ggml, the `gguf` package and load_gguf read.
 
+    The file is written beside its place and moved there when it is whole, so that tensors which load_gguf mapped from there may be
+    among those written.
+
     Args:
         path: Where to; what is there is replaced.
-        tensors: By name: arrays of f32, f16, bf16, f64, i8, i16, i32 or i64, or GgufTensors, as blocks have to be.
-        metadata: By key: texts, booleans, integers (as i64), floats (as f64), and lists of one of these kinds. ggml's tools want
-            "general.architecture".
+        tensors: By name: arrays of any framework in host memory, of f32, f16, bf16, f64, i8, i16, i32 or i64, or GgufTensors, as
+            blocks have to be.
+        metadata: By key: texts, booleans, integers (as i64, or u64 where they are larger), floats (as f64), and lists of one of
+            these kinds. ggml's tools want "general.architecture".
 
     Raises:
         InvalidProblemError: A tensor or a value that the format has no type for.
@@ -233,29 +241,48 @@ def save_gguf(
     entries = dict(metadata or {})
     head += b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries))
     for key, value in entries.items():
-        head += _text(key) + _value(key, value)
+        head += _text(key, "a key") + _value(key, value)
     offset, datas = 0, []
     for name, given in tensors.items():
-        t = given if isinstance(given, GgufTensor) else GgufTensor(given, given.shape, None)
-        head += _text(name) + struct.pack("<I", len(t.shape))
+        t = given if isinstance(given, GgufTensor) else _plain(name, given)
+        head += _text(name, "a tensor's name") + struct.pack("<I", len(t.shape))
         head += b"".join(struct.pack("<Q", size) for size in reversed(t.shape))
         head += struct.pack("<IQ", _kind(name, t), offset)
         data = np.ascontiguousarray(t.data)
         datas.append(data)
         offset += -(-data.nbytes // _ALIGNMENT) * _ALIGNMENT
-    with Path(path).open("wb") as file:
-        _padded(file, bytes(head))
-        for data in datas:
-            _padded(file, data.tobytes())
+    _write(Path(path).resolve(), [bytes(head), *datas])
 
 
-def _padded(file: BinaryIO, data: bytes) -> None:
-    file.write(data)
-    file.write(bytes(-len(data) % _ALIGNMENT))
+def _write(path: Path, parts: list[bytes | Array]) -> None:
+    """Puts padded parts in place of what is there, which may be what they are read from."""
+    if path.exists() and not path.is_file():
+        raise InvalidProblemError(
+            f"save_gguf: path: got {str(path)!r}, which is there and no file, want that of a file."
+        )
+    beside = path.with_name(f"{path.name}.{getpid()}.part")
+    try:
+        with beside.open("wb") as file:
+            for part in parts:
+                data = part if isinstance(part, bytes) else part.tobytes()
+                file.write(data)
+                file.write(bytes(-len(data) % _ALIGNMENT))
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
-def _text(text: str) -> bytes:
-    raw = text.encode()
+def _plain(name: str, given: Any) -> GgufTensor:
+    """An array of any framework, as NumPy's."""
+    array = given if isinstance(given, np.ndarray) else asarray(given).numpy()
+    return GgufTensor(array, array.shape, None)
+
+
+def _text(text: Any, what: str) -> bytes:
+    try:
+        raw: bytes = text.encode()
+    except (AttributeError, UnicodeEncodeError):
+        raise InvalidProblemError(f"save_gguf: {what}: got {text!r}, want text that UTF-8 has.") from None
     return struct.pack("<Q", len(raw)) + raw
 
 
@@ -285,22 +312,40 @@ def _value(key: str, value: Any) -> bytes:
 
 
 def _typed(key: str, value: Any) -> tuple[int, bytes]:
-    if isinstance(value, bool):
-        return _BOOL, bytes([value])
+    if isinstance(value, (bool, np.bool_)):
+        return _BOOL, bytes([bool(value)])
     if isinstance(value, (int, np.integer)):
-        return 11, struct.pack("<q", value)
+        kind = _whole(key, [value])
+        return kind, struct.pack("<" + _NUMBERS[kind], value)
     if isinstance(value, (float, np.floating)):
         return 12, struct.pack("<d", value)
     if isinstance(value, str):
-        return _STRING, _text(value)
+        return _STRING, _text(value, repr(key))
     if isinstance(value, (list, tuple, np.ndarray)):
-        items = [_typed(key, item) for item in (value.tolist() if isinstance(value, np.ndarray) else value)]
-        if len({kind for kind, _ in items}) > 1:
-            raise InvalidProblemError(
-                f"save_gguf: {key!r}: got values of several kinds, want those of a list to be of one."
-            )
-        kind = items[0][0] if items else 11
-        return _LIST, struct.pack("<IQ", kind, len(items)) + b"".join(raw for _, raw in items)
+        return _LIST, _listed(key, value.tolist() if isinstance(value, np.ndarray) else value)
     raise InvalidProblemError(
         f"save_gguf: {key!r}: got {type(value).__name__}, want text, numbers, booleans or a list."
     )
+
+
+def _whole(key: str, values: Sequence[Any]) -> int:
+    """The number of the type of integers: i64, or u64."""
+    for kind, least, most in ((11, -(1 << 63), (1 << 63) - 1), (10, 0, (1 << 64) - 1)):
+        if all(least <= n <= most for n in values):
+            return kind
+    raise InvalidProblemError(
+        f"save_gguf: {key!r}: got integers of {min(values)} to {max(values)}, want those that i64 or u64 holds."
+    )
+
+
+def _listed(key: str, values: Sequence[Any]) -> bytes:
+    """The type, number and values of a list."""
+    if all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values):
+        kind = _whole(key, values)
+        return struct.pack(f"<IQ{len(values)}{_NUMBERS[kind]}", kind, len(values), *values)
+    items = [_typed(key, v) for v in values]
+    if len({kind for kind, _ in items}) > 1:
+        raise InvalidProblemError(
+            f"save_gguf: {key!r}: got values of several kinds, want those of a list to be of one."
+        )
+    return struct.pack("<IQ", items[0][0], len(items)) + b"".join(raw for _, raw in items)

@@ -149,6 +149,8 @@ def asarray(value: Any, element: Any = None, *, device: Any = "cpu") -> Tensor:
     array = _host_values(value)
     if element is not None:
         array = np.asarray(array, Element.coerce(element).numpy)
+    elif not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     before = _core.exchange_inferring(False)  # values are known: they are a tensor's with memory
     try:
         out = empty(array.shape, array.dtype)
@@ -161,15 +163,12 @@ def asarray(value: Any, element: Any = None, *, device: Any = "cpu") -> Tensor:
 def _host_values(value: Any) -> np.ndarray[Any, Any]:
     """The values as an array, fetched from a device after all of its work where they are on one."""
     where = None if isinstance(value, (np.ndarray, list, tuple)) else getattr(value, "__dlpack_device__", None)
-    if where is None or where()[0] in _HOST_DEVICES:
+    if where is None:
         return np.asarray(value)
     tensor = value if isinstance(value, Tensor) else _core.borrow(value)
     if tensor._place[0]:
         _core.device_synchronize(*tensor._place, 0)
     return tensor.to("cpu").numpy()
-
-
-_HOST_DEVICES = (1, 3)  # DLPack's cpu and pinned memory
 
 
 def from_dlpack(value: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
