@@ -254,6 +254,44 @@ def test_gated_products_of_few_rows_keep_their_bits(shape: tuple[int, ...], elem
     same(plan.run(x), read_twice(x))
 
 
+@pytest.mark.parametrize("element", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(2, 32, 14, 14), (2, 32, 9, 58), (2, 5, 6, 7)])
+def test_convolutions_and_what_is_behind_them_keep_their_bits(shape: tuple[int, ...], element: Any) -> None:
+    x, r = normal(*shape, element=element), normal(*shape, element=element)
+    channels = shape[1]
+    w, one, b = (
+        normal(*s, element=element) for s in ((channels, channels, 3, 3), (channels, channels, 1, 1), (channels,))
+    )
+    mean, var, scale, shift = (normal(channels, element=element) for _ in range(4))
+    var = np.abs(var)
+    tiny = scale * np.finfo(element).tiny
+    alone = normal(channels, 1, 3, 3, element=element)
+
+    def conv(x: Any, scale: Any = scale, shift: Any = shift) -> Any:
+        return F.batch_norm(F.conv2d(x, w, None, 1, 1), mean, var, scale, shift, training=False)
+
+    def kept(x: Any, r: Any) -> Any:
+        y = F.conv2d(x, w, None, 1, 1)
+        return F.batch_norm(y, mean, var, training=False), y
+
+    cases: list[tuple[Any, int]] = [
+        (lambda x, r: conv(x), 1),
+        (lambda x, r: F.relu(conv(x, tiny)), 1),
+        (lambda x, r: F.relu(F.add(conv(x, None, None), r)), 2),
+        (lambda x, r: F.relu(F.relu(conv(x))), 1),
+        (lambda x, r: F.relu(F.add(F.batch_norm(F.conv2d(x, one, b), mean, var, training=False), conv(r))), 3),
+        (lambda x, r: F.relu(F.batch_norm(F.conv2d(x, w, b, 2, 1), mean, var, scale, shift, training=False)), 1),
+        (lambda x, r: F.batch_norm(F.conv2d(x, alone, b, 1, 1, 1, channels), mean, var, scale, training=False), 1),
+        (lambda x, r: F.add(F.relu(conv(x)), r), 2),
+        (lambda x, r: F.batch_norm(F.conv2d(x, w), mean, var, scale, shift, training=True), 2),
+        (kept, 2),
+    ]
+    for fn, launches in cases:
+        plan = bc.trace(fn, x, r).compile()
+        assert plan.launches == launches, plan.explain()
+        same(plan.run(x, r), fn(x, r))
+
+
 def test_pairs_that_stay_two() -> None:
     """What comes between, or reads the value in between, keeps them apart; and the numbers are right."""
     m, bias, weight = normal(64, 64), normal(64), normal(64)

@@ -15,7 +15,7 @@ template <class C>
 class Run {
  public:
   Run(const Conv& c, Makes makes, const TensorView& read, const TensorView& weight, const TensorView& bias,
-      const TensorView& made, void* workspace)
+      const TensorView& made, void* workspace, const Epilogue<C>* epilogue)
       : c_(c),
         makes_(makes),
         x_(read),
@@ -26,7 +26,8 @@ class Run {
         reads_(read_channels(c, makes)),
         makes_channels_(made_channels(c, makes)),
         block_(makes_channels_ <= 2 ? 1 : kTileChannels),
-        store_(storer<C>(y_.element)) {
+        store_(storer<C>(y_.element)),
+        epilogue_(epilogue) {
     char* at = static_cast<char*>(workspace);
     auto take = [&](int64_t bytes) { return at += bytes, at - bytes; };
     packed_ = reinterpret_cast<C*>(take(room_.weights));
@@ -38,7 +39,7 @@ class Run {
   }
 
   void run() {
-    if (reads_ == 1 && makes_channels_ == 1 && AlongChannels<C>::takes(x_, y_, c_.groups, c_.taps()))
+    if (!epilogue_ && reads_ == 1 && makes_channels_ == 1 && AlongChannels<C>::takes(x_, y_, c_.groups, c_.taps()))
       return along_channels();
     if (lies_as_frame()) return all_passes([&](const Pass& p) { in_place(p); });
     if (room_.own) return all_passes([&](const Pass& p) { own_frames(p); });
@@ -243,11 +244,11 @@ class Run {
            int64_t b) const {
     constexpr int64_t kWidth = Lanes<C>::kWidth;
     alignas(64) C sums[kM * kV * kWidth];
+    const int64_t first = b * kM, channels = std::min<int64_t>(kM, makes_channels_ - first);
     if (const int64_t last = count - (kV - 1) * kWidth; exact_ && last < kWidth)
       tile<C, kM, kV, true>(w, x, offsets_, k, last, sums);
     else
       tile<C, kM, kV, false>(w, x, offsets_, k, last, sums);
-    const int64_t first = b * kM, channels = std::min<int64_t>(kM, makes_channels_ - first);
     finish(p, sums, kV * kWidth, n, g * makes_channels_ + first, channels, d, at, count);
   }
 
@@ -258,6 +259,7 @@ class Run {
       for (int64_t m = 0; m < channels; ++m)
         for (int64_t i = 0; i < stride; ++i) sums[m * stride + i] += bias_[channel + m];
     }
+    for (int64_t m = 0; epilogue_ && m < channels; ++m) epilogue_->norm(channel + m, sums + m * stride, stride);
     const int64_t step = y_.stride[2] * p.line[2].step, depth = p.line[0].first + d * p.line[0].step;
     int64_t row = at / shape_.pitch, column = at % shape_.pitch;
     for (int64_t i = 0; i < count; ++row, column = 0) {
@@ -285,6 +287,7 @@ class Run {
   Room room_;
   int64_t reads_, makes_channels_, block_;
   StoreFn<C> store_;
+  const Epilogue<C>* epilogue_;
   C *packed_, *bias_, *frames_;
   int64_t* offsets_;
   Shape shape_{};
@@ -293,13 +296,23 @@ class Run {
 
 }  // namespace
 
+template <class C>
+void run_pass(const Conv& c, Makes makes, const TensorView& read, const TensorView& weight, const TensorView& bias,
+              const TensorView& made, void* workspace, const Epilogue<C>* epilogue) {
+  if (made.numel() == 0) return;
+  if constexpr (sizeof(C) == 4)
+    if (in_lanes(c, makes, sizeof(C))) return run_wide_pass(c, makes, read, weight, bias, made, workspace, epilogue);
+  Run<C>(c, makes, read, weight, bias, made, workspace, epilogue).run();
+}
+template void run_pass(const Conv&, Makes, const TensorView&, const TensorView&, const TensorView&, const TensorView&,
+                       void*, const Epilogue<float>*);
+template void run_pass(const Conv&, Makes, const TensorView&, const TensorView&, const TensorView&, const TensorView&,
+                       void*, const Epilogue<double>*);
+
 void run_pass(const Conv& c, Makes makes, const TensorView& read, const TensorView& weight, const TensorView& bias,
               const TensorView& made, void* workspace) {
-  if (made.numel() == 0) return;
-  if (in_lanes(c, makes, made.element == Element::F64 ? 8 : 4))
-    return run_wide_pass(c, makes, read, weight, bias, made, workspace);
-  made.element == Element::F64 ? Run<double>(c, makes, read, weight, bias, made, workspace).run()
-                               : Run<float>(c, makes, read, weight, bias, made, workspace).run();
+  made.element == Element::F64 ? run_pass<double>(c, makes, read, weight, bias, made, workspace, nullptr)
+                               : run_pass<float>(c, makes, read, weight, bias, made, workspace, nullptr);
 }
 
 }  // namespace baracuda::conv

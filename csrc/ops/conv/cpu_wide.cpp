@@ -17,7 +17,7 @@ constexpr int kSide = 16;  // places of a tile, padded to what is transposed at 
 class Wide {
  public:
   Wide(const Conv& c, Makes makes, const TensorView& read, const TensorView& weight, const TensorView& bias,
-       const TensorView& made, void* workspace)
+       const TensorView& made, void* workspace, const Epilogue<float>* epilogue)
       : c_(c),
         makes_(makes),
         x_(read),
@@ -28,7 +28,8 @@ class Wide {
         reads_(read_channels(c, makes)),
         made_(made_channels(c, makes)),
         lanes_((made_ + kWidth - 1) / kWidth * kWidth),
-        store_(storer<float>(y_.element)) {
+        store_(storer<float>(y_.element)),
+        epilogue_(epilogue) {
     char* at = static_cast<char*>(workspace);
     auto take = [&](int64_t bytes) { return at += bytes, at - bytes; };
     packed_ = reinterpret_cast<float*>(take(room_.weights));
@@ -74,6 +75,9 @@ class Wide {
   struct Item {  // what a thread computes at a time: rows of a slice, for blocks of channels
     const float* x;
     int64_t n, g, d, row, rows, block, blocks;
+  };
+  struct Spot {  // where a tile's results lie
+    int64_t n, channel, channels, d, h, w;
   };
   struct Shape {  // of a pass, as tiles see it
     int64_t width, height, depth, move, next, slab;
@@ -156,10 +160,10 @@ class Wide {
           for (int64_t w = 0; w < p.line[2].taps; ++w)
             *to++ = r * lies.channel + at(0, d) * lies.stride[0] + at(1, h) * lies.stride[1] + at(2, w);
   }
-  static Shape shape_of(const Pass& p, const Lies& lies, const Planes& y) {
+  Shape shape_of(const Pass& p, const Lies& lies) const {
     const Line &d = p.line[0], &h = p.line[1], &w = p.line[2];
     Shape s{w.count, h.count, d.count, w.move, h.move * lies.stride[1], d.move * lies.stride[0], 1, 1};
-    const bool dense = h.step == 1 && w.step == 1 && y.stride[1] == y.stride[2] * s.width;
+    const bool dense = h.step == 1 && w.step == 1 && y_.stride[1] == y_.stride[2] * s.width;
     if (s.move == 1 && s.next == s.width && dense)  // rows without ends between them are one
       s.width *= s.height, s.height = 1;
     if (2 * s.width <= kWidePlaces && s.height > 1) s.rows = 2;
@@ -170,7 +174,7 @@ class Wide {
   // Pieces of work follow from sizes only. Weights that do not stay near are gone through once for all places.
   void compute(const Pass& p, int64_t first, int64_t images, const Lies& lies) {
     find_offsets(p, lies);
-    shape_ = shape_of(p, lies, y_);
+    shape_ = shape_of(p, lies);
     const int64_t depth = std::max<int64_t>(1, reads_ * p.taps()), blocks = blocks_of_group();
     const bool near = depth * lanes_ * static_cast<int64_t>(sizeof(float)) <= kNearWeights;
     const int64_t some = near ? blocks : 1, row_work = depth * shape_.width * some * kBlock;
@@ -215,34 +219,41 @@ class Wide {
     const float* x = it.x + row * shape_.next + column * shape_.move;
     for (int64_t b = it.block; b < it.block + it.blocks; ++b) {
       const int64_t wide = std::min<int64_t>(kBlock, lanes_ - b * kBlock);
+      const int64_t channel = it.g * made_ + b * kBlock, channels = std::min<int64_t>(wide, made_ - b * kBlock);
+      const int64_t d = p.line[0].first + it.d * p.line[0].step, w = p.line[2].first + column * p.line[2].step;
+      const Spot at{it.n, channel, channels, d, p.line[1].first + row * p.line[1].step, w};
       const WideTile tile = wide_tile_of(rows, cols, shape_.move, static_cast<int>(wide / kWidth));
       tile(packed_of(it.g, b, p.taps()), x, shape_.next, offsets_, taps,
            bias_ ? bias_ + it.g * lanes_ + b * kBlock : nullptr, sums);
-      const int64_t channel = it.g * made_ + b * kBlock, channels = std::min<int64_t>(wide, made_ - b * kBlock);
-      const int64_t d = p.line[0].first + it.d * p.line[0].step, w = p.line[2].first + column * p.line[2].step;
-      const auto at = [&](int r) { return y_.at(it.n, channel, d, p.line[1].first + (row + r) * p.line[1].step, w); };
-      const int64_t step = p.line[2].step * y_.stride[2];
-      if (y_.channel == 1 || y_.channel == 0)
-        for (int r = 0; r < rows; ++r)
-          for (int64_t i = 0; i < cols; ++i)
-            put(at(r) + i * step * size_of(y_.element), 1, sums + (r * cols + i) * wide, channels);
+      if (y_.channel == 1)
+        finish_places(p, at, rows, cols, sums, wide);
       else
-        finish(sums, wide, channels, rows, cols, step, at);
+        finish_rows(p, at, rows, cols, sums, wide);
     }
   }
+  // For each place its channels.
+  void finish_places(const Pass& p, const Spot& at, int rows, int64_t cols, float* sums, int64_t wide) const {
+    for (int r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < cols; ++i, sums += wide) {
+        const int64_t h = at.h + r * p.line[1].step, w = at.w + i * p.line[2].step;
+        if (epilogue_) epilogue_->norm_each(at.channel, sums, at.channels);
+        put(y_.at(at.n, at.channel, at.d, h, w), 1, sums, at.channels);
+      }
+  }
   // Turns [place][channel] into rows of places.
-  template <class At>
-  void finish(const float* sums, int64_t wide, int64_t channels, int rows, int64_t cols, int64_t step,
-              const At& at) const {
+  void finish_rows(const Pass& p, const Spot& at, int rows, int64_t cols, const float* sums, int64_t wide) const {
     alignas(64) float turned[kBlock * kSide];
     const uint32_t* from[kSide];
     uint32_t* to[kBlock];
     for (int i = 0; i < kSide; ++i) from[i] = reinterpret_cast<const uint32_t*>(sums + i * wide);
     for (int i = 0; i < wide; ++i) to[i] = reinterpret_cast<uint32_t*>(turned + i * kSide);
     tile::transpose_strip<uint32_t>(from, kSide, wide, to, 0, false);
+    for (int64_t m = 0; epilogue_ && m < at.channels; ++m) epilogue_->norm(at.channel + m, turned + m * kSide, kSide);
+    const int64_t step = p.line[2].step * y_.stride[2];
     for (int r = 0; r < rows; ++r) {
-      char* y = at(r);
-      for (int64_t m = 0; m < channels; ++m, y += y_.channel * size_of(y_.element))
+      const int64_t h = at.h + r * p.line[1].step;
+      char* y = y_.at(at.n, at.channel, at.d, h, at.w);
+      for (int64_t m = 0; m < at.channels; ++m, y += y_.channel * size_of(y_.element))
         put(y, step, turned + m * kSide + r * cols, cols);
     }
   }
@@ -269,6 +280,7 @@ class Wide {
   Room room_;
   int64_t reads_, made_, lanes_;
   StoreFn<float> store_;
+  const Epilogue<float>* epilogue_;
   float *packed_, *bias_, *frames_;
   int64_t* offsets_;
   Shape shape_{};
@@ -277,8 +289,8 @@ class Wide {
 }  // namespace
 
 void run_wide_pass(const Conv& c, Makes makes, const TensorView& read, const TensorView& weight, const TensorView& bias,
-                   const TensorView& made, void* workspace) {
-  Wide(c, makes, read, weight, bias, made, workspace).run();
+                   const TensorView& made, void* workspace, const Epilogue<float>* epilogue) {
+  Wide(c, makes, read, weight, bias, made, workspace, epilogue).run();
 }
 
 }  // namespace baracuda::conv

@@ -4,6 +4,7 @@
 // weights sums over both.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 
 #include "core/args.h"
@@ -16,6 +17,13 @@ BCU_ATTRS(ConvAttrs, (i64, stride0), (i64, stride1), (i64, stride2), (i64, low0)
           (i64, high0), (i64, high1), (i64, high2), (i64, dilation0), (i64, dilation1), (i64, dilation2), (i64, groups))
 BCU_ARGS(ConvArgs, (x, weight, bias, y), ())
 BCU_ARGS(ConvBackwardArgs, (dy, x, weight, dx, dweight, dbias), ())
+
+// A convolution with what may come behind it: a batch norm by running statistics, and relu.
+BCU_ATTRS(ConvNormAttrs, (i64, stride0), (i64, stride1), (i64, stride2), (i64, low0), (i64, low1), (i64, low2),
+          (i64, high0), (i64, high1), (i64, high2), (i64, dilation0), (i64, dilation1), (i64, dilation2), (i64, groups),
+          (i64, relu))
+BCU_ARGS(ConvNormArgs, (x, weight, bias, mean, var, scale, shift, y), (eps))
+static_assert(offsetof(ConvNormAttrs, relu) == sizeof(ConvAttrs));
 
 inline constexpr int kAxes = 3;
 

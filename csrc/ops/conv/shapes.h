@@ -94,7 +94,18 @@ void backward_shapes(Shapes& s) {
   s.may_out(Args::dbias).is(Sizes{dy.at(1)});
 }
 
+inline void norm_shapes(Shapes& s) {
+  using Args = ConvNormArgs;
+  const auto x = s.in(Args::x), weight = s.in(Args::weight), y = s.out(Args::y);
+  convolved<Makes::Result>(s, x, weight, y, Args::y);
+  const Sizes channels{y.at(1)};
+  for (const int given : {Args::mean, Args::var}) s.in(given).is(channels);
+  for (const int given : {Args::bias, Args::scale, Args::shift}) s.may_in(given).is(channels);
+  s.flag(s.attrs<ConvNormAttrs>().relu, "relu");
+}
+
 inline ShapeRule shapes_of(const Row& row) {
+  if (std::string_view(row.op) == "conv_norm") return norm_shapes;
   const bool back = row.direction == Direction::Backward;
   if (std::string_view(row.op) == "conv") return back ? backward_shapes<Makes::Result> : forward_shapes<Makes::Result>;
   return back ? backward_shapes<Makes::Image> : forward_shapes<Makes::Image>;

@@ -10,6 +10,7 @@ template <Makes kMakes>
 struct Forward {};
 template <Makes kMakes>
 struct Backward {};
+struct ConvNorm {};
 
 // What the image is, and what the result, of conv or of conv_transpose.
 template <Makes kMakes, class Params>
@@ -45,6 +46,16 @@ int64_t backward_scratch(const Problem& p) {
   return most;
 }
 
+// The lines of an Epilogue lie behind what the convolution takes, and room for a vector behind them.
+inline constexpr int kEpilogueLines = 5;
+inline int64_t norm_scratch(const Problem& p) {
+  using Args = ConvNormArgs;
+  const auto of = [&](int i) -> const ParamMeta& { return p.params[i]; };
+  const Conv c = conv_of(attributes<ConvAttrs>(p), of(Args::x), of(Args::weight), of(Args::y));
+  const int64_t unit = unit_of(p.element);
+  return room_of_pass(c, Makes::Result, unit).bytes() + kEpilogueLines * padded_bytes(c.groups * c.outs * unit) + 64;
+}
+
 template <Makes kMakes>
 constexpr auto both(const char* op) {
   const auto forward = row<Forward<kMakes>>(op).template args_of<ConvArgs>();
@@ -65,7 +76,16 @@ constexpr auto with_scratch() {
 }
 // GPUs add a place's products in an order that its column's place in a tile may change.
 inline constexpr auto kOnGpus = not_alone(kLocal);
-inline constexpr auto kTable = with_scratch() + on_cuda(kOnGpus) + on_metal(kOnGpus);
+// The norm's own few roundings count as its channel's sum does.
+inline constexpr auto kNorm = table(row<ConvNorm>("conv_norm")
+                                        .name("framed")
+                                        .args_of<ConvNormArgs>()
+                                        .attrs_of<ConvNormAttrs>()
+                                        .takes(Element::F32 | Element::F64)
+                                        .rank(kAxes + 2)
+                                        .sum(12)
+                                        .scratch(norm_scratch));
+inline constexpr auto kTable = with_scratch() + kNorm + on_cuda(kOnGpus) + on_metal(kOnGpus);
 inline constexpr auto kRows = rows_of(kTable);
 
 }  // namespace baracuda::conv

@@ -1,4 +1,6 @@
-"""Launches that one kernel does together: a residual with its norm, a product with its bias, its activation or its gate."""
+"""Launches that one kernel does together: a residual with its norm, a product with its bias, its activation or its gate, a
+convolution with its norm and relu.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from baracuda.choose.plan import plan
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError
 from baracuda.graph.appends import merge_appends
+from baracuda.graph.convolutions import behind_convolution
 from baracuda.graph.nodes import Launch, Slot, View
 
 if TYPE_CHECKING:
@@ -62,7 +65,7 @@ def merge_patterns(launches: list[Launch], results: list[Any], graph: ComputeGra
         if first is None or j >= i or not _plain(first, graph) or first.writes[0] != at:
             return False
         alone = readers[slot] == [i] and slot not in handed_out
-        made = _residual_norm(first, second, at) or (_behind(first, second, at) if alone else None)
+        made = _residual_norm(first, second, at) or (_alone_behind(first, second, at) if alone else None)
         if made is None:
             return False
         moved = second.reads if made.first else first.reads
@@ -136,6 +139,12 @@ def _activation(d: Any) -> Any:
         return Activation.GELU_TANH if d.approximate is Approximate.TANH else Activation.GELU
     known = {"relu": Activation.RELU, "silu": Activation.SILU}
     return known.get(str(d.kind)) if isinstance(d, UnaryDescriptor) else None
+
+
+def _alone_behind(first: Launch, second: Launch, at: View) -> Made | None:
+    """What may come behind a product or a convolution whose result nothing else reads."""
+    found = behind_convolution(first, second, at, _named(first), _named(second))
+    return Made(*found, first=False) if found else _behind(first, second, at)
 
 
 def _behind(first: Launch, second: Launch, at: View) -> Made | None:
