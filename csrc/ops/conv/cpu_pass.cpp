@@ -275,9 +275,7 @@ class Run {
   }
   void put(char* to, int64_t step, const C* from, int64_t n) const {
     if (step != 1 || y_.element != element_of<C>) return store_(to, step, from, n);
-    C* y = reinterpret_cast<C*>(to);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) y[i] = from[i];
+    move_values(reinterpret_cast<C*>(to), from, n);
   }
 
   const Conv& c_;

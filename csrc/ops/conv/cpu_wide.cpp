@@ -259,18 +259,7 @@ class Wide {
   }
   void put(char* to, int64_t step, const float* from, int64_t n) const {
     if (step != 1 || y_.element != Element::F32) return store_(to, step, from, n);
-    float* y = reinterpret_cast<float*>(to);
-    if (n >= 8) return move<8>(y, from, n);
-    if (n >= 4) return move<4>(y, from, n);
-    for (int64_t i = 0; i < n; ++i) y[i] = from[i];
-  }
-  // kN at a time, the last ones once more where n is no multiple.
-  template <int kN>
-  static void move(float* to, const float* from, int64_t n) {
-    for (int64_t i = 0; i < n; i += kN) {
-      const int64_t at = std::min(i, n - kN);
-      std::memcpy(to + at, from + at, kN * sizeof(float));
-    }
+    move_values(reinterpret_cast<float*>(to), from, n);
   }
 
   const Conv& c_;

@@ -1,6 +1,4 @@
-"""Launches that one kernel does together: a residual with its norm, a product with its bias, its activation or its gate, a
-convolution with its norm and relu.
-"""
+"""Launches that one kernel does together: a residual with its norm, what is behind a product or a convolution."""
 
 from __future__ import annotations
 
