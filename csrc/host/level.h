@@ -2,7 +2,8 @@
 // all of them. Intrinsics are in these headers and nowhere else.
 //
 // BCU_LEVEL_F16: load_halves, store_halves; BCU_LEVEL_BF16: store_bf16, dot_bf16; BCU_LEVEL_PAIRS: dot_pairs;
-// BCU_LEVEL_QUADS: dot_quads; BCU_LEVEL_PARTS: load_first. Where one is 0 the level lacks these functions.
+// BCU_LEVEL_QUADS: dot_quads; BCU_LEVEL_PARTS: load_first; BCU_LEVEL_EIGHTS: Floats8, floats_of_bytes, two_halves,
+// words_of_bytes. Where one is 0 the level lacks these functions.
 #pragma once
 
 #if defined(__x86_64__)

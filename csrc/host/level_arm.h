@@ -8,6 +8,7 @@
 #define BCU_LEVEL_F16 1
 #define BCU_LEVEL_PAIRS 0
 #define BCU_LEVEL_PARTS 0
+#define BCU_LEVEL_EIGHTS 0
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 #define BCU_LEVEL_BF16 1
 #else

@@ -39,15 +39,38 @@ inline constexpr int kBytesBias = 0;
 }
 #endif
 
-#if defined(__AVX512F__)
-// 16 bytes as integers, and 16 signed ones as floats.
+#if BCU_LEVEL_EIGHTS
+// 16 bytes as integers.
 [[gnu::always_inline]] inline Words words_of_bytes(const void* p) {
   return (Words)_mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(static_cast<const __m128i*>(p)));
 }
+#endif
+// As many signed bytes as a vector has floats.
 [[gnu::always_inline]] inline Floats floats_of_signed_bytes(const void* p) {
+#if defined(__AVX512F__)
   return (Floats)_mm512_maskz_cvtepi32_ps(
       kAll, _mm512_maskz_cvtepi8_epi32(kAll, _mm_loadu_si128(static_cast<const __m128i*>(p))));
-}
+#elif defined(__AVX2__)
+  return (Floats)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
+#else
+  uint32_t four;
+  std::memcpy(&four, p, sizeof four);
+#if defined(__aarch64__)
+  return (Floats)vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(four))))));
+#else
+  return (Floats)_mm_cvtepi32_ps(_mm_cvtepi8_epi32(_mm_cvtsi32_si128(static_cast<int>(four))));
 #endif
+#endif
+}
+// 16 bytes of a table of 16, by indices below 16.
+[[gnu::always_inline]] inline void pick_bytes(const uint8_t* table, const uint8_t* at, uint8_t* to) {
+#if defined(__aarch64__)
+  vst1q_u8(to, vqtbl1q_u8(vld1q_u8(table), vld1q_u8(at)));
+#else
+  const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  const __m128i each = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_shuffle_epi8(all, each));
+#endif
+}
 
 }  // namespace baracuda::level

@@ -16,8 +16,10 @@
 #endif
 #if defined(__AVX512F__)
 #define BCU_LEVEL_PARTS 1
+#define BCU_LEVEL_EIGHTS 1
 #else
 #define BCU_LEVEL_PARTS 0
+#define BCU_LEVEL_EIGHTS 0
 #endif
 #if defined(__AVX512BF16__)
 #define BCU_LEVEL_BF16 1
@@ -66,7 +68,7 @@ typedef uint64_t Wides __attribute__((vector_size(kVectorBytes)));
 }
 #endif
 
-#if defined(__AVX512F__)
+#if BCU_LEVEL_EIGHTS
 typedef float Floats8 __attribute__((vector_size(32)));
 // Eight bytes as floats, the lowest first.
 [[gnu::always_inline]] inline Floats8 floats_of_bytes(uint64_t bytes) {

@@ -1,17 +1,11 @@
 // A chunk of weights times 8-bit activations without unpacking the weights first, for formats whose bytes are nearly
 // as the dot product takes them, on levels that multiply 64 bytes at once: no weight is shuffled, activations are.
 #pragma once
-#include "host/level_bytes.h"
-#include "ops/quant/cpu.h"
+#include "ops/quant/cpu_unpack.h"
 
 namespace baracuda::quant {
 
-// How much higher codes are stored where bytes of weights are multiplied as unsigned ones.
-template <int kFormat>
-inline constexpr int kBytesBias = level::kBytesBias;
 #if BCU_LEVEL_QUADS && !defined(__aarch64__)
-template <>
-inline constexpr int kBytesBias<kQ4_0> = 8;
 #define BCU_NIBBLES 1
 #else
 #define BCU_NIBBLES 0
@@ -31,13 +25,6 @@ struct Activations {
   const float *scales, *sums;
 };
 
-template <class T>
-[[gnu::always_inline]] inline T load_as(const void* from) {
-  T v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-
 // Each lane's four codes added to it.
 inline Words sums_of_4(Words to, const int8_t* codes) {
   return level::dot_bytes(to, Words{} + 0x01010101u, load_as<Words>(codes));
@@ -50,13 +37,12 @@ inline Floats as_floats(Words sums) {
 
 #if BCU_NIBBLES
 
-typedef uint8_t Bytes16 __attribute__((vector_size(16)));
+using level::Floats8;
+typedef int32_t Lanes16 __attribute__((vector_size(64)));
 typedef uint8_t Bytes32 __attribute__((vector_size(32)));
 typedef uint8_t Bytes64 __attribute__((vector_size(64)));
 typedef uint16_t Pairs16 __attribute__((vector_size(32)));
 typedef uint16_t Pairs32 __attribute__((vector_size(64)));  // of bytes
-using level::Floats8;
-typedef int32_t Lanes16 __attribute__((vector_size(64)));
 
 // Halves, one after another from the first, as scales of which none is infinite.
 [[gnu::always_inline]] inline Floats scales_of(Pairs16 halves) {
@@ -69,12 +55,6 @@ template <int kEach>
   Lanes16 lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   return __builtin_shuffle(scales, lanes / kEach + first);
 }
-// Codes of Q4_0 in their order, 8 more than they are, in pieces of 16 bytes.
-inline void unpack_nibbles(const uint8_t* block, uint8_t* codes) {
-  const Bytes16 v = load_as<Bytes16>(block), low = v & 15, high = v >> 4;
-  std::memcpy(codes, &low, 16), std::memcpy(codes + 16, &high, 16);
-}
-
 // 4 blocks of Q4_0, as two vectors that overlap: each block is a pair of bytes, its scale, and 8 pairs of codes.
 struct FourNibbles {
   Pairs32 first, second;
@@ -171,21 +151,9 @@ struct Direct<kQ4_K> {
     Bytes64 codes[2];
     Floats8 scales, lows;
   };
-  [[gnu::always_inline]] static Floats8 eight(uint32_t first, uint32_t second) {
-    return level::floats_of_bytes(first | uint64_t{second} << 32);
-  }
-  // Scales of its groups, and what is taken off their values.
-  [[gnu::always_inline]] static void of_groups(const uint8_t* bytes, Floats8& scales, Floats8& lows) {
-    const uint32_t a = load_as<uint32_t>(bytes + 4), b = load_as<uint32_t>(bytes + 8),
-                   c = load_as<uint32_t>(bytes + 12);
-    const uint32_t far_scales = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
-    const uint32_t far_lows = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
-    level::two_halves(bytes, scales, lows);
-    scales = eight(a & 0x3f3f3f3fu, far_scales) * scales, lows = eight(b & 0x3f3f3f3fu, far_lows) * lows;
-  }
   static Weights read(const uint8_t* bytes) {
     Floats8 scales, lows;
-    of_groups(bytes, scales, lows);
+    Bits<kQ4_K>::groups(bytes, scales, lows);
     return {{load_as<Bytes64>(bytes + 16), load_as<Bytes64>(bytes + 80)}, scales + 0.0f * scales, lows + 0.0f * lows};
   }
   static Floats dot(const Weights& w, const Activations& x, Floats sum, Floats8& lows) {

@@ -25,9 +25,9 @@ void widen(const Product& p, const Rows& rows, int64_t first, int64_t count) {
 
 template <class Format>
 void decode_chunk(const uint8_t* bytes, float* values) {
-#pragma GCC unroll 1
-  for (int b = 0; b < kChunk / Format::kValues; ++b)
-    decode<Format>(bytes + b * Format::kBytes, values + b * Format::kValues);
+  const FromBytes<Format> all{};
+  all.each(bytes,
+           [&](int, int at, Floats w) __attribute__((always_inline)) { std::memcpy(values + at, &w, sizeof w); });
 }
 
 Floats dot(const float* x, const float* w) {
@@ -70,13 +70,17 @@ template <int M, class From, class Side, class Registers>
                                              const Rows& rows, Floats* sums, int apart) {
   if constexpr (Registers::kThere) {
     const float* x = rows.at(0, c);
-    Floats part[M][2] = {};
+    constexpr int kParts = M == 1 && kWide < 16 ? 4 : 2;  // sums side by side: an addition takes 3 or 4 cycles
+    Floats part[M][kParts] = {};
     registers.each(side.bytes(from, r, c), [&](int k, int at, Floats w) __attribute__((always_inline)) {
 #pragma GCC unroll 4
-      for (int m = 0; m < M; ++m) part[m][k] += load_floats(x + m * rows.stride + at) * w;
+      for (int m = 0; m < M; ++m) part[m][k % kParts] += load_floats(x + m * rows.stride + at) * w;
     });
 #pragma GCC unroll 4
-    for (int m = 0; m < M; ++m) sums[m * apart] += part[m][0] + part[m][1];
+    for (int m = 0; m < M; ++m) {
+      if constexpr (kParts == 4) part[m][0] += part[m][2], part[m][1] += part[m][3];
+      sums[m * apart] += part[m][0] + part[m][1];
+    }
   } else {
     alignas(64) float values[kChunk];
     side.read(from, r, c, values);

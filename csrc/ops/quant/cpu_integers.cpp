@@ -78,36 +78,14 @@ void quantize(const Product& p, const Rows& rows, int64_t first, int64_t count) 
   });
 }
 
-// A chunk of a row of weights: codes, and of each group the scale and what is added.
+// A chunk of a row of weights: its codes, and of each group the scale and what is added, NaN where they are not finite.
 template <class Format>
-struct Codes {
-  using F = Blocks<Format::kNumber>;
-  static constexpr int kGroups = kChunk / F::kGroup;
-  alignas(64) uint8_t codes[kChunk];
-  float scales[kGroups + kWide] = {}, lows[kGroups];  // read as whole vectors
-
-  [[gnu::noinline]] void read(const uint8_t* bytes) {
-#if BCU_NIBBLES
-    if constexpr (int{Format::kNumber} == kQ4_0) {
-      for (int b = 0; b < kChunk / 32; ++b) unpack_nibbles(bytes + 18 * b + 2, codes + 32 * b);
-      const Floats eight = scales_of(FourNibbles(bytes), FourNibbles(bytes + 72));
-      std::memcpy(scales, &eight, 4 * kGroups);
-      return;
-    }
-#endif
-#pragma GCC unroll 1
-    for (int b = 0; b < kChunk / F::kValues; ++b) {
-      const Bytes block{bytes + b * Format::kBytes};
-#pragma GCC unroll 16
-      for (int g = 0; g < F::kValues / 16; ++g) {
-        for (int i = 0; i < 16; ++i)
-          codes[b * F::kValues + 16 * g + i] = static_cast<uint8_t>(F::code(block, g, i) + kBias<Format>);
-        if (g % (F::kGroup / 16) != 0) continue;
-        const int group = (b * F::kValues + 16 * g) / F::kGroup;
-        scales[group] = finite(F::scale(block, g));
-        if (F::kLow) lows[group] = finite(F::low(block, g));
-      }
-    }
+struct Weights : Codes<Format, kBias<Format>> {
+  using Plain = Codes<Format, kBias<Format>>;
+  void read(const uint8_t* bytes) {
+    Plain::read(bytes);
+    for (int g = 0; g < Plain::kGroups; ++g) this->scales[g] = finite(this->scales[g]);
+    for (int g = 0; g < Plain::kGroups && Plain::F::kLow; ++g) this->lows[g] = finite(this->lows[g]);
   }
 };
 
@@ -134,7 +112,7 @@ struct GroupVector {
 
 // The sum of a chunk, in lanes, and with minima in `lows`.
 template <class Format>
-Floats dot(const Codes<Format>& w, const Rows& rows, int64_t at,
+Floats dot(const Weights<Format>& w, const Rows& rows, int64_t at,
            typename GroupVector<kChunk / Blocks<Format::kNumber>::kGroup>::type& lows) {
   using F = Blocks<Format::kNumber>;
   using Groups = typename GroupVector<kChunk / F::kGroup>::type;
@@ -182,7 +160,7 @@ void thin_columns(const Product& p, const Rows rows, int64_t first, int64_t coun
         for (int64_t m = 0; m < count; ++m)
           sums[m][r] = Fast::dot(w, rows.chunk(m * rows.stride + c * kChunk, F::kGroup), sums[m][r], lows[m][r]);
       } else {
-        Codes<Format> codes;
+        Weights<Format> codes;
         codes.read(bytes);
         for (int64_t m = 0; m < count; ++m)
           sums[m][r] += dot<Format>(codes, rows, m * rows.stride + c * kChunk, lows[m][r]);
@@ -221,7 +199,7 @@ struct alignas(64) Panel {
 
 template <class Format>
 void unpack(const Product& p, int64_t column, int64_t c, Panel& panel) {
-  Codes<Format> codes[kPanel];
+  Weights<Format> codes[kPanel];
   const uint32_t* from[kPanel];
   uint32_t* to[kChunk / 4];
   Chunk<Format> chunk;
@@ -233,8 +211,8 @@ void unpack(const Product& p, int64_t column, int64_t c, Panel& panel) {
   tile::transpose_strip<uint32_t>(from, kPanel, kChunk / 4, to, 0, false);
   const auto turn = [&](auto&& row_of, float (*rows)[kPanel]) {
     for (int j = 0; j < kPanel; ++j) from[j] = reinterpret_cast<const uint32_t*>(row_of(codes[j]));
-    for (int g = 0; g < Codes<Format>::kGroups; ++g) to[g] = reinterpret_cast<uint32_t*>(rows[g]);
-    tile::transpose_strip<uint32_t>(from, kPanel, Codes<Format>::kGroups, to, 0, false);
+    for (int g = 0; g < Weights<Format>::kGroups; ++g) to[g] = reinterpret_cast<uint32_t*>(rows[g]);
+    tile::transpose_strip<uint32_t>(from, kPanel, Weights<Format>::kGroups, to, 0, false);
   };
   turn([](const auto& c) { return c.scales; }, panel.scales);
   if (Blocks<Format::kNumber>::kLow) turn([](const auto& c) { return c.lows; }, panel.lows);

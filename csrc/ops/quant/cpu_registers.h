@@ -1,17 +1,44 @@
-// A chunk of weights whose values are found in registers while they are multiplied, on levels with vectors of 16
-// floats: 4-bit codes pick from the 16 values that a group can have. Values are those of decode.h, bit for bit.
+// A chunk of weights whose values are found in registers while they are multiplied: from codes that were put in order,
+// or, with vectors of 16 floats, by 4-bit codes that pick from the 16 values that a group can have. Values are those of
+// decode.h, bit for bit.
 #pragma once
-#include "ops/quant/cpu_direct.h"
+#include "ops/quant/cpu_unpack.h"
 
 namespace baracuda::quant {
 
-// each(bytes, f) calls f(k, at, values) for 16 values from position `at` on, k being 0 and 1 in turn.
+// each(bytes, f) calls f(k, at, values) for kWide values from position `at` on, k counting them anew now and then.
+template <class Format>
+struct FromBytes {
+  static constexpr bool kThere = true;
+
+  template <class F>
+  [[gnu::always_inline]] void each(const uint8_t* bytes, F&& f) const {
+    using B = Blocks<Format::kNumber>;
+    Codes<Format, 0> codes;
+    codes.read(bytes);
+#pragma GCC unroll 1
+    for (int first = 0; first < kChunk; first += 32) {
+#pragma GCC unroll 8
+      for (int v = 0; v < 32 / kWide; ++v) {
+        const int at = first + v * kWide;
+        Floats w = level::floats_of_signed_bytes(codes.codes + at) * codes.scales[at / B::kGroup];
+        if constexpr (B::kLow != 0) w += codes.lows[at / B::kGroup];
+        f(v, at, w);
+      }
+    }
+  }
+};
 template <int kFormat>
-struct InRegisters {
+struct InRegisters : FromBytes<Known<kFormat>> {};
+template <>
+struct InRegisters<-1> {
   static constexpr bool kThere = false;
 };
 
-#if BCU_NIBBLES
+#if BCU_LEVEL_EIGHTS
+
+using level::Floats8;
+typedef int32_t Lanes16 __attribute__((vector_size(64)));
 
 [[gnu::always_inline]] inline Floats everywhere_of(Floats8 v) {
   return __builtin_shufflevector(v, v, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -91,7 +118,7 @@ struct InRegisters<kQ4_K> {
   template <class F>
   [[gnu::always_inline]] void each(const uint8_t* bytes, F&& f) const {
     Floats8 scales, lows;
-    Direct<kQ4_K>::of_groups(bytes, scales, lows);
+    Bits<kQ4_K>::groups(bytes, scales, lows);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       const Floats low = codes * lane_everywhere(scales, 2 * i) - lane_everywhere(lows, 2 * i);
