@@ -167,10 +167,13 @@ def tests_of(file: str) -> list[list[str]]:
     if room == "python ops":
         return _of_python_ops(PurePath(file).stem)
     if room.endswith("(gpu)") or room in ("simt", "cuda backend"):
-        of = [room.removesuffix(" (gpu)")] if room.endswith("(gpu)") else users_of(file, "csrc/ops/{}/simt_launch.h")
-        return _of_gpus(of)
+        own = [room.removesuffix(" (gpu)")] if room.endswith("(gpu)") else []
+        return _of_gpus([*own, *(f for f in users_of(file, "csrc/ops/{}/simt_launch.h") if f not in own)])
     if room in families():
         both = _of_gpus([room]) if PurePath(file).name == "skus.h" else []  # says what kernels of GPUs take, too
+        others = [f for f in users_of(file, "csrc/ops/{}/cpu*.cpp") if f != room]  # epilogues are other families' kernels
+        if others:
+            both.insert(0, [*_files(GENERATED), f"--families={','.join(others)}"])
         return [
             [*_files(GENERATED), f"--families={room}", "--light=30"],
             [*_own_tests(room), *_files(GENERATED), f"--families={room}"],
