@@ -70,9 +70,84 @@ def test_flags_are_seen_either_way(how: str, element: str) -> None:
 
 
 def test_this_torch_has_the_functions() -> None:
-    """Five functions, and three places in its tensors and storages."""
+    """Five functions, three places in its tensors and storages, and those of plain tensors."""
     found = native.native_functions()
-    assert found is not None and len(found) == 8 and all(found), torch.__version__
+    assert found is not None and len(found) == 9 and all(found), torch.__version__
+
+
+PLAIN = """
+import sys
+import torch
+import baracuda.memory._torch as native
+if sys.argv[1] == "asked":
+    native._find_plain_places = lambda *_: 1 / 0
+found = native.native_functions()
+assert (found[-1] is None) == (sys.argv[1] == "asked")
+import numpy as np
+import baracuda as bc
+import baracuda.functional as F
+from baracuda import _core
+
+def same(x):
+    assert _core.describe(x)[:2] == (tuple(x.shape), bc.Element.coerce(x.dtype)), (x.shape, x.dtype)
+    assert torch.equal(F.neg(x), -x), (x.shape, x.stride())
+
+base = torch.arange(2 * 3 * 4 * 5, dtype=torch.float32).reshape(2, 3, 4, 5)
+deep = base.reshape(1, 2, 1, 3, 2, 2, 5, 1)
+for x in (base, base[1:, :, ::2], base.permute(3, 1, 0, 2), base[0, 0, 0, 3], base[:0], base.mT[..., :3], deep):
+    same(x)
+for kind in (torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.int16, torch.int32, torch.int64):
+    same(base.to(kind)[1:, 1:, ::3])
+same(deep.permute(6, 4, 2, 0, 1, 3, 5, 7)), same(deep[:, 1:])
+moved = torch.zeros(3)
+moved.data = base[0, 1]
+same(moved)
+same(torch.zeros(2).resize_(7).fill_(3)), same(torch.zeros(7).resize_(2).fill_(3))
+moved.set_(base.untyped_storage(), 7, (2, 3), (1, 0))
+same(moved)
+
+# Memory that is shared until it is written to is not written to by our way.
+one = torch.ones(5)
+two = torch._lazy_clone(one)
+bc.plan(bc.CopyDescriptor((5,))).run(torch.full((5,), -7.0), two)
+assert torch.equal(one, torch.ones(5)) and torch.equal(two, torch.full((5,), -7.0))
+three = torch._lazy_clone(one)
+assert torch.equal(F.neg(three), -one)
+
+def code(x):
+    try:
+        F.neg(x)
+    except bc.BaracudaError as e:
+        return e.code
+    return "ok"
+
+kept = torch.zeros(4)
+torch._C._set_throw_on_mutable_data_ptr(kept)
+freed = torch.zeros(4)
+freed.untyped_storage().resize_(0)
+assert code(kept) == code(freed) == "null_data", (code(kept), code(freed))
+assert code(base.to("meta")) == "meta" and code(base.to_sparse()) == "sparse"
+assert code(torch.zeros(3, requires_grad=True)) == code(torch.zeros(3, requires_grad=True)[1:]) == "requires_grad"
+with torch.no_grad():
+    assert code(torch.nn.Parameter(torch.zeros(3))) == "ok"
+assert code(torch._neg_view(base)) == "negative"
+"""
+
+
+@pytest.mark.parametrize("how", ["read", "asked"])
+def test_plain_tensors_are_read_as_torch_has_them(how: str) -> None:
+    done = subprocess.run([sys.executable, "-c", PLAIN, how], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_places_that_read_otherwise_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_SCALAR_TYPES", native._SCALAR_TYPES | {"float64": 7, "int16": 3, "int32": 2})
+    found = native.native_functions()
+    assert found is not None and found[-1] is None
+    monkeypatch.undo()
+    monkeypatch.setattr(native, "_special_tensors", lambda: [torch.zeros(3)])
+    found = native.native_functions()
+    assert found is not None and found[-1] is None
 
 
 @pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
@@ -144,7 +219,13 @@ plain(F.cast(x, "f8e4m3"), dtype=torch.float8_e4m3fn)
 plain(F.sum(x), ())
 plain(F.exp(x[:0]), (0, 4))
 y = plain(F.exp(x))
-y.resize_(20).add_(1)  # torch's own memory
+y.resize_(20).add_(1)
+for n in (100_000, 3, 0, 5):
+    y.resize_(n).fill_(n)
+    assert y.sum() == n * n
+for n in (10, 100_000):  # from the pool, and from torch
+    shared = F.neg(torch.ones(n)).share_memory_()
+    assert shared.is_shared() and shared.sum() == -n and torch._lazy_clone(F.neg(torch.ones(n))).add_(1).sum() == 0
 kept = y.clone().requires_grad_()
 (kept * 2).sum().backward()
 torch.set_default_device("meta")

@@ -11,6 +11,8 @@
 
 #include "bindings/error.h"
 #include "bindings/functional_key.h"
+#include "bindings/gil.h"
+#include "bindings/import_detail.h"
 #include "bindings/opaque.h"
 #include "bindings/recipe.h"
 #include "bindings/tensor.h"
@@ -27,7 +29,7 @@ struct Hash {
 
 struct Cache {
   using Entries = std::unordered_map<std::string, std::shared_ptr<Entry>, Hash, std::equal_to<>>;
-  std::mutex mutex;
+  GilMutex mutex;
   Entries entries;
   const Entries::value_type* last = nullptr;  // found last: most calls ask for it again, and need no hash
   std::vector<PyObject*> pins;                // keep objects alive whose address is in a key
@@ -186,18 +188,24 @@ bool read_list(FunctionObject* f, int i, Arguments& a, Key& key, PyObject*& hook
   return true;
 }
 
+// What most arguments are, and which are no NumPy scalars.
+bool plain_number_or_torch(PyObject* v) {
+  return v == Py_None || PyLong_CheckExact(v) || PyFloat_CheckExact(v) || detail::exchange_apis.find(Py_TYPE(v));
+}
+
 // Imports the tensors and writes the key; false with an exception set when a tensor is refused, or with the hook of a
 // stand-in.
 bool read_arguments(FunctionObject* f, Arguments& a, Key& key, PyObject*& hook) {
   for (int i = 0; i < f->n_params; ++i) {
-    if (PyObject* number = number_of_numpy_scalar(a.values[i])) {
-      a.keep.add(number);
-      a.values[i] = number;
-    } else if (PyErr_Occurred()) {
-      return false;
+    if (!plain_number_or_torch(a.values[i])) {
+      if (PyObject* number = number_of_numpy_scalar(a.values[i]))
+        a.keep.add(number), a.values[i] = number;
+      else if (PyErr_Occurred())
+        return false;
     }
     PyObject* v = a.values[i];
     ParamKind kind = f->params[i].kind;
+    a.first_member[i] = -1;
     if (kind == ParamKind::List || kind == ParamKind::Rest) {
       if (!read_list(f, i, a, key, hook)) return false;
       continue;
@@ -328,6 +336,7 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, Key& key) {
     out = result;
   } else if (std::shared_ptr<Entry> entry = parse_entry(recipe, f->n_params)) {
     if (!PyErr_Occurred()) remember_all(f, a, key, entry);
+    a.keep.ran_python = true;  // the rule did
     if (read_again(f, a))
       out = run_entry(reinterpret_cast<PyObject*>(f), {f->params, static_cast<size_t>(f->n_params)}, *entry, a);
   }
@@ -377,6 +386,9 @@ PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
   auto* f = reinterpret_cast<FunctionObject*>(type->tp_alloc(type, 0));
   if (!f) return nullptr;
   f->vectorcall = &function_call;
+  // Before 3.12 subclasses that Python code makes do not inherit it, and each call makes a tuple of its arguments.
+  if (type->tp_call == &PyVectorcall_Call && !PyType_HasFeature(type, Py_TPFLAGS_HAVE_VECTORCALL))
+    type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   f->cache = new Cache();
   Py_INCREF(miss);
   f->miss = miss;

@@ -1,5 +1,6 @@
 #include "bindings/host_pool.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <bit>
@@ -10,7 +11,6 @@ namespace baracuda::bindings {
 namespace {
 
 constexpr size_t kHugePage = size_t(2) << 20;
-constexpr int kLists = 44;
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kKeeps = false;  // so that it sees memory that is used after it was given back
 #else
@@ -26,7 +26,7 @@ constexpr size_t block_of(int list) {
   if (list < 4) return size_t(list + 1) * 64;
   return size_t(list % 4 + 5) << (list / 4 - 1 + 6);
 }
-static_assert(list_of(kPooledMost) == kLists - 1 && block_of(kLists - 1) == kPooledMost);
+static_assert(list_of(kPooledMost) == kPoolLists - 1 && block_of(kPoolLists - 1) == kPooledMost);
 static_assert(list_of(0) == 0 && list_of(65) == 1 && list_of(256) == 3 && list_of(257) == 4);
 static_assert(block_of(4) == 320 && block_of(7) == 512 && list_of(513) == 8 && block_of(8) == 640);
 
@@ -40,8 +40,24 @@ struct List {
 };
 
 // Never destroyed: tensors may outlive everything else.
+List* lists();
+
+void lock_all() {
+  for (int i = 0; i < kPoolLists; ++i) lists()[i].mutex.lock();
+}
+void unlock_all() {
+  for (int i = 0; i < kPoolLists; ++i) lists()[i].mutex.unlock();
+}
+
+// A child that is forked while another thread holds a list would wait for it for ever.
+List* make_lists() {
+  auto* made = new List[kPoolLists];
+  pthread_atfork(&lock_all, &unlock_all, &unlock_all);
+  return made;
+}
+
 List* lists() {
-  static List* const all = new List[kLists];
+  static List* const all = make_lists();
   return all;
 }
 
@@ -85,7 +101,7 @@ void give_host_memory(HostMemory memory) {
 
 size_t pooled_bytes() {
   size_t bytes = 0;
-  for (int i = 0; i < kLists; ++i) {
+  for (int i = 0; i < kPoolLists; ++i) {
     std::lock_guard lock(lists()[i].mutex);
     bytes += lists()[i].bytes;
   }

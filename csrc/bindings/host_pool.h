@@ -1,4 +1,5 @@
-// Host memory of bc.Tensor: what small tensors give back is kept for the next ones of about their size.
+// Host memory of bc.Tensor and of results that are torch's: what small tensors give back is kept for the next ones of
+// about their size.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@ struct HostMemory {
 // Blocks of up to kPooledMost bytes come in multiples of 64 up to 256 and in four sizes per power of two above; of each
 // size at most kPooledBytes are kept, so that the pool never holds more than 44 MiB that nobody uses. Larger ones are
 // the system's, from 8 MiB on with huge pages. Null `data`: there is no memory.
+inline constexpr int kPoolLists = 44;
 inline constexpr size_t kPooledMost = size_t(256) << 10;
 inline constexpr size_t kPooledBytes = size_t(1) << 20;
 HostMemory take_host_memory(size_t bytes);

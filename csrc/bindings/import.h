@@ -85,6 +85,8 @@ TorchStorage torch_storage(PyObject* object);
 // Tells torch's autograd that a tensor was written to.
 void bump_torch_version(PyObject* object);
 
-bool import_setup();  // called once by the module; false with an exception set
+// Called once by the module; false with an exception set.
+bool import_setup();
+bool torch_setup(PyObject* module);
 
 }  // namespace baracuda::bindings

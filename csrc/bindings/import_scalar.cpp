@@ -48,6 +48,12 @@ Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scala
   const Scalar::Kind kind = param.kind;
   if (PyFloat_CheckExact(object) && kind == Scalar::Kind::Float)
     return taken(take_real(param, PyFloat_AS_DOUBLE(object), scalar, why));
+  if (PyLong_CheckExact(object)) {
+    if (kind != Scalar::Kind::Float) return import_whole(object, param, scalar, why);
+    const double real = PyLong_AsDouble(object);
+    if (real != -1 || !PyErr_Occurred()) return taken(take_real(param, real, scalar, why));
+    PyErr_Clear();  // too large for a double, which is said below
+  }
   if (PyLong_Check(object) || PyFloat_Check(object) || PyArray_IsScalar(object, Generic)) {
     // Conversions that would drop an imaginary part or read a text are no numbers.
     bool number = !PyArray_IsScalar(object, ComplexFloating) && !PyArray_IsScalar(object, Flexible) &&

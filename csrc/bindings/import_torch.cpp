@@ -1,8 +1,11 @@
 // torch tensors: memory by DLPack's C exchange API, which says nothing about the flags that make it a lie; those are
 // asked for one by one.
+#include <algorithm>
 #include <cstring>
 
 #include "bindings/import_detail.h"
+#include "bindings/opaque.h"
+#include "bindings/tensor.h"
 
 namespace baracuda::bindings {
 namespace detail {
@@ -10,6 +13,19 @@ namespace detail {
 SeenTypes<const DLPackExchangeAPI*, 4> exchange_apis;
 
 namespace {
+
+constexpr uint8_t kUnknown = 255;
+
+// How torch holds tensors of the CPU that nothing is special about, in bytes from a TensorImpl's start and a
+// StorageImpl's. Their dispatch keys are all the same: those of sparse, quantized, conjugated, wrapped and fake
+// tensors, of other devices and of inference are others.
+struct TorchPlaces {
+  static constexpr int kInline = 5;       // sizes, and strides behind them, are in the tensor up to this rank
+  int storage = 0, data = 0, checks = 0;  // `checks` is 0 where memory may be read and written as it is
+  int keys = 0, sizes = 0, offset = 0, type = 0, grad = 0;  // `grad` is null where nobody ever asked for a gradient
+  unsigned long long plain_keys = 0;
+  uint8_t elements[64];  // by torch's number of the dtype
+};
 
 struct Torch {
   std::atomic<PyTypeObject*> tensor{nullptr};  // torch.Tensor, once torch is seen; stored after all others
@@ -25,23 +41,43 @@ struct Torch {
   // Where a TensorImpl holds its StorageImpl, and that its memory's address and bytes; found together with the
   // functions.
   int storage_at = 0, data_at = 0, bytes_at = 0;
+  TorchPlaces plain;  // keys are 0 where they were not found
 } torch;
 
 // The at::Tensor behind a torch.Tensor: what follows the object's head, as baracuda.memory._torch has checked.
 const void* native_tensor(PyObject* object) { return reinterpret_cast<char*>(object) + sizeof(PyObject); }
+
+template <class T>
+T read_at(const void* base, int offset) {
+  return *reinterpret_cast<const T*>(static_cast<const char*>(base) + offset);
+}
 
 template <class F>
 void set_function(F*& to, PyObject* addresses, int at) {
   to = reinterpret_cast<F*>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(addresses, at)));
 }
 
-// A tuple of addresses, or null without an exception.
+// What plain_places() of baracuda.memory._torch gives. False with an exception set.
+bool read_places(PyObject* tuple, TorchPlaces& to) {
+  TorchPlaces p;
+  PyObject* elements;
+  if (!PyTuple_Check(tuple) || !PyArg_ParseTuple(tuple, "iiiiiiiiKS", &p.storage, &p.data, &p.checks, &p.keys, &p.sizes,
+                                                 &p.offset, &p.type, &p.grad, &p.plain_keys, &elements))
+    return false;
+  std::memset(p.elements, kUnknown, sizeof p.elements);
+  std::memcpy(p.elements, PyBytes_AS_STRING(elements), std::min<size_t>(PyBytes_GET_SIZE(elements), sizeof p.elements));
+  to = p;
+  return true;
+}
+
+// Functions, places and what plain tensors look like; null without an exception.
 PyObject* native_functions() {
+  const Unwatched unwatched;
   PyObject* module = PyImport_ImportModule("baracuda.memory._torch");
   PyObject* found = module ? PyObject_CallMethod(module, "native_functions", nullptr) : nullptr;
   Py_XDECREF(module);
   PyErr_Clear();
-  if (found && PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 8) return found;
+  if (found && PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 9) return found;
   Py_XDECREF(found);
   return nullptr;
 }
@@ -68,6 +104,7 @@ PyTypeObject* torch_tensor_type() {
         set_function(torch.bump_version, addresses, 4);
         int* const places[] = {&torch.storage_at, &torch.data_at, &torch.bytes_at};
         for (int i = 0; i < 3; ++i) *places[i] = static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(addresses, 5 + i)));
+        if (!read_places(PyTuple_GET_ITEM(addresses, 8), torch.plain)) PyErr_Clear();
       }
       torch.grad_enabled = enabled, torch.bump = bump;
       torch.tensor.store(reinterpret_cast<PyTypeObject*>(type), std::memory_order_release);
@@ -159,6 +196,48 @@ bool has_memory(PyObject* object, const TensorView& view) {
   return view.numel() == 0 || (view.data && torch_storage(object).data);
 }
 
+// Whether this is a plain tensor with memory, which then needs no other question but whether it requires a gradient.
+[[gnu::always_inline]] inline bool read_plain(const TorchPlaces& at, PyObject* object, TensorView& view) {
+  const void* impl = read_at<const void*>(native_tensor(object), 0);
+  if (!at.plain_keys || read_at<uint64_t>(impl, at.keys) != at.plain_keys) return false;
+  const int64_t rank = read_at<int64_t>(impl, at.sizes);
+  const uint16_t type = read_at<uint16_t>(impl, at.type);
+  const void* storage = read_at<const void*>(impl, at.storage);
+  if (rank > kMaxRank || type >= sizeof at.elements || at.elements[type] == kUnknown ||
+      read_at<uint8_t>(storage, at.checks))
+    return false;
+  char* data = read_at<char*>(storage, at.data);
+  const auto* held = reinterpret_cast<const int64_t*>(static_cast<const char*>(impl) + at.sizes + sizeof(int64_t));
+  const int64_t* sizes = rank <= TorchPlaces::kInline ? held : read_at<const int64_t*>(held, 0);
+  const int64_t* strides = sizes + (rank <= TorchPlaces::kInline ? TorchPlaces::kInline : rank);
+  bool empty = false;
+  for (int64_t i = 0; i < rank; ++i) {
+    view.shape[i] = sizes[i], view.strides[i] = strides[i];
+    empty |= sizes[i] == 0;
+  }
+  view.element = static_cast<Element>(at.elements[type]);
+  view.rank = static_cast<int32_t>(rank);
+  view.device = Backend::Cpu, view.device_id = 0;
+  view.unbacked = view.read_only = false;
+  view.data = empty ? nullptr : data + read_at<int64_t>(impl, at.offset) * size_of(view.element);
+  return empty || data;
+}
+
+// plain_torch_tensor(places, tensor): what is read of one, as (address, element, sizes, strides), or None.
+PyObject* plain_torch_tensor(PyObject*, PyObject* args) {
+  PyObject *tuple, *tensor;
+  TorchPlaces places;
+  TensorView view;
+  if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &tuple, &tensor) || !read_places(tuple, places)) return nullptr;
+  if (!read_plain(places, tensor, view)) Py_RETURN_NONE;
+  return Py_BuildValue("(NiNN)", PyLong_FromVoidPtr(view.data), static_cast<int>(view.element),
+                       tuple_of(view.shape, view.rank), tuple_of(view.strides, view.rank));
+}
+
+PyMethodDef methods[] = {
+    {"plain_torch_tensor", &plain_torch_tensor, METH_VARARGS, "What is read of a plain tensor; None of others."},
+    {nullptr, nullptr, 0, nullptr}};
+
 }  // namespace
 
 bool is_torch_type(PyTypeObject* type) {
@@ -185,6 +264,12 @@ const DLPackExchangeAPI* find_torch_api(PyTypeObject* type) {
 }
 
 Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView& view, Keep& keep, Why& why) {
+  if (read_plain(torch.plain, object, view)) [[likely]] {
+    keep.torch = true;
+    const void* impl = read_at<const void*>(native_tensor(object), 0);
+    const bool asks = read_at<const void*>(impl, torch.plain.grad) && torch.requires_grad(impl);
+    return asks ? guard_torch(object, view, why) : Imported::Yes;
+  }
   DLTensor t;
   if (api->dltensor_from_py_object_no_sync(object, &t)) return explain_torch(object, why);
   keep.of_torch = object;
@@ -221,6 +306,8 @@ Imported import_torch_subclass(PyObject* object, TensorView& view, Keep& keep, W
 
 }  // namespace detail
 
+bool torch_setup(PyObject* module) { return PyModule_AddFunctions(module, detail::methods) == 0; }
+
 Imported framework_stream(const void* exchange, Backend backend, int32_t device, void** out) {
   *out = nullptr;
   const auto* api = static_cast<const DLPackExchangeAPI*>(exchange);
@@ -248,16 +335,12 @@ uintptr_t number_of(PyObject* object, const char* name) {
   return 0;
 }
 
-template <class T>
-T read_at(const void* base, int offset) {
-  return *reinterpret_cast<const T*>(static_cast<const char*>(base) + offset);
-}
-
 }  // namespace
 
 TorchStorage torch_storage(PyObject* object) {
   using detail::torch;
   if (torch.is_neg) {
+    using detail::read_at;
     const void* impl = read_at<const void*>(detail::native_tensor(object), 0);
     const void* storage = read_at<const void*>(impl, torch.storage_at);
     return {storage, read_at<const void*>(storage, torch.data_at), read_at<int64_t>(storage, torch.bytes_at)};

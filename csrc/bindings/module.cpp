@@ -171,7 +171,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
       !baracuda::bindings::functional_setup(m.ptr()) || !baracuda::bindings::opaque_setup(m.ptr()) ||
       !baracuda::bindings::document_setup(m.ptr()) || !baracuda::bindings::program_setup(m.ptr()) ||
       !baracuda::bindings::trace_setup(m.ptr()) || !baracuda::bindings::scope_setup(m.ptr()) ||
-      !baracuda::bindings::torch_empty_setup(m.ptr()))
+      !baracuda::bindings::torch_empty_setup(m.ptr()) || !baracuda::bindings::torch_setup(m.ptr()))
     throw py::error_already_set();
   m.attr("__version__") = BCU_VERSION;
   m.attr("set_error_factory") = py::reinterpret_steal<py::object>(PyCFunction_New(&error_factory_def, nullptr));

@@ -1,5 +1,6 @@
 #include "bindings/recipe.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -76,8 +77,9 @@ PyObject* allocate_result(const Allocation& a, const Arguments& args) {
   }
   if (args.keep.unbacked) return allocate_by_python(a);
   Py_ssize_t keywords = a.kwnames ? PyTuple_GET_SIZE(a.kwnames) : 0;
-  PyObject* made =
-      PyObject_Vectorcall(a.make, &PyTuple_GET_ITEM(a.args, 0), PyTuple_GET_SIZE(a.args) - keywords, a.kwnames);
+  PyObject* made = a.torch ? torch_empty(a.kind)
+                           : PyObject_Vectorcall(a.make, &PyTuple_GET_ITEM(a.args, 0),
+                                                 PyTuple_GET_SIZE(a.args) - keywords, a.kwnames);
   return made || !PyErr_ExceptionMatches(PyExc_Exception) || raised_by_us() ? made : allocate_by_python(a);
 }
 
@@ -119,6 +121,15 @@ PyObject* take_results(const Entry& e, const Results& r, const Arguments& args) 
   return tuple;
 }
 
+// Takes a plan's list from the function's, whose members were read for its key; false where it has to be read again.
+bool took_list(const Source& s, const Arguments& a, const Param& param, Frame& frame, int arg) {
+  if (s.from != Source::From::Argument || a.first_member[s.index] < 0 || a.keep.ran_python) return false;
+  if (PyTuple_GET_SIZE(a.values[s.index]) != param.count) return false;
+  frame.lists[arg] = a.values[s.index];
+  std::copy_n(&a.members[a.first_member[s.index]], param.count, frame.views + param.first);
+  return true;
+}
+
 // Fills the plan's frame from the entry's sources; false with refusals or an exception. `again`: only what the code of
 // some argument's producer may have moved.
 [[gnu::always_inline]] inline bool fill_frame(const Entry& e, PlanObject* plan, Arguments& a, Results& r, Frame& frame,
@@ -135,7 +146,9 @@ PyObject* take_results(const Entry& e, const Results& r, const Arguments& args) 
       const ScalarParam& scalar = plan->core->signature.scalars[plan->param_of[i]];
       done = import_scalar(object, scalar, frame.scalars[plan->param_of[i]], frame.keep, why);
     } else if (const Param& param = plan->core->signature.params[plan->param_of[i]]; param.variadic) {
-      done = again ? import_moved(frame, i, param, why) : import_list(frame, i, param, object, why);
+      done = again                              ? import_moved(frame, i, param, why)
+             : took_list(s, a, param, frame, i) ? Imported::Yes
+                                                : import_list(frame, i, param, object, why);
     } else if (!again || may_move(object)) {
       TensorView& view = frame.views[plan->core->signature.params[plan->param_of[i]].first];
       const bool read = s.from == Source::From::Argument && a.is_tensor[s.index];
@@ -248,6 +261,7 @@ std::shared_ptr<Entry> parse_entry(PyObject* t, int n_params) {
     a.kwnames = kwnames == Py_None ? nullptr : kwnames;
     Py_XINCREF(a.kwnames);
     a.out_param = out_param;
+    a.torch = is_torch_empty(a.make, a.args, a.kind);
     e->allocations.push_back(a);
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(returns); ++i)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bindings/plan.h"
+#include "bindings/torch_empty.h"
 
 namespace baracuda::bindings {
 
@@ -28,8 +29,8 @@ struct Arguments {
   PyObject* values[kMaxParams];
   TensorView* views;  // not initialised: filled for the parameters that are tensors
   bool is_tensor[kMaxParams] = {};
-  std::vector<TensorView> members;  // of all lists
-  int32_t first_member[kMaxParams];
+  std::vector<TensorView> members;   // of all lists
+  int32_t first_member[kMaxParams];  // in `members`; -1 of what was not read as a list
   Keep keep;
 
   Arguments() : views(reinterpret_cast<TensorView*>(memory_)) {}
@@ -58,6 +59,8 @@ struct Allocation {
   PyObject* kwnames;       // or null
   int32_t out_param = -1;  // the function's out= parameter, which takes the place of a new result
   PyObject* convert;       // hands a new result to another framework, or null
+  bool torch = false;      // it is a torch tensor of this kind, and needs no call of Python's
+  TorchEmpty kind;
 };
 
 // What to do for calls of one shape: immutable, shared by the threads that run it.

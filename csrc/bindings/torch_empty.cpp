@@ -2,13 +2,40 @@
 // else that a small call does.
 #include "bindings/torch_empty.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
 
-#include "core/launch.h"
+#include "bindings/host_pool.h"
 
 namespace baracuda::bindings {
+
+// Not of this file alone: the compiler would take Pool for the only allocator that there is.
+namespace mirror {
+using Deleter = void (*)(void*);
+// c10::DataPtr
+struct DataPtr {
+  void* data;
+  std::unique_ptr<void, Deleter> context;
+  int8_t device_type, device_index;
+};
+// c10::Allocator
+struct Allocator {
+  virtual ~Allocator() = default;
+  virtual DataPtr allocate(size_t bytes) = 0;
+  virtual bool is_simple_data_ptr(const DataPtr& p) const { return p.data == p.context.get(); }
+  virtual Deleter raw_deleter() const { return nullptr; }
+  virtual void copy_data(void* to, const void* from, size_t bytes) const = 0;
+};
+}  // namespace mirror
+
 namespace {
+
+using mirror::Allocator, mirror::DataPtr, mirror::Deleter;
 
 // c10::ArrayRef<int64_t>
 struct Sizes {
@@ -27,15 +54,47 @@ struct TensorBase {
   ~TensorBase() {}  // NOLINT: not trivial, so that functions return it through memory, as they do torch's
 };
 
-using EmptyCpu = TensorBase(Sizes, int8_t scalar_type, bool pin_memory, MaybeFormat);
+constexpr uint64_t kDenseCpu = 0x10001;  // c10::DispatchKeySet(DispatchKey::CPU)
+
+using Empty = TensorBase(Sizes, Allocator*, uint64_t keys, int8_t scalar_type, MaybeFormat);
 using Wrap = PyObject*(TensorBase&&);
-std::atomic<EmptyCpu*> empty_cpu{nullptr};
+using CpuAllocator = Allocator*();
+std::atomic<Empty*> empty{nullptr};
 std::atomic<Wrap*> wrap{nullptr};
+std::atomic<CpuAllocator*> cpu_allocator{nullptr};
+
+template <int list>
+void give(void* data) {
+  give_host_memory({data, list});
+}
+template <int... lists>
+constexpr std::array<Deleter, sizeof...(lists)> deleters(std::integer_sequence<int, lists...>) {
+  return {&give<lists>...};
+}
+
+// Memory of the pool that bc.Tensors have theirs from: torch asks the system, which takes as long as all else that a
+// small call does. What the pool does not keep is torch's.
+struct Pool final : Allocator {
+  DataPtr allocate(size_t bytes) override {
+    static constexpr auto kGive = deleters(std::make_integer_sequence<int, kPoolLists>());
+    if (bytes == 0 || bytes > kPooledMost) return cpu_allocator.load()()->allocate(bytes);
+    const HostMemory memory = take_host_memory(bytes);
+    if (!memory.data) throw std::bad_alloc();
+    return {memory.data, {memory.data, kGive[memory.list]}, 0, -1};
+  }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+};
+
+Allocator* pool() {
+  static Pool* const only = new Pool;  // never destroyed: storages refer to it
+  return only;
+}
 
 PyObject* set_functions(PyObject*, PyObject* args) {
-  unsigned long long empty_address, wrap_address;
-  if (!PyArg_ParseTuple(args, "KK", &empty_address, &wrap_address)) return nullptr;
-  empty_cpu = reinterpret_cast<EmptyCpu*>(static_cast<uintptr_t>(empty_address));
+  unsigned long long empty_address, wrap_address, allocator_address;
+  if (!PyArg_ParseTuple(args, "KKK", &empty_address, &wrap_address, &allocator_address)) return nullptr;
+  cpu_allocator = reinterpret_cast<CpuAllocator*>(static_cast<uintptr_t>(allocator_address));
+  empty = reinterpret_cast<Empty*>(static_cast<uintptr_t>(empty_address));
   wrap = reinterpret_cast<Wrap*>(static_cast<uintptr_t>(wrap_address));
   Py_RETURN_NONE;
 }
@@ -52,33 +111,47 @@ PyObject* by_python(PyObject* shape, PyObject* dtype) {
   return made;
 }
 
-// torch_empty(shape, scalar type, dtype)
-PyObject* torch_empty(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  if (n != 3 || !PyTuple_Check(args[0]) || PyTuple_GET_SIZE(args[0]) > kMaxRank) {
-    PyErr_SetString(PyExc_TypeError,
-                    "torch_empty takes a tuple of at most 8 sizes, torch's number of a dtype, and the dtype");
-    return nullptr;
-  }
-  int64_t sizes[kMaxRank];
-  const Py_ssize_t rank = PyTuple_GET_SIZE(args[0]);
-  for (Py_ssize_t i = 0; i < rank; ++i) sizes[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(args[0], i));
-  const long code = PyLong_AsLong(args[1]);
-  if (PyErr_Occurred()) return nullptr;
-  try {
-    return wrap.load()(
-        empty_cpu.load()({sizes, static_cast<size_t>(rank)}, static_cast<int8_t>(code), false, {0, false}));
-  } catch (...) {  // no memory: torch has the words for it
-    return by_python(args[0], args[2]);
-  }
+// False where they are not torch_empty's, or with an exception.
+bool read_arguments(PyObject* const* args, TorchEmpty& out) {
+  if (!PyTuple_Check(args[0]) || PyTuple_GET_SIZE(args[0]) > kMaxRank) return false;
+  out.rank = static_cast<int32_t>(PyTuple_GET_SIZE(args[0]));
+  for (int i = 0; i < out.rank; ++i) out.sizes[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(args[0], i));
+  out.scalar_type = static_cast<int8_t>(PyLong_AsLong(args[1]));
+  out.shape = args[0], out.dtype = args[2];
+  return !PyErr_Occurred();
 }
 
-PyMethodDef methods[] = {
-    {"set_torch_empty", &set_functions, METH_VARARGS, "Addresses of at::detail::empty_cpu and THPVariable_Wrap."},
-    {"torch_empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&torch_empty)), METH_FASTCALL,
-     "A torch tensor in the memory of the CPU."},
-    {nullptr, nullptr, 0, nullptr}};
+// torch_empty(shape, scalar type, dtype)
+PyObject* call_torch_empty(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  TorchEmpty wanted;
+  if (n == 3 && read_arguments(args, wanted)) return torch_empty(wanted);
+  if (!PyErr_Occurred())
+    PyErr_SetString(PyExc_TypeError,
+                    "torch_empty takes a tuple of at most 8 sizes, torch's number of a dtype, and the dtype");
+  return nullptr;
+}
+
+PyMethodDef methods[] = {{"set_torch_empty", &set_functions, METH_VARARGS,
+                          "Addresses of at::detail::empty_generic, THPVariable_Wrap and c10::GetCPUAllocator."},
+                         {"torch_empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_torch_empty)),
+                          METH_FASTCALL, "A torch tensor in the memory of the CPU."},
+                         {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+bool is_torch_empty(PyObject* make, PyObject* args, TorchEmpty& out) {
+  return PyCFunction_Check(make) && PyCFunction_GET_FUNCTION(make) == methods[1].ml_meth &&
+         PyTuple_GET_SIZE(args) == 3 && read_arguments(&PyTuple_GET_ITEM(args, 0), out);
+}
+
+PyObject* torch_empty(const TorchEmpty& wanted) {
+  try {
+    return wrap.load()(empty.load()({wanted.sizes, static_cast<size_t>(wanted.rank)}, pool(), kDenseCpu,
+                                    wanted.scalar_type, {0, false}));
+  } catch (...) {  // no memory: torch has the words for it
+    return by_python(wanted.shape, wanted.dtype);
+  }
+}
 
 bool torch_empty_setup(PyObject* module) { return PyModule_AddFunctions(module, methods) == 0; }
 

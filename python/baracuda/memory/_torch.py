@@ -1,9 +1,11 @@
 """torch's own C++ functions behind `is_neg`, `is_conj`, `is_inference`, `requires_grad`, the version counter and `empty`.
 
 Each of these questions costs 30 to 100 ns when it is asked through Python, most of it for letting go of the interpreter
-and taking it again; a call of a kernel asks two of them per tensor. `torch.empty` through Python takes 1,100 ns, and 250
-this way. The functions are exported by torch's libraries, but are no part of a promised interface: they are used only with
-the versions of torch that they were tested with, if it has them all, and all answer as Python does.
+and taking it again; a call of a kernel asks two of them per tensor. `torch.empty` through Python takes 870 ns, and 150 this
+way, in memory of our pool. Plain tensors of the CPU are read where torch has them: by DLPack's C functions, the three of an
+addition take 90 ns more. The functions are exported by torch's libraries, but are no part of a promised interface, and the
+places are none at all: they are used only with the versions of torch that they were tested with, if it has them all, and all
+answer as Python does.
 BARACUDA_TORCH_NATIVE=0 turns them off; 1 has them tried with other versions, too.
 """
 
@@ -12,12 +14,14 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from baracuda import _core
+from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, shown
 
 TESTED = ("2.13",)  # versions of torch, major and minor
@@ -30,8 +34,9 @@ _QUESTIONS = (
 )
 _BUMP = "_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE"
 _EMPTY = (
-    "_ZN2at6detail9empty_cpuEN3c108ArrayRefIlEENS1_10ScalarTypeEbSt8optionalINS1_12MemoryFormatEE",
+    "_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeESt8optionalINS1_12MemoryFormatEE",
     "_Z16THPVariable_WrapON2at10TensorBaseE",
+    "_ZN3c1015GetCPUAllocatorEv",
 )
 # c10::ScalarType of what elements are as dtypes.
 _SCALAR_TYPES = {
@@ -66,8 +71,8 @@ def wanted() -> bool:
     return switch == "1" or (switch == "" and known)
 
 
-def native_functions() -> tuple[int, ...] | None:
-    """Addresses of is_neg, is_conj, is_inference, requires_grad and bump_version, and `_storage_places()`.
+def native_functions() -> tuple[Any, ...] | None:
+    """Addresses of is_neg, is_conj, is_inference, requires_grad and bump_version, `_storage_places()`, `_plain_places()`.
 
     The first three and the last take an `at::Tensor*`, which is a pointer to a pointer to the tensor's `TensorImpl`;
     `requires_grad` takes the `TensorImpl*`. None where Python is to be asked for all of it.
@@ -83,9 +88,9 @@ def native_functions() -> tuple[int, ...] | None:
             if not _answer_as_python(functions):
                 return None
             places = _storage_places()
+            return (*_addresses(functions), *places, _plain_places(*places)) if places else None
     except Exception:  # whatever is different in this torch: it is asked through Python then
         return None
-    return (*_addresses(functions), *places) if places else None
 
 
 def _without_modes() -> AbstractContextManager[Any]:
@@ -120,6 +125,123 @@ def _storage_places() -> tuple[int, int, int] | None:
     data_at = found([s.data_ptr() for s in storages], impls, [head])
     bytes_at = found([s.nbytes() for s in storages], impls, words)
     return (storage_at, data_at, bytes_at) if storage_at and data_at and bytes_at else None
+
+
+def _plain_places(storage_at: int, data_at: int, bytes_at: int) -> tuple[Any, ...] | None:
+    """`_find_plain_places`, or None where this torch lacks what is looked for with."""
+    try:
+        return _find_plain_places(storage_at, data_at, bytes_at)
+    except Exception:
+        return None
+
+
+def _find_plain_places(storage_at: int, data_at: int, bytes_at: int) -> tuple[Any, ...] | None:
+    """Where a plain tensor of the CPU has what a call asks of it, for csrc/bindings/import_torch.cpp; None if unknown.
+
+    They are looked for where they differ from all else. Then that file's reader is held to what torch says of plain
+    tensors, and has to leave alone those that are special.
+    """
+    import torch
+
+    held = torch.arange(44 * 7 * 15 * 2, device="cpu").to(torch.float32)
+    plain = [
+        held,
+        held.view(44, 7, 15, 2)[3:, 2:, ::3],
+        held.to(torch.int16)[5:],
+        held.to(torch.float64).view(22, -1)[3:].mT,
+    ]
+    fresh = [torch.zeros(n, device="cpu") for n in (3, 4099)]
+    asking = [torch.zeros(3, device="cpu", requires_grad=True), torch.nn.Parameter(torch.zeros(5, device="cpu"))]
+    special, watched = _special_tensors(), _watched_tensors()
+
+    def found(holds: Callable[[int], bool], places: range) -> int:
+        return next(filter(holds, places), 0)
+
+    def words(x: torch.Tensor, at: int, n: int = 1) -> tuple[int, ...]:
+        return tuple(_word(x._cdata + at + 8 * i) for i in range(n))
+
+    def check_of(x: torch.Tensor, at: int) -> int:
+        return ctypes.c_uint8.from_address(x.untyped_storage()._cdata + at).value
+
+    places = range(storage_at + 8, 240, 8)
+    at = [
+        storage_at,
+        data_at,
+        found(
+            lambda at: not any(check_of(x, at) for x in plain + fresh) and all(check_of(x, at) for x in watched),
+            range(bytes_at + 8, bytes_at + 24),  # what is before has gaps, in which there may be anything
+        ),
+        found(
+            lambda at: (
+                len({words(x, at) for x in plain}) == 1 and not any(words(x, at) == words(held, at) for x in special)
+            ),
+            places,
+        ),
+        found(lambda at: all(words(x, at, 1 + x.ndim) == (x.ndim, *x.shape) for x in plain), places),
+        found(lambda at: all(words(x, at) == (x.storage_offset(),) for x in plain), places),
+        found(
+            lambda at: all(words(x, at)[0] % 65536 == _SCALAR_TYPES[str(x.dtype)[6:]] for x in plain),
+            range(storage_at + 8, 240, 2),
+        ),
+        found(lambda at: not any(words(x, at)[0] for x in fresh) and all(words(x, at)[0] for x in asking), places),
+    ]
+    if not all(at):
+        return None
+    looks = (*at, words(held, at[3])[0], _elements_by_number())
+    return looks if _reads_as_python(looks, plain + fresh, special + watched) else None
+
+
+def _elements_by_number() -> bytes:
+    elements = bytearray(b"\xff" * 64)
+    for name, number in _SCALAR_TYPES.items():
+        elements[number] = Element.coerce(name)
+    return bytes(elements)
+
+
+def _special_tensors() -> list[Any]:
+    """Tensors that a kernel must not take as they are, and one of no version."""
+    import torch
+
+    held = torch.zeros(4, device="cpu")
+    turned = torch.zeros(2, device="cpu", dtype=torch.complex64).conj()
+    with torch.inference_mode():
+        inference = torch.zeros(2, device="cpu")
+    return [torch._neg_view(held), turned, turned.imag, inference, held.to("meta"), held.to_sparse()]
+
+
+def _watched_tensors() -> list[Any]:
+    """Tensors whose storages have to be asked for their memory: shared until it is written to, or not to be written to."""
+    import torch
+
+    shared = torch.zeros(4, device="cpu")
+    kept = torch.zeros(4, device="cpu")
+    torch._C._set_throw_on_mutable_data_ptr(kept)
+    return [torch._lazy_clone(shared), shared, kept]
+
+
+def _reads_as_python(places: tuple[Any, ...], plain: list[Any], special: list[Any]) -> bool:
+    import torch
+
+    def read(x: Any) -> Any:
+        return _core.plain_torch_tensor(places, x)
+
+    deep = torch.zeros((2, 1, 3, 1, 1, 2, 1, 2), device="cpu")
+    more = [
+        deep,
+        deep[1, :, 1:].permute(6, 5, 4, 3, 2, 1, 0),
+        deep[0, 0, 0, 0],
+        deep[0],
+        deep[0, 0, 0, 0, 0, 0, 0, 1],
+        deep[:0],
+    ]
+    kinds = [torch.zeros(5, device="cpu", dtype=getattr(torch, n))[1:] for n in _SCALAR_TYPES if hasattr(torch, n)]
+    for x in plain + more + kinds:
+        said = (x.data_ptr(), Element.coerce(x.dtype), tuple(x.shape), tuple(x.stride()))
+        if read(x) != said:
+            return False
+    freed = torch.zeros(4, device="cpu")
+    freed.untyped_storage().resize_(0)
+    return all(read(x) is None for x in [*special, freed])
 
 
 def _word(address: int) -> int:
