@@ -79,7 +79,8 @@ inline void put_rows(const RowMap& m, int64_t begin, int64_t n, const C* values)
 // Calls vector(r) for the lanes of each of `rows` rows and folds them: to[r] is row r's.
 template <class C, class Vector, class Join>
 inline typename Lanes<C>::Vec fold_rows_of(int rows, const Vector& vector, const Join& join) {
-  typename Lanes<C>::Vec lanes[Lanes<C>::kWidth] = {};
+  typename Lanes<C>::Vec lanes[Lanes<C>::kWidth];  // not cleared at once, which would take as long as a row
+  for (int r = rows; r < Lanes<C>::kWidth; ++r) lanes[r] = typename Lanes<C>::Vec{};
   for (int r = 0; r < rows; ++r) lanes[r] = vector(r);
   return fold_vectors<C>(lanes, join);
 }
