@@ -15,7 +15,7 @@ PyTypeObject* tensor_type = nullptr;
 TensorHooks tensor_hooks = {};
 PyObject* element_members[kElementCount] = {};
 
-TensorObject* new_tensor(const TensorView& view, PyObject* owner) {
+TensorObject* blank_tensor(PyObject* owner) {
   auto* t = PyObject_GC_New(TensorObject, tensor_type);
   if (!t) return nullptr;
   TensorObject* root = owner && as_tensor(owner) ? root_of(as_tensor(owner)) : nullptr;
@@ -29,12 +29,16 @@ TensorObject* new_tensor(const TensorView& view, PyObject* owner) {
     owner = reinterpret_cast<PyObject*>(root);
   }
   t->owner = Py_XNewRef(owner);
-  TensorView& v = t->view;
-  v.data = view.data, v.rank = view.rank, v.element = view.element, v.read_only = view.read_only;
-  v.unbacked = view.unbacked, v.device = view.device, v.device_id = view.device_id;
-  for (int32_t i = 0; i < view.rank; ++i) v.shape[i] = view.shape[i], v.strides[i] = view.strides[i];
   // Most tensors cannot be part of a cycle, and are no work for the garbage collector.
   if (owner && PyObject_IS_GC(owner) && (!root || PyObject_GC_IsTracked(owner))) PyObject_GC_Track(t);
+  return t;
+}
+
+TensorObject* new_tensor(const TensorView& view, PyObject* owner) {
+  TensorObject* t = blank_tensor(owner);
+  if (!t) return nullptr;
+  t->view.data = view.data, t->view.element = view.element;
+  describe(t->view, view, view.rank, view.shape, view.strides);
   return t;
 }
 

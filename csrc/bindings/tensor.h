@@ -33,13 +33,19 @@ inline TensorObject* as_tensor(PyObject* object) { return Py_TYPE(object) == ten
 inline TensorView& view_of(PyObject* self) { return self_of(self)->view; }
 // The address now: another thread may rebase the tensor.
 inline void* address_of(const TensorObject* t) { return __atomic_load_n(&t->view.data, __ATOMIC_RELAXED); }
+// Sizes and strides, and where and how another view's memory is.
+inline void describe(TensorView& to, const TensorView& like, int32_t rank, const int64_t* shape,
+                     const int64_t* strides) {
+  to.device = like.device, to.device_id = like.device_id;
+  to.read_only = like.read_only, to.unbacked = like.unbacked;
+  to.rank = rank;
+  for (int32_t i = 0; i < rank; ++i) to.shape[i] = shape[i], to.strides[i] = strides[i];
+}
 // Fills `view`, whose sizes past the rank stay as they are.
 inline void read_view(const TensorObject* t, TensorView& view) {
   const TensorView& v = t->view;
-  view.data = address_of(t);
-  view.rank = v.rank, view.element = v.element, view.device = v.device, view.device_id = v.device_id;
-  view.read_only = v.read_only, view.unbacked = v.unbacked;
-  for (int32_t i = 0; i < v.rank; ++i) view.shape[i] = v.shape[i], view.strides[i] = v.strides[i];
+  view.data = address_of(t), view.element = v.element;
+  describe(view, v, v.rank, v.shape, v.strides);
 }
 
 // From here on the tensor keeps its address.
@@ -55,6 +61,8 @@ inline void lend(TensorObject* t) {
 inline TensorObject* root_of(TensorObject* t) { return t->is_view && t->owner ? self_of(t->owner) : t; }
 // A tensor of `view`; `owner` may be null. One of another tensor's memory is a view of it. Null with an exception set.
 TensorObject* new_tensor(const TensorView& view, PyObject* owner);
+// The same before its view is filled in, which a TensorView of its own would have to be cleared for.
+TensorObject* blank_tensor(PyObject* owner);
 
 // Where the elements of a view are in another's memory: sizes, strides and the first one's position, in elements.
 struct Layout {

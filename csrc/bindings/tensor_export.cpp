@@ -200,7 +200,6 @@ PyObject* array_of(PyObject* self, PyObject* dtype) {
   PyObject* array = PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(dtype), v.rank, sizes, steps,
                                          address_of(self_of(self)), v.read_only ? 0 : NPY_ARRAY_WRITEABLE, nullptr);
   if (!array) return Py_DECREF(base), nullptr;
-  PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array), NPY_ARRAY_UPDATE_ALL);
   if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), base) < 0) Py_CLEAR(array);
   return array;
 }

@@ -412,14 +412,12 @@ PyObject* any_view(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }  // namespace
 
 PyObject* new_view(PyObject* tensor, const Layout& layout, Element element) {
-  TensorView view;
-  read_view(self_of(tensor), view);
-  view.element = element, view.rank = layout.rank;
-  std::copy_n(layout.shape, layout.rank, view.shape);
-  std::copy_n(layout.strides, layout.rank, view.strides);
-  TensorObject* made = new_tensor(view, tensor);
+  TensorObject* made = blank_tensor(tensor);
+  if (!made) return nullptr;
+  made->view.element = element;
+  describe(made->view, view_of(tensor), layout.rank, layout.shape, layout.strides);
   // Only now the address is sure to stay.
-  if (made) made->view.data = static_cast<char*>(address_of(self_of(tensor))) + layout.offset * size_of(element);
+  made->view.data = static_cast<char*>(address_of(self_of(tensor))) + layout.offset * size_of(element);
   return reinterpret_cast<PyObject*>(made);
 }
 
