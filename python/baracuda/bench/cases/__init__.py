@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 MODULES = (
     "gated", "call", "small", "rows", "elementwise", "classes", "fused", "products", "images",
-    "attention", "indexing", "sorting", "training", "draws", "llama", "compiled",
+    "attention", "quantized", "indexing", "sorting", "training", "draws", "llama", "compiled",
 )  # fmt: skip
 
 

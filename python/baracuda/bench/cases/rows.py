@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 
 import baracuda as bc
-from baracuda.bench.case import Case, Sides
+from baracuda import functional
+from baracuda.bench.case import Case, Sides, Statement
 from baracuda.bench.cases._tools import SIZE, bind, noise, plan, space, text, there, wide
 
 
@@ -150,6 +151,20 @@ def _running(kind: str, axis: int, element: str, rows: int, columns: int) -> Sid
     return Sides.calls(ours, lambda: torch.cummax(x, axis, out=(theirs, place)), made, lambda: [values, at])
 
 
+def _reversed(axis: int, element: str, rows: int, columns: int) -> Sides:
+    x = noise(rows, columns, element=element)
+    values, at = torch.empty_like(x), there(torch.zeros(rows, columns, dtype=torch.int64))
+
+    def ours() -> list[Any]:
+        return list(functional.cummax(x, axis, reverse=True))
+
+    def peer() -> list[torch.Tensor]:
+        torch.cummax(x.flip(axis), axis, out=(values, at))
+        return [values.flip(axis), at.flip(axis).neg_().add_(x.shape[axis] - 1)]
+
+    return Sides(Statement.call(ours), Statement.call(peer), (), lambda: (ours(), peer()))
+
+
 def _scan(kind: str, axis: int, element: str, rows: int, columns: int) -> Sides:
     x = noise(rows, columns, element=element)
     if kind == "cumprod":
@@ -213,6 +228,9 @@ def cases(quick: bool) -> list[Case]:
             for axis, where in ((0, "axis 0"), (1, "last axis")):
                 add(f"{kind} {where}", "scan", e, partial(_running, kind, axis, e, *shape), f"{kind} out=", 2 * n, n,
                     None, None)  # fmt: skip
+        for axis, where in ((0, "axis 0"), (1, "last axis")):
+            add(f"cummax from the end, {where}", "scan", e, partial(_reversed, axis, e, *shape),
+                "flip, cummax out=, flip", 2 * n, n, None, None)  # fmt: skip
         add("max with index, last axis", "reduce", e, partial(_reduce, "max", e, *shape), "max out=", n, n,
             4 if half else 2, None, ceiling="read")  # fmt: skip
         short = (64, 32) if quick else (1 << 17, 32)  # rows of a vector or two
