@@ -155,3 +155,31 @@ def test_images_whose_channels_are_neighbours(mode: str, channels: int) -> None:
     want = F.grid_sample(x, grid, mode)
     torch.testing.assert_close(want, torch.nn.functional.grid_sample(x, grid, mode, align_corners=False))
     assert torch.equal(F.grid_sample(x.to(memory_format=torch.channels_last), grid, mode), want)
+
+
+@pytest.mark.parametrize("width", [1, 2, 15, 16, 17, 63, 64, 65])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_rows_of_any_length(mode: str, padding: str, width: int) -> None:
+    """f32 takes vectors of results; the numbers are those of f64, whatever the strides of the image and of the grid."""
+    torch.manual_seed(0)
+    images = [torch.randn(2, 3, 7, 9), torch.randn(2, 7, 9, 3).movedim(-1, 1), torch.randn(2, 3, 7, 18)[..., ::2]]
+    images += [images[0][:, :, :1, :1], torch.randn(2, 3, 7, 1).expand(2, 3, 7, 9)]
+    grid = torch.rand(2, 3, width, 2) * 3 - 1.5
+    for given in (grid, torch.cat((grid, grid), -1)[..., :2], grid.movedim(-1, 0).contiguous().movedim(0, -1)):
+        for x in images:
+            want = nn.grid_sample(x.double(), given.double(), mode, padding, False)
+            got = F.grid_sample(x, given, mode, padding, False)
+            torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-4)
+    flipped = images[0].numpy()[:, :, ::-1, ::-1]
+    want = nn.grid_sample(images[0].flip(2, 3).double(), grid.double(), mode, padding, True)
+    got = F.grid_sample(flipped, grid.numpy(), mode, padding, True)
+    np.testing.assert_allclose(got, want.numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_what_is_outside_is_not_seen(mode: str) -> None:
+    x = np.full((1, 1, 6, 6), np.nan, np.float32)
+    grid = np.full((1, 2, 20, 2), -3.0, np.float32)
+    grid[0, 0, 3], grid[0, 0, 4], grid[0, 0, 5] = np.inf, -np.inf, np.nan
+    assert not F.grid_sample(x, grid, mode, "zeros", False).any()

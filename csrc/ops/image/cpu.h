@@ -12,6 +12,8 @@ void run_nearest(const Resize& r, const TensorView& from, const TensorView& to, 
 void run_resize(const Resize& r, const TensorView& from, const TensorView& to, void* workspace);
 
 void run_sample(const Sampling& s, const TensorView& x, const TensorView& grid, const TensorView& y);
+// The same where it is faster: false where it is not what this takes.
+bool run_flat_sample(const Sampling& s, const TensorView& x, const TensorView& grid, const TensorView& y);
 // sums: sample_sums() bytes.
 void run_sample_images(const Sampling& s, const TensorView& dy, const TensorView& grid, const TensorView& dx,
                        void* sums);

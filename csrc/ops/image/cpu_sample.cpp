@@ -16,8 +16,9 @@ namespace {
 using pool::kLine;
 using pool::LineReader;
 
-inline constexpr int64_t kPoints = 32;  // results whose taps are worked out together
-inline constexpr int64_t kAcross = 64;  // channels that are taken together where they are neighbours
+inline constexpr int64_t kPoints = 32;    // results whose taps are worked out together
+inline constexpr int64_t kAcross = 64;    // channels that are taken together where they are neighbours
+inline constexpr int64_t kFewAcross = 8;  // with fewer channels, points are more
 inline constexpr int kMostTaps = 64, kAxisTaps = 4;
 
 // Some results next to each other.
@@ -187,8 +188,7 @@ class Forward {
       : sampling_(s), grid_(grid), x_(x), y_(y), channels_(x.shape[1]) {}
 
   void run_all(int64_t images) const {
-    const bool across =
-        x_.channels_last() && x_.channel == 1 && channels_ >= 8;  // with fewer, points are more than channels
+    const bool across = x_.channels_last() && x_.channel == 1 && channels_ >= kFewAcross;
     each_run(images, y_.size, sampling_.taps() * (channels_ + 4), [&](const Run& run) {
       Taker<C> taker(sampling_, grid_, x_.stride);
       RunTaps<C> taps;
@@ -367,6 +367,9 @@ class Images {
 }  // namespace
 
 void run_sample(const Sampling& s, const TensorView& x, const TensorView& grid, const TensorView& y) {
+  const Planes image(x);
+  const bool across = image.channels_last() && image.channel == 1 && x.shape[1] >= kFewAcross;
+  if (!across && run_flat_sample(s, x, grid, y)) return;
   with_stored(x.element, [&](auto e) { Forward<decltype(e)>(s, x, grid, y).run_all(x.shape[0]); });
 }
 void run_sample_images(const Sampling& s, const TensorView& dy, const TensorView& grid, const TensorView& dx,
