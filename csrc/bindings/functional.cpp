@@ -176,7 +176,7 @@ bool read_list(FunctionObject* f, int i, Arguments& a, Key& key, PyObject*& hook
   v = now;
   key.put('L'), key.put(PyTuple_GET_SIZE(now));
   a.first_member[i] = static_cast<int32_t>(a.members.size());
-  a.members.resize(a.members.size() + PyTuple_GET_SIZE(now));
+  a.members.grow(PyTuple_GET_SIZE(now));
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(now); ++k) {
     TensorView& view = a.members[a.first_member[i] + k];
     done = import_tensor(PyTuple_GET_ITEM(now, k), view, a.keep, why);
@@ -188,16 +188,17 @@ bool read_list(FunctionObject* f, int i, Arguments& a, Key& key, PyObject*& hook
   return true;
 }
 
-// What most arguments are, and which are no NumPy scalars.
-bool plain_number_or_torch(PyObject* v) {
-  return v == Py_None || PyLong_CheckExact(v) || PyFloat_CheckExact(v) || detail::exchange_apis.find(Py_TYPE(v));
+// What most arguments are: no NumPy scalars.
+bool common_argument(PyObject* v) {
+  return v == Py_None || PyLong_CheckExact(v) || PyFloat_CheckExact(v) || PyList_CheckExact(v) ||
+         detail::exchange_apis.find(Py_TYPE(v));
 }
 
 // Imports the tensors and writes the key; false with an exception set when a tensor is refused, or with the hook of a
 // stand-in.
 bool read_arguments(FunctionObject* f, Arguments& a, Key& key, PyObject*& hook) {
   for (int i = 0; i < f->n_params; ++i) {
-    if (!plain_number_or_torch(a.values[i])) {
+    if (!common_argument(a.values[i])) {
       if (PyObject* number = number_of_numpy_scalar(a.values[i]))
         a.keep.add(number), a.values[i] = number;
       else if (PyErr_Occurred())
@@ -246,7 +247,7 @@ void add_strides(FunctionObject* f, const Arguments& a, Key& key) {
   key.put('S');
   for (int i = 0; i < f->n_params; ++i)
     if (a.is_tensor[i]) key_strides(key, a.views[i]);
-  for (const TensorView& view : a.members) key_strides(key, view);
+  for (const TensorView& view : a.members.all()) key_strides(key, view);
 }
 
 // The code of one argument's producer, or of a rule, may have moved the memory of those that were read before it.

@@ -1,5 +1,7 @@
 #include "bindings/functional_key.h"
 
+#include <type_traits>
+
 #include "bindings/import.h"
 
 namespace baracuda::bindings {
@@ -61,9 +63,16 @@ void pin(PyObject* pins, PyObject* v) {
 }
 
 void key_tensor(Key& key, PyObject* object, const TensorView& view) {
-  key.put('T');
-  key.put(reinterpret_cast<uintptr_t>(Py_TYPE(object)));
-  key.put(view.element), key.put(view.device), key.put(view.device_id), key.put(view.rank);
+  struct {
+    char tag;
+    Element element;
+    Backend device;
+    int8_t rank;
+    int32_t device_id;
+    PyTypeObject* type;
+  } const head = {'T', view.element, view.device, static_cast<int8_t>(view.rank), view.device_id, Py_TYPE(object)};
+  static_assert(std::has_unique_object_representations_v<decltype(head)>);
+  key.put(head);
   key.put(view.shape, sizeof(int64_t) * view.rank);
 }
 

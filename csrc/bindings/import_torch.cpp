@@ -263,13 +263,10 @@ const DLPackExchangeAPI* find_torch_api(PyTypeObject* type) {
   return api;
 }
 
-Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView& view, Keep& keep, Why& why) {
-  if (read_plain(torch.plain, object, view)) [[likely]] {
-    keep.torch = true;
-    const void* impl = read_at<const void*>(native_tensor(object), 0);
-    const bool asks = read_at<const void*>(impl, torch.plain.grad) && torch.requires_grad(impl);
-    return asks ? guard_torch(object, view, why) : Imported::Yes;
-  }
+namespace {
+
+[[gnu::noinline]] Imported import_by_exchange(PyObject* object, const DLPackExchangeAPI* api, TensorView& view,
+                                              Keep& keep, Why& why) {
   DLTensor t;
   if (api->dltensor_from_py_object_no_sync(object, &t)) return explain_torch(object, why);
   keep.of_torch = object;
@@ -277,10 +274,20 @@ Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView
   keep.of_torch = nullptr;
   if (done != Imported::Yes) return done;
   view.read_only = false;
-  keep.torch = true;
   if (view.device != Backend::Cpu) keep.exchange = api;
   if (!has_memory(object, view)) return explain_torch(object, why);
   return guard_torch(object, view, why);
+}
+
+}  // namespace
+
+Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView& view, Keep& keep, Why& why) {
+  keep.torch = true;
+  if (!read_plain(torch.plain, object, view)) [[unlikely]]
+    return import_by_exchange(object, api, view, keep, why);
+  const void* impl = read_at<const void*>(native_tensor(object), 0);
+  const bool asks = read_at<const void*>(impl, torch.plain.grad) && torch.requires_grad(impl);
+  return asks ? guard_torch(object, view, why) : Imported::Yes;
 }
 
 Imported import_torch_subclass(PyObject* object, TensorView& view, Keep& keep, Why& why) {

@@ -122,7 +122,7 @@ PyObject* take_results(const Entry& e, const Results& r, const Arguments& args) 
 }
 
 // Takes a plan's list from the function's, whose members were read for its key; false where it has to be read again.
-bool took_list(const Source& s, const Arguments& a, const Param& param, Frame& frame, int arg) {
+bool took_list(const Source& s, Arguments& a, const Param& param, Frame& frame, int arg) {
   if (s.from != Source::From::Argument || a.first_member[s.index] < 0 || a.keep.ran_python) return false;
   if (PyTuple_GET_SIZE(a.values[s.index]) != param.count) return false;
   frame.lists[arg] = a.values[s.index];
@@ -167,6 +167,16 @@ bool took_list(const Source& s, const Arguments& a, const Param& param, Frame& f
     return false;
   }
   return true;
+}
+
+// Whether the plan writes to a tensor of the caller's: new ones have no version that anybody saw.
+bool writes_given(const Entry& e, const PlanObject* plan, const Arguments& a) {
+  for (int i = 0; i < plan->n_outputs; ++i) {
+    const Source& s = e.sources[plan->outputs[i]];
+    const int out = s.from == Source::From::Allocated ? e.allocations[s.index].out_param : s.index;
+    if (s.from != Source::From::Allocated || (out >= 0 && a.values[out] != Py_None)) return true;
+  }
+  return false;
 }
 
 // The function's own names for the plan's arguments.
@@ -453,6 +463,7 @@ PyObject* run_entry(PyObject* function, Params params, const Entry& e, Arguments
   if (!fill_frame(e, plan, a, r, frame, refusals) ||
       (frame.keep.ran_python && !fill_frame(e, plan, a, r, frame, refusals, true)))
     return PyErr_Occurred() ? nullptr : raise_refusals(refusals, function, &names);
+  frame.keep.torch = frame.keep.torch && writes_given(e, plan, a);
   Charge charge;
   if (!prepare_device(*plan->core, a, frame) || !take_workspace(*plan->core, frame, charge)) return nullptr;
   if (!check_frame(plan, frame, function, &names)) return nullptr;

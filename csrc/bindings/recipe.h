@@ -3,6 +3,7 @@
 #pragma once
 #include <Python.h>
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -25,11 +26,40 @@ struct FunctionParam {
   PyObject* fallback;  // the default, or null when required
 };
 
+// Views of the members of lists, not initialised; a few of them need no memory of their own.
+class Members {
+ public:
+  Members() = default;
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+
+  size_t size() const { return n_; }
+  TensorView& operator[](size_t i) { return views_[i]; }
+  std::span<const TensorView> all() const { return {views_, n_}; }
+  void grow(size_t more) {
+    if (n_ + more > room_) {
+      room_ = 2 * (n_ + more);
+      auto wider = std::make_unique<TensorView[]>(room_);
+      std::copy_n(views_, n_, wider.get());
+      many_ = std::move(wider);
+      views_ = many_.get();
+    }
+    n_ += more;
+  }
+
+ private:
+  static constexpr size_t kFew = 8;
+  TensorView* views_ = reinterpret_cast<TensorView*>(few_);
+  size_t n_ = 0, room_ = kFew;
+  std::unique_ptr<TensorView[]> many_;
+  alignas(TensorView) char few_[kFew * sizeof(TensorView)];
+};
+
 struct Arguments {
   PyObject* values[kMaxParams];
   TensorView* views;  // not initialised: filled for the parameters that are tensors
   bool is_tensor[kMaxParams] = {};
-  std::vector<TensorView> members;   // of all lists
+  Members members;                   // of all lists
   int32_t first_member[kMaxParams];  // in `members`; -1 of what was not read as a list
   Keep keep;
 
