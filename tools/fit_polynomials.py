@@ -145,6 +145,15 @@ FITS: dict[str, tuple[Fn, Fn, mpf, mpf, int, int]] = {
         19,
     ),
     "log_s": (odd_tail(mp.atanh), odd_weight(mp.atanh), TINY, ZS, 2, 6),
+    "pow_log2": (
+        lambda f: mp.log1p(f) / f / LN2 if f else 1 / LN2,
+        lambda f: f * LN2 / mp.log1p(f) if f else mpf(1),
+        1 / ROOT - 1 - mpf("1e-4"),
+        ROOT - 1 + mpf("1e-4"),
+        0,
+        12,
+    ),
+    "pow_exp2": (lambda r: (2**r - 1) / r, lambda r: r / 2**r, mpf("-0.5005"), mpf("0.5005"), 0, 6),
     "pow_log": (
         lambda z: (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1 - z / 3) / z**2,
         lambda z: z**2,
@@ -178,6 +187,14 @@ FITS: dict[str, tuple[Fn, Fn, mpf, mpf, int, int]] = {
     "erfc_f32": (erfc_scaled(mpf(3)), lambda q: 1 / erfc_scaled(mpf(3))(q), mpf(-1), mpf("0.542"), 10, 0),
     "erfc_f64": (erfc_scaled(mpf(4)), lambda q: 1 / erfc_scaled(mpf(4))(q), mpf(-1), mpf("0.7452"), 0, 23),
     "normal_tail": (normal_tail(mpf("3.4")), normal_weight(mpf("3.4")), mpf(0), mpf("14.5") / mpf("17.9"), 7, 0),
+    "normal_log": (
+        lambda t: (mp.log(mp.ncdf(-t)) / LN2 + 1) / t,
+        lambda t: t,
+        TINY,
+        mpf("6.50065"),
+        8,
+        0,
+    ),
     "erfinv_near_f32": (
         lambda t: erfinv_over_x(t + mpf("2.5")),
         lambda t: 1 / erfinv_over_x(t + mpf("2.5")),

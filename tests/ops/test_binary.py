@@ -315,3 +315,19 @@ def test_floor_divide_has_torchs_zeros() -> None:
         got, want = F.floor_divide(x[:, None], x), torch.floor_divide(x[:, None], x)
         assert torch.equal(got.nan_to_num(7.0), want.nan_to_num(7.0))
         assert torch.equal(torch.signbit(got)[~want.isnan()], torch.signbit(want)[~want.isnan()])
+
+
+@pytest.mark.parametrize("element", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_powers_have_the_same_bits_beside_special_cases(element: torch.dtype) -> None:
+    """Runs of positive bases and finite exponents leave out what the others need."""
+    generator = torch.Generator().manual_seed(4)
+    a = torch.exp2(20 * torch.randn(3000, generator=generator)).to(element)
+    b = (3 * torch.randn(3000, generator=generator)).to(element)
+    plain = (a > 0) & a.isfinite()
+    a, b = a[plain], b[plain]
+    a[::7], b[::5], b[1::5] = 1, 2, 0
+    want = F.pow(a, b)
+    for special in ((-2.0, 3.0), (0.0, -1.0), (INF, 0.5), (NAN, 1.0), (2.0, INF)):
+        x, y = (torch.stack((t, torch.full_like(t, s)), 1).flatten() for t, s in zip((a, b), special, strict=True))
+        assert torch.equal(F.pow(x, y)[::2], want)
+    torch.testing.assert_close(want, torch.pow(a.double(), b.double()).to(element))

@@ -92,9 +92,14 @@ inline constexpr bool kBriefValue = kAmong<Op, Plus, Minus, PowTwo, Mul, Div, Ma
 template <class Op>
 inline constexpr bool kBrief = kBriefValue<Op> || kAmong<Op, Eq, Ne, Lt, Le, Gt, Ge>;
 
+// Pow's loop over floats, which asks for special cases once for many.
+void pow_loop(const float* const* in, float* const* out, int64_t n, const void*);
+
 template <class Op, class C>
 TileLoops<C> forward_loops() {
-  if constexpr (kBrief<Op>)
+  if constexpr (std::is_same_v<Op, Pow> && std::is_same_v<C, float>)
+    return &pow_loop;
+  else if constexpr (kBrief<Op>)
     return {&forward_loop<Op, C>, &repeated_loop<Op, C, 0>, &repeated_loop<Op, C, 1>, &streamed_loop<Op, C>};
   else
     return &forward_loop<Op, C>;
