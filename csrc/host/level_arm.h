@@ -42,6 +42,14 @@ typedef uint64_t Wides __attribute__((vector_size(kVectorBytes)));
   const bfloat16x8_t both = vcvtq_high_bf16_f32(vcvtq_low_bf16_f32((float32x4_t)low), (float32x4_t)high);
   vst1q_u16(p, vreinterpretq_u16_bf16(both));
 }
+// Floats as the bf16 at even and at odd places.
+[[gnu::always_inline]] inline void store_bf16_pairs(uint16_t* p, Floats even, Floats odd) {
+  const uint16x8_t low = vreinterpretq_u16_bf16(vcvtq_low_bf16_f32((float32x4_t)even));
+  const uint16x8_t high = vreinterpretq_u16_bf16(vcvtq_low_bf16_f32((float32x4_t)odd));
+  vst1q_u16(p, vzip1q_u16(low, high));
+}
+// Whether a bit is set.
+[[gnu::always_inline]] inline bool any(Words v) { return vmaxvq_u32((uint32x4_t)v) != 0; }
 // sum + a b of pairs of bf16. Subnormal operands and sums count as zero; sums are rounded to odd.
 [[gnu::always_inline]] inline Floats dot_bf16(Floats sum, uint32_t a, Words b) {
   const bfloat16x8_t pairs = vreinterpretq_bf16_u32(vdupq_n_u32(a));

@@ -97,6 +97,16 @@ typedef float Floats8 __attribute__((vector_size(32)));
   std::memcpy(x, &low, sizeof low), std::memcpy(x + 16, &high, sizeof high);
   for (int i = 0; i < 32; ++i) p[i] = float_to_bf16(x[i]);
 }
+// Floats of which none is subnormal, as the bf16 at even and at odd places.
+[[gnu::always_inline]] inline void store_bf16_pairs(uint16_t* p, Floats even, Floats odd) {
+  typedef uint16_t Halves __attribute__((vector_size(kVectorBytes)));
+  constexpr Halves kPlaces = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                              8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)odd, (__m512)even);
+  _mm512_storeu_si512(p, _mm512_maskz_permutexvar_epi16(~__mmask32{0}, (__m512i)kPlaces, both));
+}
+// Whether a bit is set.
+[[gnu::always_inline]] inline bool any(Words v) { return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) != 0; }
 // sum + a b of pairs of bf16. Subnormal operands and sums count as zero.
 [[gnu::always_inline]] inline Floats dot_bf16(Floats sum, uint32_t a, Words b) {
   return (Floats)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(static_cast<int>(a)), (__m512bh)b);

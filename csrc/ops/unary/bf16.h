@@ -31,5 +31,8 @@ inline float sin_of_bf16(float x) {
 }
 inline float cos_of_bf16(float x) { return HalfTurns::sine<true>(x); }
 
+// A loop over stored bf16.
+void gelu_of_bf16(const uint16_t* const* in, uint16_t* const* out, int64_t n, const void*);
+
 }  // namespace baracuda::unary
 #endif

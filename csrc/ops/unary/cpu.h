@@ -102,6 +102,14 @@ template <>
 inline constexpr auto kOfBf16<Cos> = &cos_of_bf16;
 #endif
 
+// Loops of their own over many stored bf16.
+template <class Op>
+inline constexpr TileLoop<uint16_t> kBf16Loop = nullptr;
+#if BCU_LEVEL_BF16
+template <>
+inline constexpr TileLoop<uint16_t> kBf16Loop<Gelu> = &gelu_of_bf16;
+#endif
+
 template <class Op>
 struct InRegisters {
   static Values<float, 1> f(float x) { return {{Op::f(x)}}; }
@@ -164,6 +172,10 @@ Status run_forward(const Launch& launch) {
     if (kHalves.has(launch.element) && launch[Args::y].numel() >= kMany) {
       const IterationSpace space = space_of(launch[Args::y]);
       const Operand in[] = {operand(launch[Args::x], space)}, out[] = {operand(launch[Args::y], space)};
+      if (kBf16Loop<Op> && loops::common_half(in, out) == Element::BF16) {
+        run_half_tiles(space, in, out, kBf16Loop<Op>, nullptr);
+        return Status::Ok;
+      }
       run_elements<InRegisters<Op>>(launch.element, space, in, out);
       return Status::Ok;
     }
