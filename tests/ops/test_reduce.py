@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import baracuda as bc
 import baracuda.functional as F
@@ -158,3 +159,16 @@ def test_a_short_row_has_the_same_bits_beside_others_and_alone(length: int, name
     together = getattr(F, name)(x, 1)
     for rows in (1, 2, 17):
         assert np.array_equal(getattr(F, name)(x[:rows], 1), together[:rows])
+
+
+@pytest.mark.parametrize("length", [255, 256, 300, 768, 1023, 1024, 1025])
+def test_rows_of_bf16_have_the_same_bits_beside_others_and_alone(length: int) -> None:
+    x = torch.from_numpy(np.random.default_rng(length).normal(size=(83, length)) + 0.5).bfloat16()
+    x[3, 7], x[20, -1], x[40] = torch.inf, torch.nan, -0.0
+    apart = torch.cat((x, torch.full((83, 5), torch.nan).bfloat16()), 1)[:, :length]  # rows of an odd number of bytes
+    for f in (F.sum, F.mean):
+        together = f(x, 1)
+        alone = torch.stack([f(row) for row in x])
+        assert torch.equal(together.nan_to_num(7e4), alone.nan_to_num(7e4))
+        assert torch.equal(f(apart, 1).nan_to_num(7e4), together.nan_to_num(7e4))
+        torch.testing.assert_close(together, f(x.double(), 1).bfloat16(), equal_nan=True)

@@ -115,6 +115,26 @@ void fold_together(const Walk& w, const Terms<C>& terms, const Sink<State>& sink
   });
 }
 
+// Rows of bf16 that are added as they are stored, as many at once.
+template <class Row>
+void fold_bf16_together(const Walk& w, const Sink<float>& sink) {
+  constexpr int64_t kWidth = Lanes<float>::kWidth;
+  static_assert(kPuts % kWidth == 0);
+  parallel_for(w.outputs, row_grain(w.length), [&](int64_t begin, int64_t end) {
+    float values[kPuts];
+    for (int64_t o = begin; o < end; o += kPuts) {
+      const int64_t n = std::min(kPuts, end - o);
+      for (int64_t i = 0; i < n; i += kWidth) {
+        const int64_t rows = std::min(kWidth, n - i);
+        const auto folded = Row::fold_bf16(static_cast<int>(rows), w.length,
+                                           [&](int r) { return reinterpret_cast<const uint16_t*>(w.from(o + i + r)); });
+        std::memcpy(values + i, &folded, sizeof folded);
+      }
+      sink.put(w, o, n, values, sink.args);
+    }
+  });
+}
+
 template <class C, class Fold, class State = typename Fold::State>
 void fold_rows(const Walk& w, const Terms<C>& terms, State* partial, const Sink<State>& sink) {
   const int64_t strips = strips_for(w.outputs, w.length, Lanes<C>::kBlock, w.outputs * w.length);
@@ -127,6 +147,9 @@ void fold_rows(const Walk& w, const Terms<C>& terms, State* partial, const Sink<
   if (strips == 1) {
     if constexpr (in_short_rows<C, Fold>)
       if (is_short(w, terms)) return fold_together<C, Fold>(w, terms, sink);
+    if constexpr (requires { Fold::Row::fold_bf16(0, 0, [](int) { return static_cast<const uint16_t*>(nullptr); }); })
+      if (w.in_element == Element::BF16 && !terms.map && w.folded.dense() && Fold::Row::folds_bf16(w.length))
+        return fold_bf16_together<typename Fold::Row>(w, sink);
     parallel_for(w.outputs, row_grain(w.length), [&](int64_t begin, int64_t end) {
       State values[kPuts];
       for (int64_t o = begin; o < end; o += kPuts) {

@@ -30,7 +30,7 @@ inline constexpr int64_t kBf16Lanes = 32, kBf16Group = 4 * kBf16Lanes, kBf16Piec
 inline constexpr uint32_t kBf16Even[] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
 
 template <int64_t kStep>
-inline float sum_bf16(const uint16_t* p, int64_t apart, int64_t n) {
+[[gnu::always_inline]] inline Lanes<float>::Vec bf16_lanes(const uint16_t* p, int64_t apart, int64_t n) {
   using L = Lanes<float>;
   using Vec = L::Vec;
   typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
@@ -67,7 +67,11 @@ inline float sum_bf16(const uint16_t* p, int64_t apart, int64_t n) {
   Vec half[L::kVectors], other[L::kVectors];
   std::memcpy(half, acc[0], sizeof half), std::memcpy(other, acc[2], sizeof other);
   for (int k = 0; k < L::kVectors; ++k) half[k] += other[k];
-  return fold_lanes<float>(half, Add());
+  return join_vectors<float>(half, Add());
+}
+template <int64_t kStep>
+inline float sum_bf16(const uint16_t* p, int64_t apart, int64_t n) {
+  return fold_vector<float>(bf16_lanes<kStep>(p, apart, n), Add());
 }
 
 // Sums: blocks of at most 64 terms per lane are added plainly, block sums with compensation.
@@ -86,6 +90,14 @@ struct SumRow {
       return fold_vectors<C>(v, Add());
     }
     return fold_rows_of<C>(rows, [&](int r) { return lane_sums<C>(n, [](auto v) { return v; }, at(r)); }, Add());
+  }
+  // The same of rows of bf16 as they are stored, each as add_bf16() adds it.
+  static constexpr bool folds_bf16(int64_t n) { return 2 * kBf16Group <= n && n <= 8 * kBf16Group; }
+  template <class At>
+  static auto fold_bf16(int rows, int64_t n, const At& at)
+    requires std::is_same_v<C, float>
+  {
+    return fold_rows_of<C>(rows, [&](int r) { return bf16_lanes<kBf16Group>(at(r), kBf16Lanes, n); }, Add());
   }
   // bf16 values as they are stored; returns how many of the n were added, the first ones.
   int64_t add_bf16(const uint16_t* p, int64_t n)
