@@ -90,8 +90,13 @@ void likelihoods(const Problems& p, int64_t begin, int64_t n, C* values) {
   int64_t buffer[kTargets], at[kTargets];
   C weights[kTargets];
   const int64_t *t = p.targets(begin, n, buffer), ignored = p.attrs.ignore_index;
-  for (int64_t i = 0; i < n; ++i)
-    at[i] = t[i] == ignored ? 0 : p.logits.outer.offset(begin + i) + p.logits.inner.offset(t[i]);
+  if (p.logits.outer.rank == 1 && p.logits.inner.rank == 1) {
+    const int64_t row = p.logits.outer.strides[0], step = p.logits.inner.strides[0];
+    for (int64_t i = 0; i < n; ++i) at[i] = t[i] == ignored ? 0 : (begin + i) * row + t[i] * step;
+  } else {
+    for (int64_t i = 0; i < n; ++i)
+      at[i] = t[i] == ignored ? 0 : p.logits.outer.offset(begin + i) + p.logits.inner.offset(t[i]);
+  }
   pick(p.logits, at, n, values);
   if (p.weight.present()) {
     p.weights_at(t, n, at);
