@@ -145,3 +145,36 @@ def test_batches_may_be_dims() -> None:
         assert np.array_equal(y, F.max_pool2d(x, 2))
     with pytest.raises(bc.InvalidProblemError, match="only batch and channels"):
         bc.MaxPoolDescriptor((1, 3, n, 8), (2, 2))
+
+
+@pytest.mark.parametrize("name", ["max_pool", "avg_pool", "lp_pool"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_whatever_windows_torch_takes(name: str, axes: int, rng: np.random.Generator) -> None:
+    """Sizes of images and windows by chance, small enough that windows reach behind the image and its padding."""
+    taken = 0
+    for _ in range(120):
+        kernel, stride = (rng.integers(1, 8, axes).tolist() for _ in range(2))
+        options: dict[str, Any] = {
+            "kernel_size": kernel,
+            "stride": [kernel, stride][rng.integers(2)],
+            "ceil_mode": bool(rng.integers(4)),
+        }
+        if name == "lp_pool":
+            options |= {"norm_type": 2, "kernel_size": kernel if axes > 1 else kernel[0]}
+        else:
+            options["padding"] = [int(rng.integers(0, k // 2 + 1)) for k in kernel]
+        if name == "avg_pool":
+            options["count_include_pad"] = bool(rng.integers(2))
+        x = torch.as_tensor(rng.uniform(0.1, 1, (2, 3, *rng.integers(1, 10, axes))))
+        leaf = x.clone().requires_grad_(True)
+        try:
+            want = getattr(nn, f"{name}{axes}d")(leaf, **options)
+        except RuntimeError:
+            continue
+        taken += 1
+        got, pull = bc.vjp(getattr(F, f"{name}{axes}d"), x, **options)
+        torch.testing.assert_close(got, want.detach(), rtol=1e-12, atol=1e-12, msg=lambda m, o=options: f"{o}: {m}")
+        dy = torch.as_tensor(rng.normal(0, 1, want.shape))
+        want.backward(dy)
+        torch.testing.assert_close(pull(dy), leaf.grad, rtol=1e-12, atol=1e-12, msg=lambda m, o=options: f"{o}: {m}")
+    assert taken > 10

@@ -164,6 +164,10 @@ class Composer:
         made: Value = self(CastDescriptor(x.shape, x.element, element, saturate=False), x=x)
         return made
 
+    def wide(self, x: Value) -> Value:
+        """Halves in f32, for steps whose sums and powers a half would round or overflow; itself where it is none."""
+        return self.cast(x, Element.F32) if x.element.is_half else x
+
     def reshape(self, x: Value, shape: Shape) -> Value:
         """In another shape, as a view where that can be."""
         seen = x.reshape(shape) or self.copy(x).reshape(shape)

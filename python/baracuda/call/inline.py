@@ -235,6 +235,10 @@ class Tape:
         made: Tracked = x if x.element is element else self.of(cast, x, element)
         return made
 
+    def wide(self, x: Tracked) -> Tracked:
+        """As Composer.wide."""
+        return self.cast(x, Element.F32) if x.element.is_half else x
+
     def gradients(self, found: Sequence[Tracked], dys: Sequence[Any], leaves: Sequence[Tracked]) -> list[Any]:
         """Gradients of leaves from those of results; None where none reaches one."""
         from baracuda.ops.binary.binary import _sum_to

@@ -14,6 +14,7 @@ from baracuda.call.steps import made_of
 from baracuda.describe.dims import check_axis
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.promotion import promote
 from baracuda.ops.binary import binary
 from baracuda.ops.binary.binary import BinaryDescriptor
 from baracuda.ops.ternary import ternary
@@ -254,6 +255,7 @@ def _trapezes(c: Composer, y: Value, x: Value | None, dx: Any, dim: int) -> tupl
     if x is not None and dx is not None:
         raise InvalidProblemError("dx: got a number beside x, want one of them.")
     axis = check_axis(dim, y.rank, "dim")
+    y, x = c.wide(y), None if x is None else c.wide(x)
     sums = c.of(F.add, *_sides(y, axis))
     if x is None:
         return c.of(F.mul, sums, 0.5 * float(1 if dx is None else dx)), axis
@@ -265,29 +267,33 @@ def _trapezes(c: Composer, y: Value, x: Value | None, dx: Any, dim: int) -> tupl
     return c.of(F.mul, c.of(F.mul, sums, c.of(F.sub, *_sides(x, at))), 0.5), axis
 
 
+def _rounded(c: Composer, found: Value, y: Value, x: Value | None) -> Value:
+    """In a half, where all of them are."""
+    element = y.element if x is None else promote(y.element, x.element)
+    return c.cast(found, element) if found.element is Element.F32 and element.is_float else found
+
+
 @pulled_through
-@made_of("add mul sub sum")
+@made_of("add cast mul sub sum")
 @composed(tensors="y x")
 def trapezoid(c: Composer, y: Value, x: Value | None = None, *, dx: float | None = None, dim: int = -1) -> Value:
     """The integral along `dim` by the trapezoidal rule, of samples at x or dx apart, as torch.trapezoid."""
     areas, axis = _trapezes(c, y, x, dx, dim)
-    made: Value = c.of(F.sum, areas, (axis,))
-    return made
+    return _rounded(c, c.of(F.sum, areas, (axis,)), y, x)
 
 
 trapz = trapezoid
 
 
 @pulled_through
-@made_of("add cumsum mul sub")
+@made_of("add cast cumsum mul sub")
 @composed(tensors="y x")
 def cumulative_trapezoid(
     c: Composer, y: Value, x: Value | None = None, *, dx: float | None = None, dim: int = -1
 ) -> Value:
     """The running integral along `dim` by the trapezoidal rule, as torch.cumulative_trapezoid."""
     areas, axis = _trapezes(c, y, x, dx, dim)
-    made: Value = c.of(F.cumsum, areas, axis)
-    return made
+    return _rounded(c, c.of(F.cumsum, areas, axis), y, x)
 
 
 @made_of("cast linspace pow")

@@ -21,10 +21,13 @@ OPS = ()
 @composed(tensors="x y")
 def vecdot(c: Composer, x: Value, y: Value, *, dim: int = -1, out: Any = None) -> Value:
     """Sums of products along `dim` of two tensors that broadcast, as torch.linalg.vecdot; elements are promoted."""
-    product: Value = c.of(F.mul, x, y)
+    alike = x.element is y.element
+    product: Value = c.of(F.mul, c.wide(x), c.wide(y)) if alike else c.of(F.mul, x, y)
     if not product.rank:
         raise InvalidProblemError("x: got rank 0, want at least one dimension.")
-    return c.cast(c.of(F.sum, product, (check_axis(dim, product.rank, "dim"),)), product.element)
+    return c.cast(
+        c.of(F.sum, product, (check_axis(dim, product.rank, "dim"),)), x.element if alike else product.element
+    )
 
 
 def _crossed(c: Composer, input: Value, other: Value, dim: int) -> Value:
@@ -160,10 +163,10 @@ def _count(c: Composer, w: Value, aweights: Value | None, correction: int, eleme
 
 
 def _covariance(c: Composer, input: Value, correction: int, fweights: Value | None, aweights: Value | None) -> Value:
-    """The matrix of covariances of a matrix's rows."""
+    """The matrix of covariances of a matrix's rows, in f32 or f64."""
     if input.rank > 2:
         raise InvalidProblemError(f"input: got rank {input.rank}, want at most 2.")
-    element = input.element if input.element.is_float else Element.F32
+    element = input.element.statistic
     shape = input.shape if input.rank == 2 else (1, input.shape[0] if input.rank else 1)
     x = c.reshape(c.cast(input, element), shape)
     w = _weights(c, fweights, aweights, shape[1], element)
@@ -199,6 +202,7 @@ def cov(
         aweights: Weights of the observations, floats.
     """
     made = _covariance(c, input, correction, fweights, aweights)
+    made = c.cast(made, input.element) if input.element.is_float else made
     return made if input.rank == 2 and made.shape != (1, 1) else c.reshape(made, ())
 
 
@@ -208,13 +212,13 @@ def cov(
 def corrcoef(c: Composer, input: Value) -> Value:
     """Correlations of a matrix's rows, as torch.corrcoef: covariances over both standard deviations, within -1 and 1."""
     made = _covariance(c, input, 1, None, None)
+    element = input.element if input.element.is_float else made.element
     if input.rank < 2 or made.shape == (1, 1):
-        return c.reshape(c.of(F.div, made, made), ())
+        return c.cast(c.reshape(c.of(F.div, made, made), ()), element)
     n = made.shape[0]
     deviation = c.of(F.sqrt, c.of(F.diagonal_copy, made))
     scaled = c.of(F.div, c.of(F.div, made, c.reshape(deviation, (n, 1))), deviation)
-    found: Value = c.of(F.clamp, scaled, -1.0, 1.0)
-    return found
+    return c.cast(c.of(F.clamp, scaled, -1.0, 1.0), element)
 
 
 @pulled_through

@@ -16,7 +16,7 @@ OPS: tuple[Op, ...] = ()
 
 
 @pulled_through
-@made_of("add avg_pool copy div mul pad pow")
+@made_of("add avg_pool cast copy div mul pad pow")
 @composed(tensors="input")
 def local_response_norm(
     c: Composer, input: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
@@ -32,8 +32,8 @@ def local_response_norm(
     if 0 in input.shape:
         return c.copy(input)
     n, channels, *sizes = input.shape
-    planes = c.reshape(c.of(F.mul, input, input), (n, 1, channels, prod(sizes)))
+    x = c.wide(input)
+    planes = c.reshape(c.of(F.mul, x, x), (n, 1, channels, prod(sizes)))
     padded = c.of(F.pad, planes, (0, 0, size // 2, (size - 1) // 2))
     means = c.reshape(c.of(F.avg_pool2d, padded, (size, 1), 1), input.shape)
-    made: Value = c.of(F.div, input, c.of(F.pow, c.of(F.add, c.of(F.mul, means, alpha), k), beta))
-    return made
+    return c.cast(c.of(F.div, x, c.of(F.pow, c.of(F.add, c.of(F.mul, means, alpha), k), beta)), input.element)

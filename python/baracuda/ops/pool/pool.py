@@ -72,9 +72,9 @@ class _Windows(_Pool):
             raise self.wrong("kernel", list(self.kernel), "fewer than 2**31 places in a window")
         self._validate_more()
         for i, (size, reach) in enumerate(zip(self._sizes(), self.reaches(), strict=True)):
-            padded = size + self.low[i] + self.high[i]
-            if reach > padded:
-                want = f"at most {padded} along axis {2 + i}: it takes {reach} places with dilation. Pad more"
+            room = size + self.low[i] + self.high[i] + (self.stride[i] - 1 if self.ceil_mode else 0)
+            if reach > room:
+                want = f"at most {room} along axis {2 + i}: it takes {reach} places with dilation. Pad more"
                 raise self.wrong("kernel", list(self.kernel), want)
 
     def _validate_more(self) -> None:

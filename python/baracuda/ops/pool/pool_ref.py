@@ -18,7 +18,7 @@ from baracuda.ops.pool.pool import (
 from baracuda.prove.reference import Array, Case, Expected
 
 # Shapes with kernel, stride, low, high, dilation, ceil_mode: windows that are cut off at both ends, that miss the image,
-# that are longer than a block of sums or than a strip; strides beyond the kernel; rows of several strips.
+# that are longer than a block of sums or than a strip, or than the padded image; strides beyond the kernel; rows of several strips.
 _SIZED: list[tuple[Any, ...]] = [
     ((1, 1, 1), (1,)),
     ((2, 3, 17), (3,), (2,), (1,), (1,)),
@@ -36,6 +36,9 @@ _SIZED: list[tuple[Any, ...]] = [
     ((2, 0, 5, 5), (2, 2)),
     ((2, 2, 4, 5, 6), (2, 3, 2), (1, 2, 2), (1, 0, 1), (1, 1, 0)),
     ((1, 33, 3, 4, 4), (2, 2, 2), (2, 2, 2), (), (), (), True),
+    ((2, 3, 1), (3,), (3,), (), (), (), True),
+    ((1, 17, 2, 3), (4, 7), (3, 6), (0, 1), (0, 1), (), True),
+    ((1, 3, 1, 5, 2), (2, 3, 4), (2, 1, 3), (), (), (), True),
 ]
 _PARTS: list[tuple[Any, ...]] = [
     ((1, 1, 1), (1,)), ((2, 3, 17), (5,)), ((1, 2, 3000), (1,)), ((1, 2, 2500), (3,)), ((2, 3, 4), (7,)), ((2, 3, 8, 9), (1, 1)),

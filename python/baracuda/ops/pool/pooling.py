@@ -294,7 +294,7 @@ def _lp_pool(axes: int) -> Any:
     name, mean = f"lp_pool{axes}d", f"avg_pool{axes}d"
 
     @pulled_through
-    @made_of("abs avg_pool mul pow relu sign")
+    @made_of("abs avg_pool cast mul pow relu sign")
     @composed(tensors="input")
     @_named(name, f"(sum of x**norm_type)**(1 / norm_type) of each window, as torch.nn.functional.{name}.")
     def lp_pool(
@@ -305,15 +305,14 @@ def _lp_pool(axes: int) -> Any:
         stride: Axes | None = None,
         ceil_mode: bool = False,
     ) -> Value:
-        power = c.of(F.pow, input, norm_type)
+        power = c.of(F.pow, c.wide(input), norm_type)
         means = c.of(getattr(F, mean), power, kernel_size, stride, 0, ceil_mode)
         taps = 1
         for n in _per_axis("kernel_size", kernel_size, axes):
             taps *= n
         # torch's words: the sum of odd powers may be negative, and where it is 0 so shall the gradient be.
         size = c.of(F.mul, c.of(F.sign, means), c.of(F.relu, c.of(F.abs, means)))
-        made: Value = c.of(F.pow, c.of(F.mul, size, taps), 1.0 / norm_type)
-        return made
+        return c.cast(c.of(F.pow, c.of(F.mul, size, taps), 1.0 / norm_type), input.element)
 
     return lp_pool
 
