@@ -102,3 +102,16 @@ def test_triplets_take_any_distance(swap: bool) -> None:
     np.testing.assert_array_equal(
         F.triplet_margin_with_distance_loss(a, p, n, swap=swap), F.triplet_margin_loss(a, p, n, swap=swap)
     )
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 20.0, 100.0])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize(
+    "name",
+    ["soft_margin_loss", "hinge_embedding_loss", "multilabel_soft_margin_loss", "binary_cross_entropy_with_logits"],
+)
+def test_losses_of_two_classes_follow_torch(name: str, reduction: str, size: float) -> None:
+    x, target = RNG.normal(0, size, (7, 33)), RNG.choice((-1.0, 1.0), (7, 33))
+    agree(
+        name, x, target if "embedding" in name or name == "soft_margin_loss" else (target + 1) / 2, reduction=reduction
+    )
