@@ -42,7 +42,8 @@ inline void windows(Shapes& s, const Tensor& image, const Tensor& result, int pa
     const int64_t more = ceil_mode ? stride - 1 : 0;  // how far windows may end behind the padding
     int64_t places = (rest + more) / stride + 1;
     if (ceil_mode && (places - 1) * stride >= image.at(2 + i) + low) --places;
-    s.want(rest + more >= 0 && result.at(2 + i) == places, param, "as many places along each axis as there are windows");
+    s.want(rest + more >= 0 && result.at(2 + i) == places, param,
+           "as many places along each axis as there are windows");
   }
   s.attribute(taps < 0x1p31, "kernel", "fewer than 2^31 taps");
 }
