@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import IN
 from baracuda.ops.random.random import RandomDescriptor
+from baracuda.ops.sampling.sampling import SampleTokensDescriptor
 
 OPS = pytest.mark.parametrize(("op", "direction"), directions())
 
@@ -421,11 +423,48 @@ def test_bytes_that_are_no_plan() -> None:
     REACHED.add("document")
 
 
+# A call with a number, by its value or as a tensor of rank 0, the argument's name, and what it wants.
+NUMBERS: dict[str, tuple[Any, str, str]] = {
+    "dropout": (lambda v: bc.functional.dropout(np.ones(8, np.float32), v), "p", "0 <= value <= 1"),
+    "bernoulli_": (lambda v: bc.functional.bernoulli_(np.ones(8, np.float32), v), "p", "0 <= value <= 1"),
+    "normal": (lambda v: bc.functional.normal(0.0, v, (8,)), "std", "a finite number that is not negative"),
+    "cross_entropy": (
+        lambda v: bc.functional.cross_entropy(np.ones((2, 3), np.float32), np.zeros(2, np.int64), label_smoothing=v),
+        "label_smoothing",
+        "0 <= value <= 1",
+    ),
+    "temperature": (lambda v: sampled(temperature=v), "temperature", "a finite number that is not negative"),
+    "top_p": (lambda v: sampled(top_p=v), "top_p", "0 <= value <= 1"),
+    "typical_p": (lambda v: sampled(typical_p=v), "typical_p", "0 <= value <= 1"),
+    "presence": (lambda v: sampled(presence=v), "presence", "a finite number"),
+}
+
+
+def sampled(**number: Any) -> Any:
+    drawn = bc.plan(SampleTokensDescriptor((8,)))
+    given = {"logits": np.ones(8, np.float32), "y": np.zeros((), np.int64), "seed": 1, **number}
+    return drawn.run(**given, workspace=bc.empty(drawn.workspace_size, "u8"))
+
+
+@pytest.mark.parametrize("how", [float, np.float32], ids=["number", "tensor"])
+@pytest.mark.parametrize("value", [-0.5, float("nan"), float("inf"), float("-inf"), 1.25])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_kernels_say_which_number_they_refuse_and_what_they_want(name: str, value: float, how: Any) -> None:
+    call, argument, want = NUMBERS[name]
+    least, most = -9 if want == "a finite number" else 0, 1 if "<=" in want else 9
+    given = np.asarray(value, np.float32) if how is np.float32 else value
+    if least <= value <= most:
+        call(given)
+        return
+    with pytest.raises(InvalidProblemError, match=re.escape(f"{argument}: got {value:g}, want {want}")):
+        call(given)
+
+
 def test_kernels_name_the_number_that_they_refuse() -> None:
     for kind, names in (("normal", ("mean", "std")), ("uniform", ("low", "high"))):
         drawn = bc.plan(RandomDescriptor(kind, (4,), "f32"))
         for name in names:  # no f32
-            with pytest.raises(InvalidProblemError, match=f": {name}: got a value out of its range"):
+            with pytest.raises(InvalidProblemError, match=rf": {name}: got 1e\+39, want "):
                 drawn.run(y=np.zeros(4, np.float32), seed=1, **{name: 1e39})
 
 

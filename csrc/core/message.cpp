@@ -166,11 +166,15 @@ Refusal found_division(std::string field, const Failure& f) {
           "mask the zeros first, or divide as floats"};
 }
 
-Refusal found_value(std::string field, const Failure& f, ValueRange wanted) {
+std::string real_text(const Failure& f) {
   char value[32];
   const double wrong = std::bit_cast<double>(f.value);
   std::snprintf(value, sizeof value, "%.6g", std::isnan(wrong) ? std::abs(wrong) : wrong);  // NaN without its sign
-  return {Code::ValueRange, std::move(field), value + position_of(f), name(wanted),
+  return value;
+}
+
+Refusal found_value(std::string field, const Failure& f, ValueRange wanted) {
+  return {Code::ValueRange, std::move(field), real_text(f) + position_of(f), name(wanted),
           "check the values given to this call"};
 }
 
@@ -216,7 +220,9 @@ Refusal refusal_of(const PlanCore& plan, Status status, const Failure& failure) 
       return found_value(field, failure, static_cast<ValueRange>(failure.limit));
     case Status::InvalidProblem: {
       const IndexWords words = words_of({.limit = limit_of(Wanted::Number, 0)});
-      return {Code::Problem, field, words.got, words.want, words.hint};
+      const bool known = number && failure.limit < -1;
+      return {Code::Problem, field, number ? real_text(failure) : words.got,
+              known ? name(static_cast<ValueRange>(-2 - failure.limit)) : words.want, words.hint};
     }
     case Status::Launch:
       if (failure.position == kInjectedLaunch)

@@ -1,6 +1,7 @@
 #include "core/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 
 #include "core/devices.h"
@@ -444,12 +445,25 @@ static inline Launch prepared(const PlanCore& plan, const Call& call, void* stre
   return l;
 }
 
+// Of a number that a kernel refuses also what it is; kernels say where it is, and perhaps what it shall be.
+static void name_number(const Launch& launch) {
+  Failure& f = *launch.failure;
+  if (f.tensor < 0 && f.position >= 0) f.value = std::bit_cast<int64_t>(launch.scalars[f.position].as_f64());
+}
+
 static inline Status carry_out(const PlanCore& plan, const Launch& launch) {
   if (fails_now(Injected::Launch)) [[unlikely]]
     return launch.failure->position = kInjectedLaunch, Status::Launch;
-  if (plan.threads == 0) return plan.kernel(launch);
-  ThreadLimit limit(plan.threads);
-  return plan.kernel(launch);
+  Status status;
+  if (plan.threads == 0) {
+    status = plan.kernel(launch);
+  } else {
+    ThreadLimit limit(plan.threads);
+    status = plan.kernel(launch);
+  }
+  if (status == Status::InvalidProblem) [[unlikely]]
+    name_number(launch);
+  return status;
 }
 
 Status launch(const PlanCore& plan, const Call& call, void* stream, Failure* failure) {

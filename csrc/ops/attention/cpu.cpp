@@ -19,7 +19,7 @@ Sizes checked_sizes(const Launch& launch) {
 // The sizes of a call, and whether its numbers are what they may be.
 template <class Args>
 Status check(const Launch& launch, Sizes* sizes) {
-  if (!Dropout::of<Args>(launch).valid()) return random::wrong_scalar(launch, Args::dropout_p);
+  if (!Dropout::of<Args>(launch).valid()) return random::wrong_scalar(launch, Args::dropout_p, ValueRange::Unit);
   return sizes_of<Args>(launch, sizes);
 }
 

@@ -155,7 +155,8 @@ struct Place {
     BCU_CONSTANT SimtProblem& p = all.problem;
     BCU_CONSTANT Sequences<kLayout>& s = all.sequences;
     float probability = simt::number<float>(s.dropout_p);
-    if (!(probability >= 0.0f && probability <= 1.0f)) simt::raise_number(p.fault, p.row, s.p_scalar);
+    if (!(probability >= 0.0f && probability <= 1.0f))
+      simt::raise_value(p.fault, p.row, -1, s.p_scalar, probability, simt::kUnit);
     uint64_t least = random::heads_of(probability), seed = simt::number<uint64_t>(s.seed);
     uint64_t offset = simt::number<uint64_t>(s.offset);
     int64_t heads = int64_t(p.kv_heads) * p.group.divisor;

@@ -104,7 +104,7 @@ class SimtCall {
     if (!fits_) return Status::InvalidProblem;
     if constexpr (kLayout == kDense) {
       if (p_ && !p_->data && !(p_->as_f64() >= 0 && p_->as_f64() <= 1))
-        return random::wrong_scalar(launch_, params.sequences.p_scalar);
+        return random::wrong_scalar(launch_, params.sequences.p_scalar, ValueRange::Unit);
       const int64_t n = kv_len_->data ? -1 : kv_len_->as_i64();
       if (n >= -1 && n <= p.k_len) return Status::Ok;
       if (launch_.failure)

@@ -94,7 +94,7 @@ struct Problems {
   template <class F>
   Status run_unchecked(const Launch& launch, F&& f) {
     if (!(smoothing >= 0 && smoothing <= 1)) {
-      if (launch.failure) *launch.failure = {-1, places.smoothing, 0, 0};
+      if (launch.failure) *launch.failure = {-1, places.smoothing, 0, -2 - static_cast<int64_t>(ValueRange::Unit)};
       return Status::InvalidProblem;
     }
     weigh_classes();

@@ -86,7 +86,7 @@ Status bernoulli(const Launch& launch) {
   TensorView same;  // without a dimension
   if (number) {
     const double v = launch.scalars[Args::p].as_f64();
-    if (!(v >= 0 && v <= 1)) return wrong_scalar(launch, Args::p);
+    if (!(v >= 0 && v <= 1)) return wrong_scalar(launch, Args::p, ValueRange::Unit);
     constant = static_cast<C>(v), same.data = &constant, same.element = element_of<C>;
   } else if (const Status s = not_a_probability<C>(launch); s != Status::Ok) {
     return s;
@@ -240,7 +240,7 @@ template <class Args, class C>
 Status dropout(const Launch& launch, const TensorView& given, const TensorView& result) {
   const double p = launch.scalars[Args::p].as_f64();
   const uint64_t seed = launch.scalars[Args::seed].as_u64(), offset = launch.scalars[Args::offset].as_u64();
-  if (!(p >= 0 && p <= 1)) return wrong_scalar(launch, Args::p);
+  if (!(p >= 0 && p <= 1)) return wrong_scalar(launch, Args::p, ValueRange::Unit);
   const uint64_t dropped = heads_of(static_cast<float>(p));
   const C scale = static_cast<C>(p < 1 ? 1 / (1 - p) : 0);
   const MergedView from(given), to(result);

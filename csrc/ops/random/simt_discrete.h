@@ -64,7 +64,7 @@ struct DropoutDraw {
     float p = simt::number<float>(x.a);
     C scale = simt::number<C>(x.b);
     if (!x.known) {
-      if (!(p >= 0.0f && p <= 1.0f)) simt::raise_number(x.fault, x.row, x.scalar);
+      if (!(p >= 0.0f && p <= 1.0f)) simt::raise_value(x.fault, x.row, -1, x.scalar, p, simt::kUnit);
       scale = p < 1.0f ? C(1) / (C(1) - simt::number<C>(x.a)) : C(0);
     }
     Words w = block_of(simt::number<uint64_t>(x.seed), simt::number<uint64_t>(x.offset) + uint64_t(at) / 4);

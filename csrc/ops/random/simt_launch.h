@@ -79,7 +79,7 @@ inline Status run_bernoulli(const Launch& launch) {
   x.tensor = p.present() ? int{Args::p} : -1;
   if (!p.present() && !number.data) {
     const double v = value_of(number);
-    if (!(v >= 0 && v <= 1)) return wrong_scalar(launch, Args::p);
+    if (!(v >= 0 && v <= 1)) return wrong_scalar(launch, Args::p, ValueRange::Unit);
   }
   const simt::Input in[] = {p.present() ? simt::Input(operand(p, space)) : simt::Input(number)};
   const Operand out[] = {operand(y, space)};
@@ -127,7 +127,7 @@ Status run_dropout(const Launch& launch, const TensorView& from, const TensorVie
   x.known = !number.data;
   if (x.known) {
     const double p = value_of(number);
-    if (!(p >= 0 && p <= 1)) return wrong_scalar(launch, Args::p);
+    if (!(p >= 0 && p <= 1)) return wrong_scalar(launch, Args::p, ValueRange::Unit);
     Scalar scale;
     scale.f = p < 1 ? 1 / (1 - p) : 0;
     x.b = simt::number_of(scale);

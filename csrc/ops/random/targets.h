@@ -53,9 +53,13 @@ inline double stored_neighbour(Element element, double x, bool below) {
   }
 }
 
-// Refuses the value of a scalar.
+// Refuses the value of a scalar, which is to lie in a range, where that has a name.
 inline Status wrong_scalar(const Launch& launch, int scalar) {
   if (launch.failure) *launch.failure = {-1, scalar, 0, 0};
+  return Status::InvalidProblem;
+}
+inline Status wrong_scalar(const Launch& launch, int scalar, ValueRange range) {
+  if (launch.failure) *launch.failure = {-1, scalar, 0, -2 - static_cast<int64_t>(range)};
   return Status::InvalidProblem;
 }
 
@@ -75,7 +79,7 @@ template <class T>
 Status interval_of(const Launch& launch, double low, double high, Interval<T>& to) {
   const T span = static_cast<T>(high - low);
   const T upper = upper_bits(span);
-  if (!std::isfinite(static_cast<T>(low))) return wrong_scalar(launch, UniformArgs::low);
+  if (!std::isfinite(static_cast<T>(low))) return wrong_scalar(launch, UniformArgs::low, ValueRange::Finite);
   if (!(low <= high) || !std::isfinite(upper)) return wrong_scalar(launch, UniformArgs::high);
   const double bottom = stored_neighbour(launch.element, low, false);
   const double top = stored_neighbour(launch.element, high, true);
@@ -88,8 +92,9 @@ Status interval_of(const Launch& launch, double low, double high, Interval<T>& t
 
 template <class T>
 Status moments_of(const Launch& launch, double mean, double std, Moments<T>& to) {
-  if (!std::isfinite(static_cast<T>(mean))) return wrong_scalar(launch, NormalArgs::mean);
-  if (!(std >= 0) || !std::isfinite(static_cast<T>(std))) return wrong_scalar(launch, NormalArgs::std);
+  if (!std::isfinite(static_cast<T>(mean))) return wrong_scalar(launch, NormalArgs::mean, ValueRange::Finite);
+  if (!(std >= 0) || !std::isfinite(static_cast<T>(std)))
+    return wrong_scalar(launch, NormalArgs::std, ValueRange::NotNegative);
   to = {static_cast<T>(mean), static_cast<T>(std)};
   return Status::Ok;
 }

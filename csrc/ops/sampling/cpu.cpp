@@ -96,7 +96,7 @@ class Sampler {
       for (int c = 0; c < kControls; ++c) {
         if (lies_in(control(r, c), range_of(c))) continue;
         if (controls_.present()) return failed(Args::controls, r * kControls + c, control(r, c), range_of(c));
-        if (launch_.failure) *launch_.failure = {-1, c, 0, 0};
+        if (launch_.failure) *launch_.failure = {-1, c, 0, -2 - static_cast<int64_t>(range_of(c))};
         return Status::InvalidProblem;
       }
     return Status::Ok;

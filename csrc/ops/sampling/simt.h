@@ -28,6 +28,10 @@ BCU_FN bool in_range(float v, int32_t column) {
   if (column == kTopK || column == kPresence || column == kFrequency) return true;
   return v >= 0.0f && (column == kTemperature || column == kRepetition || v <= 1.0f);
 }
+BCU_FN int32_t range_of(int32_t column) {
+  if (column == kTopP || column == kMinP || column == kTypicalP) return simt::kUnit;
+  return column == kTemperature || column == kRepetition ? simt::kNotNegative : simt::kFinite;
+}
 BCU_DEVICE float control_of(BCU_CONSTANT RowParams& p, int64_t row, int32_t column) {
   if (!p.controls) return simt::number<float>(p.numbers[column]);
   return ((BCU_GLOBAL const float*)p.controls)[row * p.controls_row + column * p.controls_step];
@@ -42,12 +46,9 @@ BCU_DEVICE bool read_controls(BCU_CONSTANT RowParams& p, int64_t row, bool tells
     good = false;
     if (!tells) continue;
     if (!p.controls)
-      simt::raise_number(p.fault, p.row, k);
+      simt::raise_value(p.fault, p.row, -1, k, v[k], range_of(k));
     else
-      simt::raise_value(p.fault, p.row, p.controls_tensor, row * kColumns + k, v[k],
-                        k == kTopP || k == kMinP || k == kTypicalP ? simt::kUnit
-                        : k == kTemperature || k == kRepetition    ? simt::kNotNegative
-                                                                   : simt::kFinite);
+      simt::raise_value(p.fault, p.row, p.controls_tensor, row * kColumns + k, v[k], range_of(k));
   }
   c.temperature = v[kTemperature], c.top_p = v[kTopP], c.min_p = v[kMinP], c.typical_p = v[kTypicalP];
   c.repetition = v[kRepetition], c.presence = v[kPresence], c.frequency = v[kFrequency];

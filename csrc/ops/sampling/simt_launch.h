@@ -40,7 +40,7 @@ inline Status row_params(const Launch& launch, RowParams& p) {
     const Scalar& number = launch.scalars[c];
     p.numbers[c] = simt::number_of(number);
     if (!number.data && !in_range(p.numbers[c].f, c)) {
-      if (launch.failure) *launch.failure = {-1, c, 0, 0};
+      if (launch.failure) *launch.failure = {-1, c, 0, int64_t(-2) - range_of(c)};
       return Status::InvalidProblem;
     }
   }
