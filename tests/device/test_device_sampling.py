@@ -74,7 +74,11 @@ def test_what_cannot_be_drawn_from(place: str, rng: np.random.Generator) -> None
     z[1] = 0
     p = there(place, np.array([0.5, 1.0, 1.5], np.float32))
     wrong("controls: got 1.5 at element 18, want 0 <= value <= 1", lambda: F.sample_tokens(there(place, z), top_p=p))
-    with pytest.raises(bc.InvalidProblemError, match="temperature"):
+    drawn, number = bc.plan(bc.SampleTokensDescriptor((3, 600)), place), there(place, np.float32(1.5))
+    y = bc.empty((3,), "i64", device=place)
+    wrong("top_p: got 1.5, want 0 <= value <= 1", lambda: drawn.run(logits=there(place, z), y=y, seed=1, top_p=number))
+    wrong("p: got 1.5, want 0 <= value <= 1", lambda: F.dropout(there(place, z), number))
+    with pytest.raises(bc.InvalidProblemError, match="temperature: got -1, want a finite number that is not negative"):
         F.sample_tokens(there(place, z), -1.0)
     even = there(place, np.full((1, 2, 4), 0.25, np.float32))
     target = there(place, np.full((1, 3, 4), 0.25, np.float32))
