@@ -171,7 +171,9 @@ def tests_of(file: str) -> list[list[str]]:
         return _of_gpus([*own, *(f for f in users_of(file, "csrc/ops/{}/simt_launch.h") if f not in own)])
     if room in families():
         both = _of_gpus([room]) if PurePath(file).name == "skus.h" else []  # says what kernels of GPUs take, too
-        others = [f for f in users_of(file, "csrc/ops/{}/cpu*.cpp") if f != room]  # epilogues are other families' kernels
+        others = [
+            f for f in users_of(file, "csrc/ops/{}/cpu*.cpp") if f != room
+        ]  # epilogues are other families' kernels
         if others:
             both.insert(0, [*_files(GENERATED), f"--families={','.join(others)}"])
         return [
