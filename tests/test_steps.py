@@ -98,6 +98,10 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     ],
     "fractional_max_pool2d": [lambda: F.fractional_max_pool2d(_x(1, 2, 5, 5).astype(np.float16), 2, (3, 1))],
     "fractional_max_pool3d": [lambda: F.fractional_max_pool3d(_x(1, 2, 5, 5, 5), 2, 3)],
+    "local_response_norm": [lambda: F.local_response_norm(_x(2, 3, 4).astype(np.float16), 2)],
+    "trapezoid": [lambda: F.trapezoid(_x(2, 3).astype(np.float16))],
+    "trapz": [lambda: F.trapz(_x(2, 3).astype(np.float16))],
+    "cumulative_trapezoid": [lambda: F.cumulative_trapezoid(_x(2, 3).astype(np.float16))],
     "weight_norm": [lambda: F.weight_norm(_x(3, 4), _x(3, 1)), lambda: F.weight_norm(_x(3), _x(3))],
     "nms": [lambda: F.nms(_x(3, 4), _x(3), 0.5)],
     "batched_nms": [
@@ -113,9 +117,9 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     ],
     "upsample_bilinear": [lambda: F.upsample_bilinear(_x(1, 2, 3, 3), 5)],
     "upsample_nearest": [lambda: F.upsample_nearest(_x(1, 2, 3), 5)],
-    "lp_pool1d": [lambda: F.lp_pool1d(_x(2, 3, 5), 2.0, 2)],
-    "lp_pool2d": [lambda: F.lp_pool2d(_x(2, 3, 5, 4), 2.0, 2)],
-    "lp_pool3d": [lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3), 2.0, 2)],
+    "lp_pool1d": [lambda: F.lp_pool1d(_x(2, 3, 5).astype(np.float16), 2.0, 2)],
+    "lp_pool2d": [lambda: F.lp_pool2d(_x(2, 3, 5, 4).astype(np.float16), 2.0, 2)],
+    "lp_pool3d": [lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3).astype(np.float16), 2.0, 2)],
     "quant_embedding": [lambda: F.quant_embedding(_BLOCKS, np.array([1, 0]), "q8_0")],
     "quant_matmul_backward": [lambda: F.quant_matmul_backward(_x(2, 3), _BLOCKS, "q8_0")],
     "quant_linear": [
