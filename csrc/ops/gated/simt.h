@@ -16,15 +16,15 @@ struct CodedParams {
 
 template <class Gate>
 struct GatedSource {
-  int64_t values, gates;
+  int64_t value_row, gate_row;
 
-  BCU_METHOD float one(BCU_CONSTANT CodedParams& p, int k, int64_t row, int64_t i) const {
-    return simt::load_element<float>(p.s.data[k], p.s.element[k], row + simt::position_offset(p.s, k, i));
+  BCU_METHOD void values(BCU_CONSTANT CodedParams& p, int64_t i, int64_t end, BCU_THREAD float* v) const {
+    float g[quant::kFour];
+    quant::load_four(p, kCodedValue, value_row, i, end, v);
+    quant::load_four(p, kCodedGate, gate_row, i, end, g);
+    BCU_UNROLL for (int j = 0; j < quant::kFour; ++j) v[j] = Product<Gate>::f(v[j], g[j]).v[0];
   }
-  BCU_METHOD float value(BCU_CONSTANT CodedParams& p, int64_t i) const {
-    return Product<Gate>::f(one(p, kCodedValue, values, i), one(p, kCodedGate, gates, i)).v[0];
-  }
-  BCU_METHOD void done(BCU_CONSTANT CodedParams&, int64_t) const {}
+  BCU_METHOD void done(BCU_CONSTANT CodedParams&, int64_t, int64_t) const {}
 };
 
 template <class Gate, class Code>
@@ -38,8 +38,8 @@ struct CodedForward {
       int64_t row = base + team.index;
       bool there = row < p.s.rows && p.s.length > 0;
       GatedSource<Gate> source;
-      source.values = there ? simt::row_offset(p.s, kCodedValue, row) : 0;
-      source.gates = there ? simt::row_offset(p.s, kCodedGate, row) : 0;
+      source.value_row = there ? simt::row_offset(p.s, kCodedValue, row) : 0;
+      source.gate_row = there ? simt::row_offset(p.s, kCodedGate, row) : 0;
       quant::CodedRow<Code, kCodedY, kCodedScale, Params, GatedSource<Gate>>::run(ctx, team, shared, p, source, row);
     }
   }

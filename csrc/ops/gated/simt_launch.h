@@ -52,7 +52,7 @@ struct SimtKernel<gated::Coded<Gate>> {
     CodedParams p{};
     p.s = simt::row_space(to.space, to.inner(), tensors);
     if (p.s.rows == 0) return Status::Ok;
-    p.codes = to.frame(attrs.group);
+    p.codes = to.frame(attrs.group, p.s, ~(1u << kCodedScale));
     return quant::with_row_code(launch[Args::y].element, [&]<class Code>() {
       using Body = CodedForward<Gate, Code>;
       const simt::TeamGrid grid = simt::row_teams(p.s, 16, Body::kThreads);

@@ -26,22 +26,45 @@ struct NormSource {
   int64_t x, residual, sum;
   float mean, rstd;
 
-  BCU_METHOD float one(BCU_CONSTANT CodedNormParams& p, int k, int64_t row, int64_t i) const {
-    return simt::load_element<float>(p.s.data[k], p.s.element[k], row + simt::position_offset(p.s, k, i));
+  BCU_METHOD void inputs(BCU_CONSTANT CodedNormParams& p, int64_t i, int64_t end, BCU_THREAD float* v) const {
+    quant::load_four(p, kCodedX, x, i, end, v);
+    if (!p.s.data[kCodedResidual]) return;
+    float more[quant::kFour];
+    quant::load_four(p, kCodedResidual, residual, i, end, more);
+    BCU_UNROLL for (int j = 0; j < quant::kFour; ++j) v[j] = as_stored(p.s.element[kCodedX], v[j] + more[j]);
   }
-  BCU_METHOD float input(BCU_CONSTANT CodedNormParams& p, int64_t i) const {
-    float v = one(p, kCodedX, x, i);
-    return p.s.data[kCodedResidual] ? as_stored(p.s.element[kCodedX], v + one(p, kCodedResidual, residual, i)) : v;
+  BCU_METHOD void values(BCU_CONSTANT CodedNormParams& p, int64_t i, int64_t end, BCU_THREAD float* v) const {
+    float more[quant::kFour];
+    inputs(p, i, end, v);
+    BCU_UNROLL for (int j = 0; j < quant::kFour; ++j) v[j] = (v[j] - mean) * rstd;
+    if (p.s.data[kCodedWeight]) {
+      quant::load_four(p, kCodedWeight, 0, i, end, more);
+      BCU_UNROLL for (int j = 0; j < quant::kFour; ++j) v[j] *= more[j] + p.weight_offset;
+    }
+    if (p.s.data[kCodedBias]) {
+      quant::load_four(p, kCodedBias, 0, i, end, more);
+      BCU_UNROLL for (int j = 0; j < quant::kFour; ++j) v[j] += more[j];
+    }
   }
-  BCU_METHOD float value(BCU_CONSTANT CodedNormParams& p, int64_t i) const {
-    float v = (input(p, i) - mean) * rstd;
-    if (p.s.data[kCodedWeight]) v *= one(p, kCodedWeight, 0, i) + p.weight_offset;
-    return p.s.data[kCodedBias] ? v + one(p, kCodedBias, 0, i) : v;
-  }
-  BCU_METHOD void done(BCU_CONSTANT CodedNormParams& p, int64_t i) const {
+  BCU_METHOD void done(BCU_CONSTANT CodedNormParams& p, int64_t i, int64_t end) const {
     if (!p.s.data[kCodedSum]) return;
-    int64_t at = sum + simt::position_offset(p.s, kCodedSum, i);
-    simt::store_element(p.s.data[kCodedSum], p.s.element[kCodedSum], at, input(p, i));
+    float v[quant::kFour];
+    inputs(p, i, end, v);
+    quant::store_four(p, kCodedSum, sum, i, end, v);
+  }
+  // Adds this thread's terms up: of values, or of squares of their distances from the mean.
+  BCU_METHOD float add(BCU_CONSTANT CodedNormParams& p, BCU_THREAD const simt::Team& team, int64_t length,
+                       bool squares) const {
+    simt::LongSum<float> total = simt::empty_sum<float>();
+    for (int64_t i = int64_t(team.rank) * quant::kFour; i < length; i += int64_t(team.size) * quant::kFour) {
+      float v[quant::kFour];
+      inputs(p, i, length, v);
+      BCU_UNROLL for (int j = 0; j < quant::kFour; ++j) {
+        float d = v[j] - mean;
+        if (i + j < length) simt::accumulate(total, squares ? d * d : v[j]);
+      }
+    }
+    return simt::value_of(total);
   }
 };
 
@@ -59,16 +82,10 @@ struct CodedForward {
       source.residual = length > 0 && p.s.data[kCodedResidual] ? simt::row_offset(p.s, kCodedResidual, row) : 0;
       source.sum = length > 0 && p.s.data[kCodedSum] ? simt::row_offset(p.s, kCodedSum, row) : 0;
       source.mean = 0.0f;
-      simt::LongSum<float> sum = simt::empty_sum<float>(), squares = simt::empty_sum<float>();
-      if (kCenter) {
-        for (int64_t i = team.rank; i < length; i += team.size) simt::accumulate(sum, source.input(p, i));
-        source.mean = simt::team_reduce<simt::Add>(ctx, team, simt::value_of(sum), 0.0f, shared) * p.per_length;
-      }
-      for (int64_t i = team.rank; i < length; i += team.size) {
-        float d = source.input(p, i) - source.mean;
-        simt::accumulate(squares, d * d);
-      }
-      float total = simt::team_reduce<simt::Add>(ctx, team, simt::value_of(squares), 0.0f, shared);
+      if (kCenter)
+        source.mean =
+            simt::team_reduce<simt::Add>(ctx, team, source.add(p, team, length, false), 0.0f, shared) * p.per_length;
+      float total = simt::team_reduce<simt::Add>(ctx, team, source.add(p, team, length, true), 0.0f, shared);
       source.rstd = 1.0f / math::sqrt(total * p.per_length + simt::number<float>(p.eps));
       quant::CodedRow<Code, kCodedY, kCodedScale, Params, NormSource>::run(ctx, team, shared, p, source, row);
     }

@@ -17,7 +17,7 @@ Status coded_forward(const Launch& launch) {
   CodedNormParams p{};
   p.s = simt::row_space(to.space, to.inner(), tensors);
   if (p.s.rows == 0) return Status::Ok;
-  p.codes = to.frame(attrs.group);
+  p.codes = to.frame(attrs.group, p.s, ~(1u << kCodedScale));
   p.eps = simt::number_of(launch.scalars[Args::eps]);
   p.per_length = static_cast<float>(1.0 / static_cast<double>(p.s.length));
   p.weight_offset = static_cast<float>(attrs.weight_offset == 0 ? -0.0 : attrs.weight_offset);

@@ -7,6 +7,20 @@
 
 namespace baracuda::quant {
 
+// Whether fours of values lie together along the rows.
+template <int kTensors>
+bool fours(const simt::RowSpace<kTensors>& s, uint32_t rowwise) {
+  if (s.inner_rank != 1 || s.length % kFour != 0) return false;
+  for (int k = 0; k < kTensors; ++k) {
+    if (!s.data[k] || !((rowwise >> k) & 1u)) continue;
+    const uint64_t bytes = kFour * size_of(static_cast<Element>(s.element[k]));
+    if (s.inner_stride[k][0] != 1 || reinterpret_cast<uintptr_t>(s.data[k]) % bytes != 0) return false;
+    for (int d = 0; d < s.outer_rank; ++d)
+      if (s.outer_stride[k][d] % kFour != 0) return false;
+  }
+  return true;
+}
+
 // Codes and scales over the sizes of what is coded, whose last dimension runs along the rows.
 template <class Args>
 struct CodedLaunch {
@@ -29,10 +43,13 @@ struct CodedLaunch {
       o.strides[d] = scale.shape[d] == 1 ? 0 : scale.strides[d];
     return o;
   }
-  CodedFrame frame(int64_t group) const {
+  // Rows of `s` run along the tensors whose bit in `rowwise` is set.
+  template <int kTensors>
+  CodedFrame frame(int64_t group, const simt::RowSpace<kTensors>& s, uint32_t rowwise) const {
     const CodeLimits by = limits_of(y.element);
     const int64_t stride = scale.present() && scale.shape[scale.rank - 1] > 1 ? scale.strides[scale.rank - 1] : 0;
-    return {given.present() ? given.data : nullptr, group, stride, by.least, by.most};
+    return {given.present() ? given.data : nullptr, group, stride, by.least, by.most,
+            group % kFour == 0 && fours(s, rowwise)};
   }
 };
 
