@@ -318,6 +318,18 @@ FAULTS = [
     ),
 ]  # fmt: skip
 
+# In the quantizing epilogue, which norms and gated activations share.
+FAULTS += [
+    Fault(name, family, op, "forward", "ops/quant/simt_coded_rows.h", right, wrong, says)
+    for name, family, op, right, wrong, says in (
+        ("codes in another order", "gated", "swiglu_quantize", "& 255u) << (8 * j)", "& 255u) << (8 * (3 - j))", "error is"),
+        ("one scale for all groups", "norm", "rms_norm_quantize", "put_scale(p, row, g, s.scale)",
+         "put_scale(p, row, 0, s.scale)", "error is|RACE|UNINITIALISED"),
+        ("packs of rows that have none", "norm", "rms_norm_quantize", "if (p.codes.packed) {\n simt::Word word;",
+         "if (true) {\n simt::Word word;", "error is|MISALIGNED|OUT OF BOUNDS|RACE"),
+    )
+]  # fmt: skip
+
 # Faults of the text that ships, which no other compiler than Apple's and this harness reads.
 TEXT_FAULTS = [
     Fault(
@@ -334,6 +346,10 @@ TEXT_FAULTS = [
         "no barrier before the next use", "loss", "cross_entropy", "forward",
         TEXT, "v = warp_reduce<Op>(ctx, v); barrier(ctx); return v;", "v = warp_reduce<Op>(ctx, v); return v;", "RACE",
         backend="metal",
+    ),
+    Fault(
+        "a group is every warp's", "norm", "layer_norm_quantize", "forward",
+        TEXT, "g += team.size / 32u) {", "g += 1) {", "RACE", backend="metal",
     ),
     Fault(
         "offsets of 32 bits", "layout", "copy", "forward",
