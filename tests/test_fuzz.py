@@ -100,7 +100,7 @@ def test_random_arguments_of_plans(which: tuple[str, str], data: st.DataObject) 
     except (bc.IndexOutOfRangeError, bc.IntegerDivisionError, bc.ValueOutOfRangeError, bc.DeviceError):
         return
     except ALLOWED as e:
-        assert not answer or "range" in str(e), f"can_implement said yes, run said {e}"
+        assert not answer or "numbers given to the call" in str(e), f"can_implement said yes, run said {e}"
         assert same(call.bytes(), before), "a refused call wrote to its tensors"
         assert (memory.raw == pool).all(), "a refused call wrote"
         return
