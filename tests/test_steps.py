@@ -117,9 +117,18 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     ],
     "upsample_bilinear": [lambda: F.upsample_bilinear(_x(1, 2, 3, 3), 5)],
     "upsample_nearest": [lambda: F.upsample_nearest(_x(1, 2, 3), 5)],
-    "lp_pool1d": [lambda: F.lp_pool1d(_x(2, 3, 5).astype(np.float16), 2.0, 2)],
-    "lp_pool2d": [lambda: F.lp_pool2d(_x(2, 3, 5, 4).astype(np.float16), 2.0, 2)],
-    "lp_pool3d": [lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3).astype(np.float16), 2.0, 2)],
+    "lp_pool1d": [
+        lambda: F.lp_pool1d(_x(2, 3, 5), 2.0, 2),
+        lambda: F.lp_pool1d(_x(2, 3, 5).astype(np.float16), 2.0, 2),
+    ],
+    "lp_pool2d": [
+        lambda: F.lp_pool2d(_x(2, 3, 5, 4), 2.0, 2),
+        lambda: F.lp_pool2d(_x(2, 3, 5, 4).astype(np.float16), 2.0, 2),
+    ],
+    "lp_pool3d": [
+        lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3), 2.0, 2),
+        lambda: F.lp_pool3d(_x(2, 3, 5, 4, 3).astype(np.float16), 2.0, 2),
+    ],
     "quant_embedding": [lambda: F.quant_embedding(_BLOCKS, np.array([1, 0]), "q8_0")],
     "quant_matmul_backward": [lambda: F.quant_matmul_backward(_x(2, 3), _BLOCKS, "q8_0")],
     "quant_linear": [
