@@ -3,6 +3,7 @@
 python/baracuda/_index.py   which module holds which descriptor, functional function and op
 python/baracuda/functional.pyi   the functions' signatures for type checkers and editors
 docs/skus.md   the SKU tables
+docs/engine.md   the tables of other systems' names, behind the page's own text
 
 They are in the repository, and no step of the build: what they say comes from importing the whole package with its built table,
 which a build for another machine or with sanitizers cannot do, while a reader, a type checker and `ruff` want them without any build.
@@ -216,6 +217,29 @@ def skus_text(modules: list[ModuleType]) -> str:
     return "\n".join(lines)
 
 
+NAMES_HEAD = "### Tables of names"
+
+
+def names_text(page: str) -> str:
+    """The page with its tables of names: everything from their heading on."""
+    from baracuda.engine import ztensor
+    from baracuda.engine.names import described
+    from baracuda.engine.tang import Tang
+
+    lines = [
+        NAMES_HEAD,
+        "",
+        "Written by `ci/generate.py` from `python/baracuda/engine/`. A `?` marks what may be left out.",
+    ]
+    types = (ztensor.Ops, ztensor.TensorArena, ztensor.TensorPool, ztensor.MemoryTracker, ztensor.TestableEngine)
+    for system in (Tang, ztensor.Ztensor, *types):
+        lines += ["", f"`{system.system}`", "", "| name | is | what differs |", "|---|---|---|"]
+        lines += [f"| `{row.shown(name)}` | {described(row)} | {row.differs} |" for name, row in system.names.items()]
+    lines += ["", "Names of ztensor that are not here:", "", "| name | there is |", "|---|---|"]
+    lines += [f"| `{name}` | {instead} |" for name, instead in ztensor.Ztensor.absent.items()]
+    return page.partition(NAMES_HEAD)[0] + "\n".join(lines) + "\n"
+
+
 def main() -> int:
     check = "--check" in sys.argv[1:]
     use_this_tree()
@@ -227,6 +251,7 @@ def main() -> int:
         PACKAGE / "_index.py": index,
         PACKAGE / "functional.pyi": stub_text(modules),
         ROOT / "docs" / "skus.md": skus_text(modules),
+        ROOT / "docs" / "engine.md": names_text((ROOT / "docs" / "engine.md").read_text()),
     }
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if check:

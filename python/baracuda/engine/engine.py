@@ -14,16 +14,29 @@ from baracuda import _core
 from baracuda._core import MemoryTracker
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, shown
-from baracuda.engine.aliases import Named, Tang, Ztensor
 from baracuda.engine.functions import Functions, _mapped
 from baracuda.engine.memory import TensorArena, bytes_of
 from baracuda.memory.device import name_of, place_of, synchronize
 
 if TYPE_CHECKING:
+    from baracuda.engine.tang import Tang
+    from baracuda.engine.ztensor import Ztensor
     from baracuda.memory.tensor import Tensor
 
 Hook = Callable[[str, float, Any], None]
 _COMPUTE = (Element.F32, Element.F16, Element.BF16)
+
+
+def compute_of(compute: Any) -> Element | None:
+    """What operands of products are rounded to; None for f32.
+
+    Raises:
+        InvalidProblemError: It is neither f32, f16 nor bf16.
+    """
+    element = Element.coerce(compute, "compute")
+    if element not in _COMPUTE:
+        raise InvalidProblemError(f"compute: got {element}, want f32, f16 or bf16.")
+    return None if element is Element.F32 else element
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +125,9 @@ class Engine:
     ) -> None:
         if on_no_memory not in ("error", "cpu"):
             raise InvalidProblemError(f"on_no_memory: got {shown(on_no_memory)}, want 'error' or 'cpu'.")
-        element = Element.coerce(compute, "compute")
-        if element not in _COMPUTE:
-            raise InvalidProblemError(f"compute: got {element}, want f32, f16 or bf16.")
         self.device = name_of(place_of(device))
         self.memory = MemoryTracker(None if memory_limit is None else bytes_of(memory_limit, "memory_limit"))
-        self.compute = None if element is Element.F32 else element
+        self.compute = compute_of(compute)
         self.on_no_memory = on_no_memory
         self.hooks: list[Hook] = []
         self.fallbacks = 0
@@ -228,13 +238,17 @@ class Engine:
         )
 
     @property
-    def ztensor(self) -> Named:
-        """The same by the names that ztensor has for it: `engine.ztensor.MatMul(a, b)`."""
+    def ztensor(self) -> Ztensor:
+        """The same by the names and argument lists of ztensor's Engine: `engine.ztensor.MatMul(a, b, dst)`."""
+        from baracuda.engine.ztensor import Ztensor
+
         return Ztensor(self)
 
     @property
-    def tang(self) -> Named:
-        """The same by tang's names: `engine.tang.rms_norm(x, w, dim, eps)`."""
+    def tang(self) -> Tang:
+        """The same by those of tang's ComputeDevice: `engine.tang.rms_norm(data, weight, n_groups, dim, eps)`."""
+        from baracuda.engine.tang import Tang
+
         return Tang(self)
 
     def close(self) -> Alive:

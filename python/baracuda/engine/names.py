@@ -1,0 +1,162 @@
+"""Names of other systems: tables of rows, each with a system's own argument list and what it is of bc.functional."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from baracuda import _core
+from baracuda.describe.errors import InvalidProblemError, suggestion
+
+# A function's name in bc.functional, or what takes the engine (or another owner) and the arguments.
+Made = str | Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One name of another system.
+
+    Attributes:
+        arguments: Its arguments as that system has them; those with a "?" may be left out. A last one "dst?" takes the result.
+        made: What is called with them.
+        of: What that is, for the documents; by default the function of bc.functional.
+        differs: What is not as in that system.
+    """
+
+    arguments: str
+    made: Made
+    of: str = ""
+    differs: str = ""
+
+    def shown(self, name: str) -> str:
+        """The call, as `Sum(a, axis, keepDims?, dst?)`."""
+        return f"{name}({', '.join(self.arguments.split())})"
+
+
+class Named:
+    """An object by the names of another system."""
+
+    system: ClassVar[str]
+    names: ClassVar[Mapping[str, Name]]
+    absent: ClassVar[Mapping[str, str]] = {}  # names of the system that are not here, and what is there instead
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
+
+    def __init_subclass__(cls) -> None:
+        for name, row in cls.__dict__.get("names", {}).items():
+            setattr(cls, name, _method(cls.system, name, row))
+
+    def _entered(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arguments of a call that begins: without what says whether it may."""
+        return args
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.absent:
+            raise AttributeError(f"{self.system}: got {name!r}, which is not here; there is {self.absent[name]}")
+        raise AttributeError(f"{self.system}: got {name!r}, want one of its names{suggestion(name, list(self.names))}")
+
+    def __dir__(self) -> list[str]:
+        return sorted(self.names)
+
+
+def _method(system: str, name: str, row: Name) -> Callable[..., Any]:
+    words = [w.rstrip("?") for w in row.arguments.split()]
+    least = sum(not w.endswith("?") for w in row.arguments.split())
+    into = len(words) - 1 if row.arguments.endswith("dst?") else None
+    writes = not isinstance(row.made, str) and "out" in inspect.signature(row.made).parameters
+
+    def method(self: Named, *args: Any, **kwargs: Any) -> Any:
+        args = self._entered(name, args)
+        if kwargs or not least <= len(args) <= len(words):
+            args = _ordered(f"{system}.{row.shown(name)}", words, least, args, kwargs)
+        dst, args = (args[into], args[:into]) if into is not None and len(args) > into else (None, args)
+        if isinstance(row.made, str):
+            fn = getattr(self._owner.F, row.made)
+            return _into(self._owner, fn, "out" in fn.__signature__.parameters, args, dst)
+        return _into(self._owner, row.made, writes, (self._owner, *args), dst)
+
+    method.__name__, method.__qualname__ = name, f"{system}.{name}"
+    method.__doc__ = f"{row.shown(name)}: {described(row)}." + f" Differs: {row.differs}." * bool(row.differs)
+    return method
+
+
+def described(row: Name) -> str:
+    """What a name is."""
+    return row.of or f"`F.{row.made}`"
+
+
+def _into(owner: Any, fn: Callable[..., Any], writes: bool, args: tuple[Any, ...], dst: Any) -> Any:
+    """The result, in `dst` where one is given: at once, or by a copy of a function's that makes its result itself."""
+    if dst is None:
+        return fn(*args)
+    return fn(*args, out=dst) if writes else owner.F.copy(fn(*args), out=dst)
+
+
+def _ordered(call: str, words: list[str], least: int, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Positional arguments; those in the middle that were left out are None.
+
+    Raises:
+        InvalidProblemError: They do not go together with the argument list.
+    """
+    given = dict(zip(words, args, strict=False))
+    wrong = [f"{n} twice" if n in given else f"an argument {n}" for n in named if n in given or n not in words]
+    wrong += [f"no {w}" for w in words[:least] if w not in given and w not in named]
+    wrong += [f"{len(args)} arguments"] * (len(args) > len(words))
+    if wrong:
+        raise InvalidProblemError(f"{call.partition('(')[0]}: got {', '.join(wrong)}, want {call}.")
+    given |= named
+    last = max((i for i, w in enumerate(words) if w in given), default=-1)
+    return tuple(given.get(w) for w in words[: last + 1])
+
+
+def tensor(x: Any) -> Any:
+    """A bc.Tensor of the same memory."""
+    return x if isinstance(x, _core.Tensor) else _core.borrow(x)
+
+
+def sized(name: str, x: Any, *shape: int) -> Any:
+    """A buffer of any shape as a tensor of this one.
+
+    Raises:
+        InvalidProblemError: It has another number of elements.
+    """
+    seen = tensor(x)
+    numel = 1
+    for n in shape:
+        numel *= n
+    if seen.numel != numel or min(shape, default=1) < 0:
+        sizes = " x ".join(map(str, shape))
+        raise InvalidProblemError(f"{name}: got {seen.numel} elements {tuple(seen.shape)}, want {sizes}.")
+    return seen.reshape(*shape)
+
+
+def filled(e: Any, x: Any, value: Any) -> Any:
+    """In place."""
+    from baracuda.choose.plan import plan
+    from baracuda.ops.layout.layout import FillDescriptor
+
+    target = tensor(x)
+    plan(FillDescriptor(target.shape, target.element), e.device).run(value=value, y=target)
+    return x
+
+
+def elementwise(e: Any, inputs: Any, numel: int | None, f: Callable[[list[Any]], Any], out: Any = None) -> Any:
+    """One kernel of an expression of all inputs, which `f` is given as a list; see bc.expr.fuse."""
+    from baracuda.expr import fuse
+
+    sizes = [tensor(x).numel for x in inputs]
+    if numel is not None and any(n != numel for n in sizes):
+        raise InvalidProblemError(f"elementwise: got inputs of {sizes}, want {numel} each.")
+
+    def listed(**arrays: Any) -> Any:
+        return f(list(arrays.values()))
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    listed.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(f"x{i}", kind) for i in range(len(sizes))]
+    )
+    with e:
+        return fuse(listed)(*map(tensor, inputs), **({} if out is None else {"out": out}))

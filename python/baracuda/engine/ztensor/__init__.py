@@ -1,0 +1,33 @@
+"""ztensor's compute package: its Engine by name, and the types beside it."""
+
+from baracuda.engine.ztensor.context import CancelledError as CancelledError
+from baracuda.engine.ztensor.context import Context as Context
+from baracuda.engine.ztensor.interfaces import Dropouter as Dropouter
+from baracuda.engine.ztensor.interfaces import FP16ToF32Converter as FP16ToF32Converter
+from baracuda.engine.ztensor.interfaces import FusedAddRMSNormProvider as FusedAddRMSNormProvider
+from baracuda.engine.ztensor.interfaces import FusedNormAddProvider as FusedNormAddProvider
+from baracuda.engine.ztensor.interfaces import FusedQKNormRoPEProvider as FusedQKNormRoPEProvider
+from baracuda.engine.ztensor.interfaces import FusedRMSNormer as FusedRMSNormer
+from baracuda.engine.ztensor.interfaces import FusedRoPEProvider as FusedRoPEProvider
+from baracuda.engine.ztensor.interfaces import FusedScaledSoftmaxProvider as FusedScaledSoftmaxProvider
+from baracuda.engine.ztensor.interfaces import FusedSoftmaxVMulProvider as FusedSoftmaxVMulProvider
+from baracuda.engine.ztensor.interfaces import FusedSwiGLUProvider as FusedSwiGLUProvider
+from baracuda.engine.ztensor.interfaces import GPUArgmaxer as GPUArgmaxer
+from baracuda.engine.ztensor.interfaces import GPUStreamAccessor as GPUStreamAccessor
+from baracuda.engine.ztensor.interfaces import PagedGQAer as PagedGQAer
+from baracuda.engine.ztensor.interfaces import PoolResetter as PoolResetter
+from baracuda.engine.ztensor.interfaces import StreamProvider as StreamProvider
+from baracuda.engine.ztensor.interfaces import TransposeAMatMuler as TransposeAMatMuler
+from baracuda.engine.ztensor.interfaces import TransposeBMatMuler as TransposeBMatMuler
+from baracuda.engine.ztensor.interfaces import WeightUploader as WeightUploader
+from baracuda.engine.ztensor.memory import MemoryTracker as MemoryTracker
+from baracuda.engine.ztensor.memory import TensorArena as TensorArena
+from baracuda.engine.ztensor.memory import TensorPool as TensorPool
+from baracuda.engine.ztensor.ops import Ops as Ops
+from baracuda.engine.ztensor.table import Ztensor as Ztensor
+from baracuda.engine.ztensor.testable import FailableTensor as FailableTensor
+from baracuda.engine.ztensor.testable import FailableZeroer as FailableZeroer
+from baracuda.engine.ztensor.testable import TestableEngine as TestableEngine
+from baracuda.engine.ztensor.tracing import EngineProxy as EngineProxy
+from baracuda.engine.ztensor.tracing import TracedOp as TracedOp
+from baracuda.engine.ztensor.tracing import Tracer as Tracer
