@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+import baracuda.engine.ztensor.fused as fused
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.engine.names import Name, Named, elementwise, filled, tensor
-from baracuda.engine.ztensor import fused
 from baracuda.engine.ztensor.context import Context
 from baracuda.engine.ztensor.memory import MemoryTracker
 from baracuda.engine.ztensor.ops import Ops
