@@ -14,7 +14,7 @@ from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Descriptor
 from baracuda.expr.gradient import gradient_of
-from baracuda.expr.source import text_of
+from baracuda.expr.source import dialect_of, text_of
 from baracuda.expr.stand_in import Traced
 from baracuda.expr.trace import Trace, View
 from baracuda.memory.device import place_of
@@ -156,22 +156,32 @@ class Expr(Function):
         kernels = tuple(s.descriptor for s in trace.steps if s.descriptor is not None)
         return Explained(kernels, tuple(trace.notes), trace.shared)
 
-    def source(self, *specs: Any, device: Any = "cpu", whole: bool = False, **options: Any) -> str:
-        """What its kernels are made from: programs for a cpu, C++ for CUDA and for Metal.
+    def source(
+        self, *specs: Any, device: Any = "cpu", dialect: str | None = None, whole: bool = False, **options: Any
+    ) -> str:
+        """What its kernels are made from: programs for a cpu, C++ for CUDA and for Metal; or the same as C.
 
-        The latter is compiled when a plan is selected.
+        What is made for CUDA and Metal is compiled when a plan is selected. C is for other programs: functions of pointers to
+        C-contiguous arrays, inputs first, with the sizes of `specs` and the functions of C's own library.
 
         Args:
             *specs: `bc.TensorSpec`s, or arrays.
             device: It need not be there.
+            dialect: "program", "c", "cuda" or "metal", in the place of a device.
             whole: Also what every text for a GPU begins with, the functions themselves: all that its compiler is given.
             **options: The function's keyword-only arguments.
 
         Returns:
             A text for each kernel, one after the other.
+
+        Raises:
+            InvalidProblemError: `dialect` is none of these.
+            UnsupportedError: The dialect is C, which has no text of a function (digamma, say), or sizes are Dims.
         """
         trace, _ = self._trace(specs, options, "cpu")
-        return "\n".join(text_of(s.descriptor, device, whole) for s in trace.steps if s.descriptor is not None)
+        made, written = [s.descriptor for s in trace.steps if s.descriptor is not None], dialect_of(dialect, device)
+        names = [self.__name__ + f"_{k}" * (len(made) > 1) for k in range(len(made))]
+        return "\n".join(text_of(d, written, whole, n) for d, n in zip(made, names, strict=True))
 
 
 def _spec(x: Any) -> Any:
