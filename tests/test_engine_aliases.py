@@ -43,7 +43,7 @@ import baracuda.functional as F
 from baracuda.engine import ztensor as zt
 from baracuda.engine.names import Name, Named, described
 from baracuda.engine.tang import Tang
-from conftest import SEED
+from conftest import FULL, SEED
 
 TANG_ELSEWHERE = {"download", "total_memory_bytes"}
 SYSTEMS: dict[type[Named], tuple[dict[str, Case], set[str]]] = {
@@ -88,7 +88,7 @@ def test_each_name_by_its_own_words(system: type[Named], name: str, how: str) ->
     if how == "tensors":
         args = [engine.upload(x) if isinstance(x, np.ndarray) else x for x in args]
     call = getattr(system(engine), name)
-    words = [w.rstrip("?") for w in system.names[name].arguments.split()]
+    words = system.names[name].words
     got = call(**dict(zip(words, args, strict=False))) if how == "named" else call(*args)
     if case.want is not None:
         close(got, case.want)
@@ -98,14 +98,14 @@ def test_each_name_by_its_own_words(system: type[Named], name: str, how: str) ->
 
 @NAMED
 def test_wrong_numbers_of_arguments(system: type[Named], name: str) -> None:
-    words = system.names[name].arguments.split()
+    words, marked = system.names[name].words, system.names[name].arguments.split()
     call = getattr(system(bc.Engine()), name)
     shown = re.escape(f"{system.system}.{name}")
     with pytest.raises(bc.InvalidProblemError, match=rf"{shown}: got {len(words) + 1} arguments, want .*{name}\("):
         call(*[0] * (len(words) + 1))
     with pytest.raises(bc.InvalidProblemError, match=rf"{shown}: got an argument other"):
         call(other=1)
-    if words and not words[0].endswith("?"):
+    if words and "?" not in marked[0]:
         with pytest.raises(bc.InvalidProblemError, match=rf"{shown}: got no {words[0]}"):
             call()
 
@@ -124,6 +124,29 @@ def test_results_go_into_dst(name: str, context: bool) -> None:
     with pytest.raises(bc.InvalidProblemError):
         getattr(z, name)(*args, wrong)
     assert (wrong == 7).all()
+
+
+HOSTILE = [
+    0, -1, 7, 2**40, 2**63, None, "x", 1.5, [], np.zeros((0,), np.float32), np.zeros((2, 3), np.int64), np.array(1.0), (1, 2),
+    (0, -3, 2**40), True, float("nan"), object(), [None], {}, b"x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda x: x.__name__)
+def test_wrong_arguments_are_errors_of_ours(system: type[Named]) -> None:
+    """Each argument of each name: all of these in turn where everything is asked, else three that are drawn."""
+    rng = np.random.default_rng(SEED)
+    for name, case in SYSTEMS[system][0].items():
+        for at in range(len(case.args)):
+            for k in range(len(HOSTILE)) if FULL else rng.choice(len(HOSTILE), 3, replace=False):
+                args = list(copy.deepcopy(case.args))
+                args[at] = HOSTILE[k]
+                try:
+                    getattr(system(bc.Engine(memory_limit="64MiB")), name)(*args)
+                except bc.BaracudaError:
+                    pass
+                except Exception as error:
+                    raise AssertionError(f"{name}: {system.names[name].words[at]} = {HOSTILE[k]!r}") from error
 
 
 def test_as_many_take_dst_as_of_ztensor() -> None:
@@ -379,7 +402,7 @@ def test_optional_interfaces_are_asked_for_by_isinstance() -> None:
         for name in (n for n in vars(protocol) if not n.startswith("_")):  # the same words as in the table
             row = zt.Ztensor.names[name]
             words = list(inspect.signature(getattr(protocol, name)).parameters)[1:]
-            assert words == [w.rstrip("?") for w in row.arguments.split()]
+            assert words == row.words
 
 
 def test_wrong_calls_by_name() -> None:

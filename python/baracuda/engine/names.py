@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import index
 from typing import Any, ClassVar
 
+import numpy as np
+
 from baracuda import _core
-from baracuda.describe.errors import InvalidProblemError, suggestion
+from baracuda.describe.errors import InvalidProblemError, shown, suggestion
 
 # A function's name in bc.functional, or what takes the engine (or another owner) and the arguments.
 Made = str | Callable[..., Any]
+_KINDS = "#$*~!&"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +24,9 @@ class Name:
     """One name of another system.
 
     Attributes:
-        arguments: Its arguments as that system has them; those with a "?" may be left out. A last one "dst?" takes the result.
+        arguments: Its arguments as that system has them. What stands behind a word: "?" that it may be left out, "#" a whole
+            number of at least 0, "$" any whole number, "*" several, "~" a number, "!" True or False, "&" a list. A last one
+            "dst?" takes the result.
         made: What is called with them.
         of: What that is, for the documents; by default the function of bc.functional.
         differs: What is not as in that system.
@@ -30,9 +37,15 @@ class Name:
     of: str = ""
     differs: str = ""
 
+    @property
+    def words(self) -> list[str]:
+        """The arguments' names."""
+        return [w.rstrip("?" + _KINDS) for w in self.arguments.split()]
+
     def shown(self, name: str) -> str:
         """The call, as `Sum(a, axis, keepDims?, dst?)`."""
-        return f"{name}({', '.join(self.arguments.split())})"
+        marked = zip(self.words, self.arguments.split(), strict=True)
+        return f"{name}({', '.join(word + '?' * ('?' in w) for word, w in marked)})"
 
 
 class Named:
@@ -63,8 +76,10 @@ class Named:
 
 
 def _method(system: str, name: str, row: Name) -> Callable[..., Any]:
-    words = [w.rstrip("?") for w in row.arguments.split()]
-    least = sum(not w.endswith("?") for w in row.arguments.split())
+    marked = row.arguments.split()
+    words = row.words
+    least = sum("?" not in w for w in marked)
+    checks = [(i, kind, "?" in w) for i, w in enumerate(marked) for kind in w if kind in _KINDS]
     into = len(words) - 1 if row.arguments.endswith("dst?") else None
     writes = not isinstance(row.made, str) and "out" in inspect.signature(row.made).parameters
 
@@ -72,6 +87,9 @@ def _method(system: str, name: str, row: Name) -> Callable[..., Any]:
         args = self._entered(name, args)
         if kwargs or not least <= len(args) <= len(words):
             args = _ordered(f"{system}.{row.shown(name)}", words, least, args, kwargs)
+        for i, kind, optional in checks:
+            if i < len(args) and not (optional and args[i] is None):
+                args = (*args[:i], _checked(kind, f"{system}.{name}: {words[i]}", args[i]), *args[i + 1 :])
         dst, args = (args[into], args[:into]) if into is not None and len(args) > into else (None, args)
         if isinstance(row.made, str):
             fn = getattr(self._owner.F, row.made)
@@ -81,6 +99,36 @@ def _method(system: str, name: str, row: Name) -> Callable[..., Any]:
     method.__name__, method.__qualname__ = name, f"{system}.{name}"
     method.__doc__ = f"{row.shown(name)}: {described(row)}." + f" Differs: {row.differs}." * bool(row.differs)
     return method
+
+
+def _checked(kind: str, what: str, x: Any) -> Any:
+    """An argument of a kind, whole numbers as ints.
+
+    Raises:
+        InvalidProblemError: It is of another one.
+    """
+    if kind == "*":
+        if not isinstance(x, (list, tuple)):
+            raise InvalidProblemError(f"{what}: got {shown(x)}, want a list of whole numbers.")
+        return tuple(_checked("$", what, n) for n in x)
+    wants = {
+        "&": "a list",
+        "!": "True or False",
+        "~": "a number",
+        "#": "a whole number of at least 0",
+        "$": "a whole number",
+    }
+    with suppress(TypeError, ValueError, OverflowError):
+        if kind == "&" and isinstance(x, (list, tuple, dict)):
+            return x
+        if kind == "!" and (isinstance(x, (bool, np.bool_)) or (isinstance(x, int) and x in (0, 1))):
+            return bool(x)
+        if kind == "~" and not isinstance(x, (bool, str)) and np.ndim(x) == 0:
+            float(x)
+            return x
+        if kind in "#$" and not isinstance(x, (bool, np.bool_)) and (kind == "$" or index(x) >= 0):
+            return index(x)
+    raise InvalidProblemError(f"{what}: got {shown(x)}, want {wants[kind]}.")
 
 
 def described(row: Name) -> str:
@@ -117,6 +165,17 @@ def tensor(x: Any) -> Any:
     return x if isinstance(x, _core.Tensor) else _core.borrow(x)
 
 
+def axis_of(name: str, axis: int, rank: int) -> int:
+    """An axis of a tensor.
+
+    Raises:
+        InvalidProblemError: It has no such one.
+    """
+    if not -rank <= axis < rank:
+        raise InvalidProblemError(f"{name}: got axis {axis}, want one of {rank}.")
+    return axis
+
+
 def sized(name: str, x: Any, *shape: int) -> Any:
     """A buffer of any shape as a tensor of this one.
 
@@ -127,7 +186,7 @@ def sized(name: str, x: Any, *shape: int) -> Any:
     numel = 1
     for n in shape:
         numel *= n
-    if seen.numel != numel or min(shape, default=1) < 0:
+    if seen.numel != numel:
         sizes = " x ".join(map(str, shape))
         raise InvalidProblemError(f"{name}: got {seen.numel} elements {tuple(seen.shape)}, want {sizes}.")
     return seen.reshape(*shape)

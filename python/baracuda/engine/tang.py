@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from baracuda.describe.errors import InvalidProblemError
-from baracuda.engine.names import Name, Named, elementwise, filled, sized, tensor
+from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.engine.names import Name, Named, axis_of, elementwise, filled, sized, tensor
 from baracuda.memory.device import Device
 
 if TYPE_CHECKING:
@@ -20,6 +20,12 @@ def _added(e: Engine, dst: Any, src: Any) -> Any:
     target = tensor(dst)
     e.F.add(target, tensor(src).reshape(*target.shape), out=target)
     return dst
+
+
+def _bias_add(e: Engine, matrix: Any, bias: Any, numel: int, dim: int) -> Any:
+    if dim < 1 or numel % dim:
+        raise InvalidProblemError(f"dim: got {dim}, want a divisor of numel, {numel}.")
+    return e.F.add(sized("matrix", matrix, numel // dim, dim), sized("bias", bias, dim))
 
 
 def _scaled(e: Engine, buf: Any, scale: float) -> Any:
@@ -34,7 +40,14 @@ def _copied(e: Engine, dst: Any, src: Any) -> Any:
 
 def _host(data: Any, element: str) -> Any:
     """An array, or a list of numbers as one."""
-    return np.asarray(data, {"f32": np.float32, "u32": np.uint32}[element]) if isinstance(data, (list, tuple)) else data
+    if not isinstance(data, (list, tuple)):
+        return data
+    try:
+        return np.asarray(data, {"f32": np.float32, "u32": np.uint32}[element])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidProblemError(
+            f"data: got {shown(data)}, want an array, or a list of numbers of {element}."
+        ) from error
 
 
 def _upload(element: str) -> Callable[..., Any]:
@@ -237,6 +250,10 @@ def _cross_entropy(e: Engine, logits: Any, targets: Any, n_positions: int, vocab
     return float(loss), grad
 
 
+def _sum(e: Engine, data: Any, shape: tuple[int, ...], axis: int) -> Any:
+    return e.F.sum(sized("data", data, *shape), axis_of("reduce_sum", axis, len(shape)))
+
+
 def _sum_of_squares(e: Engine, bufs: Any) -> Any:
     squares = [e.F.sum(e.F.square(tensor(x).reshape(-1))).reshape(1) for x in bufs]
     return e.F.sum(e.F.cat(squares)).reshape(1) if squares else e.F.zeros((1,))
@@ -271,12 +288,12 @@ def _dialect(e: Engine) -> str:
     return "c" if backend == "cpu" else backend
 
 
-_ATTENTION = "q k v seq_len n_heads n_kv_heads head_dim"
-_BATCHED = "q k v seq_len batch_size n_heads n_kv_heads head_dim"
-_ROPE = "cos_table sin_table seq_len n_heads head_dim start_pos"
-_ROPE_ROWS = "total_rows seq_len n_heads head_dim start_pos"
-_CE = "logits targets n_positions vocab_size pad_id"
-_NORM = "n_groups dim eps"
+_ATTENTION = "q k v seq_len# n_heads# n_kv_heads# head_dim#"
+_BATCHED = "q k v seq_len# batch_size# n_heads# n_kv_heads# head_dim#"
+_ROPE = "cos_table sin_table seq_len# n_heads# head_dim# start_pos#"
+_ROPE_ROWS = "total_rows# seq_len# n_heads# head_dim# start_pos#"
+_CE = "logits targets n_positions# vocab_size# pad_id#"
+_NORM = "n_groups# dim# eps~"
 _UNINITIALIZED = "holds zeros, not anything"
 _IDS = "ids of u32, i32 or i64; one outside of the table is an error"
 _TARGETS = "targets of any integer element; one outside of the vocabulary is an error"
@@ -302,24 +319,24 @@ class Tang(Named):
         "upload_f32": Name("data", _upload("f32"), "the same"),
         "upload_u32": Name("data", _upload("u32"), "`engine.upload(data, \"u32\")`",
             "has the element u32; tang keeps the bits in a buffer of f32"),
-        "alloc": Name("len", lambda e, n: e.F.zeros((n,)), "`F.zeros`", _UNINITIALIZED),
-        "alloc_f32": Name("len", lambda e, n: e.F.zeros((n,)), "the same"),
-        "alloc_uninit": Name("len", lambda e, n: e.F.zeros((n,)), "the same", _UNINITIALIZED),
-        "alloc_uninit_f32": Name("len", lambda e, n: e.F.zeros((n,)), "the same", _UNINITIALIZED),
+        "alloc": Name("len#", lambda e, n: e.F.zeros((n,)), "`F.zeros`", _UNINITIALIZED),
+        "alloc_f32": Name("len#", lambda e, n: e.F.zeros((n,)), "the same"),
+        "alloc_uninit": Name("len#", lambda e, n: e.F.zeros((n,)), "the same", _UNINITIALIZED),
+        "alloc_uninit_f32": Name("len#", lambda e, n: e.F.zeros((n,)), "the same", _UNINITIALIZED),
         "download": Name("buf", lambda e, x: e.download(tensor(x)), "`engine.download`: a NumPy array",
             "on a cpu the array shares the tensor's memory"),
         "upload_into_f32": Name("buf data", lambda e, x, data: _uploaded(e, x, data, "f32"), "`t.copy_from`"),
         "upload_into_u32": Name("buf data", lambda e, x, data: _uploaded(e, x, data, "u32"), "`t.copy_from`"),
-        "elementwise": Name("inputs numel f", elementwise, "[`bc.expr.fuse`](expr.md)",
+        "elementwise": Name("inputs& numel# f", elementwise, "[`bc.expr.fuse`](expr.md)",
             "the functions of `bc.functional` and operators, each as itself: none is lowered to others"),
-        "matmul": Name("a b m k n", _matmul, "`F.matmul`"),
-        "matmul_b_transposed": Name("a b m k n", _matmul_bt, "`F.matmul(a, b.T)`"),
-        "matmul_a_transposed": Name("a b m k n", _matmul_at, "`F.matmul(a.T, b)`"),
-        "matmul_accumulate": Name("a b c m k n", _more(_matmul), "`c += matmul`"),
-        "matmul_accumulate_a_transposed": Name("a b c m k n", _more(_matmul_at), "`c += matmul_a_transposed`"),
-        "softmax": Name("data n_rows row_len", lambda e, x, rows, n: e.F.softmax(sized("data", x, rows, n), 1), "`F.softmax`"),
+        "matmul": Name("a b m# k# n#", _matmul, "`F.matmul`"),
+        "matmul_b_transposed": Name("a b m# k# n#", _matmul_bt, "`F.matmul(a, b.T)`"),
+        "matmul_a_transposed": Name("a b m# k# n#", _matmul_at, "`F.matmul(a.T, b)`"),
+        "matmul_accumulate": Name("a b c m# k# n#", _more(_matmul), "`c += matmul`"),
+        "matmul_accumulate_a_transposed": Name("a b c m# k# n#", _more(_matmul_at), "`c += matmul_a_transposed`"),
+        "softmax": Name("data n_rows# row_len#", lambda e, x, rows, n: e.F.softmax(sized("data", x, rows, n), 1), "`F.softmax`"),
         "softmax_backward": Name(
-            "softmax_out grad_output n_rows row_len",
+            "softmax_out grad_output n_rows# row_len#",
             lambda e, y, dy, rows, n: e.F.softmax_backward(sized("grad_output", dy, rows, n), sized("softmax_out", y, rows, n), 1),
             "`F.softmax_backward`, which has them the other way round"),
         "rms_norm": Name("data weight " + _NORM, _rms_norm, "`F.rms_norm`"),
@@ -330,64 +347,67 @@ class Tang(Named):
         "rms_norm_backward_residual_accumulate": Name(f"input weight grad_output residual_grad {_NORM} grad_weight_acc",
             _rms_norm_backward_residual, "the same, and `residual_grad` added to the input's"),
         "embedding": Name(
-            "weight ids seq_len dim",
+            "weight ids seq_len# dim#",
             lambda e, w, ids, n, dim: e.F.embedding(sized("ids", ids, n), tensor(w).reshape(-1, dim)), "`F.embedding`", _IDS),
         "embedding_backward": Name(
-            "grad_output ids vocab_size seq_len dim",
+            "grad_output ids vocab_size# seq_len# dim#",
             lambda e, dy, ids, vocab, n, dim: e.F.embedding_backward(sized("grad_output", dy, n, dim), sized("ids", ids, n), vocab),
             "`F.embedding_backward`", _IDS),
-        "reduce_sum": Name("data shape axis", lambda e, x, shape, axis: e.F.sum(sized("data", x, *shape), axis), "`F.sum`"),
-        "reduce_sum_accumulate": Name("data shape axis dst", lambda e, x, shape, axis,
-            out: _added(e, out, e.F.sum(sized("data", x, *shape), axis)), "`dst += reduce_sum`"),
-        "transpose_2d": Name("buf rows cols", lambda e, x, rows, cols: e.F.copy(sized("buf", x, rows, cols).T), "`F.copy(x.T)`"),
+        "reduce_sum": Name("data shape* axis$", lambda e, x, shape, axis: _sum(e, x, shape, axis), "`F.sum`"),
+        "reduce_sum_accumulate": Name("data shape* axis$ dst", lambda e, x, shape, axis,
+            out: _added(e, out, _sum(e, x, shape, axis)), "`dst += reduce_sum`"),
+        "transpose_2d": Name("buf rows# cols#", lambda e, x, rows, cols: e.F.copy(sized("buf", x, rows, cols).T),
+            "`F.copy(x.T)`"),
         "causal_attention": Name(_ATTENTION, _one(_attention, 4), "`F.scaled_dot_product_attention`"),
         "causal_attention_backward": Name("grad_output " + _ATTENTION, _one(_attention_backward, 5), "its gradients"),
         "causal_attention_backward_with_output": Name(
-            "grad_output q k v output seq_len n_heads n_kv_heads head_dim",
+            "grad_output q k v output seq_len# n_heads# n_kv_heads# head_dim#",
             lambda e, dy, q, k, v, output, seq_len, *rest: _attention_backward(e, dy, q, k, v, seq_len, 1, *rest), "the same"),
         "batched_causal_attention": Name(_BATCHED, _attention, "`F.scaled_dot_product_attention`"),
         "batched_causal_attention_backward": Name(
-            "grad_output q k v output seq_len batch_size n_heads n_kv_heads head_dim",
+            "grad_output q k v output seq_len# batch_size# n_heads# n_kv_heads# head_dim#",
             lambda e, dy, q, k, v, output, *rest: _attention_backward(e, dy, q, k, v, *rest), "its gradients"),
-        "kv_attention": Name("q k_cache v_cache cache_start q_len n_heads n_kv_heads head_dim", _kv_attention,
+        "kv_attention": Name("q k_cache v_cache cache_start# q_len# n_heads# n_kv_heads# head_dim#", _kv_attention,
             "the same, aligned at the last key", "caches may have more rows than are used"),
         "rope_forward": Name("input " + _ROPE, _one_sequence(False), "`F.rope`, interleaved"),
-        "rope_forward_cached": Name("input cos_buf sin_buf seq_len n_heads head_dim start_pos", _one_sequence(False), "the same"),
+        "rope_forward_cached": Name("input cos_buf sin_buf seq_len# n_heads# head_dim# start_pos#", _one_sequence(False),
+            "the same"),
         "rope_backward": Name("grad_output " + _ROPE, _one_sequence(True), "`F.rope_backward`"),
         "rope_backward_batched": Name("grad_output cos_table sin_table " + _ROPE_ROWS, _rope(True), "the same"),
         "rope_backward_batched_cached": Name("grad_output cos_buf sin_buf " + _ROPE_ROWS, _rope(True), "the same"),
         "cross_entropy_forward_backward": Name(_CE, _cross_entropy,
             "`F.cross_entropy_fused`: the loss as a number, and the gradient", _TARGETS),
-        "cross_entropy_forward_backward_counted": Name(_CE + " non_pad_count", lambda e,
+        "cross_entropy_forward_backward_counted": Name(_CE + " non_pad_count#", lambda e,
             *args: _cross_entropy(e, *args[:-1]), "the same", "counts itself"),
         "sync": Name("", lambda e: e.sync(), "`engine.sync()`"),
         "copy_buffer": Name("src", lambda e, src: e.F.copy(src), "`F.copy`"),
         "bias_add": Name(
-            "matrix bias numel dim",
-            lambda e, x, bias, numel, dim: e.F.add(sized("matrix", x, numel // dim, dim), sized("bias", bias, dim)), "`F.add`"),
+            "matrix bias numel# dim#",
+            _bias_add, "`F.add`"),
         "add_assign": Name("dst src", _added, "`F.add(dst, src, out=dst)`"),
         "zero_buffer": Name("buf", lambda e, x: filled(e, x, 0), "zeros in place"),
-        "add_tensors_buf": Name("a b numel", lambda e, a, b, n: e.F.add(sized("a", a, n), sized("b", b, n)), "`F.add`"),
-        "swiglu_fused_buf": Name("gate up numel", lambda e, a, b, n: e.F.silu_mul(sized("gate", a, n), sized("up", b, n)),
+        "add_tensors_buf": Name("a b numel#", lambda e, a, b, n: e.F.add(sized("a", a, n), sized("b", b, n)), "`F.add`"),
+        "swiglu_fused_buf": Name("gate up numel#", lambda e, a, b, n: e.F.silu_mul(sized("gate", a, n), sized("up", b, n)),
             "`F.silu_mul`"),
-        "swiglu_backward_buf": Name("grad gate up numel", _swiglu_backward, "`F.silu_mul_backward`"),
-        "extract_columns": Name("buf batch total_cols col_start col_count", lambda e, *args: e.F.copy(_columns(*args)),
+        "swiglu_backward_buf": Name("grad gate up numel#", _swiglu_backward, "`F.silu_mul_backward`"),
+        "extract_columns": Name("buf batch# total_cols# col_start# col_count#", lambda e, *args: e.F.copy(_columns(*args)),
             "a slice, copied"),
         "concat_columns": Name(
-            "dst src batch total_cols col_start col_count",
+            "dst src batch# total_cols# col_start# col_count#",
             lambda e, dst, src, batch, *rest: _copied(e, _columns(dst, batch, *rest), sized("src", src, batch, rest[-1])),
             "`F.copy` into a slice"),
-        "slice_buffer": Name("buf offset len", lambda e, x, offset, n: e.F.copy(_range("buf", x, offset, n)), "a slice, copied"),
-        "write_into": Name("dst offset src", lambda e, dst, offset,
+        "slice_buffer": Name("buf offset# len#", lambda e, x, offset, n: e.F.copy(_range("buf", x, offset, n)),
+            "a slice, copied"),
+        "write_into": Name("dst offset# src", lambda e, dst, offset,
             src: _copied(e, _range("dst", dst, offset, tensor(src).numel), tensor(src).reshape(-1)),
             "`F.copy` into a slice"),
-        "scale_buffer": Name("buf scale", _scaled, "`F.mul(buf, scale, out=buf)`"),
+        "scale_buffer": Name("buf scale~", _scaled, "`F.mul(buf, scale, out=buf)`"),
         "reduce_sum_sq_accumulate": Name("src acc", lambda e, src, acc: _added(e, acc, _sum_of_squares(e, [src])),
             "the sum of squares, added"),
-        "fused_sum_sq": Name("bufs", _sum_of_squares, "that of all of them"),
-        "clip_grad_norm": Name("bufs max_norm", lambda e, bufs, most: float(e.F.clip_grad_norm_(bufs, most)),
+        "fused_sum_sq": Name("bufs&", _sum_of_squares, "that of all of them"),
+        "clip_grad_norm": Name("bufs& max_norm~", lambda e, bufs, most: float(e.F.clip_grad_norm_(bufs, most)),
             "`F.clip_grad_norm_`"),
-        "add_norm_relative_noise": Name("buf epsilon seed rows cols", _noise, "`buf += epsilon * norms of rows * F.randn`",
+        "add_norm_relative_noise": Name("buf epsilon~ seed# rows# cols#", _noise, "`buf += epsilon * norms of rows * F.randn`",
             "numbers of `bc.Generator(seed)`"),
-        "adamw_step": Name("param grad m v lr beta1 beta2 eps weight_decay step_t", _adamw, "`F.adamw_`"),
+        "adamw_step": Name("param grad m v lr~ beta1~ beta2~ eps~ weight_decay~ step_t#", _adamw, "`F.adamw_`"),
     }  # fmt: skip

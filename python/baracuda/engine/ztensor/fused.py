@@ -91,6 +91,8 @@ def dropout_backward(e: Engine, g: Any, p: float, seed: int, training: bool) -> 
 def adamw(e: Engine, param: Any, grad: Any, beta1: float, beta2: float, *rest: Any) -> None:
     """Moments are the engine's; eps is added to the root that is not corrected; the gradient is zeroed."""
     eps, lr, weight_decay, t = rest
+    if not (0 <= beta2 < 1 and t >= 1):
+        raise InvalidProblemError(f"GPUFusedAdamW: got beta2 = {beta2} and t = {t}, want 0 <= beta2 < 1 and t >= 1.")
     moments = MOMENTS.setdefault(e, {})
     if id(param) not in moments:
         shape = tensor(param).shape
@@ -114,18 +116,24 @@ def _named(what: str, mode: Any, names: tuple[str, ...]) -> str:
     """A mode by name, or by the number that ztensor's constant has."""
     if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode < len(names):
         return names[mode]
-    if mode in names:
-        return str(mode)
+    if isinstance(mode, str) and mode in names:
+        return mode
     raise InvalidProblemError(f"{what}: got {shown(mode)}, want one of {', '.join(names)}, or 0 to {len(names) - 1}.")
 
 
 def _options(strides: Any, pads: Any, dilations: Any, groups: int) -> dict[str, Any]:
-    top, left, bottom, right = pads
-    if (top, left) != (bottom, right):
-        raise InvalidProblemError(
-            f"pads: got {tuple(pads)}, want [top, left, bottom, right] with equal sides: F.pad first."
-        )
-    return {"stride": tuple(strides), "padding": (top, left), "dilation": tuple(dilations), "groups": groups}
+    if len(pads) != 4 or pads[:2] != pads[2:]:
+        raise InvalidProblemError(f"pads: got {pads}, want [top, left, bottom, right] with equal sides: F.pad first.")
+    for name, x in (("strides", strides), ("dilations", dilations)):
+        if len(x) != 2:
+            raise InvalidProblemError(f"{name}: got {x}, want two numbers.")
+    return {"stride": strides, "padding": pads[:2], "dilation": dilations, "groups": groups}
+
+
+def _four(name: str, shape: Any) -> Any:
+    if len(shape) != 4:
+        raise InvalidProblemError(f"{name}: got {tuple(shape)}, want four sizes.")
+    return shape
 
 
 def conv2d(e: Engine, x: Any, w: Any, bias: Any, *how: Any) -> Any:
@@ -135,7 +143,8 @@ def conv2d(e: Engine, x: Any, w: Any, bias: Any, *how: Any) -> Any:
 
 def conv2d_data(e: Engine, w: Any, dy: Any, shape: Any, *how: Any) -> Any:
     """The gradient of the input: a transposed convolution."""
-    options, (kernel, size, out) = _options(*how), (tensor(w).shape[2:], tuple(shape)[2:], tensor(dy).shape[2:])
+    options, given = _options(*how), {"w": tensor(w).shape, "dxShape": shape, "dy": tensor(dy).shape}
+    kernel, size, out = (_four(name, x)[2:] for name, x in given.items())
     rest = [
         n - ((o - 1) * s - 2 * p + d * (k - 1) + 1)
         for n, o, s, p, d, k in zip(
@@ -147,7 +156,7 @@ def conv2d_data(e: Engine, w: Any, dy: Any, shape: Any, *how: Any) -> Any:
 
 def conv2d_filter(e: Engine, x: Any, dy: Any, shape: Any, *how: Any) -> Any:
     """The gradient of the weight."""
-    return e.F.conv2d_backward(dy, x, e.F.zeros(tuple(shape), dtype=tensor(x).element), **_options(*how))[1]
+    return e.F.conv2d_backward(dy, x, e.F.zeros(_four("dwShape", shape), dtype=tensor(x).element), **_options(*how))[1]
 
 
 def batch_norm(e: Engine, x: Any, scale: Any, bias: Any, mean: Any, variance: Any, epsilon: float) -> Any:

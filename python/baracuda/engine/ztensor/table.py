@@ -10,7 +10,7 @@ import numpy as np
 import baracuda.engine.ztensor.fused as fused
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
-from baracuda.engine.names import Name, Named, elementwise, filled, tensor
+from baracuda.engine.names import Name, Named, axis_of, elementwise, filled, tensor
 from baracuda.engine.ztensor.context import Context
 from baracuda.engine.ztensor.memory import MemoryTracker
 from baracuda.engine.ztensor.ops import Ops
@@ -30,9 +30,9 @@ def _reduced(name: str) -> Callable[..., Any]:
 
     def run(e: Engine, a: Any, axis: int, keep_dims: bool = False, out: Any = None) -> Any:
         fn, keep = getattr(e.F, name), bool(keep_dims)
-        if axis >= 0:
-            return fn(a, axis, keep, out=out)
         rank = tensor(a).ndim
+        if axis >= 0:
+            return fn(a, axis_of(name, axis, rank), keep, out=out)
         if out is None:
             whole = fn(a, tuple(range(rank)), keep)
             return whole if keep else whole.reshape(1)
@@ -45,7 +45,7 @@ def _reduced(name: str) -> Callable[..., Any]:
 
 
 def _split(e: Engine, a: Any, n: int, axis: int) -> Any:
-    size = tensor(a).shape[axis]
+    size = tensor(a).shape[axis_of("Split", axis, tensor(a).ndim)]
     if n < 1 or size % n:
         raise InvalidProblemError(f"Split: got {n} parts of {size}, want equal ones.")
     return e.F.split_copy(a, size // n, axis)
@@ -54,7 +54,7 @@ def _split(e: Engine, a: Any, n: int, axis: int) -> Any:
 def _tiled(e: Engine, a: Any, axis: int, n: int, out: Any = None) -> Any:
     """The whole again along the axis; RepeatInterleave is each element again."""
     counts = [1] * tensor(a).ndim
-    counts[axis] = n
+    counts[axis_of("Repeat", axis, len(counts))] = n
     return e.F.repeat(a, counts, out=out)
 
 
@@ -85,6 +85,8 @@ def _gathered(e: Engine, params: Any, indices: Any, output: Any = None) -> Any:
 def _scattered(e: Engine, table: Any, indices: Any, rows: Any) -> Any:
     """Adds rows to the table's, in place."""
     target, at = tensor(table), tensor(indices).reshape(-1)
+    if target.ndim != 2:
+        raise InvalidProblemError(f"dEmbeddingTable: got shape {tuple(target.shape)}, want [vocab, dim].")
     e.F.index_add(target, 0, at, tensor(rows).reshape(-1, target.shape[1]), out=target)
     return table
 
@@ -108,7 +110,8 @@ def _hadamard_matrix(e: Engine, n: int) -> Any:
 
 
 def _hadamard(e: Engine, a: Any, out: Any = None) -> Any:
-    return e.F.matmul(a, _hadamard_matrix(e, tensor(a).shape[-1]), out=out)
+    seen = tensor(a)
+    return e.F.matmul(a, _hadamard_matrix(e, seen.shape[-1] if seen.ndim else 0), out=out)
 
 
 def _transposed(e: Engine, a: Any, axes: Any = None, out: Any = None) -> Any:
@@ -173,12 +176,12 @@ def _row(words: str, name: str, differs: str = "") -> Name:
     return Name(words, name, differs=differs)
 
 
-_ONE, _TWO, _SUM = "a dst?", "a b dst?", "a axis keepDims? dst?"
+_ONE, _TWO, _SUM = "a dst?", "a b dst?", "a axis$ keepDims!? dst?"
 _MODE = "by name, or the number of ztensor's constant"
 _ANY = "any elements; ztensor's are f32"
 _NEW = "a new tensor where `shape` is given: tensors keep their shapes"
-_CONV = "strides pads dilations groups"
-_POOL = "mode windowH windowW padH padW strideH strideW"
+_CONV = "strides* pads* dilations* groups#"
+_POOL = "mode windowH# windowW# padH# padW# strideH# strideW#"
 
 
 class Ztensor(Named):
@@ -194,71 +197,72 @@ class Ztensor(Named):
         "Add": _row(_TWO, "add"), "Sub": _row(_TWO, "sub"), "Mul": _row(_TWO, "mul"),
         "Div": Name(_TWO, _divided, "`F.div`; of integers towards zero"),
         "MatMul": _row(_TWO, "matmul"),
-        "Transpose": Name("a axes? dst?", _transposed, "`F.copy(a.permute(axes))`"),
+        "Transpose": Name("a axes*? dst?", _transposed, "`F.copy(a.permute(axes))`"),
         "Sum": Name(_SUM, _reduced("sum"), "`F.sum`; an axis below 0 is all of them"),
         "Exp": _row(_ONE, "exp"), "Log": _row(_ONE, "log"), "Sin": _row(_ONE, "sin"), "Cos": _row(_ONE, "cos"),
         "Tanh": _row(_ONE, "tanh"),
         "TanhPrime": Name("a upstream dst?", lambda e, a, dy: e.F.tanh_backward(dy, e.F.tanh(a)), "`F.tanh_backward`"),
         "Pow": _row("base exponent dst?", "pow"),
         "Zero": Name("a", lambda e, a: filled(e, a, 0), "zeros in place"),
-        "Zeros": Name("a shape?", _zeros, "zeros in place", _NEW),
+        "Zeros": Name("a shape*?", _zeros, "zeros in place", _NEW),
         "Copy": Name("dst src", _copied, "`F.copy(src, out=dst)`"),
         "Gather": Name("params indices output?", _gathered, "`F.embedding(indices, params)`",
             "`output` may be left out; indices of any rank"),
         "ScatterAdd": Name("dEmbeddingTable indices dOut", _scattered, "`F.index_add` in place"),
-        "RandomUniform": Name("t minVal maxVal", lambda e, a, low,
+        "RandomUniform": Name("t minVal~ maxVal~", lambda e, a, low,
             high: e.F.uniform_(tensor(a), min(low, high), max(low, high)), "`F.uniform_`",
             "`bc.manual_seed` decides the numbers"),
-        "Fill": Name("t value", filled, "a number in place"),
+        "Fill": Name("t value~", filled, "a number in place"),
         "MulScalar": _row("a scalar dst?", "mul"), "DivScalar": Name("a scalar dst?", _divided,
             "`F.div`; of integers towards zero"),
-        "Softmax": Name("a axis dst?", _softmax, "`F.softmax`; 1 of rank 0"),
+        "Softmax": Name("a axis$ dst?", _softmax, "`F.softmax`; 1 of rank 0"),
         "ReduceSum": Name(_SUM, _reduced("sum"), "`Sum`"), "ReduceMax": Name(_SUM, _reduced("amax"), "`F.amax`, as `Sum`"),
         "AddScalar": _row("a scalar dst?", "add"), "Sqrt": _row(_ONE, "sqrt"),
-        "Split": Name("a numSplits axis", _split, "`F.split_copy`"),
-        "Concat": _row("tensors axis dst?", "cat"),
-        "Repeat": Name("a axis repetitions dst?", _tiled, "`F.repeat`: the whole again, as ztensor 0.2",
+        "Split": Name("a numSplits# axis$", _split, "`F.split_copy`"),
+        "Concat": _row("tensors& axis$ dst?", "cat"),
+        "Repeat": Name("a axis$ repetitions# dst?", _tiled, "`F.repeat`: the whole again, as ztensor 0.2",
             "from ztensor 0.6.3 on this is `RepeatInterleave`"),
-        "OneHot": Name("input depth dst?", _one_hot, "`F.one_hot`, as f32 or dst's element"),
-        "Reshape": Name("a shape dst?", lambda e, a, shape: tensor(a).reshape(*shape), "`a.reshape(*shape)`"),
+        "OneHot": Name("input depth# dst?", _one_hot, "`F.one_hot`, as f32 or dst's element"),
+        "Reshape": Name("a shape* dst?", lambda e, a, shape: tensor(a).reshape(*shape), "`a.reshape(*shape)`"),
         "ReduceMean": Name(_SUM, _reduced("mean"), "`F.mean`, as `Sum`"), "Rsqrt": _row(_ONE, "rsqrt"),
         "HadamardTransform": Name(_ONE, _hadamard, "`F.matmul(a, HadamardMatrix(n))`"),
         # optional interfaces
-        "FusedRMSNormGPU": Name("input weight epsilon", fused.rms_norm, "`F.rms_norm_forward`", _ANY),
-        "GPUFusedAddRMSNorm": Name("input residual weight eps", fused.add_rms_norm, "`F.add_rms_norm_forward`"),
-        "GPUFusedNormAdd": Name("input weight residual eps", fused.norm_add, "`F.rms_norm_add`"),
-        "GPUFusedQKNormRoPE": Name("input weightQ weightK cosAngles sinAngles eps totalHeads headDim numQHeads halfRotary",
+        "FusedRMSNormGPU": Name("input weight epsilon~", fused.rms_norm, "`F.rms_norm_forward`", _ANY),
+        "GPUFusedAddRMSNorm": Name("input residual weight eps~", fused.add_rms_norm, "`F.add_rms_norm_forward`"),
+        "GPUFusedNormAdd": Name("input weight residual eps~", fused.norm_add, "`F.rms_norm_add`"),
+        "GPUFusedQKNormRoPE": Name("input weightQ weightK cosAngles sinAngles eps~ totalHeads# headDim# numQHeads# halfRotary#",
             fused.qk_norm_rope, "`F.qk_norm_rope`"),
-        "GPUFusedRoPE": Name("input cosAngles sinAngles rotaryDim", fused.rope, "`F.rope`"),
-        "GPUScaledSoftmax": Name("input scale axis", lambda e, x, scale, axis: e.F.scaled_softmax(x, axis, scale),
+        "GPUFusedRoPE": Name("input cosAngles sinAngles rotaryDim#", fused.rope, "`F.rope`"),
+        "GPUScaledSoftmax": Name("input scale axis$", lambda e, x, scale, axis: e.F.scaled_softmax(x, axis, scale),
             "`F.scaled_softmax`"),
         "GPUFusedSwiGLU": Name("w1 w3", "silu_mul"),
         "GPUFusedSoftmaxVMul": Name("scores V scale", fused.softmax_v, "`F.matmul(F.scaled_softmax(scores), V)`",
             "any number of queries"),
-        "GPUFusedAdamW": Name("param grad beta1 beta2 eps lr weightDecay t", fused.adamw, "`F.adamw_` and zeros into `grad`",
+        "GPUFusedAdamW": Name("param grad beta1~ beta2~ eps~ lr~ weightDecay~ t#", fused.adamw,
+            "`F.adamw_` and zeros into `grad`",
             "moments are f32 and go by the tensor, not by its address"),
         "GPUArgmax": Name("t", lambda e, t: int(e.F.argmax(t)), "`int(F.argmax(t))`"),
         "ConvertFP16ToF32": Name("t", lambda e, t: e.F.cast(t, "f32"), '`F.cast(t, "f32")`'),
         "MatMulTransposeB": Name(_TWO, lambda e, a, b, out=None: e.F.matmul(a, tensor(b).mT, out=out), "`F.matmul(a, b.mT)`"),
         "MatMulTransposeA": Name(_TWO, lambda e, a, b, out=None: e.F.matmul(tensor(a).mT, b, out=out), "`F.matmul(a.mT, b)`"),
-        "Dropout": Name("a p seed training dst?", fused.dropout, "`F.dropout` of `bc.Generator(seed)`",
+        "Dropout": Name("a p~ seed# training! dst?", fused.dropout, "`F.dropout` of `bc.Generator(seed)`",
             "other numbers than ztensor's of a seed"),
-        "DropoutBackward": Name("g p seed training dst?", fused.dropout_backward, "`F.dropout_backward`"),
-        "PagedGQA": Name("Q blockPtrsK blockPtrsV blockIndices seqLen blockSize headDim numQHeads numKVHeads batch",
+        "DropoutBackward": Name("g p~ seed# training! dst?", fused.dropout_backward, "`F.dropout_backward`"),
+        "PagedGQA": Name("Q blockPtrsK blockPtrsV blockIndices seqLen# blockSize# headDim# numQHeads# numKVHeads# batch#",
             fused.paged, "`F.paged_attention`",
             "blocks are one tensor [blocks, blockSize, numKVHeads, headDim] in the place of pointers"),
         "IsPagedGQASupported": Name("", lambda e: True, "True"),
-        "UploadWeights": Name("tensors", lambda e, tensors: e.upload_weights(tensors), "`engine.upload_weights`: copies",
+        "UploadWeights": Name("tensors&", lambda e, tensors: e.upload_weights(tensors), "`engine.upload_weights`: copies",
             "gives copies; ztensor's tensors change where they are"),
         "ResetPool": Name("", _reset_pool, "`engine.arena.reset()`"),
         "Stream": Name("", _stream, "the handle of the device's default stream, where all functions run: 0; None on a cpu"),
         "GPUStream": Name("", _stream, "the same"),
         # GPUEngine and CPUEngine
         "Conv2dForward": Name("x w bias " + _CONV, fused.conv2d, "`F.conv2d`", _ANY),
-        "Conv2dBackwardData": Name("w dy dxShape " + _CONV, fused.conv2d_data, "`F.conv_transpose2d`"),
-        "Conv2dBackwardFilter": Name("x dy dwShape " + _CONV, fused.conv2d_filter, "`F.conv2d_backward`"),
-        "BatchNormForwardInference": Name("x scale bias mean variance epsilon", fused.batch_norm, "`F.batch_norm`"),
-        "BatchNormForwardTraining": Name("x scale bias runningMean runningVariance epsilon expAvgFactor",
+        "Conv2dBackwardData": Name("w dy dxShape* " + _CONV, fused.conv2d_data, "`F.conv_transpose2d`"),
+        "Conv2dBackwardFilter": Name("x dy dwShape* " + _CONV, fused.conv2d_filter, "`F.conv2d_backward`"),
+        "BatchNormForwardInference": Name("x scale bias mean variance epsilon~", fused.batch_norm, "`F.batch_norm`"),
+        "BatchNormForwardTraining": Name("x scale bias runningMean runningVariance epsilon~ expAvgFactor~",
             fused.batch_norm_training, "`F.native_batch_norm`"),
         "CudnnBatchNormBackward": Name("x dy scale saveMean saveInvVariance", fused.batch_norm_backward,
             "`F.batch_norm_backward`"),
@@ -268,7 +272,7 @@ class Ztensor(Named):
         "CudnnPoolingBackward": Name("x y dy " + _POOL, fused.pooling_backward, "their gradients", _MODE),
         "CudnnSoftmaxForward": Name("x", lambda e, x: e.F.softmax(x, 1), "`F.softmax(x, 1)`"),
         "CosineSimilarity": Name(_TWO, fused.cosine_similarity, "`F.normalize(a) @ F.normalize(b).T`"),
-        "RepeatInterleave": Name("a axis reps dst?", lambda e, a, axis, n: e.F.repeat_interleave(a, n, axis),
+        "RepeatInterleave": Name("a axis$ reps# dst?", lambda e, a, axis, n: e.F.repeat_interleave(a, n, axis),
             "`F.repeat_interleave`"),
         "SetDType": Name("d", _set_compute, '`bc.Engine(compute=d)`: "f32", "f16" or "bf16"', "no f8: weights of f8 need none"),
         "DTypeValue": Name("", lambda e: str(e.compute or Element.F32), "`engine.compute`, as text"),
@@ -277,25 +281,25 @@ class Ztensor(Named):
         "ArenaUsedBytes": Name("", lambda e: e.stats().arena_used, "`engine.stats().arena_used`"),
         "ArenaPinnedBytes": Name("", lambda e: e.arena.pinned_bytes if e.arena else 0, "`engine.arena.pinned_bytes`",
             "without the most that was pinned"),
-        "SetArenaResetFloor": Name("floor", _floor, "`engine.arena.set_floor(floor)`"),
+        "SetArenaResetFloor": Name("floor#", _floor, "`engine.arena.set_floor(floor)`"),
         "MarkStepBoundary": Name("", _floor, "`engine.arena.set_floor()`"),
         "BeginStep": Name("", StepScope, "`engine.step()`, entered; its `Close()` leaves it"),
         "OOMFallbackCount": Name("", lambda e: e.fallbacks, "`engine.fallbacks`"),
-        "SetMemoryLimit": Name("bytes", _set_limit, "`engine.memory.limit = bytes`; 0 for none",
+        "SetMemoryLimit": Name("bytes#", _set_limit, "`engine.memory.limit = bytes`; 0 for none",
             "of what is alive, not of all that ever was"),
         "MemoryTracker": Name("", lambda e: MemoryTracker(tracker=e.memory), "`engine.memory`, by its names below"),
         "Sync": Name("", lambda e: e.sync(), "`engine.sync()`"), "DeviceID": Name("", lambda e: e.device, "`engine.device`",
             "a text"),
         "Close": Name("", _closed, "`engine.close()`", "says what is alive"),
         # free functions
-        "FusedRMSNorm": Name("input weight epsilon", fused.rms_norm, "`F.rms_norm_forward`", _ANY),
-        "FusedRoPE": Name("input cosAngles sinAngles rotaryDim", fused.rope, "`F.rope`", _ANY),
+        "FusedRMSNorm": Name("input weight epsilon~", fused.rms_norm, "`F.rms_norm_forward`", _ANY),
+        "FusedRoPE": Name("input cosAngles sinAngles rotaryDim#", fused.rope, "`F.rope`", _ANY),
         "FusedSiLUGate": Name("gate up", "silu_mul"),
-        "FlashDecode": Name("Q K V O batch numQHeads numKVHeads kvLen headDim", fused.flash_decode,
+        "FlashDecode": Name("Q K V O batch# numQHeads# numKVHeads# kvLen# headDim#", fused.flash_decode,
             "`F.scaled_dot_product_attention` into O"),
-        "FlashDecodeSplitKV": Name("Q K V O batch numQHeads numKVHeads kvLen headDim chunkSize", lambda e,
+        "FlashDecodeSplitKV": Name("Q K V O batch# numQHeads# numKVHeads# kvLen# headDim# chunkSize#", lambda e,
             *args: fused.flash_decode(e, *args[:-1]), "the same", "the kernel splits as it likes"),
-        "HadamardMatrix": Name("n", _hadamard_matrix, "of +-1 / sqrt(n)"),
+        "HadamardMatrix": Name("n#", _hadamard_matrix, "of +-1 / sqrt(n)"),
         "ComputeAmax": Name("ops t", fused.scalar(_amax), "`F.amax(F.abs(t))` as a number"),
         "ScaleForFP8": Name("ops t", _scale_for_fp8, "448 / ComputeAmax"),
     }  # fmt: skip

@@ -139,7 +139,7 @@ class EngineProxy:
     def _record(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], made: Any) -> None:
         if name == "UnaryOp":
             self._tracer.MarkOpaque()
-        words = [w.rstrip("?") for w in self._names.names[name].arguments.split()]
+        words = self._names.names[name].words
         given = dict(zip(words, (x for x in args if not isinstance(x, Context)), strict=False)) | kwargs
         inputs: list[Any] = []
         extra = {}
