@@ -19,6 +19,7 @@ from alias_cases import (
     KERNEL,
     Q3,
     QK,
+    SEQUENCE,
     SIN,
     TABLE,
     TANG,
@@ -205,6 +206,20 @@ def test_names_that_change_the_engine() -> None:
     assert 0 < t.free_memory_bytes() <= 488 and t.total_memory_bytes() == bc.Device("cpu").memory
     t.pool_clear()
     assert isinstance(t.download(t.upload(A)), np.ndarray) and np.array_equal(t.download(t.upload(A)), A)
+
+
+def test_arguments_that_may_be_left_out() -> None:
+    z = bc.Engine().ztensor
+    x = A.copy()
+    made = z.Zeros(x, (2, 3))
+    assert made.shape == (2, 3) and not made.numpy().any() and np.array_equal(x, A)
+    close(z.Transpose(SEQUENCE), SEQUENCE.T)
+    close(z.Gather(TABLE, IDS), TABLE[IDS])
+    close(z.Gather(TABLE, IDS[:, :, None]), TABLE[IDS[:, :, None]])
+    close(z.Sum(A, 0), A.sum(0))
+    one = np.zeros((2, 2, 5), np.int64)
+    assert z.OneHot(IDS, 5, one) is one and np.array_equal(one, np.eye(5, dtype=np.int64)[IDS])
+    close(z.UploadWeights({"a": A})["a"], A)
 
 
 def test_drawn_numbers() -> None:
