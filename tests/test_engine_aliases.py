@@ -269,13 +269,14 @@ def test_all_targets_padded() -> None:
     close((loss, grad), entropy(A, np.arange(4), -1))
 
 
-def test_adamw_goes_on_where_it_was() -> None:
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_adamw_goes_on_where_it_was(element: str) -> None:
     """The engine keeps the moments; they are the parameter's, also where another had its address."""
     engine = bc.Engine()
     plain = [A.astype(np.float64), np.zeros_like(A, np.float64), np.zeros_like(A, np.float64)]
-    w = engine.upload(A)
+    w = engine.upload(A, element)
     for t in (1, 2, 3):
-        g = engine.upload(B * t)
+        g = engine.upload(B * t, element)
         engine.ztensor.GPUFusedAdamW(w, g, 0.9, 0.99, 1e-3, 0.1, 0.01, t)
         p, m, v = plain
         m, v = 0.9 * m + 0.1 * B * t, 0.99 * v + 0.01 * (B * t) ** 2

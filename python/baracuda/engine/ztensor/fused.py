@@ -95,8 +95,10 @@ def adamw(e: Engine, param: Any, grad: Any, beta1: float, beta2: float, *rest: A
         raise InvalidProblemError(f"GPUFusedAdamW: got beta2 = {beta2} and t = {t}, want 0 <= beta2 < 1 and t >= 1.")
     moments = MOMENTS.setdefault(e, {})
     if id(param) not in moments:
-        shape = tensor(param).shape
-        moments[id(param)] = param, e.F.zeros(shape), e.F.zeros(shape)
+        seen = tensor(param)
+        element = "f64" if str(seen.element) == "f64" else "f32"
+        m, v = (e.F.zeros(seen.shape, dtype=element) for _ in range(2))
+        moments[id(param)] = param, m, v
     _, m, v = moments[id(param)]
     corrected = (1 - beta2**t) ** 0.5
     options = {"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps / corrected, "weight_decay": weight_decay}
