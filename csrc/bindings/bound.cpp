@@ -110,7 +110,8 @@ PyObject* refuse_moved(PlanObject* plan, PyObject* const* args, PyObject* object
 PyObject* bound_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* kwnames) {
   auto* b = reinterpret_cast<BoundObject*>(self);
   if (PyVectorcall_NARGS(nargsf) || (kwnames && PyTuple_GET_SIZE(kwnames)))
-    return PyErr_Format(PyExc_TypeError, "a bound plan takes no arguments; use rebind(name=tensor) to change one");
+    return raise_usage("a bound plan takes no arguments; use rebind(name=tensor) to change one", Code::UnknownArgument,
+                       "");
   Turn turn(b);
   Binding* now = turn.binding();
   if (!now) return nullptr;
@@ -220,7 +221,8 @@ std::unique_ptr<Binding> bind_frame(PlanObject* plan, Frame& f, PyObject* const*
 // rebind(x=..., step=...): replaces some arguments; nothing changes when the new call would be refused.
 PyObject* bound_rebind(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   auto* b = reinterpret_cast<BoundObject*>(self);
-  if (nargs) return PyErr_Format(PyExc_TypeError, "rebind takes keyword arguments only, such as rebind(x=tensor)");
+  if (nargs)
+    return raise_usage("rebind takes keyword arguments only, such as rebind(x=tensor)", Code::UnknownArgument, "");
   Turn turn(b);
   Binding* now = turn.binding();
   if (!now) return nullptr;

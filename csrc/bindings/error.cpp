@@ -106,6 +106,10 @@ PyObject* raise_over_limit(Refusal refusal) {
   return raise(message_of(refusals, ""), refusals, "MemoryLimitError");
 }
 
+PyObject* raise_usage(const std::string& text, Code code, const std::string& field) {
+  return raise(text, {Refusal{code, field, "", "another call", "", -1, -1}}, "UsageError");
+}
+
 PyObject* set_error_factory(PyObject*, PyObject* factory) {
   Py_INCREF(factory);
   Py_XSETREF(error_factory, factory);

@@ -33,6 +33,9 @@ PyObject* raise_no_memory(const std::string& device, std::string why, int64_t by
 // That for memory that somebody's limit does not allow.
 PyObject* raise_over_limit(Refusal refusal);
 
+// That for a call which its signature does not allow; always returns null.
+PyObject* raise_usage(const std::string& text, Code code, const std::string& field);
+
 PyObject* set_error_factory(PyObject* self, PyObject* factory);
 
 }  // namespace baracuda::bindings

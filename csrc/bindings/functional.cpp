@@ -56,7 +56,26 @@ int find_param(FunctionObject* f, PyObject* name) {
     if (f->params[i].name == name && f->params[i].kind != ParamKind::Rest) return i;
   for (int i = 0; i < f->n_params; ++i)
     if (PyUnicode_Compare(f->params[i].name, name) == 0 && f->params[i].kind != ParamKind::Rest) return i;
+  for (int i = 0; i < f->n_params; ++i)
+    if (f->params[i].kind != ParamKind::Rest && PySequence_Contains(f->params[i].others, name) == 1) return i;
   return -1;
+}
+
+// The error that Python has for arguments which the signature does not take; always false.
+bool refuse_call(FunctionObject* f, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  PyObject* positional = PyTuple_New(nargs);
+  PyObject* named = PyDict_New();
+  for (Py_ssize_t i = 0; positional && i < nargs; ++i) PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
+  for (Py_ssize_t k = 0; named && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+    if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0) Py_CLEAR(named);
+  PyObject* error = positional && named
+                        ? PyObject_CallMethod(reinterpret_cast<PyObject*>(f), "_mistaken", "OO", positional, named)
+                        : nullptr;
+  if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  Py_XDECREF(error);
+  Py_XDECREF(positional);
+  Py_XDECREF(named);
+  return false;
 }
 
 const char* function_name(FunctionObject* f) {
@@ -78,29 +97,19 @@ bool normalise(FunctionObject* f, PyObject* const* args, Py_ssize_t nargs, PyObj
   int most = 0;
   while (most < f->n_params && !f->params[most].keyword_only && f->params[most].kind != ParamKind::Rest) ++most;
   const bool rest = most < f->n_params && f->params[most].kind == ParamKind::Rest;
-  if (nargs > most && !rest) {
-    PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments, got %zd", function_name(f), most, nargs);
-    return false;
-  }
+  if (nargs > most && !rest) return refuse_call(f, args, nargs, kwnames);
   for (int i = 0; i < f->n_params; ++i) out[i] = i < nargs && i < most ? args[i] : nullptr;
   if (rest && !(out[most] = rest_of(a, args + most, nargs - most))) return false;
   for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
     int at = find_param(f, name);
-    if (at < 0 || out[at]) {
-      PyErr_Format(PyExc_TypeError, at < 0 ? "%s() got an unexpected keyword argument %R" : "%s() got %R twice",
-                   function_name(f), name);
-      return false;
-    }
+    if (at < 0 || out[at]) return refuse_call(f, args, nargs, kwnames);
     out[at] = args[nargs + k];
   }
   for (int i = 0; i < f->n_params; ++i) {
     if (out[i]) continue;
     out[i] = f->params[i].fallback;
-    if (!out[i]) {
-      PyErr_Format(PyExc_TypeError, "%s() misses its argument %R", function_name(f), f->params[i].name);
-      return false;
-    }
+    if (!out[i]) return refuse_call(f, args, nargs, kwnames);
   }
   return true;
 }
@@ -378,7 +387,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
 
 // --- the type -------------------------------------------------------------------------------------------------------
 
-// Function(miss, ((name, kind, keyword_only, has_default, default), ...))
+// Function(miss, ((name, kind, keyword_only, has_default, default, other names), ...))
 PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *miss, *params;
   if (!PyArg_ParseTuple(args, "OO!", &miss, &PyTuple_Type, &params)) return nullptr;
@@ -395,15 +404,16 @@ PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
   f->miss = miss;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(params); ++i) {
     FunctionParam& p = f->params[i];
-    PyObject *name, *fallback;
+    PyObject *name, *fallback, *others;
     int kind, keyword_only, has_default;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(params, i), "OippO", &name, &kind, &keyword_only, &has_default, &fallback)) {
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(params, i), "OippOO!", &name, &kind, &keyword_only, &has_default, &fallback,
+                          &PyTuple_Type, &others)) {
       Py_DECREF(f);
       return nullptr;
     }
     Py_INCREF(name);
     PyUnicode_InternInPlace(&name);
-    p = {name, static_cast<ParamKind>(kind), keyword_only != 0, has_default ? fallback : nullptr};
+    p = {name, static_cast<ParamKind>(kind), keyword_only != 0, has_default ? fallback : nullptr, Py_NewRef(others)};
     Py_XINCREF(p.fallback);
     ++f->n_params;
   }
@@ -430,7 +440,8 @@ void function_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   function_clear(self);
-  for (int i = 0; i < f->n_params; ++i) Py_XDECREF(f->params[i].name), Py_XDECREF(f->params[i].fallback);
+  for (int i = 0; i < f->n_params; ++i)
+    Py_XDECREF(f->params[i].name), Py_XDECREF(f->params[i].fallback), Py_XDECREF(f->params[i].others);
   delete f->cache;
   type->tp_free(self);
   Py_DECREF(type);

@@ -40,7 +40,8 @@ struct BoundObject {
 PyObject* bound_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* kwnames) {
   auto* b = reinterpret_cast<BoundObject*>(self);
   if (PyVectorcall_NARGS(nargsf) || (kwnames && PyTuple_GET_SIZE(kwnames)))
-    return PyErr_Format(PyExc_TypeError, "a bound program takes no arguments; bind others with program.bind(...)");
+    return raise_usage("a bound program takes no arguments; bind others with program.bind(...)", Code::UnknownArgument,
+                       "");
   if (!b->binding || b->busy.exchange(true, std::memory_order_acquire))
     return raise_one(b->program, {Code::Busy, "", "a bound program while another call of it is under way",
                                   "one at a time", "bind once for each thread"});

@@ -24,6 +24,7 @@ struct FunctionParam {
   ParamKind kind;
   bool keyword_only;
   PyObject* fallback;  // the default, or null when required
+  PyObject* others;    // a tuple: further names that the argument is taken by
 };
 
 // Views of the members of lists, not initialised; a few of them need no memory of their own.

@@ -54,11 +54,19 @@ struct Parameters {
   int n, required, positional;
 };
 
-// Puts arguments in their places, null for those that were not given. False with TypeError.
+std::string text_of(PyObject* name) {
+  const char* found = PyUnicode_AsUTF8(name);
+  if (!found) PyErr_Clear();
+  return found ? found : "?";
+}
+
+// Puts arguments in their places, null for those that were not given. False with UsageError.
 bool place(const Parameters& p, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, PyObject** out) {
   std::fill_n(out, p.n, nullptr);
   if (n > p.positional) {
-    PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments, got %zd", p.function, p.positional, n);
+    raise_usage(std::string(p.function) + "() takes at most " + std::to_string(p.positional) +
+                    " positional arguments, got " + std::to_string(n) + ".",
+                Code::UnknownArgument, "");
     return false;
   }
   std::copy_n(args, n, out);
@@ -67,15 +75,20 @@ bool place(const Parameters& p, PyObject* const* args, Py_ssize_t n, PyObject* k
     int at = 0;
     while (at < p.n && PyUnicode_CompareWithASCIIString(name, p.names[at]) != 0) ++at;
     if (at == p.n || out[at]) {
-      PyErr_Format(PyExc_TypeError, "%s() got %s argument %R", p.function, at == p.n ? "an unexpected" : "twice the",
-                   name);
+      std::string known;
+      for (int i = 0; i < p.n; ++i) known += std::string(i ? ", " : "") + p.names[i];
+      raise_usage(std::string(p.function) +
+                      (at == p.n ? "() got an unexpected argument '" : "() got twice the argument '") + text_of(name) +
+                      "'. It takes (" + known + ").",
+                  Code::UnknownArgument, text_of(name));
       return false;
     }
     out[at] = args[n + k];
   }
   for (int i = 0; i < p.required; ++i) {
     if (out[i]) continue;
-    PyErr_Format(PyExc_TypeError, "%s() missing the argument '%s'", p.function, p.names[i]);
+    raise_usage(std::string(p.function) + "() misses its argument '" + p.names[i] + "'.", Code::MissingArgument,
+                p.names[i]);
     return false;
   }
   return true;

@@ -31,10 +31,11 @@ from baracuda.describe.errors import (
     MisalignedOperandError,
     Refusal,
     UnsupportedError,
+    UsageError,
     ValueOutOfRangeError,
     WorkspaceTooSmallError,
 )
-from baracuda.describe.errors import suggestion as _suggestion
+from baracuda.describe.names import suggestion as _suggestion
 from baracuda.memory import _fork as _fork
 from baracuda.memory.device import Device, devices, synchronize
 from baracuda.memory.generator import Generator, manual_seed
@@ -69,7 +70,7 @@ __all__ = [
     "GgufFile", "GgufTensor", "Graph", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
     "MemoryLimitError", "MemoryTracker", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Program",
     "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorArena", "TensorPool", "TensorSpec",
-    "UnsupportedError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities", "devices",
+    "UnsupportedError", "UsageError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities", "devices",
     "empty", "engine", "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library",
     "get_num_threads", "load_gguf", "manual_seed", "plan", "rope_frequencies", "rope_tables", "save_gguf", "set_num_threads",
     "synchronize", "trace", "vjp", "zeros",

@@ -11,7 +11,7 @@ from typing import Any
 
 from baracuda import _index
 from baracuda.call.rooms import ROOMS, Room
-from baracuda.describe.errors import suggestion as _suggestion
+from baracuda.describe.names import about as _about
 
 
 def __getattr__(name: str) -> Any:
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
     if name in ROOMS:
         return globals().setdefault(name, Room(name))
     if module is None:
-        hint = "" if name.startswith("_") else _suggestion(name, _index.FUNCTIONS)
+        hint = "" if name.startswith("_") else _about(name, _index.FUNCTIONS)
         hint = hint or "; dir(baracuda.functional) lists what there is"
         raise AttributeError(f"baracuda.functional has no {name!r}{hint}")
     found = getattr(import_module(module), name)

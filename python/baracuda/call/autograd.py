@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from baracuda.call.inference import infer
-from baracuda.describe.errors import InvalidProblemError
-
-if TYPE_CHECKING:
-    import inspect
+from baracuda.describe.calls import mistaken, respelt, signed, spellings
+from baracuda.describe.errors import InvalidProblemError, UsageError
 
 VjpRule: TypeAlias = Callable[..., tuple[Any, Callable[..., Any]]]
 
@@ -23,6 +22,10 @@ class Pullable:
 
     def __reduce__(self) -> str:
         return self.__name__
+
+    def _mistaken(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> UsageError:
+        """The error for arguments that the signature does not take; the engine raises it."""
+        return mistaken(self.__name__, self.__signature__, args, kwargs)
 
     def infer(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and elements of the results, as `bc.TensorSpec`s, for arguments that need have no data."""
@@ -78,6 +81,7 @@ class Pullable:
         self.vjp_rule = rule
 
 
+@signed
 def vjp(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
     """Runs `fn` and returns its result with a function that pulls gradients back.
 
@@ -103,5 +107,7 @@ def vjp(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Callabl
         raise InvalidProblemError(
             f"vjp: {name} has no gradient. Only differentiable functions of bc.functional can be pulled back."
         )
+    if kwargs:  # rules know the parameters by their own names only
+        kwargs = respelt(spellings(inspect.signature(fn).parameters), kwargs)
     result: tuple[Any, Callable[..., Any]] = rule(*args, **kwargs)
     return result

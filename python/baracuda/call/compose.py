@@ -358,7 +358,7 @@ class _ComposedMiss(Miss):
             positional = self._positional(given)
             if (spelled := self.spelling(positional)) is not positional:
                 return None, self.function(*spelled, **{n: given[n] for n in self.keywords})
-        tensors = [self._tensors(i, *param, given[param[0]]) for i, param in enumerate(self.params)]
+        tensors = [self._tensors(i, *param[:5], given[param[0]]) for i, param in enumerate(self.params)]
         listed = [t for group in tensors for t in group]
         if not listed:
             first = next(name for name, kind, *_ in self.params if kind in (TENSOR, REST))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from baracuda import _core
 from baracuda.call.autograd import Pullable
 from baracuda.choose.plan import plan as select_plan
+from baracuda.describe.calls import mistaken, respelt, spellings
 from baracuda.describe.dims import largest
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import BaracudaError, InvalidProblemError
+from baracuda.describe.errors import BaracudaError, InvalidProblemError, shown
 from baracuda.describe.options import UNUSABLE, refuse_option, refuse_types, unusable, wanted
 from baracuda.memory.device import CPU, Place, name_of
 from baracuda.memory.results import allocated, foreign_converter, maker
@@ -273,7 +275,7 @@ def name_failure(name: str, error: BaracudaError) -> None:
 class Miss:
     """Called by the engine for calls of a new shape: asks the rule for a Recipe."""
 
-    def __init__(self, rule: Rule, params: tuple[tuple[str, int, bool, bool, Any], ...]) -> None:
+    def __init__(self, rule: Rule, params: tuple[tuple[str, int, bool, bool, Any, tuple[str, ...]], ...]) -> None:
         self.rule = rule
         self.params = params
         given = inspect.signature(rule).parameters.values()
@@ -296,10 +298,21 @@ class Miss:
         try:
             return self.answer(values)
         except BaracudaError as error:
+            self._refuse_numbers(values)
             name_failure(self.rule.__name__, error)
             raise
         except UNUSABLE as error:
+            self._refuse_numbers(values)
             raise unusable(self.rule.__name__, error) from error
+
+    def _refuse_numbers(self, values: tuple[Any, ...]) -> None:
+        """Says so where what failed was given numbers in the place of each tensor."""
+        given = {p[0]: v for p, v in zip(self.params, values, strict=True) if p[1] == TENSOR and v is not None}
+        if given and all(isinstance(v, (int, float)) for v in given.values()):
+            got = ", ".join(f"{name}={shown(v)}" for name, v in given.items())
+            raise InvalidProblemError(
+                f"{self.rule.__name__}(): got only numbers ({got}), want at least one tensor. Wrap one with np.asarray()."
+            )
 
     def answer(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         """A recipe for arguments like these, or what a call of them gave."""
@@ -355,16 +368,17 @@ class Function(_core.Function, Pullable):
     def __new__(cls, rule: Rule, signature: inspect.Signature, kinds: dict[str, int]) -> Function:
         """Makes the C++ side of the function; `rule` answers for shapes that it has not seen."""
         params = []
+        others = spellings(signature.parameters)
         for p in signature.parameters.values():
-            kind = kinds.get(p.name, ATTRIBUTE)
-            has_default = p.default is not inspect.Parameter.empty
+            has_default = p.default is not p.empty
             params.append(
                 (
                     p.name,
-                    kind,
-                    p.kind is inspect.Parameter.KEYWORD_ONLY,
+                    kinds.get(p.name, ATTRIBUTE),
+                    p.kind is p.KEYWORD_ONLY,
                     has_default,
                     p.default if has_default else None,
+                    tuple(sys.intern(other) for other, name in others.items() if name == p.name),
                 )
             )
         miss = cls.miss_type(rule, tuple(params))
@@ -465,12 +479,15 @@ class Composite(_core.Opaque, Pullable):
         self.defined_in = fn.__module__
         self.__signature__ = inspect.signature(fn)
         self.wanted = {p.name: found for p in self.__signature__.parameters.values() if (found := wanted(p))}
+        self.others = spellings(self.__signature__.parameters)
         self.vjp_rule = None
 
     def __repr__(self) -> str:
         return f"<baracuda function {self.__name__}{self.__signature__}>"
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs and not self.others.keys().isdisjoint(kwargs):
+            kwargs = respelt(self.others, kwargs)
         for name in kwargs.keys() & self.wanted:
             refuse_option(f"{self.__name__}: {name}", kwargs[name], self.wanted[name])
         try:
@@ -479,7 +496,9 @@ class Composite(_core.Opaque, Pullable):
             name_failure(self.__name__, error)
             raise
         except (*UNUSABLE, RuntimeError) as error:
-            if refuse_types(self.__name__, self.__signature__, args, kwargs) and isinstance(error, UNUSABLE):
+            if not refuse_types(self.__name__, self.__signature__, args, kwargs):
+                raise mistaken(self.__name__, self.__signature__, args, kwargs) from None
+            if isinstance(error, UNUSABLE):
                 raise unusable(self.__name__, error) from error
             raise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baracuda.describe.errors import suggestion
+from baracuda.describe.names import about
 
 _SAME_LINALG = "matmul multi_dot matrix_norm matrix_power vecdot vector_norm"
 _SAME_SPECIAL = """digamma entr erf erfc erfinv exp2 expm1 log1p log_softmax logit logsumexp ndtr round sinc softmax
@@ -33,7 +33,7 @@ class Room:
 
         names = ROOMS[self.__name__]
         if name not in names:
-            hint = "" if name.startswith("_") else suggestion(name, names)
+            hint = "" if name.startswith("_") else about(name, names)
             raise AttributeError(f"baracuda.functional.{self.__name__} has no {name!r}{hint}")
         return getattr(functional, names[name])
 

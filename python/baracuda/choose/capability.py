@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from baracuda import _core
 from baracuda.choose.question import STATES, Question, asked_place, read_kind, steps_of
 from baracuda.choose.sku import NO_PREFERENCE, SCHEMA, KernelSku, PlanPreference, Support, make_sku, rows
+from baracuda.describe.calls import signed
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, Refusal, shown
 from baracuda.describe.record import from_plain, to_plain
@@ -72,15 +73,14 @@ class Capabilities(tuple[Capability, ...]):
     def __repr__(self) -> str:
         lines = [f"{len(self)} kernels"]
         for c in self:
-            why = "" if c.support else f": {'; '.join(str(r) for r in c.support.refusals)}"
             elements = " ".join(map(str, c.elements))
             step = f"step of {c.step_of}, " if c.step_of else ""
-            lines.append(f"  {c.sku.name}  [{elements}]  {step}{c.state}, {c.verified}, {c.support.verdict}{why}")
+            lines.append(f"  {c.sku.name}  [{elements}]  {step}{c.state}, {c.verified}, {c.support.in_short()}")
         return "\n".join(lines)
 
     def to_markdown(self) -> str:
         """A table for people; the state is a fact of this machine, all else of the SKU table."""
-        head = ("SKU", "elements", "bound", "in place", "verified", "state")
+        head = ("SKU", "elements", "bound", "in place", "verified", "state", "answer")
         lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
         for c in self:
             sku = c.sku
@@ -88,7 +88,8 @@ class Capabilities(tuple[Capability, ...]):
             bound = str(sku.precision_guarantee).split(", ")[0].replace("|", "\\|")
             in_place = "yes" if sku.in_place_safe else "no"
             lines.append(
-                f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {in_place} | {c.verified} | {c.standing()} |"
+                f"| {name} | {' '.join(map(str, c.elements))} | {bound} | {in_place} | {c.verified} | {c.standing()} | "
+                f"{c.support.in_short().replace('|', chr(92) + '|')} |"
             )
         return "\n".join(lines)
 
@@ -111,6 +112,7 @@ class Capabilities(tuple[Capability, ...]):
         return Capabilities(from_plain(tuple[Capability, ...], held["rows"], "rows"), question)
 
 
+@signed
 def capabilities(
     op: str | None = None,
     *,
@@ -128,6 +130,7 @@ def capabilities(
 
     Args:
         op: Op name, such as "softmax". For a function of several plans, such as "einsum", the rows of its steps answer.
+            Operators of ONNX ("LayerNormalization") and of aten ("aten::native_layer_norm") are known by these names, too.
         direction: "forward" or "backward".
         element: Primary element.
         index_element: The second element: that of indices, or what else the op has besides.

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from baracuda import _core
+from baracuda.choose.question import asked_place
 from baracuda.choose.sku import (
     NO_PREFERENCE,
     Candidate,
@@ -21,6 +22,7 @@ from baracuda.choose.sku import (
     packed_question,
     rows,
 )
+from baracuda.describe.calls import signed
 from baracuda.describe.dims import check_values, size_at
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, Refusal
@@ -41,6 +43,7 @@ class Request:
     preference: PlanPreference = NO_PREFERENCE
     alignment: int = 0
     strides: tuple[tuple[str, tuple[int, ...]], ...] = ()  # that the caller says tensors will have
+    arch: int = -1  # an architecture whose device need not be here
 
     @classmethod
     def of(
@@ -78,7 +81,7 @@ class Request:
         """What the evaluator is asked: the question, the signature, attributes and strides."""
         backend, number = place_of(self.device)
         asked = packed_question(
-            desc.op, desc.direction, backend, number, -1, desc.primary_element(), desc.aux_element(), None,
+            desc.op, desc.direction, backend, number, self.arch, desc.primary_element(), desc.aux_element(), None,
             self.alignment, (), self.preference,
         )  # fmt: skip
         return asked, signature, desc.packed_attributes(), self.strides
@@ -130,6 +133,7 @@ class Plan(_core.RawPlan):
     workspace_alignment: ClassVar[int] = 64
 
     @classmethod
+    @signed
     def select(
         cls,
         desc: Descriptor,
@@ -162,6 +166,7 @@ class Plan(_core.RawPlan):
         return made
 
     @classmethod
+    @signed
     def query(
         cls,
         desc: Descriptor,
@@ -171,13 +176,27 @@ class Plan(_core.RawPlan):
         layout: Any = None,
         alignment: int = 0,
     ) -> Support:
-        """What `select` would do, as an answer; never raises for a problem that no kernel takes."""
-        cls._check_class(desc)
-        request = Request.of(desc.signature(), device, preference, layout, alignment)
+        """What `select` would do, as an answer; never raises for a problem that no kernel takes.
+
+        Args:
+            desc: The problem.
+            device: As `select` takes it; or an architecture that need not be here, which is answered from the table alone:
+                "cpu:v3", "cuda:sm_90", "metal:apple9".
+            preference: What the kernel must fulfil.
+            layout: The strides that tensors will have, by name.
+            alignment: Bytes that every address will be a multiple of.
+
+        Returns:
+            The best kernel with its `workspace_size`, or every reason why there is none.
+        """
+        cls._check_class(desc, "query")
+        backend, number, arch = asked_place(str(device))
+        place = name_of((CPU[0] if backend is None else backend, number))
+        request = replace(Request.of(desc.signature(), place, preference, layout, alignment), arch=arch)
         candidates = judge(desc, request)
         best = next((c for c in candidates if c.support), None)
         if best is not None:
-            return best.support
+            return replace(best.support, workspace_size=best.workspace_size)
         nearest = _nearest(request, candidates)
         refusals = tuple(r for c in nearest for r in c.support.refusals)
         if not refusals:
@@ -185,11 +204,11 @@ class Plan(_core.RawPlan):
         return Support("no", refusals, (), nearest[0].sku if nearest else None)
 
     @classmethod
-    def _check_class(cls, desc: Descriptor) -> None:
+    def _check_class(cls, desc: Descriptor, asked: str = "select") -> None:
         wanted = getattr(cls, "descriptor_class", Descriptor)
         if not isinstance(desc, wanted):
             raise InvalidProblemError(
-                f"{cls.__name__}.select: got a {type(desc).__name__}, want a {wanted.__name__}. bc.plan(desc) takes any descriptor."
+                f"{cls.__name__}.{asked}: got a {type(desc).__name__}, want a {wanted.__name__}. bc.plan(desc) takes any descriptor."
             )
 
     @property
@@ -307,6 +326,7 @@ class Plan(_core.RawPlan):
         return f"<{type(self).__name__} {self.sku.name} {self.signature}>"
 
 
+@signed
 def plan(
     desc: Descriptor,
     device: Any = "cpu",

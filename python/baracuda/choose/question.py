@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from baracuda import _core, _index
 from baracuda.choose.sku import ARCHITECTURES, DIRECTIONS, NO_PREFERENCE, SCHEMA, PlanPreference, packed_question, rows
+from baracuda.describe.calls import Signed
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import InvalidProblemError, shown, suggestion
+from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.describe.names import about, suggestion
 from baracuda.describe.record import from_plain, read_object, to_plain
-from baracuda.memory.device import BACKENDS, place_of
+from baracuda.memory.device import BACKENDS, meant, place_of
 
 if TYPE_CHECKING:
     from baracuda.choose.capability import Capabilities
@@ -43,8 +45,8 @@ def asked_place(device: str | None) -> tuple[int | None, int, int]:
         return *place_of(device), -1
     except InvalidProblemError:
         raise InvalidProblemError(
-            f"device: got {device!r}, want 'cpu', 'cuda', 'cuda:0', 'metal', or one that need not be here by its "
-            f"architecture, such as 'cpu:v3' ({', '.join(levels)}), 'cuda:sm_90' or 'metal:apple9'."
+            f"device: got {shown(device)}, want 'cpu', 'cuda', 'cuda:0', 'metal', or one that need not be here by its "
+            f"architecture, such as 'cpu:v3' ({', '.join(levels)}), 'cuda:sm_90' or 'metal:apple9'{meant(device)}"
         ) from None
 
 
@@ -76,23 +78,32 @@ def bounds_of(name: str | None, direction: str | None) -> frozenset[str]:
 
 
 def check_op(name: object) -> str:
-    """The name of an op or function.
+    """The name of an op or function, also by its name in ONNX or aten.
 
     Raises:
         InvalidProblemError: For any other, with what is spelt much alike.
     """
-    if isinstance(name, str) and (name in _index.OPS or name in _index.STEPS):
+    known = _index.OPS.keys() | _index.STEPS.keys()
+    if not isinstance(name, str):
+        raise InvalidProblemError(f"op: got {shown(name)}, want the name of an op or function.")
+    if name in known:
         return name
-    hint = suggestion(name, [*_index.OPS, *_index.STEPS]) if isinstance(name, str) else ""
-    raise InvalidProblemError(f"op: got {shown(name)}, want the name of an op or function{hint or '.'}")
+    from baracuda.choose.operators import absence, own_name
+
+    found = own_name(name, known)
+    if found is None:
+        hint = absence(name) or about(name, sorted(known))
+        raise InvalidProblemError(f"op: got {shown(name)}, want the name of an op or function{hint or '.'}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Question(metaclass=Signed):
     """What the SKU table is asked; what is left out is a wildcard.
 
     Attributes:
-        op: An op such as "softmax", or a function of several plans such as "einsum": then its steps are asked about.
+        op: An op such as "softmax", or a function of several plans such as "einsum": then its steps are asked about. What
+            ONNX ("LayerNormalization") or aten ("aten::native_layer_norm") calls it becomes its name here.
         direction: "forward" or "backward".
         element: Primary element.
         index_element: The second element: that of indices, or what else the op has besides.
@@ -117,7 +128,7 @@ class Question:
 
     def __post_init__(self) -> None:
         if self.op is not None:
-            check_op(self.op)
+            object.__setattr__(self, "op", check_op(self.op))
         for name, value, known in (
             ("direction", self.direction, DIRECTIONS), ("state", self.state, STATES)
         ):  # fmt: skip

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
+from baracuda.describe.calls import Signed
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, Refusal, is_text
 from baracuda.memory.device import BACKENDS
@@ -161,7 +162,7 @@ def _rows_named(
 
 
 @dataclass(frozen=True, slots=True)
-class PlanPreference:
+class PlanPreference(metaclass=Signed):
     """What the caller insists on; nothing of it is ever quietly dropped.
 
     Attributes:
@@ -216,6 +217,12 @@ class PlanPreference:
 NO_PREFERENCE = PlanPreference()
 
 
+# What an answer depends on, in words.
+DEPENDS = {
+    "element": "the element", "aux_element": "the second element", "descriptor": "sizes and attributes of the descriptor"
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Support:
     """An answer with its reasons: truthy when it is yes.
@@ -223,14 +230,16 @@ class Support:
     Attributes:
         verdict: "yes", "no" or "depends".
         refusals: Every reason for a no.
-        depends: What a "depends" depends on.
+        depends: What a "depends" depends on: "element", "aux_element" or "descriptor".
         sku: The kernel that the answer is about, when there is one.
+        workspace_size: Bytes of workspace that it needs at the largest sizes; -1 where no sizes were asked about.
     """
 
     verdict: str
     refusals: tuple[Refusal, ...] = ()
     depends: tuple[str, ...] = ()
     sku: KernelSku | None = None
+    workspace_size: int = -1
 
     def __bool__(self) -> bool:
         return self.verdict == "yes"
@@ -238,7 +247,15 @@ class Support:
     def __str__(self) -> str:
         if self.refusals:
             return f"{self.verdict}:\n" + "\n".join(f"  [{r.code}] {r}" for r in self.refusals)
-        return self.verdict + (f" on {', '.join(self.depends)}" if self.depends else "")
+        return self.in_short()
+
+    def in_short(self) -> str:
+        """One line: the verdict with what it depends on, or with all reasons."""
+        if self.refusals:
+            return f"{self.verdict}: {'; '.join(map(str, self.refusals))}"
+        if self.workspace_size >= 0:
+            return f"{self.verdict}: {self.sku}, workspace {self.workspace_size} bytes"
+        return self.verdict + (f" on {', '.join(DEPENDS.get(d, d) for d in self.depends)}" if self.depends else "")
 
 
 def packed_question(

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import TYPE_CHECKING, TypeAlias
 
-from baracuda.describe.errors import InvalidProblemError, is_text, shown
+from baracuda.describe.calls import Signed
+from baracuda.describe.errors import InvalidProblemError, is_text, shown, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Dim:
+class Dim(metaclass=Signed):
     """A size read from the tensors at run time, at most `max`; equal names are equal sizes.
 
     `n * 2`, `n // 2` and `n + 1` give sizes that follow it.
@@ -75,12 +76,13 @@ class Dim:
         Raises:
             InvalidProblemError: A division leaves a remainder, or the size is below 0.
         """
-        whole, rest = divmod(n * self.mul, self.div)
-        if rest or whole + self.add < 0:
+        value = whole(n)
+        found, rest = divmod((value or 0) * self.mul, self.div)
+        if value is None or rest or found + self.add < 0:
             raise InvalidProblemError(
                 f"{self.name}: got {shown(n)}, want one for which {self} is a whole number of at least 0."
             )
-        return whole + self.add
+        return found + self.add
 
     def __repr__(self) -> str:
         plain = (("mul", self.mul, 1), ("div", self.div, 1), ("add", self.add, 0))
@@ -125,10 +127,10 @@ def check_values(limits: Mapping[str, int], given: Mapping[str, object]) -> dict
     for name, most in limits.items():
         if name not in given:
             raise InvalidProblemError(f"{name}: got nothing, want its size: a value for each bc.Dim of the plan.")
-        value = given[name]
-        if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() <= most:
-            raise InvalidProblemError(f"{name}: got {shown(value)}, want an int, 0 <= {name} <= {most}.")
-        found[name] = int(value.__index__())
+        value = whole(given[name])
+        if value is None or not 0 <= value <= most:
+            raise InvalidProblemError(f"{name}: got {shown(given[name])}, want an int, 0 <= {name} <= {most}.")
+        found[name] = value
     return found
 
 
@@ -176,9 +178,9 @@ def check_shape(shape: object, field: str) -> Shape:
 
 def check_axis(axis: object, rank: int, field: str) -> int:
     """An axis normalised to 0 <= axis < rank; a 0-d tensor counts as having one."""
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+    value = whole(axis)
+    if value is None:
         raise InvalidProblemError(f"{field}: got {shown(axis)}, want an int.")
-    value = int(axis.__index__())
     span = max(rank, 1)
     if not -span <= value < span:
         raise InvalidProblemError(f"{field}: got {shown(value)}, want {-span} <= axis < {span} for rank {rank}.")

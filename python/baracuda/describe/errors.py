@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from baracuda import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,10 @@ class BaracudaError(Exception):
 
 class InvalidProblemError(BaracudaError, ValueError):
     """A question that has no answer: a wrong shape, rank, element, attribute or argument."""
+
+
+class UsageError(BaracudaError, TypeError):
+    """A call that a signature does not allow: an argument is missing, unknown, given twice, or one too many."""
 
 
 class UnsupportedError(BaracudaError, NotImplementedError):
@@ -148,17 +155,19 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else text[:200] + " ..."
 
 
+def whole(value: object) -> int | None:
+    """An integer of any kind as an int; None for anything else, truth values too."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except Exception:  # a foreign `__index__` may raise anything
+        return None
+
+
 def is_text(value: object) -> bool:
     """Whether this is a text that the engine can read: surrogates alone are none."""
     return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """A question to end a message with, when something known is spelt much alike."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def error_of(message: str, refusals: Sequence[tuple[Any, ...]], error_class: str | None) -> BaracudaError:

@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from baracuda.describe.dims import Dim
-from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.describe.errors import InvalidProblemError, shown, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,9 +39,10 @@ class SizeExpr:
         if isinstance(size, Dim):
             made = cls({(size.name,): size.mul, (): size.add * size.div}, {size.name: size.max}, size.div)
             return made
-        if isinstance(size, bool) or not hasattr(size, "__index__"):
+        number = whole(size)
+        if number is None:
             raise InvalidProblemError(f"size: got {shown(size)}, want an int, a bc.Dim or a product of them.")
-        return cls({(): int(size.__index__())}, {})
+        return cls({(): number}, {})
 
     @classmethod
     def read(cls, document: Any, most: Mapping[str, int]) -> SizeExpr:

@@ -14,9 +14,10 @@ import numpy as np
 
 from baracuda import _core
 from baracuda.choose.sku import rows
+from baracuda.describe.calls import Signed
 from baracuda.describe.dims import Dim, Shape, check_axis, check_shape, is_plain, shape_text
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.describe.errors import InvalidProblemError, is_text, shown, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -177,7 +178,7 @@ def _made_once(signature: Callable[[Any], Signature]) -> Callable[[Any], Signatu
 _UNFINISHED = object()  # fields may still be changed, by a descriptor's own checks
 
 
-class Descriptor:
+class Descriptor(metaclass=Signed):
     """A problem, apart from any kernel: frozen, hashable, comparable.
 
     Subclasses are made with `@descriptor(...)`. They declare their fields, `signature()`, and what of it travels to the
@@ -240,7 +241,7 @@ class Descriptor:
         if kind == "Element":
             return Element.coerce(value, where)
         if kind == "str":
-            if not isinstance(value, str):
+            if not is_text(value):
                 raise self.wrong(name, value, "a text")
             return str(value)
         if kind == "tuple[Shape, ...]":
@@ -269,11 +270,12 @@ class Descriptor:
                 raise self.wrong(name, value, "True or False")
             return bool(value)
         if kind == "int" or (kind == "Size" and not isinstance(value, Dim)):
-            if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+            found = whole(value)
+            if found is None:
                 raise self.wrong(name, value, "an int")
-            if not -(2**63) <= int(value.__index__()) < 2**63:
+            if not -(2**63) <= found < 2**63:
                 raise self.wrong(name, value, "-2**63 <= n < 2**63")
-            return int(value.__index__())
+            return found
         if kind == "float":
             if isinstance(value, (bool, np.bool_, str, complex, np.complexfloating)) or not hasattr(value, "__float__"):
                 raise self.wrong(name, value, "a real number")

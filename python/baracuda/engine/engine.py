@@ -12,6 +12,7 @@ import numpy as np
 
 from baracuda import _core
 from baracuda._core import MemoryTracker
+from baracuda.describe.calls import Signed
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.engine.functions import Functions, _mapped
@@ -92,7 +93,7 @@ class Alive:
         return "\n".join([*lines, *(f"  {element}{list(shape)}: {n} bytes" for shape, element, n in self.tensors[:20])])
 
 
-class Engine:
+class Engine(metaclass=Signed):
     """Functions on one device whose memory is counted, limited, and reported.
 
     `engine.F` has all functions of bc.functional; what they return are `bc.Tensor`s of the engine's. Inside of

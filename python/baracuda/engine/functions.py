@@ -12,7 +12,8 @@ from baracuda import _core
 from baracuda import functional as F
 from baracuda.call.inference import spec_of
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import DeviceMemoryError, InvalidProblemError, suggestion
+from baracuda.describe.errors import DeviceMemoryError, InvalidProblemError
+from baracuda.describe.names import about
 
 if TYPE_CHECKING:
     from baracuda.engine.engine import Engine
@@ -43,7 +44,7 @@ class Functions:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         fn = None if name.startswith("_") else getattr(F, name, None)
         if fn is None or not callable(fn):
-            hint = suggestion(name, dir(F))
+            hint = about(name, dir(F))
             raise AttributeError(f"engine.F: got no function {name!r}, want one of bc.functional{hint}")
         bound = Bound(self._engine, name, fn)
         setattr(self, name, bound)

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baracuda import _core
-from baracuda.describe.errors import InvalidProblemError, shown, suggestion
+from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.describe.names import suggestion
 
 # A function's name in bc.functional, or what takes the engine (or another owner) and the arguments.
 Made = str | Callable[..., Any]

@@ -312,9 +312,11 @@ def compiled(
     graph: ComputeGraph, passes: Sequence[str] | None, memory_limit: int | None, frozen: bool, capture: bool
 ) -> ExecutionPlan:
     """The graph's launches, after the passes, as a program."""
+    if passes is not None and not isinstance(passes, (list, tuple)):
+        raise InvalidProblemError(f"passes: got {shown(passes)}, want None or a list of some of {', '.join(PASSES)}.")
     for name in passes or ():
-        if name not in PASSES:
-            raise InvalidProblemError(f"passes: got {name!r}, want some of {', '.join(PASSES)}.")
+        if not isinstance(name, str) or name not in PASSES:
+            raise InvalidProblemError(f"passes: got {shown(name)}, want some of {', '.join(PASSES)}.")
     chosen = [name for name in PASSES if passes is None or name in passes]
     early = [PASSES[name] for name in chosen if name in BY_CALLS]
     late: list[Pass] = [fold_frozen] if frozen else []

@@ -13,7 +13,7 @@ from baracuda import _core
 from baracuda.call.inference import spec_of
 from baracuda.describe.dims import Dim
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import BaracudaError, InvalidProblemError, Refusal
+from baracuda.describe.errors import BaracudaError, InvalidProblemError, Refusal, shown
 from baracuda.graph.nodes import Node, Slot, Tree, flatten, listed
 from baracuda.graph.symbols import Samples, at_point, with_symbols
 from baracuda.graph.tracer import Tracer
@@ -93,6 +93,8 @@ class ComputeGraph:
             InvalidProblemError: What the call raises, named by node and label; or that it needs numbers that only a run
                 has, with the line that asked for them.
         """
+        if not callable(fn):
+            raise InvalidProblemError(f"fn: got {shown(fn)}, want a function of arrays, such as one of bc.functional.")
         first = len(self._tracer.nodes)
         try:
             with self._tracer.on():

@@ -9,11 +9,14 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from baracuda import _core
+from baracuda.describe.calls import Signed, signed
 from baracuda.describe.errors import (
     BackendUnavailableError,
     InvalidProblemError,
     Refusal,
+    shown,
 )
+from baracuda.describe.names import near
 
 BACKENDS: tuple[str, ...] = _core.backends
 Place = tuple[int, int]  # backend and ordinal, as the engine has them
@@ -29,8 +32,25 @@ def place_of(device: Any, field: str = "device") -> Place:
 def _parse(name: str, field: str) -> Place:
     found = re.fullmatch(rf"({'|'.join(BACKENDS)})(?::(\d{{1,4}}))?", name)
     if not found or (found[1] != "cuda" and found[2] not in (None, "0")):
-        raise InvalidProblemError(f"{field}: got {name!r}, want 'cpu', 'cuda', 'cuda:0' or 'metal'.")
+        raise InvalidProblemError(f"{field}: got {shown(name)}, want 'cpu', 'cuda', 'cuda:0' or 'metal'{meant(name)}")
     return BACKENDS.index(found[1]), int(found[2] or 0)
+
+
+# What other libraries call the backends.
+_OTHERWISE = {"gpu": "cuda", "nvidia": "cuda", "mps": "metal", "apple": "metal", "host": "cpu", "x86": "cpu"}
+
+
+def meant(name: str) -> str:
+    """What a device that is misspelt, or another library's, would be here: the end of a message."""
+    found = re.fullmatch(r"([a-z]+)[\s:_-]*(\d{0,4})", name.strip().lower())
+    if not found:
+        return "."
+    named = _OTHERWISE.get(found[1], found[1])
+    backend = named if named in BACKENDS else near(named, BACKENDS)
+    if backend is None:
+        return "."
+    number = f":{int(found[2])}" if found[2] and backend == "cuda" else ""
+    return f"; did you mean {backend + number!r}?"
 
 
 def name_of(place: Place) -> str:
@@ -45,7 +65,7 @@ def _version(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class Device(metaclass=Signed):
     """A device: what it is, why it cannot be used where it cannot, and what its kernels found.
 
     Attributes:
@@ -172,6 +192,7 @@ def devices() -> tuple[Device, ...]:
     return tuple(found)
 
 
+@signed
 def synchronize(device: Any = "cpu") -> None:
     """Waits until all work given to a device is done, and raises what it found. A cpu's work is done when `run` returns.
 

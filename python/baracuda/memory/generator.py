@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from baracuda import _core
-from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.calls import Signed, signed
+from baracuda.describe.errors import InvalidProblemError, whole
 
 _WORD = 2**64
 T = TypeVar("T")
@@ -26,7 +27,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
 
 
-class Generator:
+class Generator(metaclass=Signed):
     """A position in the Philox4x32-10 stream of a seed.
 
     Each draw takes the blocks it needs and moves the offset on, so that no number is used twice. The offset counts
@@ -107,9 +108,10 @@ class Generator:
 
 
 def _word(name: str, value: int) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value.__index__() < _WORD:
+    found = whole(value)
+    if found is None or not 0 <= found < _WORD:
         raise InvalidProblemError(f"Generator.{name}: got {value!r}, want an int with 0 <= {name} < 2**64.")
-    return value.__index__()
+    return found
 
 
 default_generator = Generator()
@@ -127,6 +129,7 @@ def chosen(generator: Generator | None) -> Generator:
     return default_generator if generator is None else generator
 
 
+@signed
 def manual_seed(seed: int) -> Generator:
     """Seeds the generator that random functions use when none is given."""
     return default_generator.manual_seed(seed)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
-from baracuda.describe.errors import InvalidProblemError, UnsupportedError
+from baracuda.describe.errors import InvalidProblemError, UnsupportedError, shown
 from baracuda.memory.device import CPU, Device, Place, name_of, place_of, raise_fault, refuse_place
 
 if TYPE_CHECKING:
@@ -184,6 +184,8 @@ class Graph(_core.GraphBase):
 
     def __init__(self, stream: Stream) -> None:
         """Begins the capture of a stream; `Stream.capture` is the way to do that."""
+        if not isinstance(stream, Stream):
+            raise InvalidProblemError(f"stream: got {shown(stream)}, want a bc.Stream.")
         if stream._place[0] != 1:
             raise UnsupportedError(f"capture: got a stream of {stream.device}, want one of cuda: it alone has graphs.")
         super().__init__(*stream._place, stream.handle)

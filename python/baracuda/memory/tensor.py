@@ -13,6 +13,7 @@ from baracuda import _core
 from baracuda._core import Tensor as Tensor
 from baracuda._core import empty as empty
 from baracuda._core import from_pointer as from_pointer
+from baracuda.describe.calls import Signed
 from baracuda.describe.dims import check_shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorSpec:
+class TensorSpec(metaclass=Signed):
     """Shape, element and strides of a tensor that need not exist; `can_implement` takes it in a tensor's place.
 
     Sizes may be `bc.Dim`s for `bc.trace`.

@@ -123,11 +123,12 @@ def reference(case: Case) -> dict[str, Expected]:
 def forward_of(case: Case) -> Case:
     """The forward case of a gradient."""
     desc: Any = case.descriptor
-    forward = {
+    forwards: dict[Any, Any] = {
         TakeBackwardDescriptor: TakeDescriptor,
         GatherBackwardDescriptor: GatherDescriptor,
         IndexSelectBackwardDescriptor: IndexSelectDescriptor,
-    }[type(desc)]
+    }
+    forward = forwards[type(desc)]
     x = np.random.default_rng(3).normal(size=desc.shape)
     made = forward(**{name: getattr(desc, name) for name in desc.__dataclass_fields__})
     return Case(made, {"x": x, "index": case.tensors["index"]})

@@ -183,9 +183,9 @@ def rope_frequencies(
     Raises:
         InvalidProblemError: A type that is not known, or an entry that is missing or no such number.
     """
-    if isinstance(dim, bool) or not isinstance(dim, int) or dim < 2 or dim % 2:
-        raise InvalidProblemError(f"dim: got {shown(dim)}, want an even int of at least 2.")
-    if not 0 < base < math.inf:
+    if isinstance(dim, bool) or not isinstance(dim, int) or not 2 <= dim < 2**31 or dim % 2:
+        raise InvalidProblemError(f"dim: got {shown(dim)}, want an even int of at least 2, below 2**31.")
+    if isinstance(base, bool) or not isinstance(base, (int, float)) or not 0 < base < math.inf:
         raise InvalidProblemError(f"base: got {shown(base)}, want a finite number above 0.")
     given = _entries(scaling)
     kind = str(given.get("rope_type") or given.get("type") or "default")
