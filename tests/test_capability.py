@@ -133,7 +133,7 @@ def test_answers_cannot_be_changed() -> None:
         found[0].state = "usable"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("sofmax", "softmax"), ("matmull", "matmul"), ("Exp", "exp")])
+@pytest.mark.parametrize(("wrong", "right"), [("sofmax", "softmax"), ("matmull", "matmul"), ("eXp", "exp")])
 def test_misspelt_ops_are_errors_with_the_nearest_name(
     wrong: str, right: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
