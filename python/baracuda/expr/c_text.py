@@ -66,12 +66,16 @@ class _Writer:
         self.out: list[int] = []
         self.helpers: dict[str, None] = {}
         self.functions: dict[str, str] = {}
-        self.axes = 0
         for words in (part.split() for part in desc.program.rstrip(";").split(";")):
             if words[0] == "out":
                 self.out.append(int(words[1]))
             elif words[0] != "inputs":
                 self.nodes.append(self._node(words))
+        used = set(self.out)
+        for v in range(len(self.nodes) - 1, -1, -1):
+            used |= set(self.nodes[v].args) if v in used else set()
+        self.used = [(v, n) for v, n in enumerate(self.nodes) if v in used]
+        self.axes = max(n.axes for _, n in self.used)
 
     def _node(self, words: list[str]) -> _Node:
         name, e, rest = words[0], Element.coerce(words[1]), words[2:]
@@ -81,7 +85,7 @@ class _Writer:
         args = [int(rest[0])] if reduces else [int(x) for x in rest]
         given = [self.nodes[a] for a in args]
         node = _Node(name, e, "bool" if name in _ANSWERS else _typed(e), args)
-        node.axes = self.axes = int(rest[1]) if reduces else self.axes
+        node.axes = int(rest[1]) if reduces else 0
         varies = any(not x.per_row and x.name != "number" for x in given)
         node.per_row = reduces or (any(x.per_row for x in given) and not varies)
         node.sweep = max(x.sweep for x in given) + reduces
@@ -191,7 +195,7 @@ class _Writer:
 
     def _sweep(self, sweep: int, inner: range) -> list[str]:
         """A pass over a row that folds, and what is known of the row after it."""
-        folds = [v for v, n in enumerate(self.nodes) if n.name in REDUCTIONS and n.sweep == sweep]
+        folds = [v for v, n in self.used if n.name in REDUCTIONS and n.sweep == sweep]
         count = 1
         for a in inner:
             count *= self.shape[a]
@@ -208,7 +212,7 @@ class _Writer:
                 body.append(f"s{v} {'*' if node.name == 'prod' else '+'}= {x};")
             mean = f" / {count}.0" if node.name == "mean" else ""
             end.append(f"const {node.type} v{v} = ({node.type})(s{v}{mean});")
-        known = [v for v, n in enumerate(self.nodes) if n.per_row and n.name not in REDUCTIONS and n.sweep == sweep]
+        known = [v for v, n in self.used if n.per_row and n.name not in REDUCTIONS and n.sweep == sweep]
         end += [f"const {self.nodes[v].type} v{v} = {self._made(v)};" for v in known]
         return [*start, *self._loop(inner, body, ""), *end]
 
@@ -222,13 +226,13 @@ class _Writer:
     def text(self) -> str:
         rank = len(self.shape)
         outer, inner = range(rank - self.axes), range(rank - self.axes, rank)
-        row = [x for s in range(1, max(n.sweep for n in self.nodes) + 1) for x in self._sweep(s, inner)]
+        row = [x for s in range(1, max(n.sweep for _, n in self.used) + 1) for x in self._sweep(s, inner)]
         single = [k for k in range(len(self.out)) if not self.nodes[self.out[k]].per_row]
         last = self._elements({self.out[k] for k in single}) + [self._written(k) for k in single] if single else []
         if row:
             row += [self._written(k) for k in range(len(self.out)) if k not in single]
             row += self._loop(inner, last, "") if last else []
-        numbers = [f"  const {n.type} v{v} = {n.number};" for v, n in enumerate(self.nodes) if n.name == "number"]
+        numbers = [f"  const {n.type} v{v} = {n.number};" for v, n in self.used if n.name == "number"]
         body = [*numbers, *self._loop(outer, row or last, "  ")]
         given = [f"const {_stored(e)}* x{k}" for k, e in enumerate(self.desc.elements)]
         given += [f"{_stored(e)}* y{k}" for k, e in enumerate(self.desc.results)]
