@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import baracuda as bc
 import baracuda.functional as F
@@ -137,7 +139,6 @@ FORGED: dict[str, tuple[bytes, str]] = {
     "many tensors": (HEAD + struct.pack("<QQ", 2**63, 0), "byte 8: .* tensors do not fit"),
     "many entries": (HEAD + struct.pack("<QQ", 0, 2**40), "byte 16: .* metadata do not fit"),
     "long key": (HEAD + struct.pack("<QQQ", 0, 1, 2**60) + bytes(40), "a key has 1152921504606846976 bytes"),
-    "no utf-8": (HEAD + struct.pack("<QQ", 0, 1) + struct.pack("<Q", 2) + b"\xff\xfe" + bytes(99), "is not UTF-8"),
     "type of value": (file_of([], [entry(13, b"")]), "type 13, which there is not"),
     "boolean": (file_of([], [entry(7, b"\2")]), "a boolean of value 2"),
     "long list": (file_of([], [entry(9, struct.pack("<IQ", 10, 2**61))]), "'k' do not fit"),
@@ -148,7 +149,14 @@ FORGED: dict[str, tuple[bytes, str]] = {
     "no alignment": (file_of([], [entry(8, text("32"), "general.alignment")]), "want a power of 2"),
     "rank": (file_of([tensor(dims=(1,) * 5)]), "5 dimensions, want at most 4"),
     "huge rank": (file_of([text("t") + struct.pack("<I", 2**32 - 1)]), "dimensions, want at most 4"),
-    "type": (file_of([tensor(kind=77)]), "ggml's type 77; those that are read are f32"),
+    "64-bit alignment": (
+        file_of([], [entry(11, struct.pack("<q", 64), "general.alignment")]),
+        "want a power of 2 of type 4",
+    ),
+    "nothing of a type": (
+        file_of([tensor(kind=77, offset=64)]),
+        "'t' has 1 bytes at offset 64, the file's data only 64",
+    ),
     "part of a block": (file_of([tensor(dims=(33,))]), "multiple of 32, the values of a block of q8_0"),
     "blocks of no dimension": (file_of([tensor(dims=())]), "multiple of 32"),
     "large": (file_of([tensor(dims=(2**20, 2**20, 2**20))]), "the file's data only 64"),
@@ -177,6 +185,20 @@ def test_files_that_lie_are_refused_where_they_do(tmp_path: Path, name: str) -> 
     assert raised.match(FORGED[name][1])
 
 
+def _read(path: Path) -> bc.GgufFile | None:
+    """What is in a damaged file, where it is read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of texts that are not UTF-8
+        try:
+            return bc.load_gguf(path)
+        except bc.InvalidProblemError:
+            return None
+
+
+def _bytes(t: Any) -> Any:
+    return t.raw if isinstance(t, bc.GgufUnknown) else t.data
+
+
 def test_every_cut_and_every_changed_byte_is_refused_or_read(tmp_path: Path, rng: np.random.Generator) -> None:
     path = tmp_path / "whole.gguf"
     written(path, rng)
@@ -190,11 +212,8 @@ def test_every_cut_and_every_changed_byte_is_refused_or_read(tmp_path: Path, rng
         changed = bytearray(whole)
         changed[at] = rng.integers(0, 256)
         damaged.write_bytes(changed)
-        try:
-            file = bc.load_gguf(damaged)
-        except bc.InvalidProblemError:
-            continue
-        assert all(t.data.sum() is not None for t in file.tensors.values())
+        if (file := _read(damaged)) is not None:
+            assert all(_bytes(t).sum() is not None for t in file.tensors.values())
 
 
 WORDS = (0, 1, 2, 7, 31, 255, 2**31, 2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 32, 2**64 - 1)
@@ -223,16 +242,170 @@ def test_files_with_words_that_lie_are_refused_or_read_within(tmp_path: Path, rn
             else:
                 changed[at:at] = rng.bytes(int(rng.integers(1, 12)))
         damaged.write_bytes(changed)
-        try:
-            file = bc.load_gguf(damaged)
-        except bc.InvalidProblemError:
+        if (file := _read(damaged)) is None:
             continue
         read += 1
         for t in file.tensors.values():
-            assert len(t.data.tobytes()) == t.data.nbytes
-            if t.format:
+            assert len(_bytes(t).tobytes()) == _bytes(t).nbytes
+            if t.format and isinstance(t, bc.GgufTensor):
                 assert F.dequantize(t.data, t.format).shape == t.shape
     assert read > 20
+
+
+def test_a_tensor_of_another_type_is_listed_and_refused_when_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "types.gguf"
+    data = bytes(range(1, 161))
+    head = file_of(
+        [tensor("a"), tensor("b", kind=77, offset=64), tensor("c", (2, 3), 40, 96), tensor("d", offset=128)], data=0
+    )
+    path.write_bytes(head + bytes(-len(head) % 32) + data + bytes(64))
+    file = bc.load_gguf(path)
+    assert list(file.tensors) == ["a", "b", "c", "d"]
+    b, c = file.tensors["b"], file.tensors["c"]
+    assert isinstance(b, bc.GgufUnknown) and (b.shape, b.format, b.code) == ((32,), "type 77", 77)
+    assert bytes(b.raw) == data[64:96] and not b.raw.flags.writeable
+    assert isinstance(c, bc.GgufUnknown) and (c.shape, c.format) == ((3, 2), "nvfp4") and bytes(c.raw) == data[96:128]
+    assert file.tensors["a"].data.shape == file.tensors["d"].data.shape == (34,)
+    with pytest.raises(
+        bc.InvalidProblemError, match=r"tensor 'b' is of ggml's type 77 \(type 77\), which is not read.*\.raw"
+    ):
+        _ = b.data
+    bc.save_gguf(tmp_path / "again.gguf", file.tensors)
+    again = bc.load_gguf(tmp_path / "again.gguf").tensors
+    assert (
+        isinstance(again["b"], bc.GgufUnknown) and again["b"].code == 77 and bytes(again["b"].raw)[:32] == data[64:96]
+    )
+    assert bytes(again["d"].data) == bytes(file.tensors["d"].data)
+
+
+def test_texts_that_are_not_utf_8_are_bytes_with_a_warning(tmp_path: Path) -> None:
+    bad = struct.pack("<Q", 2) + b"\xff\xfe"
+    entries = [
+        entry(8, bad),
+        bad + struct.pack("<I", 0) + b"\7",
+        entry(9, struct.pack("<IQ", 8, 2) + text("a") + bad, "l"),
+    ]
+    made = file_of([bad + struct.pack("<IQIQ", 1, 32, 8, 0)], entries)
+    (tmp_path / "raw.gguf").write_bytes(made)
+    with pytest.warns(UserWarning, match=r"raw\.gguf': 'k' at byte 37 and 3 more is not UTF-8"):
+        file = bc.load_gguf(tmp_path / "raw.gguf")
+    assert file.metadata == {"k": b"\xff\xfe", b"\xff\xfe": 7, "l": ["a", b"\xff\xfe"]}
+    assert list(file.tensors) == [b"\xff\xfe"]
+    bc.save_gguf(tmp_path / "again.gguf", file.tensors, file.metadata)
+    assert (tmp_path / "again.gguf").read_bytes()[: len(made) - 64] == made[:-64]
+    with pytest.raises(bc.InvalidProblemError, match="a key: got the same one as text and as bytes"):
+        bc.save_gguf(tmp_path / "twice.gguf", {}, {"k": 1, b"k": 2})
+
+
+NUMBERS = [
+    np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.uint64, np.int64, np.float32, np.float64
+]  # fmt: skip
+
+
+def drawn_metadata(rng: np.random.Generator) -> dict[str, Any]:
+    """Values of every type, alone, in lists and in lists of lists."""
+    found: dict[str, Any] = {}
+    for kind in NUMBERS:
+        info = np.iinfo(kind) if np.issubdtype(kind, np.integer) else np.finfo(kind)
+        values = np.array([info.min, info.max, 0, 1, rng.integers(0, 100)], kind)
+        found[f"one {kind.__name__}"] = values[rng.integers(5)]
+        found[f"list {kind.__name__}"] = values[: rng.integers(0, 6)]
+        found[f"nested {kind.__name__}"] = [values[:2], values[1:4]]
+    words = ["", "a", "Zoë", "\n\0x", "字" * 40]
+    found |= {"text": words[rng.integers(1, 5)], "words": words[: rng.integers(1, 6)], "flag": bool(rng.integers(2))}
+    found |= {"flags": [True, False][: rng.integers(1, 3)], "n": int(rng.integers(-9, 9)), "x": float(rng.normal())}
+    found |= {"ns": [int(n) for n in rng.integers(-5, 5, 3)], "deep": [[["a"], ["b", "c"]], [["d"]]]}
+    return {k: found[k] for k in rng.permutation(list(found))}
+
+
+def plain(value: Any) -> Any:
+    return (
+        [plain(v) for v in value] if isinstance(value, (list, np.ndarray)) else getattr(value, "item", lambda: value)()
+    )
+
+
+def flat(value: Any) -> Any:
+    return [f for v in value for f in (flat(v) if isinstance(v, list) else [v])]
+
+
+@pytest.mark.parametrize("alignment", [None, 1, 8, 16, 32, 64, 256, 4096])
+def test_the_package_reads_files_of_all_options(
+    tmp_path: Path, alignment: int | None, rng: np.random.Generator
+) -> None:
+    elements = ("f4", "f2", "i1", "i2", "i4", "i8", "f8")
+    arrays = {e: rng.integers(-100, 100, rng.integers(1, 5, rng.integers(1, 5))).astype(e) for e in elements}
+    values = rng.normal(0, 1, (3, 512)).astype(np.float32)
+    blocks = {
+        f.value: bc.GgufTensor(
+            rng.integers(0, 256, (3, 512 // f.block_values * f.block_bytes), np.uint8), values.shape, f.value
+        )
+        for f in BlockFormat
+    }
+    tensors = {"bf16": bc.asarray(torch.from_numpy(values).bfloat16()), **arrays, **blocks}
+    tensors = {k: tensors[k] for k in rng.permutation(list(tensors))}
+    metadata = drawn_metadata(rng) | ({} if alignment is None else {"general.alignment": alignment})
+    bc.save_gguf(tmp_path / "a.gguf", tensors, metadata)
+    first = bc.load_gguf(tmp_path / "a.gguf")
+    bc.save_gguf(tmp_path / "b.gguf", first.tensors, first.metadata)
+    assert (tmp_path / "a.gguf").read_bytes() == (tmp_path / "b.gguf").read_bytes()
+    reader = gguf.GGUFReader(str(tmp_path / "a.gguf"))
+    assert [t.name for t in reader.tensors] == list(tensors) == list(first.tensors)
+    for t in reader.tensors:
+        assert t.data_offset % (alignment or 32) == 0
+        if t.name == "bf16":
+            want = gguf.quantize(values, gguf.GGMLQuantizationType.BF16)
+            assert t.tensor_type is gguf.GGMLQuantizationType.BF16 and np.array_equal(t.data, want)
+            continue
+        given = tensors[t.name]
+        data = given.data if t.name in blocks else given
+        shape = values.shape if t.name in blocks else data.shape
+        assert tuple(reversed(t.shape.tolist())) == shape and t.data.dtype == data.dtype
+        np.testing.assert_array_equal(t.data, data)
+        np.testing.assert_array_equal(first.tensors[t.name].data, data)
+    for key, value in metadata.items():
+        want = plain(value)
+        assert plain(first.metadata[key]) == want
+        assert reader.fields[key].contents() == (flat(want) if isinstance(want, list) else want), key
+        if isinstance(value, np.generic):
+            assert gguf.GGUFReader.gguf_scalar_to_np[reader.fields[key].types[0]] is type(value)
+        if isinstance(value, np.ndarray) and len(value):
+            assert gguf.GGUFReader.gguf_scalar_to_np[reader.fields[key].types[-1]] is value.dtype.type
+
+
+def test_metadata_of_a_package_comes_back_as_it_was(tmp_path: Path, rng: np.random.Generator) -> None:
+    """What the package wrote and we read and write has the types that it had."""
+    writer = gguf.GGUFWriter(str(tmp_path / "a.gguf"), "llama")
+    for kind in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"):
+        getattr(writer, f"add_{kind}")(f"n.{kind}", int(rng.integers(0, 100)))
+    writer.add_float32("x.float32", float(rng.normal()))
+    writer.add_float64("x.float64", float(rng.normal()))
+    writer.add_bool("flag", False)
+    writer.add_array("words", ["a", "é", ""])
+    writer.add_array("numbers", [1, -2, 3])
+    writer.add_array("scores", [0.1, 0.2])
+    writer.add_array("bytes", b"abc")
+    writer.add_custom_alignment(128)
+    writer.add_tensor("t", rng.normal(0, 1, (3, 5)).astype(np.float32))
+    writer.add_tensor("u", np.arange(7, dtype=np.int8))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    file = bc.load_gguf(tmp_path / "a.gguf")
+    bc.save_gguf(tmp_path / "b.gguf", file.tensors, file.metadata)
+    a, b = (gguf.GGUFReader(str(tmp_path / f"{name}.gguf")) for name in "ab")
+    assert list(a.fields) == list(b.fields)
+    for key, field in a.fields.items():
+        assert field.types == b.fields[key].types and field.contents() == b.fields[key].contents(), key
+    for t, u in zip(a.tensors, b.tensors, strict=True):
+        assert (t.name, t.data_offset % 128) == (u.name, u.data_offset % 128) and np.array_equal(t.data, u.data)
+    assert (tmp_path / "a.gguf").read_bytes().rstrip(b"\0") == (tmp_path / "b.gguf").read_bytes().rstrip(b"\0")
+
+
+@pytest.mark.parametrize("alignment", [0, 3, -32, 2**32, True, 32.0, "32", [32]])
+def test_alignments_that_are_none_are_not_written(tmp_path: Path, alignment: Any) -> None:
+    with pytest.raises(bc.InvalidProblemError, match=r"'general\.alignment': got .*, want a power of 2"):
+        bc.save_gguf(tmp_path / "c.gguf", {}, {"general.alignment": alignment})
 
 
 def test_what_was_read_may_be_written_where_it_lies(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -271,7 +444,6 @@ def test_metadata_comes_back(tmp_path: Path, rng: np.random.Generator) -> None:
 
 
 def test_tensors_of_other_frameworks_are_written(tmp_path: Path, rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
     x = torch.as_tensor(rng.normal(0, 1, (3, 5)))
     for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
         made = x.to(dtype).T

@@ -56,8 +56,9 @@ if TYPE_CHECKING:
     from baracuda.graph import trace as trace
     from baracuda.memory.gguf import GgufFile as GgufFile
     from baracuda.memory.gguf import GgufTensor as GgufTensor
+    from baracuda.memory.gguf import GgufUnknown as GgufUnknown
     from baracuda.memory.gguf import load_gguf as load_gguf
-    from baracuda.memory.gguf import save_gguf as save_gguf
+    from baracuda.memory.gguf_write import save_gguf as save_gguf
     from baracuda.ops.quant.quant import BlockFormat as BlockFormat
     from baracuda.ops.rope.scaling import rope_frequencies as rope_frequencies
     from baracuda.ops.rope.scaling import rope_tables as rope_tables
@@ -67,7 +68,7 @@ __version__: str = _core.__version__
 __all__ = [
     "BackendUnavailableError", "BaracudaError", "BlockFormat", "BufferTooSmallError", "Capabilities", "Capability", "ComputeGraph",
     "Device", "DeviceError", "DeviceMemoryError", "Dim", "Element", "Engine", "Event", "ExecutionPlan", "Explanation", "Generator",
-    "GgufFile", "GgufTensor", "Graph", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
+    "GgufFile", "GgufTensor", "GgufUnknown", "Graph", "IndexOutOfRangeError", "IntegerDivisionError", "InvalidProblemError", "KernelSku",
     "MemoryLimitError", "MemoryTracker", "MisalignedOperandError", "Plan", "PlanPreference", "PrecisionGuarantee", "Program",
     "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorArena", "TensorPool", "TensorSpec",
     "UnsupportedError", "UsageError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities", "devices",
@@ -89,8 +90,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("baracuda.engine"), name)
     if name == "BlockFormat":
         return import_module("baracuda.ops.quant.quant").BlockFormat
-    if name in ("GgufFile", "GgufTensor", "load_gguf", "save_gguf"):
-        return getattr(import_module("baracuda.memory.gguf"), name)
+    if name in ("GgufFile", "GgufTensor", "GgufUnknown", "load_gguf", "save_gguf"):
+        return getattr(import_module(f"baracuda.memory.gguf{'_write' if name == 'save_gguf' else ''}"), name)
     if name in ("rope_frequencies", "rope_tables"):
         return getattr(import_module("baracuda.ops.rope.scaling"), name)
     if name == "verify":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+import warnings
+from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from os import PathLike, fspath, getpid
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +17,44 @@ import numpy as np
 
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
-from baracuda.memory.tensor import asarray
 from baracuda.ops.quant.quant import BlockFormat
 
 Array = np.ndarray[Any, Any]
 
-_PLAIN = {
+PLAIN = {
     0: Element.F32, 1: Element.F16, 24: Element.I8, 25: Element.I16, 26: Element.I32, 27: Element.I64, 28: Element.F64, 30: Element.BF16,
 }  # fmt: skip
 _BLOCKS = {f.code: f for f in BlockFormat}
-_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 10: "Q", 11: "q", 12: "d"}
-_BOOL, _STRING, _LIST = 7, 8, 9
+# Further types that ggml has or had.
+_OTHERS = {
+    4: "q4_2", 5: "q4_3", 9: "q8_1", 31: "q4_0_4_4", 32: "q4_0_4_8", 33: "q4_0_8_8", 36: "iq4_nl_4_4", 37: "iq4_nl_4_8",
+    38: "iq4_nl_8_8", 40: "nvfp4", 41: "q1_0",
+}  # fmt: skip
+NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 10: "Q", 11: "q", 12: "d"}
+U32, BOOL, STRING, LIST = 4, 7, 8, 9
+MOST_DIMS = 4  # as ggml has it
+ALIGNMENT_KEY, ALIGNMENT = "general.alignment", 32  # of tensors, where a file says nothing
 _VERSIONS = (2, 3)
-_MOST_DIMS = 4  # as ggml has it
 _DEEPEST = 4  # lists in lists
-_ALIGNMENT = 32  # of tensors, where a file says nothing
 _TOO_LARGE = 1 << 63  # for sizes, which are counted up to here even beside a size of 0
+
+
+class GgufInt(int):
+    """An integer of a file's metadata that is written again as the type that it had there, `kind` of ggml."""
+
+    kind: int
+
+
+class GgufFloat(float):
+    """A number of a file's metadata that is written again as the type that it had there, `kind` of ggml."""
+
+    kind: int
+
+
+class GgufList(list[Any]):
+    """A list of a file's metadata, of texts, booleans or lists. One without values is written again as of the same `kind`."""
+
+    kind: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +74,59 @@ class GgufTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class GgufUnknown:
+    """A tensor of a GGUF file whose type is not read here: it is listed, and may be written again, but has no values.
+
+    Attributes:
+        name: Of the tensor.
+        shape: Of the values, outermost dimension first.
+        format: The type's name, or "type 77" where ggml had none yet.
+        code: ggml's number of the type.
+        raw: The bytes (u8) from its beginning to that of the next tensor, read-only.
+    """
+
+    name: str | bytes
+    shape: tuple[int, ...]
+    format: str
+    code: int
+    raw: Array
+
+    @property
+    def data(self) -> Array:
+        """Refused.
+
+        Raises:
+            InvalidProblemError: Always, with what to do.
+        """
+        raise InvalidProblemError(
+            f"load_gguf: the tensor {self.name!r} is of ggml's type {self.code} ({self.format}), which is not read; those that are "
+            f"read are {READ}. Convert the file to one of these (llama-quantize --allow-requantize), or take the bytes of .raw."
+        )
+
+
+READ = ", ".join([*(str(e) for e in PLAIN.values()), *(f.value for f in BlockFormat)])
+
+
+@dataclass(frozen=True, slots=True)
 class GgufFile:
     """What load_gguf found.
 
     Attributes:
-        tensors: By name, in the file's order.
-        metadata: Numbers, texts, booleans, arrays of numbers (NumPy), and lists of the others, by key.
+        tensors: By name, in the file's order. Those whose type is not read are GgufUnknown, whose `data` is refused.
+        metadata: Numbers, texts, booleans, arrays of numbers (NumPy), and lists of the others, by key. save_gguf gives each the
+            type again that it had in the file.
     """
 
-    tensors: dict[str, GgufTensor]
-    metadata: dict[str, Any]
+    tensors: dict[str | bytes, GgufTensor | GgufUnknown]
+    metadata: dict[str | bytes, Any]
 
 
 def load_gguf(path: str | PathLike[str]) -> GgufFile:
     """The tensors of a GGUF file by name, mapped into memory and not copied, and its metadata.
 
     Pages are read when a kernel first touches them. The file must not be truncated or overwritten while its tensors are in use.
-    Nothing in the file is trusted: each count, length, type and offset is held against what the file has.
+    Nothing in the file is trusted: each count, length, type and offset is held against what the file has. A tensor of a type that is
+    not read is listed with its type's name and bytes. Texts, keys and names that are not UTF-8 are bytes; a warning says so.
 
     Args:
         path: A file of version 2 or 3, little endian.
@@ -84,11 +144,21 @@ def load_gguf(path: str | PathLike[str]) -> GgufFile:
     return _File(name, data).read()
 
 
+def _typed(kind: int, value: Any) -> Any:
+    """A number that knows the type which it had, where Python's own are not written as that."""
+    if kind in (11, 12):
+        return value
+    made = GgufFloat(value) if isinstance(value, float) else GgufInt(value)
+    made.kind = kind
+    return made
+
+
 class _File:
     """Reads a file from its beginning, a piece at a time."""
 
     def __init__(self, name: str, data: Array) -> None:
         self.name, self.data, self.at = name, data.view(np.ndarray), 0
+        self.raw_texts: list[tuple[int, str]] = []  # that are not UTF-8
 
     def wrong(self, at: int, what: str) -> InvalidProblemError:
         return InvalidProblemError(f"load_gguf: {self.name!r}, byte {at}: {what}.")
@@ -104,13 +174,14 @@ class _File:
     def number(self, kind: str, what: str) -> Any:
         return struct.unpack("<" + kind, bytes(self.take(struct.calcsize("<" + kind), what)))[0]
 
-    def text(self, what: str) -> str:
+    def text(self, what: str) -> str | bytes:
         at = self.at
         raw = bytes(self.take(self.number("Q", f"the length of {what}"), what))
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            raise self.wrong(at, f"{what} is not UTF-8: {raw[:40]!r}") from None
+            self.raw_texts.append((at, what))
+            return raw
 
     def counted(self, least: int, what: str) -> int:
         """How many things of at least so many bytes follow."""
@@ -128,224 +199,117 @@ class _File:
             why = "the file is big endian" if version >= 1 << 16 else "write it again as version 3"
             raise self.wrong(4, f"got version {version}, want 2 or 3; {why}")
         tensors = self.counted(24, "tensors")
-        metadata: dict[str, Any] = {}
+        metadata: dict[str | bytes, Any] = {}
+        alignment = ALIGNMENT
         for _ in range(self.counted(13, "entries of metadata")):
             at, key = self.at, self.text("a key")
             if key in metadata:
                 raise self.wrong(at, f"the key {key!r} is there twice")
-            metadata[key] = self.value(self.number("I", f"the type of {key!r}"), key, 0)
-        found = self.places(tensors)
-        alignment = metadata.get("general.alignment", _ALIGNMENT)
-        if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-            raise self.wrong(self.at, f"general.alignment is {alignment!r}, want a power of 2")
-        return GgufFile(self.mapped(found, alignment), metadata)
+            kind = self.number("I", f"the type of {key!r}")
+            metadata[key] = self.value(kind, repr(key), 0)
+            if key == ALIGNMENT_KEY:
+                alignment = self.alignment(at, kind, metadata[key])
+        made = GgufFile(self.mapped(self.places(tensors), alignment), metadata)
+        self.warn()
+        return made
 
-    def value(self, kind: int, key: str, depth: int) -> Any:
+    def alignment(self, at: int, kind: int, value: Any) -> int:
+        """What tensors' offsets are multiples of."""
+        if kind != U32 or value < 1 or value & (value - 1):
+            raise self.wrong(at, f"{ALIGNMENT_KEY} is {value!r} of type {kind}, want a power of 2 of type {U32} (u32)")
+        return int(value)
+
+    def warn(self) -> None:
+        """Of texts that are bytes, once for a file."""
+        if self.raw_texts:
+            at, what = self.raw_texts[0]
+            count = f" and {len(self.raw_texts) - 1} more" if len(self.raw_texts) > 1 else ""
+            text = f"load_gguf: {self.name!r}: {what} at byte {at}{count} is not UTF-8; such texts are given as bytes."
+            warnings.warn(text, UserWarning, stacklevel=4)
+
+    def value(self, kind: int, what: str, depth: int) -> Any:
         """An entry of metadata."""
         at = self.at
-        if kind in _NUMBERS:
-            return self.number(_NUMBERS[kind], repr(key))
-        if kind == _BOOL:
-            if (flag := self.number("B", repr(key))) > 1:
-                raise self.wrong(at, f"{key!r} is a boolean of value {flag}")
+        if kind in NUMBERS:
+            return _typed(kind, self.number(NUMBERS[kind], what))
+        if kind == BOOL:
+            if (flag := self.number("B", what)) > 1:
+                raise self.wrong(at, f"{what} is a boolean of value {flag}")
             return bool(flag)
-        if kind == _STRING:
-            return self.text(repr(key))
-        if kind != _LIST or depth == _DEEPEST:
-            what = f"lists nested {depth} deep" if kind == _LIST else f"type {kind}, which there is not"
-            raise self.wrong(at, f"{key!r} is of {what}")
-        inner = self.number("I", f"the type of {key!r}")
-        if inner in _NUMBERS:
-            dtype = np.dtype("<" + _NUMBERS[inner])
-            return self.take(self.counted(dtype.itemsize, repr(key)) * dtype.itemsize, repr(key)).view(dtype).copy()
-        least = {_BOOL: 1, _STRING: 8, _LIST: 12}.get(inner, 1)
-        return [self.value(inner, key, depth + 1) for _ in range(self.counted(least, repr(key)))]
+        if kind == STRING:
+            return self.text(what)
+        if kind != LIST or depth == _DEEPEST:
+            got = f"lists nested {depth} deep" if kind == LIST else f"type {kind}, which there is not"
+            raise self.wrong(at, f"{what} is of {got}")
+        inner = self.number("I", f"the type of {what}")
+        if inner in NUMBERS:
+            dtype = np.dtype("<" + NUMBERS[inner])
+            return self.take(self.counted(dtype.itemsize, what) * dtype.itemsize, what).view(dtype).copy()
+        least = {BOOL: 1, STRING: 8, LIST: 12}.get(inner, 1)
+        made = GgufList(self.value(inner, what, depth + 1) for _ in range(self.counted(least, what)))
+        made.kind = inner
+        return made
 
-    def places(self, count: int) -> dict[str, tuple[int, tuple[int, ...], int, int]]:
+    def places(self, count: int) -> dict[str | bytes, tuple[int, tuple[int, ...], int, int]]:
         """Of each tensor: where its entry is, its shape, type, and offset."""
-        found: dict[str, tuple[int, tuple[int, ...], int, int]] = {}
+        found: dict[str | bytes, tuple[int, tuple[int, ...], int, int]] = {}
         for _ in range(count):
             at, name = self.at, self.text("a tensor's name")
             if name in found:
                 raise self.wrong(at, f"the tensor {name!r} is there twice")
             dims = self.number("I", f"the rank of {name!r}")
-            if dims > _MOST_DIMS:
-                raise self.wrong(at, f"{name!r} has {dims} dimensions, want at most {_MOST_DIMS}")
+            if dims > MOST_DIMS:
+                raise self.wrong(at, f"{name!r} has {dims} dimensions, want at most {MOST_DIMS}")
             sizes = tuple(self.number("Q", f"a size of {name!r}") for _ in range(dims))
             kind = self.number("I", f"the type of {name!r}")
             found[name] = (at, sizes[::-1], kind, self.number("Q", f"the offset of {name!r}"))
         return found
 
     def mapped(
-        self, found: Mapping[str, tuple[int, tuple[int, ...], int, int]], alignment: int
-    ) -> dict[str, GgufTensor]:
+        self, found: Mapping[str | bytes, tuple[int, tuple[int, ...], int, int]], alignment: int
+    ) -> dict[str | bytes, GgufTensor | GgufUnknown]:
         """The tensors in the file's memory, none of which lies outside it or in another."""
         start = -(-self.at // alignment) * alignment
-        taken: list[tuple[int, int, str]] = []
-        tensors: dict[str, GgufTensor] = {}
+        room = max(0, len(self.data) - start)
+        begins = sorted({offset for *_, offset in found.values()})
+        taken: list[tuple[int, int, str | bytes]] = []
+        tensors: dict[str | bytes, GgufTensor | GgufUnknown] = {}
         for name, (at, shape, kind, offset) in found.items():
+            known = kind in PLAIN or kind in _BLOCKS
             stored, dtype, form = self.stored(at, name, shape, kind)
             if any(n >= _TOO_LARGE for n in shape) or prod(n for n in stored if n) * dtype.itemsize >= _TOO_LARGE:
                 raise self.wrong(at, f"{name!r} has shape {shape}, want sizes whose product is below 2**63")
-            size = prod(stored) * dtype.itemsize
             if offset % alignment:
                 raise self.wrong(at, f"{name!r} begins at offset {offset}, want a multiple of {alignment}")
-            if start + offset + size > len(self.data):
-                room = max(0, len(self.data) - start)
+            size = prod(stored) * dtype.itemsize
+            if not known and size:  # up to the next one
+                end = begins[bisect_right(begins, offset)] if begins[-1] > offset else room
+                size = max(1, min(end, room) - offset)
+            if offset + size > room:
                 raise self.wrong(at, f"{name!r} has {size} bytes at offset {offset}, the file's data only {room}")
             if size:
                 taken.append((offset, offset + size, name))
-            data = self.data[start + offset : start + offset + size].view(dtype).reshape(stored)
-            tensors[name] = GgufTensor(data, shape, form)
-        taken.sort()
+            raw = self.data[start + offset : start + offset + size]
+            if known:
+                tensors[name] = GgufTensor(raw.view(dtype).reshape(stored), shape, form)
+            else:
+                tensors[name] = GgufUnknown(name, shape, form or "", kind, raw)
+        taken.sort(key=lambda t: t[:2])
         for (_, end, name), (begin, _, other) in pairwise(taken):
             if begin < end:
                 raise self.wrong(found[other][0], f"{other!r} begins at offset {begin}, before {name!r} ends at {end}")
         return tensors
 
     def stored(
-        self, at: int, name: str, shape: tuple[int, ...], kind: int
+        self, at: int, name: str | bytes, shape: tuple[int, ...], kind: int
     ) -> tuple[tuple[int, ...], np.dtype[Any], str | None]:
-        """Shape and element of what lies in the file, and the format of blocks."""
-        if kind in _PLAIN:
-            return shape, np.dtype(_PLAIN[kind].numpy), None
+        """Shape and element of what lies in the file, and the format of blocks; of a type that is not read bytes of any number."""
+        if kind in PLAIN:
+            return shape, np.dtype(PLAIN[kind].numpy), None
         if kind not in _BLOCKS:
-            names = ", ".join([*(str(e) for e in _PLAIN.values()), *(f.value for f in BlockFormat)])
-            raise self.wrong(at, f"{name!r} is of ggml's type {kind}; those that are read are {names}")
+            return shape, np.dtype(np.uint8), _OTHERS.get(kind, f"type {kind}")
         f = _BLOCKS[kind]
         if not shape or shape[-1] % f.block_values:
             want = f"a last size that is a multiple of {f.block_values}, the values of a block of {f.value}"
             raise self.wrong(at, f"{name!r} has shape {shape}, want {want}")
         return (*shape[:-1], shape[-1] // f.block_values * f.block_bytes), np.dtype(np.uint8), f.value
-
-
-def save_gguf(
-    path: str | PathLike[str], tensors: Mapping[str, GgufTensor | Any], metadata: Mapping[str, Any] | None = None
-) -> None:
-    """Writes a GGUF file (version 3) that ggml, the `gguf` package and load_gguf read.
-
-    The file is written beside its place and moved there when it is whole, so that tensors which load_gguf mapped from there may be
-    among those written.
-
-    Args:
-        path: Where to; what is there is replaced.
-        tensors: By name: arrays of any framework in host memory, of f32, f16, bf16, f64, i8, i16, i32 or i64, or GgufTensors, as
-            blocks have to be.
-        metadata: By key: texts, booleans, integers (as i64, or u64 where they are larger), floats (as f64), and lists of one of
-            these kinds. ggml's tools want "general.architecture".
-
-    Raises:
-        InvalidProblemError: A tensor or a value that the format has no type for.
-    """
-    head = bytearray()
-    entries = dict(metadata or {})
-    head += b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries))
-    for key, value in entries.items():
-        head += _text(key, "a key") + _value(key, value)
-    offset, datas = 0, []
-    for name, given in tensors.items():
-        t = given if isinstance(given, GgufTensor) else _plain(name, given)
-        head += _text(name, "a tensor's name") + struct.pack("<I", len(t.shape))
-        head += b"".join(struct.pack("<Q", size) for size in reversed(t.shape))
-        head += struct.pack("<IQ", _kind(name, t), offset)
-        data = np.ascontiguousarray(t.data)
-        datas.append(data)
-        offset += -(-data.nbytes // _ALIGNMENT) * _ALIGNMENT
-    _write(Path(path).resolve(), [bytes(head), *datas])
-
-
-def _write(path: Path, parts: list[bytes | Array]) -> None:
-    """Puts padded parts in place of what is there, which may be what they are read from."""
-    if path.exists() and not path.is_file():
-        raise InvalidProblemError(
-            f"save_gguf: path: got {str(path)!r}, which is there and no file, want that of a file."
-        )
-    beside = path.with_name(f"{path.name}.{getpid()}.part")
-    try:
-        with beside.open("wb") as file:
-            for part in parts:
-                data = part if isinstance(part, bytes) else part.tobytes()
-                file.write(data)
-                file.write(bytes(-len(data) % _ALIGNMENT))
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _plain(name: str, given: Any) -> GgufTensor:
-    """An array of any framework, as NumPy's."""
-    array = given if isinstance(given, np.ndarray) else asarray(given).numpy()
-    return GgufTensor(array, array.shape, None)
-
-
-def _text(text: Any, what: str) -> bytes:
-    try:
-        raw: bytes = text.encode()
-    except (AttributeError, UnicodeEncodeError):
-        raise InvalidProblemError(f"save_gguf: {what}: got {text!r}, want text that UTF-8 has.") from None
-    return struct.pack("<Q", len(raw)) + raw
-
-
-def _kind(name: str, t: GgufTensor) -> int:
-    """The number that ggml has for a tensor's type."""
-    if len(t.shape) > _MOST_DIMS:
-        raise InvalidProblemError(f"save_gguf: {name!r}: got shape {t.shape}, want at most {_MOST_DIMS} dimensions.")
-    if t.format is None:
-        for kind, element in _PLAIN.items():
-            if np.dtype(element.numpy) == t.data.dtype:
-                return kind
-        raise InvalidProblemError(
-            f"save_gguf: {name!r}: got {t.data.dtype}, want {', '.join(map(str, _PLAIN.values()))}."
-        )
-    f = BlockFormat(t.format)
-    want = (*t.shape[:-1], t.shape[-1] // f.block_values * f.block_bytes)
-    if t.data.dtype != np.uint8 or t.data.shape != want or t.shape[-1] % f.block_values:
-        got = f"got {t.data.dtype} {t.data.shape} for {t.shape} of {f.value}"
-        raise InvalidProblemError(f"save_gguf: {name!r}: {got}, want uint8 {want}.")
-    return f.code
-
-
-def _value(key: str, value: Any) -> bytes:
-    """An entry's type and value."""
-    kind, raw = _typed(key, value)
-    return struct.pack("<I", kind) + raw
-
-
-def _typed(key: str, value: Any) -> tuple[int, bytes]:
-    if isinstance(value, (bool, np.bool_)):
-        return _BOOL, bytes([bool(value)])
-    if isinstance(value, (int, np.integer)):
-        kind = _whole(key, [value])
-        return kind, struct.pack("<" + _NUMBERS[kind], value)
-    if isinstance(value, (float, np.floating)):
-        return 12, struct.pack("<d", value)
-    if isinstance(value, str):
-        return _STRING, _text(value, repr(key))
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return _LIST, _listed(key, value.tolist() if isinstance(value, np.ndarray) else value)
-    raise InvalidProblemError(
-        f"save_gguf: {key!r}: got {type(value).__name__}, want text, numbers, booleans or a list."
-    )
-
-
-def _whole(key: str, values: Sequence[Any]) -> int:
-    """The number of the type of integers: i64, or u64."""
-    for kind, least, most in ((11, -(1 << 63), (1 << 63) - 1), (10, 0, (1 << 64) - 1)):
-        if all(least <= n <= most for n in values):
-            return kind
-    raise InvalidProblemError(
-        f"save_gguf: {key!r}: got integers of {min(values)} to {max(values)}, want those that i64 or u64 holds."
-    )
-
-
-def _listed(key: str, values: Sequence[Any]) -> bytes:
-    """The type, number and values of a list."""
-    if all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values):
-        kind = _whole(key, values)
-        return struct.pack(f"<IQ{len(values)}{_NUMBERS[kind]}", kind, len(values), *values)
-    items = [_typed(key, v) for v in values]
-    if len({kind for kind, _ in items}) > 1:
-        raise InvalidProblemError(
-            f"save_gguf: {key!r}: got values of several kinds, want those of a list to be of one."
-        )
-    return struct.pack("<IQ", items[0][0], len(items)) + b"".join(raw for _, raw in items)
