@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,29 @@ def test_packages_decoder_reads_what_is_written(f: BlockFormat, rng: np.random.G
     assert lost.max() < LOST[f]
     again = F.dequantize(F.quantize(values, f.value), f.value)
     assert np.sqrt(((again - x) ** 2).sum() / (x.astype(np.float64) ** 2).sum()) < 1.3 * LOST[f]
+
+
+@pytest.mark.parametrize("f", BlockFormat, ids=lambda f: f.value)
+def test_formats_are_named_as_ggml_spells_them(f: BlockFormat, tmp_path: Path) -> None:
+    name, x = f.value.upper(), np.ones((2, 256), np.float32)
+    w = F.quantize(x, name)
+    assert np.array_equal(w, F.quantize(x, f.value))
+    assert np.array_equal(F.dequantize(w, name), F.dequantize(w, f.value))
+    ids = np.array([[0]])
+    assert np.array_equal(F.quant_embedding(w, ids, name), F.quant_embedding(w, ids, f.value))
+    assert np.array_equal(F.quant_matmul(x, w, name), F.quant_matmul(x, w, f.value))
+    assert np.array_equal(
+        F.quant_matmul_ids(x[:, None], w[None], np.zeros((2, 1), int), name)[:, 0], F.quant_matmul(x, w, name)
+    )
+    for op in (F.quant_matmul, F.quant_matmul_ids):
+        args = (x, w, name) if op is F.quant_matmul else (x[:1], w[None], ids[0], name)
+        y, pull = bc.vjp(op, *args)
+        assert pull(y).shape == args[0].shape
+    for desc in (bc.QuantizeDescriptor, bc.DequantizeDescriptor):
+        assert desc((2, 256), name) == desc((2, 256), f)
+    assert bc.QuantMatmulDescriptor((2, 256), (2, 256), name).format is f
+    bc.save_gguf(tmp_path / "a.gguf", {"w": bc.GgufTensor(w, x.shape, name)})
+    assert bc.load_gguf(tmp_path / "a.gguf").tensors["w"].format == f.value
 
 
 def test_wrong_calls_are_refused() -> None:

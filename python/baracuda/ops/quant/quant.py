@@ -34,6 +34,11 @@ class BlockFormat(Enum):
     IQ4_NL = "iq4_nl"
     MXFP4 = "mxfp4"
 
+    @classmethod
+    def _missing_(cls, value: object) -> BlockFormat | None:
+        """Names as ggml spells them, too: "Q4_K"."""
+        return next((f for f in cls if isinstance(value, str) and f.value == value.lower()), None)
+
     @property
     def code(self) -> int:
         """The number that ggml, files and kernels know it by."""
