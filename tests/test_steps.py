@@ -168,6 +168,9 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "repack_awq": [lambda: F.repack_awq(_WORDS, _WORDS[:1], np.ones((1, 64), np.float16))],
     "repack_gptq": [
         lambda: F.repack_gptq(_WORDS, _WORDS[:1, :1], np.ones((1, 8), np.float16)),
+        lambda: F.repack_gptq(
+            np.zeros((6, 32), np.int32), np.zeros((1, 3), np.int32), np.ones((1, 32), np.float16), bits=3
+        ),
         lambda: F.repack_gptq(_WORDS, _WORDS[:1, :1], np.ones((1, 8), np.float16), np.zeros(64, np.int32)),
     ],
     "fake_quantize_per_tensor_affine": [lambda: F.fake_quantize_per_tensor_affine(_x(4), 0.1, 3, 0, 255)],

@@ -1603,7 +1603,7 @@ STEPS: dict[str, tuple[tuple[str, str], ...]] = {
     "remainder_backward": (("remainder", "backward"),),
     "renorm": (("add", "forward"), ("div", "forward"), ("gt", "forward"), ("mul", "forward"), ("norm", "forward"), ("where", "forward"),),
     "repack_awq": (("arange", "forward"), ("bitwise_and", "forward"), ("bitwise_right_shift", "forward"), ("cast", "forward"), ("copy", "forward"), ("pack_int4", "forward"),),
-    "repack_gptq": (("add", "forward"), ("arange", "forward"), ("bitwise_and", "forward"), ("bitwise_right_shift", "forward"), ("cast", "forward"), ("copy", "forward"), ("eq", "forward"), ("index_select", "forward"), ("pack_int4", "forward"), ("sort", "forward"), ("where", "forward"),),
+    "repack_gptq": (("add", "forward"), ("arange", "forward"), ("bitwise_and", "forward"), ("bitwise_left_shift", "forward"), ("bitwise_or", "forward"), ("bitwise_right_shift", "forward"), ("cast", "forward"), ("copy", "forward"), ("eq", "forward"), ("index_select", "forward"), ("pack_int4", "forward"), ("sort", "forward"), ("where", "forward"),),
     "repeat_backward": (("repeat", "backward"),),
     "repeat_interleave": (("amin", "forward"), ("cast", "forward"), ("copy", "forward"), ("cumsum", "forward"), ("fill", "forward"), ("index_select", "forward"), ("pad", "forward"), ("repeat", "forward"), ("scatter_reduce", "forward"), ("sub", "forward"),),
     "rms_norm_add_backward": (("rms_norm_add", "backward"),),

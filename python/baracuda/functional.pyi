@@ -1379,8 +1379,8 @@ def quant_linear_backward(dy: Any, weight: Any, scale: Any, zero_point: Any = No
 def repack_awq(qweight: Any, qzeros: Any, scales: Any) -> Any:
     r"""An AWQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_awq(...), packed="u4")`."""
 @_function
-def repack_gptq(qweight: Any, qzeros: Any, scales: Any, g_idx: Any = None) -> Any:
-    r"""A GPTQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_gptq(...), packed="u4")`."""
+def repack_gptq(qweight: Any, qzeros: Any, scales: Any, g_idx: Any = None, *, bits: Any = 4, checkpoint_format: Any = 'gptq') -> Any:
+    r"""A GPTQ checkpoint's layer as quant_linear takes it: `quant_linear(x, *repack_gptq(...), packed="u4")`."""
 @_function
 def quant_matmul(input: Any, weight: Any, format: Any, *, quantize_input: Any = False, out: Any = None) -> Any:
     r"""The product of `input` with the transpose of a weight in blocks of a GGUF format, as `linear` with the weight's values."""

@@ -61,15 +61,96 @@ def test_a_vector_is_one_row(rng: np.random.Generator) -> None:
         assert bc.vjp(F.quant_linear, x[1], codes, scale, quantize_input=rounded)[1](y).shape == (64,)
 
 
-def gptq(codes: Any, zeros: Any) -> tuple[Any, Any]:
-    """AutoGPTQ's QuantLinear.pack: codes (K, N) along K, zeros (groups, N) less one along N."""
-    depth, columns = codes.shape
-    qweight, qzeros = np.zeros((depth // 8, columns), np.uint32), np.zeros((len(zeros), columns // 8), np.uint32)
-    for k in range(depth):
-        qweight[k // 8] |= codes[k].astype(np.uint32) << 4 * (k % 8)
-    for n in range(columns):
-        qzeros[:, n // 8] |= (zeros[:, n] - 1).astype(np.uint32) << 4 * (n % 8)
-    return qweight.view(np.int32), qzeros.view(np.int32)
+def gptq(codes: Any, zeros: Any, bits: int = 4, version: str = "gptq") -> tuple[Any, Any]:
+    """What AutoGPTQ's pack makes of codes (K, N) along K and zeros (groups, N) along N: bits one after another; of the
+    first version zeros less one."""
+
+    def packed(x: Any) -> Any:
+        """Along the last dimension."""
+        places = (x[..., None].astype(np.uint8) >> np.arange(bits) & 1).astype(np.uint8)
+        return np.packbits(places.reshape(len(x), -1), -1, "little").view(np.int32)
+
+    stored = zeros - 1 & 2**bits - 1 if version == "gptq" else zeros
+    return np.ascontiguousarray(packed(codes.T).T), packed(stored)
+
+
+def gptq_values(qweight: Any, qzeros: Any, scales: Any, g_idx: Any, bits: int, version: str) -> Any:
+    """The weight (K, N) as the packages' layers without kernels find it, in torch and of the words alone."""
+    words, zeros = torch.from_numpy(qweight), torch.from_numpy(qzeros)
+    most = 2**bits - 1
+    if bits == 3:  # 10 codes and a part, the rest, 10 and a part, the rest, 10
+
+        def three(x: Any) -> Any:
+            a, b, c = (x[..., i::3] for i in range(3))
+            tens = [[w >> 3 * j + first & 7 for j in range(10)] for w, first in ((a, 0), (b, 1), (c, 2))]
+            tenth, one = a >> 30 & 3 | b << 2 & 4, b >> 31 & 1 | c << 1 & 6
+            return torch.stack([*tens[0], tenth, *tens[1], one, *tens[2]], -1).reshape(len(x), -1)
+
+        weight, zeros = three(words.T).T, three(zeros)
+    else:
+        places = torch.arange(0, 32, bits, dtype=torch.int32)
+        weight = (words[:, None] >> places[:, None] & most).reshape(-1, words.shape[1])
+        zeros = (zeros[:, :, None] >> places & most).reshape(len(zeros), -1)
+    if version == "gptq":
+        zeros = zeros + 1 & most
+    groups = torch.from_numpy(g_idx).long()
+    return (torch.from_numpy(scales).float()[groups] * (weight - zeros[groups])).numpy()
+
+
+@pytest.mark.parametrize("version", ["gptq", "gptq_v2"])
+@pytest.mark.parametrize("bits", [2, 3, 4, 8])
+def test_any_words_of_gptq_are_the_values_of_the_packages(bits: int, version: str, rng: np.random.Generator) -> None:
+    for groups, each, columns in ((1, 32, 32), (3, 64, 96), (4, 32, 32), (2, 128, 64)):
+        depth = groups * each
+        qweight = rng.integers(-(2**31), 2**31, (depth * bits // 32, columns)).astype(np.int32)
+        qzeros = rng.integers(-(2**31), 2**31, (groups, columns * bits // 32)).astype(np.int32)
+        qzeros[:, 0] = -1  # the largest zero points
+        scales = rng.uniform(0.01, 0.1, (groups, columns)).astype(np.float16)
+        options, packed = {"bits": bits, "checkpoint_format": version}, {"packed": "u4"} if bits < 8 else {}
+        x = rng.normal(0, 1, (3, depth)).astype(np.float32)
+        plain = np.repeat(np.arange(groups), each).astype(np.int32)
+        made = F.repack_gptq(qweight, qzeros, scales, **options)
+        wanted = gptq_values(qweight, qzeros, scales, plain, bits, version)
+        np.testing.assert_array_equal(F.dequantize_linear(*made, **packed), wanted.T)
+        assert (made[2][: 32 // bits] == (0 if version == "gptq" else 2**bits - 1)).all() or bits == 3
+        g_idx = rng.permutation(plain)
+        *made, order = F.repack_gptq(qweight, qzeros, scales, g_idx, **options)
+        wanted = gptq_values(qweight, qzeros, scales, g_idx, bits, version)
+        np.testing.assert_array_equal(F.dequantize_linear(*made, **packed), wanted.T[:, order])
+        y = F.quant_linear(x, *made, order=order, **packed)
+        size = np.abs(x) @ np.abs(wanted)
+        assert (np.abs(y - x.astype(np.float64) @ wanted) <= 4e-6 * size).all()
+
+
+def test_any_words_of_awq_are_the_values_of_the_package(rng: np.random.Generator) -> None:
+    """AutoAWQ reads the codes of a word from its lowest bits, and takes them in the order 0 4 1 5 2 6 3 7."""
+    for groups, each, columns in ((1, 8, 8), (3, 64, 40), (2, 128, 64)):
+        qweight = rng.integers(-(2**31), 2**31, (groups * each, columns // 8)).astype(np.int32)
+        qzeros = rng.integers(-(2**31), 2**31, (groups, columns // 8)).astype(np.int32)
+        scales = rng.uniform(0.01, 0.1, (groups, columns)).astype(np.float16)
+        weight, zeros = (
+            (x[:, :, None] >> 4 * np.array([0, 4, 1, 5, 2, 6, 3, 7]) & 15).reshape(len(x), -1)
+            for x in (qweight, qzeros)
+        )
+        wanted = (weight - np.repeat(zeros, each, 0)) * np.repeat(scales.astype(np.float32), each, 0)
+        made = F.repack_awq(qweight, qzeros, scales)
+        np.testing.assert_array_equal(F.dequantize_linear(*made, packed="u4"), wanted.T.astype(np.float32))
+
+
+def test_wrong_checkpoints_of_gptq_are_refused() -> None:
+    words, zeros, scales = np.zeros((8, 32), np.int32), np.zeros((1, 4), np.int32), np.ones((1, 32), np.float16)
+    for options, message in (
+        ({"bits": 5}, "bits: got 5, want one of 2, 3, 4, 8"),
+        ({"bits": True}, "bits: got True"),
+        ({"checkpoint_format": "marlin"}, "checkpoint_format: got 'marlin', want 'gptq'"),
+        ({"bits": 3}, r"qweight: got \(8, 32\), want \(3 words for every 32 codes of 3 bits"),
+        ({"bits": 8}, r"qzeros: got \(1, 4\), want \(1, 8\), 4 to a word"),
+    ):
+        with pytest.raises(bc.InvalidProblemError, match=message):
+            F.repack_gptq(words, zeros, scales, **options)
+    with pytest.raises(bc.InvalidProblemError, match=r"want \(1, 3\), 32 to 3 words"):
+        F.repack_gptq(words[:6], zeros, scales, bits=3)
+    assert F.repack_gptq(words, zeros, scales, checkpoint_format="GPTQ_v2")[2].max() == 0
 
 
 def awq(codes: Any, zeros: Any) -> tuple[Any, Any]:
@@ -90,7 +171,7 @@ def awq(codes: Any, zeros: Any) -> tuple[Any, Any]:
 def test_weights_of_other_tools(pack: Any, repack: str, shape: tuple[int, int, int], rng: np.random.Generator) -> None:
     depth, columns, group = shape
     codes = rng.integers(0, 16, (depth, columns))
-    zeros = rng.integers(1, 17 if pack is gptq else 16, (depth // group, columns))
+    zeros = rng.integers(0, 16, (depth // group, columns))
     scales = rng.uniform(0.01, 0.1, zeros.shape).astype(np.float16)
     values = (codes - np.repeat(zeros, group, 0)) * np.repeat(scales.astype(np.float32), group, 0)
     made = getattr(F, repack)(*pack(codes, zeros), scales)
@@ -146,7 +227,7 @@ def test_the_gradient_is_the_product_with_the_values(packed: str | None, rng: np
 def test_act_order_sorts_columns_by_their_groups(rng: np.random.Generator) -> None:
     depth, columns, group = 64, 24, 16
     g_idx = rng.permutation(np.repeat(np.arange(4), group)).astype(np.int32)
-    codes, zeros = rng.integers(0, 16, (depth, columns)), rng.integers(1, 17, (4, columns))
+    codes, zeros = rng.integers(0, 16, (depth, columns)), rng.integers(0, 16, (4, columns))
     scales = rng.uniform(0.01, 0.1, zeros.shape).astype(np.float16)
     values = (codes - zeros[g_idx]) * scales.astype(np.float32)[g_idx]
     *made, order = F.repack_gptq(*gptq(codes, zeros), scales, g_idx)

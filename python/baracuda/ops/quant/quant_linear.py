@@ -157,24 +157,45 @@ def quant_linear_backward(
 quant_linear.pulled_by(quant_linear_backward)
 
 
-def _codes_of(c: Composer, name: str, x: Value) -> Value:
-    """The 8 codes of each 32-bit word (u8), lowest bits first, along a new last dimension."""
-    from baracuda import functional
-
+def _words(name: str, x: Value) -> Value:
     if x.rank != 2 or x.element is not Element.I32:
         raise InvalidProblemError(f"{name}: got {x.element} of {x.rank} dimensions, want i32 of 2.")
-    places = c(ArangeDescriptor((8,), Element.I32), start=0, step=4)
+    return x
+
+
+def _codes_of(c: Composer, x: Value, bits: int) -> Value:
+    """The codes (rows, codes; u8) of rows of 32-bit words, lowest bits first; those of 3 bits go on in the next word."""
+    from baracuda import functional
+
+    rows, words = x.shape
+    if bits == 3:  # 8 codes have 3 bytes
+        octets = c.reshape(_fields(c, x, 4, 8, 255), (rows, words * 4 // 3, 3))
+        places = c(ArangeDescriptor((3,), Element.I32), start=0, step=8)
+        moved = c.of(functional.bitwise_left_shift, octets, places)
+        low = c.of(functional.bitwise_or, moved[..., 0], moved[..., 1])
+        x, words = c.of(functional.bitwise_or, low, moved[..., 2]), words * 4 // 3
+    count = 8 if bits == 3 else 32 // bits
+    return c.cast(c.reshape(_fields(c, x, count, bits, 2**bits - 1), (rows, words * count)), Element.U8)
+
+
+def _fields(c: Composer, x: Value, count: int, step: int, mask: int) -> Value:
+    """`count` runs of bits of each word, along a new last dimension."""
+    from baracuda import functional
+
+    places = c(ArangeDescriptor((count,), Element.I32), start=0, step=step)
     moved = c.of(functional.bitwise_right_shift, x.permute((0, 1, -1)), places)
-    return c.cast(c.of(functional.bitwise_and, moved, 15), Element.U8)
+    found: Value = c.of(functional.bitwise_and, moved, mask)
+    return found
 
 
-def _check(name: str, depth: int, columns: int, zeros: Value, scales: Value) -> None:
+def _check(name: str, depth: int, columns: int, zeros: Value, scales: Value, bits: int) -> None:
     groups = scales.shape[0] if scales.rank == 2 else 0
     if scales.rank != 2 or scales.shape[1] != columns or not groups or depth % groups:
         want = f"(groups, {columns}), groups dividing {depth}"
         raise InvalidProblemError(f"{name}: scales: got {scales.shape}, want {want}.")
-    if zeros.shape != (groups, columns // 8) or columns % 8:
-        raise InvalidProblemError(f"{name}: qzeros: got {zeros.shape}, want {(groups, columns // 8)}, 8 to a word.")
+    if zeros.shape != (groups, columns * bits // 32) or columns * bits % (96 if bits == 3 else 32):
+        each = "32 to 3 words" if bits == 3 else f"{32 // bits} to a word"
+        raise InvalidProblemError(f"{name}: qzeros: got {zeros.shape}, want {(groups, columns * bits // 32)}, {each}.")
 
 
 def _order_of(c: Composer, g_idx: Value, depth: int, groups: int) -> Value:
@@ -192,43 +213,79 @@ def _order_of(c: Composer, g_idx: Value, depth: int, groups: int) -> Value:
     return c.called(found, f"g_idx, of which {groups} groups of {depth // groups} are wanted")
 
 
-@made_of("arange bitwise_right_shift bitwise_and cast copy pack_int4 add sort eq where index_select")
+_GPTQ_BITS = (2, 3, 4, 8)
+_GPTQ_FORMATS = ("gptq", "gptq_v2")
+
+
+@made_of(
+    "arange bitwise_right_shift bitwise_and bitwise_left_shift bitwise_or cast copy pack_int4 add sort eq where index_select"
+)
 @composed(tensors="qweight qzeros scales g_idx")
 def repack_gptq(
-    c: Composer, qweight: Value, qzeros: Value, scales: Value, g_idx: Value | None = None
+    c: Composer,
+    qweight: Value,
+    qzeros: Value,
+    scales: Value,
+    g_idx: Value | None = None,
+    *,
+    bits: int = 4,
+    checkpoint_format: str = "gptq",
 ) -> tuple[Value, ...]:
-    """A GPTQ checkpoint's 4-bit layer as quant_linear takes it: `quant_linear(x, *repack_gptq(...), packed="u4")`.
+    """A GPTQ checkpoint's layer as quant_linear takes it: `quant_linear(x, *repack_gptq(...), packed="u4")`.
 
-    The layout of AutoGPTQ's first version: words hold 8 codes, first in the lowest bits; zero points are stored less one. Without `g_idx`
-    groups lie one after another. With it (act-order) columns of the weight are sorted by their groups, and `order` says how those of the
-    input are to be: `w, scale, zero, order = repack_gptq(..., g_idx)`, `quant_linear(x, w, scale, zero, order=order, packed="u4")`.
+    Words hold codes with the first in the lowest bits; those of 3 bits go on in the next word. In the format "gptq", which AutoGPTQ writes,
+    zero points are stored less one: a stored z means (z + 1) & (2**bits - 1), so that the largest means 0. In "gptq_v2", which
+    GPTQModel writes besides, they are stored as they are. The file's quantization config names both: "bits" and "checkpoint_format".
+    Codes of 8 bits come as bytes, for `quant_linear` without `packed`. Without `g_idx` groups lie one after another. With it (act-order)
+    columns of the weight are sorted by their groups, and `order` says how those of the input are to be:
+    `w, scale, zero, order = repack_gptq(..., g_idx)`, `quant_linear(x, w, scale, zero, order=order, packed="u4")`.
 
     Args:
-        qweight: i32 (K / 8, N), 8 codes of a column to a word.
-        qzeros: i32 (groups, N / 8), 8 columns to a word.
+        qweight: i32 (K bits / 32, N), codes of a column one after another.
+        qzeros: i32 (groups, N bits / 32), codes of a group one after another.
         scales: f16, bf16, f32 or f64 (groups, N), rounded to f32.
         g_idx: i32 or i64 (K,), the group of each row of the weight; each has K / groups of them.
+        bits: Of a code: 2, 3, 4 or 8.
+        checkpoint_format: "gptq" or "gptq_v2".
 
     Returns:
-        Bytes (N, K / 2) of two codes (u4), scales (N, groups) in f32 and zero points (N, groups) in i32; with `g_idx` i64 (K,), the order.
+        Bytes (N, K / 2) of two codes (u4), of 8 bits (N, K) of one; scales (N, groups) in f32 and zero points (N, groups) in i32; with
+        `g_idx` i64 (K,), the order.
 
     Raises:
+        InvalidProblemError: A shape or an element does not fit, or the number of bits or the format is none of these.
         IndexOutOfRangeError: Groups of `g_idx` are not of one size, or are none.
     """
     from baracuda import functional
 
-    weight = _codes_of(c, "repack_gptq: qweight", qweight)
-    columns, depth = weight.shape[1], 8 * weight.shape[0]
-    _check("repack_gptq", depth, columns, qzeros, scales)
-    codes = c.reshape(c.copy(weight.permute((1, 0, 2))), (columns, depth))
+    version = _gptq_version(bits, checkpoint_format)
+    words = _words("repack_gptq: qweight", qweight).shape[0]
+    columns, depth = qweight.shape[1], words * 32 // bits
+    if bits == 3 and words % 3:
+        raise InvalidProblemError(
+            f"repack_gptq: qweight: got {qweight.shape}, want (3 words for every 32 codes of 3 bits, N)."
+        )
+    _check("repack_gptq", depth, columns, _words("repack_gptq: qzeros", qzeros), scales, bits)
+    codes = _codes_of(c, qweight.permute((1, 0)), bits)
     order = None if g_idx is None else _order_of(c, g_idx, depth, scales.shape[0])
     if order is not None:
         codes = c.of(functional.index_select, codes, 1, order)
-    packed = c.of(functional.pack_int4, codes, "u4")
-    less = c.reshape(c.cast(_codes_of(c, "repack_gptq: qzeros", qzeros), Element.I32), scales.shape)
-    zero = c.of(functional.add, c.copy(less.permute((1, 0))), 1)
+    packed = codes if bits == 8 else c.of(functional.pack_int4, codes, "u4")
+    zero = c.copy(c.cast(_codes_of(c, qzeros, bits), Element.I32).permute((1, 0)))
+    if version == "gptq":
+        zero = c.of(functional.bitwise_and, c.of(functional.add, zero, 1), 2**bits - 1)
     made = packed, c.copy(c.cast(scales, Element.F32).permute((1, 0))), zero
     return made if order is None else (*made, c.copy(order))
+
+
+def _gptq_version(bits: Any, checkpoint_format: Any) -> str:
+    if bits not in _GPTQ_BITS or isinstance(bits, bool):
+        raise InvalidProblemError(f"repack_gptq: bits: got {bits!r}, want one of {', '.join(map(str, _GPTQ_BITS))}.")
+    version = checkpoint_format.lower() if isinstance(checkpoint_format, str) else checkpoint_format
+    if version not in _GPTQ_FORMATS:
+        want = "'gptq', of AutoGPTQ and by default, or 'gptq_v2', as the checkpoint's quantization config says"
+        raise InvalidProblemError(f"repack_gptq: checkpoint_format: got {checkpoint_format!r}, want {want}.")
+    return str(version)
 
 
 @made_of("arange bitwise_right_shift bitwise_and cast copy pack_int4")
@@ -250,13 +307,13 @@ def repack_awq(c: Composer, qweight: Value, qzeros: Value, scales: Value) -> tup
 
     def columns_first(name: str, x: Value) -> Value:
         """Codes (N, rows) as bytes."""
-        codes = _codes_of(c, name, x)  # [rows, words, 8]: even columns, then odd ones
-        rows, words, _ = codes.shape
+        rows, words = _words(name, x).shape
+        codes = _codes_of(c, x, 4)  # of each word the even columns, then the odd ones
         split = c.reshape(codes, (rows, words, 2, 4)).permute((1, 3, 2, 0))
         return c.reshape(c.copy(split), (8 * words, rows))
 
     weight = columns_first("repack_awq: qweight", qweight)
-    _check("repack_awq", qweight.shape[0], weight.shape[0], qzeros, scales)
+    _check("repack_awq", qweight.shape[0], weight.shape[0], qzeros, scales, 4)
     zero = c.cast(columns_first("repack_awq: qzeros", qzeros), Element.I32)
     packed = c.of(functional.pack_int4, weight, "u4")
     return packed, c.copy(c.cast(scales, Element.F32).permute((1, 0))), zero
