@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baracuda import _core
+from baracuda.describe.calls import mistaken
 from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.describe.names import suggestion
 
@@ -80,17 +81,27 @@ def _method(system: str, name: str, row: Name) -> Callable[..., Any]:
     marked = row.arguments.split()
     words = row.words
     least = sum("?" not in w for w in marked)
-    checks = [(i, kind, "?" in w) for i, w in enumerate(marked) for kind in w if kind in _KINDS]
+    kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    parameters = [
+        inspect.Parameter(n, kind, default=None if "?" in w else empty) for n, w in zip(words, marked, strict=True)
+    ]
+    signature = inspect.Signature(parameters)
+    checks = [(i, mark, "?" in w) for i, w in enumerate(marked) for mark in w if mark in _KINDS]
     into = len(words) - 1 if row.arguments.endswith("dst?") else None
     writes = not isinstance(row.made, str) and "out" in inspect.signature(row.made).parameters
 
     def method(self: Named, *args: Any, **kwargs: Any) -> Any:
         args = self._entered(name, args)
         if kwargs or not least <= len(args) <= len(words):
-            args = _ordered(f"{system}.{row.shown(name)}", words, least, args, kwargs)
-        for i, kind, optional in checks:
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError:
+                raise mistaken(f"{system}.{name}", signature, args, kwargs) from None
+            bound.apply_defaults()
+            args = bound.args
+        for i, mark, optional in checks:
             if i < len(args) and not (optional and args[i] is None):
-                args = (*args[:i], _checked(kind, f"{system}.{name}: {words[i]}", args[i]), *args[i + 1 :])
+                args = (*args[:i], _checked(mark, f"{system}.{name}: {words[i]}", args[i]), *args[i + 1 :])
         dst, args = (args[into], args[:into]) if into is not None and len(args) > into else (None, args)
         if isinstance(row.made, str):
             fn = getattr(self._owner.F, row.made)
@@ -98,6 +109,7 @@ def _method(system: str, name: str, row: Name) -> Callable[..., Any]:
         return _into(self._owner, row.made, writes, (self._owner, *args), dst)
 
     method.__name__, method.__qualname__ = name, f"{system}.{name}"
+    method.__signature__ = inspect.Signature([inspect.Parameter("self", kind), *parameters])  # type: ignore[attr-defined]
     method.__doc__ = f"{row.shown(name)}: {described(row)}." + f" Differs: {row.differs}." * bool(row.differs)
     return method
 
@@ -142,23 +154,6 @@ def _into(owner: Any, fn: Callable[..., Any], writes: bool, args: tuple[Any, ...
     if dst is None:
         return fn(*args)
     return fn(*args, out=dst) if writes else owner.F.copy(fn(*args), out=dst)
-
-
-def _ordered(call: str, words: list[str], least: int, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-    """Positional arguments; those in the middle that were left out are None.
-
-    Raises:
-        InvalidProblemError: They do not go together with the argument list.
-    """
-    given = dict(zip(words, args, strict=False))
-    wrong = [f"{n} twice" if n in given else f"an argument {n}" for n in named if n in given or n not in words]
-    wrong += [f"no {w}" for w in words[:least] if w not in given and w not in named]
-    wrong += [f"{len(args)} arguments"] * (len(args) > len(words))
-    if wrong:
-        raise InvalidProblemError(f"{call.partition('(')[0]}: got {', '.join(wrong)}, want {call}.")
-    given |= named
-    last = max((i for i, w in enumerate(words) if w in given), default=-1)
-    return tuple(given.get(w) for w in words[: last + 1])
 
 
 def tensor(x: Any) -> Any:
