@@ -306,7 +306,8 @@ class Indexed {
                    s.from + number % a.taps * a.dilation);
     };
     constexpr int64_t kTable = 64;
-    if (count > 0 && count <= kTable && a.low <= (a.taps - 1) * a.dilation && a.dilation == 1) {
+    const bool some = a.dilation == 1 && a.low < a.taps && (a.out - 1) * a.stride < a.in + a.low;  // in every window
+    if (count > 0 && count <= kTable && some) {
       int64_t table[kTable];
       for (int64_t k = 0; k < count; ++k) table[k] = position(k);
       for (int64_t i = 0; i < n; ++i) where[i] = table[at[i]] + i * a.stride;

@@ -141,14 +141,15 @@ inline int64_t strip_results(const Axis& a) {
   return (kLine - reach) / a.stride + 1;
 }
 
-// Places [begin, end) of a row that results [first, first + n) reach, which begin at `from` and span so many.
+// Places [begin, end) of a row that results [first, first + n) reach, which begin at `from` and span so many. Where all
+// of them lie in the padding, there are none: at the end of a span in front of the row, and at the start of one behind.
 struct Strip {
   int64_t from, span, begin, end;
   Strip(const Axis& a, int64_t first, int64_t n)
       : from(first * a.stride - a.low),
         span((n - 1) * a.stride + (a.taps - 1) * a.dilation + 1),
-        begin(std::clamp<int64_t>(from, 0, a.in)),
-        end(std::clamp<int64_t>(from + span, begin, a.in)) {}
+        begin(std::clamp<int64_t>(0, from, from + span)),
+        end(std::clamp<int64_t>(a.in, begin, from + span)) {}
 
   template <class C>
   void pad(C* row, C with) const {
