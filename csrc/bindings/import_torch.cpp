@@ -215,6 +215,7 @@ bool has_memory(PyObject* object, const TensorView& view) {
     view.shape[i] = sizes[i], view.strides[i] = strides[i];
     empty |= sizes[i] == 0;
   }
+  if (!countable(view.shape, static_cast<int>(rank))) return false;  // refused where there are words for it
   view.element = static_cast<Element>(at.elements[type]);
   view.rank = static_cast<int32_t>(rank);
   view.device = Backend::Cpu, view.device_id = 0;

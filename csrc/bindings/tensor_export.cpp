@@ -12,6 +12,7 @@
 #include "bindings/device.h"
 #include "bindings/tensor.h"
 #include "core/devices.h"
+#include "core/float_state.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -106,13 +107,37 @@ PyObject* export_capsule(PyObject* self, const Named& memory) {
   return capsule;
 }
 
+// Two ints, as DLPack has devices and versions; those beyond 64 bits count as the end that they are behind. False with
+// an exception set.
+bool read_pair(const char* name, PyObject* pair, int64_t* out) {
+  bool good = PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2;
+  for (Py_ssize_t i = 0; good && i < 2; ++i) {
+    PyObject* number = PyNumber_Index(PyTuple_GET_ITEM(pair, i));
+    good = number;
+    if (!number) break;
+    int beyond = 0;
+    out[i] = PyLong_AsLongLongAndOverflow(number, &beyond);
+    if (beyond) out[i] = beyond > 0 ? INT64_MAX : INT64_MIN;
+    Py_DECREF(number);
+  }
+  if (good || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError))) return good;
+  PyErr_Clear();
+  return refuse_tensor(name, std::string("a ") + Py_TYPE(pair)->tp_name, "a tuple of two ints"), false;
+}
+
 // Makes the memory safe to use on a consumer's stream. A bc.Tensor does not know which streams write to it, so that all
 // are waited for, unless the consumer says -1.
 bool ready_for(const TensorView& view, PyObject* stream) {
   if (view.device == Backend::Cpu) return true;
   if (stream != Py_None) {
-    long long handle = PyLong_AsLongLong(stream);
-    if (handle == -1) return !PyErr_Occurred();
+    const long long handle = PyLong_AsLongLong(stream);
+    if (handle == -1 && PyErr_Occurred()) {
+      PyErr_Clear();
+      return refuse_tensor("__dlpack__(stream=)", std::string("a ") + Py_TYPE(stream)->tp_name,
+                           "a stream's handle, 1, 2 or -1"),
+             false;
+    }
+    if (handle == -1) return true;
     if (handle == 0) {
       PyErr_SetString(PyExc_ValueError, "__dlpack__: stream 0 is ambiguous: pass 1, 2, a handle, or -1");
       return false;
@@ -130,19 +155,22 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     return nullptr;
   if (view_of(self).unbacked)
     return PyErr_Format(PyExc_BufferError, "bc.Tensor: a shape without memory cannot be exported");
-  if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "bc.Tensor: exports its memory, never a copy");
+  const int copies = PyObject_IsTrue(copy);
+  if (copies < 0) return nullptr;
+  if (copies) return PyErr_Format(PyExc_BufferError, "bc.Tensor: exports its memory, never a copy");
   const DLDevice mine = dl_device(view_of(self));
-  int kind = mine.device_type, id = mine.device_id, major = 0, minor = 0;
-  if (device != Py_None && !PyArg_ParseTuple(device, "ii", &kind, &id)) return nullptr;
-  if (kind != mine.device_type || id != mine.device_id)
+  int64_t wanted[] = {mine.device_type, mine.device_id}, most[] = {0, 0};
+  if (device != Py_None && !read_pair("__dlpack__(dl_device=)", device, wanted)) return nullptr;
+  if (version != Py_None && !read_pair("__dlpack__(max_version=)", version, most)) return nullptr;
+  if (wanted[0] != mine.device_type || wanted[1] != mine.device_id)
     return PyErr_Format(PyExc_BufferError,
-                        "bc.Tensor: lies on DLPack device (%d, %d), not on (%d, %d): copy it with .to() first",
-                        static_cast<int>(mine.device_type), mine.device_id, kind, id);
+                        "bc.Tensor: lies on DLPack device (%d, %d), not on (%lld, %lld): copy it with .to() first",
+                        static_cast<int>(mine.device_type), mine.device_id, static_cast<long long>(wanted[0]),
+                        static_cast<long long>(wanted[1]));
   if (!ready_for(view_of(self), stream)) return nullptr;
-  if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor)) return nullptr;
   Named memory;
   if (!name_memory(self_of(self), memory)) return nullptr;
-  if (major >= 1) return export_capsule<DLManagedTensorVersioned>(self, memory);
+  if (most[0] >= 1) return export_capsule<DLManagedTensorVersioned>(self, memory);
   if (view_of(self).read_only)
     return PyErr_Format(PyExc_BufferError, "bc.Tensor: is read-only, which only DLPack 1.0 and later can say");
   return export_capsule<DLManagedTensor>(self, memory);
@@ -243,6 +271,7 @@ PyObject* get_dtype(PyObject* self, void*) { return dtype_of(view_of(self).eleme
 PyObject* number_of(PyObject* self) {
   const TensorView& v = view_of(self);
   if (v.unbacked) return refuse_unbacked("item");
+  const FloatState own;  // subnormal numbers of f32, too
   if (v.device == Backend::Cpu && kReal.has(v.element)) return number_at(v, address_of(self_of(self)));
   PyObject* here =
       v.device == Backend::Cpu ? Py_NewRef(self) : PyObject_CallFunction(tensor_hooks.to, "Os", self, "cpu");

@@ -9,13 +9,12 @@
 #include "bindings/scope.h"
 #include "bindings/tensor.h"
 #include "bindings/trace.h"
+#include "core/checked.h"
 #include "core/inject.h"
 #include "core/overlap.h"
 
 namespace baracuda::bindings {
 namespace {
-
-constexpr int64_t kMostElements = int64_t(1) << 59;  // 2^63 bytes of the widest element
 
 constexpr const char* kEmptyDoc =
     "empty(shape, element='f32', *, device='cpu')\n--\n\n"
@@ -109,13 +108,6 @@ bool read_plain(PyObject* tuple, int64_t least, int64_t below, int64_t* out, int
   return true;
 }
 
-bool few(const TensorView& view) {
-  int64_t count = 1;
-  for (int i = 0; i < view.rank; ++i)
-    if (__builtin_mul_overflow(count, std::max<int64_t>(view.shape[i], 1), &count)) return false;
-  return count < kMostElements;
-}
-
 bool read_tuple(PyObject* tuple, int64_t least, int64_t below, int64_t* out, int32_t* rank) {
   if (!tuple) return false;
   const bool read = PyTuple_CheckExact(tuple) && read_plain(tuple, least, below, out, rank);
@@ -125,9 +117,10 @@ bool read_tuple(PyObject* tuple, int64_t least, int64_t below, int64_t* out, int
 }
 
 bool read_shape(PyObject* shape, TensorView& view) {
-  if (PyTuple_CheckExact(shape) && read_plain(shape, 0, kMostElements, view.shape, &view.rank) && few(view))
+  if (PyTuple_CheckExact(shape) && read_plain(shape, 0, kMaxElements, view.shape, &view.rank) &&
+      countable(view.shape, view.rank))
     return true;
-  return read_tuple(PyObject_CallOneArg(tensor_hooks.sizes, shape), 0, kMostElements, view.shape, &view.rank);
+  return read_tuple(PyObject_CallOneArg(tensor_hooks.sizes, shape), 0, kMaxElements, view.shape, &view.rank);
 }
 
 void dense(TensorView& view) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bindings/tensor.h"
+#include "core/checked.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -278,7 +279,8 @@ bool broadcast_layout(const char* field, const TensorView& x, PyObject* const* a
     fits = size >= 0 && (mine == 1 || mine == size);
     append(out, size, i < lead || (mine == 1 && size != 1) ? 0 : x.strides[i - lead]);
   }
-  return fits || (refuse_ints(field, args, n, want), false);
+  if (!fits) return refuse_ints(field, args, n, want), false;
+  return countable(out.shape, out.rank) || (refuse_ints(field, args, n, "sizes of fewer than 2^59 elements"), false);
 }
 
 bool expand_layout(const char* field, const TensorView& x, PyObject* const* args, Py_ssize_t n, Layout& out) {

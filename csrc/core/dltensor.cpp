@@ -1,8 +1,10 @@
 #include "core/dltensor.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
+#include "core/checked.h"
 #include "core/devices.h"
 
 namespace baracuda {
@@ -72,13 +74,15 @@ bool read_dltensor(const DLTensor& t, TensorView& view, std::unique_ptr<Refusal>
   view.data = t.data ? static_cast<char*>(t.data) + t.byte_offset : nullptr;
   view.rank = t.ndim;
   view.element = static_cast<Element>(element);
-  int64_t dense = 1;
+  int64_t dense = 1, below = 1;  // the elements of the dimensions below, and those that they would have without zeros
   for (int i = t.ndim - 1; i >= 0; --i) {
     view.shape[i] = t.shape[i];
     view.strides[i] = t.strides ? t.strides[i] : dense;
-    if (t.shape[i] < 0 || (!t.strides && __builtin_mul_overflow(dense, t.shape[i], &dense)))
-      return refuse(why, Code::Shape, "a negative size, or more than 2^63 elements", "sizes of at least 0",
-                    "the tensor's producer is at fault");
+    const bool counted = !__builtin_mul_overflow(below, std::max<int64_t>(t.shape[i], 1), &below);
+    if (t.shape[i] < 0 || !counted || below >= kMaxElements)
+      return refuse(why, Code::Shape, "a negative size, or 2^59 elements or more", "sizes 0 <= n of fewer elements",
+                    "pass a smaller view");
+    dense *= t.shape[i];
   }
   return true;
 }

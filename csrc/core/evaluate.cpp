@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/checked.h"
 #include "core/devices.h"
 
 namespace baracuda {
@@ -26,6 +27,9 @@ std::string names_of(Elements set) {
   }
   return out;
 }
+
+// Rules of workspaces multiply sizes of a tensor with what threads and blocks take, and none of that may be lost.
+constexpr int64_t kMostWorkedOn = int64_t{1} << 48;
 
 struct Judge {
   const Row& row;
@@ -157,7 +161,16 @@ struct Judge {
     }
     // The rules of a row may rely on its own element and rank limits, so they are asked last.
     if (!answer.refusals.empty() || !row.workspace) return;
+    for (const ParamMeta& m : q.params) {
+      int64_t elements = 0;
+      if (m.rank < 0 || (count_elements(m.shape, m.rank, elements) && elements < kMostWorkedOn)) continue;
+      return refuse(Code::WorkspaceLimit, "sizes", "a tensor of 2^48 elements or more",
+                    "fewer, of a row with a workspace", "give smaller sizes, or Dims of a smaller max");
+    }
     answer.workspace = row.workspace(q.problem());
+    if (answer.workspace < 0 || answer.workspace > kMaxBytes)
+      return refuse(Code::WorkspaceLimit, "sizes", "a workspace of more than 2^56 bytes", "at most 2^56 bytes",
+                    "give smaller sizes, or Dims of a smaller max");
     if (answer.workspace > q.preference.max_workspace_bytes)
       refuse(Code::WorkspaceLimit, "preference.max_workspace_bytes", std::to_string(q.preference.max_workspace_bytes),
              std::to_string(answer.workspace));

@@ -14,7 +14,14 @@ namespace {
 constexpr size_t kMostSteps = size_t{1} << 20, kMostValues = size_t{1} << 20;
 constexpr int64_t kLine = 64;  // scratch starts at multiples of a cache line
 
-int64_t rounded(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+// Of what only steps see.
+int64_t scratch_of(int64_t bytes, const std::string& whose) {
+  int64_t out = 0;
+  if (!round_up(bytes, kLine, out))
+    throw DocumentError("values", std::to_string(bytes) + " bytes of scratch for " + whose + " at the largest sizes",
+                        "at most 2^56 bytes: smaller sizes, or Dims of a smaller max");
+  return out;
+}
 
 std::vector<SizeExpr> read_sizes(const Reader& r, const std::vector<Symbol>& symbols) {
   std::vector<SizeExpr> out;
@@ -254,6 +261,7 @@ Program::Program(const Reader& r, std::vector<const PlanCore*> plans, std::vecto
     symbols_.push_back({name, Reader(most, dims.where() + "." + name).integer(0, kMaxElements - 1)});
   read_values(r.at("values"), constants);
   for (const Reader& scalar : r.at("scalars").items(kMaxScalars)) scalars_.push_back(read_scalar(scalar));
+  scalar_uses_.assign(scalars_.size(), -1);
   if (r.has("random")) read_random(r.at("random"));
   read_steps(r.at("steps"), plans);
   plan_scratch();
@@ -348,6 +356,11 @@ void Program::read_steps(const Reader& r, const std::vector<const PlanCore*>& pl
     reader.tensors(given.at("tensors"), step);
     reader.numbers(given.at("numbers"), step);
     step.proven = proven(step, values_);
+    for (const ProgramNumber& n : step.numbers) {
+      const bool given = n.from == ProgramNumber::From::Scalar || n.from == ProgramNumber::From::Draw;
+      if (given) scalar_uses_[static_cast<size_t>(n.scalar)] = static_cast<int32_t>(steps_.size());
+      step.looks |= n.from == ProgramNumber::From::View && step.plan->looks;
+    }
     step.first_view = n_views_;
     step.first_number = n_numbers_;
     n_views_ += static_cast<int32_t>(step.plan->signature.slots.size());
@@ -358,7 +371,7 @@ void Program::read_steps(const Reader& r, const std::vector<const PlanCore*>& pl
 
 void Program::plan_scratch() {
   std::vector<Piece> pieces(values_.size());
-  for (size_t v = 0; v < values_.size(); ++v) pieces[v] = {rounded(values_[v].most_bytes), -1, -1, &values_[v].offset};
+  for (size_t v = 0; v < values_.size(); ++v) pieces[v] = {0, -1, -1, &values_[v].offset};
   auto uses = [&](int32_t value, int32_t step, bool writes) {
     Piece& piece = pieces[value];
     if (piece.first < 0 && !writes && values_[value].storage == Storage::Scratch)
@@ -384,15 +397,20 @@ void Program::plan_scratch() {
       if (n.from == ProgramNumber::From::View) uses(n.view.value, at, false);
   }
   std::vector<Piece> scratch;
-  for (size_t v = 0; v < values_.size(); ++v)
-    if (values_[v].storage == Storage::Scratch && pieces[v].first >= 0 && pieces[v].bytes) scratch.push_back(pieces[v]);
+  for (size_t v = 0; v < values_.size(); ++v) {
+    if (values_[v].storage != Storage::Scratch || pieces[v].first < 0 || values_[v].most_bytes == 0) continue;
+    pieces[v].bytes = scratch_of(values_[v].most_bytes, values_[v].name);
+    scratch.push_back(pieces[v]);
+  }
   for (size_t k = 0; k < steps_.size(); ++k)
     if (steps_[k].plan->workspace_size)
-      scratch.push_back({rounded(steps_[k].plan->workspace_size), static_cast<int32_t>(k), static_cast<int32_t>(k),
-                         &steps_[k].workspace});
+      scratch.push_back({scratch_of(steps_[k].plan->workspace_size, "steps[" + std::to_string(k) + "]"),
+                         static_cast<int32_t>(k), static_cast<int32_t>(k), &steps_[k].workspace});
   __int128 all = 0;
   for (const Piece& piece : scratch) all += piece.bytes;
-  if (all > kMaxElements) throw DocumentError("values", "more than 2^59 bytes of scratch", "less");
+  if (all > kMaxBytes)
+    throw DocumentError("values", "more than 2^56 bytes of scratch at the largest sizes",
+                        "at most that: smaller sizes, or Dims of a smaller max");
   unplanned_bytes_ = static_cast<int64_t>(all);
   scratch_bytes_ = place(std::move(scratch));
 }

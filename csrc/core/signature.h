@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/checked.h"
 #include "core/launch.h"
 
 namespace baracuda {
@@ -15,8 +16,6 @@ inline constexpr const char* kScalarKindNames[] = {"float", "int", "unsigned"};
 inline constexpr int kMaxSymbols = 8;
 inline constexpr int kMaxArgs = 32;  // tensor and scalar parameters of one op
 inline constexpr int kMaxScalars = 16;
-// No size is larger, nor the product of a tensor's: even 16-byte elements take fewer than 2^63 bytes.
-inline constexpr int64_t kMaxElements = int64_t{1} << 59;
 
 // A size: a constant, or symbol * mul / div + add where the symbol is a bc.Dim read from the tensors.
 struct DimExpr {

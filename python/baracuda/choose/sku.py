@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -200,7 +201,9 @@ class PlanPreference(metaclass=Signed):
         for name in ("deterministic", "batch_invariant"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidProblemError(f"PlanPreference.{name}: got {getattr(self, name)!r}, want True or False.")
-        if isinstance(self.max_error, bool) or not isinstance(self.max_error, (int, float)) or not self.max_error >= 0:
+        real = isinstance(self.max_error, (int, float)) and not isinstance(self.max_error, bool)
+        beyond = isinstance(self.max_error, int) and self.max_error > sys.float_info.max
+        if not real or beyond or not self.max_error >= 0:
             raise InvalidProblemError(f"PlanPreference.max_error: got {self.max_error!r}, want a number of at least 0.")
         for name, most in (("max_workspace_bytes", 2**63), ("threads", 2**16)):
             value = getattr(self, name)
