@@ -16,6 +16,7 @@
 #include "bindings/opaque.h"
 #include "bindings/recipe.h"
 #include "bindings/tensor.h"
+#include "core/float_state.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -370,6 +371,7 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, Key& key) {
 
 PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto* f = reinterpret_cast<FunctionObject*>(self);
+  const FloatState own;  // of numbers that compositions compute, too
   Arguments a;
   Key key;
   if (!normalise(f, args, PyVectorcall_NARGS(nargsf), kwnames, a)) return nullptr;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "bindings/import_detail.h"
+#include "core/float_state.h"
 #include "core/number.h"
 #include "core/plan.h"
 
@@ -71,6 +72,7 @@ Imported import_scalar(PyObject* object, const ScalarParam& param, Scalar& scala
       Py_DECREF(integer);
       return done;
     }
+    const FloatState own;  // subnormal numbers of NumPy's f32, too
     const double real = PyFloat_AsDouble(object);
     if (!PyErr_Occurred()) return taken(take_real(param, real, scalar, why));
     if (!PyErr_ExceptionMatches(PyExc_OverflowError) && !PyErr_ExceptionMatches(PyExc_TypeError))

@@ -19,6 +19,7 @@
 #include "backends/cpu/pool.h"
 #include "backends/cpu/probe.h"
 #include "backends/cpu/shares.h"
+#include "core/float_state.h"
 
 // A test takes the pool on Linux, too.
 #if defined(__linux__) && !defined(BCU_OWN_POOL)
@@ -284,6 +285,7 @@ void worker(void* data) noexcept {
   BCU_TSAN_ACQUIRE(&region.body);
   const int index = g_storage.omp_thread_num();
   if (index < region.threads) {
+    const FloatState kernels_own;
     t_index = index;
     t_region_threads = region.threads;
     const int64_t chunks = region.shares->take(index, [&](int64_t chunk) { run_chunk(region, chunk); });
@@ -353,6 +355,7 @@ struct HostRegion {
     const int64_t chunk = host.next.fetch_add(1, std::memory_order_relaxed);
     if (chunk >= host.region.chunks) return;
     const int index = host.take();
+    const FloatState kernels_own;
     t_index = index;
     t_region_threads = host.region.threads;
     run_chunk(host.region, chunk);
