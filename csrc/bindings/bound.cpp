@@ -123,6 +123,7 @@ PyObject* bound_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* 
       framework_stream(now->exchange, plan.row.backend, plan.question.device, &stream) != Imported::Yes)
     return nullptr;
   if (!may_launch(plan, stream, caller)) return nullptr;
+  if (Refusals unfit; plan.looks && !check_numbers(plan, now->call, unfit)) return raise_refusals(unfit, caller);
   Failure failure;
   Status status;
   if (now->release_gil) {

@@ -60,6 +60,7 @@ struct ProgramStep {
   int32_t first_view = 0, first_number = 0;  // in a frame's lists, which have a place for absent ones, too
   int64_t workspace = 0;                     // offset in the frame's memory, where the plan needs one
   bool fixed = true;
+  bool looks = false;  // at numbers that are written while the program runs
   // Once it was checked at some sizes, all that can be wrong at others is a size of the plan that is too large: shapes
   // go together whatever the symbols are, and what is written is a value that the step sees once.
   bool proven = false;
@@ -146,7 +147,7 @@ class Program {
   std::unique_ptr<ProgramFrame> take(void* stream, void* scratch, ProgramFailure& failure) const;
   void put_back(std::unique_ptr<ProgramFrame> frame) const;
   void account(ProgramFrame& frame) const;
-  bool check(const TensorView* arguments, int64_t* symbols, Refusals& out) const;
+  bool check(const TensorView* arguments, const Scalar* scalars, int64_t* symbols, Refusals& out) const;
 
   Json source_;
   std::vector<Symbol> symbols_;
@@ -154,6 +155,7 @@ class Program {
   std::vector<int32_t> arguments_;
   std::vector<TensorView> constants_;  // by value; of the others, nothing
   std::vector<ScalarParam> scalars_;
+  std::vector<int32_t> scalar_uses_;  // the last step that each is for, or -1
   ProgramRandom random_;
   std::vector<ProgramStep> steps_;
   Sites sites_;  // of steps on devices

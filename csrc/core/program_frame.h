@@ -8,6 +8,8 @@
 
 namespace baracuda {
 
+std::string shape_text(const std::vector<SizeExpr>& shape, const std::vector<Symbol>& symbols);
+
 // Memory on the program's device, aligned to 64 bytes.
 class ScratchMemory {
  public:
@@ -59,6 +61,8 @@ struct ProgramFrame {
   bool check(int32_t k, Refusals& out);
   bool launch_graph();
   bool launch_steps(ProgramFailure& failure, bool one_fails);
+  bool numbers_hold(ProgramFailure& failure) const;
+  bool written_numbers_hold(size_t step, ProgramFailure& failure) const;
   // Notes that a step is given something else than before.
   void touch(size_t step) {
     if (graph_) graph_->touch(step);

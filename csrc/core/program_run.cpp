@@ -6,10 +6,10 @@
 
 #include "core/device.h"
 #include "core/devices.h"
+#include "core/float_state.h"
 #include "core/inject.h"
 #include "core/message.h"
 #include "core/number.h"
-#include "core/overlap.h"
 #include "core/program_frame.h"
 
 namespace baracuda {
@@ -18,96 +18,6 @@ namespace {
 bool same(const Scalar& a, const Scalar& b) {
   return a.kind == b.kind && a.u == b.u && a.data == b.data && a.element == b.element;
 }
-
-std::string shape_text(const int64_t* shape, size_t n) {
-  std::string out = "(";
-  for (size_t i = 0; i < n; ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
-  return out + (n == 1 ? ",)" : ")");
-}
-
-std::string shape_text(const std::vector<SizeExpr>& shape, const std::vector<Symbol>& symbols) {
-  std::string out = "(";
-  for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + shape[i].text(symbols);
-  return out + (shape.size() == 1 ? ",)" : ")");
-}
-
-// Checks the arguments of one run; the first thing that is wrong ends it.
-struct ArgumentChecker {
-  const Program& program;
-  Backend backend;
-  int32_t device;
-  Refusals& out;
-
-  bool refuse(Code code, const std::string& field, std::string got, std::string want, std::string hint) {
-    out.push_back({code, field, std::move(got), std::move(want), std::move(hint)});
-    return false;
-  }
-
-  bool one(const ProgramValue& v, const TensorView& t, const int64_t* symbols) {
-    if (t.element != v.element)
-      return refuse(Code::ElementKind, v.name, name(t.element), name(v.element), "cast it first");
-    if (t.device != backend || t.device_id != device)
-      return refuse(Code::Device, v.name, device_name(t.device, t.device_id), device_name(backend, device),
-                    "copy it there, or make the program for its device");
-    bool same = t.rank == static_cast<int32_t>(v.shape.size());
-    for (int32_t i = 0; same && i < t.rank; ++i) {
-      int64_t size = 0;
-      same = v.shape[i].eval(symbols, size) && size == t.shape[i];
-    }
-    if (!same)
-      return refuse(t.rank == static_cast<int32_t>(v.shape.size()) ? Code::Shape : Code::Rank, v.name,
-                    "shape " + shape_text(t.shape, static_cast<size_t>(std::max(t.rank, 0))),
-                    "shape " + shape_text(v.shape, program.symbols()), "pass a tensor of the program's shape");
-    if (v.strides.empty() ? !is_contiguous(t) : !addressable(t) || !as_strided(v, t, symbols))
-      return refuse(Code::Strides, v.name, "strides " + shape_text(t.strides, static_cast<size_t>(t.rank)),
-                    v.strides.empty() ? "a contiguous tensor" : "strides " + shape_text(v.strides, program.symbols()),
-                    "copy it first");
-    if (v.role != Role::In && t.read_only)
-      return refuse(Code::ReadOnly, v.name, "a read-only tensor", "a writable one", "pass a writable tensor");
-    if (!t.data && t.numel()) return refuse(Code::NullData, v.name, "no data", "a tensor with memory", "");
-    const int64_t need = alignment_of(v.element);
-    if (reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(need) && t.numel())
-      return refuse(Code::Misaligned, v.name, "an address that is not a multiple of " + std::to_string(need),
-                    std::to_string(need) + "-byte alignment", "copy it to fresh memory");
-    return true;
-  }
-
-  // Strides of single elements, and of no elements, say nothing.
-  static bool as_strided(const ProgramValue& v, const TensorView& t, const int64_t* symbols) {
-    bool same = true;
-    for (int32_t i = 0; same && i < t.rank; ++i) {
-      int64_t step = 0;
-      same = t.shape[i] <= 1 || (v.strides[i].eval(symbols, step) && step == t.strides[i]);
-    }
-    return same || t.numel() == 0;
-  }
-
-  // What is written shares no memory with anything else that the program sees from then on.
-  bool apart(const TensorView* arguments, const std::vector<TensorView>& constants) {
-    const auto& numbers = program.arguments();
-    auto meets = [](const TensorView& a, const TensorView& b) {
-      const Extent x = extent(a), y = extent(b);
-      return x.begin < y.end && y.begin < x.end;
-    };
-    for (size_t a = 0; a < numbers.size(); ++a) {
-      const ProgramValue& v = program.values()[numbers[a]];
-      if (v.role == Role::In || arguments[a].numel() == 0) continue;
-      for (size_t b = 0; b < numbers.size(); ++b) {
-        if (a == b || arguments[b].numel() == 0 || !meets(arguments[a], arguments[b])) continue;
-        const ProgramValue& other = program.values()[numbers[b]];
-        if (other.role == Role::In && other.last_use < v.first_write) continue;
-        return refuse(Code::Overlap, v.name, "memory that overlaps " + other.name, "disjoint memory",
-                      "pass a separate tensor");
-      }
-      for (size_t c = 0; c < constants.size(); ++c)
-        if (program.values()[c].storage == Storage::Constant && constants[c].numel() &&
-            meets(arguments[a], constants[c]))
-          return refuse(Code::Overlap, v.name, "memory that overlaps the constant " + program.values()[c].name,
-                        "disjoint memory", "pass a separate tensor");
-    }
-    return true;
-  }
-};
 
 }  // namespace
 
@@ -273,9 +183,10 @@ bool ProgramFrame::check(int32_t k, Refusals& out) {
   call.scalars = numbers_.data() + step.first_number;
   call.workspace = step.plan->workspace_size ? scratch_ + step.workspace : nullptr;
   call.workspace_bytes = step.plan->workspace_size;
+  call.numbers_later = true;
   if (!check_call(*step.plan, call, false, out)) return false;
   launches_[k] = launch_of(*step.plan, call, nullptr, &failure_);
-  kernels_[k] = step.plan->threads ? nullptr : step.plan->kernel;
+  kernels_[k] = step.plan->threads || step.looks ? nullptr : step.plan->kernel;
   launches_[k].row = program_.sites_.of(k, step.plan->row_index);
   return true;
 }
@@ -311,6 +222,8 @@ bool ProgramFrame::number(const ProgramStep& step, size_t i, const Scalar* scala
   } else if (given.data) {
     to = given;
     good = size == 0;
+    if (Refusal unfit; good && step.plan->looks && !holds_number(param, to, unfit))
+      good = false, why = std::make_unique<Refusal>(std::move(unfit));
   } else if (given.kind == Scalar::Kind::Float) {
     good = take_real(param, given.f, to, why);
   } else {
@@ -402,7 +315,8 @@ bool ProgramFrame::prepare(const TensorView* arguments, const Scalar* scalars, v
     if (!first && step.fixed) continue;
     const bool known = !first && step.proven;
     if (!(known ? within_limits(step, symbols, failure.refusals) &&
-                      check_shapes(*step.plan, views_.data() + step.first_view, failure.refusals)
+                      check_sizes(*step.plan, views_.data() + step.first_view, step.plan->workspace_size,
+                                  failure.refusals)
                 : check(k, failure.refusals)))
       return forget(k, failure);
   }
@@ -423,10 +337,39 @@ bool ProgramFrame::launch(ProgramFailure& failure) {
   return done;
 }
 
+// Numbers in the caller's memory, of a frame whose arguments were checked before.
+bool ProgramFrame::numbers_hold(ProgramFailure& failure) const {
+  for (const auto& [k, i] : following_) {
+    const ProgramStep& step = program_.steps_[static_cast<size_t>(k)];
+    const ProgramNumber& number = step.numbers[static_cast<size_t>(i)];
+    Refusal why;
+    if (!step.plan->looks || holds_number(step.plan->signature.scalars[static_cast<size_t>(number.number)],
+                                          numbers_[static_cast<size_t>(step.first_number + number.number)], why))
+      continue;
+    why.field = program_.scalars_[static_cast<size_t>(number.scalar)].name;
+    failure.step = k;
+    failure.refusals.push_back(std::move(why));
+    return false;
+  }
+  return true;
+}
+
+// Numbers of a step that were written since the run began.
+bool ProgramFrame::written_numbers_hold(size_t k, ProgramFailure& failure) const {
+  const ProgramStep& step = program_.steps_[k];
+  Call call;
+  call.scalars = numbers_.data() + step.first_number;
+  if (!step.looks || check_numbers(*step.plan, call, failure.refusals)) return true;
+  failure.step = static_cast<int32_t>(k);
+  return false;
+}
+
 bool ProgramFrame::launch_steps(ProgramFailure& failure, bool one_fails) {
+  const FloatState kernels_own;
   const size_t steps = launches_.size();
   for (size_t k = 0; k < steps; ++k) {
     const bool plain = kernels_[k] && !one_fails;
+    if (!plain && !written_numbers_hold(k, failure)) return false;
     const Status status = plain ? kernels_[k](launches_[k]) : launch_again(*program_.steps_[k].plan, launches_[k]);
     if (status == Status::Ok) [[likely]]
       continue;
@@ -440,18 +383,10 @@ bool ProgramFrame::launch_steps(ProgramFailure& failure, bool one_fails) {
   return true;
 }
 
-bool Program::check(const TensorView* arguments, int64_t* symbols, Refusals& out) const {
-  if (!solve(arguments, symbols, out)) return false;
-  ArgumentChecker checker{*this, backend_, device_, out};
-  for (size_t a = 0; a < arguments_.size(); ++a)
-    if (!checker.one(values_[arguments_[a]], arguments[a], symbols)) return false;
-  return checker.apart(arguments, constants_);
-}
-
 bool Program::run(const TensorView* arguments, const Scalar* scalars, void* stream, ProgramFailure& failure,
                   void* scratch) const {
   int64_t symbols[kMaxProgramSymbols];
-  if (!check(arguments, symbols, failure.refusals)) return false;
+  if (!check(arguments, scalars, symbols, failure.refusals)) return false;
   std::unique_ptr<ProgramFrame> frame = take(stream, scratch, failure);
   if (!frame) return false;
   const bool done = frame->prepare(arguments, scalars, stream, symbols, failure) && frame->launch(failure);
@@ -463,7 +398,7 @@ Program::Bound Program::bind(const TensorView* arguments, const Scalar* scalars,
                              ProgramFailure& failure) const {
   Bound none(nullptr, [](ProgramFrame* f) { delete f; });
   int64_t symbols[kMaxProgramSymbols];
-  if (!check(arguments, symbols, failure.refusals)) return none;
+  if (!check(arguments, scalars, symbols, failure.refusals)) return none;
   std::unique_ptr<ProgramFrame> frame = take(stream, nullptr, failure);
   if (!frame || !frame->prepare(arguments, scalars, stream, symbols, failure)) return none;
   none.reset(frame.release());
@@ -471,7 +406,7 @@ Program::Bound Program::bind(const TensorView* arguments, const Scalar* scalars,
 }
 
 bool Program::replay(ProgramFrame& frame, ProgramFailure& failure) const {
-  const bool done = frame.launch(failure);
+  const bool done = frame.numbers_hold(failure) && frame.launch(failure);
   account(frame);
   return done;
 }
