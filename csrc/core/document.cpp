@@ -329,7 +329,7 @@ PlanDocument read_plan(const Reader& r) {
   out.sku = r.at("sku").text();
   read_question(r.at("question"), out);
   read_signature(r.at("signature"), row_of(r.at("question"), out.question), out);
-  out.question.has_problem = out.question.foreign = true;
+  out.question.has_problem = true;
   const std::string digest = digest_of({&r.at("question").json(), &r.at("signature").json()});
   if (r.at("digest").text() != digest) r.at("digest").wrong("that of the question and signature: they were changed");
   if (r.has("descriptor")) out.descriptor = r.at("descriptor").json();

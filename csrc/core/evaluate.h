@@ -34,7 +34,6 @@ struct Question {
   int32_t rank = -1;                                  // the highest rank of a tensor; -1 is a wildcard
   int32_t alignment = 0;                              // said by the caller, bytes; 0: not said
   std::vector<std::pair<std::string, double>> given;  // attributes by name, where the problem is not known
-  bool foreign = false;                               // no spec says that sizes go together whatever the Dims are
   bool has_problem = false;                           // whether attrs and params are known
   std::vector<int64_t> attrs;
   std::vector<ParamMeta> params;

@@ -1,11 +1,13 @@
 #include "core/plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
-#include <functional>
 
 #include "core/devices.h"
+#include "core/float_state.h"
 #include "core/inject.h"
+#include "core/open_sizes.h"
 #include "core/overlap.h"
 #include "core/parallel.h"
 
@@ -66,29 +68,18 @@ struct Checker {
     return !plan.signature.params[plan.signature.slots[k].param].present || call.views[k].rank < 0;
   }
 
-  // Reads the symbols from the tensors: first from sizes that are a bare symbol, then from those derived from one.
+  // Reads the symbols from the tensors, and refuses those that are too large.
   bool symbols(int64_t* values, bool* known) {
     const Signature& s = plan.signature;
-    for (int pass = 0; pass < 2; ++pass) {
-      for (size_t k = 0; k < s.slots.size(); ++k) {
-        if (skipped(k) || call.views[k].rank != s.slots[k].rank) continue;
-        for (int i = 0; i < s.slots[k].rank; ++i) {
-          const DimExpr& d = s.slots[k].dims[i];
-          if (d.symbol < 0 || known[d.symbol] || (pass == 0 && !d.bare())) continue;
-          int64_t got = d.solve(call.views[k].shape[i]);
-          if (got < 0) continue;  // its size is refused when all are compared
-          known[d.symbol] = true;
-          values[d.symbol] = got;
-          const Symbol& symbol = s.symbols[d.symbol];
-          if (got > symbol.max &&
-              refuse(Code::Dim, slot_name(s, k), symbol.name + " = " + std::to_string(got),
-                     "at most " + std::to_string(symbol.max),
-                     "select a plan with a larger bc.Dim(\"" + symbol.name + "\", max=...)", symbol.max, got))
-            return true;
-        }
-      }
-    }
-    return false;
+    return each_symbol(
+        s, call.views, values, known, [this](size_t k) { return skipped(k); },
+        [&](size_t k, int32_t of) {
+          const Symbol& symbol = s.symbols[of];
+          return values[of] > symbol.max &&
+                 refuse(Code::Dim, slot_name(s, k), symbol.name + " = " + std::to_string(values[of]),
+                        "at most " + std::to_string(symbol.max),
+                        "select a plan with a larger bc.Dim(\"" + symbol.name + "\", max=...)", symbol.max, values[of]);
+        });
   }
 
   // Sizes such as n // 2 want an n that can be divided.
@@ -115,8 +106,6 @@ struct Checker {
     int64_t values[kMaxSymbols] = {};
     bool known[kMaxSymbols] = {};
     if (!s.symbols.empty() && (symbols(values, known) || divisible(values, known))) return true;
-    if (call.workspace_bytes < needed && out.empty() && std::all_of(known, known + s.symbols.size(), std::identity()))
-      needed = workspace_at(plan, values);
     for (size_t k = 0; k < s.slots.size(); ++k) {
       if (skipped(k)) continue;
       const Slot& slot = s.slots[k];
@@ -131,7 +120,8 @@ struct Checker {
                  "shape " + shape_text(s, slot), "pass a tensor of the planned shape, or select a plan for this one"))
         return true;
     }
-    return out.empty() && !check_shapes(plan, call.views, out) && !all;
+    if (s.symbols.empty() || !out.empty()) return false;
+    return !sizes_hold(plan, call.views, values, needed, out) && !all;
   }
 
   // Whether the tensor has memory that can be compared with others'.
@@ -237,16 +227,10 @@ struct Checker {
 
   // Numbers in the host's memory are there to be read; those on devices are not looked at.
   bool numbers() {
-    const Signature& s = plan.signature;
-    for (size_t k = 0; k < s.scalars.size(); ++k) {
-      const ScalarParam& param = s.scalars[k];
-      const Scalar& scalar = call.scalars[k];
-      if (param.fits == Element::Any || plan.row.backend != Backend::Cpu || !scalar.data) continue;
-      const WholeRange range = whole_range(param);
-      const bool below = kSigned.has(scalar.element) && scalar.as_i64() < 0;
-      if (below ? scalar.as_i64() >= range.least : scalar.as_u64() <= range.most) continue;
-      Refusal why = out_of_range(param, below ? std::to_string(scalar.as_i64()) : std::to_string(scalar.as_u64()));
-      why.field = param.name;
+    const std::vector<ScalarParam>& params = plan.signature.scalars;
+    for (size_t k = 0; plan.looks && !call.numbers_later && k < params.size(); ++k) {
+      Refusal why;
+      if (holds_number(params[k], call.scalars[k], why)) continue;
       out.push_back(std::move(why));
       if (!all) return true;
     }
@@ -266,13 +250,12 @@ struct Checker {
   bool workspace() {
     if (needed == 0) return false;
     if (call.workspace_bytes < needed || !call.workspace)
-      return refuse(Code::Workspace, "workspace", std::to_string(call.workspace_bytes) + " bytes",
-                    std::to_string(needed) + " bytes", kWorkspaceHint, needed, call.workspace_bytes);
+      return out.push_back(few_bytes(call.workspace_bytes, needed)), !all;
     if (reinterpret_cast<uintptr_t>(call.workspace) % kWorkspaceAlignment)
       return refuse(Code::WorkspaceAlignment, "workspace", "an address that is not a multiple of 64",
                     "64-byte alignment", kWorkspaceHint, kWorkspaceAlignment);
     const Signature& s = plan.signature;
-    TensorView scratch = block(call.workspace, std::min(call.workspace_bytes, plan.workspace_size));
+    const TensorView scratch = block(call.workspace, needed);
     for (size_t k = 0; k < s.slots.size(); ++k) {
       if (!located(k) || overlap(scratch, call.views[k]) == Overlap::None) continue;
       if (refuse(Code::Overlap, "workspace", "memory that overlaps " + slot_name(s, k), "memory of its own",
@@ -296,6 +279,16 @@ Refusal out_of_range(const ScalarParam& param, std::string got) {
   return {Code::ScalarKind, "", std::move(got),
           "a number" + holder + ", " + std::to_string(range.least) + " <= n <= " + std::to_string(range.most),
           "pass a number in this range"};
+}
+
+bool holds_number(const ScalarParam& param, const Scalar& scalar, Refusal& why) {
+  if (param.fits == Element::Any || !scalar.data) return true;
+  const WholeRange range = whole_range(param);
+  const bool below = kSigned.has(scalar.element) && scalar.as_i64() < 0;
+  if (below ? scalar.as_i64() >= range.least : scalar.as_u64() <= range.most) return true;
+  why = out_of_range(param, below ? std::to_string(scalar.as_i64()) : std::to_string(scalar.as_u64()));
+  why.field = param.name;
+  return false;
 }
 
 // The common call, decided without building a message: every tensor as planned, outputs disjoint from everything. False
@@ -344,7 +337,6 @@ static bool plainly_fine(const PlanCore& plan, const Call& call) {
 
 // False for a tensor that no memory can hold.
 static bool fill_check(const PlanCore& plan, int32_t index, SlotCheck& check) {
-  constexpr int64_t kMost = int64_t{1} << 56;
   const Slot& slot = plan.signature.slots[index];
   check.slot = index;
   check.rank = slot.rank;
@@ -356,7 +348,7 @@ static bool fill_check(const PlanCore& plan, int32_t index, SlotCheck& check) {
   for (int i = slot.rank - 1; i >= 0; --i) {
     check.shape[i] = slot.dims[i].value;
     check.strides[i] = check.bytes / size_of(slot.element);
-    if (__builtin_mul_overflow(check.bytes, check.shape[i], &check.bytes) || check.bytes > kMost) return false;
+    if (__builtin_mul_overflow(check.bytes, check.shape[i], &check.bytes) || check.bytes > kMaxBytes) return false;
   }
   return true;
 }
@@ -366,6 +358,10 @@ void finish(PlanCore& plan) {
   plan.first.clear();
   for (const Param& p : s.params) plan.first.push_back(p.first);
   plan.first.push_back(static_cast<int32_t>(s.slots.size()));
+  static constinit std::atomic<uint64_t> plans{0};
+  plan.id = ++plans;
+  plan.looks = plan.row.backend == Backend::Cpu &&
+               std::any_of(s.scalars.begin(), s.scalars.end(), [](const auto& p) { return p.fits != Element::Any; });
   plan.checks.clear();
   plan.bytes = -1;
   if (!s.symbols.empty()) return;
@@ -380,14 +376,8 @@ void finish(PlanCore& plan) {
   plan.bytes = bytes;
 }
 
-bool check_shapes(const PlanCore& plan, const TensorView* views, Refusals& refusals) {
-  if (plan.signature.symbols.empty() || !plan.question.foreign) return true;
-  Shapes shapes(plan.signature, plan.question, views, nullptr);
-  plan.rule(shapes);
-  Refusal why;
-  if (shapes.done(why)) return true;
-  refusals.push_back(std::move(why));
-  return false;
+bool check_numbers(const PlanCore& plan, const Call& call, Refusals& refusals) {
+  return !Checker{plan, call, false, refusals}.numbers();
 }
 
 bool check_call(const PlanCore& plan, const Call& call, bool all, Refusals& refusals) {
@@ -454,6 +444,7 @@ static void name_number(const Launch& launch) {
 static inline Status carry_out(const PlanCore& plan, const Launch& launch) {
   if (fails_now(Injected::Launch)) [[unlikely]]
     return launch.failure->position = kInjectedLaunch, Status::Launch;
+  const FloatState kernels_own;
   Status status;
   if (plan.threads == 0) {
     status = plan.kernel(launch);

@@ -40,17 +40,22 @@ struct PlanCore {
   std::vector<int32_t> first;     // signature.params.size() + 1 entries
   std::vector<SlotCheck> checks;  // of the tensors that the plan has; empty when sizes depend on symbols
   int64_t bytes = -1;             // that they hold together, where `checks` knows it
+  uint64_t id = 0;                // no other plan of the process has had it
+  bool looks = false;             // at numbers in memory, whether its scalars take them
   int64_t workspace_size = 0;
   int32_t threads = 0;  // 0: as many as the process uses
   Question question;    // as it was asked, with the device's ordinal and the attributes
 };
 
-// Fills `first`, `checks` and `bytes` from the signature.
+// Fills `first`, `checks`, `bytes`, `id` and `looks` from the signature.
 BCU_API void finish(PlanCore& plan);
 
 // Bytes of workspace that a call needs where the symbols have these values, each at most its maximum. A launch is told
 // nothing of the maxima: what it carves for a call's sizes, it would carve in a plan that is fixed to them.
 BCU_API int64_t workspace_at(const PlanCore& plan, const int64_t* symbols);
+
+// Whether a row's rule keeps to kMaxBytes for all values of the symbols up to their maxima; else false with the reason.
+bool workspace_counts(const Row& row, const Question& question, const Signature& signature, Refusal& why);
 
 // A call being checked: views of all slots, and the caller's workspace.
 struct Call {
@@ -58,7 +63,8 @@ struct Call {
   const Scalar* scalars = nullptr;
   void* workspace = nullptr;
   int64_t workspace_bytes = 0;
-  bool dry = false;  // a question: tensors without memory are fine
+  bool dry = false;            // a question: tensors without memory are fine
+  bool numbers_later = false;  // their memory is not written yet: who launches looks at them
 };
 
 // What an address of such elements is a multiple of.
@@ -67,9 +73,15 @@ BCU_API int64_t alignment_of(Element element);
 // The refusal of a number that a scalar parameter of whole numbers does not take.
 BCU_API Refusal out_of_range(const ScalarParam& param, std::string got);
 
-// Whether the tensors of a call, which are as the signature has them, go together; false with the reason. Asked of
-// documents with Dims: the others were asked when they were selected, and of a spec's that holds at all sizes.
-BCU_API bool check_shapes(const PlanCore& plan, const TensorView* views, Refusals& refusals);
+// Whether a number in the host's memory, if it is one, is such as the parameter takes; false with the reason.
+BCU_API bool holds_number(const ScalarParam& param, const Scalar& scalar, Refusal& why);
+
+// Whether a plan whose sizes are symbols takes the tensors of a call, which are as its signature has them, with so many
+// bytes of workspace; false with the reason. Plans of fixed sizes were asked when they were selected.
+BCU_API bool check_sizes(const PlanCore& plan, const TensorView* views, int64_t workspace_bytes, Refusals& refusals);
+
+// Whether all numbers of a call are, which may change between calls with the same arguments.
+BCU_API bool check_numbers(const PlanCore& plan, const Call& call, Refusals& refusals);
 
 // Checks a call against the plan; adds every refusal, or only the first when `all` is false. True when it may run.
 // Views of rank -1 whose parameter is present are passed over: they were refused before.

@@ -102,6 +102,8 @@ Selection select(const Question& question, Signature signature, int32_t threads)
     if (row_at(index).backend != question.backend) continue;
     const Answer answer = evaluate(index, question);
     if (answer.verdict != Verdict::Yes) continue;
+    out.failed = !workspace_counts(row_at(index), question, signature, out.failure);
+    if (out.failed) return out;
     auto plan = std::make_unique<PlanCore>();
     plan->row_index = index;
     plan->row = row_at(index);

@@ -1,7 +1,7 @@
 // What an op's tensors and attributes have to be to each other, told once per op by its family
-// (csrc/ops/<family>/shapes.h) as the Python spec has it: kernels rely on it and look at nothing twice. Documents,
-// which anybody can write, come in without a spec, so that selection asks the rule, and a call does of those
-// whose sizes are Dims.
+// (csrc/ops/<family>/shapes.h) as the Python spec has it: kernels rely on it and look at nothing twice. Selection
+// asks the rule, because documents, which anybody can write, come in without a spec; and of plans whose sizes are Dims
+// each call does, because no spec has seen its sizes.
 #pragma once
 #include <algorithm>
 #include <initializer_list>

@@ -90,6 +90,15 @@ inline void room_for_frames(Room& r, const Conv& c, int64_t channels, int64_t si
   r.frames = r.own ? max_threads() * padded_bytes(one + kSlack * unit) : padded_bytes(r.images * image + kSlack * unit);
 }
 
+// The most of that, too, for smaller frames of fewer images.
+inline int64_t frames_up_to(const Conv& c, int64_t channels, int64_t size, int64_t unit) {
+  const int64_t one = channels * size * unit, image = std::max<int64_t>(1, c.groups * one);
+  const int64_t several = std::min(std::max<int64_t>(1, c.n) * image, kFrameBytes);
+  const int64_t shared = padded_bytes(std::max(image, several) + kSlack * unit);
+  if (c.n * c.groups < kManyFrames) return shared;
+  return std::max(shared, max_threads() * padded_bytes(std::min(one, kSmallFrame) + kSlack * unit));
+}
+
 // Whether the channels that a pass computes lie in the lanes of vectors, while values of the image are broadcast: then
 // no place between rows is computed, and steps between places cost nothing. Else places lie in the lanes, which is
 // faster where few of them are in vain.
@@ -124,7 +133,21 @@ inline Room room_of_pass(const Conv& c, Makes makes, int64_t unit) {
   return r;
 }
 
+// Room for a pass at these sizes and at all smaller ones. Frames grow with every size, but the way in which they are
+// used changes back and forth: each thread's own, many of them at a time, and split or whole.
+inline Room room_of_passes_up_to(const Conv& c, Makes makes, int64_t unit) {
+  const int64_t reads = read_channels(c, makes), blocks = lanes_for(made_channels(c, makes));
+  Room r;
+  r.weights = padded_bytes(c.groups * blocks * reads * c.taps() * unit);
+  r.offsets = padded_bytes(reads * c.taps() * 8);
+  r.bias = padded_bytes(c.groups * blocks * unit);
+  const int64_t size = std::max(Frame(c, makes).size(), unit == 4 ? Frame(c, makes, true).size() : 0);
+  r.frames = frames_up_to(c, reads, size, unit);
+  return r;
+}
+
 // The gradient of weights: sums of [tap][channel] lanes for parts of the images, and packed results of a thread.
+// `up_to`: for all smaller sizes, too.
 inline constexpr int64_t kSumPlaces = 256, kWidestLanes = 64, kParts = 8;
 struct FilterRoom {
   Room room;           // `weights` are the sums
@@ -134,13 +157,17 @@ struct FilterRoom {
 
   int64_t bytes() const { return room.bytes() + packed * max_threads(); }
 };
-inline FilterRoom room_of_filter(const Conv& c, int64_t unit) {
+inline FilterRoom room_of_filter(const Conv& c, int64_t unit, bool up_to = false) {
   FilterRoom f;
   f.lanes = (c.outs + kWidestLanes - 1) / kWidestLanes * kWidestLanes;
   f.parts = std::clamp<int64_t>(c.n, 1, kParts);
   f.room.weights = padded_bytes(f.parts * c.groups * f.lanes * c.ins * c.taps() * unit);
   f.room.offsets = padded_bytes(c.ins * c.taps() * 8);
-  room_for_frames(f.room, c, c.ins, Frame(c, Makes::Result).size(), unit);
+  const int64_t size = Frame(c, Makes::Result).size();
+  if (up_to)
+    f.room.frames = frames_up_to(c, c.ins, size, unit);
+  else
+    room_for_frames(f.room, c, c.ins, size, unit);
   f.packed = padded_bytes((kSumPlaces * kWidestLanes + 2 * kSumPlaces) * unit);
   return f;
 }

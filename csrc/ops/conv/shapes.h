@@ -18,12 +18,12 @@ int64_t padded_axis(Shapes& s, const Axis& a, int64_t high, int param) {
   const int64_t kernel = reach(a.taps, a.dilation) + 1;
   int64_t padded = a.in + a.low + high;
   if (kMakes == Makes::Result) {
-    const int64_t rest = padded - kernel, least = s.fixed() ? 0 : -a.stride;
+    const int64_t rest = padded - kernel, least = s.real() ? 0 : -a.stride;
     const int64_t made = rest < 0 ? 0 : rest / a.stride + 1;
     s.want(rest >= least && a.out == made, param, "(size + low + high - dilation (taps - 1) - 1) / stride + 1 places");
   } else {
     padded = (a.out == 0 ? -a.stride : reach(a.out, a.stride)) + kernel;
-    const bool some = !s.fixed() || (a.out > 0 && a.in > 0);
+    const bool some = !s.real() || (a.out > 0 && a.in > 0);
     s.want(some && padded < kFar && a.in == padded - a.low - high, param,
            "(size - 1) stride + dilation (taps - 1) + 1 - low - high places");
   }

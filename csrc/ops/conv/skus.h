@@ -29,20 +29,28 @@ inline constexpr Makes other(Makes makes) { return makes == Makes::Result ? Make
 
 inline int64_t unit_of(Element e) { return e == Element::F64 ? 8 : 4; }
 
+// Where sizes are open, room for every call: less is not enough for some smaller ones.
+inline bool is_open(const Problem& p) {
+  return std::any_of(p.params, p.params + p.n_params, [](const ParamMeta& m) { return m.rank >= 0 && !m.fixed; });
+}
+inline int64_t pass_scratch(const Problem& p, const Conv& c, Makes makes) {
+  const int64_t unit = unit_of(p.element);
+  return (is_open(p) ? room_of_passes_up_to(c, makes, unit) : room_of_pass(c, makes, unit)).bytes();
+}
 template <Makes kMakes>
 int64_t forward_scratch(const Problem& p) {
   const Conv c = forward_conv<kMakes>(attributes<ConvAttrs>(p), [&](int i) -> const ParamMeta& { return p.params[i]; });
-  return room_of_pass(c, kMakes, unit_of(p.element)).bytes();
+  return pass_scratch(p, c, kMakes);
 }
 template <Makes kMakes>
 int64_t backward_scratch(const Problem& p) {
   using Args = ConvBackwardArgs;
   const Conv c =
       backward_conv<kMakes>(attributes<ConvAttrs>(p), [&](int i) -> const ParamMeta& { return p.params[i]; });
-  const int64_t unit = unit_of(p.element);
   int64_t most = 0;
-  if (p.params[Args::dx].rank >= 0) most = room_of_pass(c, other(kMakes), unit).bytes();
-  if (p.params[Args::dweight].rank >= 0) most = std::max(most, room_of_filter(c, unit).bytes());
+  if (p.params[Args::dx].rank >= 0) most = pass_scratch(p, c, other(kMakes));
+  if (p.params[Args::dweight].rank >= 0)
+    most = std::max(most, room_of_filter(c, unit_of(p.element), is_open(p)).bytes());
   return most;
 }
 
@@ -53,7 +61,7 @@ inline int64_t norm_scratch(const Problem& p) {
   const auto of = [&](int i) -> const ParamMeta& { return p.params[i]; };
   const Conv c = conv_of(attributes<ConvAttrs>(p), of(Args::x), of(Args::weight), of(Args::y));
   const int64_t unit = unit_of(p.element);
-  return room_of_pass(c, Makes::Result, unit).bytes() + kEpilogueLines * padded_bytes(c.groups * c.outs * unit) + 64;
+  return pass_scratch(p, c, Makes::Result) + kEpilogueLines * padded_bytes(c.groups * c.outs * unit) + 64;
 }
 
 template <Makes kMakes>

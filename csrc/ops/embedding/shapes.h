@@ -6,7 +6,7 @@
 namespace baracuda::embedding {
 
 inline void padding(Shapes& s, int64_t index, const Shapes::Tensor& weight) {
-  const bool within = index >= -1 && (!s.fixed() || !weight || index < weight.at(0));
+  const bool within = index >= -1 && (!s.real() || !weight || index < weight.at(0));
   s.attribute(within, "padding_idx", "-1 or a row of the table");
 }
 inline void forward_shapes(Shapes& s) {
