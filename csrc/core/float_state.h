@@ -2,9 +2,6 @@
 // numbers kept, no traps. Promises of rows are about this state, and it is each thread's own.
 #pragma once
 #include <cstdint>
-#if defined(__SSE2__)
-#include <xmmintrin.h>
-#endif
 
 namespace baracuda {
 
@@ -13,8 +10,8 @@ namespace baracuda {
 // any function.
 class FloatState {
  public:
-#if defined(__SSE2__)
-  FloatState() noexcept : before_(_mm_getcsr()) {
+#if defined(__x86_64__)
+  FloatState() noexcept : before_(__builtin_ia32_stmxcsr()) {
     if ((before_ & ~kFlags) != kOwn) [[unlikely]]
       write(kOwn);
   }
@@ -28,7 +25,7 @@ class FloatState {
   // Nothing that is read or stored on one side of it comes to the other.
   static void write(unsigned state) noexcept {
     asm volatile("" ::: "memory");
-    _mm_setcsr(state);
+    __builtin_ia32_ldmxcsr(state);
     asm volatile("" ::: "memory");
   }
   const unsigned before_;

@@ -16,10 +16,10 @@ inline void expr_shapes(Shapes& s) {
   };
   for (int k = 0; k < kMaxInputs; ++k) say(ExprArgs::x0 + k, s.may_read(ExprArgs::x0 + k));
   for (int k = 0; k < kMaxOutputs; ++k) say(ExprArgs::y0 + k, s.may_out(ExprArgs::y0 + k, kReal));
-  Program program;
   const Problem problem{s.slots(), metas, kMaxInputs + kMaxOutputs, s.element(), s.aux()};
-  if (read_program(text_at(problem.attrs), program)) return;  // the row's own check says what is wrong with it
-  const Reason wrong = fitting(problem, program);
+  const KnownProgram& known = known_program(text_at(problem.attrs));
+  if (known.wrong) return;  // the row's own check says what is wrong with it
+  const Reason wrong = fitting(problem, known.program);
   s.want(!wrong, ExprArgs::y0, wrong.want);
 }
 

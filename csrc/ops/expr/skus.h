@@ -83,8 +83,8 @@ inline Reason fitting(const Problem& p, const Program& program) {
 // Whether the text is a program of the tensors that there are, with or without reductions.
 template <bool kReduces>
 Reason readable(const Problem& p) {
-  Program program;
-  if (const char* wrong = read_program(text_at(p.attrs), program)) return {"program", wrong};
+  const auto& [text, program, wrong] = known_program(text_at(p.attrs));
+  if (wrong) return {"program", wrong};
   if ((program.axes > 0) != kReduces) return {"program", kReduces ? "a reduction" : "no reduction"};
   return fitting(p, program);
 }
@@ -103,8 +103,7 @@ constexpr int64_t folded_length(const Space& full, int axes) {
 // `readable` reductions that one kernel of a GPU folds.
 inline Reason foldable(const Problem& p) {
   if (const Reason wrong = readable<true>(p)) return wrong;
-  Program program;
-  read_program(text_at(p.attrs), program);
+  const Program& program = known_program(text_at(p.attrs)).program;
   const int64_t length = folded_length(space_of(p, program), program.axes);
   const Node* first = nullptr;
   for (const Node* node = program.node; node < program.node + program.nodes; ++node) {
@@ -127,8 +126,8 @@ inline Reason foldable(const Problem& p) {
 
 // Partial results of each reduction's strips.
 inline int64_t fold_scratch(const Problem& p) {
-  Program program;
-  if (read_program(text_at(p.attrs), program)) return 0;
+  const auto& [text, program, wrong] = known_program(text_at(p.attrs));
+  if (wrong) return 0;
   const Space full = space_of(p, program);
   int64_t bytes = 0;
   for (int k = 0; k < program.outputs; ++k) {
@@ -144,8 +143,8 @@ inline int64_t fold_scratch(const Problem& p) {
 // `kCheck`, on Metal.
 template <ExtraCheck kCheck>
 Reason without_f64(const Problem& p) {
-  Program program;
-  if (const char* wrong = read_program(text_at(p.attrs), program)) return {"program", wrong};
+  const auto& [text, program, wrong] = known_program(text_at(p.attrs));
+  if (wrong) return {"program", wrong};
   const auto is_wide = [](const auto& of) { return of.element == Element::F64; };
   if (std::any_of(program.node, program.node + program.nodes, is_wide) ||
       std::any_of(p.params, p.params + p.n_params, [&](const ParamMeta& x) { return x.rank >= 0 && is_wide(x); }))
