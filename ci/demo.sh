@@ -5,8 +5,7 @@
 
 must "system tools" system_tools
 must "virtual environment in ${venv#"$root"/}" make_venv
-must "build and install (some minutes the first time)" pip install -q ".[examples]"
-must "build report" python ci/build_report.py build
+must "build and install (some minutes the first time)" watched pip install -q --disable-pip-version-check ".[examples]"
 must "examples/tiny_llama" python examples/tiny_llama "$@"
 must "examples/tiny_llama --quantize" python examples/tiny_llama --quantize q4_k --steps 20 --out build/quantized
 finish

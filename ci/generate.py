@@ -3,6 +3,7 @@
 python/baracuda/_index.py   which module holds which descriptor, functional function and op
 python/baracuda/functional.pyi   the functions' signatures for type checkers and editors
 docs/skus.md   the SKU tables
+docs/functions.md, docs/operators.md   all functions; names of ONNX and aten (ci/functions.py)
 docs/engine.md   the tables of other systems' names, behind the page's own text
 
 They are in the repository, and no step of the build: what they say comes from importing the whole package with its built table,
@@ -19,6 +20,8 @@ from math import isfinite
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from functions import functions_text, operators_text
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "baracuda"
@@ -251,6 +254,8 @@ def main() -> int:
         PACKAGE / "_index.py": index,
         PACKAGE / "functional.pyi": stub_text(modules),
         ROOT / "docs" / "skus.md": skus_text(modules),
+        ROOT / "docs" / "functions.md": functions_text(modules, is_functional, cell),
+        ROOT / "docs" / "operators.md": operators_text(),
         ROOT / "docs" / "engine.md": names_text((ROOT / "docs" / "engine.md").read_text()),
     }
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]

@@ -30,6 +30,26 @@ step() {
   printf '== %s: %s, %d s\n' "$name" "$word" $((SECONDS - start))
 }
 
+# watched COMMAND...: says every ten seconds how many objects of the newest build folder are compiled.
+watched() {
+  local folder job total start=$SECONDS
+  "$@" &
+  job=$!
+  while kill -0 "$job" 2>/dev/null; do
+    sleep 1
+    (((SECONDS - start) % 10 == 0)) || continue
+    folder=$(ls -td build/*/build.ninja 2>/dev/null | head -1)
+    if [[ $folder ]]; then
+      folder=${folder%/build.ninja}
+      total=$(grep -c '^build .*\.o:' "$folder/build.ninja" || true)
+      printf '   %4d s: %d of %d objects compiled\n' $((SECONDS - start)) "$(find "$folder" -name '*.o' | wc -l)" "$total"
+    else
+      printf '   %4d s: pip prepares the build\n' $((SECONDS - start))
+    fi
+  done
+  wait "$job"
+}
+
 # The same, for steps without which nothing else makes sense.
 must() {
   step "$@"

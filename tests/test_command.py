@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
+import time
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from baracuda import __main__ as command
-from baracuda import _core, _index
+from baracuda import __version__, _core, _index
 from baracuda.choose.sku import DIRECTIONS, rows
 from baracuda.describe.elements import Element
+from baracuda.memory.device import Device
 from baracuda.prove import verify as proofs
 from conftest import table_items
 
@@ -108,3 +113,83 @@ def test_a_pipe_that_was_never_read(argument: str) -> None:
 def test_most_cases_ends_early() -> None:
     few = proofs.verify("neg", "forward", Element.F32, "tiled", most_cases=3, stretched=0, batched=0)
     assert few.cases == 3 and few.ok and np.isfinite(few.worst_error)
+
+
+# --- what is asked wrong ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("explain", "softmax"), "misses its argument 'shape'"),
+        (("explain", "softmax", "shape"), "want NAME=VALUE"),
+        (("explain", "softmax", "=8"), "want NAME=VALUE"),
+        (("explain", "softmax", "shape=8", "shape=9"), "each name once"),
+        (("explain", "softmax", "shpae=8x4"), "did you mean 'shape'"),
+        (("explain", "softmax", "shape=8x-4"), "at least 0"),
+        (("explain", "softmax", "shape=eight"), "shape"),
+        (("explain", "softmax", "shape=8x4", "axis=7"), "axis"),
+        (("explain", "softmax", "shape=8x4", "element=floaty"), "element"),
+        (("explain", "softmax", "shape=8x4", "--device", "gpu"), "did you mean 'cuda'"),
+        (("explain", "argmax", "--direction", "backward"), "has no gradient"),
+        (("explain", "sofmax", "shape=8x4"), "did you mean 'softmax'"),
+        (("explain", "svd"), "not in this version"),
+        (("capabilities", "softmax", "--attribute", "causal"), "want NAME=VALUE"),
+        (("capabilities", "softmax", "--element", "floaty"), "floaty"),
+        (("capabilities", "softmax", "--device", "a100"), "cuda:sm_90"),
+        (("capabilities", "softmax", "--rank", "-1"), "rank"),
+        (("check", "--element", "floaty"), "floaty"),
+        (("verify", "softmax", "--element", "floaty"), "floaty"),
+        (("verify", "softmax", "--element", "i8"), "nothing was checked"),
+        (("verify", "softmax", "--device", "cuda"), "nothing was checked"),
+        (("verify", "softmax", "--device", "CPU"), "did you mean 'cpu'"),
+    ],
+)
+def test_what_is_asked_wrong_is_told_in_a_line(
+    arguments: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, *arguments) == 2
+    said = capsys.readouterr()
+    assert words in said.err and "Traceback" not in said.err and "SKUs keep" not in said.out, said.err
+
+
+def test_what_was_not_checked_says_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "verify", "softmax", "--device", "cuda") == 2
+    assert "cuda" in (said := capsys.readouterr().err) and Device("cuda").reason in said
+
+
+def test_version_and_help_of_every_option(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        run(monkeypatch, "--version")
+    assert left.value.code == 0 and capsys.readouterr().out == f"baracuda {__version__}\n"
+    parsers = [command._parser()]
+    for parser in parsers:
+        for action in parser._actions:
+            assert action.help or isinstance(action, argparse._SubParsersAction), (
+                f"{parser.prog} {action.dest or action.option_strings}"
+            )
+            if isinstance(action, argparse._SubParsersAction):
+                parsers += [p for name, p in action.choices.items() if name != "bench"]
+    assert len(parsers) == 7
+
+
+def test_architectures_are_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "explain", "softmax", "shape=8x128", "--device", "cuda:sm_90") == 0
+    assert "softmax.forward.cuda.f32" in (said := capsys.readouterr().out) and "workspace" in said
+    assert run(monkeypatch, "explain", "softmax", "shape=8x128", "element=f64", "--device", "metal:apple9") == 1
+    assert "got f64" in capsys.readouterr().out
+
+
+def test_progress_is_told_where_it_takes_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "SILENCE", 0.01)
+    with command._progress(3) as begin:
+        begin("softmax.forward")
+        time.sleep(0.2)
+    assert "... 1 of 3: softmax.forward" in capsys.readouterr().err
+
+
+def test_the_script_is_declared() -> None:
+    settings = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    assert settings["project"]["scripts"] == {"baracuda": f"{command.__name__}:main"} and callable(command.main)

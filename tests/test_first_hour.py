@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hostile import ODD
+from mistakes import MISTAKES
 
 import baracuda as bc
 import baracuda.functional as F
@@ -214,3 +215,20 @@ def test_devices_that_are_misspelt(typo: str) -> None:
     ):
         with pytest.raises(bc.InvalidProblemError, match=re.escape(f"did you mean {DEVICES[typo]!r}?")):
             call()
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), MISTAKES, ids=[c for c, _, _ in MISTAKES])
+def test_typical_mistakes(call: str, kind: str, words: str) -> None:
+    """The message names function and argument, says what came and what is wanted, and nothing that the user has not written."""
+    torch = pytest.importorskip("torch")
+    f32, a = np.float32, np.ones((4, 8), np.float32)
+    known = {
+        "np": np, "bc": bc, "F": F, "torch": torch, "f": f32, "a": a, "d": SOFTMAX, "p": bc.plan(SOFTMAX), "i": np.zeros(3, np.int64),
+        "x": np.ones((3, 4), f32), "y": np.ones((4, 5), f32), "img": np.ones((2, 3, 8, 8), f32), "t": torch.ones(3, 4),
+    }  # fmt: skip
+    with pytest.raises((bc.BaracudaError, AttributeError)) as caught:
+        eval(call, known)
+    text = str(caught.value)
+    assert (type(caught.value).__name__ == kind and text.startswith(words)) or words in text, text
+    if call.startswith("F.") and kind != "UnsupportedError":
+        assert not re.search(r"\w+Descriptor\b|\w+Plan\(", text), text

@@ -88,8 +88,8 @@ void look(Library which, const std::vector<std::string>& folders, FoundLibrary& 
     if (access(file.c_str(), R_OK) == 0 && adopt(which, file.c_str(), 0, "a wheel", out)) return;
   }
   if (adopt(which, known.file, 0, "the system", out)) return;
-  out.reason = std::string(known.title) + " cannot be opened: " + out.reason + "; pip install " + known.package +
-               " (or baracuda[cuda13]) brings it";
+  out.reason =
+      std::string(known.title) + " cannot be opened: " + out.reason + "; pip install " + known.package + " brings it";
 }
 
 }  // namespace

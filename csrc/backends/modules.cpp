@@ -32,7 +32,9 @@ void look_for_devices(LoadedBackend& backend) {
 }
 
 std::string brought_by(std::string_view name) {
-  return name == "cuda" ? ": pip install baracuda-cuda13, of the same version, brings it" : "";
+  return name == "cuda" ? ": build the wheel of the cuda backend from the same sources (python -m build --wheel "
+                          "packaging/cuda13) and install it"
+                        : "";
 }
 
 // Beside libbaracuda, or in a wheel of its own: baracuda-cuda13 has the folder baracuda_cuda13.

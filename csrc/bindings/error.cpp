@@ -31,10 +31,14 @@ std::string place_of(PyObject* caller) {
 // A function's caller can pass another `out`, where a plan's could select another plan.
 Refusals for_function(Refusals refusals, PyObject* caller) {
   Refusal& first = refusals.front();
-  const bool out = first.field == "out" && caller && caller != Py_None && !is_plan(caller);
-  if (out && (first.code == Code::Shape || first.code == Code::Rank || first.code == Code::ElementKind))
-    first.hint = std::string("pass a tensor of this ") + (first.code == Code::ElementKind ? "element" : "shape") +
-                 ", or leave the function to make one";
+  if (!caller || caller == Py_None || is_plan(caller)) return refusals;
+  const bool shape = first.code == Code::Shape || first.code == Code::Rank;
+  if (!shape && first.code != Code::ElementKind) return refusals;
+  if (first.field == "out")
+    first.hint =
+        std::string("pass a tensor of this ") + (shape ? "shape" : "element") + ", or leave the function to make one";
+  else
+    first.hint = shape ? "pass a tensor of this shape" : "cast it";
   return refusals;
 }
 

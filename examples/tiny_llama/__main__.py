@@ -13,6 +13,7 @@ from math import prod
 from pathlib import Path
 from time import perf_counter
 
+import beside_torch
 import quantized
 from generation import Generator
 from model import Config
@@ -136,8 +137,22 @@ def compare(generator: Generator, count: int = 64) -> None:
             feed(position % generator.config.vocab, position)
         speeds.append(tokens / (perf_counter() - begin))
     console.print(
-        f"decoding: {speeds[1]:,.0f} tokens/s by the compiled graph, {speeds[0]:,.0f} by functions one by one"
+        f"decoding without sampling: {speeds[1]:,.0f} tokens/s by the compiled graph, {speeds[0]:,.0f} by functions one by one"
     )
+
+
+def versus_torch(trainer: Trainer, generator: Generator, batches: Batches) -> None:
+    """The same work by PyTorch, where it is installed."""
+    found = beside_torch.measure(trainer, generator, batches)
+    if found is None:
+        console.print("not compared with PyTorch: it is not installed here, or this is no model of f32 on the cpu")
+        return
+    table = Table(title="beside PyTorch in eager mode, in turns in this process")
+    for name in ("", "baracuda, ms", "PyTorch, ms", "ratio"):
+        table.add_column(name, justify="right" if name else "left")
+    for what, ours, theirs in found:
+        table.add_row(what, f"{ours * 1e3:,.1f}", f"{theirs * 1e3:,.1f}", f"{theirs / ours:.2f}")
+    console.print(table)
 
 
 def quantize(form: str, generator: Generator, batches: Batches, args: argparse.Namespace) -> str:
@@ -181,8 +196,14 @@ def main() -> None:
         trainer.load(args.resume)
     batches = Batches(text, args.batch, config.context, args.seed)
     parameters = sum(prod(v.shape) for v in trainer.parameters.values())
+    source = (
+        f"{args.text}"
+        if args.text
+        else f"the sources of Python {sys.version_info[0]}.{sys.version_info[1]}'s standard library"
+    )
+    console.print(f"trains on {source}: {len(text):,} bytes, a token each")
     console.print(
-        f"{parameters:,} parameters, {len(text):,} bytes of text, {config.element}, "
+        f"{parameters:,} parameters, {config.element}, "
         + (f"{bc.get_num_threads()} threads" if args.device == "cpu" else args.device)
     )
     first = trainer.done
@@ -204,7 +225,7 @@ def main() -> None:
     console.rule("generated")
     console.print(made.decode("utf-8", "replace"), markup=False, highlight=False)
     console.rule()
-    console.print(f"{len(made) / seconds:,.0f} tokens/s while decoding; one graph served all positions")
+    console.print(f"{len(made) / seconds:,.0f} tokens/s while writing, with sampling; one graph served all positions")
     compare(generator)
     report(trainer, generator)
     wrote = ["checkpoint.safetensors", *(["loss.png"] if losses else [])]
@@ -215,6 +236,7 @@ def main() -> None:
             for suffix, drawn in (("", of.graph), ("-compiled", of.plan)):
                 (args.out / f"{name}{suffix}.svg").write_text(drawn.to_svg())
                 wrote.append(f"{name}{suffix}.svg")
+    versus_torch(trainer, generator, batches)
     console.print(f"wrote {', '.join(wrote)} to {args.out}")
 
 

@@ -98,12 +98,19 @@ def __getattr__(name: str) -> Any:
         return import_module("baracuda.prove.verify")
     module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
     if module is None:
-        hint = "" if name.startswith("_") else _suggestion(name, __dir__())
+        hint = "" if name.startswith("_") else _elsewhere(name) or _suggestion(name, __dir__())
         raise AttributeError(f"module 'baracuda' has no attribute {name!r}{hint}")
     found = getattr(import_module(module), name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
     value = found.plan_class if name.endswith("Plan") else found
     globals()[name] = value
     return value
+
+
+def _elsewhere(name: str) -> str:
+    """Where a name is that is not here: the end of a message, or nothing."""
+    if name in _index.FUNCTIONS:
+        return f"; it is a function of baracuda.functional: F.{name}"
+    return "; bc.asarray makes tensors of what is given" if name in ("tensor", "array", "as_tensor") else ""
 
 
 def __dir__() -> list[str]:

@@ -123,6 +123,8 @@ GLANCE: dict[str, Any] = {
 }  # fmt: skip
 QUICK: dict[str, Any] = {"most_elements": 1 << 13, "stretched": 2, "batched": 1}
 
+SILENCE = 2.0  # seconds without a word after which `verify` and `check` say what they are at
+
 Question = tuple[str, str, Element]
 
 
@@ -157,7 +159,7 @@ def _progress(total: int) -> Iterator[Callable[[str], None]]:
     def watch() -> None:
         while not ended.is_set():
             spoken.clear()
-            if not spoken.wait(2.0) and not ended.is_set():
+            if not spoken.wait(SILENCE) and not ended.is_set():
                 print(f"... {state[0]} of {total}: {state[1]}", file=sys.stderr, flush=True)
 
     def begin(what: str) -> None:

@@ -126,7 +126,7 @@ Status compile(int32_t device, const std::string& text, const CompiledKernel** o
   const cuda::Api* api = cuda::api();
   if (!api) {
     *why = {"program", "NVRTC, which compiles fused kernels",
-            "pip install nvidia-cuda-nvrtc (or baracuda[cuda13]); python -m baracuda info says where it is looked for"};
+            "pip install nvidia-cuda-nvrtc; python -m baracuda info says where it is looked for"};
     return Status::Unsupported;
   }
   int major = 0, minor = 0;

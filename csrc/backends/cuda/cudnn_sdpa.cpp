@@ -172,7 +172,7 @@ SdpaMade build(const SdpaProblem& problem) {
 
 SdpaMade make_sdpa(const SdpaProblem& problem) {
   constexpr const char* kInstall =
-      "pip install --upgrade 'baracuda[cuda13]'; python -m baracuda info says what was found";
+      "pip install --upgrade nvidia-cudnn-cu13; python -m baracuda info says what was found";
   const size_t version = cudnnGetVersion();
   if (version == 0) return {nullptr, refused(Code::NotBuilt, "no cuDNN", "libcudnn.so.9", kInstall)};
   if (version < kLeastVersion)

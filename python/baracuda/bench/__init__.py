@@ -1,6 +1,6 @@
 """`python -m baracuda bench`: ours and a peer, side by side in one process, beside ceilings measured in that session.
 
-See docs/benchmarks.md for the method. Needs torch, rich and matplotlib (`pip install baracuda[bench]`).
+See docs/benchmarks.md for the method. Needs torch, rich and matplotlib (`pip install '.[bench]'` in a clone).
 """
 
 from __future__ import annotations

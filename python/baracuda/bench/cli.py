@@ -55,7 +55,11 @@ def _parser() -> argparse.ArgumentParser:
 def _missing(args: argparse.Namespace) -> str:
     needed = ["rich"] + ([] if args.show else ["torch"]) + (["matplotlib"] if args.plot else [])
     lacking = [name for name in needed if find_spec(name) is None]
-    return f"bench needs {', '.join(lacking)}: pip install {' '.join(lacking)}  (or baracuda[bench])" if lacking else ""
+    return (
+        f"bench needs {', '.join(lacking)}: pip install {' '.join(lacking)}  (or '.[bench]' in a clone)"
+        if lacking
+        else ""
+    )
 
 
 def _restart(argv: list[str], threads: int) -> None:

@@ -25,7 +25,7 @@ class Pullable:
 
     def _mistaken(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> UsageError:
         """The error for arguments that the signature does not take; the engine raises it."""
-        return mistaken(self.__name__, self.__signature__, args, kwargs)
+        return mistaken(self.__name__, self.__signature__, args, kwargs, respelt=True)
 
     def infer(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and elements of the results, as `bc.TensorSpec`s, for arguments that need have no data."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from baracuda import _core
 from baracuda.call.autograd import Pullable
+from baracuda.call.words import name_failure
 from baracuda.choose.plan import plan as select_plan
-from baracuda.describe.calls import mistaken, respelt, spellings
+from baracuda.describe.calls import respelt, spellings
 from baracuda.describe.dims import largest
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, shown
@@ -263,15 +264,6 @@ def documentation(fn: Any) -> str:
     return docstring(fn.__name__, inspect.cleandoc(fn._summary))
 
 
-def name_failure(name: str, error: BaracudaError) -> None:
-    """Puts the function's name in front of an error that lacks it: descriptors know nothing of functions.
-
-    Parts of functions, whose names begin with "_", are not named.
-    """
-    if not name.startswith("_") and not str(error).startswith((f"{name}(", f"{name}:")):
-        error.args = (f"{name}(): {error}",)
-
-
 class Miss:
     """Called by the engine for calls of a new shape: asks the rule for a Recipe."""
 
@@ -299,7 +291,7 @@ class Miss:
             return self.answer(values)
         except BaracudaError as error:
             self._refuse_numbers(values)
-            name_failure(self.rule.__name__, error)
+            name_failure(self.rule.__name__, error, [p[0] for p in self.params])
             raise
         except UNUSABLE as error:
             self._refuse_numbers(values)
@@ -493,11 +485,11 @@ class Composite(_core.Opaque, Pullable):
         try:
             return self.fn(*args, **kwargs)
         except BaracudaError as error:
-            name_failure(self.__name__, error)
+            name_failure(self.__name__, error, self.__signature__.parameters)
             raise
         except (*UNUSABLE, RuntimeError) as error:
             if not refuse_types(self.__name__, self.__signature__, args, kwargs):
-                raise mistaken(self.__name__, self.__signature__, args, kwargs) from None
+                raise self._mistaken(args, kwargs) from None
             if isinstance(error, UNUSABLE):
                 raise unusable(self.__name__, error) from error
             raise

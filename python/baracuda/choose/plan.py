@@ -207,8 +207,9 @@ class Plan(_core.RawPlan):
     def _check_class(cls, desc: Descriptor, asked: str = "select") -> None:
         wanted = getattr(cls, "descriptor_class", Descriptor)
         if not isinstance(desc, wanted):
+            got = f"the class {desc.__name__}" if isinstance(desc, type) else f"a {type(desc).__name__}"
             raise InvalidProblemError(
-                f"{cls.__name__}.{asked}: got a {type(desc).__name__}, want a {wanted.__name__}. bc.plan(desc) takes any descriptor."
+                f"{cls.__name__}.{asked}: got {got}, want a {wanted.__name__}. bc.plan(desc) takes any descriptor."
             )
 
     @property

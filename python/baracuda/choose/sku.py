@@ -13,7 +13,7 @@ from baracuda import _core
 from baracuda.describe.calls import Signed
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, Refusal, is_text
-from baracuda.memory.device import BACKENDS
+from baracuda.memory.device import BACKENDS, meant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -194,7 +194,7 @@ class PlanPreference(metaclass=Signed):
             )
         if self.backend is not None and self.backend not in BACKENDS:
             raise InvalidProblemError(
-                f"PlanPreference.backend: got {self.backend!r}, want None or one of {', '.join(BACKENDS)}."
+                f"PlanPreference.backend: got {self.backend!r}, want None or one of {', '.join(BACKENDS)}{meant(str(self.backend))}"
             )
         if not is_text(self.sku):
             raise InvalidProblemError(f"PlanPreference.sku: got {self.sku!r}, want a SKU's name or variant.")

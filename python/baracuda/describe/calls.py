@@ -43,29 +43,52 @@ def respelt(other: dict[str, str], kwargs: dict[str, Any]) -> dict[str, Any]:
     return {other[k] if k in other and other[k] not in kwargs else k: v for k, v in kwargs.items()}
 
 
-def mistaken(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> UsageError:
-    """The error for arguments that a signature does not take: names the first one that is wrong."""
+# What arguments are called elsewhere, with what they may be here.
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "causal": ("is_causal",),
+    "ddof": ("correction",),
+    "dtype": ("element",),
+    "epsilon": ("eps",),
+    "kernel": ("kernel_size",),
+    "mask": ("attn_mask",),
+    "momentum": ("beta1",),
+    "name": ("op",),
+    "size": ("shape",),
+}
+
+
+def meant(key: str, known: list[str]) -> str:
+    """The argument that a name which is none was for: the end of a sentence, or nothing."""
+    other = next((k for k in (*ELSEWHERE.get(key, ()), *SPELLINGS.get(key, ())) if k in known), None)
+    return f"; did you mean {other!r}" if other else suggestion(key, known).rstrip("?")
+
+
+def mistaken(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], *, respelt: bool = False
+) -> UsageError:
+    """The error for arguments that a signature does not take: names the first one that is wrong.
+
+    Args:
+        name: What is called.
+        signature: What it takes.
+        args: What it was given.
+        kwargs: By name.
+        respelt: It takes other names of its arguments, too.
+    """
     parameters = signature.parameters
     positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
     any_name = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     taken = {p.name for p in positional[: len(args)]}
     by_name = {n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    other = spellings(by_name)
+    other = spellings(by_name) if respelt else {}
     for key in kwargs:
         mine = key if key in by_name else other.get(key, key)
         if mine in taken or (mine != key and mine in kwargs):
             return _error(name, signature, "unknown_argument", mine, f"got {mine!r} twice", "it once")
         if mine not in by_name and not any_name:
-            hint = suggestion(key, sorted(by_name))
-            return _error(
-                name,
-                signature,
-                "unknown_argument",
-                key,
-                f"got an unexpected keyword argument {key!r}{hint.rstrip('?')}",
-                "none",
-            )
+            said = f"got an unexpected keyword argument {key!r}{meant(key, sorted(by_name))}"
+            return _error(name, signature, "unknown_argument", key, said, "none")
     if len(args) > len(positional) and not any_number:
         said = f"takes at most {len(positional)} positional arguments, got {len(args)}"
         return _error(name, signature, "unknown_argument", "", said, f"at most {len(positional)}")

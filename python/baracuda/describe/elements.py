@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
-from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.errors import InvalidProblemError, shown
+from baracuda.describe.names import near
 
 _TABLE: tuple[tuple[str, int], ...] = tuple(_core.element_table())  # name and bits
 _CODES = {name: code for code, (name, _) in enumerate(_TABLE)}
@@ -134,9 +135,24 @@ class Element(IntEnum):
         found = _BY_NAME.get(_ALIASES.get(name, name))
         if found is None:
             raise InvalidProblemError(
-                f"{field}: got {value!r}, want one of {', '.join(_BY_NAME)} or a dtype of NumPy, torch, jax or ml_dtypes."
+                f"{field}: got {shown(value)}, want one of {', '.join(_BY_NAME)} or a dtype of NumPy, torch, jax or ml_dtypes{_meant(name)}"
             )
         return found
+
+
+# What elements are called elsewhere.
+_ELSEWHERE = {
+    "fp16": "f16", "fp32": "f32", "fp64": "f64", "bfp16": "bf16", "bf": "bf16", "fp8": "f8e4m3", "float8": "f8e4m3",
+    "e4m3": "f8e4m3", "e5m2": "f8e5m2", "short": "i16", "byte": "u8", "char": "i8",
+    "complex": "c64", "single": "f32", "integer": "i64",
+}  # fmt: skip
+
+
+def _meant(name: str) -> str:
+    """The element that a name which is none was for: the end of a message."""
+    plain = name.lower()
+    found = _ELSEWHERE.get(plain) or near(plain, [*_BY_NAME, *_ALIASES])
+    return f"; did you mean {found!r}?" if found else "."
 
 
 _BY_NAME = {str(e): e for e in Element}

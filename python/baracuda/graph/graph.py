@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
 from baracuda.call.inference import spec_of
+from baracuda.describe.calls import signed
 from baracuda.describe.dims import Dim
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, Refusal, shown
@@ -234,6 +235,7 @@ class ComputeGraph:
         return f"<ComputeGraph ({listed(self.leaf_names)}), {self.n_ops} nodes on {self.device}>"
 
 
+@signed
 def trace(fn: Callable[..., Any], *specs: Any, **named: Any) -> ComputeGraph:
     """Runs a function with tensors without memory, and takes down every launch.
 

@@ -42,6 +42,8 @@ _OTHERWISE = {"gpu": "cuda", "nvidia": "cuda", "mps": "metal", "apple": "metal",
 
 def meant(name: str) -> str:
     """What a device that is misspelt, or another library's, would be here: the end of a message."""
+    if re.fullmatch(r"cpu:(v\d\w*|neon\w*)|cuda:sm_\d+|metal:apple\d+", name):
+        return ": for an architecture that need not be here ask query() or bc.capabilities()."
     found = re.fullmatch(r"([a-z]+)[\s:_-]*(\d{0,4})", name.strip().lower())
     if not found:
         return "."
@@ -183,6 +185,7 @@ class Device(metaclass=Signed):
         return self.name
 
 
+@signed
 def devices() -> tuple[Device, ...]:
     """The devices of this machine, the cpu first; a backend without any is listed once, with the reason."""
     found = [Device("cpu")]

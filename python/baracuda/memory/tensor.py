@@ -13,7 +13,7 @@ from baracuda import _core
 from baracuda._core import Tensor as Tensor
 from baracuda._core import empty as empty
 from baracuda._core import from_pointer as from_pointer
-from baracuda.describe.calls import Signed
+from baracuda.describe.calls import Signed, signed
 from baracuda.describe.dims import check_shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
@@ -130,6 +130,7 @@ def unbacked(
     return _core.stand_in(tuple(shape), strides, element, read_only, *place_of(device))
 
 
+@signed
 def zeros(shape: int | Sequence[int], element: Any = Element.F32, *, device: Any = "cpu") -> Tensor:
     """A tensor of zeros."""
     out = empty(shape, element, device=device)
@@ -145,6 +146,7 @@ def zeros(shape: int | Sequence[int], element: Any = Element.F32, *, device: Any
     return out
 
 
+@signed
 def asarray(value: Any, element: Any = None, *, device: Any = "cpu") -> Tensor:
     """A tensor with a copy of numbers, nested lists or any tensor's values, from whatever device."""
     array = _host_values(value)
@@ -172,6 +174,7 @@ def _host_values(value: Any) -> np.ndarray[Any, Any]:
     return tensor.to("cpu").numpy()
 
 
+@signed
 def from_dlpack(value: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor of the same memory as any framework's tensor; nothing is waited for, and nothing copied on its own device.
 

@@ -20,6 +20,7 @@ def set_num_threads(n: int) -> None:
     _core.set_num_threads(count)
 
 
+@signed
 def get_num_threads() -> int:
     """The number of threads that a kernel started here would use."""
     return int(_core.num_threads())

@@ -152,6 +152,8 @@ def embedding(
     only concern torch's own gradients.
     """
     del norm_type
+    if input.element.is_float or input.element is Element.BOOL:
+        raise InvalidProblemError(f"embedding: input: got {input.element}, want i64, i32 or u32. Cast it first.")
     refuse_options("embedding", max_norm, scale_grad_by_freq, sparse)
     desc = EmbeddingDescriptor(weight.shape, input.shape, weight.element, input.element, padding_idx)
     return call(desc, ids=input, weight=weight)

@@ -302,6 +302,12 @@ def of_scores(name: str, input: Arg, weight: Arg | None) -> bool:
 
 def loss_fields(scores: Arg, target: Arg, reduction: str, ignore_index: int) -> dict[str, Any]:
     """The fields that all descriptors have."""
+    if target.element.is_float and target.shape != scores.shape:
+        places = scores.shape[:1] * (len(scores.shape) > 1) + scores.shape[2:]
+        raise InvalidProblemError(
+            f"target: got {target.element} of shape {target.shape}, want class indices (i64 or i32) of shape {places}, or "
+            f"probabilities of shape {scores.shape}. Cast indices with astype('int64')."
+        )
     elements = {"element": scores.element, "target_element": target.element}
     return {**elements, "reduction": reduction, "ignore_index": ignore_index}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from baracuda.describe.calls import signed
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, shown
 
@@ -156,6 +157,7 @@ _SCALINGS: dict[str, Callable[[_Config, int, float, int], Made]] = {
 _OLD_NAMES = {"mrope": "default", "su": "longrope"}
 
 
+@signed
 def rope_frequencies(
     dim: int, base: float = 10000.0, scaling: Mapping[str, Any] | None = None, length: int = 0
 ) -> tuple[Array, float]:
@@ -210,6 +212,7 @@ def _of_axes(angles: Array, scaling: Mapping[str, Any], pairs: int) -> Array:
     return np.asarray(np.take_along_axis(angles, np.broadcast_to(axis, (1, *angles.shape[1:])), 0)[0])
 
 
+@signed
 def rope_tables(
     positions: Any,
     dim: int,

@@ -38,6 +38,8 @@ class TopkDescriptor(Descriptor):
     axis_of = "shape"
 
     def validate(self) -> None:
+        if isinstance(self.k, int) and self.k < 0:
+            raise self.wrong("k", self.k, "at least 0")
         if not self.shape and self.k != 1:
             raise self.wrong("k", self.k, "1 for a tensor of rank 0")
         if self.shape and isinstance(self.k, int) and isinstance(n := self.shape[self.axis], int) and self.k > n:
