@@ -258,7 +258,7 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         {3: ("x",)},
     ):
         recipe = tuple(change.get(i, part) for i, part in enumerate(good))
-        broken = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None),))
+        broken = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None, ()),))
         with pytest.raises((ValueError, TypeError)):
             broken(X)
     b = bc.ProgramBuilder()
@@ -267,19 +267,20 @@ def test_recipes_that_reach_outside_are_refused() -> None:
     made = ((np.empty, ((3, 8), np.float32), None, -1, None),)
     for source in ((1, 0, X, None, None), (0, 3, None, None, None), (2, 4, None, None, None)):
         broken = _core.Function(
-            lambda values, s=source: ((program, (s, into), made, (0,), False), None), (("x", 0, False, False, None),)
+            lambda values, s=source: ((program, (s, into), made, (0,), False), None),
+            (("x", 0, False, False, None, ()),),
         )
         with pytest.raises(ValueError, match="do not exist"):
             broken(X)
     listed = _core.Function(
         lambda values: ((program, ((3, 0, 7, None, None), into), made, (0,), False), None),
-        (("x", 4, False, False, None),),
+        (("x", 4, False, False, None, ()),),
     )
     with pytest.raises(ValueError, match="a member that its list does not have"):
         listed([X])
     more = (good[0], ((0, 0, None, (0, 1), (4, 8)), good[1][1]), *good[2:])  # than there is: what there is
     for recipe in (good, more):
-        right = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None),))
+        right = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None, ()),))
         assert right(X).tobytes() == F.swiglu(X).tobytes()
     row = bc.plan(bc.GatedActivationDescriptor("swiglu", (1, 8)))  # of a vector: -1 puts a dimension in front
     recipe = (
@@ -289,7 +290,7 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         (0,),
         False,
     )
-    right = _core.Function(lambda values: (recipe, None), (("x", 0, False, False, None),))
+    right = _core.Function(lambda values: (recipe, None), (("x", 0, False, False, None, ()),))
     assert right(X[0]).tobytes() == F.swiglu(X[:1]).tobytes()
 
 

@@ -135,6 +135,6 @@ def test_the_measure_sees_what_is_left() -> None:
 
 
 def test_a_nameless_function_refuses() -> None:
-    nameless = _core.Function(lambda values: (None, 1), (("x", 0, False, False, None),))
+    nameless = _core.Function(lambda values: (None, 1), (("x", 0, False, False, None, ()),))
     with pytest.raises(bc.InvalidProblemError, match=r"^x: got an object of type str"):
         nameless("text")
