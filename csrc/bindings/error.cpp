@@ -114,6 +114,20 @@ PyObject* raise_usage(const std::string& text, Code code, const std::string& fie
   return raise(text, {Refusal{code, field, "", "another call", "", -1, -1}}, "UsageError");
 }
 
+PyObject* raise_mistaken(PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  PyObject* positional = PyTuple_New(nargs);
+  PyObject* named = PyDict_New();
+  for (Py_ssize_t i = 0; positional && i < nargs; ++i) PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
+  for (Py_ssize_t k = 0; named && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+    if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0) Py_CLEAR(named);
+  PyObject* error = positional && named ? PyObject_CallMethod(function, "_mistaken", "OO", positional, named) : nullptr;
+  if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  Py_XDECREF(error);
+  Py_XDECREF(positional);
+  Py_XDECREF(named);
+  return nullptr;
+}
+
 PyObject* set_error_factory(PyObject*, PyObject* factory) {
   Py_INCREF(factory);
   Py_XSETREF(error_factory, factory);

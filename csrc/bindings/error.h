@@ -36,6 +36,9 @@ PyObject* raise_over_limit(Refusal refusal);
 // That for a call which its signature does not allow; always returns null.
 PyObject* raise_usage(const std::string& text, Code code, const std::string& field);
 
+// That which a function's `_mistaken` makes of arguments that its signature does not take; always returns null.
+PyObject* raise_mistaken(PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
 PyObject* set_error_factory(PyObject* self, PyObject* factory);
 
 }  // namespace baracuda::bindings

@@ -62,20 +62,8 @@ int find_param(FunctionObject* f, PyObject* name) {
   return -1;
 }
 
-// The error that Python has for arguments which the signature does not take; always false.
 bool refuse_call(FunctionObject* f, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  PyObject* positional = PyTuple_New(nargs);
-  PyObject* named = PyDict_New();
-  for (Py_ssize_t i = 0; positional && i < nargs; ++i) PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
-  for (Py_ssize_t k = 0; named && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
-    if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0) Py_CLEAR(named);
-  PyObject* error = positional && named
-                        ? PyObject_CallMethod(reinterpret_cast<PyObject*>(f), "_mistaken", "OO", positional, named)
-                        : nullptr;
-  if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
-  Py_XDECREF(error);
-  Py_XDECREF(positional);
-  Py_XDECREF(named);
+  raise_mistaken(reinterpret_cast<PyObject*>(f), args, nargs, kwnames);
   return false;
 }
 

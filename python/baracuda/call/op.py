@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from baracuda import _core
 from baracuda.call.autograd import Pullable
-from baracuda.call.words import name_failure
+from baracuda.call.words import name_failure, refuse_numbers
 from baracuda.choose.plan import plan as select_plan
 from baracuda.describe.calls import respelt, spellings
 from baracuda.describe.dims import largest
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import BaracudaError, InvalidProblemError, shown
+from baracuda.describe.errors import BaracudaError, InvalidProblemError
 from baracuda.describe.options import UNUSABLE, refuse_option, refuse_types, unusable, wanted
 from baracuda.memory.device import CPU, Place, name_of
 from baracuda.memory.results import allocated, foreign_converter, maker
@@ -290,21 +290,16 @@ class Miss:
         try:
             return self.answer(values)
         except BaracudaError as error:
-            self._refuse_numbers(values)
+            refuse_numbers(self.rule.__name__, self._given_tensors(values))
             name_failure(self.rule.__name__, error, [p[0] for p in self.params])
             raise
         except UNUSABLE as error:
-            self._refuse_numbers(values)
+            refuse_numbers(self.rule.__name__, self._given_tensors(values))
             raise unusable(self.rule.__name__, error) from error
 
-    def _refuse_numbers(self, values: tuple[Any, ...]) -> None:
-        """Says so where what failed was given numbers in the place of each tensor."""
-        given = {p[0]: v for p, v in zip(self.params, values, strict=True) if p[1] == TENSOR and v is not None}
-        if given and all(isinstance(v, (int, float)) for v in given.values()):
-            got = ", ".join(f"{name}={shown(v)}" for name, v in given.items())
-            raise InvalidProblemError(
-                f"{self.rule.__name__}(): got only numbers ({got}), want at least one tensor. Wrap one with np.asarray()."
-            )
+    def _given_tensors(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """What was given for parameters that are tensors."""
+        return {p[0]: v for p, v in zip(self.params, values, strict=True) if p[1] == TENSOR and v is not None}
 
     def answer(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
         """A recipe for arguments like these, or what a call of them gave."""

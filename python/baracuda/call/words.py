@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from baracuda.describe.errors import BaracudaError, UnsupportedError
+from baracuda.describe.errors import BaracudaError, InvalidProblemError, UnsupportedError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 # Fields of descriptors, with the parameters that they come from; the first that a function has is meant.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -61,6 +61,15 @@ def in_own_words(text: str, parameters: Collection[str]) -> str:
     for theirs, ours in _HINTS.items():
         text = text.replace(theirs, ours)
     return text
+
+
+def refuse_numbers(name: str, given: Mapping[str, object]) -> None:
+    """Says so where a function that failed was given numbers in the place of each tensor."""
+    if given and all(isinstance(v, (int, float)) for v in given.values()):
+        got = ", ".join(f"{key}={shown(v)}" for key, v in given.items())
+        raise InvalidProblemError(
+            f"{name}(): got only numbers ({got}), want at least one tensor. Wrap one with np.asarray()."
+        )
 
 
 def name_failure(name: str, error: BaracudaError, parameters: Collection[str]) -> None:

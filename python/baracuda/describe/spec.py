@@ -270,11 +270,8 @@ class Descriptor(metaclass=Signed):
                 raise self.wrong(name, value, "True or False")
             return bool(value)
         if kind == "int" or (kind == "Size" and not isinstance(value, Dim)):
-            found = whole(value)
-            if found is None:
-                raise self.wrong(name, value, "an int")
-            if not -(2**63) <= found < 2**63:
-                raise self.wrong(name, value, "-2**63 <= n < 2**63")
+            if (found := whole(value)) is None or not -(2**63) <= found < 2**63:
+                raise self.wrong(name, value, "an int" if found is None else "-2**63 <= n < 2**63")
             return found
         if kind == "float":
             if isinstance(value, (bool, np.bool_, str, complex, np.complexfloating)) or not hasattr(value, "__float__"):
