@@ -89,9 +89,10 @@ struct Pow {
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
-    T da = b == T(0) ? T(0) : dy * (b * math::pow(a, b - T(1)));
-    T db = a == T(0) && b >= T(0) ? T(0) : dy * (math::pow(a, b) * math::log(a));
-    return {da, db};
+    // A power of 0 is one also times an infinite exponent or logarithm.
+    T below = math::pow(a, b - T(1)), y = math::pow(a, b);
+    bool ends = ((a == T(0)) & (b >= T(0))) | ((y == T(0)) & (a > T(0)));
+    return {(b == T(0)) | (below == T(0)) ? T(0) : dy * (b * below), ends ? T(0) : dy * (y * math::log(a))};
   }
 };
 
@@ -230,9 +231,9 @@ struct Atan2 {
     return math::atan2(a, b);
   }
   template <class T>
-  BCU_FN Grads<T> df(T dy, T a, T b) {  // 0 at the origin
+  BCU_FN Grads<T> df(T dy, T a, T b) {  // 0 at the origin, and infinitely far from it
     T h = math::hypot(a, b);
-    bool none = h == T(0);
+    bool none = (h == T(0)) | (h == math::infinity<T>());
     return {none ? T(0) : dy * (b / h / h), none ? T(0) : -dy * (a / h / h)};
   }
 };
@@ -246,7 +247,11 @@ struct Hypot {
   BCU_FN Grads<T> df(T dy, T a, T b) {
     // A subnormal length has too few bits to divide by.
     T up = math::fabs(a) + math::fabs(b) < T(1e-30) ? T(1.2676506002282294e30) : T(1), h = math::hypot(a * up, b * up);
-    return {dy * (a * up / h), dy * (b * up / h)};
+    return {dy * share(a, up, h), dy * share(b, up, h)};
+  }
+  template <class T>
+  BCU_FN T share(T a, T up, T h) {  // an infinity is all of the length
+    return math::fabs(a) == math::infinity<T>() ? math::copysign(T(1), a) : a * up / h;
   }
 };
 
@@ -280,7 +285,8 @@ struct Logaddexp {  // ln(e^a + e^b)
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
-    return {dy * math::sigmoid(a - b), dy * math::sigmoid(b - a)};
+    T d = a == b ? T(0) : a - b;  // equal infinities share evenly, as equal numbers do
+    return {dy * math::sigmoid(d), dy * math::sigmoid(-d)};
   }
 };
 
@@ -292,7 +298,7 @@ struct Logaddexp2 {  // log2(2^a + 2^b)
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
-    T d = (a - b) * T(0.69314718055994530942);
+    T d = a == b ? T(0) : (a - b) * T(0.69314718055994530942);
     return {dy * math::sigmoid(d), dy * math::sigmoid(-d)};
   }
 };

@@ -66,7 +66,8 @@ struct Gradients {  // da, db
   template <class C>
   BCU_FN Values<C, 2> f(C dy, C a, C b) {
     Slope<C> gate = Gate::slope(b);
-    return {dy * gate.value, dy * (a * gate.slope)};  // the slope of a far gate is 0, and dy * a may overflow
+    // The slope of a far gate is 0, also times infinity, and dy * a may overflow.
+    return {dy * gate.value, dy * (gate.slope == C(0) ? C(0) : a * gate.slope)};
   }
 };
 

@@ -52,4 +52,25 @@ CarefulSums careful_sums(const Walk& w, int64_t output, bool centred) {
   return sums;
 }
 
+// (sum |x|^p)^(1/p) of an output's values, over that whose power is the largest.
+template <class C>
+C careful_norm(const Walk& w, int64_t output, double p) {
+  C most = 0, least = std::numeric_limits<C>::infinity();
+  each_piece<C>(w, output, [&](const C* v, int64_t n) {
+    most = largest_size(most, v, n);
+    for (int64_t i = 0; i < n; ++i) least = std::fabs(v[i]) < least ? std::fabs(v[i]) : least;
+  });
+  if (most == 0 && p > 0) return C(0);
+  const double found = p > 0 ? most : least;
+  // Zeros, infinities and NaN are as the formula has them.
+  const double by = most > 0 && found > 0 ? found : 1;
+  double all = 0;
+  each_piece<C>(w, output, [&](const C* v, int64_t n) {
+    double part = 0;
+    for (int64_t i = 0; i < n; ++i) part += std::pow(std::fabs(static_cast<double>(v[i])) / by, p);
+    all += part;
+  });
+  return static_cast<C>(by * std::pow(all, 1 / p));
+}
+
 }  // namespace baracuda::reduce

@@ -52,8 +52,13 @@ void put_square_root(const Walk& w, int64_t first, int64_t n, const C* values, c
 }
 template <class C>
 void put_power(const Walk& w, int64_t first, int64_t n, const C* values, const void* args) {
-  const C power = *static_cast<const C*>(args);
-  put_changed<C>(w, first, n, values, [power](C v, int64_t) { return math::pow(v, power); });
+  const double p = *static_cast<const double*>(args);
+  const C root = static_cast<C>(1 / p);
+  if (w.length == 0 || !any_lost(values, n, w.length))
+    return put_changed<C>(w, first, n, values, [root](C v, int64_t) { return math::pow(v, root); });
+  put_changed<C>(w, first, n, values, [&w, p, root](C v, int64_t output) {
+    return squares_lost(v / static_cast<C>(w.length)) ? careful_norm<C>(w, output, p) : math::pow(v, root);
+  });
 }
 void put_count(const Walk& w, int64_t first, int64_t n, const int64_t* found, const void*) {
   put_values<int64_t>(w, 0, first, n, found);
@@ -108,14 +113,14 @@ void sum(const Launch& launch, const TensorView& x, const TensorView& y, uint32_
 
 template <class C>
 void norm(const Walk& w, double p, void* workspace) {
-  const C power_of = static_cast<C>(p), root = static_cast<C>(1 / p);
+  const C power_of = static_cast<C>(p);
   const double inf = std::numeric_limits<double>::infinity();
   if (p == inf) return fold_extreme<true, C>(w, {&magnitude<C>}, workspace, {&put_plain<C>});
   if (p == -inf) return fold_extreme<false, C>(w, {&magnitude<C>}, workspace, {&put_plain<C>});
   if (p == 0) return fold_count<C>(w, {}, workspace, {&put_count});
   if (p == 1) return fold_sum<C>(w, {&magnitude<C>}, workspace, {&put_plain<C>});
   if (p == 2) return fold_sum<C>(w, {&square<C>}, workspace, {&put_square_root<C>});
-  fold_sum<C>(w, {&power<C>, power_of}, workspace, {&put_power<C>, &root});
+  fold_sum<C>(w, {&power<C>, power_of}, workspace, {&put_power<C>, &p});
 }
 
 // The diagonal of a matrix as a vector.

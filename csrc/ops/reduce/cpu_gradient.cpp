@@ -1,5 +1,6 @@
 // Gradients of the reductions: dy spread over the folded dimensions.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "core/compute.h"
@@ -159,6 +160,52 @@ Status share_one(const Launch& launch, uint32_t axes) {
   using Args = ResultArgs;
   const ExtremumViews given[] = {{launch[Args::dy], launch[Args::y]}};
   return share_any<kMagnitude>(launch.element, axes, given, launch[Args::x], launch[Args::dx]);
+}
+
+// Whether a result is infinite, whose elements' differences from it are no numbers.
+template <class C>
+bool any_infinite(const TensorView& y) {
+  const RowMap all = row_map(y, (1u << y.rank) - 1u);
+  std::atomic<bool> found{false};
+  parallel_for(all.length(), int64_t{1} << 15, [&](int64_t begin, int64_t end) {
+    C buffer[kRowTile<C>];
+    for (int64_t at = begin; at < end; at += kRowTile<C>) {
+      const int64_t n = std::min(kRowTile<C>, end - at);
+      const C* v = read(all, all.row(0), at, n, buffer);
+      int32_t infinite = 0;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) infinite |= math::fabs(v[j]) == math::infinity<C>();
+      if (infinite) found.store(true, std::memory_order_relaxed);
+    }
+  });
+  return found.load();
+}
+
+// dy e^(x - y). Where y is infinite, the elements that equal it share dy evenly, as they do on the way there.
+template <class C>
+void spread_exponentials(const Shared& result, const RowMap& x, const RowMap& dx) {
+  const int64_t length = x.length();
+  parallel_for(x.rows(), row_grain(length), [&](int64_t begin, int64_t end) {
+    C from[kRowTile<C>], to[kRowTile<C>];
+    for (int64_t r = begin; r < end; ++r) {
+      const C y = get<C>(result.y, r), dy = get<C>(result.dy, r);
+      const bool infinite = math::fabs(y) == math::infinity<C>();
+      int64_t equal = 0;
+      for (int64_t at = 0; infinite && at < length; at += kRowTile<C>) {
+        const int64_t n = std::min(kRowTile<C>, length - at);
+        const C* v = read(x, x.row(r), at, n, from);
+        for (int64_t j = 0; j < n; ++j) equal += v[j] == y;
+      }
+      const C share = dy / static_cast<C>(equal);
+      for (int64_t at = 0; at < length; at += kRowTile<C>) {
+        const int64_t n = std::min(kRowTile<C>, length - at);
+        const C* v = read(x, x.row(r), at, n, from);
+        C* g = target(dx, dx.row(r), at, to);
+        for (int64_t j = 0; j < n; ++j) g[j] = !infinite ? LogSumExpGradient::f(dy, v[j], y) : v[j] == y ? share : C(0);
+        write(dx, dx.row(r), at, n, g);
+      }
+    }
+  });
 }
 
 template <class C>
@@ -356,6 +403,14 @@ Status CpuKernel<Backward<LogSumExp>>::run(const Launch& launch) {
   const uint32_t axes = axes_of(launch);
   const TensorView& x = launch[Args::x];
   const TensorView dy = with_folded(launch[Args::dy], x, axes), y = with_folded(launch[Args::y], x, axes);
+  const bool infinite =
+      launch.element == Element::F64 ? any_infinite<double>(launch[Args::y]) : any_infinite<float>(launch[Args::y]);
+  if (infinite) {
+    const Shared result{row_map(dy, axes), row_map(y, axes)};
+    const RowMap in = row_map(x, axes), out = row_map(launch[Args::dx], axes);
+    with_float_type(launch.element, [&](auto c) { spread_exponentials<decltype(c)>(result, in, out); });
+    return Status::Ok;
+  }
   return Expand<LogSumExpGradient, 3>(launch.element, launch[Args::dx]).add(dy).add(x).add(y).run();
 }
 template <>

@@ -11,10 +11,12 @@ namespace baracuda::reduce {
 struct ShareParams {
   simt::RowSpace<6> s;
   int32_t extrema;
-  int32_t magnitude;  // 1: y is the extremum of |x|
+  int32_t magnitude;    // 1: y is the extremum of |x|
+  int32_t exponential;  // 1: y is ln of the sum of e^x, whose shares are e^(x - y) where it is finite
 };
 
 // Every element that equals an extremum gets an equal share. A NaN extremum equals nothing: the whole slice is 0 / 0.
+// An infinite logsumexp is shared in the same way.
 template <class Rows>
 struct Share {
   using C = typename Rows::C;
@@ -33,7 +35,8 @@ struct Share {
         best[k] = is_there ? simt::row_value<C>(p.s, 3 + 2 * k, row) : C(0);
         equal[k] = 0;
       }
-      for (int64_t i = begin; i < length; i += step) {
+      bool smooth = p.exponential && math::fabs(best[0]) != math::infinity<C>();
+      for (int64_t i = begin; i < (smooth ? 0 : length); i += step) {
         Rows::load(p.s, 0, x, i, C(0), v);
         BCU_UNROLL for (int j = 0; j < kPack; ++j) {
           C m = p.magnitude ? math::fabs(v[j]) : v[j];
@@ -46,15 +49,16 @@ struct Share {
         if (k >= p.extrema) continue;
         equal[k] = simt::team_reduce<simt::Add>(ctx, team, equal[k], int64_t(0), shared);
         if (equal[k]) each[k] = simt::row_value<C>(p.s, 2 + 2 * k, row) / C(equal[k]);
-        if (equal[k] == 0) other = C(0) / C(equal[k]);
+        if (equal[k] == 0 && !p.exponential) other = C(0) / C(equal[k]);
       }
+      C dy = smooth && length ? simt::row_value<C>(p.s, 2, row) : C(0);
       int64_t dx = length ? simt::row_offset(p.s, 1, row) : 0;
       for (int64_t i = begin; i < length; i += step) {
         Rows::load(p.s, 0, x, i, C(0), v);
         BCU_UNROLL for (int j = 0; j < kPack; ++j) {
           C m = p.magnitude ? math::fabs(v[j]) : v[j], sum = other;
           BCU_UNROLL for (int k = 0; k < 2; ++k) sum += k < p.extrema && m == best[k] ? each[k] : C(0);
-          v[j] = p.magnitude ? sum * sign_of(v[j]) : sum;
+          v[j] = smooth ? LogSumExpGradient::f(dy, v[j], best[0]) : p.magnitude ? sum * sign_of(v[j]) : sum;
         }
         Rows::store(p.s, 1, dx, i, v);
       }

@@ -303,12 +303,7 @@ template <>
 struct SimtKernel<reduce::Backward<reduce::LogSumExp>> {
   static Status run(const Launch& launch) {
     using Args = reduce::ResultArgs;
-    const TensorView& x = launch[Args::x];
-    const uint32_t axes = reduce::axes_of(launch);
-    const reduce::Expand expand(launch, launch[Args::dx]);
-    const auto dy = expand.tensor(reduce::with_folded(launch[Args::dy], x, axes));
-    const auto y = expand.tensor(reduce::with_folded(launch[Args::y], x, axes));
-    return expand.run<reduce::LogSumExpGradient>(dy, expand.tensor(x), y);
+    return reduce::share(launch, reduce::axes_of(launch), false, {Args::x, Args::dx, Args::dy, Args::y}, true);
   }
 };
 

@@ -125,12 +125,13 @@ struct Extreme {
 
 // places: where x, dx, and dy and y of each extremum stand in the signature.
 template <int kPlaces>
-Status share(const Launch& launch, uint32_t axes, bool magnitude, const int (&places)[kPlaces]) {
+Status share(const Launch& launch, uint32_t axes, bool magnitude, const int (&places)[kPlaces],
+             bool exponential = false) {
   const TensorView& x = launch[places[0]];
   const IterationSpace space = space_of(x);
   Operand all[6] = {operand(x, space), operand(launch[places[1]], space)};
   for (int k = 2; k < kPlaces; ++k) all[k] = operand(with_folded(launch[places[k]], x, axes), space);
-  ShareParams p{simt::row_space(space, axes, all), (kPlaces - 2) / 2, magnitude};
+  ShareParams p{simt::row_space(space, axes, all), (kPlaces - 2) / 2, magnitude, exponential};
   const auto grid = simt::teams(p.s, 32, 512);
   return simt::with_float(launch.element, [&](auto t) {
     return simt::submit<Share<simt::StridedRows<decltype(t)>>>(launch, {grid.blocks}, grid.threads, p);

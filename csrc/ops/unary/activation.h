@@ -187,8 +187,9 @@ struct TanhShrink {  // x - tanh(x), which cancels for small x: there the polyno
 struct Softplus {  // log(1 + e^(beta x)) / beta; x itself where beta x > threshold
   template <class T>
   BCU_FN T f(T x, T beta, T threshold) {
-    T z = x * beta;
-    return z > threshold ? x : math::log1p(math::exp(z)) / beta;
+    // e^z alone would overflow where the threshold is beyond its range.
+    T z = x * beta, above = z > T(0) ? x : T(0);
+    return z > threshold ? x : above + math::log1p(math::exp(-math::fabs(z))) / beta;
   }
   template <class T>
   BCU_FN T df(T dy, T x, T beta, T threshold) {

@@ -165,7 +165,6 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
     return _held(F.all(F.isclose(input, other, rtol, atol, equal_nan)))
 
 
-@pulled_through
 @made_of("lt neg where xlogy")
 @composed(tensors="input")
 def entr(c: Composer, input: Value, *, out: Any = None) -> Value:
@@ -174,7 +173,17 @@ def entr(c: Composer, input: Value, *, out: Any = None) -> Value:
     return made
 
 
-@pulled_through
+def _entr_vjp(input: Any) -> tuple[Any, Any]:
+    def pull(dy: Any) -> Any:
+        slope = F.sub(-1.0, F.log(input))
+        return F.mul(dy, F.where(F.lt(input, 0), 0.0, slope))
+
+    return entr(input), pull
+
+
+entr.vjp_rule = _entr_vjp
+
+
 @made_of("eq isnan log1p logical_and logical_not mul where")
 @composed(tensors="input other")
 def xlog1py(c: Composer, input: Value, other: Value, *, out: Any = None) -> Value:
@@ -182,6 +191,19 @@ def xlog1py(c: Composer, input: Value, other: Value, *, out: Any = None) -> Valu
     zero = c.of(F.logical_and, c.of(F.eq, input, 0), c.of(F.logical_not, c.of(F.isnan, other)))
     made: Value = c.of(F.where, zero, 0.0, c.of(F.mul, input, c.of(F.log1p, other)))
     return made
+
+
+def _xlog1py_vjp(input: Any, other: Any) -> tuple[Any, Any]:
+    def pull(dy: Any) -> tuple[Any, Any]:
+        ended = F.logical_and(F.eq(input, 0), F.le(other, -1))  # where the value is 0 whatever `other` is
+        by_input = F.mul(dy, F.where(ended, 0.0, F.log1p(other)))
+        by_other = F.mul(dy, F.div(input, F.add(other, 1.0)))
+        return binary._sum_to(by_input, input), binary._sum_to(by_other, other)
+
+    return xlog1py(input, other), pull
+
+
+xlog1py.vjp_rule = _xlog1py_vjp
 
 
 @pulled_through

@@ -53,9 +53,10 @@ KINDS = {
     "div": Kind("y = a / b", "a / b", da="1 / b", db="-(a / b) / b", floats=True),
     "pow": Kind(
         "y = a^b", "power(a, b)", whole="whole_power(a, b)", a_range=(0.3, 3), b_range=(-2, 2),
-        da="where(b == 0, 0, b * power(a, b - 1))", db="where((a == 0) & (b >= 0), 0, power(a, b) * log(a))",
+        da="where((b == 0) | (power(a, b - 1) == 0), 0, b * power(a, b - 1))",
+        db="where(((a == 0) & (b >= 0)) | ((power(a, b) == 0) & (a > 0)), 0, power(a, b) * log(a))",
         # The exponent b - 1 is rounded, which costs |log a| ulp.
-        da_size="abs(where(b == 0, 0, b * power(a, b - 1))) * (1 + abs(log(abs(a))))",
+        da_size="abs(where((b == 0) | (power(a, b - 1) == 0), 0, b * power(a, b - 1))) * (1 + finite(log(abs(a))))",
     ),
     "maximum": Kind("y = max(a, b); NaN is kept", "maximum(a, b)", da=_LESS, db=_MORE),
     "minimum": Kind("y = min(a, b); NaN is kept", "minimum(a, b)", da=_MORE, db=_LESS),
@@ -77,10 +78,13 @@ KINDS = {
     "floor_divide": Kind("the largest integer <= a / b", "floor_divide(a, b)"),
     "trunc_divide": Kind("a / b, rounded, without its fraction", "trunc(rounded(a / b))", whole="fix_divide(a, b)"),
     "atan2": Kind(
-        "y = the angle of the point (b, a)", "arctan2(a, b)", da="where(hypot(a, b) == 0, 0, b / hypot(a, b) ** 2)",
-        db="where(hypot(a, b) == 0, 0, -a / hypot(a, b) ** 2)", floats=True,
+        "y = the angle of the point (b, a)", "arctan2(a, b)", da="where((hypot(a, b) == 0) | isinf(hypot(a, b)), 0, b / hypot(a, b) ** 2)",
+        db="where((hypot(a, b) == 0) | isinf(hypot(a, b)), 0, -a / hypot(a, b) ** 2)", floats=True,
     ),
-    "hypot": Kind("y = sqrt(a^2 + b^2)", "hypot(a, b)", da="a / hypot(a, b)", db="b / hypot(a, b)"),
+    "hypot": Kind(
+        "y = sqrt(a^2 + b^2)", "hypot(a, b)", da="where(isinf(a), copysign(1, a), a / hypot(a, b))",
+        db="where(isinf(b), copysign(1, b), b / hypot(a, b))",
+    ),
     "copysign": Kind(
         "y = |a| with the sign of b", "copysign(a, b)", da="where(a == 0, 0, copysign(1, a) * copysign(1, b))",
         db="0 * (a == a)", floats=True, b_range=(0.3, 3),
@@ -93,15 +97,15 @@ KINDS = {
     ),
     "logaddexp": Kind(
         "y = ln(e^a + e^b)", "logaddexp(a, b)", "abs(maximum(a, b)) + log(2)",
-        da="sigmoid(a - b)", db="sigmoid(b - a)",
+        da="sigmoid(apart(a, b))", db="sigmoid(apart(b, a))",
         # The difference is rounded, which costs |a - b| ulp of what is exponential in it.
-        da_size="sigmoid(a - b) * (1 + finite(a - b))", db_size="sigmoid(b - a) * (1 + finite(a - b))",
+        da_size="sigmoid(apart(a, b)) * (1 + finite(a - b))", db_size="sigmoid(apart(b, a)) * (1 + finite(a - b))",
     ),
     "logaddexp2": Kind(
         "y = log2(2^a + 2^b)", "logaddexp2(a, b)", "abs(maximum(a, b)) + 1",
-        da="sigmoid((a - b) * log(Two))", db="sigmoid((b - a) * log(Two))",
-        da_size="sigmoid((a - b) * log(Two)) * (1 + finite(a - b))",
-        db_size="sigmoid((b - a) * log(Two)) * (1 + finite(a - b))",
+        da="sigmoid(apart(a, b) * log(Two))", db="sigmoid(apart(b, a) * log(Two))",
+        da_size="sigmoid(apart(a, b) * log(Two)) * (1 + finite(a - b))",
+        db_size="sigmoid(apart(b, a) * log(Two)) * (1 + finite(a - b))",
     ),
     "ldexp": Kind(
         "y = a 2^b", "a * exp2(b)", da="exp2(b)", db="a * exp2(b) * log(Two)", floats=True, b_range=(-3, 3)

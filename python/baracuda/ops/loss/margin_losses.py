@@ -8,6 +8,7 @@ from typing import Any
 from baracuda import functional as F
 from baracuda.call.compose import Composer, Value, composed
 from baracuda.call.inline import pulled_through
+from baracuda.call.kinks import at_least
 from baracuda.call.op import Function
 from baracuda.call.steps import made_of
 from baracuda.describe.elements import Element
@@ -104,7 +105,7 @@ def cosine_embedding_loss(
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1, as torch's cosine_embedding_loss."""
     check_legacy("cosine_embedding_loss", size_average, reduce)
     x, y = (z if z.element.is_float else c.cast(z, Element.F32) for z in (input1, input2))
-    cosine = c.of(F.cosine_similarity, x, y, x.rank - 1, 1e-12)
+    cosine = c.of(F.cosine_similarity, x, y, x.rank - 1, 1e-6)
     near = c.of(F.where, c.of(F.eq, target, 1), c.of(F.sub, 1.0, cosine), 0.0)
     far = c.of(F.where, c.of(F.eq, target, -1), _above(c, cosine, -margin, 1), 0.0)
     return _reduced(c, c.of(F.add, near, far), reduction)
@@ -129,13 +130,13 @@ def gaussian_nll_loss(
         target: What was observed.
         var: Variances, not negative: of the input's shape, of size 1 in its last dimension, or without that.
         full: Whether ln(2 pi) / 2 is added.
-        eps: The smallest variance.
+        eps: The smallest variance; gradients pass it as if `var` were that.
         reduction: "none", "mean" or "sum".
     """
     _floats(input=input, var=var)
     if var.rank == input.rank - 1 and var.shape == input.shape[:-1]:
         var = c.reshape(var, (*var.shape, 1))
-    wide = c.of(F.clamp, var, float(eps))
+    wide = c.of(at_least, var, float(eps))
     apart = c.of(F.div, c.of(F.square, c.of(F.sub, input, target)), wide)
     losses = c.of(F.mul, c.of(F.add, c.of(F.log, wide), apart), 0.5)
     return _reduced(c, c.of(F.add, losses, 0.5 * log(2 * pi)) if full else losses, reduction)

@@ -8,6 +8,7 @@ from typing import Any
 from baracuda import functional as F
 from baracuda.call.compose import Composer, Value, composed
 from baracuda.call.inline import pulled_through
+from baracuda.call.kinks import root
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import check_axis
 from baracuda.describe.elements import Element
@@ -117,7 +118,7 @@ def _by_product(c: Composer, a: Value, b: Value) -> Value:
     back = [*range(b.rank - 2), b.rank - 1, b.rank - 2]
     apart = c.of(F.add, squares[0], squares[1].permute(back))
     product = c.of(F.matmul, a, b.permute(back))
-    made: Value = c.of(F.sqrt, c.of(F.clamp, c.of(F.sub, apart, product, alpha=2), 0.0))
+    made: Value = c.of(root, c.of(F.clamp, c.of(F.sub, apart, product, alpha=2), 0.0))
     return made
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from baracuda import functional as F
 from baracuda.call.compose import Composed, Composer, Value, composed
 from baracuda.call.inline import pulled_through
+from baracuda.call.kinks import root
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import check_axis
 from baracuda.describe.elements import Element
@@ -347,5 +348,5 @@ def masked_std(
     mask: Value | None = None,
 ) -> Value:
     """The standard deviation of the elements that the mask keeps, as torch.masked.std."""
-    made: Value = c.of(F.sqrt, _variance(c, input, dim, unbiased, correction, keepdim, dtype, mask))
+    made: Value = c.of(root, _variance(c, input, dim, unbiased, correction, keepdim, dtype, mask))
     return made

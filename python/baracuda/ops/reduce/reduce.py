@@ -97,7 +97,8 @@ class ReduceBackwardDescriptor(ReduceShape, Kinded):
     """Dx: dy spread over the folded axes, divided by what a mean counts.
 
     For amax and amin all elements equal to the result share dy evenly; a NaN result gives NaN. For prod it is dy times the
-    product of the other elements, right at zeros; for logsumexp dy exp(x - y); NaN gets 0 from nansum and nanmean.
+    product of the other elements, right at zeros; for logsumexp dy exp(x - y), and where y is infinite equal shares for all
+    elements that equal it; NaN gets 0 from nansum and nanmean.
 
     Args:
         kind: As in ReduceDescriptor.

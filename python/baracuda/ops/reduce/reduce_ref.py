@@ -203,8 +203,12 @@ def _spread(case: Case, desc: ReduceBackwardDescriptor) -> Expected:
         return _expected(value, np.abs(value) * np.sqrt(max(_count(x, desc.axes), 1)), _count(x, desc.axes))
     y = case.tensors["y"].reshape(kept)
     if desc.kind == "logsumexp":
-        value = dy * np.exp((x - y).astype(np.longdouble))
-        return _expected(value, np.abs(value) * (1 + np.abs(x - y)), 1)
+        # An infinite result is shared evenly by the elements that equal it.
+        count = np.sum(x == y, axis=desc.axes, keepdims=True)
+        shared = np.where(x == y, dy / count.astype(np.longdouble), 0)
+        apart = np.where(np.isinf(y), 0, x - y).astype(np.longdouble)
+        value = np.where(np.isinf(y), shared, dy * np.exp(apart))
+        return _expected(value, np.abs(value) * (1 + np.abs(apart)), 1)
     equal = x == y
     count = np.sum(equal, axis=desc.axes, keepdims=True)
     return Expected(np.asarray(np.where(equal, dy / count, 0.0 / count)))

@@ -93,8 +93,8 @@ class _Norm(ReduceShape):
 class VectorNormDescriptor(_Norm):
     """y = (sum |x|^p)^(1/p) over `axes`; max |x| for inf, min |x| for -inf, how many are not zero for p = 0.
 
-    Powers beyond the range of f32 (f64 for f64) overflow, as in torch. Of nothing it is 0; an infinite or negative p is
-    refused there.
+    On cpu powers may leave the range of f32 (f64 for f64): such rows are done again over their largest element. On GPUs
+    they overflow, or are lost, as in torch. Of nothing it is 0; an infinite or negative p is refused there.
 
     Args:
         input_shape: Shape of x, rank 0-8.
@@ -115,7 +115,9 @@ class VectorNormDescriptor(_Norm):
 
 @descriptor(gradient_of=VectorNormDescriptor)
 class VectorNormBackwardDescriptor(_Norm):
-    """dx = dy sign(x) (|x| / y)^(p - 1), 0 where x is 0; infinite p: all |x| equal to y share dy evenly.
+    """dx = dy sign(x) (|x| / y)^(p - 1), 0 where x or y is 0; infinite p: all |x| equal to y share dy evenly.
+
+    Where x and y are infinite, |x| / y counts as 1, the limit for one infinity in a row.
 
     Args:
         input_shape: Shape of x and dx.

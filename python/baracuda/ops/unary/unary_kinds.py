@@ -143,8 +143,8 @@ KINDS = {
     "erfc": Kind("y = 1 - erf(x), right for large x", "erfc(x)", "-2 / sqrt(pi) * exp(-x * x)"),
     "sigmoid": Kind("y = 1 / (1 + e^-x)", "sigmoid(x)", "y * (1 - y)"),
     "silu": Kind(
-        "y = x / (1 + e^-x)", "x * sigmoid(x)", "sigmoid(x) + x * sigmoid(x) * sigmoid(-x)",
-        terms="sigmoid(x) + abs(x * sigmoid(x) * sigmoid(-x))", activation=True, promotes=False,
+        "y = x / (1 + e^-x)", "x * sigmoid(x)", "sigmoid(x) + within(x) * sigmoid(x) * sigmoid(-x)",
+        terms="sigmoid(x) + abs(within(x) * sigmoid(x) * sigmoid(-x))", activation=True, promotes=False,
     ),
     "relu6": Kind(
         "y = min(max(x, 0), 6); NaN is kept", "where(x < 0, 0, where(x > 6, 6, x))",
@@ -218,12 +218,12 @@ KINDS = {
     ),
     "softplus": Kind(
         "y = ln(1 + e^(beta x)) / beta; x where beta x > threshold",
-        "where(x * beta > threshold, x, log1p(exp(minimum(x * beta, threshold))) / beta)",
+        "where(x * beta > threshold, x, where(x * beta > 0, x, 0) + log1p(exp(-abs(x * beta))) / beta)",
         "where(x * beta > threshold, 1, sigmoid(x * beta))", promotes=False,
         # The product with beta is rounded, which costs |beta x| ulp of what is exponential in it.
         terms="where(x * beta > threshold, 1, sigmoid(x * beta) * (1 + finite(x * beta)))",
-        size="where(x * beta > threshold, abs(x),"
-        " abs(log1p(exp(minimum(x * beta, threshold))) / beta) * (1 + finite(x * beta)))",
+        size="where(x * beta > threshold, abs(x), abs(where(x * beta > 0, x, 0) + log1p(exp(-abs(x * beta))) / beta)"
+        " * (1 + finite(x * beta)))",
         numbers=(Number("beta", 1.0, 1.0), Number("threshold", 20.0, 20.0)), trials=((0.5, 4.0), (-2.0, 3.0)),
     ),
     "logit": Kind(
