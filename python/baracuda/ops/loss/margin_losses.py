@@ -33,7 +33,13 @@ def _floats(**given: Value) -> None:
 
 
 def _above(c: Composer, x: Any, margin: float, sign: int) -> Value:
-    """max(0, margin + sign * x)."""
+    """max(0, margin + sign * x), whose gradient at 0 is that from above, as torch's."""
+    made: Value = c.of(F.clamp, c.of(F.add, float(margin), x, alpha=sign), 0.0)
+    return made
+
+
+def _beyond(c: Composer, x: Any, margin: float, sign: int) -> Value:
+    """The same, whose gradient at 0 is 0, as torch's of these losses."""
     made: Value = c.of(F.relu, c.of(F.add, float(margin), x, alpha=sign))
     return made
 
@@ -52,7 +58,7 @@ def soft_margin_loss(
 
 
 @pulled_through
-@made_of("add mean mul relu sub sum")
+@made_of("add clamp mean mul sub sum")
 @composed(tensors="input1 input2 target")
 def margin_ranking_loss(
     c: Composer,
@@ -71,7 +77,7 @@ def margin_ranking_loss(
 
 
 @pulled_through
-@made_of("add mean ne relu sum where")
+@made_of("add clamp mean ne sum where")
 @composed(tensors="input target")
 def hinge_embedding_loss(
     c: Composer,
@@ -90,7 +96,7 @@ def hinge_embedding_loss(
 
 
 @pulled_through
-@made_of("add cast cosine_similarity eq mean relu sub sum where")
+@made_of("add cast clamp cosine_similarity eq mean sub sum where")
 @composed(tensors="input1 input2 target")
 def cosine_embedding_loss(
     c: Composer,
@@ -187,7 +193,7 @@ def _triplet(c: Composer, near: Value, far: Value, between: Value | None, margin
 
 
 @pulled_through
-@made_of("add cast mean minimum norm relu sub sum")
+@made_of("add cast clamp mean minimum norm sub sum")
 @composed(tensors="anchor positive negative")
 def triplet_margin_loss(
     c: Composer,
@@ -245,7 +251,7 @@ def multilabel_soft_margin_loss(
 
 
 @pulled_through
-@made_of("add cast mean minimum norm relu sub sum")
+@made_of("add cast clamp mean minimum norm sub sum")
 @composed(tensors="anchor positive negative")
 def triplet_margin_with_distance_loss(
     c: Composer,
@@ -331,7 +337,7 @@ def multi_margin_loss(
         raise InvalidProblemError(f"weight: got shape {weight.shape}, want {(classes,)}: one number for each class.")
     flat = c.cast(c.reshape(target, (n,)), Element.I64)
     at = c.reshape(flat, (n, 1))
-    short = _above(c, c.of(F.sub, x, c.of(F.gather, x, 1, at)), margin, 1)
+    short = _beyond(c, c.of(F.sub, x, c.of(F.gather, x, 1, at)), margin, 1)
     short = short if p == 1 else c.of(F.square, short)
     if weight is not None:
         short = c.of(F.mul, short, c.reshape(c.of(F.index_select, weight, 0, flat), (n, 1)))
@@ -377,6 +383,6 @@ def multilabel_margin_loss(
     times = c.of(F.scatter_add, c.zeros((n, classes), Element.I64), 1, at, c.cast(given, Element.I64))
     counted = c.of(F.logical_and, c.reshape(given, (n, classes, 1)), c.of(F.eq, c.reshape(times, (n, 1, classes)), 0))
     apart = c.of(F.sub, c.reshape(x, (n, 1, classes)), c.reshape(c.of(F.gather, x, 1, at), (n, classes, 1)))
-    short = c.of(F.where, counted, _above(c, apart, 1.0, 1), 0.0)
+    short = c.of(F.where, counted, _beyond(c, apart, 1.0, 1), 0.0)
     losses = c.of(F.div, c.of(F.sum, short, (1, 2)), float(classes))
     return _reduced(c, losses if input.rank == 2 else c.reshape(losses, ()), reduction)
