@@ -24,6 +24,20 @@ SUMS_OF_PRODUCTS = (
     "trapezoid", "trapz", "cumulative_trapezoid", "linear_cross_entropy", "scaled_dot_product_attention", "unfold", "fold",
     "cumsum", "sum", "mean", "nansum", "nanmean", "masked_sum", "masked_mean", "masked_cumsum", "interpolate", "diff",
 )  # fmt: skip
+BROADCAST = (
+    "div", "divide", "true_divide", "mul", "multiply", "pow", "float_power", "fmod", "remainder", "addcdiv", "addcmul", "lerp",
+    "atan2", "arctan2", "hypot", "xlogy", "xlog1py", "ldexp", "logaddexp", "logaddexp2", "prelu", "silu_mul", "copysign",
+)  # fmt: skip
+STATISTICS = (
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "rms_norm",
+    "local_response_norm",
+    "normalize",
+    "cosine_similarity",
+)
 STEPS = (
     "cosine_embedding_loss", "cosine_similarity", "gaussian_nll_loss", "hinge_embedding_loss", "margin_ranking_loss",
     "masked_std", "masked_var", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
@@ -64,6 +78,14 @@ def _infinite(f: Finding) -> bool:
 
 def _at_range(f: Finding) -> bool:
     return f.points.theme in RANGE
+
+
+def _largest(f: Finding) -> float:
+    return max((float(x[x.isfinite()].abs().max()) for x in _numbers(f) if x.isfinite().any()), default=0.0)
+
+
+def _broadcast(f: Finding) -> bool:
+    return len({tuple(x.shape) for x in _numbers(f)}) > 1
 
 
 def _over_nothing(f: Finding) -> bool:
@@ -134,9 +156,9 @@ EXCUSES = (
         lambda f: f.points.name in ("digamma", "lgamma", "mvlgamma", "polygamma"),
     ),
     Excuse(
-        "docs/not-like-torch.md: scatter_reduce and index_reduce by amax and amin share with what counts only",
+        "docs/not-like-torch.md: scatter_reduce and index_reduce by amax, amin and prod share with what counts only",
         "value limit",
-        lambda f: f.points.name in ("scatter_reduce", "index_reduce") and bool(_words(f) & {"amax", "amin"}),
+        lambda f: f.points.name in ("scatter_reduce", "index_reduce") and bool(_words(f) & {"amax", "amin", "prod"}),
     ),
     Excuse(
         "infinity among the factors: the product of the others is found by a division, NaN as torch's in f32",
@@ -167,6 +189,63 @@ EXCUSES = (
         "docs/not-like-torch.md: numbers inside of a formula that overflow or are subnormal in f32, not in torch's float64",
         "value limit",
         lambda f: f.points.name in STEPS and _at_range(f),
+    ),
+    Excuse(
+        "an index out of range is refused wherever it lies, also where torch does not look",
+        "refused",
+        lambda f: "Check the indices" in f.detail,
+    ),
+    Excuse(
+        "several infinities in one length have no limit: each gets the gradient that it has alone; torch's is NaN",
+        "limit",
+        lambda f: (
+            f.points.name in (*LENGTHS, "hypot", "cdist", "renorm") and _infinite(f) and abs(f.got) < float("inf")
+        ),
+    ),
+    Excuse(
+        "pdist takes the distance of each point to itself, too: an infinite point's is NaN, as torch's gradient",
+        "limit",
+        lambda f: f.points.name in ("pdist", "cdist") and _infinite(f),
+    ),
+    Excuse(
+        "a deviation of equal numbers has no limit: 0, as `std` has it; torch's is NaN",
+        "limit",
+        lambda f: f.points.name == "masked_std" and abs(f.got) < 1e-6,
+    ),
+    Excuse(
+        "what a mask leaves out is -inf itself and ties with an element that is; towards -inf it would not",
+        "limit",
+        lambda f: f.points.name in ("masked_logaddexp", "masked_logsumexp") and _infinite(f),
+    ),
+    Excuse(
+        "equal infinities in a running logsumexp have no limit: each counts as if alone; torch's is NaN",
+        "limit",
+        lambda f: f.points.name == "logcumsumexp" and _infinite(f),
+    ),
+    Excuse(
+        "e^(x - y) of numbers far from 0, whose difference f32 keeps few digits of; the bound says so",
+        "value",
+        lambda f: f.points.name in ("logcumsumexp", "logsumexp") and _largest(f) > 1e3,
+    ),
+    Excuse(
+        "gradients of what was broadcast are sums, in which infinities of both signs meet in f32",
+        "value limit",
+        lambda f: f.points.name in BROADCAST and f.got != f.got and _broadcast(f),
+    ),
+    Excuse(
+        "targets that are no probabilities or classes: an infinite one is not what the loss is about",
+        "value limit",
+        lambda f: f.points.name in ("binary_cross_entropy_with_logits", "multi_margin_loss") and _infinite(f),
+    ),
+    Excuse(
+        "statistics of a row with an infinity are NaN, and so are its gradients",
+        "value limit",
+        lambda f: f.points.name in STATISTICS and _infinite(f),
+    ),
+    Excuse(
+        "no limit, and NaN in torch: the formula gives a number",
+        "limit",
+        lambda f: f.points.name in ("pow", "float_power", "ldexp", "hypot") and f.want != f.want,
     ),
 )
 

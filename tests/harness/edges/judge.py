@@ -168,7 +168,7 @@ def _same(got: Array, want: Array, element: Element, size: float) -> Array:
     eps = max(epsilon(element), epsilon(element.compute))
     largest = LARGEST[element]
     with np.errstate(all="ignore"):
-        close = np.abs(got - want) <= max(np.sqrt(eps), 1e-6) * np.abs(want) + 64 * eps * size
+        close = np.abs(got - want) <= max(np.sqrt(eps), 1e-6) * np.abs(want) + 256 * eps * size
         beyond = (np.abs(want) >= largest / 4) & (np.sign(got) == np.sign(want)) & (np.abs(got) >= largest / 8)
         return np.asarray((got == want) | (np.isnan(got) & np.isnan(want)) | close | beyond)
 

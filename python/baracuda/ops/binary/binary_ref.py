@@ -204,7 +204,8 @@ def _shifted(a: Array, b: Array, back: bool = False) -> Array:
 
 
 _FUNCTIONS: dict[str, Any] = {
-    "sigmoid": _sigmoid, "apart": lambda a, b: np.where(a == b, 0, a - b), "whole_power": _whole_power, "fix_divide": _fix_divide, "shifted": _shifted,
+    "sigmoid": _sigmoid, "apart": lambda a, b: np.where(a == b, 0, a - b),
+    "whole_power": _whole_power, "fix_divide": _fix_divide, "shifted": _shifted,
     "shifted_back": lambda a, b: _shifted(a, b, True), "Two": Long(2), "finite": lambda z: np.where(np.isfinite(z), np.abs(z), 0),
 }  # fmt: skip
 
