@@ -89,10 +89,12 @@ struct Pow {
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
-    // A power of 0 is one also times an infinite exponent or logarithm.
     T below = math::pow(a, b - T(1)), y = math::pow(a, b);
-    bool ends = ((a == T(0)) & (b >= T(0))) | ((y == T(0)) & (a > T(0)));
-    return {(b == T(0)) | (below == T(0)) ? T(0) : dy * (b * below), ends ? T(0) : dy * (y * math::log(a))};
+    T da = b == T(0) ? T(0) : dy * (b * below);
+    T db = a == T(0) && b >= T(0) ? T(0) : dy * (y * math::log(a));
+    // A power of 0 is one also times an infinite exponent or logarithm.
+    T left = a > T(0) ? y : T(1);
+    return {below == T(0) ? T(0) : da, left == T(0) ? T(0) : db};
   }
 };
 

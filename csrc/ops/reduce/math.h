@@ -11,13 +11,6 @@ BCU_FN C sign_of(C x) {
   return x > C(0) ? C(1) : x < C(0) ? C(-1) : x;
 }
 
-// x over the norm that it is part of; an infinity is all of its norm.
-template <class C>
-BCU_FN C share_of(C x, C y) {
-  bool whole = (math::fabs(x) == math::infinity<C>()) & (y == math::infinity<C>());
-  return whole ? sign_of(x) : x / y;
-}
-
 struct Spread {  // dy, broadcast, and what it is divided by
   template <class C>
   BCU_FN C f(C dy, C divisor) {
@@ -54,14 +47,14 @@ struct NormGradient1 {
 struct NormGradient2 {
   template <class C>
   BCU_FN C f(C dy, C x, C y) {
-    return y == C(0) ? C(0) : dy * share_of(x, y);
+    return y == C(0) ? C(0) : dy * (x / y);
   }
 };
 struct NormGradient {
   template <class C>
   BCU_FN C f(C dy, C x, C y, C p) {
-    C share = math::pow(math::fabs(share_of(x, y)), p - C(1));
-    return (x == C(0)) | (y == C(0)) | (p == C(0)) ? C(0) : dy * (sign_of(x) * share);
+    C share = math::pow(math::fabs(x) / y, p - C(1));
+    return x == C(0) || p == C(0) ? C(0) : dy * (sign_of(x) * share);
   }
 };
 // scale: 2 / (count - correction) for a variance, half of that for a standard deviation.

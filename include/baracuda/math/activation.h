@@ -65,8 +65,7 @@ template <class T>
 BCU_FN Slope<T> silu_slope_impl(T x) {
   T e = raised_exp_minus(fabs(x)), lowered = e * unraised<T>();
   T q = T(1) / (T(1) + lowered), t = lowered * q;
-  T bent = at_least(at_most(x, T(1000)), T(-1000));  // there t is 0, and infinity times it no number
-  return {silu_of(x, e, q), (x < T(0) ? t : q) + bent * (q * t)};
+  return {silu_of(x, e, q), (x < T(0) ? t : q) + x * (q * t)};
 }
 
 // The normal distribution's tail Phi(-t) = e^(-t^2 / 2) S(q) / (t + k), q = t / (t + k), for t >= 0; S is a polynomial,
@@ -103,8 +102,7 @@ BCU_FN Slope<float> gelu_slope_impl(float x) {
   float t = at_most(fabs(x), bell_end()), u = 1.0f / (t + NormalTail::k()), e = raised_bell(t);
   float tail = u * NormalTail::s(t * u) * unraised<float>();
   float below = e * tail;
-  float bend = t * (e * (0.39894228f * unraised<float>()));
-  return {gelu_of(x, (t * e) * tail), x < 0.0f ? below - bend : (1.0f - below) + bend};
+  return {gelu_of(x, (t * e) * tail), (x < 0.0f ? below : 1.0f - below) + x * (e * (0.39894228f * unraised<float>()))};
 }
 
 #if BCU_HAS_F64
@@ -120,8 +118,7 @@ BCU_FN Slope<double> gelu_slope_impl(double x) {
   Pair<double> square = two_prod(t, t);
   double bell = exp_impl(-0.5 * square.hi, -746.0, 710.0);
   bell -= bell * (0.5 * square.lo);
-  double bent = x < 0.0 ? -t : t;  // infinity times a bell of 0 is no number
-  return {x * cdf, multiply_add(bent * 0.39894228040143267794, bell, cdf)};
+  return {x * cdf, multiply_add(x * 0.39894228040143267794, bell, cdf)};
 }
 #endif
 

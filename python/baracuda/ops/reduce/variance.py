@@ -115,9 +115,7 @@ class VectorNormDescriptor(_Norm):
 
 @descriptor(gradient_of=VectorNormDescriptor)
 class VectorNormBackwardDescriptor(_Norm):
-    """dx = dy sign(x) (|x| / y)^(p - 1), 0 where x or y is 0; infinite p: all |x| equal to y share dy evenly.
-
-    Where x and y are infinite, |x| / y counts as 1, the limit for one infinity in a row.
+    """dx = dy sign(x) (|x| / y)^(p - 1), 0 where x is 0; infinite p: all |x| equal to y share dy evenly.
 
     Args:
         input_shape: Shape of x and dx.

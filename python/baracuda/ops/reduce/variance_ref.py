@@ -174,7 +174,6 @@ def _norm(x: Array, desc: VectorNormDescriptor) -> Expected:
     # Powers and the root have a relative error each, the terms' weighed by 1 / p.
     found = _expected(value, value * (1 + 1 / abs(p) + np.abs(np.log(np.where(value > 0, value, 1)))), n)
     if p not in (1, 2):
-        # On GPUs the sum of the powers may leave the range, whose root loses it.
         found.reach, found.lost = _f64(powers), _f64(1 + np.where(powers > 0, n * value / (abs(p) * powers), 0))
     return found
 
@@ -187,15 +186,14 @@ def _norm_gradient(wide: dict[str, Array], desc: VectorNormBackwardDescriptor) -
         count = np.sum(equal, axis=desc.axes, keepdims=True)
         value = np.where(equal, np.sign(x) * dy / count, np.longdouble(0) / count * np.sign(x))
         return _expected(value, np.abs(value), 1)
-    ratio = np.where(np.isinf(x) & np.isinf(y), np.sign(x), x / y)  # an infinity is all of its norm
-    share = np.abs(ratio) ** np.longdouble(p - 1)
+    share = (np.abs(x) / y) ** np.longdouble(p - 1)
     value = dy * np.sign(x) * share
     if p == 1:
         value = dy * np.sign(x)
     if p == 2:
-        value = np.where(y == 0, 0, dy * ratio)
+        value = np.where(y == 0, 0, dy * (x / y))
     elif p != 1:
-        value = np.where((x == 0) | (y == 0) | (p == 0), 0, value)
+        value = np.where((x == 0) | (p == 0), 0, value)
     found = _expected(value, np.abs(value) * (1 + abs(p - 1)), 1)
     if p != 1:
         # A share of the norm that is lost, or whose power leaves the range, before dy multiplies it.

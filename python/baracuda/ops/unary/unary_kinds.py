@@ -143,8 +143,8 @@ KINDS = {
     "erfc": Kind("y = 1 - erf(x), right for large x", "erfc(x)", "-2 / sqrt(pi) * exp(-x * x)"),
     "sigmoid": Kind("y = 1 / (1 + e^-x)", "sigmoid(x)", "y * (1 - y)"),
     "silu": Kind(
-        "y = x / (1 + e^-x)", "x * sigmoid(x)", "sigmoid(x) + within(x) * sigmoid(x) * sigmoid(-x)",
-        terms="sigmoid(x) + abs(within(x) * sigmoid(x) * sigmoid(-x))", activation=True, promotes=False,
+        "y = x / (1 + e^-x)", "x * sigmoid(x)", "sigmoid(x) + x * sigmoid(x) * sigmoid(-x)",
+        terms="sigmoid(x) + abs(x * sigmoid(x) * sigmoid(-x))", activation=True, promotes=False,
     ),
     "relu6": Kind(
         "y = min(max(x, 0), 6); NaN is kept", "where(x < 0, 0, where(x > 6, 6, x))",
