@@ -31,6 +31,8 @@ struct Torch {
   std::atomic<PyTypeObject*> tensor{nullptr};  // torch.Tensor, once torch is seen; stored after all others
   PyObject* grad_enabled = nullptr;            // torch.is_grad_enabled
   PyObject* bump = nullptr;                    // torch._C._increment_version
+  PyObject* forward_ad = nullptr;              // names of torch.autograd.forward_ad, null where there is no such module
+  PyObject* level = nullptr;                   // the name _current_level
   // torch's C++ functions, where baracuda.memory._torch found them and saw them work; all or none. `tensor` is an
   // at::Tensor*, `impl` what it points to. The same questions through Python cost 30 to 100 ns each.
   bool (*is_neg)(const void* tensor) = nullptr;
@@ -82,6 +84,16 @@ PyObject* native_functions() {
   return nullptr;
 }
 
+// The names of torch.autograd.forward_ad, borrowed: modules stay.
+PyObject* forward_ad_names() {
+  PyObject* name = PyUnicode_FromString("torch.autograd.forward_ad");
+  PyObject* module = name ? PyImport_GetModule(name) : nullptr;
+  PyObject* found = module ? PyModule_GetDict(module) : nullptr;
+  Py_XDECREF(module), Py_XDECREF(name);
+  PyErr_Clear();
+  return found;
+}
+
 // torch.Tensor once torch is imported, else null.
 PyTypeObject* torch_tensor_type() {
   static std::mutex mutex;
@@ -107,6 +119,8 @@ PyTypeObject* torch_tensor_type() {
         if (!read_places(PyTuple_GET_ITEM(addresses, 8), torch.plain)) PyErr_Clear();
       }
       torch.grad_enabled = enabled, torch.bump = bump;
+      torch.level = PyUnicode_InternFromString("_current_level");
+      torch.forward_ad = torch.level ? Py_XNewRef(forward_ad_names()) : nullptr;
       torch.tensor.store(reinterpret_cast<PyTypeObject*>(type), std::memory_order_release);
       type = enabled = bump = nullptr;
     }
@@ -137,6 +151,25 @@ Imported explain_torch(PyObject* object, Why& why) {
   bool sparse = c && std::strcmp(c, "torch.strided") != 0;
   Py_XDECREF(layout), Py_XDECREF(text);
   PyErr_Clear();
+  const auto is = [object](const char* what) {
+    const bool yes = truth_of(PyObject_GetAttrString(object, what)) == 1;
+    PyErr_Clear();
+    return yes;
+  };
+  if (is("is_quantized"))
+    return refuse(why, Code::NullData, "a quantized torch tensor, whose codes mean other numbers", "plain numbers",
+                  "call .dequantize(), or .int_repr() for the codes");
+  if (is("is_nested"))
+    return refuse(why, Code::NullData, "a nested torch tensor", "a dense tensor",
+                  "call .to_padded_tensor(), or pass the parts of .unbind() one by one");
+  if (is("is_mkldnn"))
+    return refuse(why, Code::Sparse, "a torch tensor in a layout of oneDNN", "a dense (strided) tensor",
+                  "call .to_dense()");
+  const bool zero = truth_of(PyObject_CallMethod(object, "_is_zerotensor", nullptr)) == 1;
+  PyErr_Clear();
+  if (zero)
+    return refuse(why, Code::NullData, "a torch tensor of zeros that has no memory", "a tensor with memory",
+                  "call .clone()");
   if (sparse) return refuse(why, Code::Sparse, "a sparse torch tensor", "a dense (strided) tensor", "call .to_dense()");
   if (std::strcmp(Py_TYPE(object)->tp_name, "FakeTensor") == 0)
     return refuse(why, Code::NullData, "a fake torch tensor, which has no data", "a tensor with data",
@@ -168,6 +201,21 @@ bool read_flags(PyObject* object, bool complex, Flags& flags) {
   return neg >= 0;
 }
 
+// Whether derivatives are taken forwards: only then can a tensor have a tangent. Costs a look into a dictionary.
+bool derives_forwards() {
+  PyObject* level = torch.forward_ad ? PyDict_GetItem(torch.forward_ad, torch.level) : nullptr;
+  return level && PyLong_AsLong(level) >= 0;
+}
+
+// Whether a tensor has a tangent; -1 with an exception set.
+int has_tangent(PyObject* object) {
+  PyObject* unpack = PyDict_GetItemString(torch.forward_ad, "unpack_dual");
+  PyObject* parts = unpack ? PyObject_CallOneArg(unpack, object) : nullptr;
+  PyObject* tangent = parts ? PyObject_GetAttrString(parts, "tangent") : nullptr;
+  Py_XDECREF(parts), Py_XDECREF(tangent);
+  return tangent ? tangent != Py_None : PyErr_Occurred() ? -1 : 0;
+}
+
 Imported guard_torch(PyObject* object, const TensorView& view, Why& why) {
   Flags flags;
   // The negative bit is looked for on contiguous tensors too: the imaginary part of one conjugated number, and
@@ -181,6 +229,13 @@ Imported guard_torch(PyObject* object, const TensorView& view, Why& why) {
       return refuse(why, Code::RequiresGrad, "a torch tensor that requires grad",
                     "one that does not, or torch.no_grad()",
                     "baracuda does not record on torch's tape: call x.detach(), use torch.no_grad(), or bc.vjp");
+  }
+  if (derives_forwards()) {
+    const int tangent = has_tangent(object);
+    if (tangent < 0) return Imported::PythonError;
+    if (tangent)
+      return refuse(why, Code::RequiresGrad, "a torch tensor with a tangent (forward-mode derivatives)", "one without",
+                    "pass torch.autograd.forward_ad.unpack_dual(x).primal: baracuda takes no tangents");
   }
   if (flags.conj)
     return refuse(why, Code::Conjugate, "a torch tensor with the conjugate bit set", "resolved memory",
@@ -287,7 +342,7 @@ Imported import_torch(PyObject* object, const DLPackExchangeAPI* api, TensorView
   if (!read_plain(torch.plain, object, view)) [[unlikely]]
     return import_by_exchange(object, api, view, keep, why);
   const void* impl = read_at<const void*>(native_tensor(object), 0);
-  const bool asks = read_at<const void*>(impl, torch.plain.grad) && torch.requires_grad(impl);
+  const bool asks = read_at<const void*>(impl, torch.plain.grad) && (torch.requires_grad(impl) || derives_forwards());
   return asks ? guard_torch(object, view, why) : Imported::Yes;
 }
 

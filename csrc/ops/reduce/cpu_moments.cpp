@@ -12,7 +12,7 @@ namespace {
 
 struct Spreading {
   double correction;
-  bool root;
+  MomentResult result;
 };
 
 // Leaves what is there where the row's values are not finite, or all zeros.
@@ -25,27 +25,37 @@ void put_carefully(const Walk& w, int64_t output, C divisor, bool root, C& value
   mean = static_cast<C>(s.mean / s.scale);
 }
 
+// What `mean` leaves over; nothing where it is not the sum of the two numbers.
 template <class C>
-void put_moments(const Walk& w, int64_t first, int64_t n, const Moments<C>* states, const void* args) {
-  const auto [correction, root] = *static_cast<const Spreading*>(args);
+C rest_of(const Moments& s, C mean) {
+  const auto rest = static_cast<C>((s.mean - mean) + s.low);
+  return std::fabs(rest) <= std::fabs(mean) ? rest : C(0);
+}
+
+template <class C>
+void put_moments(const Walk& w, int64_t first, int64_t n, const Moments* states, const void* args) {
+  const auto [correction, result] = *static_cast<const Spreading*>(args);
+  const bool root = result == MomentResult::Deviation, rest_of_mean = result == MomentResult::Rest;
   const double rest = static_cast<double>(w.length) - correction;
   const C divisor = static_cast<C>(rest > 0 ? rest : 0);
   C mean[64], value[64], squares[64];
   for (int64_t i = 0; i < n; i += 64) {
     const int64_t piece = std::min<int64_t>(64, n - i);
     for (int64_t j = 0; j < piece; ++j) {
-      const Moments<C>& s = states[i + j];
-      const C v = s.squares / divisor;
-      value[j] = root ? std::sqrt(v) : v;
+      const Moments& s = states[i + j];
+      const double v = s.squares / static_cast<double>(divisor);
+      value[j] = static_cast<C>(root ? std::sqrt(v) : v);
       // With an infinity the order of merging would decide between it and NaN.
-      mean[j] = w.length > 0 && s.squares == s.squares ? s.mean : math::quiet_nan<C>();
-      squares[j] = s.squares;
+      mean[j] = w.length > 0 && s.squares == s.squares ? static_cast<C>(s.mean + s.low) : math::quiet_nan<C>();
+      squares[j] = static_cast<C>(s.squares);
     }
     if (w.length > 1 && any_lost(squares, piece, w.length)) {
       for (int64_t j = 0; j < piece; ++j)
         if (squares_lost(squares[j] / static_cast<C>(w.length)))
           put_carefully(w, first + i + j, divisor, root, value[j], mean[j]);
     }
+    if (rest_of_mean)
+      for (int64_t j = 0; j < piece; ++j) value[j] = rest_of(states[i + j], mean[j]);
     if (w.out[0]) put_values<C>(w, 0, first + i, piece, value);
     if (w.out[1]) put_values<C>(w, 1, first + i, piece, mean);
   }
@@ -64,9 +74,9 @@ void put_logarithm(const Walk& w, int64_t first, int64_t n, const Exponentials<C
 }  // namespace
 
 void fold_moments(const Launch& launch, const TensorView& x, const TensorView& y, const TensorView& mean, uint32_t axes,
-                  double correction, bool root, void* workspace) {
+                  double correction, MomentResult result, void* workspace) {
   const Walk w(x, y, axes, launch.batch_invariant, &mean);
-  const Spreading args{correction, root};
+  const Spreading args{correction, result};
   if (x.element == Element::F64)
     fold<double, MomentFold<double>>(w, {}, workspace, {&put_moments<double>, &args});
   else
@@ -89,7 +99,8 @@ Status CpuKernel<Variance<kRoot, kWithMean>>::run(const Launch& launch) {
   none.rank = -1;
   const TensorView* mean = &none;
   if constexpr (kWithMean) mean = &launch[Args::mean];
-  fold_moments(launch, launch[Args::x], launch[Call::kResult], *mean, axes, attrs.correction, kRoot, launch.workspace);
+  fold_moments(launch, launch[Args::x], launch[Call::kResult], *mean, axes, attrs.correction,
+               kRoot ? MomentResult::Deviation : MomentResult::Variance, launch.workspace);
   return Status::Ok;
 }
 template struct CpuKernel<Variance<false, false>>;

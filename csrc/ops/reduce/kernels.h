@@ -45,9 +45,11 @@ void fold_product(const Walk& w, const Terms<C>& terms, void* workspace, const S
 template <class C>
 void fold_count(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<int64_t>& sink);
 
-// Mean and variance (its root) of x; results that are not present are left out.
+// What is made of a row's moments beside its mean. Rest: what rounding the mean to its element leaves over.
+enum class MomentResult { Variance, Deviation, Rest };
+// The mean of x and one of these; results that are not present are left out.
 void fold_moments(const Launch& launch, const TensorView& x, const TensorView& y, const TensorView& mean, uint32_t axes,
-                  double correction, bool root, void* workspace);
+                  double correction, MomentResult result, void* workspace);
 
 // Parts that `length` is cut into, each of at least `shortest`, when there are few tasks. See partials() for the
 // memory.

@@ -57,25 +57,26 @@ struct NormGradient {
     return x == C(0) || p == C(0) ? C(0) : dy * (sign_of(x) * share);
   }
 };
-// scale: 2 / (count - correction) for a variance, half of that for a standard deviation.
+// scale: 2 / (count - correction) for a variance, half of that for a standard deviation. The mean is mean + rest.
 struct VarianceGradient {
   template <class C>
-  BCU_FN C f(C dy, C x, C mean, C scale) {
-    return dy * (scale * (x - mean));
+  BCU_FN C f(C dy, C x, C mean, C rest, C scale) {
+    return dy * (scale * ((x - mean) - rest));
   }
   template <class C>
-  BCU_FN C f(C dy, C dmean, C x, C mean, C scale, C count) {
-    return dy * (scale * (x - mean)) + dmean / count;
+  BCU_FN C f(C dy, C dmean, C x, C mean, C rest, C scale, C count) {
+    return f(dy, x, mean, rest, scale) + dmean / count;
   }
 };
 struct DeviationGradient {
   template <class C>
-  BCU_FN C f(C dy, C x, C mean, C y, C scale) {
-    return y == C(0) ? C(0) : dy * (scale * ((x - mean) / y));  // what is divided by y is no larger than sqrt(count) y
+  BCU_FN C f(C dy, C x, C mean, C rest, C y, C scale) {
+    // What is divided by y is no larger than sqrt(count) y.
+    return y == C(0) ? C(0) : dy * (scale * (((x - mean) - rest) / y));
   }
   template <class C>
-  BCU_FN C f(C dy, C dmean, C x, C mean, C y, C scale, C count) {
-    return f(dy, x, mean, y, scale) + dmean / count;
+  BCU_FN C f(C dy, C dmean, C x, C mean, C rest, C y, C scale, C count) {
+    return f(dy, x, mean, rest, y, scale) + dmean / count;
   }
 };
 

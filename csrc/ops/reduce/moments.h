@@ -6,103 +6,128 @@
 
 namespace baracuda::reduce {
 
-template <class C>
+// Of values of either compute type. The mean is kept as a sum of two numbers: far from 0 its rounding alone would be as
+// large as the deviations.
 struct Moments {
-  C mean = 0, squares = 0;  // squares: sum of (x - mean)^2
+  double mean = 0, low = 0, squares = 0;  // squares: sum of (x - mean - low)^2
   int64_t n = 0;
 
   // Chan, Golub and LeVeque.
-  void merge(C other_mean, C other_squares, int64_t m) {
-    if (m == 0) return;
-    const int64_t all = n + m;
-    const C share = static_cast<C>(m) / static_cast<C>(all), d = other_mean - mean;
-    squares += other_squares + d * (d * (static_cast<C>(n) * share));  // a weight of 0 comes first
-    mean += d * share;
+  void merge(const Moments& other) {
+    if (other.n == 0) return;
+    if (n == 0) {
+      *this = other;
+      return;
+    }
+    const int64_t all = n + other.n;
+    const double share = static_cast<double>(other.n) / static_cast<double>(all);
+    squares += other.squares;
+    move((other.mean - mean) + (other.low - low), share, static_cast<double>(n) * share, mean, low, squares);
     n = all;
+  }
+  // By `share` of d, the distance of the values that join from the mean so far; `weight` is what d^2 counts.
+  static void move(double d, double share, double weight, double& mean, double& low, double& squares) {
+    const double step = d * share, moved = mean + step, back = moved - mean;
+    squares += d * (d * weight);
+    low += (mean - (moved - back)) + (step - back);
+    mean = moved;
   }
 };
 
 template <class C>
 struct MomentRow {
-  Moments<C> all;
+  Moments all;
   // Two passes over blocks that stay in L1. The mean is counted from the block's first value, so that it is exact where
-  // all are equal.
+  // all are equal; what rounding it to C leaves over is taken out of the squares.
   void add(const C* p, int64_t n) {
     for (; n > 0; p += Lanes<C>::kBlock, n -= Lanes<C>::kBlock) {
       const int64_t piece = std::min<int64_t>(n, Lanes<C>::kBlock);
       const auto above = [first = p[0]](auto v) { return v - first; };
       const C total = piece == Lanes<C>::kBlock ? block_sum(p, above) : lane_sum<C>(piece, above, p);
-      const C mean = p[0] + total / static_cast<C>(piece);
-      all.merge(mean, lane_sum<C>(piece, [mean](auto v) { return (v - mean) * (v - mean); }, p), piece);
+      const double first = p[0], step = static_cast<double>(total) / static_cast<double>(piece);
+      const C mean = static_cast<C>(first + step);
+      const double squares = lane_sum<C>(piece, [mean](auto v) { return (v - mean) * (v - mean); }, p);
+      const double low = (first - mean) + step, less = squares - static_cast<double>(piece) * low * low;
+      all.merge({mean, low, less < 0 ? 0 : less, piece});
     }
   }
-  void merge(const Moments<C>* p, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) all.merge(p[i].mean, p[i].squares, p[i].n);
+  void merge(const Moments* p, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) all.merge(p[i]);
   }
-  Moments<C> state() const { return all; }
+  Moments state() const { return all; }
 };
 
-// Welford's update within blocks of 64 rows, which are then merged.
+// Blocks of 64 rows are summed about the mean of all before them, and merged. The first block takes the mean of its
+// first rows: where values lie far from 0, their distances from any of these keep all their bits.
 template <class C>
 struct MomentColumns {
   static constexpr int64_t kTile = 512;
   static constexpr int kRowsPerFlush = 64;
-  C low_mean[kTile], low_squares[kTile], mean[kTile], squares[kTile];
-  Moments<C> out[kTile];
+  C about[kTile], sum[kTile], sum_squares[kTile];  // of the distances from `about`
+  double mean[kTile], low[kTile], squares[kTile];
+  Moments out[kTile];
   int64_t n = 0, count = 0;
   int pending = 0;
 
   explicit MomentColumns(int64_t columns) : n(columns) {
-    for (int64_t j = 0; j < n; ++j) low_mean[j] = low_squares[j] = mean[j] = squares[j] = 0;
+    for (int64_t j = 0; j < n; ++j) mean[j] = low[j] = squares[j] = 0;
   }
   void add(const C* r) {
-    const C share = C(1) / static_cast<C>(++pending);
+    if (pending == 0) begin(r, r, r, r);
 #pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) update(r[j], share, low_mean[j], low_squares[j]);
-    if (pending >= kRowsPerFlush) flush();
+    for (int64_t j = 0; j < n; ++j) {
+      const C d = r[j] - about[j];
+      sum[j] += d;
+      sum_squares[j] += d * d;
+    }
+    if (++pending >= kRowsPerFlush) flush();
   }
   void add4(const C* a, const C* b, const C* c, const C* d) {
     if (pending + 4 > kRowsPerFlush) return add(a), add(b), add(c), add(d);
-    const C first = C(1) / static_cast<C>(pending + 1), second = C(1) / static_cast<C>(pending + 2);
-    const C third = C(1) / static_cast<C>(pending + 3), fourth = C(1) / static_cast<C>(pending + 4);
+    if (pending == 0) begin(a, b, c, d);
 #pragma GCC ivdep
     for (int64_t j = 0; j < n; ++j) {
-      C m = low_mean[j], s = low_squares[j];
-      update(a[j], first, m, s);
-      update(b[j], second, m, s);
-      update(c[j], third, m, s);
-      update(d[j], fourth, m, s);
-      low_mean[j] = m, low_squares[j] = s;
+      const C from = about[j], p = a[j] - from, q = b[j] - from, r = c[j] - from, s = d[j] - from;
+      sum[j] += (p + q) + (r + s);
+      sum_squares[j] += (p * p + q * q) + (r * r + s * s);
     }
     if ((pending += 4) >= kRowsPerFlush) flush();
   }
-  void merge(const Moments<C>* p) {
-    for (int64_t j = 0; j < n; ++j)
-      out[j] = {mean[j], squares[j], count}, out[j].merge(p[j].mean, p[j].squares, p[j].n);
+  void merge(const Moments* p) {
+    for (int64_t j = 0; j < n; ++j) {
+      out[j] = {mean[j], low[j], squares[j], count}, out[j].merge(p[j]);
+      mean[j] = out[j].mean, low[j] = out[j].low, squares[j] = out[j].squares;
+    }
     count += p[0].n;
-    for (int64_t j = 0; j < n; ++j) mean[j] = out[j].mean, squares[j] = out[j].squares;
   }
-  const Moments<C>* finish() {
+  const Moments* finish() {
     flush();
-    for (int64_t j = 0; j < n; ++j) out[j] = {mean[j], squares[j], count};
+    for (int64_t j = 0; j < n; ++j) out[j] = {mean[j], low[j], squares[j], count};
     return out;
   }
 
  private:
-  static void update(C x, C share, C& m, C& s) {
-    const C d = x - m;
-    m += d * share;
-    s += d * (x - m);
+  void begin(const C* a, const C* b, const C* c, const C* d) {
+    if (count == 0) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) about[j] = a[j] + ((b[j] - a[j]) + ((c[j] - a[j]) + (d[j] - a[j]))) / C(4);
+    } else {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) about[j] = static_cast<C>(mean[j]);
+    }
+    for (int64_t j = 0; j < n; ++j) sum[j] = sum_squares[j] = 0;
   }
   void flush() {
     if (pending == 0) return;
-    const C share = static_cast<C>(pending) / static_cast<C>(count + pending), weight = static_cast<C>(count) * share;
+    const double rows = pending, all = static_cast<double>(count + pending), each = 1 / rows;
+    const double share = rows / all, weight = static_cast<double>(count) * share;
+    const bool first = count == 0;
 #pragma GCC ivdep
     for (int64_t j = 0; j < n; ++j) {
-      const C d = low_mean[j] - mean[j];
-      squares[j] += low_squares[j] + d * (d * weight);  // a weight of 0 comes first
-      mean[j] += d * share;
-      low_mean[j] = low_squares[j] = 0;
+      const double total = sum[j], own = sum_squares[j] - total * (total * each), from = about[j];
+      mean[j] = first ? from : mean[j];
+      squares[j] += own < 0 ? 0 : own;
+      Moments::move((from - mean[j]) + (total * each - low[j]), share, weight, mean[j], low[j], squares[j]);
     }
     count += pending;
     pending = 0;
@@ -111,7 +136,7 @@ struct MomentColumns {
 
 template <class C>
 struct MomentFold {
-  using State = Moments<C>;
+  using State = Moments;
   using Row = MomentRow<C>;
   using Columns = MomentColumns<C>;
 };

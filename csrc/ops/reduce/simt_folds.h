@@ -12,7 +12,7 @@ namespace baracuda::reduce {
 enum TermKind : int { kNanSum, kNanMean, kNorm1, kNorm2, kNormP };
 enum CountKind : int { kCount, kAny, kAll };
 enum ProductKind : int { kProduct, kProductGradient };
-enum MomentKind : int { kVariance, kDeviation };
+enum MomentKind : int { kVariance, kDeviation, kMeanRest };
 enum RangeKind : int { kBoth, kMostMagnitude, kLeastMagnitude };
 enum PlaceKind : int { kMaximum, kMinimum };
 enum CosineKind : int { kCosine, kCosineGradient };
@@ -129,7 +129,7 @@ struct ProductFold {
 
 template <class C>
 struct MomentState {
-  C mean, squares;
+  C mean, low, squares;  // the mean is mean + low: far from 0 its rounding would be as large as the deviations
   int64_t n;
 };
 // Welford's update; states are merged as Chan, Golub and LeVeque do. `number` is what the squares are divided by.
@@ -140,30 +140,38 @@ struct MomentFold {
   enum : int { kInputs = 1 };
   BCU_DEVICE State start() {
     State s;
-    s.mean = s.squares = C(0), s.n = 0;
+    s.mean = s.low = s.squares = C(0), s.n = 0;
     return s;
   }
   template <class P>
   BCU_DEVICE void add(BCU_THREAD State& s, C v, C, BCU_CONSTANT P&, int64_t) {
     s.n += 1;
-    C d = v - s.mean;
-    s.mean += d / C(s.n);
-    s.squares += d * (v - s.mean);
+    C d = (v - s.mean) - s.low;
+    move(s, d / C(s.n));
+    s.squares += d * ((v - s.mean) - s.low);
+  }
+  BCU_DEVICE void move(BCU_THREAD State& s, C step) {
+    C moved = s.mean + step, back = moved - s.mean;
+    s.low += (s.mean - (moved - back)) + (step - back);
+    s.mean = moved;
   }
   BCU_DEVICE State merged(BCU_THREAD const State& a, BCU_THREAD const State& b) {
     if (b.n == 0) return a;
-    State s;
+    if (a.n == 0) return b;
+    State s = a;
     s.n = a.n + b.n;
-    C share = C(b.n) / C(s.n), d = b.mean - a.mean;
+    C share = C(b.n) / C(s.n), d = (b.mean - a.mean) + (b.low - a.low);
     s.squares = a.squares + (b.squares + d * d * (C(a.n) * share));
-    s.mean = a.mean + d * share;
+    move(s, d * share);
     return s;
   }
   template <class P>
   BCU_DEVICE void put(BCU_CONSTANT P& p, int64_t row, BCU_THREAD const State& s) {
-    C v = s.squares / simt::number<C>(p.number);
-    put_result(p, 0, row, p.kind == kDeviation ? math::sqrt(v) : v);
-    put_result(p, 1, row, s.n > 0 && s.squares == s.squares ? s.mean : math::quiet_nan<C>());
+    C v = s.squares / simt::number<C>(p.number), mean = s.mean + s.low;
+    if (p.kind == kDeviation) v = math::sqrt(v);
+    if (p.kind == kMeanRest) v = (s.mean - mean) + s.low;
+    put_result(p, 0, row, v);
+    put_result(p, 1, row, s.n > 0 && s.squares == s.squares ? mean : math::quiet_nan<C>());
   }
 };
 

@@ -188,8 +188,8 @@ struct SimtKernel<reduce::Variance<kRoot, kWithMean>> {
     const auto attrs = attributes<reduce::VarAttrs>(launch);
     TensorView mean = reduce::absent();
     if constexpr (kWithMean) mean = launch[Args::mean];
-    return reduce::moments<kRoot>(launch, launch[Args::x], launch[Call::kResult], mean,
-                                  static_cast<uint32_t>(attrs.axes), attrs.correction, launch.workspace);
+    return reduce::moments(launch, launch[Args::x], launch[Call::kResult], mean, static_cast<uint32_t>(attrs.axes),
+                           attrs.correction, kRoot ? reduce::kDeviation : reduce::kVariance, launch.workspace);
   }
 };
 

@@ -155,13 +155,12 @@ inline Status place(const Launch& launch) {
   return simt::submit<PlaceGradient<float>>(launch, {grid.blocks}, grid.threads, p);
 }
 
-template <bool kRoot>
-Status moments(const Launch& launch, const TensorView& x, const TensorView& y, const TensorView& mean, uint32_t axes,
-               double correction, void* workspace) {
+inline Status moments(const Launch& launch, const TensorView& x, const TensorView& y, const TensorView& mean,
+                      uint32_t axes, double correction, MomentKind kind, void* workspace) {
   simt::StateFold f = state_fold(x, axes, workspace);
   set_result(f, 0, y, x);
   set_result(f, 1, mean, x);
-  f.kind = kRoot ? kDeviation : kVariance;
+  f.kind = kind;
   f.number.f = std::max(0.0, static_cast<double>(folded_count(x, axes)) - correction);
   return simt::fold_float_states<MomentFold>(launch, f);
 }
@@ -178,23 +177,24 @@ Status variance_gradient(const Launch& launch) {
   const VarAttrs attrs = attributes<VarAttrs>(launch);
   const auto axes = static_cast<uint32_t>(attrs.axes);
   const TensorView& x = launch[Args::x];
-  const SimtKept kept(launch, x, axes, 1);
-  const Status status = moments<false>(launch, x, absent(), kept.number[0], axes, 0, kept.rest);
+  const SimtKept kept(launch, x, axes, 2);
+  const Status status = moments(launch, x, kept.number[1], kept.number[0], axes, 0, kMeanRest, kept.rest);
   if (status != Status::Ok) return status;
   const Expand expand(launch, launch[Args::dx]);
   const auto count = static_cast<double>(folded_count(x, axes));
   const auto scale = Expand::number((kRoot ? 1 : 2) / std::max(0.0, count - attrs.correction)),
              n = Expand::number(count);
   const auto part = [&](int param) { return expand.tensor(with_folded(launch[param], x, axes)); };
-  const auto dy = part(Call::kGradient), in = expand.tensor(x), mean = expand.tensor(kept.number[0]);
+  const auto dy = part(Call::kGradient), in = expand.tensor(x), mean = expand.tensor(kept.number[0]),
+             rest = expand.tensor(kept.number[1]);
   if constexpr (kRoot && kWithMean)
-    return expand.run<DeviationGradient>(dy, part(Args::dmean), in, mean, part(Call::kSaved), scale, n);
+    return expand.run<DeviationGradient>(dy, part(Args::dmean), in, mean, rest, part(Call::kSaved), scale, n);
   else if constexpr (kRoot)
-    return expand.run<DeviationGradient>(dy, in, mean, part(Call::kSaved), scale);
+    return expand.run<DeviationGradient>(dy, in, mean, rest, part(Call::kSaved), scale);
   else if constexpr (kWithMean)
-    return expand.run<VarianceGradient>(dy, part(Args::dmean), in, mean, scale, n);
+    return expand.run<VarianceGradient>(dy, part(Args::dmean), in, mean, rest, scale, n);
   else
-    return expand.run<VarianceGradient>(dy, in, mean, scale);
+    return expand.run<VarianceGradient>(dy, in, mean, rest, scale);
 }
 
 inline Status norm(const Launch& launch) {

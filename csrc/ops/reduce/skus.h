@@ -188,7 +188,7 @@ template <bool kRoot, bool kWithMean, bool kSimt>
 constexpr auto variance(const char* op) {
   using Call = VarianceCall<kRoot, kWithMean>;
   using Tag = Variance<kRoot, kWithMean>;
-  return folded<Tag, kSimt, 24, 0, typename Call::Args, Call::kResult>(op).sum(4).template attrs_of<VarAttrs>();
+  return folded<Tag, kSimt, 32, 0, typename Call::Args, Call::kResult>(op).sum(4).template attrs_of<VarAttrs>();
 }
 template <bool kMax, bool kSimt>
 constexpr auto indexed(const char* op) {
@@ -220,7 +220,7 @@ constexpr auto variance_gradient(const char* op) {
   using Call = VarianceCall<kRoot, kWithMean>;
   using Args = typename Call::BackwardArgs;
   const auto r = plain_gradient<Variance<kRoot, kWithMean>, Args>(op).sum(4).template attrs_of<VarAttrs>();
-  return (kSimt ? r.not_batch_invariant() : r).scratch(&scratch_of<kSimt, Args::x, Call::kGradient, 24, 1>);
+  return (kSimt ? r.not_batch_invariant() : r).scratch(&scratch_of<kSimt, Args::x, Call::kGradient, 32, 2>);
 }
 
 inline constexpr Elements kSummed = kInts | kBool;

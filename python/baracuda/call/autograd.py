@@ -6,9 +6,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
+from baracuda import _core
 from baracuda.call.inference import infer
 from baracuda.describe.calls import mistaken, respelt, signed, spellings
-from baracuda.describe.errors import InvalidProblemError, UsageError
+from baracuda.describe.elements import Element
+from baracuda.describe.errors import BaracudaError, InvalidProblemError, UsageError
 
 VjpRule: TypeAlias = Callable[..., tuple[Any, Callable[..., Any]]]
 
@@ -19,6 +21,7 @@ class Pullable:
     __name__: str
     __signature__: inspect.Signature
     vjp_rule: VjpRule | None
+    gradient_names: tuple[str, ...] = ()
 
     def __reduce__(self) -> str:
         return self.__name__
@@ -79,6 +82,64 @@ class Pullable:
             return y, pull
 
         self.vjp_rule = rule
+        self.gradient_names = tuple(gradients)
+
+
+class _Pull:
+    """What bc.vjp returns beside the result: takes its gradients, once they are known to be gradients of it."""
+
+    __slots__ = ("_fn", "_pull", "_results", "_several")
+
+    def __init__(self, fn: Any, pull: Callable[..., Any], y: Any) -> None:
+        self._fn, self._pull = fn, pull
+        listed = list(y) if isinstance(y, (tuple, list)) else [y]
+        seen = [_core.describe(x)[:2] for x in listed]
+        places = [i for i, (_, code) in enumerate(seen) if Element(code).is_float]
+        # Results that are no floats have no gradient: indices, counts.
+        self._results = [(i, tuple(seen[i][0])) for i in places]
+        self._several = len(self._results) > 1
+
+    def __call__(self, *gradients: Any, **named: Any) -> Any:
+        """The gradients of the function's tensors.
+
+        Args:
+            *gradients: The gradient of the result; of several results one tuple, or one argument each.
+            **named: None: gradients have no names.
+
+        Raises:
+            InvalidProblemError: If there are more or fewer than results, or one is no tensor of its result's shape.
+        """
+        spread = len(gradients) != 1 or not (self._several and isinstance(gradients[0], (tuple, list)))
+        given = gradients if spread else tuple(gradients[0])
+        if named or len(given) != len(self._results):
+            raise self._wrong_count(len(given), named)
+        for (i, shape), dy in zip(self._results, given, strict=True):
+            self._check(i, shape, dy)
+        return self._pull(given if self._several else given[0])
+
+    def _check(self, index: int, shape: tuple[int, ...], dy: Any) -> None:
+        try:
+            seen, code, *_ = _core.describe(dy)
+        except BaracudaError as error:
+            raise type(error)(f"{self._called(index)}: {error}") from None
+        element = Element(code)
+        if tuple(seen) != shape or not element.is_float:
+            raise InvalidProblemError(
+                f"{self._called(index)}: got {element} of shape {tuple(seen)}, want a float of shape {shape}, as the "
+                "result has. Broadcast or cast it."
+            )
+
+    def _called(self, index: int) -> str:
+        names = getattr(self._fn, "gradient_names", ())
+        one = f"dy[{index}]" if self._several else "dy"
+        return f"pull of {self._fn.__name__}: {names[index] if index < len(names) else one}"
+
+    def _wrong_count(self, count: int, named: dict[str, Any]) -> InvalidProblemError:
+        wanted = [f"{self._called(i).rpartition(' ')[2]} of shape {shape}" for i, shape in self._results]
+        want = f"one: {wanted[0]}" if len(wanted) == 1 else f"{len(wanted)}: ({', '.join(wanted)})"
+        got = f"gradients by the names {', '.join(named)}" if named else f"{count} gradients"
+        how = "Give them by position." if named else "A result that nothing depends on has a gradient of zeros."
+        return InvalidProblemError(f"pull of {self._fn.__name__}: got {got}, want {want}. {how}")
 
 
 @signed
@@ -92,10 +153,12 @@ def vjp(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Callabl
 
     Returns:
         `(y, pull)`. `pull(dy)` gives the gradient of each tensor argument that can have one, in their order; a single
-        gradient is not wrapped in a tuple.
+        gradient is not wrapped in a tuple. Of several results it takes the gradients of all that are floats, as one
+        tuple or one by one.
 
     Raises:
-        InvalidProblemError: If the function has no gradient; says why.
+        InvalidProblemError: If the function has no gradient; says why. `pull` raises it for another number of gradients
+            than there are results, and for what is no tensor of its result's shape.
 
     Example:
         >>> y, pull = bc.vjp(F.swiglu, x)
@@ -107,7 +170,12 @@ def vjp(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Callabl
         raise InvalidProblemError(
             f"vjp: {name} has no gradient. Only differentiable functions of bc.functional can be pulled back."
         )
+<<<<<<< HEAD
     if kwargs:  # rules know the parameters by their own names only
         kwargs = respelt(spellings(inspect.signature(fn).parameters), kwargs)
     result: tuple[Any, Callable[..., Any]] = rule(*args, **kwargs)
     return result
+=======
+    y, pull = rule(*args, **kwargs)
+    return y, _Pull(fn, pull, y)
+>>>>>>> a802d10 (Keep variances and deviations, and their gradients, as near far from 0 as near it)

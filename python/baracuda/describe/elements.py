@@ -82,6 +82,11 @@ class Element(IntEnum):
         return Element.U8 <= self <= Element.I64
 
     @property
+    def is_unsigned(self) -> bool:
+        """Whether this is an unsigned integer (not bool)."""
+        return Element.U8 <= self <= Element.U64
+
+    @property
     def limits(self) -> tuple[int, int]:
         """The smallest and the greatest number of an integer element."""
         bits = self.bits

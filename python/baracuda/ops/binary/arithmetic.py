@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, log, pi
 from typing import Any
 
@@ -115,12 +116,15 @@ def _is(call: Call, input: Arg, value: float) -> Recipe:
     return call(desc, a=input, number=value)
 
 
-@made_of("fill")
+@made_of("eq fill")
 @composed(tensors="input")
 def isreal(c: Composer, input: Value) -> Value:
     """Whether elements have no imaginary part, as torch.isreal: true for all that are not complex."""
-    made: Value = c.of(F.full_like, input, 1, dtype=Element.BOOL)
-    return made
+    part = {Element.C64: Element.F32, Element.C128: Element.F64}.get(input.element)
+    if part is None:
+        return c.of(F.full_like, input, 1, dtype=Element.BOOL)  # type: ignore[no-any-return]
+    steps, offset = tuple(2 * s for s in input.strides), 2 * input.offset + 1
+    return c.of(F.eq, replace(input, strides=steps, offset=offset, element=part), 0)  # type: ignore[no-any-return]
 
 
 @made_of("fill")
@@ -300,6 +304,8 @@ def _rounded(c: Composer, found: Value, y: Value, x: Value | None) -> Value:
 @composed(tensors="y x")
 def trapezoid(c: Composer, y: Value, x: Value | None = None, *, dx: float | None = None, dim: int = -1) -> Value:
     """The integral along `dim` by the trapezoidal rule, of samples at x or dx apart, as torch.trapezoid."""
+    if x is None and not y.element.is_float:  # neighbours may have a sum that their element does not hold
+        y = c.cast(y, Element.F32)
     areas, axis = _trapezes(c, y, x, dx, dim)
     return _rounded(c, c.of(F.sum, areas, (axis,)), y, x)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baracuda.call.compose import of_elements
 from baracuda.call.op import Arg, Call, Function, NotDifferentiable, Op, Recipe, function
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
@@ -24,6 +25,11 @@ _SUMS = ("add", "sub")
 # of comparisons, too, or wraps as that of the same sum in torch.
 _ANY_NUMBER = {"add", "sub", "mul", "fmod", "remainder", "floor_divide", "trunc_divide"} | {
     k for k, entry in KINDS.items() if entry.answers or k.startswith("bitwise")
+}
+# The low bits of these results, or whether two numbers are equal, follow from those of the operands; of all others the
+# kernels, which compute in 64 bits without a sign, would have another number for a negative one.
+_OF_ANY_SIGN = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "ne"} | {
+    k for k in KINDS if k.startswith("logical")
 }
 
 
@@ -59,6 +65,8 @@ class _Binary(Kinded):
             tensors.append(tensor(name, shape or (), given, present=shape is not None, reads=given is not self.element))
         # Fractions are no integers.
         least = 0 if self.kind == "pow" and self.b_shape is None and not self.element.is_float else None
+        if self.kind in _ANY_NUMBER - _OF_ANY_SIGN and self.element.is_unsigned:
+            least = 0
         fits = None if self.kind in _ANY_NUMBER else self.element
         missing = self.a_shape is None or self.b_shape is None
         return tensors, scalar("number", _number_kind(self.element), least=least, fits=fits, present=missing)
@@ -132,6 +140,17 @@ OPS = tuple(
 )
 
 
+def wraps(arg: Arg, element: Element) -> bool:
+    """Whether an operand is a 0-d tensor of integers that `element`, an integer one, may not hold: as in torch they wrap."""
+    return (
+        not arg.shape
+        and arg.is_tensor
+        and element.is_integer
+        and arg.element.is_integer
+        and (arg.element.limits[0] < element.limits[0] or arg.element.limits[1] > element.limits[1])
+    )
+
+
 def _describe(kind: str, a: Arg, b: Arg, element: Element) -> dict[str, Any]:
     fields: dict[str, Any] = {"kind": kind, "a_shape": None, "b_shape": None, "element": element}
     for name, arg in (("a", a), ("b", b)):
@@ -153,7 +172,14 @@ def _element(kind: str, a: Arg, b: Arg) -> Element:
 
 
 def _forward(call: Call, kind: str, a: Arg, b: Arg, **numbers: Any) -> Recipe:
-    return call(BinaryDescriptor(**_describe(kind, a, b, _element(kind, a, b))), **_given(a, b), **numbers)
+    element = _element(kind, a, b)
+    fields, given = _describe(kind, a, b, element), _given(a, b)
+    exact = kind in (_OF_ANY_SIGN if element.is_unsigned else _ANY_NUMBER)
+    wrapped = [n for n in ("a", "b") if not exact and n in given and wraps(given[n], element)]
+    if not wrapped:
+        return call(BinaryDescriptor(**fields), **given, **numbers)
+    fields |= {f"{n}_element": None for n in wrapped}
+    return of_elements(call, BinaryDescriptor(**fields), **given, **numbers)
 
 
 def _sum_to(gradient: Any, like: Any) -> Any:

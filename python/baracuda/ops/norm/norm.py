@@ -428,8 +428,8 @@ def _add_rms_norm_vjp(
 ) -> tuple[Any, Any]:
     y, total, rstd = add_rms_norm_forward(input, residual, normalized_shape, weight, eps, weight_offset)
 
-    def pull(dy: Any, dsum: Any = None) -> Any:
-        dy, dsum = dy if isinstance(dy, tuple) else (dy, dsum)
+    def pull(dys: Any) -> Any:
+        dy, dsum = dys
         found = add_rms_norm_backward(dy, dsum, total, normalized_shape, weight, rstd, weight_offset)
         return (found, found) if weight is None else (found[0], found[0], found[1])
 

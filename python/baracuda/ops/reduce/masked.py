@@ -159,7 +159,9 @@ def _along(name: str, scan: str, other: float, words: str) -> Composed:
     def rule(c: Composer, input: Value, dim: int, *, dtype: Any = None, mask: Value | None = None) -> Value:
         x = _kept(c, input, mask, other, dtype or (input.element if input.element.is_float else _whole(scan)))
         made: Value = c.of(getattr(F, scan), x, dim)
-        return c.cast(made, x.element)
+        # torch keeps the element of integers here, and wraps; dtype= asks for a wider one.
+        keeps = dtype is None and x.element is Element.I64 and input.element is not Element.BOOL
+        return c.cast(made, input.element if keeps else x.element)
 
     rule.__name__ = rule.__qualname__ = f"masked_{name}"
     rule.__doc__ = f"{words}, as torch.masked.{name}."

@@ -406,7 +406,7 @@ def trace_backward(call: Call, dy: Arg, input: Arg) -> Recipe:
 
 @function(tensors="input")
 def sum_to(call: Call, input: Arg, shape: tuple[int, ...] | int) -> Recipe:
-    """`input` summed down to `shape`, which broadcasts to its shape, as torch.Tensor.sum_to_size."""
+    """`input` summed down to `shape`, which broadcasts to its shape, as torch.Tensor.sum_to_size; sums of integers are i64."""
     wanted = (shape,) if isinstance(shape, int) else tuple(shape)
     if not input.element.is_float:
         return call.steps(_sum_to_of_integers, input, wanted=wanted)
@@ -417,8 +417,7 @@ def _sum_to_of_integers(c: Composer, input: Value, wanted: tuple[int, ...]) -> V
     SumToDescriptor(input.shape, wanted)  # checks the shapes
     lead = input.rank - len(wanted)
     axes = tuple(i for i, n in enumerate(input.shape) if i < lead or (wanted[i - lead] == 1 and n != 1))
-    made = c.of(sum, input, axes, True) if axes else input
-    return c.cast(c.reshape(made, wanted), input.element)
+    return c.reshape(c.of(sum, input, axes, True) if axes else input, wanted)
 
 
 @function(tensors="dy input")

@@ -18,9 +18,13 @@ from baracuda.ops.reduce.variance import (
     VectorNormBackwardDescriptor,
     VectorNormDescriptor,
 )
-from baracuda.prove.reference import Array, Case, Expected
+from baracuda.prove.reference import Array, Case, Expected, epsilon
 
 POWERS = [2.0, 1.0, np.inf, -np.inf, 0.0, 3.0, 0.5, 1.5, -1.0]
+# Rows and columns that are folded in one piece and in strips, for values far from 0.
+FAR: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    ((300, 20), (0,)), ((20, 300), (1,)), ((5, 70, 9), (1,)), ((5, 4, 70), (0, 2)), ((66000,), (0,)), ((3300, 20), (0,)),
+]  # fmt: skip
 PAIRS: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [
     ((5,), (5,), 0), ((3, 70), (3, 70), 1), ((70, 3), (70, 3), 0), ((4, 5, 6), (4, 5, 6), 1), ((2, 9000), (2, 9000), 1),
     ((3, 1, 8), (1, 4, 8), 2), ((4, 8), (8,), 1), ((0, 5), (0, 5), 1), ((5, 0), (5, 0), 1), ((2, 1), (1, 7), 1),
@@ -37,6 +41,15 @@ def cases(op: str, direction: str, element: Element, rng: np.random.Generator) -
         if op == "norm" and not 0 <= p < np.inf and 0 in [shape[a] for a in axes]:
             p = 2.0
         yield _case(op, direction, element, axes, bool(i % 2), rng.normal(0, 2, shape) + (i % 3), p, i % 3)
+    if op != "norm":
+        for i, (shape, axes) in enumerate(FAR if element is Element.F32 else FAR[:-2]):
+            # As far as deviations of 1 to 16 are still held, from numbers like the mean to some that are far from it, too.
+            far = 2.0 ** -(i % 5) / epsilon(element)
+            x = far + rng.normal(0, 1, shape)
+            x.reshape(-1)[:: 97 if i % 2 else x.size] *= 0.75
+            case = _case(op, direction, element, axes, bool(i % 2), x, 2.0, i % 3)
+            case.note, case.exact_gradient = "far from 0", False
+            yield case
     x = rng.normal(0, 1, (6, 70))
     x[1, 3], x[2, 5], x[3, 7], x[4], x[5, ::2] = np.nan, np.inf, -np.inf, 0, 0
     for axis in (0, 1):
@@ -113,20 +126,25 @@ def reference(case: Case) -> dict[str, Expected]:
         return _cosine_gradient(wide, desc, np.longdouble(case.scalars["eps"]))
 
 
+def _deviations(x: Array, axes: tuple[int, ...]) -> Array:
+    """X less its mean: less its first value before, since far from 0 the mean of f64 would be rounded here, too."""
+    near = x - x[tuple(slice(0, 1) if i in axes else slice(None) for i in range(x.ndim))] if x.size else x
+    found: Array = near - np.sum(near, axis=axes, keepdims=True) / np.longdouble(_count(x, axes))
+    return found
+
+
 def _variance(x: Array, desc: VarianceDescriptor) -> dict[str, Expected]:
     how: dict[str, Any] = {"axis": desc.axes, "keepdims": desc.keepdim}
     n = _count(x, desc.axes)
     count = np.longdouble(n)
-    mean = np.sum(x, axis=desc.axes, keepdims=True) / count
-    squares = np.sum((x - mean) ** 2, **how)
+    squares = np.sum(_deviations(x, desc.axes) ** 2, **how)
     by = np.longdouble(max(n - desc.correction, 0))
     value = squares / by
-    # The error of a variance is of the size of std(x) rms(x): the mean's error counts once.
-    size = np.sqrt(value) * np.sqrt(np.sum(x * x, **how) / by)
     own = desc.kind[:3]
     if own == "std":
-        value, size = np.sqrt(value), np.where(value > 0, size / np.sqrt(value), np.sqrt(size))
-    found = {own if desc.kind.endswith("mean") else "y": _expected(value, size, n)}
+        value = np.sqrt(value)
+    # The deviations' own size: how far from 0 they lie costs nothing.
+    found = {own if desc.kind.endswith("mean") else "y": _expected(value, value, n)}
     if desc.kind.endswith("mean"):
         finite = np.all(np.isfinite(x), **how)
         found["mean"] = _expected(
@@ -143,22 +161,22 @@ def _spread(v: Array, desc: VarianceBackwardDescriptor | VectorNormBackwardDescr
 def _variance_gradient(wide: dict[str, Array], desc: VarianceBackwardDescriptor) -> Expected:
     x, n = wide["x"], _count(wide["x"], desc.axes)
     count, own, both = np.longdouble(n), desc.kind[:3], desc.kind.endswith("mean")
-    mean = np.sum(x, axis=desc.axes, keepdims=True) / count
-    mean = np.where(np.isfinite(mean), mean, np.nan)
-    size = np.sum(np.abs(x), axis=desc.axes, keepdims=True) / count
+    apart = _deviations(x, desc.axes)
+    apart = np.where(np.isfinite(np.sum(apart, axis=desc.axes, keepdims=True)), apart, np.nan)
+    size = np.sum(np.abs(apart), axis=desc.axes, keepdims=True) / count
     dy = _spread(wide["d" + own if both else "dy"], desc)
     scale = np.longdouble(2) / np.maximum(count - np.longdouble(desc.correction), 0)
     slope = dy * scale
     if own == "std":
         y = _spread(wide["std" if both else "y"], desc)
         dy, scale = np.where(y == 0, 0, dy / np.where(y == 0, 1, y)), scale / 2
-    value, magnitude = dy * scale * (x - mean), np.abs(dy * scale) * (np.abs(x) + size)
+    value, magnitude = dy * scale * apart, np.abs(dy * scale) * (np.abs(apart) + size)
     if both:
         dmean = _spread(wide["dmean"], desc) / count
         value, magnitude = value + dmean, magnitude + np.abs(dmean)
     found = _expected(value, magnitude, n)
     # The distance from the mean, over y where there is one, before dy multiplies it.
-    found.reach, found.lost = _f64(np.abs(x) + size), _f64(1 + np.abs(slope) + np.abs(dy * scale))
+    found.reach, found.lost = _f64(np.abs(apart) + size), _f64(1 + np.abs(slope) + np.abs(dy * scale))
     return found
 
 

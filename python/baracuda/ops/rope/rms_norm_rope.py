@@ -261,8 +261,8 @@ def _qk_norm_rope_vjp(q: Any, k: Any, q_weight: Any, k_weight: Any, *given: Any,
     rotated_q, pull_q = rms_norm_rope.vjp_rule(q, q_weight, *given, **options)  # type: ignore[misc]
     rotated_k, pull_k = rms_norm_rope.vjp_rule(k, k_weight, *given, **options)  # type: ignore[misc]
 
-    def pull(dq: Any, dk: Any = None) -> Any:
-        dq, dk = dq if isinstance(dq, tuple) else (dq, dk)
+    def pull(dys: Any) -> Any:
+        dq, dk = dys
         found_q, found_k = pull_q(dq), pull_k(dk)
         q_parts = (found_q, None) if q_weight is None else found_q
         k_parts = (found_k, None) if k_weight is None else found_k

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baracuda.call.compose import of_elements
 from baracuda.call.op import Arg, Call, Function, Op, Recipe, function
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
@@ -21,6 +22,7 @@ from baracuda.describe.spec import (
     scalar,
     tensor,
 )
+from baracuda.ops.binary.binary import wraps
 from baracuda.ops.ternary.ternary_kinds import KINDS
 
 
@@ -310,7 +312,11 @@ def _three(kind: str, args: tuple[Arg | None, ...], element: Element) -> tuple[d
 def _plan_three(call: Call, kind: str, args: tuple[Arg | None, ...], **numbers: Any) -> Recipe:
     element = result_element(x for x in args if x is not None)
     fields, given = _three(kind, args, element)
-    return call(TernaryDescriptor(**fields), **given, **numbers)
+    wrapped = [n for n, x in given.items() if n in "abc" and KINDS[kind].bounds and wraps(x, element)]
+    if not wrapped:
+        return call(TernaryDescriptor(**fields), **given, **numbers)
+    fields |= {f"{n}_element": None for n in wrapped}
+    return of_elements(call, TernaryDescriptor(**fields), **given, **numbers)
 
 
 def _plan_three_back(call: Call, kind: str, dy: Arg, args: tuple[Arg | None, ...], **numbers: Any) -> Recipe:
