@@ -53,6 +53,13 @@ assert code(plain(), inference) == "ok"  # has no version to count
 assert code(torch._neg_view(plain()), plain()) == "negative"
 assert code(torch._neg_view(plain()).detach(), plain()) == "negative"
 assert code(plain(), torch._neg_view(plain())) == "negative"
+import torch.autograd.forward_ad as forward_ad
+with forward_ad.dual_level():
+    dual = forward_ad.make_dual(plain(), plain())
+    assert code(dual, plain()) == "requires_grad" and code(plain(), dual) == "requires_grad"
+    with torch.no_grad():
+        assert code(dual, plain()) == "requires_grad"
+    assert code(plain(), plain()) == "ok" and code(torch.ones(3, dtype=kind)[1:], plain()) == "ok"
 if kind is torch.complex64:
     assert code(plain().conj(), plain()) == "conjugate"
 else:

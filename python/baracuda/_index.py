@@ -1445,7 +1445,7 @@ STEPS: dict[str, tuple[tuple[str, str], ...]] = {
     "isin": (("any", "forward"), ("eq", "forward"), ("logical_not", "forward"),),
     "isneginf": (("eq", "forward"),),
     "isposinf": (("eq", "forward"),),
-    "isreal": (("fill", "forward"),),
+    "isreal": (("eq", "forward"), ("fill", "forward"),),
     "js_div": (("add", "forward"), ("div", "forward"), ("exp", "forward"), ("logaddexp", "forward"), ("mean", "forward"), ("mul", "forward"), ("sub", "forward"), ("sum", "forward"),),
     "kl_div_backward": (("kl_div", "backward"),),
     "kron": (("mul", "forward"),),

@@ -1491,7 +1491,7 @@ def sum_backward(dy: Any, input: Any, dim: Any = None, keepdim: Any = False) -> 
     r"""Gradient of sum with respect to `input`, of which only the shape matters."""
 @_function
 def sum_to(input: Any, shape: Any) -> Any:
-    r"""`input` summed down to `shape`, which broadcasts to its shape, as torch.Tensor.sum_to_size."""
+    r"""`input` summed down to `shape`, which broadcasts to its shape, as torch.Tensor.sum_to_size; sums of integers are i64."""
 @_function
 def sum_to_backward(dy: Any, input: Any, shape: Any = ...) -> Any:
     r"""Gradient of sum_to with respect to `input`: dy broadcast to its shape."""
