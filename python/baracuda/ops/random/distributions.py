@@ -15,6 +15,7 @@ from baracuda.call.op import composite
 from baracuda.call.steps import made_of
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.ops.random.normal_tail import FAR, log_tail, tail_inverse
 from baracuda.ops.random.random import rounded_into, run_like, uniform_
 
 OPS = ()
@@ -154,14 +155,29 @@ def log_normal_(input: Any, mean: float = 1.0, std: float = 2.0, *, generator: A
     return _filled(input, lambda y: F.exp(F.normal_(y, float(mean), float(std), generator=generator), out=y))
 
 
-@made_of("add cast clamp erfinv mul uniform")
+def _fill_tail(y: Any, low: float, high: float, scale: float, least: float, generator: Any) -> Any:
+    """`least` plus `scale` times the distance from `low` of normal numbers between two limits that are FAR from 0."""
+    share, half, (*rest, first) = tail_inverse(low, high, 53 if Element(_core.describe(y)[1]) is Element.F64 else 24)
+    uniform_(y, generator=generator)
+    F.mul(F.log1p(F.mul(y, -share, out=y), out=y), -2.0, out=y)
+    root = F.add(y, low * low)
+    F.div(y, F.add(F.sqrt(root, out=root), low, out=root), out=y)
+    at = F.add(F.mul(y, 1 / half, out=root), -1.0, out=root)
+    gap = F.full_like(at, first)
+    for coefficient in reversed(rest):
+        F.add(F.mul(gap, at, out=gap), coefficient, out=gap)
+    return F.add(F.mul(F.add(y, gap, out=y), scale, out=y), least, out=y)
+
+
+@made_of("add cast clamp div erfinv fill log1p mul sqrt uniform")
 @composite
 def trunc_normal_(
     input: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, *, generator: Any = None
 ) -> Any:
     """Fills `input` with normal numbers that lie in [a, b], and returns it, as torch.nn.init.trunc_normal_.
 
-    mean + std sqrt(2) erfinv(v), v uniform between the values of erf that belong to a and b. Not torch's stream.
+    mean + std sqrt(2) erfinv(v), v uniform between the values of erf that belong to a and b; where both lie two or more
+    deviations to one side of the mean, by the inverse of the tail's own distribution. Not torch's stream.
 
     Args:
         input: Floats to fill.
@@ -174,10 +190,18 @@ def trunc_normal_(
     _want("mean", isfinite(mean), mean, "a finite number")
     _want("std", std > 0 and isfinite(std), std, "a finite number above 0")
     _want("b", a < b, b, f"a number above a, which is {a}")
-    low, high = (erf((x - mean) / std / sqrt(2)) for x in (a, b))
-    _want("a", low < high, a, "a range that holds more of the distribution: none of it lies in [a, b]")
+    ends = ((a - mean) / std, (b - mean) / std)
+    side = 1.0 if ends[0] >= FAR else -1.0 if ends[1] <= -FAR else 0.0
+    near, far = ends if side >= 0 else (-ends[1], -ends[0])
+    holds = near < 1e150 and log_tail(near) > log_tail(far) if side else ends[0] < ends[1]
+    _want("a", holds, a, "a range that holds more of the distribution: none of it lies in [a, b]")
 
     def fill(y: Any) -> Any:
+        if side:
+            _fill_tail(y, near, far, side * std, float(a if side > 0 else b), generator)
+            return F.clamp(y, float(a), float(b), out=y)
+        most = 1 - 2.0 ** (-53 if Element(_core.describe(y)[1]) is Element.F64 else -24)
+        low, high = (max(-most, min(most, erf(x / sqrt(2)))) for x in ends)
         uniform_(y, low, high, generator=generator)
         F.mul(F.erfinv(y, out=y), std * sqrt(2), out=y)
         return F.clamp(F.add(y, float(mean), out=y), float(a), float(b), out=y)
