@@ -1687,7 +1687,7 @@ STEPS: dict[str, tuple[tuple[str, str], ...]] = {
     "triplet_margin_with_distance_loss": (("add", "forward"), ("cast", "forward"), ("clamp", "forward"), ("mean", "forward"), ("minimum", "forward"), ("norm", "forward"), ("sub", "forward"), ("sum", "forward"),),
     "triu_indices": (("cast", "forward"), ("copy", "forward"), ("fill", "forward"), ("nonzero", "forward"), ("triu", "forward"),),
     "true_divide": (("div", "forward"),),
-    "trunc_normal_": (("add", "forward"), ("cast", "forward"), ("clamp", "forward"), ("erfinv", "forward"), ("mul", "forward"), ("uniform", "forward"),),
+    "trunc_normal_": (("add", "forward"), ("cast", "forward"), ("clamp", "forward"), ("div", "forward"), ("erfinv", "forward"), ("fill", "forward"), ("log1p", "forward"), ("mul", "forward"), ("sqrt", "forward"), ("uniform", "forward"),),
     "tv_distance": (("abs", "forward"), ("div", "forward"), ("mean", "forward"), ("mul", "forward"), ("sub", "forward"), ("sum", "forward"),),
     "unbind_copy": (("copy", "forward"),),
     "unfold": (("copy", "forward"), ("pad", "forward"),),

@@ -95,7 +95,8 @@ def test_moments_and_tails(name: str, element: str) -> None:
         ends = [share(part + k * spacing) / 0.01 for k in (-1, 1)]
         places = (np.arange(part.size) + 0.5) / part.size
         distance = max((ends[0] - places).max(), (places - ends[1]).max(), 0) if part.size else 0
-        assert distance < 2.7 / sqrt(max(part.size, 1)), distance
+        # How many there are depends on how the quantile is rounded, too, which is looked at above.
+        assert distance < 2.7 / sqrt(max(part.size, 1)) + abs(part.size / (0.01 * N) - 1), distance
     # 24 bits are drawn for f32: of so many numbers few are the same, unless the element has no more there.
     spacing = np.spacing(np.abs(np.quantile(x, [0.1, 0.9])).max().astype(element))
     few = min(N / 2, 0.2 * (np.quantile(x, 0.9) - np.quantile(x, 0.1)) / float(spacing))
