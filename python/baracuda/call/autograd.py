@@ -170,12 +170,7 @@ def vjp(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Callabl
         raise InvalidProblemError(
             f"vjp: {name} has no gradient. Only differentiable functions of bc.functional can be pulled back."
         )
-<<<<<<< HEAD
     if kwargs:  # rules know the parameters by their own names only
         kwargs = respelt(spellings(inspect.signature(fn).parameters), kwargs)
-    result: tuple[Any, Callable[..., Any]] = rule(*args, **kwargs)
-    return result
-=======
     y, pull = rule(*args, **kwargs)
     return y, _Pull(fn, pull, y)
->>>>>>> a802d10 (Keep variances and deviations, and their gradients, as near far from 0 as near it)

@@ -32,8 +32,8 @@ class VarianceDescriptor(_Variance):
     """y = sum((x - mean)^2) / max(count - correction, 0) over `axes`, or its square root.
 
     "var_mean" and "std_mean" give the mean, too. One pass over memory: blocks are centred on their own mean and merged
-    (Chan), the mean being kept in two numbers, so that the error is of the size of eps var(x), however far from 0 x lies. Where a value is infinite or
-    NaN all results are NaN.
+    (Chan), the mean being kept in two numbers, so that the error is of the size of eps var(x), however far from 0 x lies.
+    Where a value is infinite or NaN all results are NaN.
 
     Args:
         kind: "var", "std", "var_mean" or "std_mean".
