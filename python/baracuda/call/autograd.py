@@ -88,15 +88,16 @@ class Pullable:
 class _Pull:
     """What bc.vjp returns beside the result: takes its gradients, once they are known to be gradients of it."""
 
-    __slots__ = ("_fn", "_pull", "_results", "_several")
+    __slots__ = ("_floats", "_fn", "_pull", "_results", "_several")
 
     def __init__(self, fn: Any, pull: Callable[..., Any], y: Any) -> None:
         self._fn, self._pull = fn, pull
         listed = list(y) if isinstance(y, (tuple, list)) else [y]
         seen = [_core.describe(x)[:2] for x in listed]
-        places = [i for i, (_, code) in enumerate(seen) if Element(code).is_float]
-        # Results that are no floats have no gradient: indices, counts.
+        # Beside floats other results have no gradient: indices, counts. Where there are no floats, data was moved.
+        places = [i for i, (_, code) in enumerate(seen) if Element(code).is_float] or range(len(seen))
         self._results = [(i, tuple(seen[i][0])) for i in places]
+        self._floats = any(Element(code).is_float for _, code in seen)
         self._several = len(self._results) > 1
 
     def __call__(self, *gradients: Any, **named: Any) -> Any:
@@ -123,9 +124,10 @@ class _Pull:
         except BaracudaError as error:
             raise type(error)(f"{self._called(index)}: {error}") from None
         element = Element(code)
-        if tuple(seen) != shape or not element.is_float:
+        if tuple(seen) != shape or element.is_float != self._floats:
+            want = "a float" if self._floats else "a tensor"
             raise InvalidProblemError(
-                f"{self._called(index)}: got {element} of shape {tuple(seen)}, want a float of shape {shape}, as the "
+                f"{self._called(index)}: got {element} of shape {tuple(seen)}, want {want} of shape {shape}, as the "
                 "result has. Broadcast or cast it."
             )
 

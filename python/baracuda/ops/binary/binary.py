@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baracuda import _core
 from baracuda.call.compose import of_elements
 from baracuda.call.op import Arg, Call, Function, NotDifferentiable, Op, Recipe, function
 from baracuda.describe.dims import Shape
@@ -201,11 +202,25 @@ def _is_tensor(x: Any) -> bool:
     return not isinstance(x, (int, float))
 
 
+def wide_for_sums(dy: Any, *operands: Any) -> tuple[Any, ...]:
+    """Dy and operands, halves in f32 where gradients are summed over what broadcasting added: they are rounded behind it."""
+    from baracuda import functional as F
+
+    if not any(_is_tensor(x) and x is not None and tuple(x.shape) != tuple(dy.shape) for x in operands):
+        return dy, *operands
+
+    def wide(x: Any) -> Any:
+        half = x is not None and _is_tensor(x) and Element(_core.describe(x)[1]).is_half
+        return F.cast(x, Element.F32) if half else x
+
+    return tuple(map(wide, (dy, *operands)))
+
+
 def _pull_with(backward: Function, a: Any, b: Any) -> Any:
     """Gradients of the operands that are tensors."""
 
     def pull(dy: Any) -> Any:
-        found = backward(dy, a, b)
+        found = backward(*wide_for_sums(dy, a, b))
         found = found if isinstance(found, tuple) else (found,)
         tensors = [x for x in (a, b) if _is_tensor(x)]
         made = tuple(_sum_to(g, x) for g, x in zip(found, tensors, strict=True))
@@ -343,10 +358,11 @@ def _prelu_vjp(input: Any, weight: Any) -> tuple[Any, Any]:
     def pull(dy: Any) -> tuple[Any, Any]:
         from baracuda import functional as F
 
-        da, db = prelu_backward(dy, input, weight)
+        da, db = prelu_backward(*wide_for_sums(dy, input, weight))
         shared = len(weight.shape) == 0 or weight.shape[0] == 1
         dims = tuple(d for d in range(len(input.shape)) if shared or d != 1)
-        return da, (F.sum(db, dims) if dims else db).reshape(tuple(weight.shape))
+        db = (F.sum(db, dims) if dims else db).reshape(tuple(weight.shape))
+        return _sum_to(da, input), _sum_to(db, weight)
 
     return prelu(input, weight), pull
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, ClassVar
 
+from baracuda.call.halves import in_f32
 from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.describe.elements import Element
@@ -346,6 +347,7 @@ def scatter_reduce(
 
 
 @scatter_reduce.vjp
+@in_f32
 def _scatter_reduce_vjp(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> tuple[Any, Any]:

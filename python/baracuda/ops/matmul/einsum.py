@@ -15,6 +15,14 @@ OPS = ()
 _DOTS = 1 << 20  # labels from here on are dimensions that an ellipsis covers, the last one with the highest number
 
 
+def _wide_for_steps(c: Composer, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Halves in f32 where one product is an operand of the next, so that the last one alone is rounded; else the same."""
+    halves = {x.element for x in operands if x.element.is_half}
+    if len(operands) < 3 or len(halves) != 1 or any(x.element not in halves for x in operands):
+        return operands
+    return tuple(c.wide(x) for x in operands)
+
+
 def _wrong(equation: str, why: str, want: str) -> InvalidProblemError:
     return InvalidProblemError(f"einsum: equation {equation!r}: {why}, want {want}.")
 
@@ -128,7 +136,9 @@ def einsum(c: Composer, equation: str, *operands: Value) -> Value:
     Labels may be numbers from 0 to 51 in a list after each operand, the result's in a list at the end:
     einsum(x, [0, 1], y, [1, 2], [0, 2]).
     """
-    return Evaluation(c, _of_equation(equation, operands), operands).result()
+    wide = _wide_for_steps(c, operands)
+    made = Evaluation(c, _of_equation(equation, wide), wide).result()
+    return made if wide is operands else c.cast(made, operands[0].element)
 
 
 einsum.spelled_by(_spelled)
@@ -138,7 +148,11 @@ einsum.spelled_by(_spelled)
 @composed(tensors="dy operands")
 def einsum_backward(c: Composer, dy: Value, equation: str, *operands: Value) -> tuple[Value, ...]:
     """Gradients of einsum with respect to its operands."""
-    return Evaluation(c, _of_equation(equation, operands), operands).gradients(dy)
+    wide = _wide_for_steps(c, operands)
+    if wide is operands:
+        return Evaluation(c, _of_equation(equation, operands), operands).gradients(dy)
+    found = Evaluation(c, _of_equation(equation, wide), wide).gradients(c.wide(dy))
+    return tuple(c.cast(x, operands[0].element) for x in found)
 
 
 @einsum.vjp
@@ -269,14 +283,20 @@ def _chain(matrices: Sequence[Value]) -> Network:
 @composed(tensors="matrices")
 def chain_matmul(c: Composer, *matrices: Value, out: Any = None) -> Value:
     """The product of matrices in the order that takes the fewest multiplications, as torch.chain_matmul."""
-    return Evaluation(c, _chain(matrices), matrices).result()
+    wide = _wide_for_steps(c, matrices)
+    made = Evaluation(c, _chain(wide), wide).result()
+    return made if wide is matrices else c.cast(made, matrices[0].element)
 
 
-@made_of("copy matmul mul")
+@made_of("cast copy matmul mul")
 @composed(tensors="dy matrices")
 def chain_matmul_backward(c: Composer, dy: Value, *matrices: Value) -> tuple[Value, ...]:
     """Gradients of chain_matmul with respect to its matrices."""
-    return Evaluation(c, _chain(matrices), matrices).gradients(dy)
+    wide = _wide_for_steps(c, matrices)
+    if wide is matrices:
+        return Evaluation(c, _chain(matrices), matrices).gradients(dy)
+    found = Evaluation(c, _chain(wide), wide).gradients(c.wide(dy))
+    return tuple(c.cast(x, matrices[0].element) for x in found)
 
 
 @chain_matmul.vjp

@@ -275,6 +275,9 @@ def _group_norm_backward(
 ) -> tuple[Value, ...]:  # fmt: skip
     if dy.shape != input.shape:
         raise InvalidProblemError(f"group_norm: dy: got shape {dy.shape}, want {input.shape}, as the result.")
+    own = input.element
+    if weight is not None:  # halves are rounded once, behind the products and sums
+        dy, input, weight = c.wide(dy), c.wide(input), c.wide(weight)
     grouped = _Grouped(c, input, num_groups, weight, None)
     desc = LayerNormBackwardDescriptor(**grouped.fields, dweight=False, dbias=False)
     dplain = grouped.of_groups(grouped.by("mul", dy, grouped.weight))
@@ -283,7 +286,9 @@ def _group_norm_backward(
     if weight is not None:
         (plain,) = grouped.plain(eps, save=False)
         found.append(grouped.over_channels(grouped.by("mul", dy, plain)))
-    return (*found, grouped.over_channels(dy)) if bias else tuple(found)
+    if bias:
+        found.append(grouped.over_channels(dy))
+    return tuple(c.cast(x, own) for x in found)
 
 
 @group_norm.vjp

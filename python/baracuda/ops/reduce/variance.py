@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from baracuda.call.halves import in_f32
 from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
@@ -471,3 +472,12 @@ var_mean.pulled_by(var_mean_backward, "var mean")
 std_mean.pulled_by(std_mean_backward, "std mean")
 norm.pulled_by(norm_backward)
 cosine_similarity.pulled_by(cosine_similarity_backward, fit=_as_given)
+_of_one_shape: Any = cosine_similarity.vjp_rule
+
+
+@cosine_similarity.vjp
+def _cosine_similarity_vjp(x1: Any, x2: Any, *args: Any, **options: Any) -> tuple[Any, Any]:
+    """Halves that broadcast are rounded behind the sums of their gradients."""
+    rule = _of_one_shape if tuple(x1.shape) == tuple(x2.shape) else in_f32(_of_one_shape)
+    found: tuple[Any, Any] = rule(x1, x2, *args, **options)
+    return found

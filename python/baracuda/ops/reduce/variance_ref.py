@@ -128,7 +128,9 @@ def reference(case: Case) -> dict[str, Expected]:
 
 def _deviations(x: Array, axes: tuple[int, ...] | None) -> Array:
     """X less its mean: less its first value before, since far from 0 the mean of f64 would be rounded here, too."""
-    near = x - x[tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(x.ndim))] if x.size else x
+    near = (
+        x - x[tuple(slice(0, 1) if axes is None or i in axes else slice(None) for i in range(x.ndim))] if x.size else x
+    )
     found: Array = near - np.sum(near, axis=axes, keepdims=True) / np.longdouble(_count(x, axes))
     return found
 

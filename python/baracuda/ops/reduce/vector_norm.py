@@ -52,9 +52,10 @@ def _vector_norm_vjp(
 
 
 @pulled_through
-@made_of("clamp div norm")
+@made_of("cast clamp div norm")
 @composed(tensors="input")
 def normalize(c: Composer, input: Value, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Value:
-    """Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
-    made: Value = c.of(F.div, input, c.of(F.clamp, c.of(F.norm, input, p, dim, True), eps))
+    """Values over max(norm(input, p) along `dim`, eps), as torch's normalize; of halves in f32, rounded once."""
+    x = c.wide(input)
+    made: Value = c.cast(c.of(F.div, x, c.of(F.clamp, c.of(F.norm, x, p, dim, True), eps)), input.element)
     return made

@@ -326,10 +326,10 @@ def _plan_three_back(call: Call, kind: str, dy: Arg, args: tuple[Arg | None, ...
 
 def _pull_three(backward: Function, tensors: tuple[Any, ...], **numbers: Any) -> Any:
     """Gradients of the operands that are tensors, None of one that is not there."""
-    from baracuda.ops.binary.binary import _is_tensor, _sum_to
+    from baracuda.ops.binary.binary import _is_tensor, _sum_to, wide_for_sums
 
     def pull(dy: Any) -> Any:
-        found = backward(dy, *tensors, **numbers)
+        found = backward(*wide_for_sums(dy, *tensors), **numbers)
         there = [x for x in tensors if x is not None and _is_tensor(x)]
         made = tuple(_sum_to(g, x) for g, x in zip(found if isinstance(found, tuple) else (found,), there, strict=True))
         return made[0] if len(made) == 1 else made
