@@ -170,13 +170,17 @@ def _covariance(c: Composer, input: Value, correction: int, fweights: Value | No
     shape = input.shape if input.rank == 2 else (1, input.shape[0] if input.rank else 1)
     x = c.reshape(c.cast(input, element), shape)
     w = _weights(c, fweights, aweights, shape[1], element)
+    # Twice: far from 0 what rounding the mean leaves over may be as large as the deviations.
     if w is None:
         apart = c.of(F.sub, x, c.of(F.mean, x, (1,), True))
+        apart = c.of(F.sub, apart, c.of(F.mean, apart, (1,), True))
         by: Any = float(max(shape[1] - correction, 0))
         weighted = apart
     else:
         total = c.of(F.sum, w)
-        apart = c.of(F.sub, x, c.of(F.div, c.of(F.sum, c.of(F.mul, x, w), (1,), True), total))
+        apart = x
+        for _ in range(2):
+            apart = c.of(F.sub, apart, c.of(F.div, c.of(F.sum, c.of(F.mul, apart, w), (1,), True), total))
         weighted, by = c.of(F.mul, apart, w), _count(c, w, aweights, correction, element)
     made: Value = c.of(F.div, c.of(F.matmul, weighted, apart.permute((1, 0))), by)
     return made

@@ -251,9 +251,10 @@ def masked_normalize(
     mask: Value | None = None,
 ) -> Value:
     """What the mask keeps over max(its norm along `dim`, eps), 0 elsewhere, as torch.masked.normalize."""
-    length = c.of(masked_norm, input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
-    made: Value = c.of(F.div, _kept(c, input, mask, 0.0, dtype), c.of(F.clamp, length, float(eps)))
-    return made
+    x = _kept(c, input, mask, 0.0, dtype)
+    wide = c.wide(x)
+    length = c.of(masked_norm, wide, ord, dim, keepdim=True, mask=mask)
+    return c.cast(c.of(F.div, wide, c.of(F.clamp, length, float(eps))), x.element)
 
 
 def _count(c: Composer, input: Value, mask: Value | None, axes: tuple[int, ...], element: Element) -> Any:
@@ -308,12 +309,13 @@ def _variance(
     by = by if unbiased is None else float(unbiased)
     axes = _axes(input, dim)
     to = dtype or (input.element if input.element.is_float else Element.F32)
-    x = _kept(c, input, mask, 0, to)
-    mean, count = _mean(c, x, input, mask, axes)
-    apart = c.of(F.square, c.of(F.sub, c.cast(input, x.element), mean))
-    total = c.of(F.sum, _kept(c, apart, mask, 0.0), axes, True)
+    apart, count = c.wide(c.cast(input, Element.coerce(to, "dtype"))), None
+    for _ in range(2):  # far from 0 what rounding the mean leaves over may be as large as the deviations
+        mean, count = _mean(c, _kept(c, apart, mask, 0), input, mask, axes)
+        apart = c.of(F.sub, apart, mean)
+    total = c.of(F.sum, _kept(c, c.of(F.square, apart), mask, 0.0), axes, True)
     less: Any = max(count - by, 0.0) if mask is None else c.of(F.clamp, c.of(F.sub, count, by), 0.0)
-    made: Value = c.of(F.div, total, less)
+    made = c.cast(c.of(F.div, total, less), Element.coerce(to, "dtype"))
     return made if keepdim else _without(c, made, axes, input.rank)
 
 
