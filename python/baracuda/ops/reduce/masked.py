@@ -7,7 +7,7 @@ broadcasts to the input; without one every element counts.
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 from baracuda import functional as F
 from baracuda.call.compose import Composed, Composer, Value, composed
@@ -309,7 +309,7 @@ def _variance(
     by = by if unbiased is None else float(unbiased)
     axes = _axes(input, dim)
     to = dtype or (input.element if input.element.is_float else Element.F32)
-    apart, count = c.wide(c.cast(input, Element.coerce(to, "dtype"))), None
+    apart, count = c.wide(c.cast(input, Element.coerce(to, "dtype"))), cast(Any, None)
     for _ in range(2):  # far from 0 what rounding the mean leaves over may be as large as the deviations
         mean, count = _mean(c, _kept(c, apart, mask, 0), input, mask, axes)
         apart = c.of(F.sub, apart, mean)
