@@ -63,6 +63,7 @@ BCU_SIMT_CALL(4, a[0], a[1], a[2], a[3])
 BCU_SIMT_CALL(5, a[0], a[1], a[2], a[3], a[4])
 BCU_SIMT_CALL(6, a[0], a[1], a[2], a[3], a[4], a[5])
 BCU_SIMT_CALL(7, a[0], a[1], a[2], a[3], a[4], a[5], a[6])
+BCU_SIMT_CALL(8, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7])
 #undef BCU_SIMT_CALL
 
 template <class C>
