@@ -2238,7 +2238,7 @@ def var_mean_backward(dvar: Any, dmean: Any, input: Any, dim: Any = None, correc
     r"""Gradient of var_mean with respect to `input`."""
 @_function
 def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: Any = 1e-12, out: Any = None) -> Any:
-    r"""Values over max(norm(input, p) along `dim`, eps), as torch's normalize; the norm is rounded to the input's element."""
+    r"""Values over max(norm(input, p) along `dim`, eps), as torch's normalize; of halves in f32, rounded once."""
 @_function
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None) -> Any:
     r"""(sum |x|^ord)^(1/ord) over `dim` (all axes by default), as torch.linalg.vector_norm, of x cast to `dtype`."""
