@@ -4,6 +4,7 @@ python/baracuda/_index.py   which module holds which descriptor, functional func
 python/baracuda/functional.pyi   the functions' signatures for type checkers and editors
 docs/skus.md   the SKU tables
 docs/functions.md, docs/operators.md   all functions; names of ONNX and aten (ci/functions.py)
+csrc/ops/quant/grids.h   the tables of GGUF's IQ formats, from python/baracuda/ops/quant/quant_grids_ref.py
 docs/engine.md   the tables of other systems' names, behind the page's own text
 
 They are in the repository, and no step of the build: what they say comes from importing the whole package with its built table,
@@ -243,6 +244,48 @@ def names_text(page: str) -> str:
     return page.partition(NAMES_HEAD)[0] + "\n".join(lines) + "\n"
 
 
+GRIDS_HEAD = """// The tables of GGUF's IQ formats: 8 values of 2 bits or, of IQ3, 4 of 4 bits, the first in the lowest. Written by
+// ci/generate.py from python/baracuda/ops/quant/quant_grids_ref.py, which says where they come from. Portable.
+#pragma once
+#include "baracuda/portable.h"
+
+// Tables lie where kernels run; the host's half of what nvcc compiles reads none.
+#if defined(__METAL_VERSION__)
+#define BCU_GRID constant
+#elif defined(__CUDACC__)
+#define BCU_GRID static __device__ const
+#else
+#define BCU_GRID static constexpr
+#endif
+#if defined(__CUDACC__) && !defined(__CUDA_ARCH__)
+#define BCU_GRID_ENTRY(table, at) 0u
+#else
+#define BCU_GRID_ENTRY(table, at) table[at]
+#endif
+
+namespace baracuda::quant {
+
+// clang-format off
+"""
+GRIDS_TAIL = """#undef BCU_GRID
+#undef BCU_GRID_ENTRY
+
+}  // namespace baracuda::quant
+"""
+
+
+def grids_text() -> str:
+    from baracuda.ops.quant.quant_grids_ref import GRIDS, grid
+
+    text, functions = GRIDS_HEAD, ""
+    for name in GRIDS:
+        words = [f"0x{word:04x}," for word in grid(name)]
+        text += f"BCU_GRID uint16_t kGrid{name}[{len(words)}] = {{\n"
+        text += "".join(f"    {' '.join(words[i : i + 14])}\n" for i in range(0, len(words), 14)) + "};\n"
+        functions += f"BCU_FN uint32_t grid_{name.lower()}(uint32_t at) {{ return BCU_GRID_ENTRY(kGrid{name}, at); }}\n"
+    return text + "// clang-format on\n\n" + functions + GRIDS_TAIL
+
+
 def main() -> int:
     check = "--check" in sys.argv[1:]
     use_this_tree()
@@ -256,6 +299,7 @@ def main() -> int:
         ROOT / "docs" / "skus.md": skus_text(modules),
         ROOT / "docs" / "functions.md": functions_text(modules, is_functional, cell),
         ROOT / "docs" / "operators.md": operators_text(),
+        ROOT / "csrc" / "ops" / "quant" / "grids.h": grids_text(),
         ROOT / "docs" / "engine.md": names_text((ROOT / "docs" / "engine.md").read_text()),
     }
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]

@@ -15,7 +15,13 @@ from baracuda.ops.quant.quant import BlockFormat
 
 gguf = pytest.importorskip("gguf")
 
-SAME = [*list(BlockFormat)[:5], BlockFormat.MXFP4]  # which the package writes, too
+SAME = [
+    *list(BlockFormat)[:5],
+    BlockFormat.MXFP4,
+    BlockFormat.TQ1_0,
+    BlockFormat.TQ2_0,
+]  # which the package writes, too
+WRITTEN = [f for f in BlockFormat if f.written]
 READ = [f for f in BlockFormat if f is not BlockFormat.Q8_K]  # which the package does not know
 
 
@@ -31,10 +37,11 @@ def test_names_and_sizes_are_those_of_ggml(f: BlockFormat) -> None:
 
 @pytest.mark.parametrize("f", SAME, ids=lambda f: f.value)
 def test_bytes_are_those_of_the_package(f: BlockFormat, rng: np.random.Generator) -> None:
-    x = (rng.normal(0, 1, (4000, 96)) * 10.0 ** rng.uniform(-6, 6, (4000, 1))).astype(np.float32)
+    rows, columns = (4000, 96) if f.block_values == 32 else (1000, 512)
+    x = (rng.normal(0, 1, (rows, columns)) * 10.0 ** rng.uniform(-6, 6, (rows, 1))).astype(np.float32)
     x[0], x[1], x[2, ::3] = 0, 1.5, 0
-    x[3:200] = rng.integers(-16, 17, (197, 96))  # ties
-    x[200:400] = rng.normal(0, 1, (200, 96)).astype(np.float16)
+    x[3:200] = rng.integers(-16, 17, (197, columns))  # ties
+    x[200:400] = rng.normal(0, 1, (200, columns)).astype(np.float16)
     with np.errstate(all="ignore"):
         expected = gguf.quantize(x, _type(f))
     assert np.array_equal(F.quantize(x, f.value), expected)
@@ -71,7 +78,7 @@ def test_torch_tensors_and_halves(rng: np.random.Generator) -> None:
 def test_a_block_with_nan_or_infinity_reads_as_nan() -> None:
     x = np.ones((3, 64), np.float32)
     x[0, 3], x[1, 40], x[2, 63] = np.nan, np.inf, -np.inf
-    for f in BlockFormat:
+    for f in WRITTEN:
         if f is BlockFormat.MXFP4:
             continue
         n = f.block_values
@@ -100,15 +107,17 @@ def test_mxfp4_below_powers_of_two_is_as_the_package_has_it() -> None:
 
 
 # The largest root of the sum of squared errors over the number of values that ggml's own test (test-quantize-fns) allows its encoders.
-GGML_ALLOWS = dict.fromkeys(BlockFormat, 0.002) | {BlockFormat.Q2_K: 0.0075, BlockFormat.Q3_K: 0.004}
+GGML_ALLOWS = dict.fromkeys(WRITTEN, 0.002) | {
+    BlockFormat.Q2_K: 0.0075, BlockFormat.Q3_K: 0.004, BlockFormat.TQ1_0: 0.01, BlockFormat.TQ2_0: 0.01
+}  # fmt: skip
 # Of normal numbers: the share of their size that codes of so many bits may lose.
 LOST = {
     BlockFormat.Q2_K: 0.37, BlockFormat.Q3_K: 0.21, BlockFormat.Q4_K: 0.085, BlockFormat.Q5_K: 0.043, BlockFormat.Q6_K: 0.022,
-    BlockFormat.Q8_K: 0.011, BlockFormat.IQ4_NL: 0.1,
+    BlockFormat.Q8_K: 0.011, BlockFormat.IQ4_NL: 0.1, BlockFormat.IQ4_XS: 0.1,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("f", BlockFormat, ids=lambda f: f.value)
+@pytest.mark.parametrize("f", WRITTEN, ids=lambda f: f.value)
 def test_errors_are_within_what_ggml_allows_itself(f: BlockFormat) -> None:
     x = (0.1 + 2 * np.cos(np.arange(4096, dtype=np.float32))).astype(np.float32)
     error = F.dequantize(F.quantize(x, f.value), f.value).astype(np.float64) - x
@@ -129,8 +138,10 @@ def test_packages_decoder_reads_what_is_written(f: BlockFormat, rng: np.random.G
 @pytest.mark.parametrize("f", BlockFormat, ids=lambda f: f.value)
 def test_formats_are_named_as_ggml_spells_them(f: BlockFormat, tmp_path: Path) -> None:
     name, x = f.value.upper(), np.ones((2, 256), np.float32)
-    w = F.quantize(x, name)
-    assert np.array_equal(w, F.quantize(x, f.value))
+    w = np.zeros((2, 256 // f.block_values * f.block_bytes), np.uint8)
+    if f.written:
+        w = F.quantize(x, name)
+        assert np.array_equal(w, F.quantize(x, f.value))
     assert np.array_equal(F.dequantize(w, name), F.dequantize(w, f.value))
     ids = np.array([[0]])
     assert np.array_equal(F.quant_embedding(w, ids, name), F.quant_embedding(w, ids, f.value))
@@ -142,7 +153,7 @@ def test_formats_are_named_as_ggml_spells_them(f: BlockFormat, tmp_path: Path) -
         args = (x, w, name) if op is F.quant_matmul else (x[:1], w[None], ids[0], name)
         y, pull = bc.vjp(op, *args)
         assert pull(y).shape == args[0].shape
-    for desc in (bc.QuantizeDescriptor, bc.DequantizeDescriptor):
+    for desc in (bc.QuantizeDescriptor, bc.DequantizeDescriptor)[not f.written :]:
         assert desc((2, 256), name) == desc((2, 256), f)
     assert bc.QuantMatmulDescriptor((2, 256), (2, 256), name).format is f
     bc.save_gguf(tmp_path / "a.gguf", {"w": bc.GgufTensor(w, x.shape, name)})
@@ -155,6 +166,11 @@ def test_wrong_calls_are_refused() -> None:
         F.quantize(x, "q4_0")
     with pytest.raises(bc.InvalidProblemError, match="quantize: format: got 'q9', want one of q4_0, "):
         F.quantize(x, "q9")
+    for f in set(BlockFormat) - set(WRITTEN):
+        with pytest.raises(
+            bc.InvalidProblemError, match=f"format: got '{f.value}', want one that is written: q4_0.*llama-quantize"
+        ):
+            F.quantize(np.zeros((2, 256), np.float32), f.value)
     with pytest.raises(bc.InvalidProblemError, match="input: got f32"):
         F.dequantize(x, "q4_0")
     with pytest.raises(bc.InvalidProblemError, match="last size is a multiple of 144"):

@@ -11,6 +11,7 @@ import torch
 import baracuda as bc
 import baracuda.functional as F
 from baracuda.ops.quant.quant import BlockFormat
+from baracuda.ops.quant.quant_ref import blocks_with_scales
 
 Array = np.ndarray[Any, Any]
 FORMATS = pytest.mark.parametrize("f", BlockFormat, ids=lambda f: f.value)
@@ -18,13 +19,7 @@ FORMATS = pytest.mark.parametrize("f", BlockFormat, ids=lambda f: f.value)
 
 def weight(f: BlockFormat, rows: int, blocks: int, rng: np.random.Generator) -> Array:
     """Bytes whose scales are small numbers."""
-    w = rng.integers(0, 256, (rows, blocks, f.block_bytes)).astype(np.uint8)
-    halves = {BlockFormat.Q2_K: (80, 82), BlockFormat.Q3_K: (108,), BlockFormat.Q6_K: (208,)}.get(f, (0, 2))
-    for at in halves:
-        w[..., at : at + 2] = np.float16(0.01).reshape(1).view(np.uint8)
-    if f is BlockFormat.MXFP4:
-        w[..., 0] = 120
-    return w.reshape(rows, -1)
+    return blocks_with_scales(f, (rows, blocks * f.block_bytes), rng).astype(np.uint8)
 
 
 @FORMATS

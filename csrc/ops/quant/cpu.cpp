@@ -132,7 +132,7 @@ struct CpuKernel<quant::Quantize> {
     const TensorView &x = launch[Args::x], &y = launch[Args::y];
     const RowMap from = row_map(x, last_axis(x)), to = row_map(y, last_axis(y));
     if (from.rows() == 0 || from.length() == 0) return Status::Ok;
-    with_format(attributes<FormatAttrs>(launch).format, [&](auto f) { quantize<decltype(f)>(from, to); });
+    with_written_format(attributes<FormatAttrs>(launch).format, [&](auto f) { quantize<decltype(f)>(from, to); });
     return Status::Ok;
   }
 };

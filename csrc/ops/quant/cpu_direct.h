@@ -1,7 +1,7 @@
 // A chunk of weights times 8-bit activations without unpacking the weights first, for formats whose bytes are nearly
 // as the dot product takes them, on levels that multiply 64 bytes at once: no weight is shuffled, activations are.
 #pragma once
-#include "ops/quant/cpu_unpack.h"
+#include "ops/quant/cpu_grids.h"
 
 namespace baracuda::quant {
 

@@ -2,7 +2,7 @@
 // or, with vectors of 16 floats, by 4-bit codes that pick from the 16 values that a group can have. Values are those of
 // decode.h, bit for bit.
 #pragma once
-#include "ops/quant/cpu_unpack.h"
+#include "ops/quant/cpu_grids.h"
 
 namespace baracuda::quant {
 

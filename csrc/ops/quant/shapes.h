@@ -24,7 +24,8 @@ inline void dequantize_shapes(Shapes& s) {
 }
 inline void quantize_shapes(Shapes& s) {
   const int64_t format = s.attrs<FormatAttrs>().format;
-  if (!s.attribute(bytes_for(format, 0) == 0, "format", "the number of a type of blocks")) return;
+  const bool written = with_written_format(format, [](auto) {});
+  if (!s.attribute(written, "format", "the number of a type of blocks that is written")) return;
   const auto x = s.in(Args::x).ranks(1, kMaxRank);
   s.out(Args::y, Element::U8).is(x.sizes().lead(1).then(bytes_for(format, x.at(-1))));
 }

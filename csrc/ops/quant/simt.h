@@ -1,6 +1,6 @@
 // GGUF's blocks on GPUs: a thread for each value that is read, and one for each block that is written.
 #pragma once
-#include "ops/quant/encode_k.h"
+#include "ops/quant/encode_grids.h"
 #include "simt/space.h"
 
 namespace baracuda::quant {

@@ -90,7 +90,7 @@ struct SimtKernel<quant::Quantize> {
   static Status run(const Launch& launch) {
     using namespace quant;
     Status status = Status::Unsupported;
-    with_format(attributes<FormatAttrs>(launch).format, [&](auto f) {
+    with_written_format(attributes<FormatAttrs>(launch).format, [&](auto f) {
       status = quant::submit<Encode<decltype(f)::kNumber>>(
           launch, blocks_of(launch[Args::x], launch[Args::y], decltype(f)::kValues));
     });

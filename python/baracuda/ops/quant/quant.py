@@ -16,8 +16,9 @@ class BlockFormat(Enum):
     """How GGUF files hold values: blocks of bytes, along the last dimension, with scales in them.
 
     A block of 32 or 256 values is so many bytes (`block_bytes`); where its scale is d, and m its minimum, a value is d q or
-    d q + m of a small integer q. The K formats are blocks of 256 whose groups of 16 or 32 have scales of their own. All
-    numbers are little endian, and lie as ggml has them.
+    d q + m of a small integer q. The K and IQ formats (but iq4_nl) are blocks of 256 whose groups of 16 or 32 have scales of their own;
+    iq1, iq2 and iq3 hold 4 or 8 values as their number in a table, and are read only. TQ formats hold -1, 0 and 1. All numbers are
+    little endian, and lie as ggml has them.
     """
 
     Q4_0 = "q4_0"
@@ -33,6 +34,16 @@ class BlockFormat(Enum):
     Q8_K = "q8_k"
     IQ4_NL = "iq4_nl"
     MXFP4 = "mxfp4"
+    IQ4_XS = "iq4_xs"
+    IQ3_S = "iq3_s"
+    IQ3_XXS = "iq3_xxs"
+    IQ2_S = "iq2_s"
+    IQ2_XS = "iq2_xs"
+    IQ2_XXS = "iq2_xxs"
+    IQ1_M = "iq1_m"
+    IQ1_S = "iq1_s"
+    TQ2_0 = "tq2_0"
+    TQ1_0 = "tq1_0"
 
     @classmethod
     def _missing_(cls, value: object) -> BlockFormat | None:
@@ -43,6 +54,11 @@ class BlockFormat(Enum):
     def code(self) -> int:
         """The number that ggml, files and kernels know it by."""
         return _SIZES[self.value][0]
+
+    @property
+    def written(self) -> bool:
+        """Whether `quantize` makes it. Of iq1, iq2 and iq3 the codes are found by a search with a calibration, which llama-quantize has."""
+        return self.value[:3] not in ("iq1", "iq2", "iq3")
 
     @property
     def block_values(self) -> int:
@@ -58,7 +74,9 @@ class BlockFormat(Enum):
 _SIZES = {
     "q4_0": (2, 32, 18), "q4_1": (3, 32, 20), "q5_0": (6, 32, 22), "q5_1": (7, 32, 24), "q8_0": (8, 32, 34),
     "q2_k": (10, 256, 84), "q3_k": (11, 256, 110), "q4_k": (12, 256, 144), "q5_k": (13, 256, 176), "q6_k": (14, 256, 210),
-    "q8_k": (15, 256, 292), "iq4_nl": (20, 32, 18), "mxfp4": (39, 32, 17),
+    "q8_k": (15, 256, 292), "iq4_nl": (20, 32, 18), "mxfp4": (39, 32, 17), "iq4_xs": (23, 256, 136), "iq3_s": (21, 256, 110),
+    "iq3_xxs": (18, 256, 98), "iq2_s": (22, 256, 82), "iq2_xs": (17, 256, 74), "iq2_xxs": (16, 256, 66), "iq1_m": (29, 256, 56),
+    "iq1_s": (19, 256, 50), "tq2_0": (35, 256, 66), "tq1_0": (34, 256, 54),
 }  # fmt: skip
 
 
@@ -108,7 +126,7 @@ class DequantizeDescriptor(_Blocks):
 
 @descriptor(family="quant", op="quantize", enums={"format": BlockFormat})
 class QuantizeDescriptor(_Blocks):
-    """y = the blocks that hold x; of q4_0, q4_1, q5_0, q5_1, q8_0 and mxfp4 bit for bit as ggml and the `gguf` package round values.
+    """y = the blocks that hold x; of q4_0, q4_1, q5_0, q5_1, q8_0, mxfp4, tq1_0 and tq2_0 bit for bit as ggml and `gguf` have them.
 
     With a block's value of the largest size v: q8_0 has d = abs(v) / 127 and the nearest integers to x / d, halves away from zero;
     q4_0 and q5_0 have d = -v / 8 and -v / 16, and floor(x / d + 1/2). q4_1 and q5_1 have m = min(x), d = (max(x) - m) / 15 and
@@ -123,13 +141,24 @@ class QuantizeDescriptor(_Blocks):
     min(0, min(x)) in q2_k, q4_k and q5_k, -v / 4 in q3_k, -v / 32 in q6_k. Scales and minima become the nearest integers to their
     largest over 15 (q2_k), 63 (q4_k, q5_k), -32 (q3_k) or -128 (q6_k), and codes the nearest ones for what these stand for. ggml
     searches for better scales and has somewhat smaller errors; any reader of the formats reads both. q8_k has d = -v / 127 and the
-    nearest integers, halves to even, as ggml has it; iq4_nl has d = -v / 127 and the nearest entries of its table.
+    nearest integers, halves to even, as ggml has it; iq4_nl has d = -v / 127 and the nearest entries of its table, iq4_xs the
+    same for groups of 32, with scales of 6 bits as those of q3_k. tq1_0 and tq2_0 have d = abs(v) and -1, 0 or 1, the nearest
+    to x / d, halves away from zero.
 
     Args:
         shape: Shape of x, rank 1-8; the last size is a multiple of the format's block. y has the bytes of these blocks.
-        format: One of BlockFormat.
+        format: One of BlockFormat that is written.
         element: Of x: f16, bf16, f32 or f64.
     """
+
+    def validate(self) -> None:
+        """Blocks are whole, and of a format that is written."""
+        _Blocks.validate(self)
+        if not self.format.written:
+            names = ", ".join(f.value for f in BlockFormat if f.written)
+            raise self.wrong(
+                "format", self.format.value, f"one that is written: {names}; llama-quantize makes the others"
+            )
 
     def signature(self) -> Signature:
         return Signature(tensor("x", self.shape, self.element), output("y", self.blocks_shape(), Element.U8))
@@ -160,8 +189,8 @@ def quantize(call: Call, input: Arg, format: str, *, out: Arg | None = None) -> 
     """The blocks of a GGUF format that hold `input`, as bytes along the last dimension.
 
     Args:
-        input: f16, bf16, f32 or f64; the last size is a multiple of 32, of 256 for the K formats.
-        format: As in `dequantize`.
+        input: f16, bf16, f32 or f64; the last size is a multiple of 32, of 256 for the K, TQ and IQ formats but iq4_nl.
+        format: As in `dequantize`, but iq1, iq2 and iq3, which are read only.
         out: Where the bytes go.
 
     Returns:
@@ -176,7 +205,8 @@ def dequantize(call: Call, input: Arg, format: str, dtype: Any = "f32", *, out: 
 
     Args:
         input: Bytes (u8): whole blocks along the last dimension.
-        format: "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "q8_k", "iq4_nl" or "mxfp4".
+        format: "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "q8_k", "iq4_nl", "mxfp4",
+            "iq4_xs", "iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s", "tq2_0" or "tq1_0", in letters of any size.
         dtype: Element of the result: f16, bf16, f32 or f64.
         out: Where the values go.
 

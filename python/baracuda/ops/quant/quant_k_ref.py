@@ -1,4 +1,4 @@
-"""Values to the K formats and IQ4_NL in NumPy, in the kernels' steps of f32."""
+"""Values to the K formats, IQ4_NL, IQ4_XS and the TQ formats in NumPy, in the kernels' steps of f32."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def encoded_k(x: Array, f: BlockFormat) -> Array:
     blocks = x.astype(_F).reshape(-1, f.block_values)
     made = {
         BlockFormat.Q2_K: _q2_k, BlockFormat.Q3_K: _q3_k, BlockFormat.Q4_K: _q4_k, BlockFormat.Q5_K: _q5_k,
-        BlockFormat.Q6_K: _q6_k, BlockFormat.Q8_K: _q8_k, BlockFormat.IQ4_NL: _iq4_nl,
+        BlockFormat.Q6_K: _q6_k, BlockFormat.Q8_K: _q8_k, BlockFormat.IQ4_NL: _iq4_nl, BlockFormat.IQ4_XS: _iq4_xs,
+        BlockFormat.TQ1_0: _tq1_0, BlockFormat.TQ2_0: _tq2_0,
     }[f](blocks)  # fmt: skip
     return np.concatenate(made, -1).reshape(*x.shape[:-1], x.shape[-1] // f.block_values * f.block_bytes)
 
@@ -132,9 +133,45 @@ def _q8_k(x: Array) -> list[Array]:
     return [d.view(np.uint8), codes.astype(np.int8).view(np.uint8), sums.view(np.uint8)]
 
 
+def _nearest_codes(v: Array) -> Array:
+    middles: Any = (_CODES[:-1] + _CODES[1:]) / 2
+    codes: Array = (v[..., None] >= middles).sum(-1)
+    return codes
+
+
 def _iq4_nl(x: Array) -> list[Array]:
     d = _largest(x) / _F(-127)
+    return [_half(d + (d - d)), _packed(_nearest_codes(x * _inverse(d)), 4, 16)]
+
+
+def _iq4_xs(x: Array) -> list[Array]:
+    parts = x.reshape(len(x), 8, 32)
+    steps = _largest(parts)[..., 0] / _F(-127)
+    d = _largest(steps) / _F(-32)
+    s = _around(steps * _inverse(d), 32)
+    by = _inverse(_as_half(d) * (s - 32).astype(_F))[..., None]
+    upper = (s >> 4 << 2 * np.arange(8)).sum(-1, keepdims=True).astype(np.uint16).view(np.uint8)
+    lower = _bytes((s[:, ::2] & 15) | (s[:, 1::2] & 15) << 4)
+    return [_half(d + (d - d)), upper, lower, _packed(_nearest_codes(parts * by).reshape(x.shape), 4, 16)]
+
+
+def _thirds(x: Array) -> tuple[Array, Array]:
+    """0, 1 or 2 for -1, 0 and 1, and the scale."""
+    d = np.abs(_largest(x))
     v = x * _inverse(d)
-    middles: Any = (_CODES[:-1] + _CODES[1:]) / 2
-    codes = (v[..., None] >= middles).sum(-1)
-    return [_half(d + (d - d)), _packed(codes, 4, 16)]
+    return np.where(np.abs(v) >= 0.5, np.where(v < 0, 0, 2), 1), d
+
+
+def _tq1_0(x: Array) -> list[Array]:
+    q, d = _thirds(x)
+    made = []
+    for first, run, count in ((0, 32, 5), (160, 16, 5), (240, 4, 4)):
+        digits = q[:, first : first + run * count].reshape(len(x), count, run)
+        number = (digits * 3 ** np.arange(4, 4 - count, -1)[:, None]).sum(1)
+        made.append(_bytes((number * 256 + 242) // 243))
+    return [*made, _half(d)]
+
+
+def _tq2_0(x: Array) -> list[Array]:
+    q, d = _thirds(x)
+    return [_packed(q, 2, 32), _half(d)]
