@@ -164,7 +164,14 @@ FORGED: dict[str, tuple[bytes, str]] = {
     "huge": (file_of([tensor(dims=(2**62, 2**62, 2**62, 32))]), "want sizes whose product is below"),
     **{
         f"nothing of {dims}": (file_of([tensor(dims=dims, kind=kind)]), r"want sizes whose product is below 2\*\*63")
-        for dims, kind in (((2**63, 0), 0), ((0, 2**64 - 1), 1), ((32, 2**40, 2**40, 0), 8), ((0, 2**60), 28))
+        for dims, kind in (
+            ((2**63, 0), 0),
+            ((0, 2**64 - 1), 1),
+            ((32, 2**40, 2**40, 0), 8),
+            ((0, 2**60), 28),
+            ((2**60, 0), 8),
+            ((2**60, 0), 77),
+        )
     },
     "past the end": (file_of([tensor(dims=(64,))]), "'t' has 68 bytes at offset 0, the file's data only 64"),
     "far": (file_of([tensor(offset=2**64 - 32)]), "at offset 18446744073709551584"),

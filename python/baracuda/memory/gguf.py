@@ -36,6 +36,7 @@ MOST_DIMS = 4  # as ggml has it
 ALIGNMENT_KEY, ALIGNMENT = "general.alignment", 32  # of tensors, where a file says nothing
 _VERSIONS = (2, 3)
 _DEEPEST = 4  # lists in lists
+_WIDEST = 16  # bytes of the widest element
 _TOO_LARGE = 1 << 63  # for sizes, which are counted up to here even beside a size of 0
 
 
@@ -287,6 +288,8 @@ class _File:
                 size = max(1, min(end, room) - offset)
             if offset + size > room:
                 raise self.wrong(at, f"{name!r} has {size} bytes at offset {offset}, the file's data only {room}")
+            if prod(n for n in shape if n) * _WIDEST >= _TOO_LARGE:  # blocks become values of any element
+                raise self.wrong(at, f"{name!r} has shape {shape}, want sizes whose product is below 2**63")
             if size:
                 taken.append((offset, offset + size, name))
             raw = self.data[start + offset : start + offset + size]
