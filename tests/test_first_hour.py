@@ -232,3 +232,18 @@ def test_typical_mistakes(call: str, kind: str, words: str) -> None:
     assert (type(caught.value).__name__ == kind and text.startswith(words)) or words in text, text
     if call.startswith("F.") and kind != "UnsupportedError":
         assert not re.search(r"\w+Descriptor\b|\w+Plan\(", text), text
+
+
+@pytest.mark.parametrize("name", sorted(_index.FUNCTIONS))
+def test_tensors_of_rank_8_are_taken_or_refused_by_name(name: str) -> None:
+    """Some functions need one dimension more on the way."""
+    fn, deep = getattr(F, name), np.ones((1,) * 8, np.float32)
+    parameters = inspect.signature(fn).parameters.values()
+    needed = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    for last in (deep, 1, [deep, deep]):
+        given: list[Any] = [deep] * len(needed)
+        given[-1:] = [last] if needed else []
+        try:
+            fn(*given)
+        except bc.BaracudaError:
+            continue

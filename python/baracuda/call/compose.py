@@ -35,6 +35,7 @@ from baracuda.call.op import (
 )  # fmt: skip
 from baracuda.call.program import Program, ProgramBuilder
 from baracuda.choose.plan import Plan, plan
+from baracuda.describe.dims import MAX_RANK
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError
 from baracuda.describe.options import refuse_option
@@ -171,7 +172,10 @@ class Composer:
     def reshape(self, x: Value, shape: Shape) -> Value:
         """In another shape, as a view where that can be."""
         seen = x.reshape(shape) or self.copy(x).reshape(shape)
-        assert seen is not None, "contiguous memory has every shape"
+        if seen is None:  # contiguous memory has every other shape
+            raise InvalidProblemError(
+                f"got a step of rank {len(shape)} on the way, want at most {MAX_RANK}. Pass tensors of fewer dimensions."
+            )
         return seen
 
     def zeros(self, shape: Shape, element: Element) -> Value:
