@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,10 +41,20 @@ class Lives:
             found.append(alive + workspace)
         return cls(first, last, found)
 
+    @classmethod
+    def within(cls, launches: Iterable[Launch], results: Iterable[Any]) -> Lives:
+        """Of the launches of a graph with these results."""
+        return cls.of(launches, {v.slot for v in results if isinstance(v, View)})
+
     @property
     def most(self) -> int:
         """The most that is alive at once."""
         return max(self.bytes, default=0)
+
+    @property
+    def height(self) -> tuple[int, int]:
+        """That, and at how many launches it is."""
+        return self.most, self.bytes.count(self.most)
 
 
 def recompute_one(launches: list[Launch], results: list[Any]) -> list[Launch] | None:
@@ -51,7 +62,7 @@ def recompute_one(launches: list[Launch], results: list[Any]) -> list[Launch] | 
 
     Such a value comes from one launch, whose own inputs are there later, too: what it gives is the same, bit for bit.
     """
-    lives = Lives.of(launches, {v.slot for v in results if isinstance(v, View)})
+    lives = Lives.within(launches, results)
     peak = lives.bytes.index(lives.most) if lives.bytes else 0
     writers: dict[Slot, list[int]] = {}
     for i, launch in enumerate(launches):
@@ -84,7 +95,9 @@ def _there(made: Launch, when: int, lives: Lives, writers: dict[Slot, list[int]]
 
 def _again(launches: list[Launch], made: Launch, slot: Slot, when: int) -> list[Launch]:
     """The launches with one of them again before another, whose result those from there on read."""
-    other = replace(slot, name=f"{slot.name}'")
+    taken = {v.slot.name for launch in launches for v in (*launch.reads, *launch.writes)}
+    name = next(n for k in itertools.count(1) if (n := slot.name.rstrip("'") + "'" * k) not in taken)
+    other = replace(slot, name=name)
 
     def renamed(launch: Launch) -> Launch:
         def seen(v: Any) -> Any:
