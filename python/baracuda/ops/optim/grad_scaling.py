@@ -9,13 +9,13 @@ from baracuda import functional as F
 from baracuda.call.op import composite
 from baracuda.call.steps import made_of
 from baracuda.describe.elements import Element
-from baracuda.ops.optim.inplace import FLOATS, in_place, is_number, scalar, shape_of, want_array, want_writable
+from baracuda.ops.optim.inplace import FLOATS, Changes, is_number, scalar, shape_of, want_array, want_writable
 from baracuda.ops.optim.optim import as_list, groups_of
 
 OPS = ()
 
 
-@made_of("cast get_total_norm isfinite logical_not maximum mul")
+@made_of("cast copy get_total_norm isfinite logical_not maximum mul")
 @composite
 def unscale_grads_(grads: Any, found_inf: Any, inv_scale: Any) -> None:
     """Multiplies gradients by inv_scale in place, and makes found_inf 1 where one was infinite or NaN.
@@ -33,15 +33,19 @@ def unscale_grads_(grads: Any, found_inf: Any, inv_scale: Any) -> None:
     for i, g in enumerate(listed):
         want_array(f"grads[{i}]", g, FLOATS)
         want_writable({f"grads[{i}]": g, "found_inf": found_inf}, {})
+    changes = Changes()
     for group in groups_of("unscale_grads_", {"grads": listed}, "grads"):
         norm = F.get_total_norm(group.parts[0], inf)
         bad = F.cast(F.logical_not(F.isfinite(norm)), "f32")
-        F.maximum(found_inf, bad, out=found_inf)
+        changes.change(F.maximum, found_inf, bad)
+    if not is_number(inv_scale):
+        for g in listed:
+            if not shape_of(g):  # the product of two arrays of rank 0 would be of the wider element
+                changes.change_wide(F.mul, g, inv_scale, last=True)
+    changes.write()
     for g in listed:
         if is_number(inv_scale) or shape_of(g):
-            F.mul(g, inv_scale, out=g)
-        else:  # the product of two arrays of rank 0 would be of the wider element
-            in_place(F.mul, g, inv_scale)
+            F.mul(g, inv_scale, out=g)  # in place, where nothing is allocated
 
 
 @made_of("add copy eq isfinite logical_and logical_or mul ne where")
@@ -81,5 +85,7 @@ def update_scale_(
     grown, full = F.mul(scale, growth_factor), F.eq(count, growth_interval)
     grows = F.logical_and(full, F.isfinite(grown))
     kept = F.where(grows, grown, scale)
-    F.copy(F.where(bad, F.mul(scale, backoff_factor), kept), out=scale)
-    F.copy(F.where(F.logical_or(bad, full), 0, count), out=growth_tracker)
+    next_scale = F.where(bad, F.mul(scale, backoff_factor), kept)
+    next_count = F.where(F.logical_or(bad, full), 0, count)
+    F.copy(next_scale, out=scale)
+    F.copy(next_count, out=growth_tracker)

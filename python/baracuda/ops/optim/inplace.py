@@ -83,12 +83,59 @@ def scalar(
     return value
 
 
-def in_place(function: Callable[..., Any], x: Any, by: Any) -> None:
-    """Makes x function(x, by), computed in the element of x's statistics and rounded once; `by` is a number or any array."""
-    element, wide = element_of(x), element_of(x).statistic
-    if not is_number(by) and element_of(by) is not wide:
-        by = F.cast(by, wide)
-    if element is wide:
-        function(x, by, out=x)
-    else:
-        F.cast(function(F.cast(x, wide), by), element, out=x)
+def reused(function: Callable[..., Any], x: Any, *by: Any) -> Any:
+    """function(x, *by) in the memory of x, which nobody needs any more; in new memory in traces, which plan theirs."""
+    return function(x, *by) if _core.inferring() else function(x, *by, out=x)
+
+
+class Changes:
+    """What becomes of arrays that a function changes in place: written when all that is needed for it is there.
+
+    So an allocation that fails in the midst has changed nothing. Traces allocate nothing: there each change is made at once.
+    """
+
+    def __init__(self) -> None:
+        self._new: dict[int, tuple[Any, Any]] = {}  # by id: an array, and what it becomes
+        self._later: list[tuple[Callable[..., Any], Any, Any, Any]] = []
+
+    def change(self, function: Callable[..., Any], x: Any, *by: Any) -> Any:
+        """Has x become function(x, *by), of what it has become so far; returns that."""
+        if _core.inferring():
+            function(x, *by, out=x)
+            return x
+        _, now = self._new.get(id(x), (x, x))
+        value = function(x, *by) if now is x else function(now, *by, out=now)
+        self._new[id(x)] = x, value
+        return value
+
+    def later(self, function: Callable[..., Any], x: Any, by: Any) -> None:
+        """The same as the last change of x, which takes no memory: x and `by` are of one element."""
+        if _core.inferring():
+            function(x, by, out=x)
+        else:
+            _, now = self._new.pop(id(x), (x, x))
+            self._later.append((function, now, by, x))
+
+    def seen(self, function: Callable[..., Any], x: Any, by: Any) -> Any:
+        """The same, and what it gives, in memory that is the caller's: to compute x again costs less than to keep and copy it."""
+        self.later(function, x, by)
+        return x if _core.inferring() else function(x, by)
+
+    def change_wide(self, function: Callable[..., Any], x: Any, by: Any, last: bool = False) -> None:
+        """As `change`, or `later` where it is the last, in the element of x's statistics and rounded once; `by` is of any element."""
+        element, wide = element_of(x), element_of(x).statistic
+        if not is_number(by) and element_of(by) is not wide:
+            by = F.cast(by, wide)
+        if element is not wide:
+            self.change(lambda now, **out: F.cast(reused(function, F.cast(now, wide), by), element, **out), x)
+        elif last:
+            self.later(function, x, by)
+        else:
+            self.change(function, x, by)
+
+    def write(self) -> None:
+        """Writes all of them; nothing is allocated any more."""
+        for x, value in self._new.values():
+            F.copy(value, out=x)
+        for function, now, by, x in self._later:
+            function(now, by, out=x)

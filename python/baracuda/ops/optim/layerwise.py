@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import inf, log, prod, sqrt
 from typing import Any
 
@@ -15,9 +16,10 @@ from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.ops.optim.inplace import (
     FLOATS,
+    Changes,
     element_of,
-    in_place,
     is_number,
+    reused,
     scalar,
     shape_of,
     want_array,
@@ -75,21 +77,23 @@ def _as(x: Any, element: Element) -> Any:
     return x if element_of(x) is element else F.cast(x, element)
 
 
-def _decay(p: Any, lr: Any, weight_decay: Any) -> None:
+def _decay(changes: Changes, p: Any, lr: Any, weight_decay: Any) -> None:
     """Multiplies by 1 - lr weight_decay."""
     if is_number(weight_decay) and weight_decay == 0:
         return
     lost = _times(lr, weight_decay)
     if is_number(lost):
-        F.mul(p, 1 - lost, out=p)
+        changes.change(F.mul, p, 1 - lost)
     else:
-        in_place(F.mul, p, F.sub(1.0, lost))
+        changes.change_wide(F.mul, p, F.sub(1.0, lost))
 
 
-def _step_back(p: Any, update: Any, by: Any) -> None:
-    """Takes `by` times the update off."""
+def _step_back(changes: Changes, p: Any, update: Any, by: Any) -> None:
+    """Takes `by` times the update off, which nobody needs any more."""
     wide = element_of(p).statistic
-    in_place(F.sub, p, F.mul(_as(update, wide), by if is_number(by) else _as(by, wide)))
+    by = by if is_number(by) else _as(by, wide)
+    lost = reused(F.mul, update, by) if element_of(update) is wide else F.mul(F.cast(update, wide), by)
+    changes.change_wide(F.sub, p, lost, last=True)
 
 
 def _orthogonal(x: Any, coefficients: Sequence[float], steps: int, eps: float, element: Element) -> Any:
@@ -112,7 +116,7 @@ def _ratio(adjust_lr_fn: str | None, rows: int, columns: int) -> float:
     return sqrt(max(1.0, rows / columns))
 
 
-@made_of("cast clamp div lerp matmul mul sub norm")
+@made_of("cast clamp copy div lerp matmul mul sub norm")
 @composite
 def muon_(
     params: Any,
@@ -171,13 +175,15 @@ def muon_(
         want_array(f"momentum_buffers[{i}]", buffer, FLOATS, shape_of(p))
         _writable(i, "momentum_buffers", *rows[i])
     _apart(rows)
+    changes = Changes()
     for p, g, buffer in rows:
         g = _as(g, element_of(buffer))
-        F.lerp(buffer, g, 1 - momentum, out=buffer)
-        update = F.lerp(g, buffer, momentum) if nesterov else buffer
+        moved = changes.change(F.lerp, buffer, g, 1 - momentum)
+        update = F.lerp(g, moved, momentum) if nesterov else moved
         update = _orthogonal(update, ns_coefficients, ns_steps, eps, element)
-        _decay(p, lr, weight_decay)
-        _step_back(p, update, _times(lr, _ratio(adjust_lr_fn, *shape_of(p))))
+        _decay(changes, p, lr, weight_decay)
+        _step_back(changes, p, update, _times(lr, _ratio(adjust_lr_fn, *shape_of(p))))
+    changes.write()
 
 
 def _mean_square(x: Any, dim: int) -> Any:
@@ -203,7 +209,7 @@ def _check_factors(i: int, p: Any, row: Any, column: Any, variance: Any) -> None
     want_array(f"col_vars[{i}]", column, (element_of(row),), (*outer, 1, columns))
 
 
-@made_of("cast clamp div lerp mean minimum mul neg norm pow rsqrt square sub")
+@made_of("cast clamp copy div lerp mean minimum mul neg norm pow rsqrt square sub")
 @composite
 def adafactor_(
     params: Any,
@@ -251,36 +257,37 @@ def adafactor_(
         _check_factors(i, p, *factors)
         _writable(i, "row_vars col_vars variances", *rows[i])
     _apart(rows)
+    changes = Changes()
     for p, g, *factors in rows:
         if prod(shape_of(p)):
             least = _EPS[element_of(p)] if eps1 is None else eps1
-            _adafactor(p, g, factors, step, beta2_decay, lr, least, eps2, d, weight_decay, maximize)
+            _adafactor(changes, p, g, factors, step, beta2_decay, lr, least, eps2, d, weight_decay, maximize)
+    changes.write()
 
 
 _EPS = {Element.F16: 2.0**-10, Element.BF16: 2.0**-7, Element.F32: 2.0**-23, Element.F64: 2.0**-52}
 
 
 def _adafactor(
-    p: Any, g: Any, factors: list[Any], step: Any, beta2_decay: float, lr: Any, eps1: float, eps2: float, d: float, weight_decay: Any,
-    maximize: bool,
+    changes: Changes, p: Any, g: Any, factors: list[Any], step: Any, beta2_decay: float, lr: Any, eps1: float, eps2: float, d: float,
+    weight_decay: Any, maximize: bool,
 ) -> None:  # fmt: skip
     row, column, variance = factors
     kept = element_of(variance if row is None else row)
     g = _as(g, kept.statistic)
     forget = step**beta2_decay if is_number(step) else _as(F.pow(_as(step, kept.statistic), beta2_decay), kept)
     if row is None:
-        F.lerp(variance, _as(F.square(g), kept), forget, out=variance)
-        found = variance
+        found = changes.change(F.lerp, variance, _as(F.square(g), kept), forget)
     else:
-        for of, dim in ((row, -1), (column, -2)):
-            F.lerp(of, _as(_mean_square(g, dim), kept), forget, out=of)
+        row = changes.change(F.lerp, row, _as(_mean_square(g, -1), kept), forget)
+        column = changes.change(F.lerp, column, _as(_mean_square(g, -2), kept), forget)
         found = F.div(F.mul(row, column), F.clamp(F.mean(row, -2, keepdim=True), min=eps1))
     update = F.mul(F.rsqrt(F.clamp(_as(found, kept.statistic), min=eps1 * eps1)), g)
     size = F.clamp(_root_mean_square(p), min=eps2)
     too_large = F.clamp(F.mul(_root_mean_square(update), 1 / d), min=1.0)
     by = F.div(F.mul(_as(size, kept.statistic), _rate(step, lr, kept.statistic)), too_large)
-    _decay(p, lr, weight_decay)
-    _step_back(p, update, F.neg(by) if maximize else by)
+    _decay(changes, p, lr, weight_decay)
+    _step_back(changes, p, update, F.neg(by) if maximize else by)
 
 
 def _rate(step: Any, lr: Any, element: Element) -> Any:
@@ -292,7 +299,7 @@ def _rate(step: Any, lr: Any, element: Element) -> Any:
     return F.clamp(lr, max=most) if is_number(most) else F.minimum(lr, most)
 
 
-@made_of("add cast clamp div eq expm1 lerp mul norm sign sqrt square sub where")
+@made_of("add cast clamp copy div eq expm1 lerp mul norm sign sqrt square sub where")
 @composite
 def lamb_(
     params: Any,
@@ -343,21 +350,23 @@ def lamb_(
             want_array(f"{name}[{i}]", x, (element_of(p).statistic,), shape_of(p))
         _writable(i, "exp_avgs exp_avg_sqs", *rows[i])
     _apart(rows)
+    changes = Changes()
     for p, g, m, v in rows:
         if not prod(shape_of(p)):
             continue
         wide = element_of(m)
         g, own = _as(g, wide), _as(p, wide)
-        F.lerp(m, g, 1 - beta1, out=m)
-        F.lerp(v, F.square(g), 1 - beta2, out=v)
-        root = F.sqrt(F.mul(v, _unbiased(beta2, step, wide)))
-        u = F.div(F.mul(m, _unbiased(beta1, step, wide)), F.add(root, eps))
+        first = changes.seen(partial(F.lerp, weight=1 - beta1), m, g)
+        second = changes.seen(partial(F.lerp, weight=1 - beta2), v, F.square(g))
+        root = reused(F.add, reused(F.sqrt, reused(F.mul, second, _unbiased(beta2, step, wide))), eps)
+        u = reused(F.div, reused(F.mul, first, _unbiased(beta1, step, wide)), root)
         if weight_decay:
-            u = F.add(u, own, alpha=weight_decay)
+            u = reused(partial(F.add, alpha=weight_decay), u, own)
         size, update = F.vector_norm(own), F.vector_norm(u)
         ratio = F.clamp(F.div(size, update), min_ratio, max_ratio)
         ratio = F.where(F.eq(F.mul(F.sign(size), F.sign(update)), 0), 1.0, ratio)
-        _step_back(p, u, F.mul(ratio, lr))
+        _step_back(changes, p, u, F.mul(ratio, lr))
+    changes.write()
 
 
 def _unbiased(beta: float, step: Any, element: Element) -> Any:
