@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
@@ -22,11 +22,15 @@ log = logging.getLogger("baracuda.engine")
 
 # What `Engine(compute=...)` has work with operands of that element: sums stay f32 in all of them.
 PRODUCTS = frozenset({
-    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bilinear", "bmm", "chain_matmul", "dot", "einsum", "ger", "inner", "linear",
-    "linear_backward", "matmul", "matmul_backward", "mm", "multi_dot", "mv", "outer", "scaled_dot_product_attention",
-    "scaled_dot_product_attention_backward", "tensordot", "varlen_attn", "varlen_attn_backward", "vdot",
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bilinear", "bmm", "chain_matmul", "chain_matmul_backward", "dot", "einsum",
+    "einsum_backward", "ger", "inner", "linear", "linear_backward", "matmul", "matmul_backward", "mm", "multi_dot", "mv", "outer",
+    "scaled_dot_product_attention", "scaled_dot_product_attention_backward", "scaled_dot_product_attention_forward", "tensordot",
+    "tensordot_backward", "varlen_attn", "varlen_attn_backward", "varlen_attn_forward", "vdot", "vecdot",
 })  # fmt: skip
 
+
+# Arguments of these that are f32 whatever the operands are.
+STATISTICS = frozenset({"lse", "alibi_slopes", "sinks"})
 
 # Elements that weights may have beside operands of f32: they are cast for the call, to f32 exactly.
 NARROW = frozenset({Element.F8E4M3, Element.F8E5M2, Element.F16, Element.BF16})
@@ -61,22 +65,33 @@ class Bound:
         self._engine, self._fn = engine, fn
         self.__name__, self.__doc__ = name, fn.__doc__
         self.__signature__ = inspect.signature(fn)
-        self._places = "device" in self.__signature__.parameters
+        parameters = self.__signature__.parameters
+        self._places = "device" in parameters
+        self._out_at = _place_of_out(parameters)
         self._writes = name.endswith("_")
         self._product = name in PRODUCTS
+        names = list(parameters)
+        self._kept = {"out", *STATISTICS.intersection(names), *(names.index(n) for n in STATISTICS.intersection(names))}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function, with what it allocates counted by the engine."""
+        if 0 <= self._out_at < len(args):
+            kwargs = {**kwargs, "out": args[self._out_at]}
+            args = args[: self._out_at] + args[self._out_at + 1 :]
+        args, kwargs = tuple(map(_borrowed, args)), {k: v if k == "out" else _borrowed(v) for k, v in kwargs.items()}
+        if self._places and kwargs.get("device") is None and kwargs.get("out") is None:
+            kwargs["device"] = self._engine.device
+        return self._observed(lambda: self._launched(args, kwargs))
+
+    def _observed(self, call: Callable[[], Any]) -> Any:
+        """Runs a call of an open engine, and tells its hooks."""
         engine = self._engine
         if engine.closed:
             raise InvalidProblemError(f"engine.F.{self.__name__}: got a closed engine, want an open one.")
-        args, kwargs = tuple(map(_borrowed, args)), {k: v if k == "out" else _borrowed(v) for k, v in kwargs.items()}
-        if self._places and kwargs.get("device") is None and kwargs.get("out") is None:
-            kwargs["device"] = engine.device
         if not engine.hooks:
-            return self._launched(args, kwargs)
+            return call()
         start = time.perf_counter()
-        result = self._launched(args, kwargs)
+        result = call()
         seconds = time.perf_counter() - start
         for hook in tuple(engine.hooks):
             hook(self.__name__, seconds, result)
@@ -85,8 +100,9 @@ class Bound:
     def _launched(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         engine = self._engine
         try:
-            if engine.on_no_memory == "cpu":
-                args, kwargs = engine.gathered(args), engine.gathered(kwargs)
+            # What is written to must not be a copy: where it was left on the cpu, the function says so.
+            if engine.on_no_memory == "cpu" and not self._writes:
+                args, kwargs = engine.gathered(args), _but_out(engine.gathered, kwargs)
             before = _core.exchange_memory(engine.memory, engine.current_arena)
             try:
                 return self._computed(args, kwargs)
@@ -101,16 +117,37 @@ class Bound:
         """Operands of products in one element: weights that are narrower than f32 beside it, and `compute`."""
         if not self._product:
             return self._fn(*args, **kwargs)
-        given = {x.element for x in _flat((args, kwargs))}
+        narrowed = self._narrowed(args, kwargs)
+        if narrowed is None:
+            return self._fn(*args, **kwargs)
+        args, kwargs = narrowed
+        out = kwargs.get("out")
+        if self._engine.compute is None:
+            return self._fn(*args, **kwargs)
+        if out is None:
+            return self._widened(self._fn(*args, **kwargs))
+        if (kept := Element(_core.borrow(out)._element)) is not Element.F32:
+            raise InvalidProblemError(f"{self.__name__}: out: got {kept}, want f32, which results of f32 operands are.")
+        return F.cast(self._fn(*args, **{k: v for k, v in kwargs.items() if k != "out"}), Element.F32, out=out)
+
+    def _narrowed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
+        """Operands, but for `out`, in the element that the engine works with; None where they are as they are to be."""
+        operands = [v for at, v in (*enumerate(args), *kwargs.items()) if at not in self._kept]
+        given = {x.element for x in _flat(operands)}
         compute = self._engine.compute or Element.F32
         changed = {*NARROW, Element.F32} - {compute}
         if Element.F32 not in given or not given & changed:
-            return self._fn(*args, **kwargs)
-        args, kwargs = _mapped(lambda x: F.cast(x, compute) if x.element in changed else x, (args, kwargs))
-        result = self._fn(*args, **kwargs)
-        if compute is Element.F32:
-            return result
-        return _mapped(lambda x: F.cast(x, Element.F32) if x.element is compute else x, result)
+            return None
+
+        def cast(at: int | str, value: Any) -> Any:
+            kept = at in self._kept
+            return value if kept else _mapped(lambda x: F.cast(x, compute) if x.element in changed else x, value)
+
+        return tuple(cast(i, v) for i, v in enumerate(args)), {k: cast(k, v) for k, v in kwargs.items()}
+
+    def _widened(self, result: Any) -> Any:
+        """Results and gradients in f32 again."""
+        return _mapped(lambda x: F.cast(x, Element.F32) if x.element is self._engine.compute else x, result)
 
     def _on_cpu(self, args: tuple[Any, ...], kwargs: dict[str, Any], why: str) -> Any:
         engine = self._engine
@@ -127,25 +164,50 @@ class Bound:
 
     @property
     def vjp_rule(self) -> Callable[..., Any] | None:
-        """What bc.vjp uses: the function's own rule; results and gradients are the engine's."""
+        """What bc.vjp uses: the function's own rule; results and gradients are the engine's, and f32 of operands that were cast."""
         rule = getattr(self._fn, "vjp_rule", None)
-        if rule is None:
-            return None
+        return None if rule is None else lambda *args, **kwargs: self._pulled(rule, args, kwargs)
 
-        def pulled(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
+    def _pulled(
+        self, rule: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Callable[..., Any]]:
+        args, kwargs = tuple(map(_borrowed, args)), {k: _borrowed(v) for k, v in kwargs.items()}
+        pulls = []
+
+        def forward() -> Any:
             with self._engine:
-                y, pull = rule(*map(_borrowed, args), **{k: _borrowed(v) for k, v in kwargs.items()})
+                narrowed = self._narrowed(args, kwargs) if self._product else None
+                taken, named = narrowed or (args, kwargs)
+                y, pull = rule(*taken, **named)
+                pulls.append((pull, narrowed is not None and self._engine.compute))
+                return self._widened(y) if pulls[0][1] else y
 
-            def pull_here(*dys: Any) -> Any:
-                with self._engine:
-                    return pull(*map(_borrowed, dys))
+        y = self._observed(forward)
+        pull, compute = pulls[0]
 
-            return y, pull_here
+        def pull_here(*dys: Any) -> Any:
+            with self._engine:
+                dys = tuple(map(_borrowed, dys))
+                if not compute:
+                    return pull(*dys)
+                dys = _mapped(lambda x: F.cast(x, compute) if x.element is Element.F32 else x, dys)
+                return self._widened(pull(*dys))
 
-        return pulled
+        return y, pull_here
 
     def __repr__(self) -> str:
         return f"<engine.F.{self.__name__} on {self._engine.device}>"
+
+
+def _place_of_out(parameters: Mapping[str, inspect.Parameter]) -> int:
+    """Which positional argument `out` is, or -1."""
+    positional = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return positional.index("out") if "out" in positional else -1
+
+
+def _but_out(change: Callable[[Any], Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments changed, but for the one that is written to."""
+    return {k: v if k == "out" else change(v) for k, v in kwargs.items()}
 
 
 def _borrowed(value: Any) -> Any:
