@@ -7,8 +7,10 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "core/devices.h"
+#include "core/overlap.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -16,8 +18,12 @@ namespace {
 constinit thread_local PyObject* t_tracker = nullptr;
 constinit thread_local PyObject* t_arena = nullptr;
 
+constexpr int64_t kNoLimit = -1;
+
+// No Python code may run, and no Python object be made, while the mutex is held: a collection that comes with an
+// allocation may free tensors, whose end takes the mutex.
 struct Tracker {
-  std::atomic<int64_t> live{0}, peak{0}, limit{0};
+  std::atomic<int64_t> live{0}, peak{0}, limit{kNoLimit};
   std::atomic<int64_t> allocations{0}, refused{0};
   std::mutex mutex;
   std::unordered_set<TensorObject*> tensors;
@@ -32,7 +38,7 @@ bool count(Tracker& t, int64_t bytes) {
   const int64_t limit = t.limit.load();
   int64_t now = t.live.load();
   do {
-    if (limit > 0 && (bytes > limit || now > limit - bytes)) return ++t.refused, false;
+    if (limit != kNoLimit && (bytes > limit || now > limit - bytes)) return ++t.refused, false;
   } while (!t.live.compare_exchange_weak(now, now + bytes));
   now += bytes;
   for (int64_t peak = t.peak.load(); peak < now && !t.peak.compare_exchange_weak(peak, now);) {
@@ -49,7 +55,7 @@ constexpr const char* kTrackerDoc =
     "Counts bytes that are in use, and refuses those that would pass a limit. Threads may share one.\n\n"
     "An Engine has one for its tensors; by itself it counts what `alloc` and `free` are told.\n\n"
     "Args:\n"
-    "    limit: The most bytes at once; none by default.\n";
+    "    limit: The most bytes at once; None for no limit, 0 lets nothing be allocated.\n";
 
 // A number of bytes, or -1 with an exception.
 int64_t read_bytes(const char* what, PyObject* given) {
@@ -64,8 +70,8 @@ PyObject* tracker_new(PyTypeObject* type, PyObject* args, PyObject* named) {
   static const char* names[] = {"limit", nullptr};
   PyObject* limit = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, named, "|O", const_cast<char**>(names), &limit)) return nullptr;
-  const int64_t most = limit == Py_None ? 0 : read_bytes("limit", limit);
-  if (most < 0) return nullptr;
+  const int64_t most = limit == Py_None ? kNoLimit : read_bytes("limit", limit);
+  if (most < 0 && PyErr_Occurred()) return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   reinterpret_cast<TrackerObject*>(self)->of = new Tracker;
@@ -98,17 +104,33 @@ PyObject* tracker_free(PyObject* self, PyObject* given) {
   Py_RETURN_NONE;
 }
 
+struct Seen {
+  int64_t shape[kMaxRank];
+  int32_t rank;
+  Element element;
+  int64_t bytes;
+};
+
 PyObject* tracker_alive(PyObject* self, PyObject*) {
   Tracker& t = tracker_of(self);
-  PyObject* list = PyList_New(0);
-  std::lock_guard lock(t.mutex);
-  for (TensorObject* tensor : t.tensors) {
-    PyObject* one = list ? Py_BuildValue("(NOL)", tuple_of(tensor->view.shape, tensor->view.rank),
-                                         element_members[static_cast<int>(tensor->view.element)],
-                                         static_cast<long long>(bytes_of(tensor)))
-                         : nullptr;
-    if (!one || PyList_Append(list, one) < 0) Py_CLEAR(list);
-    Py_XDECREF(one);
+  std::vector<Seen> all;
+  {
+    std::lock_guard lock(t.mutex);
+    all.reserve(t.tensors.size());
+    for (const TensorObject* tensor : t.tensors) {
+      Seen& one = all.emplace_back(Seen{{}, tensor->view.rank, tensor->view.element, bytes_of(tensor)});
+      std::copy_n(tensor->view.shape, one.rank, one.shape);
+    }
+  }
+  PyObject* list = PyList_New(static_cast<Py_ssize_t>(all.size()));
+  for (size_t i = 0; list && i < all.size(); ++i) {
+    PyObject* one =
+        Py_BuildValue("(NOL)", tuple_of(all[i].shape, all[i].rank), element_members[static_cast<int>(all[i].element)],
+                      static_cast<long long>(all[i].bytes));
+    if (one)
+      PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), one);
+    else
+      Py_CLEAR(list);
   }
   return list;
 }
@@ -123,13 +145,22 @@ PyObject* get_allocated(PyObject* self, void*) { return PyLong_FromLongLong(trac
 PyObject* get_peak(PyObject* self, void*) { return PyLong_FromLongLong(tracker_of(self).peak); }
 PyObject* get_allocations(PyObject* self, void*) { return PyLong_FromLongLong(tracker_of(self).allocations); }
 PyObject* get_refused(PyObject* self, void*) { return PyLong_FromLongLong(tracker_of(self).refused); }
+PyObject* get_tensors(PyObject* self, void*) {
+  Tracker& t = tracker_of(self);
+  size_t n = 0;
+  {
+    std::lock_guard lock(t.mutex);
+    n = t.tensors.size();
+  }
+  return PyLong_FromSize_t(n);
+}
 PyObject* get_limit(PyObject* self, void*) {
   const int64_t limit = tracker_of(self).limit;
-  return limit ? PyLong_FromLongLong(limit) : Py_NewRef(Py_None);
+  return limit == kNoLimit ? Py_NewRef(Py_None) : PyLong_FromLongLong(limit);
 }
 int set_limit(PyObject* self, PyObject* given, void*) {
-  const int64_t bytes = !given || given == Py_None ? 0 : read_bytes("limit", given);
-  if (bytes < 0) return -1;
+  const int64_t bytes = !given || given == Py_None ? kNoLimit : read_bytes("limit", given);
+  if (bytes < 0 && PyErr_Occurred()) return -1;
   tracker_of(self).limit = bytes;
   return 0;
 }
@@ -148,6 +179,7 @@ PyGetSetDef tracker_getset[] = {{"allocated", get_allocated, nullptr, "Bytes in 
                                 {"limit", get_limit, set_limit, "The most bytes at once, or None.", nullptr},
                                 {"allocations", get_allocations, nullptr, "How often bytes were counted.", nullptr},
                                 {"refused", get_refused, nullptr, "How often the limit refused some.", nullptr},
+                                {"tensors", get_tensors, nullptr, "How many counted tensors are still there.", nullptr},
                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 template <class F>
@@ -191,7 +223,22 @@ PyObject* rewind(PyObject* self, PyObject* to) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef arena_methods[] = {{"_rewind", &rewind, METH_O, "Has the next tensors lie from there on."},
+// _extent(tensor): the bytes of the block between which its elements lie, or None where they are not all in it.
+PyObject* arena_extent(PyObject* self, PyObject* tensor) {
+  const TensorObject* t = as_tensor(tensor);
+  if (!t) return PyErr_Format(PyExc_TypeError, "_extent: want a bc.Tensor");
+  const TensorView &view = t->view, &block = self_of(arena_of(self)->block)->view;
+  const bool placed = view.device == block.device && view.device_id == block.device_id && !view.unbacked;
+  if (!placed || !addressable(view)) Py_RETURN_NONE;
+  const Extent reached = extent(view);
+  const intptr_t first = reinterpret_cast<intptr_t>(block.data);
+  if (reached.begin < first || reached.end > first + arena_of(self)->used) Py_RETURN_NONE;
+  return Py_BuildValue("LL", static_cast<long long>(reached.begin - first),
+                       static_cast<long long>(reached.end - first));
+}
+
+PyMethodDef arena_methods[] = {{"_extent", &arena_extent, METH_O, "Between which of its bytes a tensor lies."},
+                               {"_rewind", &rewind, METH_O, "Has the next tensors lie from there on."},
                                {nullptr, nullptr, 0, nullptr}};
 PyMemberDef arena_members[] = {
     {"_block", T_OBJECT, offsetof(ArenaObject, block), READONLY, "The memory, as a tensor of bytes."},
@@ -214,8 +261,15 @@ PyObject* exchange_memory(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return before;
 }
 
+// exchange_arena(arena | None): the same of the arena alone.
+PyObject* exchange_arena(PyObject*, PyObject* given) {
+  PyObject* before = std::exchange(t_arena, given == Py_None ? nullptr : Py_NewRef(given));
+  return before ? before : Py_NewRef(Py_None);
+}
+
 PyMethodDef functions[] = {{"exchange_memory", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&exchange_memory)),
                             METH_FASTCALL, "exchange_memory(tracker, arena)"},
+                           {"exchange_arena", &exchange_arena, METH_O, "exchange_arena(arena)"},
                            {nullptr, nullptr, 0, nullptr}};
 
 bool add_type(PyObject* module, const char* name, PyType_Spec& spec) {
@@ -259,16 +313,17 @@ void untrack(TensorObject* tensor) {
   Py_DECREF(tracker);
 }
 
-TensorObject* take_from_arena(const TensorView& view, int64_t bytes) {
-  ArenaObject* arena = arena_of(t_arena);
+TensorObject* take_from_arena(PyObject* from, const TensorView& view, int64_t bytes) {
+  ArenaObject* arena = arena_of(from);
   const TensorView& block = self_of(arena->block)->view;
   if (block.device != view.device || block.device_id != view.device_id) return nullptr;
   const int64_t size = size_of_block(arena);
   if (bytes > size - arena->used) return ++arena->overflows, nullptr;
-  TensorView placed = view;
-  placed.data = static_cast<char*>(block.data) + arena->used;
-  TensorObject* made = new_tensor(placed, arena->block);
+  // A new object may set off a collection, whose finalisers may make tensors here: the place is read behind it.
+  TensorObject* made = new_tensor(view, arena->block);
   if (!made) return nullptr;
+  if (bytes > size - arena->used) return ++arena->overflows, Py_DECREF(made), nullptr;
+  made->view.data = static_cast<char*>(block.data) + arena->used;
   arena->used = std::min(size, arena->used + (bytes + kApart - 1) / kApart * kApart);
   arena->peak = std::max(arena->peak, arena->used);
   return made;
@@ -276,8 +331,9 @@ TensorObject* take_from_arena(const TensorView& view, int64_t bytes) {
 
 bool Charge::take(int64_t bytes, Backend backend, int32_t device) {
   if (!t_tracker || !bytes) return true;
-  if (!reserve(t_tracker, bytes, backend, device)) return false;
-  tracker_ = Py_NewRef(t_tracker), bytes_ = bytes;
+  PyObject* tracker = Py_NewRef(t_tracker);
+  if (!reserve(tracker, bytes, backend, device)) return Py_DECREF(tracker), false;
+  tracker_ = tracker, bytes_ = bytes;
   return true;
 }
 

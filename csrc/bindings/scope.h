@@ -6,7 +6,8 @@
 
 namespace baracuda::bindings {
 
-// bc.MemoryTracker and the base of bc.TensorArena that are the calling thread's, or null. Borrowed.
+// bc.MemoryTracker and the base of bc.TensorArena that are the calling thread's, or null. Borrowed, and only until
+// Python code may run: a finaliser may exchange them.
 PyObject* current_tracker();
 PyObject* current_arena();
 
@@ -18,8 +19,8 @@ void give_back(PyObject* tracker, int64_t bytes);
 void track(TensorObject* tensor, PyObject* tracker);
 void untrack(TensorObject* tensor);
 
-// A tensor in the thread's arena; null without an exception where it does not fit, or lies on another device.
-TensorObject* take_from_arena(const TensorView& view, int64_t bytes);
+// A tensor in an arena; null without an exception where it does not fit, or lies on another device.
+TensorObject* take_from_arena(PyObject* arena, const TensorView& view, int64_t bytes);
 
 // Bytes of a call's workspace, counted by the thread's tracker while the call runs.
 class Charge {

@@ -207,6 +207,18 @@ PyObject* new_on_device(TensorView& view, int64_t bytes) {
   return reinterpret_cast<PyObject*>(made);
 }
 
+PyObject* new_memory(TensorView& view, int64_t bytes) {
+  return view.device == Backend::Cpu ? new_on_host(view, bytes) : new_on_device(view, bytes);
+}
+
+PyObject* new_counted(TensorView& view, int64_t bytes, PyObject* tracker) {
+  if (tracker && !reserve(tracker, bytes, view.device, view.device_id)) return nullptr;
+  PyObject* made = new_memory(view, bytes);
+  if (tracker && made) track(self_of(made), tracker);
+  if (tracker && !made) give_back(tracker, bytes);
+  return made;
+}
+
 constexpr Parameters kEmpty{"empty", {"shape", "element", "device"}, 3, 1, 2};
 
 PyObject* make_empty(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
@@ -222,15 +234,11 @@ PyObject* make_empty(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* k
     return reinterpret_cast<PyObject*>(new_tensor(view, nullptr));
   }
   const int64_t bytes = view.numel() * size_of(view.element);
-  if (current_arena()) {
-    TensorObject* made = take_from_arena(view, bytes);
-    if (made || PyErr_Occurred()) return reinterpret_cast<PyObject*>(made);
-  }
-  PyObject* tracker = current_tracker();
-  if (tracker && !reserve(tracker, bytes, view.device, view.device_id)) return nullptr;
-  PyObject* made = view.device == Backend::Cpu ? new_on_host(view, bytes) : new_on_device(view, bytes);
-  if (tracker && made) track(self_of(made), tracker);
-  if (tracker && !made) give_back(tracker, bytes);
+  if (!current_arena() && !current_tracker()) return new_memory(view, bytes);
+  PyObject *arena = Py_XNewRef(current_arena()), *tracker = Py_XNewRef(current_tracker());
+  PyObject* made = arena ? reinterpret_cast<PyObject*>(take_from_arena(arena, view, bytes)) : nullptr;
+  if (!made && !PyErr_Occurred()) made = new_counted(view, bytes, tracker);
+  Py_XDECREF(arena), Py_XDECREF(tracker);
   return made;
 }
 

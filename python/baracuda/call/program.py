@@ -233,9 +233,12 @@ def on_host(x: Any) -> Any:
 
 def on_device(x: Any, device: str) -> Any:
     """A NumPy array as a tensor there; itself on the cpu."""
-    from baracuda.memory.tensor import asarray
+    from baracuda.memory.tensor import asarray, outside_arenas
 
-    return x if device == "cpu" else asarray(x, device=device)
+    if device == "cpu":
+        return x
+    with outside_arenas():
+        return asarray(x, device=device)
 
 
 def _device_name(device: Any) -> str:

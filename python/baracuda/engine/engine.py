@@ -102,7 +102,8 @@ class Engine(metaclass=Signed):
     Args:
         device: Where it works.
         memory_limit: The most bytes that its tensors, its arena and the workspaces of its calls may take at once: a number
-            or a text like "2GiB". A call that would pass it is a `MemoryLimitError`; nothing is changed, later ones work.
+            or a text like "2GiB"; None for no limit. A call that would pass it is a `MemoryLimitError`; nothing is changed,
+            later ones work.
         arena: The size of an arena for `step`, which is allocated at once.
         compute: "f16" or "bf16": operands of products and attention of f32 are rounded to it, and their results are f32
             again; sums are f32 always. "f32" by default.
@@ -165,14 +166,15 @@ class Engine(metaclass=Signed):
         """
         if self.arena is None:
             raise InvalidProblemError("step: got an engine without an arena, want Engine(arena='256MiB') or the like.")
-        mark, before = self.arena.mark(), self.current_arena
-        self._local.arena = self.arena
+        arena, before = self.arena, self.current_arena
+        mark = arena.mark()
+        self._local.arena = arena
         try:
             with self:
                 yield self
         finally:
             self._local.arena = before
-            self.arena.reset(mark)
+            arena.reset(min(mark, arena.used))  # it may have been reset, or let go of, in the step
 
     # --- to the device and back
 
@@ -234,9 +236,7 @@ class Engine(metaclass=Signed):
         """Bytes and counts."""
         m, a = self.memory, self.arena
         arena = (a.used, a.peak, a.overflows) if a else (0, 0, 0)
-        return EngineStats(
-            m.allocated, m.peak, m.limit, m.allocations, m.refused, self.fallbacks, len(m.alive()), *arena
-        )
+        return EngineStats(m.allocated, m.peak, m.limit, m.allocations, m.refused, self.fallbacks, m.tensors, *arena)
 
     @property
     def ztensor(self) -> Ztensor:

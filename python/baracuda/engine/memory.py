@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baracuda import _core
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.memory.device import name_of, place_of
-
-if TYPE_CHECKING:
-    from baracuda.memory.tensor import Tensor
+from baracuda.memory.tensor import Tensor, _sizes, outside_arenas
 
 # All its bits are set: a NaN of every float that has one, -1 or the largest whole number.
 POISON = 0xFF
@@ -66,7 +63,9 @@ class TensorArena(_core.ArenaBase):
     def __new__(cls, nbytes: int | str, device: Any = "cpu", *, poison: bool = False) -> TensorArena:
         """Allocates the block."""
         where = name_of(place_of(device))
-        made: TensorArena = super().__new__(cls, _core.empty((bytes_of(nbytes, "nbytes"),), Element.U8, device=where))
+        with outside_arenas():
+            block = _core.empty((bytes_of(nbytes, "nbytes"),), Element.U8, device=where)
+        made: TensorArena = super().__new__(cls, block)
         made._device, made._poison, made._floor, made._pins = where, poison, 0, {}
         return made
 
@@ -83,13 +82,11 @@ class TensorArena(_core.ArenaBase):
     @contextmanager
     def use(self) -> Iterator[TensorArena]:
         """Has the calling thread's new tensors lie here; what does not fit gets memory of its own (`overflows`)."""
-        tracker, before = _core.exchange_memory(None, self)
-        _core.exchange_memory(tracker, self)
+        before = _core.exchange_arena(self)
         try:
             yield self
         finally:
-            now, _ = _core.exchange_memory(None, None)
-            _core.exchange_memory(now, before)
+            _core.exchange_arena(before)
 
     def empty(self, shape: Any, element: Any = "f32") -> Tensor:
         """A tensor of memory of the arena that holds anything."""
@@ -110,23 +107,29 @@ class TensorArena(_core.ArenaBase):
         at = self.mark() if at is None else at
         if not 0 <= at <= self.used:
             raise InvalidProblemError(f"set_floor: got {shown(at)}, want a mark of at most {self.used}.")
-        self._floor = at
+        self._floor = self._aligned(at)
 
-    def _extent(self, tensor: Tensor, name: str) -> tuple[int, int]:
-        start = tensor.address - self._block.address
-        extent = start, start + tensor.nbytes
-        if tensor.device != self._device or not 0 <= start <= extent[1] <= self.used:
+    def _aligned(self, at: int) -> int:
+        """The next place where a tensor may begin."""
+        return int(min(self.used, -(-at // 64) * 64))
+
+    def _reached(self, tensor: Tensor, name: str) -> tuple[int, int]:
+        extent = self._extent(tensor) if isinstance(tensor, Tensor) else None
+        if extent is None:
             raise InvalidProblemError(f"{name}: got a tensor that is not in the arena, want one of its own.")
         return extent
 
     def pin(self, tensor: Tensor) -> None:
-        """Protects a tensor, and all before it, from `reset` until it is unpinned as often."""
-        extent = self._extent(tensor, "pin")
+        """Protects a tensor, and all before it, from `reset` until it is unpinned as often.
+
+        Of a view that is from its first element to its last in memory, with what lies between.
+        """
+        extent = self._reached(tensor, "pin")
         self._pins[extent] = self._pins.get(extent, 0) + 1
 
     def unpin(self, tensor: Tensor) -> None:
         """Undoes one `pin`."""
-        extent = self._extent(tensor, "unpin")
+        extent = self._reached(tensor, "unpin")
         left = self._pins.get(extent, 0) - 1
         if left < 0:
             raise InvalidProblemError("unpin: got a tensor that is not pinned, want one that pin was called with.")
@@ -137,8 +140,8 @@ class TensorArena(_core.ArenaBase):
 
     @property
     def pinned_bytes(self) -> int:
-        """Of all pinned tensors."""
-        return sum(end - start for start, end in self._pins)
+        """Of all pinned tensors, with what lies between their elements."""
+        return sum(end - start for start, end in tuple(self._pins))
 
     def reset(self, to: int = 0) -> int:
         """Gives free what was made since a mark, but for what is below the floor or pinned; where it is then.
@@ -148,13 +151,12 @@ class TensorArena(_core.ArenaBase):
         if isinstance(to, bool) or not isinstance(to, int) or not 0 <= to <= self.used:
             raise InvalidProblemError(f"reset: got {shown(to)}, want a mark of at most {self.used}.")
         before = self.used
-        # Tensors begin at multiples of 64: a pinned one's last bytes keep theirs.
-        to = max([to, self._floor, *(-(-end // 64) * 64 for _, end in self._pins)])
-        to = min(to, before)
-        self._rewind(to)
+        to = self._aligned(max([to, self._floor, *(end for _, end in tuple(self._pins))]))
+        # Before it is given free: a finaliser that runs meanwhile may make tensors, which must not be overwritten.
         if self._poison and before > to:
             freed = _core.view_of(self._block, to, (before - to,), (1,), int(Element.U8))
             _poisoned(freed)
+        self._rewind(to)
         return to
 
     def __repr__(self) -> str:
@@ -171,7 +173,8 @@ def _poisoned(block: Tensor) -> None:
 class TensorPool:
     """Tensors that were given back, by the size of their memory, for the next ones of about that size.
 
-    Sizes are classes, four per power of two. What `acquire` gives holds zeros. Threads may share a pool.
+    Sizes are classes, four per power of two. What `acquire` gives holds zeros, and never lies in an arena: the pool keeps it
+    for longer than until a reset. Threads and finalisers may share a pool.
 
     Args:
         device: Where its tensors are.
@@ -179,7 +182,8 @@ class TensorPool:
 
     def __init__(self, device: Any = "cpu") -> None:
         self.device = name_of(place_of(device))
-        self._lock = threading.Lock()
+        # There is no lock: a collection in the midst of a method may run a finaliser that uses the pool, too. Each change
+        # is one call of a list or dict, which no other thread divides.
         self._free: dict[int, list[Tensor]] = {}
         self._lent: dict[int, tuple[Tensor, Tensor]] = {}  # by id: the tensor, and the block that it is a view of
 
@@ -193,23 +197,20 @@ class TensorPool:
 
     def acquire(self, shape: Any, element: Any = "f32") -> Tensor:
         """A tensor of zeros."""
-        from baracuda.memory.tensor import _sizes
-
         sizes, kind = _sizes(shape), Element.coerce(element)
         size = self.class_of(prod(sizes) * kind.nbytes)
-        with self._lock:
-            free = self._free.get(size)
-            block = free.pop() if free else None
-        if block is None:
-            block = _core.empty((size,), Element.U8, device=self.device)
+        try:
+            block = self._free[size].pop()
+        except (KeyError, IndexError):
+            with outside_arenas():
+                block = _core.empty((size,), Element.U8, device=self.device)
         strides = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
         made = _core.view_of(block, 0, sizes, tuple(strides), int(kind))
         if block._place[0]:
             _core.device_fill(*block._place, block.address, 0, block.nbytes, 0)
         else:
             _core.clear(block)
-        with self._lock:
-            self._lent[id(made)] = made, block
+        self._lent[id(made)] = made, block
         return made
 
     def release(self, tensor: Tensor) -> None:
@@ -218,20 +219,16 @@ class TensorPool:
         Raises:
             InvalidProblemError: It is none of the pool's, or was given back already.
         """
-        with self._lock:
-            found = self._lent.pop(id(tensor), None)
-            if found is None or found[0] is not tensor:
-                raise InvalidProblemError(
-                    "release: got a tensor that acquire did not give, want one of the pool's, once."
-                )
-            self._free.setdefault(int(found[1].nbytes), []).append(found[1])
+        # What is lent is kept alive, so that no other tensor has its id.
+        found = self._lent.pop(id(tensor), None)
+        if found is None:
+            raise InvalidProblemError("release: got a tensor that acquire did not give, want one of the pool's, once.")
+        self._free.setdefault(int(found[1].nbytes), []).append(found[1])
 
     def __len__(self) -> int:
         """Blocks that wait to be used again."""
-        with self._lock:
-            return sum(map(len, self._free.values()))
+        return sum(map(len, tuple(self._free.values())))
 
     def clear(self) -> None:
         """Lets go of them."""
-        with self._lock:
-            self._free.clear()
+        self._free.clear()

@@ -15,6 +15,7 @@ from baracuda.graph.nodes import Launch, Slot, Tree, View, listed
 from baracuda.graph.passes import BY_CALLS, PASSES, Pass, merge_in_place
 from baracuda.graph.recompute import Lives, recompute_one
 from baracuda.memory.results import foreign_converter
+from baracuda.memory.tensor import outside_arenas
 
 if TYPE_CHECKING:
     from baracuda.call.program import Program
@@ -308,6 +309,7 @@ def _take(value: Any, tree: Tree, found: list[Any], names: Sequence[str]) -> Non
         _take(part, child, found, names)
 
 
+@outside_arenas()
 def compiled(
     graph: ComputeGraph, passes: Sequence[str] | None, memory_limit: int | None, frozen: bool, capture: bool
 ) -> ExecutionPlan:
@@ -354,21 +356,28 @@ def compiled(
     return plan
 
 
+# How often values are computed again one after the other, though the most that is alive does not become less.
+_MOST_IN_VAIN = 32
+
+
 def _within(
     limit: int, found: Lowered, launches: list[Launch], results: list[Any], lowered: Callable[[list[Launch]], Lowered]
 ) -> Lowered:
     """With values computed again until the scratch is at most so many bytes."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise InvalidProblemError(f"memory_limit: got {shown(limit)}, want a number of bytes.")
-    least = found.program.scratch_bytes
+    least, lowest, vain = found.program.scratch_bytes, Lives.within(launches, results).height, 0
+    longest = 4 * len(launches) + 64
     while found.program.scratch_bytes > limit:
         again = recompute_one(launches, results)
-        if again is None or len(again) > 4 * len(found.launches) + 64:
+        if again is None or len(again) > longest or vain == _MOST_IN_VAIN:
             raise MemoryLimitError(
                 f"compile: got memory_limit={limit}, want at least {least} bytes of scratch: what is left cannot be computed "
                 "again. Allow more, or make the problem smaller."
             )
         launches = again
         found = lowered(launches)
+        height = Lives.within(launches, results).height
+        lowest, vain = min(lowest, height), 0 if height < lowest else vain + 1
         least = min(least, found.program.scratch_bytes)
     return found

@@ -17,6 +17,7 @@ from baracuda.graph.nodes import Draw, Launch, Node, Number, Shape, Slot, View
 from baracuda.memory.device import name_of, place_of
 from baracuda.memory.generator import Generator
 from baracuda.memory.results import is_torch
+from baracuda.memory.tensor import outside_arenas
 from baracuda.memory.views import contiguous_strides, reach
 
 # Tensors without memory lie this far apart, above all addresses that a process can have.
@@ -125,10 +126,11 @@ class Tracer:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Calls of this thread are taken down."""
+        """Calls of this thread are taken down. Tensors that they make of numbers are the graph's, whose arena may be reset."""
         before, asked = _core.exchange_tracer(self), _core.exchange_inferring(True)
         try:
-            yield
+            with outside_arenas():
+                yield
         finally:
             _core.exchange_tracer(before)
             _core.exchange_inferring(asked)

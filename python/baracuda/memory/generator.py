@@ -15,6 +15,8 @@ _WORD = 2**64
 T = TypeVar("T")
 
 # One for all generators: held for a few instructions, and let go of in a forked child, where its holder may be missing.
+# A finaliser or a signal's handler may draw while its thread holds it: nothing between a look at the offset and its change
+# calls a function or makes an object that a collection would come with.
 _held = threading.RLock()
 
 
@@ -66,21 +68,22 @@ class Generator(metaclass=Signed):
         """Reserves blocks; returns (seed, offset), the scalars of a random plan. None where only shapes are asked for."""
         if (tracer := _core.tracer()) is not None:
             return tracer.draw(self, blocks)  # type: ignore[no-any-return]
+        asking = _core.inferring()
         with _held:
-            start = self._offset
-            if _core.inferring():
-                return self._seed, start
-            self._offset = (start + blocks) % _WORD
-            return self._seed, start
+            seed, start = self._seed, self._offset
+            if not asking:
+                self._offset = (start + blocks) % _WORD
+        return seed, start
 
     def draw(self, blocks: int, use: Callable[[int, int], T]) -> T:
         """`use(seed, offset)` with blocks of its own, which are given back where it fails and nobody took others since."""
         seed, start = self.take(blocks)
+        behind = (start + blocks) % _WORD
         try:
             return use(seed, start)
         except BaseException:
             with _held:
-                if (self._seed, self._offset) == (seed, (start + blocks) % _WORD):
+                if self._seed == seed and self._offset == behind:
                     self._offset = start
             raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from baracuda.memory.device import Device, Place, name_of, place_of, refuse_plac
 from baracuda.memory.transfer import assign, download, upload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,16 @@ def unbacked(
 ) -> Tensor:
     """A tensor without memory: its shape and element, for checks and for shapes of results."""
     return _core.stand_in(tuple(shape), strides, element, read_only, *place_of(device))
+
+
+@contextmanager
+def outside_arenas() -> Iterator[None]:
+    """Has the calling thread's new tensors get memory of their own, as those need that are kept for longer than a step."""
+    before = _core.exchange_arena(None)
+    try:
+        yield
+    finally:
+        _core.exchange_arena(before)
 
 
 @signed
