@@ -102,6 +102,8 @@ def mapped(change: Any, value: Any) -> Any:
     """With the tensors in it changed."""
     if isinstance(value, (list, tuple)):
         return type(value)(mapped(change, v) for v in value)
+    if isinstance(value, dict):
+        return {k: mapped(change, v) for k, v in value.items()}
     return change(bc.from_dlpack(value)) if tensors_of(wrapped(value)) else value
 
 
@@ -142,3 +144,17 @@ def test_products_compute_in_the_engine_s_element_by_every_door(name: str, compu
         if done == CALLS:
             return
     assert done, "no call was accepted"
+
+
+def test_what_is_written_is_never_a_copy_that_a_fallback_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments that were left on the cpu are copied to the device for a call; as if all of them were."""
+    engine = bc.Engine(on_no_memory="cpu")
+    monkeypatch.setattr(engine, "gathered", lambda v: mapped(lambda x: bc.from_dlpack(x, copy=True), v))
+    x, out, state = bc.asarray([1.0, 2.0]), bc.zeros((2,), "f64"), bc.asarray([[3.0, 4.0]], "f32")
+    assert engine.F.add(x, x, out=out) is out and out.tolist() == [2, 4]
+    assert engine.F.tensordot(x, x, 1, total := bc.zeros((), "f64")) is total and total.item() == 5
+    before = state.tolist()
+    engine.F.uniform_(state)
+    assert state.tolist() != before
+    engine.F.sgd_([state], [state * 0 + 1], lr=1.0)
+    assert state.tolist() != before

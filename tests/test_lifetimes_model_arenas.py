@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -367,3 +368,43 @@ class Memory(RuleBasedStateMachine):
 
 def test_memory_that_is_used_again_follows_the_model() -> None:
     run_state_machine_as_test(seed(SEED)(Memory), settings=TUNED)
+
+
+@pytest.mark.parametrize("after", range(1, 5))
+def test_an_arena_that_goes_while_a_tensor_is_made_in_it(after: int) -> None:
+    """The context that it was entered by is garbage, and ends in the midst of the allocation."""
+
+    def garbage() -> None:
+        context = bc.TensorArena(4096).use()
+        context.__enter__()
+        Cycle(context, lambda: None)
+
+    with collected(after, garbage):
+        made = [bc.empty((4,)) for _ in range(4)]
+    for i, t in enumerate(made):
+        array_of(t)[...] = i
+    others = [bc.empty((4,)) for _ in range(8)]
+    for t in others:
+        array_of(t)[...] = -1
+    assert [array_of(t).tolist() for t in made] == [[i] * 4 for i in range(4)]
+
+
+def test_threads_that_share_a_pool() -> None:
+    pool, errors = bc.TensorPool(), []
+
+    def work(value: int) -> None:
+        try:
+            for i in range(1000):
+                t = pool.acquire((i % 40 + 1,))
+                array_of(t)[...] = value
+                assert (array_of(t) == value).all()
+                pool.release(t)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors and not pool._lent and len(pool) <= 4 * 40
