@@ -14,7 +14,7 @@ from conftest import FULL, SEED
 
 pytestmark = pytest.mark.timeout(1800 if FULL else 120)
 
-GRAPHS = 5000 if FULL else 100
+GRAPHS = 1000 if FULL else 100
 N = 16
 
 

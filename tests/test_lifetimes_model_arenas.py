@@ -25,7 +25,7 @@ from conftest import FULL, SEED
 
 pytestmark = pytest.mark.timeout(3600 if FULL else 300)
 
-EXAMPLES, STEPS = (1500, 80) if FULL else (150, 40)
+EXAMPLES, STEPS = (600, 60) if FULL else (150, 40)
 TUNED = settings(
     max_examples=EXAMPLES,
     stateful_step_count=STEPS,
