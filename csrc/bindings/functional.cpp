@@ -443,12 +443,8 @@ PyObject* function_repr(PyObject* self) {
 
 PyObject* cache_size(PyObject* self, void*) {
   auto* f = reinterpret_cast<FunctionObject*>(self);
-  size_t size = 0;
-  {
-    std::lock_guard lock(f->cache->mutex);
-    size = f->cache->entries.size();
-  }
-  return PyLong_FromSize_t(size);
+  std::lock_guard lock(f->cache->mutex);
+  return PyLong_FromSize_t(f->cache->entries.size());
 }
 
 // For tests that must see a call being planned.

@@ -107,9 +107,6 @@ PyTypeObject* torch_tensor_type() {
   const bool complete = type && PyType_Check(type) && enabled && bump;
   PyObject* addresses = complete ? native_functions() : nullptr;  // not under the lock: it runs Python
   Py_XDECREF(c), Py_XDECREF(module);
-  TorchPlaces plain;  // read without the lock, too: an error would make an object
-  const bool placed = addresses && read_places(PyTuple_GET_ITEM(addresses, 8), plain);
-  if (addresses && !placed) PyErr_Clear();
   {
     std::lock_guard lock(mutex);
     if (complete && !torch.tensor.load(std::memory_order_relaxed)) {
@@ -119,7 +116,7 @@ PyTypeObject* torch_tensor_type() {
         set_function(torch.bump_version, addresses, 4);
         int* const places[] = {&torch.storage_at, &torch.data_at, &torch.bytes_at};
         for (int i = 0; i < 3; ++i) *places[i] = static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(addresses, 5 + i)));
-        if (placed) torch.plain = plain;
+        if (!read_places(PyTuple_GET_ITEM(addresses, 8), torch.plain)) PyErr_Clear();
       }
       torch.grad_enabled = enabled, torch.bump = bump;
       torch.level = PyUnicode_InternFromString("_current_level");
