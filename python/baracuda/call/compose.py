@@ -35,7 +35,7 @@ from baracuda.call.op import (
 )  # fmt: skip
 from baracuda.call.program import Program, ProgramBuilder
 from baracuda.choose.plan import Plan, plan
-from baracuda.describe.dims import MAX_RANK
+from baracuda.describe.dims import MAX_RANK, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError
 from baracuda.describe.options import refuse_option
@@ -63,6 +63,13 @@ class Value:
     element: Element
     offset: int = 0
 
+    def __post_init__(self) -> None:
+        if len(self.shape) > MAX_RANK:
+            raise InvalidProblemError(
+                f"got tensors that take a step of {len(self.shape)} dimensions, {shape_text(self.shape)}, want at most "
+                f"{MAX_RANK}. Merge dimensions first."
+            )
+
     @property
     def rank(self) -> int:
         """Number of dimensions."""
@@ -87,6 +94,8 @@ class Value:
 
     def reshape(self, shape: Shape) -> Value | None:
         """In another shape with as many elements; None where that takes a copy."""
+        if len(shape) > MAX_RANK:
+            return replace(self, shape=shape)  # refuses it
         try:
             sizes, steps = _core.reshape_layout(self.shape, self.strides, shape)
         except InvalidProblemError:

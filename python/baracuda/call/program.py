@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
+from baracuda.call.constants import read_tensors, write_tensors
 from baracuda.call.program_values import Draw, Number, RandomState, Value
 from baracuda.choose.plan import Plan, plan
 from baracuda.choose.sku import SCHEMA, describe
@@ -223,24 +224,6 @@ class ProgramBuilder:
         return Program._made(json.dumps(document), plans, tuple(self._constants))
 
 
-def on_host(x: Any) -> Any:
-    """A tensor of any device as a contiguous NumPy array, of its own memory where that is one."""
-    import numpy as np
-
-    place = _core.borrow(x).device
-    return np.asarray(np.from_dlpack(x if place == "cpu" else _core.borrow(x).to("cpu")), order="C")
-
-
-def on_device(x: Any, device: str) -> Any:
-    """A NumPy array as a tensor there; itself on the cpu."""
-    from baracuda.memory.tensor import asarray, outside_arenas
-
-    if device == "cpu":
-        return x
-    with outside_arenas():
-        return asarray(x, device=device)
-
-
 def _device_name(device: Any) -> str:
     from baracuda.memory.device import name_of, place_of
 
@@ -290,25 +273,23 @@ class Program(_core.RawProgram):
 
     def save(self, path: str | Path) -> None:
         """Writes a folder: program.json, and the constants as safetensors (needs safetensors)."""
-        from safetensors.numpy import save_file
-
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "program.json").write_bytes(self.to_bytes())
-        held = {name: on_host(a) for name, a in self.named_constants().items()}
-        save_file(held, folder / "constants.safetensors")
+        write_tensors(folder / "constants.safetensors", self.named_constants())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Reads what `save` wrote."""
-        from safetensors.numpy import load_file
-
         folder = Path(path)
         data = (folder / "program.json").read_bytes()
-        held = load_file(folder / "constants.safetensors")
         document = json.loads(data)
-        names = [v["name"] for v in document["values"] if v["storage"] == "constant"]
-        return cls.from_bytes(data, [on_device(held[n], str(document["device"])) for n in names])
+        wanted = [
+            (v["name"], (Element.coerce(v["element"]), tuple(v["shape"])))
+            for v in document["values"]
+            if v["storage"] == "constant"
+        ]
+        return cls.from_bytes(data, read_tensors(folder / "constants.safetensors", wanted, str(document["device"])))
 
     def named_constants(self) -> dict[str, Any]:
         """The captured tensors by name."""

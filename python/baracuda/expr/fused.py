@@ -58,15 +58,16 @@ def _traced(
 
 
 def _finished(trace: Trace, results: list[Traced]) -> list[Traced]:
-    """Results as what steps give: arguments and views of them are copied."""
+    """Results as what steps give: arguments, views of them, and what is broadcast to a result's shape are copied."""
 
     def finished(x: Traced) -> Traced:
-        (source, *_), views = trace.values[x.value].args
-        if source == "step" and not views:
+        leaf = trace.values[x.value]
+        (source, *_), views = leaf.args
+        if source == "step" and not views and leaf.shape == x.shape:
             return x
-        if x.value not in trace.kept:
+        if trace.place_of(x.value, x.shape) is None:
             trace.store((x.value,), x.shape)
-        return Traced(trace, trace.kept[x.value], x.shape)
+        return trace.seen(x.value, x.shape)
 
     return [finished(x) for x in trace.stored(results)]
 

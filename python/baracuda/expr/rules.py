@@ -131,6 +131,8 @@ class TracedCall(Call):
         x = self._seen(given)
         if trace.per_row(x.value) or not trace.spans(x.value) <= {(len(axes), x.shape)}:
             x = trace.whole(x)
+        if trace.values[x.value].shape != x.shape:  # rows of a kernel are of what its inputs broadcast to
+            x = x.copied()
         args = (x.value, len(axes), desc.keepdim, x.shape)
         shape = tuple(map(int, desc.reduced_shape()))
         return Traced(trace, trace.value(desc.kind, desc.element, args, desc.element, shape), shape)

@@ -120,9 +120,7 @@ class Traced:
             )
         why = f"{view[0]}: a value is stored before it is seen in another way"
         (x,) = (
-            trace.stored([self], why)
-            if self.shape == trace.values[self.value].shape
-            else trace.stored([self._copied()])
+            trace.stored([self], why) if self.shape == trace.values[self.value].shape else trace.stored([self.copied()])
         )
         leaf = trace.values[x.value]
         source, views = leaf.args
@@ -130,11 +128,11 @@ class Traced:
         seen = probe[view[1]] if view[0] == "index" else probe.reshape(view[1])
         return trace.leaf(source, (*views, view), tuple(seen.shape), leaf.element)
 
-    def _copied(self) -> Traced:
+    def copied(self) -> Traced:
         """Broadcast in memory."""
         value = self.trace.whole(self).value
         self.trace.store((value,), self.shape)
-        return Traced(self.trace, self.trace.kept[value], self.shape)
+        return self.trace.seen(value, self.shape)
 
     def _axis(self, axis: int) -> int:
         if not -self.rank <= axis < self.rank:

@@ -84,7 +84,7 @@ class Trace:
         notes: What was not fused, and why.
         shared: How often a value was found to be there already.
         tape: Where calls are written down that are to be pulled back.
-        kept: Values that a step has written to memory, and the leaves that they are there.
+        kept: Values that a step has written to memory, each with the shape that it has there, and the leaves that they are.
         cut: Reductions that kernels behind them read from memory.
     """
 
@@ -94,7 +94,7 @@ class Trace:
     notes: list[str] = field(default_factory=list)
     shared: int = 0
     _known: dict[Any, int] = field(default_factory=dict)
-    kept: dict[int, int] = field(default_factory=dict)
+    kept: dict[tuple[int, Shape], int] = field(default_factory=dict)
     tape: Tape | None = None
     cut: set[int] = field(default_factory=set)
     _spans: dict[int, frozenset[Span]] = field(default_factory=dict)
@@ -136,7 +136,10 @@ class Trace:
         ids = tuple(x.value if isinstance(x, Traced) else x for x in traced)
         if made.function is None:
             return Traced(self, ids[0], shape)
-        return Traced(self, self.value(made.function, made.element, ids, made.result, shape), shape)
+        own: Shape = ()  # whatever the operands were expanded to, since other uses of the value may not be
+        for i in ids:
+            own = _sizes(broadcast(own, self.values[i].shape, made.function))
+        return Traced(self, self.value(made.function, made.element, ids, made.result, own), shape)
 
     def spans(self, value: int) -> frozenset[Span]:
         """The reductions that a value waits for."""
@@ -182,19 +185,33 @@ class Trace:
         """The same values as leaves: what is none yet is computed by a fused kernel."""
         groups: dict[Shape, dict[int, None]] = {}
         for x in found:
-            v = self.values[x.value]
-            of_rows = self.per_row(x.value)
-            known = self.kept.get(x.value)
-            if v.function == "leaf" or (known is not None and (of_rows or self.values[known].shape == x.shape)):
-                continue
-            groups.setdefault(self._span(x.value)[1] if of_rows else x.shape, {})[x.value] = None
+            if self.values[x.value].function != "leaf" and self.place_of(x.value, x.shape) is None:
+                groups.setdefault(self._space(x), {})[x.value] = None
         for shape, wanted in groups.items():
             if why:
                 self.notes.append(why)
             self.store(tuple(wanted), shape)
-        return [
-            x if self.values[x.value].function == "leaf" else Traced(self, self.kept[x.value], x.shape) for x in found
-        ]
+        return [x if self.values[x.value].function == "leaf" else self.seen(x.value, x.shape) for x in found]
+
+    def _space(self, x: Traced) -> Shape:
+        """What a kernel that stores a value goes over: all elements of its rows, where it still reduces them."""
+        if not self.per_row(x.value):
+            return x.shape
+        if self._reduced_here(x.value):
+            return self._span(x.value)[1]
+        for v in self._reductions((x.value,)):  # beside others that kernels before have reduced
+            self._before(v, "others that it is used with are")
+        return self.values[x.value].shape
+
+    def place_of(self, value: int, shape: Shape) -> int | None:
+        """The leaf that a value is in this shape, where it is stored; what is one for a row is stored in its own."""
+        return self.kept.get((value, self.values[value].shape if self.per_row(value) else shape))
+
+    def seen(self, value: int, shape: Shape) -> Traced:
+        """A value that is stored, in this shape."""
+        leaf = self.place_of(value, shape)
+        assert leaf is not None, "what was stored has a place"
+        return Traced(self, leaf, shape)
 
     def store(self, wanted: tuple[int, ...], shape: Shape) -> None:
         """Has a fused kernel write values to memory, all in one shape."""
@@ -279,10 +296,7 @@ class Trace:
     def _store_behind(self, inner: list[int], wanted: tuple[int, ...], shape: Shape, why: str) -> None:
         """Stores values whose reductions are kernels before, which this one reads."""
         for v in inner:
-            self.notes.append(f"{self.values[v].function}: in a kernel before: {why}")
-            if v not in self.kept:
-                self.store((v,), self.values[v].args[3])
-            self.cut.add(v)
+            self._before(v, why)
         left: dict[Shape, list[int]] = {}
         for v in (v for v in wanted if v not in self.cut):
             of_rows = self.per_row(v) and self.values[v].function not in REDUCTIONS  # which are no longer reduced here
@@ -290,13 +304,20 @@ class Trace:
         for own, values in left.items():
             self.store(tuple(values), own)
 
+    def _before(self, reduction: int, why: str) -> None:
+        """Has a kernel before those to come store a reduction, which they read."""
+        self.notes.append(f"{self.values[reduction].function}: in a kernel before: {why}")
+        if self.place_of(reduction, ()) is None:
+            self.store((reduction,), self.values[reduction].args[3])
+        self.cut.add(reduction)
+
     def _step(self, step: Step, wanted: tuple[int, ...], shape: Shape) -> None:
         """Adds a step, whose results are these values."""
         self.steps.append(step)
         for k, v in enumerate(wanted):
             value = self.values[v]
             own = value.shape if self.per_row(v) else shape
-            self.kept[v] = self.leaf(("step", len(self.steps) - 1, k), (), own, value.result).value
+            self.kept[v, own] = self.leaf(("step", len(self.steps) - 1, k), (), own, value.result).value
 
     def _reduce_apart(self, wanted: tuple[int, ...], shape: Shape, why: str) -> None:
         """Reductions that the kernel does not take, of what is stored before them."""
@@ -324,7 +345,7 @@ class Trace:
 
     def operands(self, value: int) -> tuple[int, ...]:
         """The values that a value is made of; leaves for those that are read from memory."""
-        return tuple(self.kept[a] if a in self.cut else a for a in self._made_of(value))
+        return tuple(self.kept[a, self.values[a].shape] if a in self.cut else a for a in self._made_of(value))
 
     def program(self, wanted: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """A program's text, and the leaves that are its inputs."""

@@ -234,8 +234,6 @@ class ExecutionPlan:
     def save(self, path: str | Path) -> None:
         """Writes a folder: the program, what its arguments and results are, and captured tensors as safetensors.
 
-        Needs safetensors.
-
         Raises:
             InvalidProblemError: Among arguments or results is something that is no tensor, number or text.
         """

@@ -44,7 +44,8 @@ def with_gradients(
 
 def _slot(graph: ComputeGraph, x: Any, name: str) -> Slot:
     found = graph._tracer.view_of(x) if isinstance(x, _core.Tensor) else None
-    if found is None and name == "wrt":
+    returned = any(x is y for y in graph.results)  # as it was captured, or a view of it
+    if found is None and (name == "wrt" or returned):
         found = graph._tracer.captured(x)
     if found is None:
         raise InvalidProblemError(f"grad: {name}: got {type(x).__name__}, want tensors of this graph.")
@@ -150,9 +151,7 @@ class _Again:
         from baracuda import functional as F
 
         for x in outputs:
-            view = self.old._tracer.view_of(x)
-            assert view is not None
-            self._reached(view, F.ones_like(self.tensor(x)))
+            self._reached(self._view(x), F.ones_like(self.tensor(x)))
         for node, pull in reversed(self.pulls):
             results = [self.old._tracer.view_of(x) for x in node.results if _is_float(x)]
             if not any(v is not None and (v.slot in self.gradients or v.slot in self.parts) for v in results):

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
-from baracuda.call.program import Program, on_device, on_host
+from baracuda.call.constants import Kind, read_tensors, write_tensors
+from baracuda.call.program import Program
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, shown
 from baracuda.describe.sizes import AnySize, SizeExpr, contiguous_strides, simple
@@ -35,8 +36,6 @@ _KINDS = {"tuple": tuple, "list": list, "dict": dict}
 
 def save(plan: ExecutionPlan, path: str | Path) -> None:
     """ExecutionPlan.save."""
-    from safetensors.numpy import save_file
-
     lowered = plan._lowered
     if any(kind == "held" for kind, _ in lowered.results):
         raise InvalidProblemError(
@@ -54,18 +53,15 @@ def save(plan: ExecutionPlan, path: str | Path) -> None:
     }
     folder = Path(path)
     lowered.program.save(folder)
-    held = {f"hidden{i}": on_host(x) for i, x in enumerate(lowered.hidden)}
-    save_file(held, folder / "hidden.safetensors")
+    write_tensors(folder / "hidden.safetensors", {f"hidden{i}": x for i, x in enumerate(lowered.hidden)})
     (folder / "graph.json").write_text(json.dumps(document))
 
 
 def load(path: str | Path) -> ExecutionPlan:
     """ExecutionPlan.load."""
-    from safetensors import SafetensorError
-
     try:
         return _loaded(Path(path))
-    except (*_UNREADABLE, SafetensorError) as error:
+    except _UNREADABLE as error:
         if isinstance(error, BaracudaError):
             raise
         raise InvalidProblemError(
@@ -74,8 +70,6 @@ def load(path: str | Path) -> ExecutionPlan:
 
 
 def _loaded(folder: Path) -> ExecutionPlan:
-    from safetensors.numpy import load_file
-
     from baracuda.graph.execution import ExecutionPlan
 
     document = json.loads((folder / "graph.json").read_text())
@@ -83,10 +77,10 @@ def _loaded(folder: Path) -> ExecutionPlan:
         raise InvalidProblemError(
             f"load: got schema {shown(document.get('schema'))}, want {SCHEMA}, as this version writes it."
         )
-    hidden = load_file(folder / "hidden.safetensors")
     program = Program.load(folder)
     device = program.plans[0].device if program.plans else "cpu"
-    read = _Read(program, [on_device(hidden[f"hidden{i}"], device) for i in range(document["hidden"])], document)
+    read = _Read(program, document)
+    read.hold(read_tensors(folder / "hidden.safetensors", read.wanted(), device))
     inputs, outputs = _tree(document["inputs"]), _tree(document["outputs"])
     _check_numbers("inputs", [t.value for t in _leaves(inputs)], len(read.leaves), every=True)
     _check_numbers("outputs", [t.value for t in _leaves(outputs)], len(document["results"]))
@@ -141,20 +135,30 @@ def _tree(document: Any) -> Tree:
 class _Read:
     """A program's document as slots and launches again."""
 
-    def __init__(self, program: Program, hidden: list[Any], graph: dict[str, Any]) -> None:
-        self.program, self.hidden, self.graph = program, hidden, graph
+    def __init__(self, program: Program, graph: dict[str, Any]) -> None:
+        self.program, self.graph = program, graph
+        self.hidden: list[Any] = []
         self.document = json.loads(program.to_bytes())
         self.random = "random" in self.document
         self.leaves: list[Slot] = []
         self.made: set[Slot] = set()
         constants = iter(program.constants)
         given = [v for v in self.document["values"] if v["storage"] == "argument" and v["role"] != "out"]
-        n_leaves = len(given) - len(hidden)
+        _check_numbers("hidden", [graph["hidden"]], len(given) + 1)
+        n_leaves = len(given) - graph["hidden"]
         self.slots = [self._slot(i, v, constants) for i, v in enumerate(self.document["values"])]
         arguments = [s for s, v in zip(self.slots, self.document["values"], strict=True) if v in given]
-        self.leaves = arguments[:n_leaves]
-        for slot, held in zip(arguments[n_leaves:], hidden, strict=True):
-            slot.kind, slot.held, slot.address = "constant", (held,), _core.borrow(held).address
+        self.leaves, self.written = arguments[:n_leaves], arguments[n_leaves:]
+
+    def wanted(self) -> list[tuple[str, Kind]]:
+        """The captured tensors that it writes, as they are called in their file."""
+        return [(f"hidden{i}", (s.element, tuple(s.shape))) for i, s in enumerate(self.written)]
+
+    def hold(self, hidden: list[Any]) -> None:
+        """Takes those tensors."""
+        self.hidden = hidden
+        for slot, held in zip(self.written, hidden, strict=True):
+            slot.kind, slot.held, slot.address = "constant", (held,), held.address
 
     def _size(self, size: Any) -> AnySize:
         return simple(SizeExpr.read(size, self.document["dims"]))

@@ -161,6 +161,8 @@ class Tracer:
         touching = [
             s for s in self.slots if s.kind == "constant" and s.address < high and low < s.address + s.nbytes
         ]  # fmt: skip
+        if low == high:  # nothing touches it, and each look at it has to find the same slot
+            touching = [s for s in self.slots if s.kind == "constant" and s.held and (s.address, s.nbytes) == (low, 0)]
         same = next((s for s in touching if s.address <= low and high <= s.address + s.nbytes), None)
         if same is None and not touching:
             count = (high - low) // element.nbytes

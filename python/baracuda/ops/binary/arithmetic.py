@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf, log, pi
+from math import inf, log, pi, prod
 from typing import Any
 
 from baracuda import _core
@@ -142,9 +142,9 @@ def isin(
     c: Composer, elements: Value, test_elements: Value, *, assume_unique: bool = False, invert: bool = False
 ) -> Value:
     """Whether each of the elements is one of `test_elements`, as torch.isin; all pairs are compared."""
-    column = c.reshape(elements, (*elements.shape, 1))
+    column = c.reshape(elements, (prod(elements.shape), 1))
     same = c.of(F.eq, column, c.reshape(test_elements, (-1,)) if test_elements.rank != 1 else test_elements)
-    found: Value = c.of(F.any, same, (same.rank - 1,))
+    found = c.reshape(c.of(F.any, same, (1,)), elements.shape)
     return c.of(F.logical_not, found) if invert else found
 
 
