@@ -96,7 +96,7 @@ def check(number: int, folder: Path) -> list[str]:
         "compiled": graph.compile(),
         f"compiled with {some}": graph.compile(passes=some, frozen=bool(rng.integers(2))),
     }
-    if number % SAVED == 0:
+    if number % SAVED == 0 and all(graph._tracer.view_of(x) for x in graph.results):  # none is captured as it is
         plans["compiled"].save(folder)
         plans["loaded"] = bc.ExecutionPlan.load(folder)
     slopes = graph.grad(graph.results, graph.tensors).compile()

@@ -7,6 +7,7 @@
 
 #include "bindings/error.h"
 #include "bindings/scope.h"
+#include "bindings/trace.h"
 #include "core/devices.h"
 
 namespace baracuda::bindings {
@@ -111,8 +112,12 @@ void tensor_dealloc(PyObject* self) {
   Py_TRASHCAN_END
 }
 
-PyObject* get_shape(PyObject* self, void*) { return tuple_of(view_of(self).shape, view_of(self).rank); }
-PyObject* get_strides(PyObject* self, void*) { return tuple_of(view_of(self).strides, view_of(self).rank); }
+PyObject* get_shape(PyObject* self, void*) {
+  return shown_sizes(view_of(self), tuple_of(view_of(self).shape, view_of(self).rank));
+}
+PyObject* get_strides(PyObject* self, void*) {
+  return shown_sizes(view_of(self), tuple_of(view_of(self).strides, view_of(self).rank));
+}
 PyObject* get_code(PyObject* self, void*) { return PyLong_FromLong(static_cast<int>(view_of(self).element)); }
 PyObject* get_element(PyObject* self, void*) {
   return Py_NewRef(element_members[static_cast<int>(view_of(self).element)]);
@@ -127,16 +132,18 @@ PyObject* get_device(PyObject* self, void*) {
 PyObject* get_read_only(PyObject* self, void*) { return PyBool_FromLong(view_of(self).read_only); }
 PyObject* get_unbacked(PyObject* self, void*) { return PyBool_FromLong(view_of(self).unbacked); }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(view_of(self).rank); }
-PyObject* get_numel(PyObject* self, void*) { return PyLong_FromLongLong(view_of(self).numel()); }
+PyObject* get_numel(PyObject* self, void*) {
+  return shown_sizes(view_of(self), PyLong_FromLongLong(view_of(self).numel()));
+}
 PyObject* get_nbytes(PyObject* self, void*) {
-  return PyLong_FromLongLong(view_of(self).numel() * size_of(view_of(self).element));
+  return shown_sizes(view_of(self), PyLong_FromLongLong(view_of(self).numel() * size_of(view_of(self).element)));
 }
 
 // NumPy's operators leave those with a tensor to it.
 PyObject* get_priority(PyObject*, void*) { return PyFloat_FromDouble(1000); }
 
 Py_ssize_t tensor_length(PyObject* self) {
-  if (view_of(self).rank) return view_of(self).shape[0];
+  if (view_of(self).rank) return shown_length(view_of(self)) ? view_of(self).shape[0] : -1;
   PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
   return -1;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bindings/tensor.h"
+#include "bindings/trace.h"
 #include "core/checked.h"
 
 namespace baracuda::bindings {
@@ -349,7 +350,9 @@ constexpr Named kTranspose{"transpose", &transpose_layout}, kPermute{"permute", 
 template <const Named& named>
 PyObject* view_method(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   Layout layout;
-  return named.layout(named.name, view_of(self), args, n, layout) ? new_view(self, layout) : nullptr;
+  if (!named.layout(named.name, view_of(self), args, n, layout)) return nullptr;
+  if (named.layout == &squeeze_layout && !shown_ones(view_of(self))) return nullptr;
+  return new_view(self, layout);
 }
 
 template <const Named& named>
@@ -427,7 +430,9 @@ PyObject* new_view(PyObject* tensor, const Layout& layout) { return new_view(ten
 
 PyObject* subscript(PyObject* self, PyObject* key) {
   Layout layout;
-  return index_layout(view_of(self), key, layout) ? new_view(self, layout) : nullptr;
+  // The tracer may say that a slice is cut short, where the sizes are open.
+  if (!shown_key(view_of(self), key) || !index_layout(view_of(self), key, layout)) return nullptr;
+  return new_view(self, layout);
 }
 
 PyObject* item_at(PyObject* self, Py_ssize_t i) {

@@ -90,6 +90,32 @@ bool stand_in_address(TensorView& view) {
   return address && !PyErr_Occurred();
 }
 
+PyObject* shown_sizes(const TensorView& view, PyObject* sizes) {
+  if (!t_tracer || !view.unbacked || !sizes) return sizes;
+  return PyObject_CallMethod(t_tracer, "sizes", "N", sizes);
+}
+
+bool shown_length(const TensorView& view) {
+  if (!t_tracer || !view.unbacked) return true;
+  PyObject* done = PyObject_CallMethod(t_tracer, "length", "L", static_cast<long long>(view.shape[0]));
+  Py_XDECREF(done);
+  return done != nullptr;
+}
+
+bool shown_key(const TensorView& view, PyObject* key) {
+  if (!t_tracer || !view.unbacked) return true;
+  PyObject* done = PyObject_CallMethod(t_tracer, "key", "NO", tuple_of(view.shape, view.rank), key);
+  Py_XDECREF(done);
+  return done != nullptr;
+}
+
+bool shown_ones(const TensorView& view) {
+  if (!t_tracer || !view.unbacked) return true;
+  PyObject* done = PyObject_CallMethod(t_tracer, "ones", "N", tuple_of(view.shape, view.rank));
+  Py_XDECREF(done);
+  return done != nullptr;
+}
+
 bool record(PlanObject* plan, const Frame& frame, Caller caller) {
   PyObject *tensors = PyList_New(0), *numbers = PyList_New(0);
   bool good = tensors && numbers && add_tensors(tensors, plan, frame);

@@ -14,6 +14,14 @@ bool tracing();
 // other; none outside of traces. False with an exception set.
 bool stand_in_address(TensorView& view);
 
+// What the traced function sees of a tensor without memory, which the tracer takes note of: sizes (taken over, given
+// back as the function shall see them), a length, how a key looks at a shape, and which of its sizes are 1. Outside of
+// traces they are as they are. Null or false with an exception set.
+PyObject* shown_sizes(const TensorView& view, PyObject* sizes);
+bool shown_length(const TensorView& view);
+bool shown_key(const TensorView& view, PyObject* key);
+bool shown_ones(const TensorView& view);
+
 // What is called: a plan, a program or a function, with the values of the function's parameters or null.
 struct Caller {
   PyObject* object;

@@ -229,7 +229,7 @@ std::string program_digest(const Json& source, const Json& plans) {
     digests.add(own ? *own : Json());
   }
   std::vector<const Json*> parts;
-  for (const char* part : {"dims", "values", "scalars", "random", "steps"})
+  for (const char* part : {"dims", "values", "scalars", "random", "conditions", "steps"})
     if (const Json* own = source.find(part)) parts.push_back(own);
   parts.push_back(&digests);
   return digest_of(parts);
@@ -245,11 +245,13 @@ Json Program::document(Json plans) const {
 }
 
 Program::Program(const Reader& r, std::vector<const PlanCore*> plans, std::vector<TensorView> constants) {
-  r.only({"schema", "kind", "device", "dims", "values", "scalars", "random", "plans", "steps", "digest"});
+  r.only({"schema", "kind", "device", "dims", "values", "scalars", "random", "conditions", "plans", "steps", "digest"});
   check_kind(r, "program");
   source_ = Json::object();
-  for (const char* part : {"schema", "kind", "device", "dims", "values", "scalars", "random", "steps"})
-    if (part != std::string_view("random") || r.has(part)) source_.set(part, r.at(part).json());
+  for (const char* part : {"schema", "kind", "device", "dims", "values", "scalars", "random", "conditions", "steps"}) {
+    const bool may_lack = part == std::string_view("random") || part == std::string_view("conditions");
+    if (!may_lack || r.has(part)) source_.set(part, r.at(part).json());
+  }
   // One that was written has its plans with it.
   if ((r.has("digest") || r.has("plans")) && r.at("digest").text() != program_digest(source_, r.at("plans").json()))
     r.at("digest").wrong("that of the rest: it was changed");
@@ -263,6 +265,11 @@ Program::Program(const Reader& r, std::vector<const PlanCore*> plans, std::vecto
   for (const Reader& scalar : r.at("scalars").items(kMaxScalars)) scalars_.push_back(read_scalar(scalar));
   scalar_uses_.assign(scalars_.size(), -1);
   if (r.has("random")) read_random(r.at("random"));
+  if (r.has("conditions"))
+    for (const Reader& given : r.at("conditions").items(kMostValues)) {
+      given.only({"size", "want"});
+      conditions_.push_back({SizeExpr::read(given.at("size"), symbols_), given.at("want").text()});
+    }
   read_steps(r.at("steps"), plans);
   plan_scratch();
   if (backend_ != Backend::Cpu) sites_ = Sites(static_cast<int32_t>(steps_.size()), call_text());
@@ -450,6 +457,19 @@ bool Program::solve(const TensorView* arguments, int64_t* symbols, Refusals& out
   for (size_t s = 0; s < symbols_.size(); ++s) {
     if (known[s]) continue;
     out.push_back({Code::MissingArgument, "", "no input of a size " + symbols_[s].name, "one", ""});
+    return false;
+  }
+  return met(symbols, out);
+}
+
+bool Program::met(const int64_t* symbols, Refusals& out) const {
+  for (const ProgramCondition& condition : conditions_) {
+    int64_t least;
+    if (condition.size.eval(symbols, least) && least >= 0) continue;
+    std::string sizes;
+    for (size_t s = 0; s < symbols_.size(); ++s)
+      sizes += (s ? ", " : "") + symbols_[s].name + " = " + std::to_string(symbols[s]);
+    out.push_back({Code::Dim, "", sizes, condition.want, ""});
     return false;
   }
   return true;

@@ -73,6 +73,12 @@ struct ProgramRandom {
   std::vector<SizeExpr> draws;     // in blocks of the generator
 };
 
+// What sizes a program is right for: those at which an expression is not below 0.
+struct ProgramCondition {
+  SizeExpr size;
+  std::string want;  // the same in words, for messages
+};
+
 struct ProgramFrame;  // core/program_run.cpp
 
 // Where a run failed: a step with the reasons, or, with step -1, the arguments.
@@ -141,6 +147,7 @@ class Program {
   friend struct ProgramFrame;
   void read_values(const Reader& document, const std::vector<TensorView>& constants);
   void read_random(const Reader& random);
+  bool met(const int64_t* symbols, Refusals& out) const;
   void read_steps(const Reader& steps, const std::vector<const PlanCore*>& plans);
   void plan_scratch();
   std::string call_text() const;
@@ -157,6 +164,7 @@ class Program {
   std::vector<ScalarParam> scalars_;
   std::vector<int32_t> scalar_uses_;  // the last step that each is for, or -1
   ProgramRandom random_;
+  std::vector<ProgramCondition> conditions_;
   std::vector<ProgramStep> steps_;
   Sites sites_;  // of steps on devices
   Backend backend_ = Backend::Cpu;

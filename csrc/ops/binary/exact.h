@@ -5,6 +5,17 @@
 
 namespace baracuda::binary {
 
+// A result r of a and b, with the NaN of the first operand that is one: which of two a sum or a product passes on is
+// the compiler's choice, another one in each loop, and signbit sees it.
+template <class T>
+BCU_FN T with_nan_of(T a, T r) {
+  return a != a ? a : r;
+}
+template <class T>
+BCU_FN T with_nan_of(T a, T b, T r) {
+  return a != a ? a : b != b ? b : r;
+}
+
 struct Eq {
   template <class T>
   BCU_FN bool f(T a, T b) {
@@ -146,7 +157,7 @@ struct Nextafter {
     T inf = math::infinity<T>();
     next = half_type & (size == inf) ? T(65504) : next;
     T y = size == T(0) ? math::copysign(least, b) : math::copysign(next, a);
-    return (a != a) | (b != b) ? a + b : a == b ? b : y;
+    return with_nan_of(a, b, a == b ? b : y);
   }
 };
 

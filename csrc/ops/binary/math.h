@@ -27,7 +27,7 @@ struct Wrap<int64_t> {
 struct AddScaled {
   template <class T>
   BCU_FN T f(T a, T b, T alpha) {
-    return Wrap<T>::add(a, Wrap<T>::mul(alpha, b));
+    return with_nan_of(a, Wrap<T>::add(a, Wrap<T>::mul(alpha, b)));
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T alpha) {
@@ -54,7 +54,7 @@ using Sub = AddSigned<-1>;
 struct Mul {
   template <class T>
   BCU_FN T f(T a, T b) {
-    return Wrap<T>::mul(a, b);
+    return with_nan_of(a, Wrap<T>::mul(a, b));
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
@@ -76,7 +76,8 @@ struct Div {
 struct Pow {
   template <class T>
   BCU_FN T f(T a, T b) {
-    return b == T(2) ? a * a : math::pow(a, b);
+    T r = b == T(2) ? a * a : math::pow(a, b);
+    return r == r ? r : with_nan_of(a, b, r);  // 1 and x to the 0 are 1 with NaN, too
   }
   BCU_FN uint64_t f(uint64_t a, uint64_t b) {
     uint64_t y = 1;
@@ -230,7 +231,7 @@ struct Fmin {
 struct Atan2 {
   template <class T>
   BCU_FN T f(T a, T b) {
-    return math::atan2(a, b);
+    return with_nan_of(a, b, math::atan2(a, b));
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {  // 0 at the origin, and infinitely far from it
@@ -243,7 +244,8 @@ struct Atan2 {
 struct Hypot {
   template <class T>
   BCU_FN T f(T a, T b) {
-    return math::hypot(a, b);
+    T r = math::hypot(a, b);
+    return r == r ? r : with_nan_of(a, b, r);  // of infinity and NaN it is infinity
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
@@ -271,7 +273,7 @@ struct Copysign {
 struct Xlogy {  // a ln(b), and 0 where a is 0 and b a number
   template <class T>
   BCU_FN T f(T a, T b) {
-    return (a == T(0)) & (b == b) ? T(0) : a * math::log(b);
+    return (a == T(0)) & (b == b) ? T(0) : with_nan_of(a, b, a * math::log(b));
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
@@ -283,7 +285,8 @@ struct Logaddexp {  // ln(e^a + e^b)
   template <class T>
   BCU_FN T f(T a, T b) {
     T most = a < b ? b : a;
-    return a == b ? a + T(0.69314718055994530942) : most + math::log1p(math::exp(-math::fabs(a - b)));
+    T r = a == b ? a + T(0.69314718055994530942) : most + math::log1p(math::exp(-math::fabs(a - b)));
+    return with_nan_of(a, b, r);
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
@@ -296,7 +299,7 @@ struct Logaddexp2 {  // log2(2^a + 2^b)
   template <class T>
   BCU_FN T f(T a, T b) {
     T most = a < b ? b : a, more = math::log1p(math::exp2(-math::fabs(a - b)));
-    return a == b ? a + T(1) : most + more * T(1.44269504088896340736);
+    return with_nan_of(a, b, a == b ? a + T(1) : most + more * T(1.44269504088896340736));
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {
@@ -322,7 +325,8 @@ struct Ldexp {  // a 2^b, in steps that keep the product in range as long as the
     T last = math::detail::pow2<T>(math::detail::to_int(n - T(2) * third));
     T part = whole == b ? T(1) : math::exp2(b - whole), y = (small ? a : a * part) * step * step * last;
     // 2^b itself where that is infinite, zero or NaN.
-    return endless ? a * (b > T(0) ? infinite : b < T(0) ? T(0) : b) : small ? y * part : y;
+    y = endless ? a * (b > T(0) ? infinite : b < T(0) ? T(0) : b) : small ? y * part : y;
+    return with_nan_of(a, b, y);
   }
   template <class T>
   BCU_FN Grads<T> df(T dy, T a, T b) {

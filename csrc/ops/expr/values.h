@@ -31,7 +31,7 @@ struct Part {
 struct Plus {
   template <class T>
   BCU_FN T f(T a, T b) {
-    return binary::Wrap<T>::add(a, b);
+    return binary::with_nan_of(a, binary::Wrap<T>::add(a, b));
   }
 };
 struct Minus {

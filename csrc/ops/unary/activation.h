@@ -2,6 +2,7 @@
 #pragma once
 #include "baracuda/math/math.h"
 #include "baracuda/portable.h"
+#include "ops/unary/exact.h"
 
 namespace baracuda::unary {
 
@@ -212,7 +213,7 @@ struct Sigmoid {
 struct Silu {
   template <class T>
   BCU_FN T f(T x) {
-    return math::silu(x);
+    return with_nan_of(x, math::silu(x));
   }
   template <class T>
   BCU_FN T df(T dy, T x) {

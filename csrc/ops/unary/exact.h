@@ -19,6 +19,12 @@ struct Wrap<int64_t> {
   BCU_FN int64_t sum(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
 };
 
+// A result r of x, which for NaN is that NaN: of a sign and with a payload that do not depend on the loop it is in.
+template <class T>
+BCU_FN T with_nan_of(T x, T r) {
+  return x != x ? x : r;
+}
+
 struct Neg {
   template <class T>
   BCU_FN T f(T x) {

@@ -195,7 +195,7 @@ struct Asin {
 struct Acos {
   template <class T>
   BCU_FN T f(T x) {
-    return math::acos(x);
+    return with_nan_of(x, math::acos(x));
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
@@ -274,7 +274,7 @@ struct Tanh {
 struct Erf {
   template <class T>
   BCU_FN T f(T x) {
-    return math::erf(x);
+    return with_nan_of(x, math::erf(x));
   }
   template <class T>
   BCU_FN T df(T dy, T x) {
@@ -285,7 +285,7 @@ struct Erf {
 struct Erfc {
   template <class T>
   BCU_FN T f(T x) {
-    return math::erfc(x);
+    return with_nan_of(x, math::erfc(x));
   }
   template <class T>
   BCU_FN T df(T dy, T x) {

@@ -14,7 +14,7 @@ from baracuda.choose.sku import SCHEMA, describe
 from baracuda.describe.dims import Dim
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, shown
-from baracuda.describe.sizes import SizeExpr
+from baracuda.describe.sizes import AnySize, SizeExpr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,6 +50,7 @@ class ProgramBuilder:
         self._constants: list[Any] = []
         self._dims: dict[str, int] = {}
         self._random: tuple[dict[str, Any], list[SizeExpr]] | None = None
+        self._conditions: list[dict[str, Any]] = []
 
     def name_of(self, index: int) -> str:
         """The name of a value."""
@@ -121,6 +122,16 @@ class ProgramBuilder:
         seed, offset = self.scalar("seed", "unsigned"), self.scalar("offset", "unsigned", 0)
         self._random = {"seed": seed.index, "offset": offset.index}, []
         return RandomState(seed, self._random[1])
+
+    def require(self, size: AnySize, want: str) -> None:
+        """Has runs refused at whose sizes a sum of products of `bc.Dim`s is below 0.
+
+        Args:
+            size: What has to be at least 0.
+            want: The same in words, which the refusal says.
+        """
+        self._know([made := SizeExpr.of(size)])
+        self._conditions.append({"size": made.json(), "want": want})
 
     def _plan_of(self, what: Descriptor | Plan) -> tuple[int, Plan]:
         if what not in self._plans:
@@ -220,6 +231,8 @@ class ProgramBuilder:
             scalars, draws = self._random
             self._know(draws)
             document["random"] = scalars | {"draws": [d.json() for d in draws]}
+        if self._conditions:
+            document["conditions"] = self._conditions
         plans = tuple(made for _, made in self._plans.values())
         return Program._made(json.dumps(document), plans, tuple(self._constants))
 

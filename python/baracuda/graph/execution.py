@@ -339,7 +339,8 @@ def compiled(
     def lowered(launches: list[Launch]) -> Lowered:
         for change in behind:
             launches = change(launches, results, graph)
-        return Lowering(graph.device, launches, list(graph.leaves), graph._tracer.draws).lower(results)
+        made = Lowering(graph.device, launches, list(graph.leaves), graph._tracer.draws)
+        return made.lower(results, graph._conditions)
 
     if not launches and not any(isinstance(v, View) for v in results):
         raise InvalidProblemError(

@@ -59,7 +59,9 @@ def fuse_chains(launches: list[Launch], results: list[Any], graph: ComputeGraph)
         for v in launch.reads:
             before = chains.get(v.slot)
             alone = before is not None and readers[v.slot] == {i} and v.slot not in handed_out
-            if before is None or not alone or not _same(v, before.result) or v.shape != launch.writes[0].shape:
+            if before is None or not alone or v.shape != launch.writes[0].shape:
+                continue
+            if not all(_same(x, before.result) for x in launch.reads if x.slot is v.slot):  # also seen in another way
                 continue
             inputs = dict.fromkeys(x for x in (*before.inputs, *chain.inputs) if x != v)
             first = before.launches[0][0]

@@ -15,9 +15,12 @@ from baracuda.describe.calls import signed
 from baracuda.describe.dims import Dim
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, Refusal, shown
+from baracuda.graph.decisions import Condition, conditions
+from baracuda.graph.ends import least_sizes
 from baracuda.graph.nodes import Node, Slot, Tree, flatten, listed
 from baracuda.graph.symbols import Samples, at_point, with_symbols
 from baracuda.graph.tracer import Tracer
+from baracuda.graph.watched import Watch
 from baracuda.memory.device import name_of, place_of
 from baracuda.memory.tensor import TensorSpec
 
@@ -49,6 +52,7 @@ class ComputeGraph:
         self._results: list[Any] | None = None
         self._views: list[Any] = []  # of the results; of captured ones the tensors
         self._samples: Any = None  # of graphs whose sizes are bc.Dims
+        self._conditions: list[Condition] = []  # which these have to meet
         self._tree = Tree("constant")
 
     # --- made by hand
@@ -273,6 +277,7 @@ def trace(fn: Callable[..., Any], *specs: Any, **named: Any) -> ComputeGraph:
 
     def at(point: Mapping[str, int]) -> ComputeGraph:
         graph = ComputeGraph(*devices)
+        graph._tracer.watch = Watch() if point else None
         fixed = [replace(s, shape=at_point(s.shape, point)) for s in seen if s is not None]
         stand_ins = [graph._leaf(s, name) for s, name in zip(fixed, names, strict=True)]
         graph._inputs = Tree(tuple, [*trees, *by_name.values()], list(by_name))
@@ -288,7 +293,10 @@ def trace(fn: Callable[..., Any], *specs: Any, **named: Any) -> ComputeGraph:
     if not dims:
         return at({})
     samples = Samples.of(dims)
-    return with_symbols(samples, [at(point) for point in samples.points])
+    graphs = [at(point) for point in samples.points]
+    held = conditions(samples, [g._tracer.watch.notes for g in graphs if g._tracer.watch is not None])
+    ends, more = least_sizes(samples, at, held)
+    return with_symbols(samples, graphs, ends, [*held, *more])
 
 
 def _is_tensor(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -10,6 +11,7 @@ from baracuda import _core
 from baracuda.call.program import Program, ProgramBuilder
 from baracuda.call.program_values import Value
 from baracuda.choose.plan import plan
+from baracuda.graph.decisions import Condition
 from baracuda.graph.nodes import Draw, Launch, Slot, View
 from baracuda.graph.symbols import as_dim
 from baracuda.memory.views import contiguous_strides, is_contiguous
@@ -53,8 +55,10 @@ class Lowering:
             make = self.builder.inout if slot in self.written else self.builder.input
             self.values[slot] = make(slot.name, slot.shape, slot.element, slot.strides)
 
-    def lower(self, results: list[View | Any]) -> Lowered:
-        """The program that makes these results."""
+    def lower(self, results: list[View | Any], conditions: Iterable[Condition] = ()) -> Lowered:
+        """The program that makes these results, at sizes that meet the conditions."""
+        for condition in conditions:
+            self.builder.require(condition.size, condition.want)
         hidden, weights = [], 0
         for slot in sorted(self.used, key=lambda s: s.number):
             if slot.kind == "constant":

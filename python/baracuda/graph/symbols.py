@@ -16,9 +16,11 @@ from baracuda.choose.plan import Plan, plan
 from baracuda.describe.dims import Dim
 from baracuda.describe.errors import BaracudaError, InvalidProblemError
 from baracuda.describe.sizes import SizeExpr
+from baracuda.graph.ends import same_at
 from baracuda.graph.nodes import Draw, Launch, Node, Slot, View
 
 if TYPE_CHECKING:
+    from baracuda.graph.decisions import Condition
     from baracuda.graph.graph import ComputeGraph
 
 Point = Mapping[str, int]
@@ -31,6 +33,7 @@ class Samples:
 
     dims: dict[str, int]  # and their maxima
     values: dict[str, tuple[int, int, int]]
+    steps: dict[str, int]  # what the dims are multiples of
 
     @classmethod
     def of(cls, sizes: Sequence[Dim]) -> Samples:
@@ -45,7 +48,7 @@ class Samples:
                 raise InvalidProblemError(
                     f"bc.Dim({dim.name!r}): got max={dims[dim.name]} and max={dim.max}, want one maximum per name."
                 )
-        values = {}
+        values, steps = {}, {}
         for name, most in dims.items():
             if not any(d == Dim(name, most) for d in sizes):
                 seen = ", ".join(str(d) for d in sizes if d.name == name)
@@ -63,8 +66,13 @@ class Samples:
                 raise InvalidProblemError(
                     f"bc.Dim({name!r}): got max={most}, want at least {3 * step + 2}: trace short ones as fixed sizes."
                 )
-            values[name] = (first, second, third)
-        return cls(dims, values)
+            values[name], steps[name] = (first, second, third), step
+        return cls(dims, values, steps)
+
+    def usual(self, name: str) -> int:
+        """The least size of a dim but 0 and 1, which broadcast and lie in other ways than all others."""
+        step = self.steps[name]
+        return step * -(-2 // step)
 
     @property
     def points(self) -> list[dict[str, int]]:
@@ -139,29 +147,47 @@ def with_gradients(graph: ComputeGraph, outputs: Sequence[Any], wrt: Sequence[An
         return places
 
     results, tensors = at(outputs, graph.results, "results"), at(wrt, graph.tensors, "tensors")
-    made = [
-        gradient.with_gradients(
-            g, tuple(g.results[i] for i in results), tuple(g.tensors[i] for i in tensors), sampled=True
-        )
-        for g in graphs
-    ]
-    return with_symbols(samples, made)
+
+    def differentiated(g: ComputeGraph) -> ComputeGraph:
+        of, by = tuple(g.results[i] for i in results), tuple(g.tensors[i] for i in tensors)
+        return gradient.with_gradients(g, of, by, sampled=True)
+
+    made = [differentiated(g) for g in graphs]
+    return with_symbols(samples, made, [(p, differentiated(g)) for p, g in fitting.ends], graph._conditions)
 
 
-def with_symbols(samples: Samples, graphs: list[ComputeGraph]) -> ComputeGraph:
+def with_symbols(
+    samples: Samples,
+    graphs: list[ComputeGraph],
+    ends: Sequence[tuple[Point, ComputeGraph]],
+    conditions: Sequence[Condition],
+) -> ComputeGraph:
     """The graph that is each of these at its point.
+
+    Args:
+        samples: Sizes.
+        graphs: Those of their points.
+        ends: Those of further points, at which it has to be the same, too.
+        conditions: What runs are held to.
 
     Raises:
         InvalidProblemError: They differ in more than numbers, or a number is no expression of the sizes; names the node.
     """
-    return Fitting(samples, graphs).fitted()
+    fitting = Fitting(samples, graphs, ends)
+    made = fitting.fitted()
+    made._conditions = list(conditions)
+    for point, graph in ends:
+        same_at(made, graph, point)
+    return made
 
 
 class Fitting:
     """Several graphs of one function, each of other sizes, and what stands for the slots of the last."""
 
-    def __init__(self, samples: Samples, graphs: list[ComputeGraph]) -> None:
-        self.samples, self.graphs = samples, graphs
+    def __init__(
+        self, samples: Samples, graphs: list[ComputeGraph], ends: Sequence[tuple[Point, ComputeGraph]]
+    ) -> None:
+        self.samples, self.graphs, self.ends = samples, graphs, ends
         self.slots: dict[Slot, Slot] = {}  # of the last graph, and what stands for them
         self.plans: dict[Any, Plan] = {}
 

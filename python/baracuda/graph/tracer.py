@@ -14,6 +14,7 @@ from baracuda.call.program import Program
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.graph.nodes import Draw, Launch, Node, Number, Shape, Slot, View
+from baracuda.graph.watched import Watch
 from baracuda.memory.device import name_of, place_of
 from baracuda.memory.generator import Generator
 from baracuda.memory.results import is_torch
@@ -42,6 +43,7 @@ class Tracer:
         self._leaf_name = ""
         self._open: Node | None = None
         self._held: dict[int, tuple[Any, Any]] = {}  # captured objects, and what keeps their memory
+        self.watch: Watch | None = None  # where sizes are open
 
     # --- tensors without memory
 
@@ -134,6 +136,27 @@ class Tracer:
         finally:
             _core.exchange_tracer(before)
             _core.exchange_inferring(asked)
+
+    # --- what the traced function sees of sizes
+
+    def sizes(self, given: Any) -> Any:
+        """A tensor's shape, strides or number of elements, as the caller shall see them."""
+        return given if self.watch is None else self.watch.sizes(given)
+
+    def length(self, n: int) -> None:
+        """`len` of a tensor, or iteration over it."""
+        if self.watch is not None:
+            self.watch.length(n)
+
+    def ones(self, shape: Shape) -> None:
+        """`squeeze` of a tensor of this shape."""
+        if self.watch is not None:
+            self.watch.ones(shape)
+
+    def key(self, shape: Shape, key: Any) -> None:
+        """A view by a key of a tensor of this shape."""
+        if self.watch is not None:
+            self.watch.key(shape, key)
 
     # --- what launches see
 
