@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from expressions import Expression, drawn
+from expressions import ELEMENTS, Expression, drawn
 
 import baracuda as bc
 import baracuda.functional as F
@@ -39,7 +39,7 @@ def differ(got: tuple[Any, ...], want: tuple[Any, ...]) -> list[str]:
     for k, (a, b) in enumerate(zip(map(numbers, got), map(numbers, want), strict=True)):
         if a.shape != b.shape or a.dtype != b.dtype:
             found.append(f"result {k}: {a.dtype}{a.shape}, want {b.dtype}{b.shape}")
-        elif not np.array_equal(a, b, equal_nan=True) or (np.signbit(a) != np.signbit(b))[~np.isnan(b)].any():
+        elif a[a == a].tobytes() != b[b == b].tobytes() or not np.array_equal(a == a, b == b):
             found.append(f"result {k}: other bits")
     return found
 
@@ -80,7 +80,8 @@ def fused_slopes(e: Expression, given: list[Any]) -> tuple[Any, ...] | None:
 def check(number: int, folder: Path) -> list[str]:
     """What is wrong with the expression of this number."""
     rng = np.random.default_rng(number)
-    e = drawn(rng, np.float64 if number % 2 else np.float32)
+    element = ELEMENTS[number % len(ELEMENTS)]
+    e = drawn(rng, element)
     arrays, held = [bc.asarray(a) for a in e.arrays], [bc.asarray(a) for a in e.captured]
     want = e.of(arrays, held)
     wrong = []
@@ -88,8 +89,9 @@ def check(number: int, folder: Path) -> list[str]:
     def said(what: str, found: list[str]) -> None:
         wrong.extend(f"{number}, {what}: {f}\n  {e}" for f in found)
 
-    made = bc.expr.fuse(e.function)(*arrays, *held)
-    said("fused", differ(made if isinstance(made, tuple) else (made,), want))
+    if element not in ("f16", "bf16"):  # which are rounded less often
+        made = bc.expr.fuse(e.function)(*arrays, *held)
+        said("fused", differ(made if isinstance(made, tuple) else (made,), want))
     graph = bc.trace(lambda *xs: e.of(xs, held), *arrays)
     some = [name for name in PASSES if rng.random() < 0.7]
     plans = {
@@ -99,13 +101,13 @@ def check(number: int, folder: Path) -> list[str]:
     if number % SAVED == 0 and all(graph._tracer.view_of(x) for x in graph.results):  # none is captured as it is
         plans["compiled"].save(folder)
         plans["loaded"] = bc.ExecutionPlan.load(folder)
-    slopes = graph.grad(graph.results, graph.tensors).compile()
     for what, plan in plans.items():
         for _ in range(2):
             said(what, differ(plan.run(*arrays), want))
-    values, grads = slopes.run(*arrays)
-    said("with gradients", differ(values, want))
-    if number % 2:
+    if element in ("f32", "f64", "f16", "bf16"):
+        values, grads = graph.grad(graph.results, graph.tensors).compile().run(*arrays)
+        said("with gradients", differ(values, want))
+    if element == "f64":
         results, by_torch = theirs(e)
         said("results", apart(want, results))
         said("gradients", apart(grads, by_torch))

@@ -92,7 +92,7 @@ bool stand_in_address(TensorView& view) {
 
 PyObject* shown_sizes(const TensorView& view, PyObject* sizes) {
   if (!t_tracer || !view.unbacked || !sizes) return sizes;
-  return PyObject_CallMethod(t_tracer, "sizes", "N", sizes);
+  return PyObject_CallMethod(t_tracer, "sizes", "(N)", sizes);
 }
 
 bool shown_length(const TensorView& view) {
@@ -111,7 +111,7 @@ bool shown_key(const TensorView& view, PyObject* key) {
 
 bool shown_ones(const TensorView& view) {
   if (!t_tracer || !view.unbacked) return true;
-  PyObject* done = PyObject_CallMethod(t_tracer, "ones", "N", tuple_of(view.shape, view.rank));
+  PyObject* done = PyObject_CallMethod(t_tracer, "ones", "(N)", tuple_of(view.shape, view.rank));
   Py_XDECREF(done);
   return done != nullptr;
 }

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 import baracuda.functional as F
+from baracuda.describe.elements import Element
 
 Shape = tuple[int, ...]
 Rng = np.random.Generator
@@ -137,6 +138,15 @@ _WEIGHTS = {
     n: 0.5 if n in VIEWS or n in ("softmax", "cumsum") else 1.2 if n in ("sum", "mean", "amax") else 1.0 for n in OPS
 }
 
+_WHOLE = ("add", "sub", "mul", "maximum", "minimum", "neg", "abs", "square", "sum", "amax", "amin", "cumsum", *VIEWS)
+# What other elements than floats are computed with.
+_FEWER: dict[str, tuple[str, ...]] = {
+    **{e: _WHOLE for e in ("i32", "i64", "u8", "i8")},
+    "c64": ("add", "sub", "mul", "neg", "square", "sum", *VIEWS),
+    "bool": ("maximum", "minimum", "mul", "amax", *VIEWS),
+}
+ELEMENTS = ("f32", "f64", "f32", "f64", "f32", "f64", "f16", "bf16", *_FEWER)
+
 Instruction = tuple[str, tuple[int, ...], Any]
 
 
@@ -198,13 +208,17 @@ def _shape(rng: Rng, of: Shape) -> Shape:
     return made[int(rng.integers(0, len(made) + 1)) :] if rng.random() < 0.3 else made
 
 
-def drawn(rng: Rng, dtype: Any, views: bool = True) -> Expression:
-    """An expression of one to 24 instructions that torch takes."""
+def drawn(rng: Rng, element: str) -> Expression:
+    """An expression of one to 24 instructions that torch takes, of arrays of one element."""
+    dtype, floats = Element.coerce(element).numpy, element not in _FEWER
     of = tuple(int(n) for n in rng.choice(EXTENTS, int(rng.integers(0, 4)), p=SHARES))
     counts = int(rng.integers(1, 4)), int(rng.choice(3, p=(0.5, 0.3, 0.2)))
-    arrays, captured = (tuple(rng.normal(size=_shape(rng, of)).astype(dtype) for _ in range(count)) for count in counts)
-    known = [torch.from_numpy(np.asarray(a)).to(torch.float64) for a in (*arrays, *captured)]
-    names = [n for n in OPS if views or n not in VIEWS]
+    arrays, captured = (
+        tuple((rng.normal(size=_shape(rng, of)) * (1 if floats else 3)).astype(dtype) for _ in range(count))
+        for count in counts
+    )
+    known = [torch.from_numpy(np.asarray(a.real, np.float64)) for a in (*arrays, *captured)]
+    names = [n for n in OPS if floats or n in _FEWER[element]]
     weights = np.array([_WEIGHTS[n] for n in names])
     made: list[Instruction] = []
     for _ in range(int(rng.integers(1, 25))):
@@ -224,13 +238,13 @@ def drawn(rng: Rng, dtype: Any, views: bool = True) -> Expression:
         made.append((name, at, option))
         known.append(x)
     first = len(arrays) + len(captured)
-    made.append(
-        ("mul", (0, len(known) - 1), None) if rng.random() < 0.3 else ("neg", (0,), None)
-    )  # depends on an argument
+    at = (0, len(known) - 1 if rng.random() < 0.3 else 0)  # so that something depends on an argument
     try:
-        known.append(known[0] * known[-1] if made[-1][0] == "mul" else -known[0])
+        known.append(known[0] * known[at[1]])
     except RuntimeError:
-        made[-1], known = ("neg", (0,), None), [*known, -known[0]]
+        at = (0, 0)
+        known.append(known[0] * known[0])
+    made.append(("mul", at, None))
     count = int(rng.integers(1, 4))
     results = {len(known) - 1, *(int(i) for i in rng.integers(first, len(known), count - 1))}
     return Expression(arrays, captured, tuple(made), tuple(int(i) for i in rng.permutation(sorted(results))))

@@ -64,7 +64,7 @@ void streamed_loop(const C* const* in, C* const* out, int64_t n, const void*) {
 struct Plus {
   template <class C>
   static C f(C a, C b) {
-    return Wrap<C>::add(a, b);
+    return with_nan_of(a, Wrap<C>::add(a, b));
   }
 };
 struct Minus {

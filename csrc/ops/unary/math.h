@@ -195,7 +195,8 @@ struct Asin {
 struct Acos {
   template <class T>
   BCU_FN T f(T x) {
-    return with_nan_of(x, math::acos(x));
+    T y = math::acos(x);
+    return y == y ? y : with_nan_of(x, math::quiet_nan<T>());
   }
   template <class T>
   BCU_FN T df(T dy, T x) {

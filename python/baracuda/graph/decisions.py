@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import ceil, floor
@@ -42,16 +42,36 @@ def conditions(samples: Samples, notes: Sequence[list[Note]]) -> list[Condition]
     """
     for row in zip(*notes, strict=False):
         if len({(n.site, n.kind, n.cut) for n in row}) > 1:
-            raise _refused(row[0], "goes another way at other sizes")
+            raise _refused(row[0], f"{row[0].what}: the function goes another way at other sizes")
     if len(set(map(len, notes))) > 1:
         longest, least = max(notes, key=len), min(map(len, notes))
-        raise _refused(longest[least], "comes to this line at some sizes only")
+        raise _refused(longest[least], f"{longest[least].what}: only at some sizes the function comes here")
     found: dict[tuple[Site, SizeExpr], Condition] = {}
     for row in zip(*notes, strict=True):
-        made = _Decision(samples, row).condition()
-        if made is not None:
-            found.setdefault((row[0].site, made.size), made)
+        for part in _divided(samples, row) if row[0].kind == "quotient" else [row]:
+            made = _Decision(samples, part).condition()
+            if made is not None:
+                found.setdefault((row[0].site, made.size), made)
     return list(found.values())
+
+
+def _divided(samples: Samples, row: tuple[Note, ...]) -> list[tuple[Note, ...]]:
+    """What has to hold that a division gives a polynomial: the divisor leaves one rest, or the quotient is one number."""
+    values, by = [n.value for n in row], row[0].by
+    if len(set(values)) == 1 and len({n.by for n in row}) == 1:
+        return []
+    if by >= 1 and len({n.by for n in row}) == 1:
+        try:
+            size, often = (SizeExpr.of(samples.fit(v)) for v in (values, [v // by for v in values]))
+        except ValueError:
+            size = often = SizeExpr({}, {}, 2)
+        if size.divisor == often.divisor == 1 and often.fixed is None and (size - often * by).fixed is not None:
+            return []
+        if often.divisor == 1 and often.fixed is not None:
+            low = often.fixed * by
+            ends = ([n.value - low for n in row], [low + by - 1 - n.value for n in row])
+            return [tuple(replace(n, kind="sign", value=v) for n, v in zip(row, end, strict=True)) for end in ends]
+    raise _refused(row[0], f"{row[0].what} by {by}: {_values(samples, values)}, of which the rest is not one number")
 
 
 class _Decision:
@@ -66,14 +86,14 @@ class _Decision:
         if len(set(values)) == 1:
             return None
         if self.first.kind == "same":
-            raise _refused(self.first, f"{self.first.what}, whose use is not seen from there on: use the size itself")
+            raise _refused(self.first, f"{self.first.what}, and what it decides is not seen. Use the size itself")
         answers = {v >= 0 if self.first.kind == "sign" else v == 0 for v in values}
         if len(answers) > 1:
             raise _refused(self.first, self._differs(values))
         try:
             size = SizeExpr.of(self.samples.fit(values))
         except ValueError:
-            what = f"{self.first.what} by a number that is no sum of products of the sizes"
+            what = f"{self.first.what}: {_values(self.samples, values)} is no sum of products of the sizes"
             raise _refused(self.first, what) from None
         if self.first.kind == "zero" and len({v > 0 for v in values}) > 1:
             raise _refused(self.first, self._differs(values))
@@ -89,9 +109,7 @@ class _Decision:
         usual = {n: (self.samples.usual(n), m) for n, m in most.items()}
         if not self.first.cut and least(usual, held) < 0:
             raise _refused(self.first, self._elsewhere(usual, held))
-        return Condition(
-            held, _text(self.first, f"{self.first.what}: sizes at which it does as it did when it was traced")
-        )
+        return Condition(held, f"{_at_least_0(held)}, for {_line(self.first)}\n  ({self.first.what})")
 
     def _differs(self, values: Sequence[int]) -> str:
         points = [_point(p) for p in self.samples.points]
@@ -162,19 +180,32 @@ def _least_of_one(ends: tuple[int, int], constant: int, slope: int, bend: int) -
     return min(constant + slope * n + bend * n * n for n in places)
 
 
+def _values(samples: Samples, values: Sequence[int]) -> str:
+    points = ", ".join(f"({_point(p)})" for p in samples.points)
+    return f"{', '.join(map(str, values))} at sizes {points}"
+
+
 def _point(point: Mapping[str, int]) -> str:
     return ", ".join(f"{n}={v}" for n, v in point.items())
 
 
-def _text(note: Note, what: str) -> str:
+def _at_least_0(size: SizeExpr) -> str:
+    """The condition in words: `n >= 2` where it is as simple."""
+    names = [key for key in size.terms if key]
+    if len(names) == 1 and len(names[0]) == 1 and abs(size.terms[names[0]]) == 1:
+        constant = size.terms.get((), 0)
+        return f"{names[0][0]} >= {-constant}" if size.terms[names[0]] > 0 else f"{names[0][0]} <= {constant}"
+    return f"{size} >= 0"
+
+
+def _line(note: Note) -> str:
     name, line = note.site
-    text = linecache.getline(name, line).strip()
-    return f"{name}:{line}: {text}\n  ({what})"
+    return f"{name}:{line}: {linecache.getline(name, line).strip()}"
 
 
 def _refused(note: Note, what: str) -> InvalidProblemError:
     return InvalidProblemError(
-        f"trace: in\n  {_text(note, what)}\n"
+        f"trace: {_line(note)}\n  {what}.\n"
         "A graph whose sizes are bc.Dims does the same at all of them, up to the maximum. Trace the cases one by one, each by a "
         "function that asks nothing, or with a smaller maximum or fixed sizes.",
         [Refusal("dim", "", what, "the same at all sizes")],

@@ -19,8 +19,9 @@ from baracuda import _core
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 Site = tuple[str, int]  # a line: file and number
-# What is asked of a number: whether it is at least 0, whether it is 0, or nothing, where it must be the same at all sizes.
-Kind = Literal["sign", "zero", "same"]
+# What is asked of a number: whether it is at least 0, whether it is 0, how often another one goes into it, or nothing, where
+# it must be the same at all sizes.
+Kind = Literal["sign", "zero", "quotient", "same"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Note:
         value: The number that it was asked of.
         what: In words, for messages.
         cut: Whether it is how far a slice or an index reaches, which runs may refuse by size.
+        by: What it is divided by.
     """
 
     site: Site
@@ -40,6 +42,7 @@ class Note:
     value: int
     what: str
     cut: bool = False
+    by: int = 1
 
 
 def _is_own(frame: FrameType) -> bool:
@@ -77,12 +80,12 @@ class Watch:
         """`len(x)`, or iteration: Python makes a plain int of it."""
         frame = sys._getframe(2)
         if not _is_own(frame):
-            self.add(frame, "same", n, "takes the length by len(), or by iteration")
+            self.add(frame, "same", n, "len() and iteration make a plain int of a size")
 
     def ones(self, shape: tuple[int, ...]) -> None:
         """`x.squeeze()`: sizes of 1 go."""
         for n in shape:
-            self.add(sys._getframe(2), "zero", n - 1, "asks whether a size is 1")
+            self.add(sys._getframe(2), "zero", n - 1, "a size is asked whether it is 1")
 
     def key(self, shape: tuple[int, ...], key: Any) -> None:
         """`x[key]`: where a slice or an index reaches."""
@@ -103,7 +106,7 @@ class Watch:
             ends = [self._end(frame, size - back, bound) for bound in (key.start, key.stop)]
             start, stop = (end if end is not None else (0, size)[i] for i, end in enumerate(ends))
             if not back:
-                self.add(frame, "sign", stop - start, "takes a slice that may end before it starts", cut=True)
+                self.add(frame, "sign", stop - start, "a slice may end before it starts", cut=True)
         elif isinstance(key, int) and not isinstance(key, bool):
             self._end(frame, size if key < 0 else size - 1, key)
 
@@ -112,14 +115,17 @@ class Watch:
         if bound is None or not hasattr(bound, "__index__"):
             return None
         at = int(bound.__index__())
-        self.add(frame, "sign", at, "counts from the start or from the end by the sign of a size", cut=True)
+        self.add(
+            frame, "sign", at, "a slice or an index counts from the start or from the end, as a size decides", cut=True
+        )
         left = size - at if at >= 0 else size + at
-        self.add(frame, "sign", left, "takes a slice or an index that reaches as far as a size allows", cut=True)
+        self.add(frame, "sign", left, "a slice or an index reaches as far as a size allows", cut=True)
         return min(at, size) if at >= 0 else max(size + at, 0)
 
-    def add(self, frame: FrameType, kind: Kind, value: int, what: str, *, cut: bool = False) -> None:
+    def add(self, frame: FrameType, kind: Kind, value: int, what: str, *, cut: bool = False, by: int = 1) -> None:
         """Notes what is asked of a number."""
-        self.notes.append(Note(_site(frame), kind, int(value.__index__()), what, cut))
+        plain, divisor = int.__index__(value), int.__index__(by)
+        self.notes.append(Note(_site(frame), kind, plain, what, cut, divisor))
 
 
 def _asked(kind: Kind, value: int, what: str) -> bool:
@@ -140,50 +146,50 @@ class Size(int):
 
     def __lt__(self, other: Any) -> Any:
         if (bound := _bound(other, ceil)) is not None:
-            _asked("sign", bound - 1 - int.__index__(self), "compares a size")
+            _asked("sign", bound - 1 - int.__index__(self), "a size is compared")
         return int.__lt__(self, other)
 
     def __le__(self, other: Any) -> Any:
         if (bound := _bound(other, floor)) is not None:
-            _asked("sign", bound - int.__index__(self), "compares a size")
+            _asked("sign", bound - int.__index__(self), "a size is compared")
         return int.__le__(self, other)
 
     def __gt__(self, other: Any) -> Any:
         if (bound := _bound(other, floor)) is not None:
-            _asked("sign", int.__index__(self) - bound - 1, "compares a size")
+            _asked("sign", int.__index__(self) - bound - 1, "a size is compared")
         return int.__gt__(self, other)
 
     def __ge__(self, other: Any) -> Any:
         if (bound := _bound(other, ceil)) is not None:
-            _asked("sign", int.__index__(self) - bound, "compares a size")
+            _asked("sign", int.__index__(self) - bound, "a size is compared")
         return int.__ge__(self, other)
 
     def __eq__(self, other: Any) -> Any:
         if (bound := _bound(other, ceil)) is not None and bound == other:
-            _asked("zero", int.__index__(self) - bound, "compares a size")
+            _asked("zero", int.__index__(self) - bound, "a size is compared")
         return int.__eq__(self, other)
 
     def __ne__(self, other: Any) -> Any:
         if (bound := _bound(other, ceil)) is not None and bound == other:
-            _asked("zero", int.__index__(self) - bound, "compares a size")
+            _asked("zero", int.__index__(self) - bound, "a size is compared")
         return int.__ne__(self, other)
 
     __hash__ = int.__hash__
 
     def __bool__(self) -> bool:
-        _asked("zero", int.__index__(self), "asks whether a size is 0")
+        _asked("zero", int.__index__(self), "a size is asked whether it is 0")
         return int.__bool__(self)
 
     def __abs__(self) -> int:
-        _asked("sign", int.__index__(self), "takes the absolute value of a size")
+        _asked("sign", int.__index__(self), "the absolute value of a size is taken")
         return Size(int.__abs__(self))
 
     def __int__(self) -> int:
-        _asked("same", int.__index__(self), "makes a plain int of a size")
+        _asked("same", int.__index__(self), "int() makes a plain int of a size")
         return int.__index__(self)
 
     def __float__(self) -> float:
-        _asked("same", int.__index__(self), "makes a float of a size")
+        _asked("same", int.__index__(self), "a size becomes a float")
         return int.__float__(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -198,36 +204,44 @@ def _bound(other: Any, rounded: Callable[[float], int]) -> int | None:
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    """An operator of ints whose result is a Size for the user's code; what gives a float gives one that is not watched."""
-    plain = getattr(int, name)
+    """An operator of ints whose result is a Size for the user's code; what is no polynomial of sizes is noted."""
+    plain = getattr(int, f"__{name}__")
 
     def method(self: Size, *others: Any) -> Any:
         found = plain(self, *others)
-        if found is NotImplemented:
-            if any(isinstance(n, float) for n in others) and not _is_own(sys._getframe(1)):
-                _asked_float(self, ())
+        frame = sys._getframe(1)
+        if _is_own(frame):
             return found
-        own = _is_own(sys._getframe(1))
-        if type(found) is float and not own:
-            _asked_float(self, others)
-        if own or type(found) is float:
+        watch = getattr(_core.tracer(), "watch", None)
+        if watch is not None:
+            _note_result(watch, frame, name, found, (self, *others))
+        if found is NotImplemented or isinstance(found, float):
             return found
         return tuple(map(Size, found)) if isinstance(found, tuple) else Size(found)
 
-    method.__name__ = name
+    method.__name__ = f"__{name}__"
     return method
 
 
-def _asked_float(self: Size, others: tuple[Any, ...]) -> None:
-    watch = getattr(_core.tracer(), "watch", None)
-    for n in (self, *others):
-        if watch is not None and isinstance(n, Size):
-            watch.add(sys._getframe(2), "same", n, "makes a float of a size")
+def _note_result(watch: Watch, frame: FrameType, name: str, found: Any, given: tuple[Any, ...]) -> None:
+    """Notes what an operator makes of sizes that is no polynomial of them."""
+    floats = isinstance(found, float) or any(isinstance(n, float) for n in given)
+    if floats or name in _BITWISE:
+        what = "a size becomes a float" if floats else "the bits of a size are taken"
+        for n in given:
+            if isinstance(n, Size):
+                watch.add(frame, "same", n, what)
+    elif name in _DIVIDING and found is not NotImplemented:
+        value, by = (given[1], given[0]) if name.startswith("r") and name != "rshift" else given[:2]
+        by = 1 << by if name.endswith("shift") else by
+        watch.add(frame, "quotient", value, "a size is divided", by=by)
 
 
+_DIVIDING = ("floordiv", "mod", "divmod", "rshift", "rfloordiv", "rmod", "rdivmod", "rrshift")
+_BITWISE = ("and", "or", "xor", "rand", "ror", "rxor", "lshift", "rlshift", "rpow")
 _WITH_ONE = ("add", "sub", "mul", "floordiv", "mod", "divmod", "pow", "truediv", "and", "or", "xor", "lshift", "rshift")
 for _name in (*_WITH_ONE, *(f"r{n}" for n in _WITH_ONE), "neg", "pos", "invert"):
-    setattr(Size, f"__{_name}__", _operator(f"__{_name}__"))
+    setattr(Size, f"__{_name}__", _operator(_name))
 
 
 def _itself(self: Size, *digits: Any) -> Size:
