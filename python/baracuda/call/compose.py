@@ -35,7 +35,7 @@ from baracuda.call.op import (
 )  # fmt: skip
 from baracuda.call.program import Program, ProgramBuilder
 from baracuda.choose.plan import Plan, plan
-from baracuda.describe.dims import MAX_RANK, shape_text
+from baracuda.describe.dims import MAX_RANK
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError
 from baracuda.describe.options import refuse_option
@@ -66,8 +66,7 @@ class Value:
     def __post_init__(self) -> None:
         if len(self.shape) > MAX_RANK:
             raise InvalidProblemError(
-                f"got tensors that take a step of {len(self.shape)} dimensions, {shape_text(self.shape)}, want at most "
-                f"{MAX_RANK}. Merge dimensions first."
+                f"got a step of rank {len(self.shape)} on the way, want at most {MAX_RANK}. Pass tensors of fewer dimensions."
             )
 
     @property
@@ -181,10 +180,7 @@ class Composer:
     def reshape(self, x: Value, shape: Shape) -> Value:
         """In another shape, as a view where that can be."""
         seen = x.reshape(shape) or self.copy(x).reshape(shape)
-        if seen is None:  # contiguous memory has every other shape
-            raise InvalidProblemError(
-                f"got a step of rank {len(shape)} on the way, want at most {MAX_RANK}. Pass tensors of fewer dimensions."
-            )
+        assert seen is not None, "contiguous memory has every shape"
         return seen
 
     def zeros(self, shape: Shape, element: Element) -> Value:
