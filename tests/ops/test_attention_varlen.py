@@ -109,8 +109,8 @@ def test_places_are_checked_before_writing(cu_q: list[int], cu_k: list[int], nam
         ({"softcap": -1.0}, "softcap: got -1.0"),
         ({"alibi_slopes": np.ones(4)}, "alibi_slopes: got f64"),
         ({"alibi_slopes": np.ones(3, np.float32)}, "alibi_shape: got"),
-        ({"value": np.ones((7, 2, 4), np.float32)}, "v_shape: got"),
-        ({"query": np.ones((6, 4), np.float32)}, "q_shape: got"),
+        ({"value": np.ones((7, 2, 4), np.float32)}, "value: got"),
+        ({"query": np.ones((6, 4), np.float32)}, "query: got"),
         ({"causal_alignment": "left"}, "causal_alignment: got 'left'"),
     ],
 )

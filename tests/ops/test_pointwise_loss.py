@@ -114,7 +114,7 @@ def test_what_has_no_meaning_is_refused() -> None:
         (lambda: F.mse_loss(x.astype(np.int32), x.astype(np.int32)), "float"),
         (lambda: F.binary_cross_entropy(x, x[0]), "target_shape"),
         (lambda: F.binary_cross_entropy(x, x.astype(np.float64)), "target"),
-        (lambda: F.binary_cross_entropy_with_logits(x, x, weight=np.zeros((4, 2, 3), np.float32)), "weight_shape"),
+        (lambda: F.binary_cross_entropy_with_logits(x, x, weight=np.zeros((4, 2, 3), np.float32)), "weight: got"),
         (lambda: F.kl_div(x, np.zeros((2, 4), np.float32)), "broadcast"),
     ):
         with pytest.raises(bc.InvalidProblemError, match=match):
