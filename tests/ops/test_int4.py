@@ -52,7 +52,7 @@ def test_wrong_calls_are_refused() -> None:
     x = np.zeros((2, 3), np.float32)
     with pytest.raises(bc.InvalidProblemError, match="packed_element: got 'f32', want s4 or u4"):
         F.pack_int4(x, "f32")
-    with pytest.raises(bc.InvalidProblemError, match="got only numbers .* want at least one tensor"):
+    with pytest.raises(bc.InvalidProblemError, match=r"got only numbers .* want at least one tensor"):
         F.pack_int4(x[0, 0])
     with pytest.raises(bc.InvalidProblemError, match="input: got f32"):
         F.unpack_int4(x)

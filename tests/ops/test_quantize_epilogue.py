@@ -136,5 +136,5 @@ def test_wrong_calls_are_refused() -> None:
         F.geglu_quantize(x, dtype="u8")
     with pytest.raises(bc.InvalidProblemError, match="element: got 'f64', want f32, f16 or bf16"):
         F.layer_norm_quantize(x.astype(np.float64))
-    with pytest.raises(bc.InvalidProblemError, match="got only numbers .* want at least one tensor"):
+    with pytest.raises(bc.InvalidProblemError, match=r"got only numbers .* want at least one tensor"):
         F.rms_norm_quantize(x[0, 0])
