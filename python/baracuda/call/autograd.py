@@ -88,11 +88,12 @@ class Pullable:
 class _Pull:
     """What bc.vjp returns beside the result: takes its gradients, once they are known to be gradients of it."""
 
-    __slots__ = ("_floats", "_fn", "_pull", "_results", "_several")
+    __slots__ = ("_floats", "_fn", "_listed", "_pull", "_results", "_several")
 
     def __init__(self, fn: Any, pull: Callable[..., Any], y: Any) -> None:
         self._fn, self._pull = fn, pull
-        listed = list(y) if isinstance(y, (tuple, list)) else [y]
+        self._listed = isinstance(y, (tuple, list))
+        listed = list(y) if self._listed else [y]
         seen = [_core.describe(x)[:2] for x in listed]
         # Beside floats other results have no gradient: indices, counts. Where there are no floats, data was moved.
         places = [i for i, (_, code) in enumerate(seen) if Element(code).is_float] or range(len(seen))
@@ -104,13 +105,13 @@ class _Pull:
         """The gradients of the function's tensors.
 
         Args:
-            *gradients: The gradient of the result; of several results one tuple, or one argument each.
+            *gradients: The gradient of the result; of results in a tuple one tuple, or one argument each.
             **named: None: gradients have no names.
 
         Raises:
             InvalidProblemError: If there are more or fewer than results, or one is no tensor of its result's shape.
         """
-        spread = len(gradients) != 1 or not (self._several and isinstance(gradients[0], (tuple, list)))
+        spread = len(gradients) != 1 or not (self._listed and isinstance(gradients[0], (tuple, list)))
         given = gradients if spread else tuple(gradients[0])
         if named or len(given) != len(self._results):
             raise self._wrong_count(len(given), named)

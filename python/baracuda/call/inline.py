@@ -326,7 +326,7 @@ def pulled_through(fn: Composed) -> Composed:
         outs = list(found) if several else [found]
 
         def pull(dy: Any) -> Any:
-            gradients = tape.gradients(outs, dy if several else (dy,), leaves)
+            gradients = tape.gradients(outs, dy if isinstance(dy, (list, tuple)) else (dy,), leaves)
             made = tuple(_finished(g, x, k) for g, x, k in zip(gradients, leaves, likes, strict=True) if x.wanted)
             return made[0] if len(made) == 1 else made
 
