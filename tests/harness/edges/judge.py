@@ -92,7 +92,7 @@ def ours(points: Points) -> list[Any]:
     y, pull = bc.vjp(points.fn, *points.given[0], **points.given[1])
     outs = _outs(y)
     dys = [d.to(x.dtype) for d, x in zip(_dys(points, outs), outs, strict=True)]
-    return _tensors(pull(dys[0] if len(outs) == 1 and not isinstance(y, (tuple, list)) else tuple(dys)))
+    return _tensors(pull(dys[0] if len(outs) == 1 else tuple(dys)))
 
 
 def _nan_values(points: Points, shape: tuple[int, ...]) -> Array:
