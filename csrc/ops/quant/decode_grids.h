@@ -151,9 +151,9 @@ struct Blocks<kIQ1_M> {
   BCU_GRID_256(56, 16)
   template <class B>
   BCU_FN float scale(B b, int g) {
-    uint32_t half = b(49) >> 4 | (b(51) & 240u) | (b(53) & 240u) << 4 | (b(55) & 240u) << 8;
+    uint32_t bits = b(49) >> 4 | (b(51) & 240u) | (b(53) & 240u) << 4 | (b(55) & 240u) << 8;
     uint32_t three = word_of_2(b, 48 + 2 * (g >> 2)) >> (3 * (g & 3)) & 7u;
-    return half_value(half) * float(2 * int(three) + 1) * 0.125f;
+    return half_value(bits) * float(2 * int(three) + 1) * 0.125f;
   }
   template <class B>
   BCU_FN uint32_t entry(B b, int k) {
