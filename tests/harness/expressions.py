@@ -142,7 +142,6 @@ _WHOLE = ("add", "sub", "mul", "maximum", "minimum", "neg", "abs", "square", "su
 # What other elements than floats are computed with.
 _FEWER: dict[str, tuple[str, ...]] = {
     **{e: _WHOLE for e in ("i32", "i64", "u8", "i8")},
-    "c64": ("add", "sub", "mul", "neg", "square", "sum", *VIEWS),
     "bool": ("maximum", "minimum", "mul", "amax", *VIEWS),
 }
 ELEMENTS = ("f32", "f64", "f32", "f64", "f32", "f64", "f16", "bf16", *_FEWER)

@@ -210,7 +210,10 @@ def wide_for_sums(dy: Any, *operands: Any) -> tuple[Any, ...]:
         return dy, *operands
 
     def wide(x: Any) -> Any:
-        half = x is not None and _is_tensor(x) and Element(_core.describe(x)[1]).is_half
+        if x is None or not _is_tensor(x):
+            return x
+        own = getattr(x, "element", None)  # of stand-ins, too, which have no memory to describe
+        half = (Element(_core.describe(x)[1]) if own is None else Element.coerce(own)).is_half
         return F.cast(x, Element.F32) if half else x
 
     return tuple(map(wide, (dy, *operands)))
