@@ -291,7 +291,12 @@ SAMPLES: dict[str, list[Callable[[], Any]]] = {
     "cauchy_": [lambda: F.cauchy_(_x(3).astype(np.float16))],
     "geometric_": [lambda: F.geometric_(_whole(3), 0.5)],
     "log_normal_": [lambda: F.log_normal_(_x(3).astype(np.float16))],
-    "trunc_normal_": [lambda: F.trunc_normal_(_x(3).astype(np.float16))],
+    "trunc_normal_": [
+        lambda: F.trunc_normal_(_x(3).astype(np.float16)),
+        lambda: F.trunc_normal_(_x(3), a=8.0, b=10.0),
+        lambda: F.trunc_normal_(_x(3).astype(np.float16), a=8.0, b=10.0),
+    ],
+    "isreal": [lambda: F.isreal(_x(3)), lambda: F.isreal(_x(3).astype(np.complex64))],
     "gumbel_softmax": [lambda: F.gumbel_softmax(_x(2, 3).astype(np.float16), hard=True)],
     "rand": [lambda: F.rand(3)],
     "rand_like": [lambda: F.rand_like(_x(2, 5))],
