@@ -91,6 +91,7 @@ def _reduced(name: str) -> Op:
 
     def ours(x: Any, given: Any) -> Any:
         axes, keep = given
+        x = F.copy(x)  # fused, it has the bits of the contiguous array
         if name != "prod":
             return getattr(F, name)(x, axes if len(x.shape) else (), keep)
         for a in reversed(axes):

@@ -74,10 +74,9 @@ class Traced:
         order = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], (list, tuple)) else tuple(axes)
         if order == tuple(range(self.rank)):
             return self
-        if self.trace.spans(self.value):
-            return self.trace.whole(self).permute(order)
+        seen = self.trace.whole(self)
         shape = tuple(1 if a < 0 else self.shape[a] for a in order)
-        made = Traced(self.trace, _permuted(self.trace, self.value, self.rank, order, {}), shape)
+        made = Traced(self.trace, _permuted(self.trace, seen.value, self.rank, order, {}), shape)
         if self.trace.tape is None:
             return made
         back = tuple(order.index(a) for a in range(self.rank))
