@@ -125,3 +125,22 @@ def test_generated_expressions(part: int, tmp_path: Path) -> None:
         except Exception as error:
             wrong.append(f"{FIRST * 10**6 + k}: {type(error).__name__}: {error}")
     assert not wrong, f"{len(wrong)}: " + "\n".join(wrong[:10])
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: F.mul(x, F.sum(x, -1).unsqueeze(-1)),
+        lambda x: F.mul(F.sum(F.exp(x), -1, True), x).permute(1, 0),
+        lambda x: F.sum(F.mul(x, F.sum(x, -1, True)).permute(1, 0), -1),
+    ],
+)
+def test_gradients_through_views_of_what_waits_for_a_reduction(fn: Any) -> None:
+    x, step = np.random.default_rng(0).standard_normal((4, 5)), 1e-6
+    fused = bc.expr.fuse(fn)
+    dy = np.random.default_rng(1).standard_normal(fused(x).shape)
+    for place in np.ndindex(x.shape):
+        moved = np.zeros_like(x)
+        moved[place] = step
+        slope = ((fused(x + moved) - fused(x - moved)) * dy).sum() / (2 * step)
+        assert abs(fused.grad(dy, x)[place] - slope) < 1e-7
