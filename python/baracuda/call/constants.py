@@ -63,33 +63,55 @@ def write_tensors(path: Path, named: Mapping[str, Any]) -> None:
             file.write(part.data)
 
 
+def _parts(path: Path) -> tuple[dict[str, Any], memoryview]:
+    """A file's header, and the bytes behind it."""
+    data = memoryview(path.read_bytes())
+    first = _COUNT + int.from_bytes(data[:_COUNT], "little")
+    try:
+        header = json.loads(bytes(data[_COUNT:first]))
+    except ValueError:  # neither UTF-8 nor JSON
+        header = None
+    if not isinstance(header, dict):
+        raise InvalidProblemError(f"load: got {path.name} without a header, want a file as `save` writes it.")
+    return header, data[first:]
+
+
+def _place(given: Any, most: int) -> tuple[int, int] | None:
+    """The start and the end of some of so many bytes, as a header has them; None where it has something else."""
+    if not isinstance(given, list) or len(given) != 2 or not all(type(n) is int for n in given):
+        return None
+    start, end = given
+    return (start, end) if 0 <= start <= end <= most else None
+
+
 def read_tensors(path: Path, wanted: Iterable[tuple[str, Kind]], device: str) -> list[Any]:
     """The tensors of these names, elements and shapes, on a device.
 
     Raises:
-        InvalidProblemError: One is not there, or is another.
+        InvalidProblemError: The file is no such file, or a tensor is not there or is another.
     """
     import numpy as np
 
     from baracuda.memory.tensor import outside_arenas
 
-    data = memoryview(path.read_bytes())
-    first = _COUNT + int.from_bytes(data[:_COUNT], "little")
-    header = json.loads(bytes(data[_COUNT:first]))
+    header, data = _parts(path)
     found = []
     for name, (element, shape) in wanted:
         kind, sizes = _written_as(element, shape)
-        seen = header.get(name, {})
-        if seen.get("dtype") != kind or seen.get("shape") != sizes:
-            got = f"{seen['dtype']} of shape {shown(seen['shape'])}" if seen else "nothing"
-            raise InvalidProblemError(f"load: {name}: got {got}, want {kind} of shape {sizes}.")
-        (start, end), nbytes = seen["data_offsets"], prod(shape) * element.nbytes
-        if not 0 <= start <= end <= len(data) - first or end - start != nbytes:
-            raise InvalidProblemError(
-                f"load: {name}: got bytes {shown(start)} to {shown(end)}, want {nbytes} that the file has."
+        seen = header.get(name)
+        if not isinstance(seen, dict) or seen.get("dtype") != kind or seen.get("shape") != sizes:
+            got = (
+                f"{shown(seen.get('dtype'))} of shape {shown(seen.get('shape'))}"
+                if isinstance(seen, dict)
+                else "nothing"
             )
+            raise InvalidProblemError(f"load: {name}: got {got}, want {kind} of shape {sizes} in {path.name}.")
+        place, nbytes = _place(given := seen.get("data_offsets"), len(data)), prod(shape) * element.nbytes
+        if place is None or place[1] - place[0] != nbytes:
+            raise InvalidProblemError(f"load: {name}: got bytes {shown(given)}, want {nbytes} that {path.name} has.")
+        start, end = place
         with outside_arenas():  # which take their memory back before the program is done with it
             made = _core.empty(shape, element)
-            _bytes_of(made)[:] = np.frombuffer(data[first + start : first + end], "u1")
+            _bytes_of(made)[:] = np.frombuffer(data[start:end], "u1")
             found.append(made if device == "cpu" else made.to(device))
     return found

@@ -285,7 +285,7 @@ class Program(_core.RawProgram):
         return cls._made(document.decode(), plans, tuple(constants))
 
     def save(self, path: str | Path) -> None:
-        """Writes a folder: program.json, and the constants as safetensors (needs safetensors)."""
+        """Writes a folder: program.json, and the constants in the format of safetensors."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "program.json").write_bytes(self.to_bytes())
