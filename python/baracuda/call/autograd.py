@@ -92,7 +92,7 @@ class _Pull:
 
     def __init__(self, fn: Any, pull: Callable[..., Any], y: Any) -> None:
         self._fn, self._pull = fn, pull
-        self._listed = isinstance(y, (tuple, list))
+        self._listed = len(y) if isinstance(y, (tuple, list)) else 0
         listed = list(y) if self._listed else [y]
         seen = [_core.describe(x)[:2] for x in listed]
         # Beside floats other results have no gradient: indices, counts. Where there are no floats, data was moved.
@@ -105,7 +105,8 @@ class _Pull:
         """The gradients of the function's tensors.
 
         Args:
-            *gradients: The gradient of the result; of results in a tuple one tuple, or one argument each.
+            *gradients: The gradient of the result; of results in a tuple one tuple, or one argument each. Indices and
+                counts have none; where all results are given one, theirs is None.
             **named: None: gradients have no names.
 
         Raises:
@@ -113,6 +114,9 @@ class _Pull:
         """
         spread = len(gradients) != 1 or not (self._listed and isinstance(gradients[0], (tuple, list)))
         given = gradients if spread else tuple(gradients[0])
+        if len(given) == self._listed > len(self._results):  # one for each result, None for indices and counts
+            wanted = {i for i, _ in self._results}
+            given = tuple(dy for i, dy in enumerate(given) if i in wanted or dy is not None)
         if named or len(given) != len(self._results):
             raise self._wrong_count(len(given), named)
         for (i, shape), dy in zip(self._results, given, strict=True):

@@ -113,7 +113,7 @@ EXCUSES = (
     ),
     refused(
         "batches of attention that broadcast",
-        lambda f: f.call.name == "scaled_dot_product_attention" and "shape" in f.detail,
+        lambda f: f.call.name == "scaled_dot_product_attention" and "want the batch" in f.detail,
         lambda: call(
             "scaled_dot_product_attention",
             query=t(np.ones((2, 2, 3, 4))),
