@@ -133,14 +133,14 @@ class Lifetimes(RuleBasedStateMachine):
                 real = t.real.new_empty(0).set_(t.real.untyped_storage(), start, (4, COLUMNS))
             else:
                 real = t.real[row : row + 4]
-            self.add(Thing(t.kind, real, t.block, t.row + row, 4, t.writes))
+            self.add(Thing(t.kind, real, t.block, t.row + row, 4, t.writes, kept=t.kept))
 
     @rule(n=PICK, versioned=st.booleans())
     def export(self, n: int, versioned: bool) -> None:
         if t := self.pick(n, lambda t: t.kind != "capsule" and (versioned or t.writes)):
             capsule = t.real.__dlpack__(**({"max_version": (1, 0)} if versioned else {}))
             self.pin(t)
-            self.add(Thing("capsule", capsule, t.block, t.row, t.rows, t.writes and versioned))
+            self.add(Thing("capsule", capsule, t.block, t.row, t.rows, t.writes and versioned, kept=t.kept))
 
     @rule(n=PICK, by=st.sampled_from(("ours", "ours", "torch", "np")))
     def consume(self, n: int, by: str) -> None:
@@ -168,9 +168,12 @@ class Lifetimes(RuleBasedStateMachine):
                 t.block.fixed |= t.kind == "torch" or t.root  # type: ignore[union-attr]
             else:
                 self.pin(t)
-            self.add(
-                Thing(by, real, t.block, t.row, t.rows, real.flags.writeable if by == "np" else not real.read_only)
-            )
+            kept = t.kept
+            if by == "ours" and t.kind == "torch":
+                t.now = t.now or [t.block]  # type: ignore[list-item]
+                kept = [*kept, t.now]
+            writes = real.flags.writeable if by == "np" else not real.read_only
+            self.add(Thing(by, real, t.block, t.row, t.rows, writes, kept=kept))
 
     @rule(n=PICK)
     def drop(self, n: int) -> None:
@@ -208,6 +211,7 @@ class Lifetimes(RuleBasedStateMachine):
             else:
                 t.real.set_(other.real)
             t.block, t.row = other.block, 0
+            t.now[:] = [other.block for _ in t.now]  # type: ignore[misc]
             return
         storage = t.real.untyped_storage()
         if block.pinned and not block.fixed:
@@ -398,7 +402,8 @@ class Lifetimes(RuleBasedStateMachine):
     @invariant()
     def memory_lives_as_long_as_it_is_used(self) -> None:
         gc.collect()
-        used = {id(t.block) for t in self.things()} | {id(a) for b in self.bounds for a, _ in b.anchors}
+        used = {id(block) for t in self.things() for block in (t.block, *(now for (now,) in t.kept))}
+        used |= {id(a) for b in self.bounds for a, _ in b.anchors}
         for block in self.blocks:
             if block.counted:
                 want = int(block.consumed and id(block) not in used)

@@ -49,6 +49,10 @@ class Thing:
     writes: bool = True
     root: bool = False
     pinned: bool = False
+    # What is alive through this besides its block: the blocks that torch tensors have now which it was borrowed from.
+    kept: list[list[Block]] = field(default_factory=list)
+    # Of a torch tensor: its block in a list, which its borrowers have among `kept`.
+    now: list[Block] = field(default_factory=list)
 
     @property
     def want(self) -> np.ndarray:
@@ -130,7 +134,7 @@ def take(args: list[Thing]) -> tuple[list[Thing], set[str]]:
         if t.kind == "capsule":
             if t.block is None:
                 return taken, {"capsule"}
-            owner = Thing("ours", None, t.block, t.row, t.rows, t.writes)
+            owner = Thing("ours", None, t.block, t.row, t.rows, t.writes, kept=t.kept)
             t.block.consumed, t.block = True, None
             t = owner
         taken.append(t)
