@@ -25,9 +25,10 @@ struct SizedProblem {
 // Whether the row takes these sizes, and the workspace that it wants for them; false with the reason.
 bool needs(const PlanCore& plan, const int64_t* symbols, int64_t& bytes, Refusal& why) {
   bytes = plan.workspace_size;
-  // What was prepared for the maxima, such as a library's algorithm, keeps its workspace.
-  const bool is_kept = plan.prepared && plan.prepared->workspace >= 0;
-  const bool follows = plan.row.workspace && !is_kept && !plan.signature.symbols.empty();
+  // What was prepared for the maxima, such as a library's algorithm, keeps its workspace; launchers of such rows have
+  // another kernel at hand for the sizes that the library does not take.
+  if (plan.prepared && plan.prepared->workspace >= 0) return true;
+  const bool follows = plan.row.workspace && !plan.signature.symbols.empty();
   if (!plan.row.check && !follows) return true;
   const SizedProblem at(plan.question, plan.signature, symbols, false);
   if (const Reason reason = plan.row.check ? plan.row.check(at.problem) : Reason{}) {
