@@ -58,7 +58,10 @@ def family_of_file(path: Path) -> str:
 
 
 def touched_by(config: pytest.Config) -> Callable[[pytest.Item], bool]:
-    """Whether a test concerns what was changed, or is of the share that is run at any rate."""
+    """Whether a test concerns what was changed, or is of the share that is run at any rate.
+
+    Where everything was touched, a share is one of what is generated for each op and element; all other tests are run.
+    """
     touched = set(filter(None, config.getoption("--touched").split(",")))
     ops = {row["op"] for row in rows() if row["family"] in touched}
 
@@ -67,10 +70,16 @@ def touched_by(config: pytest.Config) -> Callable[[pytest.Item], bool]:
 
     def chosen(item: pytest.Item) -> bool:
         whole = {item.path.relative_to(config.rootpath).as_posix(), family_of_file(item.path)}
-        drawn = parts > 0 and crc32(f"{share} {item.nodeid}".encode()) % parts == 0
-        return drawn or bool(whole & touched) or op_of(item) in ops
+        return in_share(item, parts) or bool(whole & touched) or op_of(item) in ops
 
-    return (lambda item: not left_to_others(item, config.getoption("--share"))) if touched == {"all"} else chosen
+    def chosen_of_all(item: pytest.Item) -> bool:
+        drawn = not config.getoption("--share") or op_of(item) is None or in_share(item, parts)
+        return drawn and not left_to_others(item, config.getoption("--share"))
+
+    def in_share(item: pytest.Item, parts: int) -> bool:
+        return parts > 0 and crc32(f"{share} {item.nodeid}".encode()) % parts == 0
+
+    return chosen_of_all if touched == {"all"} else chosen
 
 
 def left_to_others(item: pytest.Item, share: str) -> bool:

@@ -32,12 +32,14 @@ class FloatState {
 #elif defined(__aarch64__)
   FloatState() noexcept {
     asm volatile("mrs %0, fpcr" : "=r"(before_));
-    if (before_ != kOwn) [[unlikely]]
+    if (before_ != kOwn) [[unlikely]] {
       asm volatile("msr fpcr, %0" ::"r"(kOwn) : "memory");
+    }
   }
   ~FloatState() {
-    if (before_ != kOwn) [[unlikely]]
+    if (before_ != kOwn) [[unlikely]] {
       asm volatile("msr fpcr, %0" ::"r"(before_) : "memory");
+    }
   }
 
  private:
