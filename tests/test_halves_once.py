@@ -21,6 +21,8 @@ SAVED = {
     "scaled_dot_product_attention", "sigmoid", "softmax", "softmin", "sqrt", "std", "std_mean", "tan", "tanh", "vector_norm",
     "prod", "linalg_vector_norm", "linalg_norm",
 }  # fmt: skip
+# CPUs with dot products of bf16 have rows that round gradients of logits before their products, as the functions say.
+DOT_PRODUCTS = {"linear_cross_entropy"}
 OWN = {"nextafter"}
 # Sums of products are added in another order for halves than for f32.
 UNITS = 1.0
@@ -94,7 +96,8 @@ def _compare(name: str, seed: int, element: torch.dtype) -> list[str]:
     theirs = _results(name, *wide, dys_or_none and [d.float() for d in dys])
     wrong = []
     for what, mine, own in zip(("result", "gradient"), ours, theirs, strict=True):
-        if len(mine) != len(own) or (what == "gradient" and name in SAVED):
+        rounded = name in SAVED or (name in DOT_PRODUCTS and element is torch.bfloat16)
+        if len(mine) != len(own) or (what == "gradient" and rounded):
             continue
         for i, (a, b) in enumerate(zip(mine, own, strict=True)):
             if isinstance(a, torch.Tensor) and a.dtype is element and a.shape == b.shape and _units(a, b) > UNITS:

@@ -483,7 +483,7 @@ def test_every_code_is_reached(request: pytest.FixtureRequest) -> None:
     whole = {k for k in globals() if k.startswith("test_")}
     if (
         not whole <= ran
-        or any(request.config.getoption(o) for o in ("--families", "--light"))
+        or any(request.config.getoption(o) for o in ("--families", "--light", "--share"))
         or request.config.getoption("--touched") != "all"
     ):
         pytest.skip("only some of the tests of this file were asked for")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from baracuda import _core, _index
 from baracuda._core import MemoryTracker
 from baracuda.call.autograd import vjp
+from baracuda.call.grad import grad, value_and_grad
 from baracuda.call.program import Program, ProgramBuilder
+from baracuda.call.tape import stop_gradient
 from baracuda.choose.capability import Capabilities, Capability, capabilities
 from baracuda.choose.plan import Plan, plan
 from baracuda.choose.question import Question
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from baracuda.engine import TensorPool as TensorPool
     from baracuda.graph import ComputeGraph as ComputeGraph
     from baracuda.graph import ExecutionPlan as ExecutionPlan
+    from baracuda.graph import jit as jit
     from baracuda.graph import trace as trace
     from baracuda.memory.gguf import GgufFile as GgufFile
     from baracuda.memory.gguf import GgufTensor as GgufTensor
@@ -73,8 +76,8 @@ __all__ = [
     "ProgramBuilder", "Question", "Refusal", "Stream", "Support", "Tensor", "TensorArena", "TensorPool", "TensorSpec",
     "UnsupportedError", "UsageError", "ValueOutOfRangeError", "WorkspaceTooSmallError", "__version__", "asarray", "capabilities", "devices",
     "empty", "engine", "errors", "expr", "from_dlpack", "from_pointer", "functional", "get_include", "get_library",
-    "get_num_threads", "load_gguf", "manual_seed", "plan", "rope_frequencies", "rope_tables", "save_gguf", "set_num_threads",
-    "synchronize", "trace", "vjp", "zeros",
+    "get_num_threads", "grad", "jit", "load_gguf", "manual_seed", "plan", "rope_frequencies", "rope_tables", "save_gguf",
+    "set_num_threads", "stop_gradient", "synchronize", "trace", "value_and_grad", "vjp", "zeros",
 ]  # fmt: skip
 
 _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")])
@@ -84,7 +87,7 @@ def __getattr__(name: str) -> Any:
     """Descriptors, plans and submodules are imported when first used: no op family is loaded by `import baracuda`."""
     if name in ("engine", "expr", "functional", "graph", "testing", "info"):
         return import_module(f"baracuda.{name}")
-    if name in ("ComputeGraph", "ExecutionPlan", "trace"):
+    if name in ("ComputeGraph", "ExecutionPlan", "jit", "trace"):
         return getattr(import_module("baracuda.graph"), name)
     if name in ("Engine", "TensorArena", "TensorPool"):
         return getattr(import_module("baracuda.engine"), name)

@@ -1,4 +1,4 @@
-"""Vector-Jacobian products of functional functions: no tape, one function at a time."""
+"""Gradients: of functions of bc.functional by their own rules, of any other function by the tape."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 from baracuda import _core
+from baracuda.call.grad import vjp_of
 from baracuda.call.inference import infer
 from baracuda.describe.calls import mistaken, respelt, signed, spellings
 from baracuda.describe.elements import Element
@@ -22,6 +23,8 @@ class Pullable:
     __signature__: inspect.Signature
     vjp_rule: VjpRule | None
     gradient_names: tuple[str, ...] = ()
+    # Parameters that are tensors of floats and have no gradient, as a loss's targets: pulls give none of theirs.
+    constants: frozenset[str] = frozenset()
 
     def __reduce__(self) -> str:
         return self.__name__
@@ -38,6 +41,12 @@ class Pullable:
         """Decorator: the rule (*args) -> (y, pull) that bc.vjp uses."""
         self.vjp_rule = rule
         return rule
+
+    def without_gradient(self, names: str) -> None:
+        """Says which tensors have no gradient, though they are floats: names with spaces between."""
+        unknown = set(names.split()) - set(self.__signature__.parameters)
+        assert not unknown, f"{self.__name__} has no parameters {unknown}"
+        self.constants = frozenset(names.split())
 
     def pulled_by(
         self,
@@ -154,29 +163,33 @@ def vjp(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Callabl
     """Runs `fn` and returns its result with a function that pulls gradients back.
 
     Args:
-        fn: A function of `bc.functional`.
-        *args: Its arguments.
-        **kwargs: Its keyword arguments.
+        fn: A function of `bc.functional`, or any Python function of such calls, views and operators; it is called once,
+            with tensors that know how they were made, and may decide by their values.
+        *args: Its arguments: tensors of any framework; of a function of one's own also tensors nested in tuples, lists,
+            dicts and dataclasses.
+        **kwargs: Its keyword arguments; of a function of one's own they are constants.
 
     Returns:
         `(y, pull)`. `pull(dy)` gives the gradient of each tensor argument that can have one, in their order; a single
         gradient is not wrapped in a tuple. Of several results it takes the gradients of all that are floats, as one
-        tuple or one by one.
+        tuple or one by one. Of a function of one's own it gives one gradient for each argument that has floats, nested as
+        that is, and takes gradients nested as the results are.
 
     Raises:
         InvalidProblemError: If the function has no gradient; says why. `pull` raises it for another number of gradients
-            than there are results, and for what is no tensor of its result's shape.
+            than there are results, for what is no tensor of its result's shape, and for a function on the way that has no
+            gradient, with the line that calls it.
 
     Example:
         >>> y, pull = bc.vjp(F.swiglu, x)
         >>> dx = pull(dy)
     """
-    rule = getattr(fn, "vjp_rule", None)
+    if not hasattr(fn, "vjp_rule"):
+        return vjp_of(fn, args, kwargs)
+    rule = fn.vjp_rule
     if rule is None:
         name = getattr(fn, "__name__", repr(fn))
-        raise InvalidProblemError(
-            f"vjp: {name} has no gradient. Only differentiable functions of bc.functional can be pulled back."
-        )
+        raise InvalidProblemError(f"vjp: {name} has no gradient. Its results are constants for what is made of them.")
     if kwargs:  # rules know the parameters by their own names only
         kwargs = respelt(spellings(inspect.signature(fn).parameters), kwargs)
     y, pull = rule(*args, **kwargs)

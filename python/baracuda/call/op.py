@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from baracuda import _core
 from baracuda.call.autograd import Pullable
+from baracuda.call.tape import innermost, running, tracked_in
 from baracuda.call.words import name_failure, refuse_numbers
 from baracuda.choose.plan import plan as select_plan
 from baracuda.describe.calls import respelt, spellings
@@ -473,6 +474,8 @@ class Composite(_core.Opaque, Pullable):
         return f"<baracuda function {self.__name__}{self.__signature__}>"
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if running.count and next(tracked_in((args, kwargs)), None) is not None:
+            return self._recorded(args, kwargs)
         if kwargs and not self.others.keys().isdisjoint(kwargs):
             kwargs = respelt(self.others, kwargs)
         for name in kwargs.keys() & self.wanted:
@@ -488,6 +491,15 @@ class Composite(_core.Opaque, Pullable):
             if isinstance(error, UNUSABLE):
                 raise unusable(self.__name__, error) from error
             raise
+
+    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of what is differentiated."""
+        try:
+            call = self.__signature__.bind(*args, **respelt(self.others, kwargs))
+        except TypeError:
+            raise self._mistaken(args, kwargs) from None
+        call.apply_defaults()
+        return innermost((args, kwargs)).call(self, tuple(call.arguments.values()))
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from baracuda.describe.errors import Refusal, UsageError
@@ -36,6 +37,15 @@ def spellings(names: Iterable[str]) -> dict[str, str]:
         if other not in own and (mine := next((m for m in meant if m in own), None)):
             found[other] = mine
     return found
+
+
+def parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
+    """What a function calls its positional parameters, so many of them."""
+    found: list[str] = []
+    with suppress(TypeError, ValueError):  # a function without a signature
+        given = inspect.signature(fn).parameters.values()
+        found = [p.name for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return (found + [f"input{i}" for i in range(len(found), count)])[:count]
 
 
 def respelt(other: dict[str, str], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from baracuda.call.operators import with_operators
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.promotion import broadcast
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 REDUCTIONS = ("sum", "mean", "amax", "amin", "prod")  # over the last axes
 
 
+@with_operators
 class Traced:
     """A stand-in for an array: has a shape and an element, and no data."""
 
@@ -180,35 +181,3 @@ def _permuted(trace: Trace, value: int, rank: int, order: tuple[int, ...], known
         made = trace.value(v.function, v.element, args, v.result, shape)
     known[value] = made
     return made
-
-
-def _operator(name: str, swapped: bool = False) -> Callable[..., Any]:
-    def method(self: Traced, other: Any) -> Any:
-        from baracuda import functional as F
-
-        return getattr(F, name)(other, self) if swapped else getattr(F, name)(self, other)
-
-    return method
-
-
-def _unary_operator(name: str) -> Callable[..., Any]:
-    def method(self: Traced) -> Any:
-        from baracuda import functional as F
-
-        return getattr(F, name)(self)
-
-    return method
-
-
-_BINARY = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}  # fmt: skip
-for _name, _function in _BINARY.items():
-    setattr(Traced, f"__{_name}__", _operator(_function))
-    setattr(Traced, f"__r{_name}__", _operator(_function, swapped=True))
-for _name in ("lt", "le", "eq", "ne", "gt", "ge"):
-    setattr(Traced, f"__{_name}__", _operator(_name))
-for _name, _function in (("neg", "neg"), ("abs", "abs"), ("invert", "bitwise_not")):
-    setattr(Traced, f"__{_name}__", _unary_operator(_function))

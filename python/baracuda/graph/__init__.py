@@ -2,5 +2,6 @@
 
 from baracuda.graph.execution import ExecutionPlan
 from baracuda.graph.graph import ComputeGraph, trace
+from baracuda.graph.jitted import jit
 
-__all__ = ["ComputeGraph", "ExecutionPlan", "trace"]
+__all__ = ["ComputeGraph", "ExecutionPlan", "jit", "trace"]

@@ -7,7 +7,6 @@ decide otherwise, and slices that reach as far as a size allows, become conditio
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,8 +15,9 @@ from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from baracuda.describe.errors import InvalidProblemError, Refusal
+from baracuda.describe.lines import Site, line_text
 from baracuda.describe.sizes import SizeExpr
-from baracuda.graph.watched import Note, Site
+from baracuda.graph.watched import Note
 
 if TYPE_CHECKING:
     from baracuda.graph.symbols import Samples
@@ -109,7 +109,7 @@ class _Decision:
         usual = {n: (self.samples.usual(n), m) for n, m in most.items()}
         if not self.first.cut and least(usual, held) < 0:
             raise _refused(self.first, self._elsewhere(usual, held))
-        return Condition(held, f"{_at_least_0(held)}, for {_line(self.first)}\n  ({self.first.what})")
+        return Condition(held, f"{_at_least_0(held)}, for {line_text(self.first.site)}\n  ({self.first.what})")
 
     def _differs(self, values: Sequence[int]) -> str:
         points = [_point(p) for p in self.samples.points]
@@ -198,14 +198,9 @@ def _at_least_0(size: SizeExpr) -> str:
     return f"{size} >= 0"
 
 
-def _line(note: Note) -> str:
-    name, line = note.site
-    return f"{name}:{line}: {linecache.getline(name, line).strip()}"
-
-
 def _refused(note: Note, what: str) -> InvalidProblemError:
     return InvalidProblemError(
-        f"trace: {_line(note)}\n  {what}.\n"
+        f"trace: {line_text(note.site)}\n  {what}.\n"
         "A graph whose sizes are bc.Dims does the same at all of them, up to the maximum. Trace the cases one by one, each by a "
         "function that asks nothing, or with a smaller maximum or fixed sizes.",
         [Refusal("dim", "", what, "the same at all sizes")],

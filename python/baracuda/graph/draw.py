@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from baracuda.describe.lines import line_text
 from baracuda.graph.nodes import Launch, Node, Slot, View
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def explained(graph: ComputeGraph) -> str:
     """Leaves, captured tensors and nodes, one line each."""
     lines = [f"{graph!r}"]
     lines += [f"leaf      {s.name} {s.element}{list(s.shape)}" for s in graph.leaves]
-    lines += [f"constant  {s.name} {s.element}{list(s.shape)}, captured by reference" for s in graph.constants]
+    for s in graph.constants:
+        line = f", read in {line_text(s.site)}" if s.site[0] else ""
+        lines.append(f"constant  {s.name} {s.element}{list(s.shape)}, captured by reference{line}")
     return "\n".join([*lines, *map(_line, graph.nodes)])
 
 

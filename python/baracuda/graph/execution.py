@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baracuda.call.inference import spec_of
+from baracuda.call.tree import Tree, parts_of
 from baracuda.describe.errors import InvalidProblemError, MemoryLimitError, shown
 from baracuda.graph.fold import fold_frozen
 from baracuda.graph.lower import Lowered, Lowering
-from baracuda.graph.nodes import Launch, Slot, Tree, View, listed
+from baracuda.graph.nodes import Launch, Slot, View, listed
 from baracuda.graph.passes import BY_CALLS, PASSES, Pass, merge_in_place
 from baracuda.graph.recompute import Lives, recompute_one
 from baracuda.memory.results import foreign_converter
@@ -151,7 +152,12 @@ class ExecutionPlan:
         Raises:
             InvalidProblemError: An argument is missing, or its shape, element or device is another; the reason names it.
         """
-        given = self._flat(args, kwargs)
+        return self.run_flat(self._flat(args, kwargs), out=out, generator=generator, stream=stream)
+
+    def run_flat(
+        self, given: list[Any], *, out: Any = None, generator: Generator | None = None, stream: Any = None
+    ) -> Any:
+        """As `run`, of the tensors among the arguments alone, in the order of the leaves."""
         outs = () if out is None else tuple(out) if isinstance(out, (list, tuple)) else (out,)
         named: dict[str, Any] = {} if self._generator is None else {"generator": generator or self._generator}
         if stream is not None:
@@ -295,10 +301,7 @@ def _take(value: Any, tree: Tree, found: list[Any], names: Sequence[str]) -> Non
                 "the graph: trace a 0-d tensor in its place, or trace again."
             )
         return
-    parts = (
-        list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, (list, tuple)) else None
-    )
-    keys = list(value) if isinstance(value, dict) else []
+    parts, keys = parts_of(value) or (None, [])
     if parts is None or len(parts) != len(tree.children) or keys != tree.keys:
         raise InvalidProblemError(
             f"run: got {shown(value)}, want {len(tree.children)} values, nested as they were traced."

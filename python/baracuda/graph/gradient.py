@@ -1,19 +1,15 @@
-"""Reverse mode over a graph: its calls again, those on the way with their pulls, and these in reverse order."""
+"""Reverse mode over a graph: its calls again, those on the way to the outputs on a tape, which is then walked back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import combinations_with_replacement
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
-from baracuda.call.autograd import vjp
-from baracuda.call.inference import spec_of
-from baracuda.describe.elements import Element
+from baracuda.call.gradients import Gradients, Place, Root
+from baracuda.call.tape import Tape, Tracked, element_of, stop_gradient
 from baracuda.describe.errors import BaracudaError, InvalidProblemError
 from baracuda.graph.nodes import Node, Slot, View
-from baracuda.memory.views import is_contiguous
+from baracuda.memory.views import contiguous_strides, is_contiguous
 
 if TYPE_CHECKING:
     from baracuda.graph.graph import ComputeGraph
@@ -30,14 +26,14 @@ def with_gradients(
 
     for x in outputs:
         if not _is_float(x):
-            got = _element_of(x) or type(x).__name__
+            got = element_of(x) or type(x).__name__
             raise InvalidProblemError(f"grad: outputs: got {got}, want floats of this graph.")
     made = ComputeGraph(graph.device)
     again = _Again(graph, made, sampled)
-    with made._tracer.on():
+    with made._tracer.on(), again.tape.on():
         again.forward([_slot(graph, x, "wrt") for x in wrt], [_slot(graph, x, "outputs") for x in outputs])
         gradients = again.backward(outputs, wrt)
-        results = graph._tree.build([again.tensor(x) for x in graph._results]) if graph._results is not None else None
+        results = graph._tree.build([again.plain(x) for x in graph._results]) if graph._results is not None else None
     made.outputs((results, gradients))
     return made
 
@@ -56,11 +52,13 @@ class _Again:
     """The nodes of one graph, run once more in another."""
 
     def __init__(self, old: ComputeGraph, new: ComputeGraph, sampled: bool) -> None:
-        self.old, self.new, self.sampled = old, new, sampled
-        self.roots: dict[Slot, Any] = {}  # old slots, and the tensors of the new graph that hold what they do
-        self.pulls: list[tuple[Node, Callable[..., Any]]] = []
-        self.gradients: dict[Slot, Any] = {}  # of old slots
-        self.parts: dict[Slot, list[tuple[View, Any]]] = {}  # gradients of views that are not added to these yet
+        self.old, self.new = old, new
+        self.tape = Tape()
+        self.tape.alike = sampled
+        # Old slots, and what holds the same in the new graph: a tensor, tracked where a gradient passes.
+        self.roots: dict[Slot, Any] = {}
+        self.constants: dict[Slot, Root] = {}  # captured memory whose gradient is wanted
+        self.wanted: set[Slot] = set()
         new._inputs = old._inputs
         for x in old._leaves:
             slot = old._tracer.view_of(x).slot  # type: ignore[union-attr]
@@ -69,20 +67,43 @@ class _Again:
             self.roots[slot] = made
 
     def tensor(self, x: Any) -> Any:
-        """An old graph's tensor in the new one; what is no tensor of it stays as it is."""
+        """An old graph's tensor in the new one, on the tape where its gradient is wanted; anything else as it is."""
         if isinstance(x, (list, tuple)):
             return type(x)(map(self.tensor, x))
         view = self.old._tracer.view_of(x)
         if view is None:
-            return x
+            return self._captured(x)
         if view.slot not in self.roots:
             raise InvalidProblemError(
                 f"grad: got {view}, which no function returned: plans and in-place writes have no gradient."
             )
-        return _viewed(self.roots[view.slot], view)
+        root = self.roots[view.slot]
+        if not isinstance(root, Tracked):
+            return _viewed(root, view)
+        seen = _viewed(root.value, view)
+        if view.element is not view.slot.element:  # the same bits as other numbers
+            return seen
+        return root if seen is root.value else Tracked(self.tape, root.root, _place(view), seen)
+
+    def _captured(self, x: Any) -> Any:
+        if not self.constants or not _is_float(x):
+            return x
+        view = self.old._tracer.captured(x)
+        root = self.constants.get(view.slot)
+        return x if root is None else Tracked(self.tape, root, Place(view.shape, view.strides, view.offset), x)
+
+    def plain(self, x: Any) -> Any:
+        """The same without gradient."""
+        return stop_gradient(self.tensor(x))
 
     def forward(self, wrt: list[Slot], outputs: list[Slot]) -> None:
-        """Runs all nodes, those between `wrt` and `outputs` with their pulls."""
+        """Runs all nodes, those between `wrt` and `outputs` on the tape."""
+        self.wanted = set(wrt)
+        for slot in self.wanted:
+            if slot.kind == "constant":
+                self.constants[slot] = Root(None, slot.shape, slot.element, self.new.device)
+            elif slot in self.roots:
+                self.roots[slot] = self.tape.leaf(self.roots[slot])
         seen = [(node, node.reads, node.writes) for node in self.old.nodes]
         depends, on_the_way = set(wrt), set()
         writers: dict[Slot, list[Node]] = {}
@@ -103,32 +124,29 @@ class _Again:
                 _refuse_overwritten(node, (*reads, *writes), writers)
             self._run(node, node in on_the_way)
 
-    def _run(self, node: Node, pulled: bool) -> None:
+    def _run(self, node: Node, differentiated: bool) -> None:
         if node.function is None:
-            return self._relaunch(node, pulled)
-        args, kwargs = node.call([self.tensor(v) for v in node.values])
-        wanted = pulled and any(_is_float(x) for x in node.results)
-        if not wanted:
+            return self._relaunch(node, differentiated)
+        if not differentiated or not any(map(_is_float, node.results)):
+            args, kwargs = node.call([self.plain(v) for v in node.values])
             found = node.function(*args, **kwargs)
         else:
             if node.out is not None:
                 raise InvalidProblemError(f"grad: {node}: got a write to out=, want a function that makes its result.")
-            kwargs.pop("out", None)
+            self.tape.where = f"grad: {node}"
             try:
-                found, pull = vjp(node.function, *args, **kwargs)
+                found = self.tape.call(node.function, [self.tensor(v) for v in node.values])
             except BaracudaError as error:
                 error.args = (f"grad: {node}: {error}",)
                 raise
-            except TypeError as error:  # a rule without one of the options
-                raise InvalidProblemError(f"grad: {node}: its gradient takes no such call: {error}.") from error
-            self.pulls.append((node, pull))
         for before, now in zip(node.results, found if isinstance(found, (tuple, list)) else (found,), strict=True):
             view = self.old._tracer.view_of(before)
             if view is not None and view.slot not in self.roots:
-                self.roots[view.slot] = now
+                tracked = view.slot in self.wanted and not isinstance(now, Tracked)
+                self.roots[view.slot] = self.tape.leaf(now) if tracked else now
 
-    def _relaunch(self, node: Node, pulled: bool) -> None:
-        if pulled:
+    def _relaunch(self, node: Node, differentiated: bool) -> None:
+        if differentiated:
             raise InvalidProblemError(
                 f"grad: {node}: got a plan, want a function of bc.functional: plans have no gradient rule."
             )
@@ -144,89 +162,24 @@ class _Again:
                 view.slot.address + view.offset * view.element.nbytes, view.shape, view.element, view.strides,
                 self.new.device, None, view.slot.held,
             )  # fmt: skip
-        return _viewed(self.roots[view.slot], view)
+        return _viewed(stop_gradient(self.roots[view.slot]), view)
 
     def backward(self, outputs: tuple[Any, ...], wrt: tuple[Any, ...]) -> tuple[Any, ...]:
         """Pulls back from the outputs; the gradients of `wrt`."""
         from baracuda import functional as F
 
-        for x in outputs:
-            self._reached(self._view(x), F.ones_like(self.tensor(x)))
-        for node, pull in reversed(self.pulls):
-            results = [self.old._tracer.view_of(x) for x in node.results if _is_float(x)]
-            if not any(v is not None and (v.slot in self.gradients or v.slot in self.parts) for v in results):
-                continue
-            dys = tuple(self._gradient(v) for v in results if v is not None)
-            found = pull(dys[0] if len(dys) == 1 else dys)
-            self._take(node, found if isinstance(found, (tuple, list)) else (found,))
-        return tuple(self._gradient(self._view(x)) for x in wrt)
+        ends = [x for x in map(self.tensor, outputs) if isinstance(x, Tracked)]
+        found = self.tape.gradients([(x, F.ones_like(x.value)) for x in ends])
+        return tuple(self._gradient(found, self.tensor(x)) for x in wrt)
 
-    def _view(self, x: Any) -> View:
-        return self.old._tracer.view_of(x) or self.old._tracer.captured(x)
-
-    def _take(self, node: Node, found: Sequence[Any]) -> None:
-        """Adds a pull's gradients to those of the node's tensors that can have one, in their order."""
-        old: list[Any] = []
-        for value in node.values:
-            old += value if isinstance(value, (list, tuple)) else [value]
-        for x, gradient in zip(
-            _takers(node, old, len(found)), found, strict=False
-        ):  # the last may be constants, as targets are
-            if gradient is not None and _is_float(x):
-                self._reached(self._view(x), gradient)
-
-    def _gradient(self, view: View) -> Any:
+    def _gradient(self, found: Gradients, x: Tracked) -> Any:
         """That of a view; zeros where nothing reached it."""
         from baracuda import functional as F
 
-        whole = self._whole(view.slot)
-        if whole is None:
-            return F.zeros(view.shape, dtype=view.element, device=self.new.device)
-        return _viewed(whole, view)
-
-    def _reached(self, view: View, gradient: Any) -> None:
-        """Adds to the gradient of a view."""
-        from baracuda import functional as F
-        from baracuda.ops.reduce.reduce import sum_to
-
-        if not view.whole:
-            self.parts.setdefault(view.slot, []).append((view, gradient))
-            return
-        known = self._whole(view.slot)
-        contiguous = gradient if is_contiguous(gradient.shape, gradient.strides) else F.copy(gradient)
-        contiguous = contiguous if tuple(contiguous.shape) == view.shape else sum_to(contiguous, view.shape)
-        self.gradients[view.slot] = contiguous if known is None else F.add(known, contiguous)
-
-    def _whole(self, slot: Slot) -> Any:
-        """The gradient of a slot, with those of its views; None where nothing reached it."""
-        from baracuda import functional as F
-
-        known, parts = self.gradients.get(slot), self.parts.pop(slot, [])
-        if not parts:
-            return known
-        apart = known is None and not self.sampled and _apart([view for view, _ in parts])
-        if apart and sum(view.numel for view, _ in parts) == prod(slot.shape):
-            whole = _core.empty(slot.shape, slot.element, device=self.new.device)
-        else:
-            whole = F.zeros(slot.shape, dtype=slot.element, device=self.new.device)
-        whole = whole if known is None else F.add(known, whole)  # memory that nothing else is
-        for view, gradient in parts:
-            self._put(whole, view, gradient, add=not apart)
-        self.gradients[slot] = whole
-        return whole
-
-    def _put(self, whole: Any, view: View, gradient: Any, *, add: bool) -> None:
-        """Writes or adds a view's gradient to its place; elements that it shows more than once get the sum."""
-        from baracuda import functional as F
-        from baracuda.ops.reduce.reduce import sum_to
-
-        once = tuple(1 if s == 0 else n for n, s in zip(view.shape, view.strides, strict=True))
-        place = _viewed(whole, View(view.slot, view.offset, once, view.strides, view.element))
-        gradient = gradient if tuple(gradient.shape) == once else sum_to(gradient, once)
-        if add:
-            F.add(place, gradient, out=place)
-        else:
-            F.copy(gradient, out=place)
+        gradient = found.of(x.root, x.place)
+        if gradient is not None:
+            return gradient
+        return F.zeros(tuple(x.value.shape), dtype=x.element, device=self.new.device)
 
 
 def _refuse_overwritten(node: Node, used: tuple[View, ...], writers: dict[Slot, list[Node]]) -> None:
@@ -240,29 +193,6 @@ def _refuse_overwritten(node: Node, used: tuple[View, ...], writers: dict[Slot, 
         )
 
 
-def _apart(views: list[View]) -> bool:
-    """Whether no element is in two of them, or twice in one."""
-    somewhere = 1 << 40  # nothing is read there
-    places = [
-        _core.from_pointer(somewhere + v.offset * v.element.nbytes, v.shape, v.element, v.strides)
-        for v in views
-        if v.numel
-    ]
-    pairs = combinations_with_replacement(places, 2)
-    return all(v.element is v.slot.element for v in views) and not any(_core.overlap(a, b) for a, b in pairs)
-
-
-def _takers(node: Node, given: list[Any], count: int) -> list[Any]:
-    """The tensors whose gradients a pull gives: floats; whole numbers, too, where the function computes with them as floats."""
-    tensors = [x for x in given if _element_of(x) is not None]
-    for takers in (
-        [x for x in tensors if _is_float(x)], [x for x in tensors if _element_of(x) is not Element.BOOL], tensors,
-    ):  # fmt: skip
-        if len(takers) >= count:
-            return takers
-    raise InvalidProblemError(f"grad: {node}: got {count} gradients of {len(tensors)} tensors, want floats alone.")
-
-
 def _viewed(root: Any, view: View) -> Any:
     """The elements of a root tensor that a view is."""
     if tuple(root.shape) == view.shape and view.offset == 0 and tuple(root.strides) == view.strides:
@@ -270,12 +200,27 @@ def _viewed(root: Any, view: View) -> Any:
     return _core.view_of(root, view.offset, view.shape, view.strides, int(view.element))
 
 
-def _element_of(x: Any) -> Element | None:
-    """Of a tensor; None for anything else."""
-    seen = spec_of(x)
-    return None if seen is None else Element.coerce(seen.element)
+def _place(view: View) -> Place:
+    """Where a view lies in its slot, as if that were contiguous."""
+    slot = view.slot
+    if is_contiguous(slot.shape, slot.strides):
+        return Place(view.shape, view.strides, view.offset)
+    dense = contiguous_strides(slot.shape)
+    axes = sorted((s, d) for n, s, d in zip(slot.shape, slot.strides, dense, strict=True) if n > 1)
+    if any(s == 0 for s, _ in axes):
+        raise InvalidProblemError(f"grad: got {view}, whose memory is broadcast, want a copy of it.")
+
+    def moved(distance: int) -> int:
+        """A distance in the slot's memory as one among its elements: so many steps along each axis, the longest first."""
+        left, total = abs(distance), 0
+        for step, packed in reversed(axes):
+            count, left = divmod(left, step)
+            total += count * packed
+        return total if distance >= 0 else -total
+
+    return Place(view.shape, tuple(map(moved, view.strides)), moved(view.offset))
 
 
 def _is_float(x: Any) -> bool:
-    element = _element_of(x)
+    element = element_of(x)
     return element is not None and element.is_float

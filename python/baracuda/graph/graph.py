@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
 from baracuda.call.inference import spec_of
-from baracuda.describe.calls import signed
+from baracuda.call.tree import Tree, flatten
+from baracuda.describe.calls import parameter_names, signed
 from baracuda.describe.dims import Dim
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, Refusal, shown
+from baracuda.describe.lines import is_own_file
 from baracuda.graph.decisions import Condition, conditions
 from baracuda.graph.ends import least_sizes
-from baracuda.graph.nodes import Node, Slot, Tree, flatten, listed
+from baracuda.graph.nodes import Node, Slot, listed
 from baracuda.graph.symbols import Samples, at_point, with_symbols
 from baracuda.graph.tracer import Tracer
 from baracuda.graph.watched import Watch
@@ -26,8 +26,6 @@ from baracuda.memory.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from baracuda.graph.execution import ExecutionPlan
-
-_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class ComputeGraph:
@@ -267,7 +265,7 @@ def trace(fn: Callable[..., Any], *specs: Any, **named: Any) -> ComputeGraph:
     names: list[str] = []
     trees = [
         flatten(v, _is_tensor, given, names, name)
-        for name, v in zip(_names(fn, len(specs)), specs, strict=True)
+        for name, v in zip(parameter_names(fn, len(specs)), specs, strict=True)
     ]  # fmt: skip
     by_name = {name: flatten(v, _is_tensor, given, names, name) for name, v in named.items()}
     seen = [spec_of(v) for v in given]
@@ -303,27 +301,13 @@ def _is_tensor(value: Any) -> bool:
     return spec_of(value) is not None
 
 
-def _names(fn: Callable[..., Any], count: int) -> list[str]:
-    """What a function calls its positional parameters."""
-    try:
-        found = [
-            p.name for p in inspect.signature(fn).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]  # fmt: skip
-    except (TypeError, ValueError):
-        found = []
-    return (found + [f"input{i}" for i in range(len(found), count)])[:count]
-
-
 def _lacks_numbers(error: BaracudaError) -> bool:
     return any(r.code == "null_data" for r in error.refusals)
 
 
 def _own_frames(error: Exception) -> list[traceback.FrameSummary]:
     """The user's frames that an error went through, where other libraries are between."""
-    own = [
-        f for f in traceback.extract_tb(error.__traceback__)
-        if not f.filename.startswith(_PACKAGE) and f.filename != "<string>"  # signatures are made from texts
-    ]  # fmt: skip
+    own = [f for f in traceback.extract_tb(error.__traceback__) if not is_own_file(f.filename)]
     return [f for f in own if "-packages" not in f.filename] or own
 
 

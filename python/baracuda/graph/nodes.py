@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from baracuda.call.tape import spread
 from baracuda.describe.elements import Element
+from baracuda.describe.lines import Site
 from baracuda.describe.spec import IN, OUT
 from baracuda.memory.views import is_contiguous
 
@@ -32,6 +34,7 @@ class Slot:
         shape: The same, of its sizes; of graphs with `bc.Dim`s they and all others are size expressions.
         strides: Of leaves that are not contiguous, in elements.
         held: Of constants, what keeps the memory alive; and the address.
+        site: Of constants, the line that read it.
     """
 
     number: int
@@ -42,6 +45,7 @@ class Slot:
     strides: Shape
     held: tuple[Any, ...] = ()
     address: int = 0
+    site: Site = ("", 0)
 
     @property
     def count(self) -> Any:
@@ -176,23 +180,8 @@ class Node:
         return next((value for name, value in parameters if name == "out"), None)
 
     def call(self, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Positional and keyword arguments that call its function with these values of its parameters.
-
-        Defaults are left out where they can be: gradient rules need not know every option.
-        """
-        args: list[Any] = []
-        kwargs = {}
-        needed = 0
-        for p, value in zip(self.function.__signature__.parameters.values(), values, strict=True):
-            given = value is not p.default
-            if p.kind is p.VAR_POSITIONAL:
-                args += value
-            elif p.kind is not p.KEYWORD_ONLY:
-                args.append(value)
-            elif given:
-                kwargs[p.name] = value
-            needed = len(args) if given and p.kind is not p.KEYWORD_ONLY else needed
-        return args[:needed], kwargs
+        """Positional and keyword arguments that call its function with these values of its parameters."""
+        return spread(list(self.function.__signature__.parameters.values()), values)
 
     @property
     def reads(self) -> list[View]:
@@ -217,40 +206,3 @@ def listed(names: Sequence[str]) -> str:
     """Names for a text of one line."""
     most = 6
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-@dataclass(slots=True)
-class Tree:
-    """How results are nested in tuples, lists and dicts, with tensors as numbers of a flat list; anything else as it is."""
-
-    kind: Any  # "leaf", "constant", tuple, list or dict
-    children: list[Tree] = field(default_factory=list)
-    keys: list[Any] = field(default_factory=list)
-    value: Any = None
-
-    def build(self, flat: list[Any]) -> Any:
-        """The nested thing, of these tensors."""
-        if self.kind == "leaf":
-            return flat[self.value]
-        if self.kind == "constant":
-            return self.value
-        parts = [child.build(flat) for child in self.children]
-        if self.kind is dict:
-            return dict(zip(self.keys, parts, strict=True))
-        named = hasattr(self.kind, "_fields")
-        return self.kind(*parts) if named else self.kind(parts)
-
-
-def flatten(value: Any, is_leaf: Any, flat: list[Any], names: list[str], name: str) -> Tree:
-    """Takes a nested thing apart: leaves are appended to `flat`, and what they are called to `names`."""
-    if is_leaf(value):
-        flat.append(value)
-        names.append(name)
-        return Tree("leaf", value=len(flat) - 1)
-    if isinstance(value, dict):
-        made = [flatten(v, is_leaf, flat, names, f"{name}.{k}") for k, v in value.items()]
-        return Tree(dict, made, list(value))
-    if isinstance(value, (list, tuple)):
-        made = [flatten(v, is_leaf, flat, names, f"{name}[{i}]") for i, v in enumerate(value)]
-        return Tree(type(value), made)
-    return Tree("constant", value=value)

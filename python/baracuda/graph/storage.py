@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from baracuda import _core
 from baracuda.call.constants import Kind, read_tensors, write_tensors
 from baracuda.call.program import Program
+from baracuda.call.tree import Tree
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, shown
 from baracuda.describe.sizes import AnySize, SizeExpr, contiguous_strides, simple
 from baracuda.graph.lower import Lowered
-from baracuda.graph.nodes import Draw, Launch, Number, Slot, Tree, View
+from baracuda.graph.nodes import Draw, Launch, Number, Slot, View
 from baracuda.memory.generator import default_generator
 
 if TYPE_CHECKING:
@@ -118,7 +119,11 @@ def _tree_json(tree: Tree) -> Any:
                 f"save: got {shown(tree.value)} among arguments or results, want tensors, numbers and texts."
             )
         return {"constant": tree.value}
-    kind = next(name for name, made in _KINDS.items() if issubclass(tree.kind, made))
+    kind = next((name for name, made in _KINDS.items() if issubclass(tree.kind, made)), None)
+    if kind is None:
+        raise InvalidProblemError(
+            f"save: got a {tree.kind.__name__} among arguments or results, want tuples, lists and dicts."
+        )
     if not all(isinstance(k, str) for k in tree.keys):
         raise InvalidProblemError(f"save: got keys {tree.keys}, want texts.")
     return {"kind": kind, "children": [_tree_json(c) for c in tree.children], "keys": tree.keys}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from baracuda import _core
 from baracuda.call.program import Program
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.lines import user_line
 from baracuda.graph.nodes import Draw, Launch, Node, Number, Shape, Slot, View
 from baracuda.graph.watched import Watch
 from baracuda.memory.device import name_of, place_of
@@ -190,7 +192,8 @@ class Tracer:
         if same is None and not touching:
             count = (high - low) // element.nbytes
             name = f"constant{sum(s.kind == 'constant' for s in self.slots)}"
-            same = Slot(len(self.slots), "constant", name, element, (count,), (1,), (), low)
+            site = user_line(sys._getframe(1))
+            same = Slot(len(self.slots), "constant", name, element, (count,), (1,), (), low, site)
             self.slots.append(same)
         if same is None:
             return self._widened(touching, held, low, high)

@@ -11,14 +11,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, floor, isfinite
-from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
 from baracuda import _core
+from baracuda.describe.lines import Site, is_own, user_line
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
-Site = tuple[str, int]  # a line: file and number
 # What is asked of a number: whether it is at least 0, whether it is 0, how often another one goes into it, or nothing, where
 # it must be the same at all sizes.
 Kind = Literal["sign", "zero", "quotient", "same"]
@@ -45,25 +43,6 @@ class Note:
     by: int = 1
 
 
-def _is_own(frame: FrameType) -> bool:
-    """Whether a frame is of the package; texts are signatures that it has made."""
-    name = frame.f_code.co_filename
-    return name.startswith(_PACKAGE) or name == "<string>"
-
-
-def _site(frame: FrameType | None) -> Site:
-    """The innermost line of the user's, where other libraries are between."""
-    first: Site | None = None
-    while frame is not None:
-        if not _is_own(frame):
-            here = frame.f_code.co_filename, frame.f_lineno
-            if "-packages" not in here[0]:
-                return here
-            first = first or here
-        frame = frame.f_back
-    return first or ("", 0)
-
-
 class Watch:
     """The notes of one trace."""
 
@@ -72,14 +51,14 @@ class Watch:
 
     def sizes(self, given: Any) -> Any:
         """Sizes that a tensor says, as the user's code shall see them."""
-        if _is_own(sys._getframe(2)):
+        if is_own(sys._getframe(2)):
             return given
         return tuple(map(Size, given)) if isinstance(given, tuple) else Size(given)
 
     def length(self, n: int) -> None:
         """`len(x)`, or iteration: Python makes a plain int of it."""
         frame = sys._getframe(2)
-        if not _is_own(frame):
+        if not is_own(frame):
             self.add(frame, "same", n, "len() and iteration make a plain int of a size")
 
     def ones(self, shape: tuple[int, ...]) -> None:
@@ -125,13 +104,13 @@ class Watch:
     def add(self, frame: FrameType, kind: Kind, value: int, what: str, *, cut: bool = False, by: int = 1) -> None:
         """Notes what is asked of a number."""
         plain, divisor = int.__index__(value), int.__index__(by)
-        self.notes.append(Note(_site(frame), kind, plain, what, cut, divisor))
+        self.notes.append(Note(user_line(frame), kind, plain, what, cut, divisor))
 
 
 def _asked(kind: Kind, value: int, what: str) -> bool:
     """Notes what the code that called a Size's method asks of a number; whether it is the user's and is traced."""
     frame = sys._getframe(2)
-    if _is_own(frame):
+    if is_own(frame):
         return False
     watch = getattr(_core.tracer(), "watch", None)
     if watch is not None:
@@ -210,7 +189,7 @@ def _operator(name: str) -> Callable[..., Any]:
     def method(self: Size, *others: Any) -> Any:
         found = plain(self, *others)
         frame = sys._getframe(1)
-        if _is_own(frame):
+        if is_own(frame):
             return found
         watch = getattr(_core.tracer(), "watch", None)
         if watch is not None:

@@ -450,6 +450,7 @@ def scaled_dot_product_attention_backward(
 scaled_dot_product_attention.pulled_by(
     scaled_dot_product_attention_backward, "out_saved lse", with_sinks, scaled_dot_product_attention_forward
 )
+scaled_dot_product_attention.without_gradient("attn_mask alibi_slopes")
 _vjp_without_dropout = cast(Any, scaled_dot_product_attention.vjp_rule)
 _own = scaled_dot_product_attention.__signature__
 

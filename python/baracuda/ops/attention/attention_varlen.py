@@ -323,3 +323,4 @@ def varlen_attn_backward(
 
 
 varlen_attn.pulled_by(varlen_attn_backward, "out_saved lse", with_sinks, varlen_attn_forward)
+varlen_attn.without_gradient("alibi_slopes")

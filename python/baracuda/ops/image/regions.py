@@ -157,6 +157,7 @@ def roi_align_backward(
 
 
 roi_align.pulled_by(roi_align_backward)
+roi_align.without_gradient("boxes")
 
 
 def boxes_of(boxes: Any) -> Any:

@@ -135,6 +135,9 @@ def roi_pool_backward(c: Composer, dy: Value, boxes: Value, indices: Value, shap
     return c.reshape(made, (images, channels, height, width))
 
 
+roi_pool.without_gradient("boxes")
+
+
 @roi_pool.vjp
 def _roi_pool_vjp(input: Any, boxes: Any, output_size: Pair, spatial_scale: float = 1.0) -> tuple[Any, Any]:
     y, indices = roi_pool_forward(input, boxes, output_size, spatial_scale)

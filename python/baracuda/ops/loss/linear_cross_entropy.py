@@ -313,6 +313,9 @@ def linear_cross_entropy_backward(
     return _planned(call, desc, "gradients", layer, label_smoothing, dloss=dloss, lse=lse)
 
 
+linear_cross_entropy.without_gradient("target weight")
+
+
 @linear_cross_entropy.vjp
 def _linear_cross_entropy_vjp(
     input: Any, linear_weight: Any, target: Any, *, ignore_index: int | None = None, options: Any = None, **more: Any

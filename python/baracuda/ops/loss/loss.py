@@ -440,6 +440,9 @@ def cross_entropy_fused(
     return call(desc, logits=input, target=target, label_smoothing=label_smoothing)
 
 
+cross_entropy.without_gradient("target weight")
+
+
 @cross_entropy.vjp
 def _cross_entropy_vjp(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,

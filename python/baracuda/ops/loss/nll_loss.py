@@ -71,3 +71,4 @@ def nll_loss_backward(
 
 
 nll_loss.pulled_by(nll_loss_backward, "loss")
+nll_loss.without_gradient("weight")

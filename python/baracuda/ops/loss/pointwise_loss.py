@@ -238,6 +238,7 @@ def mse_loss_backward(call: Call, dloss: Arg, input: Arg, target: Arg, reduction
 
 
 mse_loss.pulled_by(mse_loss_backward, "loss", _as_input)
+mse_loss.without_gradient("target weight")
 
 
 @function(tensors="input target weight")
@@ -263,6 +264,7 @@ def l1_loss_backward(call: Call, dloss: Arg, input: Arg, target: Arg, reduction:
 
 
 l1_loss.pulled_by(l1_loss_backward, "loss", _as_input)
+l1_loss.without_gradient("target weight")
 
 
 @function(tensors="input target", scalars="beta")
@@ -290,6 +292,7 @@ def smooth_l1_loss_backward(
 
 
 smooth_l1_loss.pulled_by(smooth_l1_loss_backward, "loss", _as_input)
+smooth_l1_loss.without_gradient("target")
 
 
 @function(tensors="input target weight", scalars="delta")
@@ -316,6 +319,7 @@ def huber_loss_backward(
 
 
 huber_loss.pulled_by(huber_loss_backward, "loss", _as_input)
+huber_loss.without_gradient("target weight")
 
 
 @function(tensors="input target weight")
@@ -344,6 +348,7 @@ def binary_cross_entropy_backward(
 
 
 binary_cross_entropy.pulled_by(binary_cross_entropy_backward, "loss", _as_input)
+binary_cross_entropy.without_gradient("target weight")
 
 
 @function(tensors="input target weight pos_weight")
@@ -379,6 +384,7 @@ def binary_cross_entropy_with_logits_backward(
 
 
 binary_cross_entropy_with_logits.pulled_by(binary_cross_entropy_with_logits_backward, "loss", _as_input)
+binary_cross_entropy_with_logits.without_gradient("target weight pos_weight")
 
 
 @function(tensors="input target")
@@ -407,3 +413,4 @@ def kl_div_backward(
 
 
 kl_div.pulled_by(kl_div_backward, "loss", _as_input)
+kl_div.without_gradient("target")

@@ -384,6 +384,9 @@ def _pulled(
     return y, pull
 
 
+batch_norm.without_gradient("running_mean running_var")
+
+
 @batch_norm.vjp
 def _batch_norm_vjp(
     input: Any,
@@ -397,6 +400,9 @@ def _batch_norm_vjp(
 ) -> tuple[Any, Any]:
     head = (input, running_mean, running_var)
     return _pulled(batch_norm_forward, head, weight, bias, training, (momentum, eps))
+
+
+instance_norm.without_gradient("running_mean running_var")
 
 
 @instance_norm.vjp

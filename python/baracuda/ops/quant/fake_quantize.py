@@ -184,5 +184,8 @@ def fake_quantize_per_channel_affine_backward(
 
 
 fake_quantize.pulled_by(fake_quantize_backward)
+fake_quantize.without_gradient("scale zero_point")
 fake_quantize_per_tensor_affine.pulled_by(fake_quantize_per_tensor_affine_backward)
+fake_quantize_per_tensor_affine.without_gradient("scale zero_point")
 fake_quantize_per_channel_affine.pulled_by(fake_quantize_per_channel_affine_backward)
+fake_quantize_per_channel_affine.without_gradient("scale zero_point")

@@ -155,6 +155,7 @@ def quant_linear_backward(
 
 
 quant_linear.pulled_by(quant_linear_backward)
+quant_linear.without_gradient("scale zero_point")
 
 
 def _words(name: str, x: Value) -> Value:

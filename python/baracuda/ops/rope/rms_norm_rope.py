@@ -228,6 +228,7 @@ def rms_norm_rope_backward(
 
 
 rms_norm_rope.pulled_by(rms_norm_rope_backward, "y rstd", forward=rms_norm_rope_forward)
+rms_norm_rope.without_gradient("cos sin")
 
 
 @made_of("rms_norm_rope")
@@ -274,3 +275,4 @@ def _qk_norm_rope_vjp(q: Any, k: Any, q_weight: Any, k_weight: Any, *given: Any,
 
 _marks: Any = qk_norm_rope
 _marks.vjp_rule = _qk_norm_rope_vjp
+qk_norm_rope.without_gradient("cos sin")

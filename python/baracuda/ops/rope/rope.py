@@ -240,3 +240,4 @@ def rope_backward(
 
 
 rope.pulled_by(rope_backward)
+rope.without_gradient("cos sin")

@@ -194,3 +194,4 @@ def _softmin_vjp(input: Any, dim: int, *, dtype: Any = None) -> tuple[Any, Any]:
 softmax.pulled_by(softmax_backward)
 log_softmax.pulled_by(log_softmax_backward)
 scaled_softmax.pulled_by(scaled_softmax_backward)
+scaled_softmax.without_gradient("mask")
