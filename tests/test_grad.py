@@ -254,6 +254,19 @@ def test_halves_and_numpys_operators() -> None:
     same(got, 2 + 4 + 2 / (b + 1) ** 2)
 
 
+def test_gradients_go_through_fused_jitted_and_engine_functions() -> None:
+    fused, engine, x = bc.expr.fuse(lambda a, b: F.tanh(a) * b), bc.Engine(), np.array([0.5, -1.0, 2.0], np.float32)
+    slope = 1 - np.tanh(x) ** 2
+    same(bc.grad(lambda x: F.sum(fused(x, np.float32(3) * np.ones(3, np.float32))))(x), 3 * slope)
+    same(bc.grad(lambda x: F.sum(bc.jit(lambda z: F.tanh(z) * 2)(x) - np.float32(2)))(x), 2 * slope)
+    same(bc.grad(lambda x: F.sum(engine.F.tanh(x)))(x), slope)
+    y, pull = bc.vjp(fused, x, x)
+    same(y, np.tanh(x) * x)
+    same(pull(np.ones_like(x))[1], np.tanh(x))
+    graph = bc.trace(lambda x: F.sum(fused(x, x)), x)
+    same(graph.grad(graph.results, graph.tensors).compile().run(x)[1][0], slope * x + np.tanh(x))
+
+
 def test_stopped_values_are_constants() -> None:
     x = np.array([2.0, 3.0], np.float32)
     same(bc.grad(lambda x: F.sum(bc.stop_gradient(x) * x))(x), x)

@@ -338,6 +338,8 @@ class Tape:
         if isinstance(value, Tracked) and value.tape is self:
             taken.append(Taken(name, value.element, value))
             return value.value
+        if isinstance(value, np.generic):  # a number, as functions read it
+            return value.item()
         if (element := element_of(value)) is not None:
             taken.append(Taken(name, element, None))
         return value
@@ -446,7 +448,9 @@ def spread(parameters: Sequence[Any], values: Sequence[Any]) -> tuple[list[Any],
 
 def element_of(value: Any) -> Element | None:
     """That of a tensor; None for anything else."""
-    if isinstance(value, (np.ndarray, _core.Tensor)):
+    if isinstance(value, _core.Tensor):
+        return value.element
+    if isinstance(value, np.ndarray):
         return Element(_core.describe(value)[1])
     seen = spec_of(value)
     return None if seen is None else Element.coerce(seen.element)

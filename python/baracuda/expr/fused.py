@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from baracuda import _core
@@ -91,6 +92,11 @@ class Expr(Function):
         rule, signature, kinds = _rule(fn, name)
         super().__init__(rule, signature, kinds)
         self.fused, self.__module__ = fn, fn.__module__
+        self.vjp_rule = self._pulled
+
+    def _pulled(self, *args: Any, **options: Any) -> tuple[Any, Callable[..., Any]]:
+        """What bc.vjp uses."""
+        return self(*args, **options), lambda dy: self.grad(dy, *args, **options)
 
     def __reduce__(self) -> Any:
         return fuse, (self.fused,)
@@ -109,7 +115,7 @@ class Expr(Function):
             args[name] = trace.argument(i, tuple(seen.shape), seen.element)  # type: ignore[arg-type]
         return trace, _traced(self.fused, trace, args, options)[0]
 
-    @property
+    @cached_property
     def grad(self) -> Expr:
         """Its gradient as a fused function: `grad(dy, *arrays)` gives that of each float array, in their order.
 

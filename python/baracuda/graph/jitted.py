@@ -13,6 +13,7 @@ import numpy as np
 
 from baracuda import _core
 from baracuda.call.inference import spec_of
+from baracuda.call.tape import running
 from baracuda.call.tree import Tree, flatten, parts_of
 from baracuda.describe.calls import parameter_names, signed
 from baracuda.describe.elements import Element
@@ -57,7 +58,12 @@ class Jitted:
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the function's program for arguments like these, which is made where there is none."""
+        """Runs the function's program for arguments like these, which is made where there is none.
+
+        Where it is traced or differentiated it is part of that: the function is called.
+        """
+        if running.count or _core.tracer() is not None:
+            return self.fn(*args, **kwargs)
         last = self._last
         if last is not None and (given := last.flat(args, kwargs)) is not None:
             try:
