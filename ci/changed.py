@@ -27,12 +27,18 @@ UNTESTED = re.compile(
 FAMILY = re.compile(r"(?:csrc|python/baracuda)/ops/(\w+)/")
 # Rooms that no other one needs, and what their tests are called.
 ALONE = {
-    "python/baracuda/graph/": ("tests/test_graph*.py", "tests/device/test_device_trace.py", "tests/test_examples.py"),
+    "python/baracuda/graph/": (
+        "tests/test_graph*.py",
+        "tests/test_jit.py",
+        "tests/device/test_device_trace.py",
+        "tests/test_examples.py",
+    ),
     "python/baracuda/engine/": (
         "tests/test_engine.py",
         "tests/test_engine_aliases.py",
         "tests/device/test_device_engine.py",
     ),
+    "tests/conformance/": ("tests/conformance/test_*.py",),
     # On the emulator, with whatever has memory on a device. Its table of functions (csrc/core/device.h) is everybody's.
     "csrc/backends/metal/": (
         "tests/device/test_*.py",

@@ -60,7 +60,7 @@ def families() -> list[ModuleType]:
         name = f"baracuda.ops.{path.parent.name}.{path.stem}"
         if modules.setdefault(path.stem, name) != name:  # they are sorted, and told apart in tests, by their stems
             sys.exit(f"{name}: {modules[path.stem]} has the same stem: choose another")
-    return [import_module(modules[stem]) for stem in sorted(modules) if not stem.endswith(("_ref", "_kinds"))]
+    return [import_module(modules[stem]) for stem in sorted(modules) if not stem.endswith(("_ref", "_kinds", "_facts"))]
 
 
 def index_text(modules: list[ModuleType]) -> str:

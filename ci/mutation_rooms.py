@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GPU = re.compile(r"/(simt|cuda|cublaslt|cudnn|metal)[^/]*$|^csrc/(simt|backends/(cuda|simt))/")
 # Tests and references themselves, what measures, tables that the compiler evaluates, and what no machine of CI can run.
 LEFT_OUT = re.compile(
-    r"_ref\.py$|baracuda/(bench|metal)/|/(verify|layouts|narrow|testing|reference|_index|__main__|info|function_doc)\.py$|ops\.def$"
+    r"_(ref|facts)\.py$|baracuda/(bench|metal)/|/(verify|layouts|narrow|testing|reference|_index|__main__|info|function_doc)\.py$|ops\.def$"
     r"|backends/metal/|target_(cuda|metal)\.h|metal_|submit_(cuda|metal)|/mma\.h$|cudnn|libraries\.|cpu/probe\.cpp|portable\.h"
 )
 # Larger rooms are drawn from more often, but none is left out.

@@ -46,6 +46,7 @@ def family(name: str) -> None:
     targets |= {
         TEMPLATES / "python/spec.py.in": python / f"{name}.py",
         TEMPLATES / "python/reference.py.in": python / f"{name}_ref.py",
+        TEMPLATES / "python/facts.py.in": python / f"{name}_facts.py",
         TEMPLATES / "tests/test.py.in": ROOT / "tests/ops" / f"test_{name}.py",
     }
     if taken := [t for t in targets.values() if t.exists()]:
@@ -67,8 +68,6 @@ def family(name: str) -> None:
     insert(
         "python/baracuda/choose/sku.py", "}  # fmt: skip\n# What products do", f'    "{name}": "binary_elementwise",\n'
     )
-    # What torch has no function of this name for is compared with its reference alone.
-    insert("tests/harness/differential/functions.py", "}  # fmt: skip\nABSENT |=", f'    "{name}": _OWN,\n')
 
 
 def unary(name: str, options: argparse.Namespace) -> None:

@@ -25,6 +25,25 @@ from mutation_rooms import ROOT, families
         (["python/baracuda/ops/norm/layer_norm.py", "csrc/ops/scan/skus.h"], {"norm", "scan"}),
         (["tests/test_capi.py", "tests/ops/test_rope.py"], {"tests/test_capi.py", "tests/ops/test_rope.py"}),
         (["tests/test_that_is_gone.py"], set()),
+        (  # an op that was added
+            [
+                "csrc/ops/scan/skus.h",
+                "csrc/ops/scan/math.h",
+                "python/baracuda/ops/scan/scan.py",
+                "python/baracuda/ops/scan/scan_ref.py",
+                "python/baracuda/ops/scan/scan_facts.py",
+                "tests/ops/test_scan.py",
+                "python/baracuda/functional.pyi",
+                "python/baracuda/_index.py",
+                "docs/skus.md",
+                "docs/functions.md",
+            ],
+            {"scan", "tests/ops/test_scan.py"},
+        ),
+        (
+            ["tests/conformance/onnx_table.py"],
+            {"tests/conformance/test_onnx.py"},
+        ),
         (
             ["python/baracuda/engine/memory.py"],
             {"tests/test_engine.py", "tests/test_engine_aliases.py", "tests/device/test_device_engine.py"},
@@ -54,6 +73,7 @@ def test_a_room_that_no_other_needs_concerns_its_own_tests() -> None:
     found = changed.touched(["python/baracuda/graph/passes.py"])
     assert found == {
         *(p.relative_to(ROOT).as_posix() for p in (ROOT / "tests").glob("test_graph*.py")),
+        "tests/test_jit.py",
         "tests/device/test_device_trace.py",
         "tests/test_examples.py",
     }

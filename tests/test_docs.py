@@ -49,8 +49,8 @@ def test_the_page_on_ops_shows_the_tree_as_it_is() -> None:
     for path in re.findall(r"`((?:csrc|python|tests|include|ci)/[\w/.]+\.\w+)", text):
         assert (ROOT / path).exists(), path
     for name, path in (("kMaxOperands = 24", "csrc/host/tile_plan.h"), ("of_torch: bool", "python/baracuda/ops/unary/unary_kinds.py"),
-                       ("OWN: dict", "tests/ops/test_unary.py"), ("ABSENT: dict", "tests/harness/differential/functions.py"),
-                       ("FAMILIES: dict", "tests/harness/differential/functions.py"), ("BARACUDA_SLICES_unary 6", "CMakeLists.txt"),
+                       ("OWN: dict", "tests/ops/test_unary.py"), ("alone: Mapping", "python/baracuda/prove/facts.py"),
+                       ("drawn: Mapping", "python/baracuda/prove/facts.py"), ("BARACUDA_SLICES_unary 6", "CMakeLists.txt"),
                        ("BCU_CPU_FAMILY(scan)", "csrc/ops/scan/cpu.cpp")):  # fmt: skip
         assert name in (ROOT / path).read_text(), name
 

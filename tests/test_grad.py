@@ -12,14 +12,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from samples import SAMPLES
 
 import baracuda as bc
 import baracuda.functional as F
 from baracuda.call.grad import Pulled
 from baracuda.call.tape import element_of
+from baracuda.prove.facts import collected
 from conftest import SEED
 from harness.differential import calls, functions
+
+SAMPLES = collected("samples")
 
 KINDS: dict[str, Callable[[Any], Any]] = {
     "numpy": np.asarray, "torch": torch.tensor, "bc": bc.asarray,

@@ -1,7 +1,7 @@
 """Tensors of rank 8, the highest, and 9, which nothing takes: every function gives what torch gives, or an error that is ours.
 
 Calls are those of tests/harness/differential, some of whose tensors have dimensions of size 1 put in until there are so many;
-functions that torch does not have are called as in tests/harness/samples.py.
+functions that torch does not have are called as in python/baracuda/ops/*/*_facts.py.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from differential.calls import Call
 from differential.judge import judge
 from differential.probe import Probe
 from differential.values import T
-from samples import SAMPLES
 
 import baracuda as bc
 import baracuda.functional as F
+from baracuda.prove.facts import collected
 from conftest import FULL
+
+SAMPLES = collected("samples")
 
 EACH = int(os.environ.get("BARACUDA_HIGH_RANKS", "12" if FULL else "1"))  # calls of each function
 PARTS = 4

@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from samples import SAMPLES
 
 import baracuda as bc
 import baracuda.functional as F
 from baracuda.call.op import Function
+from baracuda.prove.facts import collected
 from conftest import SEED
 from test_engine import tensors_of
 from test_engine_options import WRITING, made, wrapped
+
+SAMPLES = collected("samples")
 
 MOST = 200  # failures of one call
 RNG = np.random.default_rng(SEED)

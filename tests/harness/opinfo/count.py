@@ -1,6 +1,6 @@
-"""Counts the entries that all samples agree with: python tests/harness/opinfo/count.py [--write] [ENTRY ...].
+"""Counts the entries that all samples agree with: python tests/harness/opinfo/count.py [ENTRY ...].
 
-Without names it takes some minutes, and with --write it writes the list that tests/test_opinfo.py keeps.
+Without names it takes some minutes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from differential.probe import Probe
 from opinfo import entries
 from opinfo.judge import wrong
 
-LIST = Path(__file__).resolve().parents[2] / "opinfo_whole.txt"
-
 
 def judged(entry: object, probe: Probe) -> tuple[int, list[str]] | None:
     """How many samples an entry has, and what is wrong with them; None for one without a function here."""
@@ -32,7 +30,6 @@ def judged(entry: object, probe: Probe) -> tuple[int, list[str]] | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write tests/opinfo_whole.txt")
     parser.add_argument("names", nargs="*", help="entries to show whole; all by default")
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -55,8 +52,6 @@ def main() -> int:
     print(
         f"{len(whole)} of {total} entries agree whole; {total - len(whole) - len(absent)} do not, {len(absent)} have no function"
     )
-    if asked.write:
-        LIST.write_text(f"torch {torch.__version__.partition('+')[0]}\n" + "".join(f"{n}\n" for n in sorted(whole)))
     return 0
 
 

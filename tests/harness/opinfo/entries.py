@@ -1,7 +1,6 @@
 """Which entries of torch's table there are, what they are called here, and their samples.
 
-The table is an internal of torch (`torch.testing._internal`), which needs `expecttest` and may change with each version:
-tests/opinfo_whole.toml names the one that it was written for.
+The table is an internal of torch (`torch.testing._internal`), which needs `expecttest` and may change with each version.
 """
 
 from __future__ import annotations
@@ -16,7 +15,14 @@ from torch.utils._pytree import tree_map
 
 import baracuda as bc
 import baracuda.functional as F
+from baracuda.prove.facts import collected
 
+VERSION = "2.13.0"  # of torch, whose entries these are
+# Why some samples of an entry differ or are refused: the families' facts, and of bc.Tensor's methods.
+PARTLY: dict[str, str] = collected("partly") | {
+    "__getitem__": "no keys that copy",
+    "transpose": "bc.Tensor.transpose is NumPy's: it takes all dimensions",
+}
 Given = tuple[tuple[Any, ...], dict[str, Any]]
 ELEMENTS = (torch.float32, torch.int64)  # samples are of these, or of the first that an entry has
 OTHERS = (torch.bool, torch.bfloat16, torch.float64, torch.complex64)
@@ -131,3 +137,9 @@ def samples(entry: Any, element: torch.dtype) -> list[Given]:
         made = list(entry.sample_inputs("cpu", element, requires_grad=False))
     neutral = NEUTRAL.items()
     return [((x.input, *x.args), dict(i for i in x.kwargs.items() if i not in neutral)) for x in made]
+
+
+@cache
+def whole() -> tuple[str, ...]:
+    """The entries with a function here all samples of which have to agree."""
+    return tuple(title(e) for e in table() if title(e) not in PARTLY and function(e) is not None)

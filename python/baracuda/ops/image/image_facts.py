@@ -1,0 +1,82 @@
+"""Facts of the image family's functions; prove/facts.py says what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baracuda.prove.facts import IMAGE, Facts, because, call, floats, ramp
+
+FACTS = Facts(
+    samples={
+        "affine_grid": call(floats(2, 2, 3), (2, 1, 3, 4)),
+        "affine_grid_backward": call(floats(2, 3, 4, 2), (2, 1, 3, 4)),
+        "batched_nms": call(floats(5, 4), floats(5), np.zeros(5, np.int64), 0.5),
+        "fold": call(floats(2, 12, 6), (4, 3), 2),
+        "fold_backward": call(floats(2, 3, 4, 3), 2),
+        "grid_sample": call(IMAGE, floats(2, 3, 2, 2), align_corners=False),
+        "grid_sample_backward": call(floats(2, 3, 3, 2), IMAGE, floats(2, 3, 2, 2), align_corners=False),
+        "grid_sampler_2d": call(IMAGE, floats(2, 3, 2, 2), 2, 1, True),
+        "grid_sampler_3d": call(floats(2, 3, 2, 4, 5), floats(2, 3, 2, 2, 3), 0, 2, False),
+        "interpolate": call(IMAGE, scale_factor=2.0),
+        "interpolate_backward": call(floats(2, 3, 8, 10), IMAGE.shape, (8, 10), mode="bilinear"),
+        "nms": call(floats(5, 4), floats(5), 0.5),
+        "roi_align": call(IMAGE, np.array([[0, 0, 0, 2, 2], [1, 1, 0, 3, 2]], np.float32), 2),
+        "roi_align_backward": call(floats(2, 3, 2, 2), np.zeros((2, 5), np.float32), IMAGE.shape, 2),
+        "roi_pool": call(IMAGE, np.array([[0, 0, 0, 2, 2], [1, 1, 0, 3, 2]], np.float32), 2),
+        "roi_pool_backward": call(
+            floats(2, 3, 2, 2), np.zeros((2, 5), np.float32), np.zeros((2, 3, 2, 2), np.int64), IMAGE.shape
+        ),
+        "roi_pool_forward": call(IMAGE, np.array([[0, 0, 0, 2, 2], [1, 1, 0, 3, 2]], np.float32), 2),
+        "unfold": call(IMAGE, 2, padding=1),
+        "unfold_backward": call(floats(2, 12, 12), IMAGE.shape, 2),
+        "upsample": call(IMAGE, (8, 10)),
+        "upsample_bilinear": call(IMAGE, (8, 10)),
+        "upsample_nearest": call(IMAGE, scale_factor=2),
+    },
+    steps={
+        "affine_grid": [call(ramp(2, 2, 3), (2, 1, 3, 4))],
+        "affine_grid_backward": [call(ramp(2, 3, 4, 2), (2, 1, 3, 4))],
+        "batched_nms": [
+            call(ramp(3, 4), ramp(3), np.zeros(3, np.int64), 0.5),
+            call(ramp(3, 4), ramp(3), np.zeros(3, np.int32), 0.5),
+        ],
+        "fold_backward": [call(ramp(1, 2, 3, 3), 2, padding=1)],
+        "grid_sampler_2d": [call(ramp(1, 2, 3, 3), ramp(1, 2, 2, 2), 0, 0, False)],
+        "grid_sampler_3d": [call(ramp(1, 2, 3, 3, 2), ramp(1, 2, 2, 2, 3), 0, 0, False)],
+        "interpolate": [
+            call(ramp(1, 2, 3), 5),
+            call(ramp(1, 2, 3), 5, mode="linear"),
+            call(ramp(1, 2, 3), 5, mode="area"),
+        ],
+        "interpolate_backward": [
+            call(ramp(1, 2, 5), (1, 2, 3), 5),
+            call(ramp(1, 2, 5), (1, 2, 3), 5, mode="linear"),
+            call(ramp(1, 2, 5), (1, 2, 3), 5, mode="area"),
+        ],
+        "nms": [call(ramp(3, 4), ramp(3), 0.5)],
+        "roi_pool_backward": [
+            call(ramp(1, 2, 2, 2), np.zeros((1, 5), np.float32), np.zeros((1, 2, 2, 2), np.int64), (1, 2, 3, 3))
+        ],
+        "unfold": [call(ramp(1, 2, 3, 3), 2, padding=1)],
+        "unfold_backward": [call(ramp(1, 8, 4), (1, 2, 3, 3), 2)],
+        "upsample": [
+            call(ramp(1, 2, 3), 5),
+            call(ramp(1, 2, 3), 5, mode="linear"),
+            call(ramp(1, 2, 3), 5, mode="area"),
+        ],
+        "upsample_bilinear": [call(ramp(1, 2, 3, 3), 5)],
+        "upsample_nearest": [call(ramp(1, 2, 3), 5)],
+    },
+    sampled=(
+        "interpolate",
+        "sample",
+        "fold",
+    ),
+    alone=because(
+        "of torchvision; compared with its algorithm in tests/ops",
+        "nms batched_nms roi_align roi_pool roi_pool_forward",
+    ),
+    partly={
+        "unfold": "torch.unfold is a view; this one is torch.nn.functional's",
+    },
+)

@@ -1,0 +1,12 @@
+"""Facts of the scan family's functions; prove/facts.py says what they are."""
+
+from __future__ import annotations
+
+from baracuda.prove.facts import Facts
+
+FACTS = Facts(
+    drawn={
+        "scan": "along",
+    },
+    sampled=("running",),
+)

@@ -1,0 +1,15 @@
+"""Facts of the softmax family's functions; prove/facts.py says what they are."""
+
+from __future__ import annotations
+
+from baracuda.prove.facts import OWN, Facts, because, call, ramp
+
+FACTS = Facts(
+    steps={
+        "softmin": [call(ramp(3), 0, dtype="f64")],
+    },
+    drawn={
+        "softmax": "along",
+    },
+    alone=because(OWN, "scaled_softmax sparsemax entmax15"),
+)
