@@ -47,8 +47,8 @@ bool take_whole(const ScalarParam& param, __int128 number, Scalar& out, std::uni
   if (number < range.least || number > __int128{range.most}) return refuse(why, out_of_range(param, text_of(number)));
   out.u = static_cast<uint64_t>(number);
   // Kernels compute in 64 bits, and are to see the number that the element has for these bits.
-  if (number < 0 && kInts.has(param.fits) && !kSigned.has(param.fits))
-    out.u &= ~uint64_t{0} >> (64 - info(param.fits).bits);
+  const bool unsigned_element = param.fits != Element::Any && kInts.has(param.fits) && !kSigned.has(param.fits);
+  if (number < 0 && unsigned_element) out.u &= ~uint64_t{0} >> (64 - info(param.fits).bits);
   return in_range(param, out, why);
 }
 

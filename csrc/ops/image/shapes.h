@@ -35,7 +35,7 @@ inline void maps(Shapes& s, const Tensor& image, const Tensor& result, int param
       const double far = std::fabs(static_cast<double>(start)) + out * static_cast<double>(step);
       sound = step >= 0 && den >= 1 && far < kReach && in * static_cast<double>(den) < kReach;
       sound &= static_cast<double>(den) + static_cast<double>(step) < kReach / 8;
-      sound &= !rounded || (den & (den - 1)) == 0;
+      sound = sound && (!rounded || (den & (den - 1)) == 0);  // den is at least 1 here
     }
     const char* want = "step >= 0, den >= 1 (a power of 2 where rounded), and positions below 2^60 / den";
     if (!s.attribute(sound, "den", want)) return;
