@@ -17,12 +17,12 @@ from __future__ import annotations
 import inspect
 import sys
 from importlib import import_module
-from math import isfinite
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from functions import functions_text, operators_text
+from stubs import stub_text
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "baracuda"
@@ -112,60 +112,6 @@ def is_functional(value: object, module: ModuleType) -> bool:
     if isinstance(value, Function):
         return getattr(value, "defined_in", module.__name__) == module.__name__
     return getattr(value, "is_functional", False) and getattr(value, "defined_in", None) == module.__name__
-
-
-def default_text(value: object) -> str:
-    literal = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and isfinite(value))
-    return repr(value) if literal else "..."
-
-
-STUB_HEAD = '''"""Written by ci/generate.py."""
-
-from collections.abc import Callable
-from typing import Any, Generic, ParamSpec
-
-_P = ParamSpec("_P")
-
-class _Function(Generic[_P]):
-    __name__: str
-    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
-    def infer(self, *args: Any, **kwargs: Any) -> Any:
-        r"""Shapes and elements of the results, as `bc.TensorSpec`s, for arguments that need have no data."""
-
-def _function(fn: Callable[_P, Any]) -> _Function[_P]: ...
-'''
-
-
-def stub_text(modules: list[ModuleType]) -> str:
-    lines = [STUB_HEAD]
-    for module in modules:
-        for name, value in sorted(vars(module).items()):
-            if name.startswith("_") or not is_functional(value, module):
-                continue
-            parts, starred = [], False
-            for p in inspect.signature(value).parameters.values():
-                if p.kind is p.KEYWORD_ONLY and not starred:
-                    parts.append("*")
-                    starred = True
-                starred = starred or p.kind is p.VAR_POSITIONAL
-                prefix = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-                parts.append(
-                    f"{prefix}{p.name}: Any" + ("" if p.default is p.empty else f" = {default_text(p.default)}")
-                )
-            summary = inspect.cleandoc(getattr(value, "_summary", value.__doc__)).partition("\n")[0]
-            lines += ["@_function", f"def {name}({', '.join(parts)}) -> Any:", f'    r"""{summary}"""']
-    return "\n".join([*lines, *room_lines()]) + "\n"
-
-
-def room_lines() -> list[str]:
-    """The functions of F.linalg and its kin; a class cannot name a function of the module by its own name."""
-    from baracuda.call.rooms import ROOMS
-
-    lines = []
-    for room, names in ROOMS.items():
-        lines += ["", *(f"_{room}_{name} = {own}" for name, own in sorted(names.items())), f"class {room}:"]
-        lines += [f"    {name} = _{room}_{name}" for name in sorted(names)]
-    return lines
 
 
 SKUS_HEAD = """# SKU tables
@@ -295,7 +241,7 @@ def main() -> int:
     exec(index, vars(import_module("baracuda._index")))  # the docs ask about ops that are new, too
     wanted = {
         PACKAGE / "_index.py": index,
-        PACKAGE / "functional.pyi": stub_text(modules),
+        PACKAGE / "functional.pyi": stub_text(modules, is_functional),
         ROOT / "docs" / "skus.md": skus_text(modules),
         ROOT / "docs" / "functions.md": functions_text(modules, is_functional, cell),
         ROOT / "docs" / "operators.md": operators_text(),

@@ -153,7 +153,7 @@ class Tracked:
                 raise
             from baracuda import functional as F
 
-            return F.copy(self)._viewed(change)  # type: ignore[no-any-return]
+            return F.copy(self)._viewed(change)  # type: ignore[arg-type, no-any-return]
         if is_torch(self.root.value):  # whose views follow its streams
             import torch
 
