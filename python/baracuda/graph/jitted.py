@@ -14,7 +14,7 @@ import numpy as np
 from baracuda import _core
 from baracuda.call.inference import spec_of
 from baracuda.call.tape import running
-from baracuda.call.tree import Tree, flatten, parts_of
+from baracuda.call.tree import Tree, flatten
 from baracuda.describe.calls import parameter_names, signed
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, shown
@@ -200,21 +200,37 @@ class _Run:
         return self.plan.run_flat(given)
 
 
+# Types of tensors that were seen: most calls bring no others.
+_ARRAYS: set[type] = {np.ndarray, _core.Tensor}
+
+
 def _take(value: Any, tree: Tree, found: list[Any]) -> bool:
     """Appends the tensors of an argument; whether it is nested as a tree says, with the same constants."""
-    kind = tree.kind
+    kind, what = tree.kind, type(value)
     if kind == "leaf":
-        if isinstance(value, (bool, str, tuple, list, dict)) or value is None:
-            return False
-        found.append(_number(value) if isinstance(value, (int, float)) else value)
+        if what not in _ARRAYS:
+            if isinstance(value, (int, float)) and what is not bool:
+                value = _number(value)
+            elif spec_of(value) is None:
+                return False
+            else:
+                _ARRAYS.add(what)
+        found.append(value)
         return True
     if kind == "constant":
-        return value is tree.value or (type(value) is type(tree.value) and value == tree.value)
-    if type(value) is not kind:
+        return value is tree.value or (what is type(tree.value) and bool(value == tree.value))
+    if what is not kind:
         return False
-    parts, keys = parts_of(value) or ([], [])
-    if keys != tree.keys or len(parts) != len(tree.children):
+    if kind is dict:
+        if len(value) != len(tree.keys) or not all(map(value.__contains__, tree.keys)):
+            return False
+        parts: Any = map(value.__getitem__, tree.keys)
+    elif tree.keys:  # a dataclass
+        parts = [getattr(value, key) for key in tree.keys]
+    elif len(value) != len(tree.children):
         return False
+    else:
+        parts = value
     return all(_take(part, child, found) for part, child in zip(parts, tree.children, strict=True))
 
 
