@@ -63,12 +63,24 @@ def changed_since(commit: str) -> list[str] | None:
     """Files that differ from a commit, uncommitted ones too; None where the history does not reach it."""
     try:
         git("merge-base", "--is-ancestor", commit, "HEAD")
-        return [
+        files = [
             *git("diff", "--name-only", "--no-renames", commit).split(),
             *git("ls-files", "-o", "--exclude-standard").split(),
         ]
+        # A new family concerns itself: its files say so.
+        listed = "CMakeLists.txt"
+        if listed in files and without_families(git("show", f"{commit}:{listed}")) == without_families(
+            (ROOT / listed).read_text()
+        ):
+            files.remove(listed)
+        return files
     except (subprocess.CalledProcessError, OSError):
         return None
+
+
+def without_families(text: str) -> str:
+    """What CMakeLists.txt says beside the names of families."""
+    return re.sub(r"(set\(BARACUDA_FAMILIES\n)(?:  \w+\n)+", r"\1", text)
 
 
 def tests_of(room: str) -> set[str]:
@@ -99,14 +111,14 @@ def recorded() -> str:
 
 
 def drawn(parts: int) -> list[str]:
-    """Families with files that have changed since everything passed, and one of so many parts of the others, another at each commit.
+    """Families with sources that have changed since everything passed, and one of so many parts of the others, another at each commit.
 
     For what takes long and hardly ever depends on the engine: whether the CUDA kernels compile, races between threads.
     """
     files = changed_since(recorded()) if recorded() and os.environ.get("BARACUDA_CI") != "all" else None
     if files is None:
         return families()
-    own = {f[1] for f in map(FAMILY.match, files) if f}
+    own = {f[1] for f in map(FAMILY.match, files) if f and f[0].startswith("csrc/")}
     count = git("rev-list", "--count", "HEAD").strip()
     return [f for f in families() if f in own or crc32(f"{count} {f}".encode()) % parts == 0]
 

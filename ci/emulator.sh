@@ -4,7 +4,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 if [[ -z ${VIRTUAL_ENV:-} && -x $venv/bin/python ]]; then make_venv; fi
 
-# BARACUDA_TOUCHED: only these families and files (ci/changed.py); all by default, and then a fourth (another at each commit) of what is
+# BARACUDA_TOUCHED: only these families and files (ci/changed.py); all by default, and then an eighth (another at each commit) of what is
 # generated for each row and element, but with BARACUDA_FULL=1 all of that.
 touched=${BARACUDA_TOUCHED-all}
 if [[ $touched != all ]]; then
@@ -20,7 +20,7 @@ if [[ $touched != all ]]; then
   set -- "--touched=$touched" --share=none "$@"
 elif [[ ${BARACUDA_FULL:-} != 1 ]]; then
   whole=$(find tests/device -name 'test_*.py' | grep -vE '_(guarantee|large|far|empties)\.py' | paste -sd,)
-  set -- "--touched=$whole" "--share=$(share_of 4)" "$@"
+  set -- "--touched=$whole" "--share=$(share_of 8)" "$@"
 fi
 
 must "emulated modules" python tests/harness/emulator/build.py race

@@ -47,7 +47,7 @@ def bootstrap() -> None:
     if not (PACKAGE / "_index.py").exists():
         (PACKAGE / "_index.py").write_text(
             "DESCRIPTORS: dict[str, str] = {}\nFUNCTIONS: dict[str, str] = {}\nOPS: dict[str, str] = {}\n"
-            "STEPS: dict[str, tuple[tuple[str, str], ...]] = {}\n"
+            "STEPS: dict[str, tuple[tuple[str, str], ...]] = {}\nCATEGORIES: dict[str, str | None] = {}\n"
         )
 
 
@@ -67,6 +67,7 @@ def index_text(modules: list[ModuleType]) -> str:
     from baracuda.call.steps import Steps, declared_steps
     from baracuda.choose.sku import rows
     from baracuda.describe.spec import Descriptor
+    from baracuda.prove.facts import facts
 
     tables: dict[str, dict[str, str]] = {"DESCRIPTORS": {}, "FUNCTIONS": {}, "OPS": {}}
     steps: dict[str, Steps] = {}
@@ -101,8 +102,14 @@ def index_text(modules: list[ModuleType]) -> str:
             lines.append(
                 f'    "{name}": ({", ".join(f"({chr(34)}{op}{chr(34)}, {chr(34)}{way}{chr(34)})" for op, way in made_of)},),'
             )
+    lines += ["}", "# What kernel libraries call a family's ops.", "CATEGORIES: dict[str, str | None] = {"]
+    lines += [f'    "{family}": {quoted(found.category)},' for family, found in facts().items()]
     lines.append("}")
     return "\n".join(lines) + "\n"
+
+
+def quoted(text: str | None) -> str:
+    return "None" if text is None else f'"{text}"'
 
 
 def is_functional(value: object, module: ModuleType) -> bool:

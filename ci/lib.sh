@@ -50,6 +50,16 @@ watched() {
   wait "$job"
 }
 
+# late NAME COMMAND...: the same, but left out, and listed so, where the run has taken longer than others are given in all.
+late() {
+  if ((SECONDS > ${BARACUDA_CI_SECONDS:-4200})); then
+    say "$1: left out, $SECONDS s have passed (BARACUDA_CI_SECONDS)"
+    times+=("$(printf '%5s    %-6s  %s' - left "$1")")
+    return
+  fi
+  step "$@"
+}
+
 # The same, for steps without which nothing else makes sense.
 must() {
   step "$@"

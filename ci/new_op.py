@@ -65,9 +65,6 @@ def family(name: str) -> None:
     names = sorted({*found[1].split(), name})
     lists.write_text(text[: found.start(1)] + "".join(f"  {n}\n" for n in names) + text[found.end(1) :])
     print("changed CMakeLists.txt")
-    insert(
-        "python/baracuda/choose/sku.py", "}  # fmt: skip\n# What products do", f'    "{name}": "binary_elementwise",\n'
-    )
 
 
 def unary(name: str, options: argparse.Namespace) -> None:

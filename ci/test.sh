@@ -46,8 +46,8 @@ step "tests" pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=4
 # "f16" is in "bf16", too.
 step "guarantees at level $lowest" bash ci/level.sh $lowest -n 2 -q -k "f32 or f16" "--families=${BARACUDA_LOWEST_FAMILIES// /,}" "${only[@]}"
 step "aarch64 under qemu" bash ci/arm64.sh
-step "AddressSanitizer" bash ci/sanitize.sh address
-step "ThreadSanitizer" bash ci/sanitize.sh thread
+late "AddressSanitizer" bash ci/sanitize.sh address
+late "ThreadSanitizer" bash ci/sanitize.sh thread
 step "wheel" bash ci/wheel.sh "$dist"
 # Later runs start from here, once it is committed.
 if [[ ${BARACUDA_CI:-} == all ]] && ((${#failed[@]} == 0)); then python ci/changed.py --record || true; fi

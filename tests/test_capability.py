@@ -13,10 +13,10 @@ import pytest
 
 import baracuda as bc
 from baracuda import __main__ as command
-from baracuda import _core
+from baracuda import _core, _index
 from baracuda.choose.capability import Capabilities, _capability, answer
 from baracuda.choose.question import STATES, Question
-from baracuda.choose.sku import CATEGORIES, EPILOGUES, rows
+from baracuda.choose.sku import EPILOGUES, rows
 from baracuda.ops.matmul.matmul import Activation
 
 REASON = "left out for this test"
@@ -205,7 +205,7 @@ WORDS = {
 
 def test_skus_say_category_layout_and_architecture() -> None:
     found = [c.sku for c in bc.capabilities()]
-    assert {s.family for s in found} == CATEGORIES.keys()
+    assert {s.family for s in found} == _index.CATEGORIES.keys()
     assert {s.category for s in found} == WORDS
     assert {s.category for s in found if s.op in ("matmul", "scaled_matmul")} == {"gemm"}
     assert {s.layout for s in found} == {"strided"}

@@ -137,6 +137,14 @@ def test_what_takes_long_is_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert sum(map(len, found)) < 30 * len(families()) / 2
 
 
+def test_a_name_in_the_list_of_families_is_all_that_a_new_one_changes_there() -> None:
+    text = (ROOT / "CMakeLists.txt").read_text()
+    assert "  scan\n" in text and changed.without_families(text.replace("  scan\n", "")) == changed.without_families(
+        text
+    )
+    assert changed.without_families(text + "option(X)") != changed.without_families(text)
+
+
 def test_a_commit_that_is_not_here_is_everything() -> None:
     assert changed.changed_since("0" * 40) is None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from baracuda import _core
+from baracuda import _core, _index
 from baracuda.describe.calls import Signed
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, Refusal, is_text
@@ -25,14 +25,6 @@ SCHEMA: int = _core.schema  # of to_bytes and to_json
 MATH: tuple[str, ...] = _core.math_precisions
 DIRECTIONS: tuple[str, ...] = _core.directions
 
-# What families are called in the vocabulary of kernel libraries; steps of optimizers and fused expressions have no category there.
-CATEGORIES = {
-    "attention": "attention", "binary": "binary_elementwise", "cast": "unary_elementwise", "conv": "convolution", "embedding": "embedding",
-    "expr": None, "gated": "gated_activation", "image": "image", "indexing": "indexing", "layout": "shape_layout", "loss": "loss",
-    "matmul": "gemm", "norm": "normalization", "optim": None, "pool": "pooling", "quant": "quantization", "random": "random",
-    "reduce": "reduction", "rope": "attention", "sampling": "random", "scan": "scan", "softmax": "softmax", "sort": "sorting",
-    "ternary": "ternary_elementwise", "unary": "unary_elementwise",
-}  # fmt: skip
 # What products do to finished sums, by the code of their activation; a test compares them with `Activation`.
 EPILOGUES = ("bias", "bias_relu", "bias_gelu", "bias_gelu_tanh", "bias_silu")
 # What architectures are called, by backend; those of the cpu have names.
@@ -113,7 +105,7 @@ class KernelSku:
     @property
     def category(self) -> str | None:
         """What kind of op this is: "gemm", "softmax", "unary_elementwise" ...; None for steps of optimizers."""
-        return CATEGORIES[self.family]
+        return _index.CATEGORIES[self.family]
 
     @property
     def layout(self) -> str:

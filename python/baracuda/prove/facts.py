@@ -30,6 +30,7 @@ class Facts:
     """The facts of one family.
 
     Attributes:
+        category: What kernel libraries call such ops; steps of optimizers and fused expressions have no category there.
         samples: By function: a call where random arguments do not fit.
         steps: By function: further calls, without which some of its steps would not run.
         drawn: By module: how random arguments are drawn (a function of tests/harness/differential/shapes*.py).
@@ -39,6 +40,7 @@ class Facts:
         partly: By entry of torch's OpInfo table: why some of its samples differ or are refused.
     """
 
+    category: str | None = None
     samples: Mapping[str, Call] = field(default_factory=dict)
     steps: Mapping[str, Sequence[Call]] = field(default_factory=dict)
     drawn: Mapping[str, str] = field(default_factory=dict)

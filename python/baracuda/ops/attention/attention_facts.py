@@ -11,6 +11,7 @@ PAGES, TABLE = floats(4, 8, 2, 8), np.array([[0, 1], [2, 3]], np.int32)
 ATTENDED = floats(2, 2, 5, 8)
 
 FACTS = Facts(
+    category="attention",
     samples={
         "attention_merge": call(ATTENDED, floats(2, 2, 5), ATTENDED, floats(2, 2, 5)),
         "attention_merge_backward": call(

@@ -7,6 +7,7 @@ import numpy as np
 from baracuda.prove.facts import Facts, X, call, ones, ramp
 
 FACTS = Facts(
+    category="binary_elementwise",
     samples={
         "logspace": call(0, 2, 5),
         "mvlgamma": call(X, 2),

@@ -7,6 +7,7 @@ import numpy as np
 from baracuda.prove.facts import OWN, Facts, because, call
 
 FACTS = Facts(
+    category="unary_elementwise",
     samples={
         "unpack_int4": call(np.arange(6, dtype=np.uint8).reshape(2, 3)),
     },

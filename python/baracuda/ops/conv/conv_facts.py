@@ -14,6 +14,7 @@ def _samples(axes: int, transposed: bool) -> dict[str, Call]:
 
 
 FACTS = Facts(
+    category="convolution",
     samples={k: v for axes in (1, 2, 3) for turned in (False, True) for k, v in _samples(axes, turned).items()},
     steps={
         "conv1d_backward": [call(ramp(2, 3, 5), ramp(2, 2, 7), ramp(3, 2, 3))],

@@ -7,6 +7,7 @@ import numpy as np
 from baracuda.prove.facts import INNER, LAYER, TARGET, Facts, because, call, floats
 
 FACTS = Facts(
+    category="embedding",
     samples={
         "embedding_bag_backward": call(floats(2, 6), TARGET, LAYER, np.array([0, 2])),
     },

@@ -19,6 +19,7 @@ def _gated(name: str, gate: int) -> Callable[[Any], Callable[..., Any]]:
 
 
 FACTS = Facts(
+    category="gated_activation",
     samples={
         "geglu_quantize": call(X, 0, "f8e5m2", scale=ONE),
         "glu_quantize": call(X, group=3),

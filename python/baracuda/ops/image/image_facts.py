@@ -7,6 +7,7 @@ import numpy as np
 from baracuda.prove.facts import IMAGE, Facts, because, call, floats, ramp
 
 FACTS = Facts(
+    category="image",
     samples={
         "affine_grid": call(floats(2, 2, 3), (2, 1, 3, 4)),
         "affine_grid_backward": call(floats(2, 3, 4, 2), (2, 1, 3, 4)),

@@ -7,6 +7,7 @@ import numpy as np
 from baracuda.prove.facts import LONG, ROWS, TARGET, Facts, W, X, call, ones, ramp
 
 FACTS = Facts(
+    category="indexing",
     samples={
         "histogramdd": call(X[:, :2], [np.sort(W[:3]), np.sort(W)]),
         "index_put": call(X, (TARGET, None), ROWS),

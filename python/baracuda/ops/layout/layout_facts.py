@@ -5,6 +5,7 @@ from __future__ import annotations
 from baracuda.prove.facts import Facts, W, X, call, floats, ramp
 
 FACTS = Facts(
+    category="shape_layout",
     samples={
         "channel_shuffle": call(floats(2, 6, 3, 2), 3),
         "constant_pad_nd": call(X, (1, 2), 0.5),

@@ -23,6 +23,7 @@ from baracuda.prove.facts import (
 )
 
 FACTS = Facts(
+    category="loss",
     samples={
         "ctc_loss": call(floats(5, 2, 4), TARGET.reshape(2, 2), np.array([5, 4]), np.array([2, 1])),
         "ctc_loss_backward": call(LSE[:2], floats(5, 2, 4), TARGET.reshape(2, 2), np.array([5, 4]), np.array([2, 1])),

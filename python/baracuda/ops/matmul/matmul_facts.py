@@ -7,6 +7,7 @@ import numpy as np
 from baracuda.prove.facts import CODES, LAYER, LONG, ONE, OWN, Facts, X, because, call, floats, ones, ramp
 
 FACTS = Facts(
+    category="gemm",
     samples={
         "bilinear": call(floats(4, 3), floats(4, 2), floats(5, 3, 2), floats(5)),
         "einsum_backward": call(floats(4, 3), "ij,kj->ik", X, LAYER),

@@ -7,6 +7,7 @@ import numpy as np
 from baracuda.prove.facts import IMAGE, INNER, OWN, ROWS, SCALES, Facts, W, X, because, call, floats, ramp
 
 FACTS = Facts(
+    category="normalization",
     samples={
         "add_rms_norm": call(X, X, (6,), W),
         "add_rms_norm_backward": call(X, X, X, (6,), W, ROWS),

@@ -22,6 +22,7 @@ def _samples(axes: int) -> dict[str, Call]:
 
 
 FACTS = Facts(
+    category="pooling",
     samples=_samples(1)
     | _samples(2)
     | _samples(3)

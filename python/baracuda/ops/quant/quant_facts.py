@@ -26,6 +26,7 @@ BLOCKS = np.arange(102, dtype=np.uint8).reshape(3, 34) % 60  # three rows of one
 NVFP4 = np.ones((2, 16), np.uint8), np.ones((2, 2), ml_dtypes.float8_e4m3fn), np.ones((), np.float32)
 
 FACTS = Facts(
+    category="quantization",
     samples={
         "dequantize": call(np.arange(68, dtype=np.uint8).reshape(2, 34), "q8_0"),
         "dequantize_linear": call(CODES, ONE),

@@ -7,6 +7,7 @@ import numpy as np
 from baracuda.prove.facts import CODES, RANDOM, Facts, W, X, because, call, ones, ramp
 
 FACTS = Facts(
+    category="random",
     samples={
         "beta": call(X * X, W * W),
         "beta_": call(X.copy(), 2.0, W * W),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from baracuda.prove.facts import OWN, ROWS, Facts, X, because, call, ramp
 
 FACTS = Facts(
+    category="reduction",
     samples={
         "masked_normalize": call(X, 2.0, 1, mask=X > 0),
         "renorm": call(X, 2.0, 0, 1.0),

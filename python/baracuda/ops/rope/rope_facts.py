@@ -5,6 +5,7 @@ from __future__ import annotations
 from baracuda.prove.facts import HEADS, OWN, TURN, Facts, W, because, call, floats, ramp
 
 FACTS = Facts(
+    category="attention",
     samples={
         "qk_norm_rope": call(HEADS, HEADS[:, :, :1], W[:1].repeat(8), W[:1].repeat(8), TURN, TURN),
         "rms_norm_rope": call(HEADS, None, TURN, TURN),

@@ -7,6 +7,7 @@ import numpy as np
 from baracuda.prove.facts import RANDOM, Facts, X, because, call, floats, ramp
 
 FACTS = Facts(
+    category="random",
     samples={
         "sample_tokens": call(X, 0.7, 3, 0.9, counts=np.ones((4, 6), np.int32), mask=X > -1),
         "verify_draft": call(np.abs(floats(2, 3, 5)), np.ones((2, 3), np.int64), np.abs(floats(2, 4, 5))),

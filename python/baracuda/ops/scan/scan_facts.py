@@ -5,6 +5,7 @@ from __future__ import annotations
 from baracuda.prove.facts import Facts
 
 FACTS = Facts(
+    category="scan",
     drawn={
         "scan": "along",
     },

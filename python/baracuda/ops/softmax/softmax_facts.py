@@ -5,6 +5,7 @@ from __future__ import annotations
 from baracuda.prove.facts import OWN, Facts, because, call, ramp
 
 FACTS = Facts(
+    category="softmax",
     steps={
         "softmin": [call(ramp(3), 0, dtype="f64")],
     },

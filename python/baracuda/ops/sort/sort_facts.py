@@ -5,6 +5,7 @@ from __future__ import annotations
 from baracuda.prove.facts import Facts, call, ones, ramp
 
 FACTS = Facts(
+    category="sorting",
     steps={
         "lexsort": [call(ramp(3), ones(3))],
         "nanquantile": [call(ramp(4), 0.3, interpolation="nearest")],

@@ -6,6 +6,7 @@ from baracuda.ops.unary.unary_kinds import KINDS
 from baracuda.prove.facts import OWN, Facts, because
 
 FACTS = Facts(
+    category="unary_elementwise",
     alone=because(OWN, " ".join(name for name, kind in KINDS.items() if not kind.of_torch)),
     drawn={
         "unary": "unary",
