@@ -27,7 +27,7 @@ ELSEWHERE = {
     ),
     "sums, and weights that depend on positions; compared with torch and torchvision in tests/ops": (
         "coordinates", "ctc", "fold", "fractional", "interpolate", "pooling", "regions", "roi_pool", "sample", "joined", "copies",
-        "reduce", "segments",
+        "reduce", "segments", "index",
     ),
     "draws numbers": ("dropout", "distributions"),
     "compared with formulas in tests/ops": ("preference_losses", "distances"),

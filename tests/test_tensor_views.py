@@ -157,7 +157,6 @@ WRONG: dict[str, tuple[Callable[[bc.Tensor], Any], str]] = {
     "a dimension to insert": (lambda t: t.unsqueeze(3), "dimensions from -3 to 2"),
     "too many dimensions": (lambda t: t.reshape((1,) * 6 + (4, 6)).unsqueeze(0), "rank 8"),
     "mT of a vector": (lambda t: t[0].mT, "at least 2 dimensions"),
-    "a mask": (lambda t: t[bc.asarray(np.array(True))], "copies"),
 }
 
 

@@ -59,8 +59,16 @@ std::string text_of(const int64_t* values, int n) {
   return out + (n == 1 ? ",)" : ")");
 }
 
+// What a tensor is, without its values, which messages must not read: the memory may be a device's that is at work.
+std::string described(const TensorView& v) {
+  const std::string where = v.device == Backend::Cpu ? "" : ", device='" + device_name(v.device, v.device_id) + "'";
+  return "bc.Tensor(shape=" + text_of(v.shape, v.rank) + ", element='" + name(v.element) +
+         "', strides=" + text_of(v.strides, v.rank) + where + (v.unbacked ? ", without memory)" : ")");
+}
+
 std::string text_of(PyObject* object) {
   constexpr size_t kMost = 200;
+  if (const TensorObject* t = as_tensor(object)) return described(t->view);
   PyObject* repr = PyObject_Repr(object);
   const char* text = repr ? PyUnicode_AsUTF8(repr) : nullptr;
   std::string out = text ? text : std::string("an object of type ") + Py_TYPE(object)->tp_name;
@@ -75,6 +83,15 @@ PyObject* refuse_tensor(const char* field, std::string got, std::string want, st
 
 PyObject* refuse_unbacked(const char* field) {
   return raise_refusal({Code::NullData, field, "a shape without memory", "a tensor with data", ""}, Py_None);
+}
+
+PyObject* call_with(PyObject* function, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  constexpr Py_ssize_t kMost = 8;
+  const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  if (all >= kMost) return PyErr_Format(PyExc_TypeError, "bc.Tensor: got %zd arguments", all);
+  PyObject* given[kMost] = {self};
+  for (Py_ssize_t i = 0; i < all; ++i) given[i + 1] = args[i];
+  return PyObject_Vectorcall(function, given, n + 1, kwnames);
 }
 
 namespace {
@@ -165,22 +182,16 @@ PyObject* tensor_iter(PyObject* self) {
 }
 
 PyObject* tensor_repr(PyObject* self) {
-  const TensorView& v = view_of(self);
-  const std::string where = v.device == Backend::Cpu ? "" : ", device='" + device_name(v.device, v.device_id) + "'";
-  const std::string text = "bc.Tensor(shape=" + text_of(v.shape, v.rank) + ", element='" + name(v.element) +
-                           "', strides=" + text_of(v.strides, v.rank) + where + ")";
-  return PyUnicode_FromString(text.c_str());
+  if (!view_of(self).unbacked && tensor_hooks.repr) return PyObject_CallOneArg(tensor_hooks.repr, self);
+  return PyUnicode_FromString(described(view_of(self)).c_str());
 }
+
+PyObject* tensor_described(PyObject* self, PyObject*) { return PyUnicode_FromString(described(view_of(self)).c_str()); }
 
 // A method whose work is done by a function of baracuda.memory.tensor.
 template <PyObject* TensorHooks::* hook>
 PyObject* forward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  constexpr Py_ssize_t kMost = 8;
-  const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  if (all >= kMost) return PyErr_Format(PyExc_TypeError, "bc.Tensor: got %zd arguments", all);
-  PyObject* given[kMost] = {self};
-  for (Py_ssize_t i = 0; i < all; ++i) given[i + 1] = args[i];
-  return PyObject_Vectorcall(tensor_hooks.*hook, given, n + 1, kwnames);
+  return call_with(tensor_hooks.*hook, self, args, n, kwnames);
 }
 
 template <PyObject* TensorHooks::* hook>
@@ -215,6 +226,10 @@ PyMethodDef own_methods[] = {
     forwarded<&TensorHooks::tolist>(
         "tolist", "tolist()\n--\n\nThe values as nested lists of Python numbers; fetched from the device."),
     forwarded<&TensorHooks::as_array>("__array__", "NumPy's protocol: the values as an array."),
+    forwarded<&TensorHooks::copy>("__copy__", "The values in contiguous memory of their own, on the same device."),
+    forwarded<&TensorHooks::copy>("__deepcopy__", "The same as __copy__."),
+    forwarded<&TensorHooks::reduce>("__reduce_ex__", "How pickle makes the tensor again: from its bytes."),
+    {"_described", &tensor_described, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef getset[] = {
@@ -242,12 +257,12 @@ constexpr const char* kDoc =
     "those\n"
     "of baracuda.functional; comparisons go element by element, and only one element has a truth value.";
 
-// tensor_hooks(Element, members, coerce, sizes, steps, place, to, copy_from, as_array, tolist)
+// tensor_hooks(Element, members, coerce, sizes, steps, place, to, copy_from, as_array, tolist, copy, reduce, repr)
 PyObject* set_hooks(PyObject*, PyObject* args) {
   TensorHooks h;
   PyObject* members;
-  if (!PyArg_ParseTuple(args, "OO!OOOOOOOO", &h.element, &PyTuple_Type, &members, &h.coerce, &h.sizes, &h.steps,
-                        &h.place, &h.to, &h.copy_from, &h.as_array, &h.tolist))
+  if (!PyArg_ParseTuple(args, "OO!OOOOOOOOOOO", &h.element, &PyTuple_Type, &members, &h.coerce, &h.sizes, &h.steps,
+                        &h.place, &h.to, &h.copy_from, &h.as_array, &h.tolist, &h.copy, &h.reduce, &h.repr))
     return nullptr;
   if (PyTuple_GET_SIZE(members) != kElementCount) return PyErr_Format(PyExc_ValueError, "tensor_hooks: members");
   for (int i = 0; i < kElementCount; ++i) element_members[i] = Py_NewRef(PyTuple_GET_ITEM(members, i));
@@ -267,7 +282,7 @@ PyType_Slot slot(int number, F* f) {
 
 PyTypeObject* make_type() {
   std::vector<PyMethodDef>* methods = new std::vector<PyMethodDef>;  // the type holds it
-  for (PyMethodDef* table : {own_methods, view_methods, export_methods})
+  for (PyMethodDef* table : {own_methods, view_methods, export_methods, function_methods})
     for (; table->ml_name; ++table) methods->push_back(*table);
   methods->push_back({nullptr, nullptr, 0, nullptr});
   std::vector<PyType_Slot> slots = {slot(Py_tp_dealloc, &tensor_dealloc), slot(Py_tp_traverse, &tensor_traverse),

@@ -76,12 +76,14 @@ PyObject* new_view(PyObject* tensor, const Layout& layout, Element element);
 extern PyMethodDef view_methods[];    // of the type
 extern PyMethodDef view_functions[];  // of the module: the same arithmetic on sizes and strides alone
 PyObject* subscript(PyObject* self, PyObject* key);
-PyObject* item_at(PyObject* self, Py_ssize_t i);  // row i
-PyObject* get_transposed(PyObject* self, void*);  // all dimensions, and the last two
+PyObject* read_copied(PyObject* self, PyObject* key);  // what a key names of which there is no view
+PyObject* item_at(PyObject* self, Py_ssize_t i);       // row i
+PyObject* get_transposed(PyObject* self, void*);       // all dimensions, and the last two
 PyObject* get_matrix_transposed(PyObject* self, void*);
 
 extern PyMethodDef export_methods[];
-PyObject* number_of(PyObject* self);  // of a tensor of one element, wherever it is
+PyObject* number_of(PyObject* self);    // of a tensor of one element, wherever it is
+extern PyMethodDef function_methods[];  // of baracuda.functional
 extern PyMethodDef make_functions[];
 bool make_setup();
 extern PyType_Slot operator_slots[];
@@ -90,15 +92,18 @@ PyObject* get_dtype(PyObject* self, void*);
 
 // Functions and classes of baracuda.memory.tensor that are called for what is rare; set once, when it is imported.
 struct TensorHooks {
-  PyObject *element, *coerce, *sizes, *steps, *place, *to, *copy_from, *as_array, *tolist;
+  PyObject *element, *coerce, *sizes, *steps, *place, *to, *copy_from, *as_array, *tolist, *copy, *reduce, *repr;
 };
 extern TensorHooks tensor_hooks;
 // The members of Element by number.
 extern PyObject* element_members[kElementCount];
 
+// Calls a function as a method of METH_FASTCALL | METH_KEYWORDS is: with the tensor first.
+PyObject* call_with(PyObject* function, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames);
+
 PyObject* tuple_of(const int64_t* values, int n);
 std::string text_of(const int64_t* values, int n);
-std::string text_of(PyObject* object);  // its repr, cut where it is long
+std::string text_of(PyObject* object);  // its repr, cut where it is long; of a tensor without its values
 // Raises InvalidProblemError, and returns null.
 PyObject* refuse_tensor(const char* field, std::string got, std::string want, std::string hint = "");
 PyObject* refuse_unbacked(const char* field);

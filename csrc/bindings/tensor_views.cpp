@@ -90,7 +90,7 @@ bool take_slice(PyObject* key, int64_t size, int64_t stride, Layout& out) {
 
 // Lists, masks and arrays of positions.
 bool copies(PyObject* key) {
-  if (PyLong_CheckExact(key)) return false;
+  if (PyLong_CheckExact(key) || PySlice_Check(key) || key == Py_None || key == Py_Ellipsis) return false;
   if (PyBool_Check(key) || !PyIndex_Check(key)) return true;
   if (const TensorObject* t = as_tensor(key)) return t->view.rank > 0 || t->view.element == Element::Bool;
   const char* dot = std::strrchr(Py_TYPE(key)->tp_name, '.');
@@ -103,9 +103,16 @@ bool copies(PyObject* key) {
   return many;
 }
 
+bool any_copies(PyObject* key) {
+  if (!PyTuple_Check(key)) return copies(key);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+    if (copies(PyTuple_GET_ITEM(key, i))) return true;
+  return false;
+}
+
 bool take_int(PyObject* key, int axis, int64_t size, int64_t stride, Layout& out) {
   if (copies(key)) {
-    refuse_tensor("index", "a key that copies", "slices and ints", "use F.index_select for a list of indices");
+    refuse_tensor("index", "a key that copies", "slices and ints", "use F.index for arrays, lists and masks");
     return false;
   }
   PyObject* number = PyNumber_Index(key);
@@ -429,6 +436,7 @@ PyObject* new_view(PyObject* tensor, const Layout& layout, Element element) {
 PyObject* new_view(PyObject* tensor, const Layout& layout) { return new_view(tensor, layout, view_of(tensor).element); }
 
 PyObject* subscript(PyObject* self, PyObject* key) {
+  if (any_copies(key)) return read_copied(self, key);
   Layout layout;
   // The tracer may say that a slice is cut short, where the sizes are open.
   if (!shown_key(view_of(self), key) || !index_layout(view_of(self), key, layout)) return nullptr;

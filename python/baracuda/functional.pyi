@@ -751,6 +751,9 @@ def unscale_grads_(grads: Any, found_inf: Any, inv_scale: Any) -> Any:
 def update_scale_(scale: Any, growth_tracker: Any, found_inf: Any, growth_factor: _Number = 2.0, backoff_factor: _Number = 0.5, growth_interval: _Whole = 2000) -> Any:
     r"""The next step's scale, in place, as torch._amp_update_scale_."""
 @_function
+def index(input: Any, indices: Any) -> Any:
+    r"""Elements of `input` where indices of its dimensions say, as x[indices] of torch and NumPy: a copy."""
+@_function
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     r"""`input` with `values` where indices of its dimensions say, as torch.index_put: a copy with x[indices] = values."""
 @_function

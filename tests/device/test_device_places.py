@@ -24,6 +24,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "mode": lambda x, ids, at, two: F.mode(x, 0),
     "nonzero_static": lambda x, ids, at, two: F.nonzero_static(x, size=100),
     "lexsort": lambda x, ids, at, two: F.lexsort(x, x, dim=0),
+    "index": lambda x, ids, at, two: F.index(x, (None, at % 2)),
     "index_put": lambda x, ids, at, two: F.index_put(x, (at, None), two),
     "index_put accumulate": lambda x, ids, at, two: F.index_put(x, (at, None), two, True),
     "index_put mask": lambda x, ids, at, two: F.index_put(x, (F.gt(x, 2),), two[0, 0]),

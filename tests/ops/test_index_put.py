@@ -98,3 +98,16 @@ def test_wrong_calls_are_refused() -> None:
     ):
         with pytest.raises(bc.InvalidProblemError, match=word):
             F.index_put(x, indices, values)
+
+
+def test_what_index_puts_names_is_read_by_index_with_gradients() -> None:
+    x = torch.randn(4, 3, 2, dtype=torch.float64)
+    i, j = torch.tensor([0, -1, 3, 0]), torch.tensor([1, 0, -2, 1])
+    for key in ((i,), (None, j), (i, j), (i, None, j % 2), (None, j, j % 2), (x[:, 0, 0] > 0,), (None, None, i[:0])):
+        leaf = x.clone().requires_grad_(True)
+        want = torch.ops.aten.index(leaf, key)
+        dy = torch.randn_like(want)
+        want.backward(dy)
+        y, pull = bc.vjp(F.index, x, key)
+        torch.testing.assert_close(y, want.detach(), rtol=0, atol=0)
+        torch.testing.assert_close(pull(dy), leaf.grad, rtol=1e-14, atol=1e-14)

@@ -14,6 +14,13 @@ _BINARY = {
 }  # fmt: skip
 _COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
 _UNARY = {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}
+# Methods, with the tensor first; as bc.Tensor has them.
+METHODS = {
+    "sum": "sum", "mean": "mean", "prod": "prod", "max": "max", "min": "min", "argmax": "argmax", "argmin": "argmin",
+    "all": "all", "any": "any", "std": "std", "var": "var", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt",
+    "clip": "clip", "astype": "cast",
+}  # fmt: skip
+CONVERSIONS = {"float": "f32", "int": "i32"}
 
 
 # What NumPy calls them: its arrays on the left of an operator ask for these.
@@ -26,7 +33,11 @@ OF_NUMPY = {
 
 
 def with_operators(kind: C) -> C:
-    """Class decorator: `a + b` is `F.add(a, b)`, and so on."""
+    """Class decorator: `a + b` is `F.add(a, b)`, `a.sum()` is `F.sum(a)`, and so on."""
+    for name, function in METHODS.items():
+        setattr(kind, name, _method(function))
+    for name, element in CONVERSIONS.items():
+        setattr(kind, name, _conversion(element))
     for name, function in _BINARY.items():
         setattr(kind, f"__{name}__", _binary(function))
         setattr(kind, f"__r{name}__", _binary(function, swapped=True))
@@ -42,6 +53,24 @@ def _binary(name: str, swapped: bool = False) -> Callable[..., Any]:
         from baracuda import functional as F
 
         return getattr(F, name)(other, self) if swapped else getattr(F, name)(self, other)
+
+    return method
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        from baracuda import functional as F
+
+        return getattr(F, name)(self, *args, **options)
+
+    return method
+
+
+def _conversion(element: str) -> Callable[..., Any]:
+    def method(self: Any) -> Any:
+        from baracuda import functional as F
+
+        return self if str(self.element) == element else F.cast(self, element)
 
     return method
 

@@ -205,7 +205,9 @@ class Tracked:
         return self._viewed(lambda x: x.mT)
 
     def __getitem__(self, key: Any) -> Tracked:
-        return self._viewed(lambda x: x[key])
+        from baracuda.ops.indexing import keys
+
+        return keys.read(self, key) if keys.copies(key) else self._viewed(lambda x: x[key])
 
     def __iter__(self) -> Iterator[Tracked]:
         return (self[i] for i in range(len(self)))

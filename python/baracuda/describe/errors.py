@@ -149,7 +149,7 @@ _CLASS_OF_CODE: dict[str, type[BaracudaError]] = {
 def shown(value: object) -> str:
     """A value for a message: Python refuses to write integers of thousands of digits, and nobody reads long texts."""
     try:
-        text = repr(value)
+        text = value._described() if isinstance(value, _core.Tensor) else repr(value)
     except (ValueError, RecursionError):
         return f"a {type(value).__name__} that is too long to be shown"
     return text if len(text) <= 200 else text[:200] + " ..."

@@ -271,6 +271,8 @@ class ExecutionPlan:
 
         return svg(self)
 
+    _repr_svg_ = to_svg  # what notebooks show
+
     def explain(self) -> str:
         """Every launch with its kernel, what it promises, and the calls that it does at once; and the memory."""
         from baracuda.graph.draw import explained_plan

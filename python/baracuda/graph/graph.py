@@ -233,6 +233,8 @@ class ComputeGraph:
 
         return svg(self)
 
+    _repr_svg_ = to_svg  # what notebooks show
+
     def __repr__(self) -> str:
         return f"<ComputeGraph ({listed(self.leaf_names)}), {self.n_ops} nodes on {self.device}>"
 

@@ -94,6 +94,8 @@ class Profile:
             lines += _box(start, 48, width, f"{node} {name}" if node >= 0 else name, name, "#dceefb")
         return "\n".join([*lines, "</svg>"])
 
+    _repr_svg_ = to_svg  # what notebooks show
+
 
 def _box(x: float, y: float, width: float, text: str, title: str, fill: str) -> list[str]:
     shown = text[: int(width / 6.5)]

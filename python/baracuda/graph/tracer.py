@@ -20,7 +20,7 @@ from baracuda.graph.watched import Watch
 from baracuda.memory.device import name_of, place_of
 from baracuda.memory.generator import Generator
 from baracuda.memory.results import is_torch
-from baracuda.memory.tensor import outside_arenas
+from baracuda.memory.tensor import Tensor, outside_arenas
 from baracuda.memory.views import contiguous_strides, reach
 
 # Tensors without memory lie this far apart, above all addresses that a process can have.
@@ -159,6 +159,11 @@ class Tracer:
         """A view by a key of a tensor of this shape."""
         if self.watch is not None:
             self.watch.key(shape, key)
+
+    def shared(self, a: Tensor, b: Tensor) -> bool:
+        """Whether two tensors are of one memory, whatever parts of it they are at these sizes."""
+        at = [(t.address - _FIRST) // _APART for t in (a, b)]
+        return at[0] == at[1] if at[0] >= 0 or at[1] >= 0 else bool(_core.overlap(a, b))
 
     # --- what launches see
 

@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import index
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from baracuda._core import from_pointer as from_pointer
 from baracuda.describe.calls import Signed, signed
 from baracuda.describe.dims import check_shape
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.memory.device import Device, Place, name_of, place_of, refuse_place
-from baracuda.memory.transfer import assign, download, upload
+from baracuda.memory.text import text_of
+from baracuda.memory.transfer import assign, download, need_data, upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,12 +71,26 @@ def stand_in(value: Any, device: str = "cpu") -> Any:
 
 
 def _to(tensor: Tensor, device: Any, *, stream: Any = None) -> Tensor:
-    place = place_of(device)
+    try:
+        place = place_of(device)
+    except InvalidProblemError as error:
+        if not _is_element(device):
+            raise
+        got = shown(device)
+        raise InvalidProblemError(f"to: got {got}, want a device. x.astype({got}) is x in that element.") from error
     if place == tensor._place:
         return tensor
     if place[0] == 0:
         return download(tensor, stream)
     return upload(tensor, name_of(place), stream)
+
+
+def _is_element(value: Any) -> bool:
+    try:
+        Element.coerce(value)
+    except InvalidProblemError:
+        return False
+    return True
 
 
 def _copy_from(tensor: Tensor, source: Any, *, stream: Any = None) -> Tensor:
@@ -88,6 +104,51 @@ def _as_array(tensor: Tensor, dtype: Any = None, copy: bool | None = None) -> np
 
 def _tolist(tensor: Tensor) -> Any:
     return tensor.to("cpu").numpy().tolist()
+
+
+@contextmanager
+def _with_values() -> Iterator[None]:
+    """Has `empty` give memory, and records no launch: the values are known, even where a function is traced."""
+    asked, tracer = _core.exchange_inferring(False), _core.exchange_tracer(None)
+    try:
+        yield
+    finally:
+        _core.exchange_inferring(asked)
+        _core.exchange_tracer(tracer)
+
+
+def _copy(tensor: Tensor, memo: Any = None) -> Tensor:
+    need_data("copy", tensor)
+    with _with_values():
+        out = empty(tensor.shape, tensor.element, device=tensor.device)
+        assign(out, tensor)
+    return out
+
+
+def _raw(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bytes of elements in their logical order: of dense ones without a copy."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _reduce(tensor: Tensor, protocol: int) -> tuple[Any, ...]:
+    need_data("pickle", tensor)
+    with _with_values():
+        raw = _raw(tensor.to("cpu")._opaque())
+    held = PickleBuffer(raw.data) if protocol >= 5 else raw.tobytes()
+    return unpickled, (held, tensor.shape, str(tensor.element), tensor.device)
+
+
+def unpickled(held: Any, shape: tuple[int, ...], element: str, device: str) -> Tensor:
+    """The tensor of pickled bytes: memory of its own, on the device where it was."""
+    place = _usable(device)
+    with _with_values():
+        out = empty(shape, element)
+        if (came := memoryview(held).nbytes) != out.nbytes:
+            got, want = f"{came} bytes", f"{out.nbytes} for {element} of shape {shape}"
+            raise InvalidProblemError(f"pickle: got {got}, want {want}: the data is damaged.")
+        if out.nbytes:
+            _raw(out._opaque())[...] = np.frombuffer(held, np.uint8)
+        return out.to(name_of(place))
 
 
 def _sizes(shape: int | Sequence[int], field: str = "shape") -> tuple[int, ...]:
@@ -115,7 +176,19 @@ def _usable(device: Any) -> Place:
 
 
 _core.tensor_hooks(
-    Element, tuple(Element), Element.coerce, _sizes, _steps, _usable, _to, _copy_from, _as_array, _tolist
+    Element,
+    tuple(Element),
+    Element.coerce,
+    _sizes,
+    _steps,
+    _usable,
+    _to,
+    _copy_from,
+    _as_array,
+    _tolist,
+    _copy,
+    _reduce,
+    lambda tensor: text_of(tensor, lambda part: _copy(part).to("cpu")),
 )
 
 
@@ -165,11 +238,8 @@ def asarray(value: Any, element: Any = None, *, device: Any = "cpu") -> Tensor:
         array = np.asarray(array, Element.coerce(element).numpy)
     elif not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    before = _core.exchange_inferring(False)  # values are known: they are a tensor's with memory
-    try:
+    with _with_values():
         out = empty(array.shape, array.dtype)
-    finally:
-        _core.exchange_inferring(before)
     out.numpy()[...] = array
     return out if device == "cpu" else out.to(device)
 

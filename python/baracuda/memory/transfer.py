@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 TO_DEVICE, TO_HOST, ON_DEVICE = 0, 1, 2
 
 
-def _need_data(what: str, *tensors: Tensor) -> None:
+def need_data(what: str, *tensors: Tensor) -> None:
+    """Refuses tensors without memory."""
     if any(t._unbacked for t in tensors):
         raise InvalidProblemError(
             f"{what}: got a shape without memory, want a tensor with data.",
@@ -31,7 +32,7 @@ def download(tensor: Tensor, stream: Any = None) -> Tensor:
     from baracuda.memory.tensor import empty
 
     place, size = tensor._place, tensor.element.nbytes
-    _need_data("to", tensor)
+    need_data("to", tensor)
     handle = _core.stream_handle(*place, stream)
     out = empty(tensor.shape, tensor.element)
     if is_contiguous(tensor.shape, tensor.strides):
@@ -63,7 +64,7 @@ def assign(target: Tensor, source: Tensor, stream: Any = None) -> None:
         )
     if target.read_only:
         raise InvalidProblemError("copy_from: the tensor is read-only.")
-    _need_data("copy_from", target, source)
+    need_data("copy_from", target, source)
     here, there = target._place, source._place
     if here[0] == 0:
         host = source if there[0] == 0 else download(source, stream)

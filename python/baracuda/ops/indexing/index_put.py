@@ -1,4 +1,4 @@
-"""Elements written where several index tensors say, made of `take`, which checks indices, and writes of rows."""
+"""Elements read and written where several index tensors say, made of `take`, which checks indices, and rows."""
 
 from __future__ import annotations
 
@@ -115,6 +115,23 @@ def _get(c: Composer, input: Value, *indices: Value, dims: tuple[int, ...]) -> V
     return found.permute([moved.index(d) for d in range(found.rank)])
 
 
+@_get.vjp
+def _get_vjp(input: Any, *indices: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
+    def pull(dy: Any) -> Any:
+        return _put(F.zeros_like(input), dy, *indices, dims=dims, accumulate=True)
+
+    return _get(input, *indices, dims=dims), pull
+
+
+@_put.vjp
+def _put_vjp(input: Any, values: Any, *indices: Any, dims: tuple[int, ...], accumulate: bool) -> tuple[Any, Any]:
+    def pull(dy: Any) -> tuple[Any, Any]:
+        kept = dy if accumulate else _put(dy, F.zeros_like(values), *indices, dims=dims, accumulate=False)
+        return kept, F.sum_to(_get(dy, *indices, dims=dims), tuple(values.shape))
+
+    return _put(input, values, *indices, dims=dims, accumulate=accumulate), pull
+
+
 def _common(found: list[Any]) -> list[Any]:
     """Index tensors that broadcast with each other."""
     shape = tuple(_core.describe(found[0])[0])
@@ -166,13 +183,36 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
 
 def _index_put_vjp(input: Any, indices: Any, values: Any, accumulate: bool = False) -> tuple[Any, Any]:
     dims, found = _indexed(indices, tuple(_core.describe(input)[0]))
-    y = _put(input, values, *_common(found), dims=dims, accumulate=bool(accumulate))
-
-    def pull(dy: Any) -> tuple[Any, Any]:
-        kept = dy if accumulate else _put(dy, F.zeros_like(values), *found, dims=dims, accumulate=False)
-        return kept, F.sum_to(_get(dy, *found, dims=dims), tuple(values.shape))
-
-    return y, pull
+    return _put_vjp(input, values, *_common(found), dims=dims, accumulate=bool(accumulate))
 
 
 index_put.vjp_rule = _index_put_vjp  # type: ignore[attr-defined]
+
+
+@made_of("add arange copy index_select take nonzero")
+@composite
+def index(input: Any, indices: Any) -> Any:
+    """Elements of `input` where indices of its dimensions say, as x[indices] of torch and NumPy: a copy.
+
+    The dimensions of the indices, broadcast with each other, stand in the result where those that they name stood; in front,
+    where these are not side by side. A mask waits for a device. What `bc.Tensor` makes of a key: docs/tensors.md.
+
+    Args:
+        input: A tensor.
+        indices: As for index_put: for its first dimensions i64 or i32 tensors that broadcast with each other, negative ones
+            counting from the end, None for a whole dimension, or masks of the sizes of one dimension or several.
+
+    Raises:
+        InvalidProblemError: If shapes do not go together, or an element is another one.
+        IndexOutOfRangeError: If an index is not of its dimension.
+    """
+    dims, found = _indexed(indices, tuple(_core.describe(input)[0]))
+    return _get(input, *_common(found), dims=dims)
+
+
+def _index_vjp(input: Any, indices: Any) -> tuple[Any, Any]:
+    dims, found = _indexed(indices, tuple(_core.describe(input)[0]))
+    return _get_vjp(input, *_common(found), dims=dims)
+
+
+index.vjp_rule = _index_vjp  # type: ignore[attr-defined]

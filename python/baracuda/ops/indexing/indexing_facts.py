@@ -10,6 +10,7 @@ FACTS = Facts(
     category="indexing",
     samples={
         "histogramdd": call(X[:, :2], [np.sort(W[:3]), np.sort(W)]),
+        "index": call(X, (TARGET, None)),
         "index_put": call(X, (TARGET, None), ROWS),
         "index_put_": call(X.copy(), (None, TARGET), ROWS, True),
         "segment_max": call(X, TARGET, 3),
@@ -26,6 +27,11 @@ FACTS = Facts(
             call(ramp(4, 2), 3, density=True),
             call(ramp(4, 2), [ramp(3), ramp(4)]),
             call(ramp(4, 2), [3, 2], weight=ramp(4)),
+        ],
+        "index": [
+            call(ramp(3, 2), (ones(2), ones(2))),
+            call(ramp(3, 2), (ramp(3) > 0,)),
+            call(ramp(3, 2), (None, ones(2))),
         ],
         "index_put": [
             call(ramp(3, 2), (ones(2), ones(2)), ramp(2)),
