@@ -6,6 +6,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,7 +22,7 @@ from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.graph.execution import ExecutionPlan
 from baracuda.graph.graph import ComputeGraph, trace
 from baracuda.memory.device import name_of
-from baracuda.memory.tensor import TensorSpec
+from baracuda.memory.tensor import TensorSpec, asarray
 from baracuda.memory.views import is_contiguous
 
 
@@ -110,6 +111,7 @@ class Jitted:
         for name in names:
             call.add(kwargs[name], name, name in self._static_names)
         call.names = names
+        call.place_numbers()
         call.donated = [i for i in range(len(args)) if i in self._donated or i - len(args) in self._donated]
         return (tuple(map(_structure, call.trees)), tuple(names), tuple(call.specs)), call
 
@@ -136,7 +138,7 @@ class Jitted:
         except InvalidProblemError as error:
             if call.numbers:
                 error.args = (
-                    f"{error}\n  {', '.join(call.numbers)}: numbers are tensors of each run; name those in static_argnums or "
+                    f"{error}\n  {', '.join(call.numbers.values())}: numbers are tensors of each run; name those in static_argnums or "
                     "static_argnames that decide what is computed.",
                 )
             raise
@@ -150,7 +152,7 @@ class _Call:
         self.specs: list[TensorSpec] = []
         self.names: list[str] = []
         self.donated: list[int] = []
-        self.numbers: list[str] = []  # what numbers among the arguments are called
+        self.numbers: dict[int, str] = {}  # which leaves are numbers, and what they are called
 
     def add(self, value: Any, name: str, static: bool) -> None:
         """Another argument."""
@@ -166,10 +168,21 @@ class _Call:
         flat: list[Any] = []
         names: list[str] = []
         tree = flatten(value, _is_leaf, flat, names, name)
-        self.numbers += [n for n, x in zip(names, flat, strict=True) if isinstance(x, (int, float))]
         first = len(self.specs)
+        self.numbers |= {
+            first + i: n for i, (n, x) in enumerate(zip(names, flat, strict=True)) if isinstance(x, (int, float))
+        }
         self.specs += map(_spec, flat)
         self.trees.append(tree.counted_from(first))
+
+    def place_numbers(self) -> None:
+        """Has numbers be on the device of the tensors, in the widest element that it computes with."""
+        device = next((s.device for i, s in enumerate(self.specs) if i not in self.numbers), "cpu")
+        for i in self.numbers:
+            wide = self.specs[i].element is Element.F64 and device.startswith("metal")
+            self.specs[i] = replace(
+                self.specs[i], device=device, element=Element.F32 if wide else self.specs[i].element
+            )
 
 
 class _Run:
@@ -181,6 +194,8 @@ class _Run:
         self._trees = call.trees
         self._names = call.names
         self._positional = len(call.trees) - len(call.names)
+        elsewhere = [(i, call.specs[i]) for i in call.numbers if call.specs[i].device != "cpu"]
+        self._numbers = [(i, spec.element, spec.device) for i, spec in elsewhere]
 
     def flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
         """The tensors among arguments that are nested as these are; None where they are not."""
@@ -193,6 +208,8 @@ class _Run:
         for name, tree in zip(self._names, self._trees[self._positional :], strict=True):
             if name not in kwargs or not _take(kwargs[name], tree, found):
                 return None
+        for i, element, device in self._numbers:
+            found[i] = asarray(found[i], element, device=device)
         return found
 
     def run(self, given: list[Any]) -> Any:
