@@ -241,7 +241,9 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         ((np.empty, ((3, 4), np.float32), None, -1, None),),
         (0,),
         False,
+        None,
     )
+    last = (made, ((0, 0, None, None, None), (4, 0, None, None, None)), good[2][:0], (), False, None)
     for change in (
         {1: ((0, 7, None, None, None), (2, 0, None, None, None))},
         {1: ((0, -1, None, None, None), (2, 0, None, None, None))},
@@ -256,6 +258,11 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         {0: 3},
         {3: (4,)},
         {3: ("x",)},
+        {5: ((1,), 0, 9, print, last)},  # of one result
+        {5: ((0,), 0, 9, print, last)},  # which is no count
+        {5: ((), 0, 9, print, (made, (*last[1][:1], (4, 1, None, None, None)), *last[2:]))},
+        {5: ((), 0, 9, print, (*last[:2], ((np.empty, ((3,), np.float32), None, -3, None),), *last[3:]))},
+        {2: good[2] * 24, 5: ((), 0, 9, print, last)},
     ):
         recipe = tuple(change.get(i, part) for i, part in enumerate(good))
         broken = _core.Function(lambda values, r=recipe: (r, None), (("x", 0, False, False, None, ()),))
@@ -267,13 +274,13 @@ def test_recipes_that_reach_outside_are_refused() -> None:
     made = ((np.empty, ((3, 8), np.float32), None, -1, None),)
     for source in ((1, 0, X, None, None), (0, 3, None, None, None), (2, 4, None, None, None)):
         broken = _core.Function(
-            lambda values, s=source: ((program, (s, into), made, (0,), False), None),
+            lambda values, s=source: ((program, (s, into), made, (0,), False, None), None),
             (("x", 0, False, False, None, ()),),
         )
         with pytest.raises(ValueError, match="do not exist"):
             broken(X)
     listed = _core.Function(
-        lambda values: ((program, ((3, 0, 7, None, None), into), made, (0,), False), None),
+        lambda values: ((program, ((3, 0, 7, None, None), into), made, (0,), False, None), None),
         (("x", 4, False, False, None, ()),),
     )
     with pytest.raises(ValueError, match="a member that its list does not have"):
@@ -289,6 +296,7 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         ((np.empty, ((1, 4), np.float32), None, -1, None),),
         (0,),
         False,
+        None,
     )
     right = _core.Function(lambda values: (recipe, None), (("x", 0, False, False, None, ()),))
     assert right(X[0]).tobytes() == F.swiglu(X[:1]).tobytes()

@@ -353,9 +353,9 @@ Imported import_stream(PyObject* object, const Keep& keep, void** out, Why& why)
   return read_foreign_stream(object, place, out, why);
 }
 
-bool wait_for_device(Backend backend, int32_t device) {
+bool wait_for_device(Backend backend, int32_t device, void* stream) {
   try {
-    synchronize(static_cast<int>(backend), device, 0);
+    synchronize(static_cast<int>(backend), device, reinterpret_cast<uintptr_t>(stream));
     return true;
   } catch (py::error_already_set& e) {
     e.restore();

@@ -15,8 +15,8 @@ bool devices_in_use();
 // of the framework that owns a tensor, where it can be asked, else the device's default stream.
 Imported import_stream(PyObject* object, const Keep& keep, void** out, Why& why);
 
-// Waits for all work of a device; false with DeviceError set.
-bool wait_for_device(Backend backend, int32_t device);
+// Waits for all work of a device, or of one of its streams; false with DeviceError set.
+bool wait_for_device(Backend backend, int32_t device, void* stream = nullptr);
 
 // New memory of a device: what owns it, or null with an exception set.
 PyObject* device_memory(Backend backend, int32_t device, int64_t bytes, void** address);

@@ -46,6 +46,7 @@ struct FunctionObject {
   Cache* cache;
   FunctionParam params[kMaxParams];
   int32_t n_params;
+  Params all_params() const { return {params, static_cast<size_t>(n_params)}; }
 };
 
 PyTypeObject* function_type = nullptr;
@@ -248,19 +249,6 @@ void add_strides(FunctionObject* f, const Arguments& a, Key& key) {
   for (const TensorView& view : a.members.all()) key_strides(key, view);
 }
 
-// The code of one argument's producer, or of a rule, may have moved the memory of those that were read before it.
-bool read_again(FunctionObject* f, Arguments& a) {
-  for (int i = 0; i < f->n_params; ++i) {
-    if (!a.is_tensor[i] || !may_move(a.values[i])) continue;
-    Why why;
-    const Imported done = import_same(a.values[i], a.views[i], a.keep, why);
-    if (done == Imported::Refused) why->field = PyUnicode_AsUTF8(f->params[i].name);
-    if (done == Imported::Refused) return refuse_argument(f, *why);
-    if (done != Imported::Yes) return false;
-  }
-  return true;
-}
-
 // --- entries from Python --------------------------------------------------------------------------------------------
 
 void pin_types(PyObject* pins, PyObject* list) {
@@ -301,7 +289,7 @@ void remember(FunctionObject* f, const Arguments& a, const Key& key, const std::
 // Where strides matter, a note says so under the key without them.
 void remember_all(FunctionObject* f, const Arguments& a, Key& key, const std::shared_ptr<Entry>& entry) {
   if (!key.usable) return;
-  if (entry->program && !key.strided) {
+  if (entry->has_program() && !key.strided) {
     auto note = std::make_shared<Entry>();
     note->strided = true;
     remember(f, a, key, note);
@@ -336,8 +324,9 @@ PyObject* call_miss(FunctionObject* f, Arguments& a, Key& key) {
   } else if (std::shared_ptr<Entry> entry = parse_entry(recipe, f->n_params)) {
     if (!PyErr_Occurred()) remember_all(f, a, key, entry);
     a.keep.ran_python = true;  // the rule did
-    if (read_again(f, a))
-      out = run_entry(reinterpret_cast<PyObject*>(f), {f->params, static_cast<size_t>(f->n_params)}, *entry, a);
+    // The rule may have moved memory that was read before.
+    if (read_again(reinterpret_cast<PyObject*>(f), f->all_params(), a))
+      out = run_entry(reinterpret_cast<PyObject*>(f), f->all_params(), *entry, a);
   }
   Py_DECREF(values);
   Py_DECREF(answer);
@@ -365,14 +354,14 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
   if (!normalise(f, args, PyVectorcall_NARGS(nargsf), kwnames, a)) return nullptr;
   PyObject* hook = nullptr;
   if (!read_arguments(f, a, key, hook)) return hook ? call_stand_in(hook, f, a) : nullptr;
-  if (a.keep.ran_python && !read_again(f, a)) return nullptr;
+  // The code of one argument's producer may have moved the memory of those that were read before it.
+  if (a.keep.ran_python && !read_again(self, f->all_params(), a)) return nullptr;
   std::shared_ptr<Entry> entry = find_entry(f, key);
   if (entry && entry->strided) {
     add_strides(f, a, key);
     entry = find_entry(f, key);
   }
-  return entry ? run_entry(reinterpret_cast<PyObject*>(f), {f->params, static_cast<size_t>(f->n_params)}, *entry, a)
-               : call_miss(f, a, key);
+  return entry ? run_entry(self, f->all_params(), *entry, a) : call_miss(f, a, key);
 }
 
 // --- the type -------------------------------------------------------------------------------------------------------

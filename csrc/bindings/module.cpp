@@ -181,6 +181,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
   m.attr("roles") = names_of(kRoleNames);
   m.attr("param_kinds") = names_of(baracuda::bindings::kParamKindNames);
   m.attr("recipe_sources") = names_of(baracuda::bindings::kSourceNames);
+  m.attr("counted_size") = baracuda::bindings::kCounted;
   m.attr("scalar_kinds") = names_of(kScalarKindNames);
   m.attr("math_precisions") = names_of(kMathNames);
   m.attr("bound_kinds") = names_of(kBoundNames);

@@ -4,13 +4,15 @@
 #include <cstdlib>
 #include <string>
 
-#include "bindings/device.h"
+#include "bindings/device_detail.h"
 #include "bindings/error.h"
 #include "bindings/program_detail.h"
 #include "bindings/queue.h"
 #include "bindings/scope.h"
+#include "bindings/tensor.h"
 #include "bindings/trace.h"
 #include "core/inject.h"
+#include "core/open_sizes.h"
 
 namespace baracuda::bindings {
 namespace {
@@ -33,54 +35,21 @@ struct ThreadScratch {
 };
 thread_local ThreadScratch scratch;
 
-void apply_dims(const Source& s, TensorView& view) {
+// `counted`: what kCounted stands for.
+void apply_dims(const Source& s, TensorView& view, int64_t counted) {
   if (s.n_dims < 0) return;
   TensorView out = view;
   out.rank = s.n_dims;
   for (int i = 0; i < s.n_dims; ++i) {
     const bool one = s.dims[i] < 0 || view.shape[s.dims[i]] == 1;
+    const int64_t size = s.sizes[i] == kCounted ? counted : s.sizes[i];
     out.shape[i] = s.dims[i] < 0 ? 1 : view.shape[s.dims[i]];
     out.strides[i] = s.dims[i] < 0 ? 0 : view.strides[s.dims[i]];
-    if (!s.fitted || (!one && s.sizes[i] > out.shape[i])) continue;
-    if (one && s.sizes[i] != 1) out.strides[i] = 0;
-    out.shape[i] = s.sizes[i];
+    if (!s.fitted || (!one && size > out.shape[i])) continue;
+    if (one && size != 1) out.strides[i] = 0;
+    out.shape[i] = size;
   }
   view = out;
-}
-
-// Whether the exception that is set is one of ours already, which carry refusals.
-bool raised_by_us() {
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  PyErr_NormalizeException(&type, &value, &trace);
-  const bool ours = value && PyObject_HasAttrString(value, "refusals");
-  PyErr_Restore(type, value, trace);
-  return ours;
-}
-
-// The result again, which failed at NumPy or torch for want of memory most likely: results.py has the error for it.
-PyObject* allocate_by_python(const Allocation& a) {
-  PyErr_Clear();
-  PyObject* module = PyImport_ImportModule("baracuda.memory.results");
-  PyObject* made =
-      module ? PyObject_CallMethod(module, "allocated", "OOO", a.make, a.args, a.kwnames ? a.kwnames : Py_None)
-             : nullptr;
-  Py_XDECREF(module);
-  return made;
-}
-
-// A reference to a new result, or to the tensor given as out=. What a call without data makes has none either.
-PyObject* allocate_result(const Allocation& a, const Arguments& args) {
-  if (a.out_param >= 0 && args.values[a.out_param] != Py_None) {
-    Py_INCREF(args.values[a.out_param]);
-    return args.values[a.out_param];
-  }
-  if (args.keep.unbacked) return allocate_by_python(a);
-  Py_ssize_t keywords = a.kwnames ? PyTuple_GET_SIZE(a.kwnames) : 0;
-  PyObject* made = a.torch ? torch_empty(a.kind)
-                           : PyObject_Vectorcall(a.make, &PyTuple_GET_ITEM(a.args, 0),
-                                                 PyTuple_GET_SIZE(a.args) - keywords, a.kwnames);
-  return made || !PyErr_ExceptionMatches(PyExc_Exception) || raised_by_us() ? made : allocate_by_python(a);
 }
 
 struct Results {
@@ -104,7 +73,7 @@ struct Results {
 PyObject* handed_out(const Entry& e, const Results& r, size_t i, const Arguments& args) {
   const Allocation& a = e.allocations[e.returns[i]];
   PyObject* made = r.objects[e.returns[i]];
-  const bool given = a.out_param >= 0 && args.values[a.out_param] == made;
+  const bool given = a.out_param >= 0 && !a.before && args.values[a.out_param] == made;
   return a.convert && !given && !args.keep.unbacked ? PyObject_CallOneArg(a.convert, made) : Py_NewRef(made);
 }
 
@@ -157,7 +126,7 @@ bool took_list(const Source& s, Arguments& a, const Param& param, Frame& frame, 
         view = a.views[s.index];
       else
         done = import_tensor(object, view, frame.keep, why);
-      if (done == Imported::Yes) apply_dims(s, view);
+      if (done == Imported::Yes) apply_dims(s, view, a.counted);
     }
     if (done == Imported::Yes) continue;
     if (done == Imported::Refused) {
@@ -192,97 +161,13 @@ struct EntryNames : FieldNames {
       int param = s.from == Source::From::Argument    ? s.index
                   : s.from == Source::From::Allocated ? e.allocations[s.index].out_param
                                                       : -1;
-      const char* name = param >= 0 ? PyUnicode_AsUTF8(params[param].name) : nullptr;
+      const bool known = param >= 0 && param < std::ssize(params);  // no result of an earlier part
+      const char* name = known ? PyUnicode_AsUTF8(params[param].name) : nullptr;
       return name ? name : field;
     }
     return field;
   }
 };
-
-// Every index inside its table; a rule that got one wrong must not read past them.
-bool sound(const Entry& e, int n_params) {
-  const size_t wanted = e.plan ? static_cast<size_t>(reinterpret_cast<PlanObject*>(e.plan)->n_args)
-                               : reinterpret_cast<programs::ProgramObject*>(e.program)->names->size();
-  int made = static_cast<int>(e.allocations.size());
-  bool ok = e.sources.size() == wanted;
-  // Numbers of a program come behind its tensors, from parameters.
-  if (e.program)
-    for (size_t i = programs::n_tensors(reinterpret_cast<programs::ProgramObject*>(e.program)); ok && i < wanted; ++i)
-      ok = e.sources[i].from == Source::From::Argument;
-  for (const Source& s : e.sources) {
-    const bool parameter = s.from == Source::From::Argument || s.from == Source::From::Member;
-    int limit = parameter ? n_params : s.from == Source::From::Allocated ? made : s.index + 1;
-    ok = ok && s.index >= 0 && s.index < limit && (!e.program || s.from != Source::From::Constant);
-    ok = ok && (e.program || s.from != Source::From::Member);
-    for (int d = 0; d < s.n_dims; ++d) ok = ok && s.dims[d] >= -1 && s.dims[d] < kMaxRank;
-  }
-  for (const Allocation& a : e.allocations) ok = ok && a.out_param < n_params;
-  for (int32_t r : e.returns) ok = ok && r >= 0 && r < made;
-  return ok;
-}
-
-}  // namespace
-
-std::shared_ptr<Entry> parse_entry(PyObject* t, int n_params) {
-  auto e = std::make_shared<Entry>();
-  PyObject *what, *sources, *allocations, *returns;
-  int listed;
-  if (!PyArg_ParseTuple(t, "OO!O!O!p", &what, &PyTuple_Type, &sources, &PyTuple_Type, &allocations, &PyTuple_Type,
-                        &returns, &listed))
-    return nullptr;
-  e->listed = listed != 0;
-  const bool program = programs::is_program(what);
-  if (!program && !PyObject_TypeCheck(what, plan_type)) {
-    PyErr_SetString(PyExc_TypeError, "a recipe is made of a plan or a program");
-    return nullptr;
-  }
-  (program ? e->program : e->plan) = Py_NewRef(what);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sources); ++i) {
-    int from, index;
-    PyObject *constant, *dims, *sizes;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(sources, i), "iiOOO", &from, &index, &constant, &dims, &sizes))
-      return nullptr;
-    Source s{static_cast<Source::From>(from), index, constant, 0, -1, {}, sizes != Py_None, {}};
-    Py_INCREF(constant);
-    if (s.from == Source::From::Member) s.member = static_cast<int32_t>(PyLong_AsLong(constant));
-    e->sources.push_back(s);
-    if (dims == Py_None) continue;
-    Source& last = e->sources.back();
-    const bool sized = !last.fitted || (PyTuple_Check(sizes) && PyTuple_Size(sizes) == PyTuple_Size(dims));
-    if (!PyTuple_Check(dims) || PyTuple_GET_SIZE(dims) > kMaxRank || !sized) {
-      PyErr_SetString(PyExc_ValueError, "a view has at most 8 dimensions, and a size for each where it has some");
-      return nullptr;
-    }
-    last.n_dims = static_cast<int32_t>(PyTuple_GET_SIZE(dims));
-    for (int d = 0; d < last.n_dims && d < kMaxRank; ++d)
-      last.dims[d] = static_cast<int8_t>(PyLong_AsLong(PyTuple_GET_ITEM(dims, d)));
-    for (int d = 0; last.fitted && d < last.n_dims; ++d) last.sizes[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, d));
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(allocations); ++i) {
-    Allocation a{};
-    PyObject *args, *kwnames, *convert;
-    int out_param;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(allocations, i), "OO!OiO", &a.make, &PyTuple_Type, &args, &kwnames,
-                          &out_param, &convert))
-      return nullptr;
-    a.convert = convert == Py_None ? nullptr : Py_NewRef(convert);
-    Py_INCREF(a.make), Py_INCREF(args);
-    a.args = args;
-    a.kwnames = kwnames == Py_None ? nullptr : kwnames;
-    Py_XINCREF(a.kwnames);
-    a.out_param = out_param;
-    a.torch = is_torch_empty(a.make, a.args, a.kind);
-    e->allocations.push_back(a);
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(returns); ++i)
-    e->returns.push_back(static_cast<int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(returns, i))));
-  if (PyErr_Occurred()) return nullptr;
-  if (sound(*e, n_params)) return e;
-  PyErr_SetString(PyExc_ValueError, "a recipe names arguments or results that do not exist");
-  return nullptr;
-}
-
-namespace {
 
 // The stream of a call: the current one of the framework whose tensors came.
 bool prepare_device(const PlanCore& plan, const Arguments& a, Frame& frame) {
@@ -292,7 +177,7 @@ bool prepare_device(const PlanCore& plan, const Arguments& a, Frame& frame) {
 }
 
 bool take_workspace(const PlanCore& plan, Frame& frame, Charge& charge) {
-  const int64_t bytes = plan.workspace_size;
+  const int64_t bytes = workspace_of(plan, frame.views);
   if (!bytes) return true;
   frame.call.workspace_bytes = bytes;
   if (frame.keep.unbacked) {  // any aligned address stands for it
@@ -375,6 +260,7 @@ bool fill_arguments(PyObject* function, Params params, const Entry& e, Arguments
     } else if (s.from == Source::From::Argument) {
       v.objects[i] = a.values[s.index];
       v.views[i] = a.views[s.index];
+      apply_dims(s, v.views[i], a.counted);
     } else if (s.from == Source::From::Member) {
       if (s.member < 0 || s.member >= PyTuple_Size(a.values[s.index])) {
         PyErr_SetString(PyExc_ValueError, "a recipe names a member that its list does not have");
@@ -410,7 +296,8 @@ bool record_call(PyObject* function, Params params, const Arguments& a, F record
   return done;
 }
 
-bool run_program(PyObject* function, Params params, const Entry& e, Arguments& a, const Results& r) {
+// `stream`: the one that it ran on.
+bool run_program(PyObject* function, Params params, const Entry& e, Arguments& a, const Results& r, void*& stream) {
   auto* p = reinterpret_cast<programs::ProgramObject*>(e.program);
   if (p->core->steps().empty() || (a.keep.unbacked && !tracing())) return true;
   ProgramArguments v(p);
@@ -418,7 +305,6 @@ bool run_program(PyObject* function, Params params, const Entry& e, Arguments& a
   if (tracing())
     return record_call(function, params, a,
                        [&](Caller c) { return record(p, v.views.data(), v.objects.data(), v.numbers.data(), c); });
-  void* stream = nullptr;
   const PlanCore& first = *p->core->steps()[0].plan;
   const void* exchange = a.keep.exchange ? a.keep.exchange : v.keep.exchange;
   if (first.row.backend != Backend::Cpu &&
@@ -440,37 +326,112 @@ bool run_program(PyObject* function, Params params, const Entry& e, Arguments& a
   return done;
 }
 
-}  // namespace
-
-PyObject* run_entry(PyObject* function, Params params, const Entry& e, Arguments& a) {
+// `stream`: the one that it ran on.
+bool run_plan(PyObject* function, Params params, const Entry& e, Arguments& a, Results& r, void*& stream) {
   auto* plan = reinterpret_cast<PlanObject*>(e.plan);
-  a.keep.unbacked |= tracing();
-  Results r(e.allocations.size());
-  for (const Allocation& alloc : e.allocations) {
-    r.objects[r.n] = allocate_result(alloc, a);
-    if (!r.objects[r.n++]) return nullptr;
-  }
-  const auto results = [&] {
-    PyObject* taken = take_results(e, r, a);
-    return tracing() ? returned(function, taken) : taken;
-  };
-  if (e.program) return run_program(function, params, e, a, r) ? results() : nullptr;
   Frame frame(plan);
   Refusals refusals;
   frame.keep.torch = a.keep.torch;
   frame.call.dry = frame.keep.unbacked = a.keep.unbacked;
   EntryNames names(params, e, plan);
   if (!fill_frame(e, plan, a, r, frame, refusals) ||
-      (frame.keep.ran_python && !fill_frame(e, plan, a, r, frame, refusals, true)))
-    return PyErr_Occurred() ? nullptr : raise_refusals(refusals, function, &names);
+      (frame.keep.ran_python && !fill_frame(e, plan, a, r, frame, refusals, true))) {
+    if (!PyErr_Occurred()) raise_refusals(refusals, function, &names);
+    return false;
+  }
   frame.keep.torch = frame.keep.torch && writes_given(e, plan, a);
   Charge charge;
-  if (!prepare_device(*plan->core, a, frame) || !take_workspace(*plan->core, frame, charge)) return nullptr;
-  if (!check_frame(plan, frame, function, &names)) return nullptr;
-  const bool done = tracing() ? record_call(function, params, a, [&](Caller c) { return record(plan, frame, c); })
-                              : launch_frame(plan, frame, function, &names);
-  if (!done) return nullptr;
-  return results();
+  if (!prepare_device(*plan->core, a, frame) || !take_workspace(*plan->core, frame, charge)) return false;
+  stream = frame.stream_handle;
+  if (!check_frame(plan, frame, function, &names)) return false;
+  return tracing() ? record_call(function, params, a, [&](Caller c) { return record(plan, frame, c); })
+                   : launch_frame(plan, frame, function, &names);
+}
+
+// The error of a function whose results' sizes only data say, where there are none; always returns null.
+PyObject* refuse_without_data(PyObject* function) {
+  PyObject* name = PyObject_GetAttrString(function, "__name__");
+  if (name) refuse_unbacked(PyUnicode_AsUTF8(name));
+  Py_XDECREF(name);
+  return nullptr;
+}
+
+// What a part counted; false with an exception.
+bool read_number(PyObject* object, int64_t& out) {
+  const TensorObject* t = as_tensor(object);
+  if (!t || t->view.element != Element::I64 || t->view.numel() != 1)
+    return PyErr_SetString(PyExc_ValueError, "a recipe counts in what is no i64 of ours"), false;
+  if (t->view.device == Backend::Cpu) return out = *static_cast<const int64_t*>(address_of(t)), true;
+  PyObject* number = number_of(object);
+  if (number) out = PyLong_AsLongLong(number);
+  Py_XDECREF(number);
+  return number != nullptr;
+}
+
+// Reads what a part counted into the arguments, once its work in a stream of the place is done; false with an
+// exception, which is that of the recipe where the data are wrong.
+bool take_count(const Then& then, const Results& r, Place place, void* stream, Arguments& a) {
+  if (then.numbers.empty()) return true;
+  if (place.backend != Backend::Cpu && stream && !wait_for_device(place.backend, place.device, stream)) return false;
+  bool good = true;
+  int64_t numbers[kMaxParams] = {};
+  for (size_t i = 0; i < then.numbers.size(); ++i) {
+    if (!read_number(r.objects[then.numbers[i]], numbers[i])) return false;
+    good &= numbers[i] >= 0;
+  }
+  a.counted = std::max(numbers[0], then.least);
+  if (good && a.counted <= then.most) return true;
+  PyObject* given = PyTuple_New(std::ssize(then.numbers));
+  for (size_t i = 0; given && i < then.numbers.size(); ++i) PyTuple_SET_ITEM(given, i, PyLong_FromLongLong(numbers[i]));
+  PyObject* returned = given ? PyObject_CallObject(then.refuse, given) : nullptr;
+  if (returned) PyErr_SetString(PyExc_ValueError, "a recipe has no words for the numbers that it refuses");
+  Py_XDECREF(returned), Py_XDECREF(given);
+  return false;
+}
+
+// Carries out the next part of a recipe: the results of this one are arguments of it.
+PyObject* run_then(PyObject* function, Params params, const Entry& e, Arguments& a, const Results& r, void* stream) {
+  const PlanCore& first = e.program ? *reinterpret_cast<programs::ProgramObject*>(e.program)->core->steps()[0].plan
+                                    : *reinterpret_cast<PlanObject*>(e.plan)->core;
+  if (!take_count(e.then, r, {first.row.backend, first.question.device}, stream, a)) return nullptr;
+  for (int i = 0; i < r.n; ++i) {
+    const size_t at = params.size() + a.n_before++;
+    Why why;
+    if (import_tensor(r.objects[i], a.views[at], a.keep, why) != Imported::Yes)
+      return PyErr_Occurred() ? nullptr : raise_refusal(*why, function);
+    a.values[at] = r.objects[i], a.is_tensor[at] = true, a.first_member[at] = -1;
+  }
+  // Other threads may have run meanwhile.
+  return read_again(function, params, a) ? run_entry(function, params, *e.then.entry, a) : nullptr;
+}
+
+}  // namespace
+
+bool read_again(PyObject* function, Params params, Arguments& a) {
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!a.is_tensor[i] || !may_move(a.values[i])) continue;
+    Why why;
+    const Imported done = import_same(a.values[i], a.views[i], a.keep, why);
+    if (done == Imported::Refused) why->field = PyUnicode_AsUTF8(params[i].name), raise_refusal(*why, function);
+    if (done != Imported::Yes) return false;
+  }
+  return true;
+}
+
+PyObject* run_entry(PyObject* function, Params params, const Entry& e, Arguments& a) {
+  a.keep.unbacked |= tracing();
+  if (e.then.entry && a.keep.unbacked) return refuse_without_data(function);
+  Results r(e.allocations.size());
+  for (const Allocation& alloc : e.allocations) {
+    r.objects[r.n] = allocate_result(alloc, a);
+    if (!r.objects[r.n++]) return nullptr;
+  }
+  void* stream = nullptr;
+  if (!(e.program ? run_program(function, params, e, a, r, stream) : run_plan(function, params, e, a, r, stream)))
+    return nullptr;
+  if (e.then.entry) return run_then(function, params, e, a, r, stream);
+  PyObject* taken = take_results(e, r, a);
+  return tracing() ? returned(function, taken) : taken;
 }
 
 }  // namespace baracuda::bindings

@@ -56,12 +56,18 @@ class Members {
   alignas(TensorView) char few_[kFew * sizeof(TensorView)];
 };
 
+// A size of a result or of a view that an earlier part of the recipe counts.
+inline constexpr int64_t kCounted = -1;
+
+// Of the function's parameters; while a later part of a recipe runs, the results of those before it stand behind them.
 struct Arguments {
   PyObject* values[kMaxParams];
   TensorView* views;  // not initialised: filled for the parameters that are tensors
   bool is_tensor[kMaxParams] = {};
   Members members;                   // of all lists
   int32_t first_member[kMaxParams];  // in `members`; -1 of what was not read as a list
+  int32_t n_before = 0;              // results of earlier parts
+  int64_t counted = 0;               // what kCounted stands for
   Keep keep;
 
   Arguments() : views(reinterpret_cast<TensorView*>(memory_)) {}
@@ -72,26 +78,41 @@ struct Arguments {
 
 // Where an argument of the plan or the program comes from.
 struct Source {
-  enum class From : uint8_t { Argument, Constant, Allocated, Member } from;
+  // Before: what an earlier part made; it is one more argument once it is parsed.
+  enum class From : uint8_t { Argument, Constant, Allocated, Member, Before } from;
   int32_t index;                 // function parameter, or allocation
   PyObject* constant = nullptr;  // of a member, its place in the list
   int32_t member = 0;
   int32_t n_dims = -1;  // >= 0: the plan sees dimensions `dims` of the tensor, -1 for an inserted one
   int8_t dims[kMaxRank] = {};
-  bool fitted = false;  // the plan sees `sizes`: the first elements of a dimension, or one of size 1 broadcast
-  int64_t sizes[kMaxRank] = {};
+  bool fitted = false;           // the plan sees `sizes`: the first elements of a dimension, or one of size 1 broadcast
+  int64_t sizes[kMaxRank] = {};  // kCounted: the first so many elements
 };
 
-inline constexpr const char* kSourceNames[] = {"argument", "constant", "allocated", "member"};
+inline constexpr const char* kSourceNames[] = {"argument", "constant", "allocated", "member", "before"};
 
 struct Allocation {
   PyObject* make;          // callable
   PyObject* args;          // tuple of its positional, then keyword arguments
   PyObject* kwnames;       // or null
   int32_t out_param = -1;  // the function's out= parameter, which takes the place of a new result
+  bool before = false;     // it is no parameter but what an earlier part made
   PyObject* convert;       // hands a new result to another framework, or null
   bool torch = false;      // it is a torch tensor of this kind, and needs no call of Python's
+  bool sized = false;      // kCounted is among the sizes
   TorchEmpty kind;
+};
+
+struct Entry;
+
+// The next part of a recipe, where only the data say how large results are.
+struct Then {
+  // Results of the part before, of one i64 each: the size, and what shows wrong data. Empty where the size is known.
+  std::vector<int32_t> numbers;
+  int64_t least = 0;  // of the size: it is not smaller
+  int64_t most = 0;
+  PyObject* refuse = nullptr;  // raises for numbers of which one is negative, or whose first is above `most`
+  std::shared_ptr<Entry> entry;
 };
 
 // What to do for calls of one shape: immutable, shared by the threads that run it.
@@ -103,19 +124,27 @@ struct Entry {
   std::vector<Allocation> allocations;
   std::vector<int32_t> returns;
   bool listed = false;  // a tuple, even of one result
+  Then then;            // has an entry where this is not the last part
+  bool has_program() const { return program || (then.entry && then.entry->has_program()); }
   ~Entry() {
     Py_XDECREF(plan);
     Py_XDECREF(program);
     for (Source& s : sources) Py_XDECREF(s.constant);
     for (Allocation& a : allocations)
       Py_XDECREF(a.make), Py_XDECREF(a.args), Py_XDECREF(a.kwnames), Py_XDECREF(a.convert);
+    Py_XDECREF(then.refuse);
   }
 };
 
-// Makes an Entry of (plan or program, sources, allocations, returns, listed), see op.py's Recipe; null with an
-// exception set.
-std::shared_ptr<Entry> parse_entry(PyObject* recipe, int n_params);
+// Makes an Entry of (plan or program, sources, allocations, returns, listed, next part or None), see op.py's Recipe;
+// null with an exception set. `n_before`: results of earlier parts.
+std::shared_ptr<Entry> parse_entry(PyObject* recipe, int n_params, int n_before = 0);
+// A reference to a new result, or to the tensor given as out=. What a call without data makes has none either. Null
+// with an exception set.
+PyObject* allocate_result(const Allocation& a, const Arguments& args);
 using Params = std::span<const FunctionParam>;
+// Reads tensors anew that other code may have moved since they were read; false with an exception.
+bool read_again(PyObject* function, Params params, Arguments& arguments);
 // Runs an entry for a function's arguments; `function` and its `params` are for messages.
 PyObject* run_entry(PyObject* function, Params params, const Entry& entry, Arguments& arguments);
 

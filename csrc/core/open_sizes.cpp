@@ -63,6 +63,20 @@ int64_t workspace_at(const PlanCore& plan, const int64_t* symbols) {
   return needs(plan, symbols, bytes, unused) ? bytes : plan.workspace_size;
 }
 
+int64_t workspace_of(const PlanCore& plan, const TensorView* views) {
+  const Signature& s = plan.signature;
+  if (s.symbols.empty()) return plan.workspace_size;
+  int64_t values[kMaxSymbols] = {};
+  bool known[kMaxSymbols] = {};
+  each_symbol(
+      s, views, values, known, [&](size_t k) { return !s.params[s.slots[k].param].present; },
+      [](size_t, int32_t) { return false; });
+  for (size_t i = 0; i < s.symbols.size(); ++i) values[i] = std::min(values[i], s.symbols[i].max);
+  const Met& met = met_at(plan, values);
+  const bool seen = met.plan == plan.id && std::equal(values, values + s.symbols.size(), met.symbols);
+  return seen ? met.workspace : workspace_at(plan, values);
+}
+
 bool sizes_hold(const PlanCore& plan, const TensorView* views, const int64_t* symbols, int64_t& workspace,
                 Refusals& out) {
   const size_t n = plan.signature.symbols.size();

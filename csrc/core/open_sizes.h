@@ -31,6 +31,9 @@ inline bool each_symbol(const Signature& s, const TensorView* views, int64_t* va
 bool sizes_hold(const PlanCore& plan, const TensorView* views, const int64_t* symbols, int64_t& workspace,
                 Refusals& out);
 
+// Bytes of workspace that a call of these tensors needs, where the plan takes them.
+BCU_API int64_t workspace_of(const PlanCore& plan, const TensorView* views);
+
 Refusal few_bytes(int64_t got, int64_t needed);
 
 }  // namespace baracuda

@@ -14,6 +14,7 @@ class RawPlan:
 
 param_kinds: tuple[str, ...]
 recipe_sources: tuple[str, ...]
+counted_size: int
 
 class RawProgram:
     def __init__(self, *args: Any) -> None: ...

@@ -391,13 +391,13 @@ def clip_grads_with_norm_(grads: Any, max_norm: Any, total_norm: Any) -> Any:
 def get_total_norm(tensors: Any, norm_type: _Number = 2.0, error_if_nonfinite: bool = False) -> Any:
     r"""The norm of all elements of one array or a list of them together, as torch.nn.utils.get_total_norm."""
 @_function
-def argwhere(input: Any) -> Any:
+def argwhere(input: Array) -> Any:
     r"""The same as nonzero, as torch.argwhere."""
 @_function
-def masked_select(input: Any, mask: Any) -> Any:
+def masked_select(input: Array | _Number, mask: Array | _Number) -> Any:
     r"""Elements of `input` where `mask` holds, in logical order, as torch.masked_select; the two broadcast."""
 @_function
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Array, *, as_tuple: bool = False) -> Any:
     r"""Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero."""
 @_function
 def nonzero_static(input: Array, *, size: _Whole, fill_value: _Whole = -1) -> Any:
@@ -499,7 +499,7 @@ def unsqueeze_copy(input: Array, dim: _Whole) -> Any:
 def view_copy(input: Array, size: Any) -> Any:
     r"""A copy of `input` in another shape, as torch.view_copy: one size may be -1."""
 @_function
-def bincount(input: Any, weights: Any = None, minlength: _Whole = 0) -> Any:
+def bincount(input: Array | _Number, weights: Array | _Number | None = None, minlength: _Whole = 0) -> Any:
     r"""How often each number occurs, or the sum of its weights, as torch.bincount."""
 @_function
 def histc(input: Any, bins: _Whole = 100, min: _Number = 0, max: _Number = 0, *, out: Any = None) -> Any:

@@ -142,6 +142,7 @@ void count_ids(const Tables<N>& tables, int64_t bins, const I* ids, int64_t n, s
   span.add(ids, n);
   for (int64_t seen = most.load(); span.most > seen && !most.compare_exchange_weak(seen, span.most);) continue;
   if (span.least < 0) least.store(-1);
+  if (bins == 0) return;  // only the number of bins is asked for
   if (span.least >= 0 && span.most <= bins) return tables.add(ids, n, span.most);
   int64_t found[kValues];
   for (int64_t i = 0; i < n; ++i)

@@ -7,9 +7,10 @@
 namespace baracuda::indexing {
 namespace {
 
-// Elements [begin, end) of a tensor that are not zero: calls keep(position) for each, in order.
-template <class Keep>
-void for_each_kept(const MergedView& x, int64_t begin, int64_t end, Keep&& keep) {
+// Elements [begin, end) of a tensor in runs: calls run(kept, position, n), where kept(i) says whether the i-th of n is
+// not zero.
+template <class Run>
+void for_each_tested(const MergedView& x, int64_t begin, int64_t end, Run&& run) {
   // A float's sign does not make it differ from zero.
   const uint64_t sign = is_float(x.element) ? uint64_t{1} << (8 * size_of(x.element) - 1) : 0;
   with_cell(size_of(x.element), [&](auto cell) {
@@ -18,8 +19,7 @@ void for_each_kept(const MergedView& x, int64_t begin, int64_t end, Keep&& keep)
       const T mask = static_cast<T>(~sign);
       for_each_run(x, begin, end - begin, [&](int64_t offset, int64_t stride, int64_t position, int64_t n) {
         const T* v = reinterpret_cast<const T*>(x.at(offset));
-        for (int64_t i = 0; i < n; ++i)
-          if (v[i * stride] & mask) keep(begin + position + i);
+        run([=](int64_t i) { return (v[i * stride] & mask) != 0; }, begin + position, n);
       });
     }
   });
@@ -32,7 +32,9 @@ int64_t places_of_chunks(const MergedView& x, int64_t n, int64_t* places) {
   parallel_for(chunks_of(n), 2, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       int64_t count = 0;
-      for_each_kept(x, c * kChunk, std::min(n, (c + 1) * kChunk), [&](int64_t) { ++count; });
+      for_each_tested(x, c * kChunk, std::min(n, (c + 1) * kChunk), [&](auto kept, int64_t, int64_t many) {
+        for (int64_t i = 0; i < many; ++i) count += kept(i);
+      });
       places[c] = count;
     }
   });
@@ -45,19 +47,40 @@ int64_t places_of_chunks(const MergedView& x, int64_t n, int64_t* places) {
   return total;
 }
 
-// Calls put(place, position) for every element that is kept and has a place below `capacity`.
+// Calls put(place, positions, count) for the elements that are kept and have places below `capacity`, some at a time.
+// Positions are found without a branch for each element: what is kept is as good as random.
 template <class Put>
 void put_kept(const MergedView& x, int64_t n, const int64_t* places, int64_t capacity, Put&& put) {
   parallel_for(chunks_of(n), 2, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       int64_t place = places[c];
       if (place >= capacity) continue;
-      for_each_kept(x, c * kChunk, std::min(n, (c + 1) * kChunk), [&](int64_t position) {
-        if (place < capacity) put(place, position);
-        ++place;
+      for_each_tested(x, c * kChunk, std::min(n, (c + 1) * kChunk), [&](auto kept, int64_t position, int64_t many) {
+        int64_t found[kIds];
+        for (int64_t i = 0; i < many && place < capacity; i += kIds) {
+          const int64_t some = std::min(kIds, many - i);
+          int64_t count = 0;
+          for (int64_t k = 0; k < some; ++k) found[count] = position + i + k, count += kept(i + k);
+          count = std::min(count, capacity - place);
+          put(place, found, count);
+          place += count;
+        }
       });
     }
   });
+}
+
+// Writes coordinates of positions in a tensor of a shape like x's to rows of y; the positions are used up.
+void put_coordinates(const TensorView& x, const TensorView& y, int64_t place, int64_t* positions, int64_t count) {
+  int64_t* const rows = y.as<int64_t>() + place * y.strides[0];
+  for (int d = x.rank - 1; d >= 0; --d) {
+    int64_t* const column = rows + d * y.strides[1];
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t next = d == 0 ? 0 : positions[i] / x.shape[d];
+      column[i * y.strides[0]] = positions[i] - next * x.shape[d];
+      positions[i] = next;
+    }
+  }
 }
 
 // The rows from `first` on become zero.
@@ -81,14 +104,8 @@ Status nonzero(const Launch& launch) {
   int64_t* places = static_cast<int64_t*>(launch.workspace);
   const int64_t n = x.numel(), capacity = y.shape[0], total = places_of_chunks(view, n, places);
   if (capacity > 0 && x.rank > 0)
-    put_kept(view, n, places, capacity, [&](int64_t place, int64_t position) {
-      int64_t* row = y.as<int64_t>() + place * y.strides[0];
-      for (int d = x.rank - 1; d >= 0; --d) {
-        const int64_t next = position / x.shape[d];
-        row[d * y.strides[1]] = position - next * x.shape[d];
-        position = next;
-      }
-    });
+    put_kept(view, n, places, capacity,
+             [&](int64_t place, int64_t* found, int64_t count) { put_coordinates(x, y, place, found, count); });
   clear_rest(y, total);
   put_count(launch[Args::count], total);
   return Status::Ok;
@@ -106,8 +123,9 @@ Status masked_select(const Launch& launch) {
     using T = decltype(cell);
     T* to = y.as<T>();
     const T* values = x.as<const T>();
-    put_kept(view, n, places, capacity,
-             [&](int64_t place, int64_t position) { to[place * y.strides[0]] = values[steps.offset(position)]; });
+    put_kept(view, n, places, capacity, [&](int64_t place, const int64_t* found, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) to[(place + i) * y.strides[0]] = values[steps.offset(found[i])];
+    });
   });
   clear_rest(y, total);
   put_count(launch[Args::count], total);

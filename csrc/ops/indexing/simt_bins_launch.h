@@ -10,11 +10,12 @@ namespace baracuda::indexing {
 
 // Of `count` entries in the workspace, whose ids are bins.
 inline Status count_bins(const Launch& launch, int64_t count, const TensorView& y) {
+  if (y.shape[0] == 0) return Status::Ok;  // only the number of bins is asked for
   CountBinsParams p{};
   p.bins = y.shape[0], p.stride = y.strides[0], p.y = y.data, p.element = static_cast<int32_t>(y.element);
   const simt::Entry* sorted = nullptr;
   simt::Entry* entries = static_cast<simt::Entry*>(launch.workspace);
-  if (Status s = simt::sort_entries(launch, entries, count, p.bins, &sorted); s != Status::Ok || p.bins == 0) return s;
+  if (Status s = simt::sort_entries(launch, entries, count, p.bins, &sorted); s != Status::Ok) return s;
   p.sorted = simt::sorted_params(sorted, count, p.bins, 1, nullptr);
   return simt::submit<CountBins>(launch, {simt::blocks_for(p.bins, 256)}, 256, p);
 }

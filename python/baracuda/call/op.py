@@ -23,6 +23,7 @@ from baracuda.memory.device import CPU, Place, name_of
 from baracuda.memory.results import allocated, foreign_converter, maker
 
 if TYPE_CHECKING:
+    from baracuda.call.counted import Then
     from baracuda.describe.spec import Descriptor
 
 
@@ -109,8 +110,8 @@ class ListArg:
 
 
 Source: TypeAlias = tuple[int, int, Any, tuple[int, ...] | None, tuple[int, ...] | None]
-FROM_ARGUMENT, FROM_CONSTANT, ALLOCATED, FROM_MEMBER = map(
-    _core.recipe_sources.index, ("argument", "constant", "allocated", "member")
+FROM_ARGUMENT, FROM_CONSTANT, ALLOCATED, FROM_MEMBER, FROM_BEFORE = map(
+    _core.recipe_sources.index, ("argument", "constant", "allocated", "member", "before")
 )
 
 
@@ -133,10 +134,12 @@ class Recipe:
     allocations: tuple[Allocation, ...]
     returns: tuple[int, ...]
     listed: bool = False
+    then: Then | None = None  # the next part, where only the data say how large results are
 
     def packed(self) -> tuple[Any, ...]:
         """What the engine keeps."""
-        return (self.plan, self.sources, self.allocations, self.returns, self.listed)
+        then = self.then and self.then.packed()
+        return (self.plan, self.sources, self.allocations, self.returns, self.listed, then)
 
 
 class Call:
@@ -322,14 +325,7 @@ class Miss:
                 refuse_option(name, value, self.wanted.get(name))
             if kind != ATTRIBUTE and value is not None:
                 if isinstance(value, (int, float)):
-                    element = (
-                        Element.BOOL
-                        if isinstance(value, bool)
-                        else Element.I64
-                        if isinstance(value, int)
-                        else Element.F32
-                    )
-                    arg = Arg(i, name, value, (), element, is_tensor=False)
+                    arg = Arg(i, name, value, (), _element_of(value), is_tensor=False)
                 elif isinstance(value, (list, tuple)):
                     passed[name] = value
                     continue
@@ -395,6 +391,10 @@ def _list_items(index: int, name: str, value: Any) -> tuple[Arg, ...]:
         got = "an empty list" if isinstance(value, (list, tuple)) else f"an object of type {type(value).__name__}"
         raise InvalidProblemError(f"{name}: got {got}, want a list of at least one tensor.")
     return tuple(_tensor_arg(index, name, v) for v in value)
+
+
+def _element_of(number: float) -> Element:
+    return Element.BOOL if isinstance(number, bool) else Element.I64 if isinstance(number, int) else Element.F32
 
 
 def _tensor_arg(index: int, name: str, value: Any) -> Arg:

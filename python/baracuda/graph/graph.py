@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from baracuda import _core
+from baracuda import _core, _index
 from baracuda.call.inference import spec_of
 from baracuda.call.tree import Tree, flatten
 from baracuda.describe.calls import parameter_names, signed
@@ -323,7 +323,10 @@ def _asked_for_numbers(where: str, error: Exception) -> InvalidProblemError:
     own, frames = _own_frames(error), list(traceback.extract_tb(error.__traceback__))
     line = _line_of(own) or str(error)
     inner = frames[frames.index(own[-1]) + 1 :] if own else []
-    asked = [f.name for f in inner if not f.name.startswith(("_", "<"))]
+    # Functions that run without a Python frame name themselves.
+    asked = [f.name for f in inner if not f.name.startswith(("_", "<"))] or [
+        r.field for r in getattr(error, "refusals", ()) if r.field in _index.FUNCTIONS
+    ]
     line += f"\n  ({asked[0]} needs them)" if asked else ""
     return InvalidProblemError(
         f"{where}: got a tensor without memory, want one with numbers, in\n  {line}\n"

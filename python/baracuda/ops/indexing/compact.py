@@ -6,7 +6,6 @@ behind it, and how many there are. The functions count first and then make a res
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -15,15 +14,16 @@ import numpy as np
 from baracuda import _core
 from baracuda import functional as F
 from baracuda.call.compose import Composer, Value, composed
-from baracuda.call.op import NotDifferentiable, Op, composite, run_new
+from baracuda.call.counted import Parts
+from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, composite, function, run_new
 from baracuda.call.steps import made_of
-from baracuda.choose.plan import Plan, plan
-from baracuda.describe.dims import Shape, Size
+from baracuda.choose.plan import plan
+from baracuda.describe.dims import Dim, Shape, Size, largest
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.promotion import broadcast
 from baracuda.describe.spec import Descriptor, Signature, descriptor, output, tensor
-from baracuda.memory.device import Place, name_of
+from baracuda.memory.device import name_of
 from baracuda.ops.layout.layout import ArangeDescriptor
 
 
@@ -109,42 +109,27 @@ OPS = (
 )
 
 
-@lru_cache(maxsize=256)
-def _plan(desc: Descriptor, place: Place) -> Plan:
-    return plan(desc, name_of(place))
-
-
-def _counted(made: Plan, place: Place, *given: Any) -> int:
-    """Runs a plan of capacity 0 for its count."""
-    from baracuda.memory.tensor import empty
-
-    y = made.signature.outputs[0]
-    device = name_of(place)
-    number = empty((), Element.I64, device=device)
-    space = empty(made.workspace_size, "u8", device=device) if made.workspace_size else None
-    made.run(*given, empty(y.shape, y.element, device=device), number, workspace=space)
-    return int(number.item())
-
-
-def _number(place: Place) -> Any:
-    from baracuda.memory.tensor import empty
-
-    return empty((), Element.I64, device=name_of(place))
+def _rows(call: Call, input: Arg) -> Recipe:
+    size = Dim("count", max=prod(input.shape))
+    desc, parts = NonzeroDescriptor(input.shape, size, input.element), Parts(call, size)
+    count = parts.run(desc, x=input)["count"]
+    parts.read(count)
+    return parts.recipe(parts.run(desc, results="y", x=input, count=count)["y"])
 
 
 @made_of("nonzero")
-@composite
-def argwhere(input: Any) -> Any:
+@function(tensors="input")
+def argwhere(call: Call, input: Arg) -> Recipe:
     """The same as nonzero, as torch.argwhere.
 
     Args:
         input: A tensor.
     """
-    return nonzero(input)
+    return _rows(call, input)
 
 
-@composite
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+@function(tensors="input")
+def nonzero(call: Call, input: Arg, *, as_tuple: bool = False) -> Recipe:
     """Coordinates of the elements that are not zero, in logical order, one row for each, as torch.nonzero.
 
     On a device this waits for the count. Plans of a fixed capacity do not: see NonzeroDescriptor.
@@ -153,16 +138,21 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
         input: A tensor.
         as_tuple: Whether to give one array for each dimension instead of one of rows.
     """
-    if as_tuple:
-        from baracuda.ops.layout.layout import copy
+    del as_tuple  # see _columns
+    return _rows(call, input)
 
-        rows = nonzero(input if _core.describe(input)[0] else input.reshape(1))
-        return tuple(copy(rows[:, d]) for d in range(rows.shape[1]))
-    shape, code, _, *where = _core.describe(input)
-    place, element = (where[0], where[1]), Element(code)
-    total = _counted(_plan(NonzeroDescriptor(shape, 0, element), place), place, input)
-    made = _plan(NonzeroDescriptor(shape, total, element), place)
-    return run_new(made, input, x=input, count=_number(place))
+
+def _columns(input: Any, as_tuple: bool) -> Any:
+    """The second form: one array for each dimension."""
+    from baracuda.ops.layout.layout import copy
+
+    if not isinstance(as_tuple, int) or not as_tuple:
+        return NotImplemented
+    rows = nonzero(input if _core.describe(input)[0] else input.reshape(1))
+    return tuple(copy(rows[:, d]) for d in range(rows.shape[1]))
+
+
+nonzero.or_else(_columns)
 
 
 @made_of("nonzero arange lt where")
@@ -179,8 +169,8 @@ def nonzero_static(c: Composer, input: Value, *, size: int, fill_value: int = -1
     return c.of(F.where, c.of(F.lt, places, count), found, fill_value)  # type: ignore[no-any-return]
 
 
-@composite
-def masked_select(input: Any, mask: Any) -> Any:
+@function(tensors="input mask")
+def masked_select(call: Call, input: Arg, mask: Arg) -> Recipe:
     """Elements of `input` where `mask` holds, in logical order, as torch.masked_select; the two broadcast.
 
     On a device this waits for the count. Plans of a fixed capacity do not: see MaskedSelectDescriptor.
@@ -192,16 +182,24 @@ def masked_select(input: Any, mask: Any) -> Any:
     Raises:
         InvalidProblemError: If the mask is not bool, or of a shape that does not broadcast.
     """
-    shape, code, _, *where = _core.describe(input)
-    mask_shape, mask_code, *_ = _core.describe(mask)
-    if Element(mask_code) is not Element.BOOL:
-        raise InvalidProblemError(
-            f"masked_select: mask: got {Element(mask_code)}, want bool. Compare it with something."
-        )
-    if tuple(mask_shape) != tuple(shape):
-        full = tuple(int(n) for n in broadcast(shape, mask_shape, "masked_select: mask"))  # type: ignore[arg-type]
-        return _masked_select(expanded(input, full), expanded(mask, full), full, code, where, input)
-    return _masked_select(input, mask, shape, code, where, input)
+    if mask.element is not Element.BOOL:
+        raise InvalidProblemError(f"masked_select: mask: got {mask.element}, want bool. Compare it with something.")
+    shape = tuple(map(largest, broadcast(input.shape, mask.shape, "masked_select: mask")))
+    size = Dim("count", max=prod(shape))
+    desc, parts = MaskedSelectDescriptor(shape, size, input.element), Parts(call, size)
+    mask, x = _wide(mask, shape), _wide(input, shape)
+    count = parts.run(desc, mask=mask, x=x)["count"]
+    parts.read(count)
+    return parts.recipe(parts.run(desc, results="y", mask=mask, x=x, count=count)["y"])
+
+
+def _wide(arg: Arg, shape: tuple[int, ...]) -> Arg:
+    """Broadcast to a shape."""
+    if arg.shape == shape:
+        return arg
+    for _ in range(len(shape) - arg.rank):
+        arg = arg.insert(0)
+    return arg.fit(shape)
 
 
 def expanded(value: Any, shape: tuple[int, ...], behind: int = 0) -> Any:
@@ -213,13 +211,7 @@ def expanded(value: Any, shape: tuple[int, ...], behind: int = 0) -> Any:
     return _core.view_of(memory, 0, shape, steps, memory._element)
 
 
-def _masked_select(input: Any, mask: Any, shape: Shape, code: int, where: Any, like: Any) -> Any:
-    place, element = (where[0], where[1]), Element(code)
-    total = _counted(_plan(MaskedSelectDescriptor(shape, 0, element), place), place, mask, input)
-    made = _plan(MaskedSelectDescriptor(shape, total, element), place)
-    return run_new(made, like, mask=mask, x=input, count=_number(place))
-
-
+@masked_select.vjp
 def _masked_select_vjp(input: Any, mask: Any) -> tuple[Any, Any]:
     from baracuda.functional import logical_or, sum_to, where, zeros_like
     from baracuda.ops.indexing.scatter import scatter
@@ -231,9 +223,6 @@ def _masked_select_vjp(input: Any, mask: Any) -> tuple[Any, Any]:
         return sum_to(found.reshape(tuple(zeros.shape)), tuple(input.shape))
 
     return masked_select(input, mask), pull
-
-
-masked_select.vjp_rule = _masked_select_vjp  # type: ignore[attr-defined]
 
 
 @composite
@@ -260,5 +249,5 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         num_classes = int(largest.item() if hasattr(largest, "item") else np.asarray(largest)) + 1
     if num_classes < (1 if prod(shape) else 0):
         raise InvalidProblemError(f"one_hot: num_classes: got {num_classes}, want a number above all indices.")
-    made = _plan(OneHotDescriptor(shape, num_classes, Element.I64), (where[0], where[1]))
+    made = plan(OneHotDescriptor(shape, num_classes, Element.I64), name_of((where[0], where[1])))
     return run_new(made, tensor, index=tensor)

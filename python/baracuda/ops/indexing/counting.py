@@ -10,23 +10,21 @@ import numpy as np
 from baracuda import _core
 from baracuda import functional as F
 from baracuda.call.compose import Composer, Value, composed
+from baracuda.call.counted import Made, Parts
 from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, composite, function, run_new
 from baracuda.call.steps import made_of
 from baracuda.choose.plan import plan
-from baracuda.describe.dims import Shape, Size
+from baracuda.describe.dims import Dim, Shape, Size
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Descriptor, Signature, descriptor, output, scalar, tensor
 from baracuda.memory.device import name_of
-from baracuda.memory.tensor import empty
+from baracuda.ops.cast.cast import CastDescriptor
 from baracuda.ops.indexing.scatter import IndexAddDescriptor
-from baracuda.ops.layout.layout import LinspaceDescriptor, copy
+from baracuda.ops.layout.layout import FillDescriptor, LinspaceDescriptor
 from baracuda.ops.sort.search import SearchsortedDescriptor
 
-# Bins that are counted in before it is known how many are needed.
-LEAST_TRIED, MOST_TRIED = 256, 1 << 14
-# Vectors so long are looked at first: counting in too few bins is in vain.
-PEEK_FROM, PEEKED = 1 << 16, 4096
+MOST_BINS = 2**47  # sizes up to twice that have a workspace
 
 
 @descriptor(family="indexing", op="bincount")
@@ -91,8 +89,8 @@ def number_of(x: Any) -> Any:
     return x.item() if hasattr(x, "item") else np.asarray(x).item()
 
 
-@composite
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+@function(tensors="input weights")
+def bincount(call: Call, input: Arg, weights: Arg | None = None, minlength: int = 0) -> Recipe:
     """How often each number occurs, or the sum of its weights, as torch.bincount.
 
     As many bins as the largest number needs, which a device is waited for, and `minlength` at least; plans of a fixed
@@ -107,43 +105,45 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         InvalidProblemError: If the input is no vector of integers, weights are of another shape, or minlength is negative.
         IndexOutOfRangeError: If a number is negative.
     """
-    shape, code, _, *where = _core.describe(input)
-    element = Element(code)
-    if not element.is_integer or len(shape) != 1:
-        raise InvalidProblemError(f"bincount: input: got {element} of shape {tuple(shape)}, want integers of rank 1.")
+    if not input.element.is_integer or input.rank != 1:
+        raise InvalidProblemError(
+            f"bincount: input: got {input.element} of shape {input.shape}, want integers of rank 1."
+        )
     if not isinstance(minlength, int) or minlength < 0:
         raise InvalidProblemError(f"bincount: minlength: got {minlength!r}, want a whole number that is not negative.")
-    place = (where[0], where[1])
-    if weights is None:
-        return _counts(input, shape, element, place, minlength)
-    weighed, *_ = _core.describe(weights)
-    if tuple(weighed) != tuple(shape):
-        raise InvalidProblemError(f"bincount: weights: got shape {tuple(weighed)}, want {tuple(shape)}, as the input.")
-    if not shape[0]:
-        return _counts(input, shape, element, place, minlength)  # i64, as torch's
-    return _weighed(input, weights, bins=max(minlength, number_of(F.amax(input)) + 1, 0))
+    if minlength > MOST_BINS:
+        raise InvalidProblemError(f"bincount: minlength: got {minlength}, want at most {MOST_BINS} bins.")
+    if weights is not None and weights.shape != input.shape:
+        raise InvalidProblemError(f"bincount: weights: got shape {weights.shape}, want {input.shape}, as the input.")
+    bins = Dim("bins", max=MOST_BINS)
+    desc, parts = BincountDescriptor(input.shape, bins, input.element), Parts(call, bins)
+    size = parts.run(desc, index=input)["size"]
+    parts.read(size, least=minlength, refuse=_refuse_bins)
+    if weights is not None and input.shape[0]:
+        return parts.recipe(_weighed(parts, bins, input, weights))
+    return parts.recipe(parts.run(desc, results="y", index=input, size=size)["y"])  # i64 without numbers, as torch's
 
 
-def _counts(input: Any, shape: Any, element: Element, place: Any, minlength: int) -> Any:
-    """In as many bins as often are enough, then in as many as are needed."""
-    bins = max(minlength, min(MOST_TRIED, max(shape[0], LEAST_TRIED), 2**element.bits))
-    if shape[0] > PEEK_FROM and element.bits > 16 and number_of(F.amax(input[:PEEKED])) >= bins:
-        bins = max(minlength, number_of(F.amax(input)) + 1)
-    for _ in range(2):
-        size = empty((), Element.I64, device=name_of(place))
-        found = run_new(plan(BincountDescriptor(shape, bins, element), name_of(place)), input, index=input, size=size)
-        needed = max(minlength, number_of(size))
-        if needed <= bins:
-            break
-        bins = needed
-    return found if needed == bins else copy(found[:needed])
+def _refuse_bins(size: int) -> None:
+    number = size % 2**64 - 1  # 2**63 bins wrap
+    raise InvalidProblemError(
+        f"bincount: input: got {number}, want numbers below {MOST_BINS}, so many bins there can be."
+    )
 
 
-@composed(tensors="input weights")
-def _weighed(c: Composer, input: Value, weights: Value, bins: int) -> Value:
+def _weighed(parts: Parts, bins: Dim, input: Arg, weights: Arg) -> Made:
     """Sums of weights by number."""
     to = Element.F32 if weights.element is Element.F32 else Element.F64
-    return _sums(c, c.cast(input, Element.I64), c.cast(weights, to), bins)
+
+    def cast(x: Arg, element: Element) -> Arg | Made:
+        same = x.element is element
+        return x if same else parts.run(CastDescriptor(x.shape, x.element, element, saturate=False), x=x)["y"]
+
+    index, terms = cast(input, Element.I64), cast(weights, to)
+    y = parts.run(FillDescriptor((bins,), to), results="y", value=0)["y"]
+    desc = IndexAddDescriptor((bins,), input.shape, 0, to)
+    parts.run(desc, x=y, index=index, source=terms, alpha=1, y=y)
+    return y
 
 
 def _sums(c: Composer, index: Value, terms: Value, bins: int) -> Value:
