@@ -13,8 +13,9 @@ from baracuda.call.steps import made_of
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.promotion import broadcast
+from baracuda.memory.results import is_torch
 from baracuda.ops.indexing.coordinates import written
-from baracuda.ops.indexing.indexing import IndexSelectDescriptor, TakeDescriptor
+from baracuda.ops.indexing.indexing import IndexSelectBackwardDescriptor, IndexSelectDescriptor, TakeDescriptor
 from baracuda.ops.layout.layout import ArangeDescriptor
 
 OPS = ()
@@ -62,7 +63,6 @@ def _rows(
     c: Composer, x: Value, indices: tuple[Value, ...], dims: tuple[int, ...]
 ) -> tuple[Value, Value, tuple[int, ...]]:
     """The tensor as rows that the indices name, which of them they do, and the indices' common shape."""
-    rest = [d for d in range(x.rank) if d not in dims]
     named = [x.shape[d] for d in dims]
     found: Value | None = None
     for k, (index, n) in enumerate(zip(indices, named, strict=True)):
@@ -70,7 +70,8 @@ def _rows(
         at = c(TakeDescriptor((n,), index.shape, Element.I64, index.element), x=table, index=index)
         found = at if found is None else c.of(F.add, found, at)
     assert found is not None
-    seen = c.reshape(x.permute((*dims, *rest)), (prod(named), prod(x.shape[d] for d in rest)))
+    size = prod(n for d, n in enumerate(x.shape) if d not in dims)
+    seen = c.reshape(x.permute(_in_front(x.rank, dims)), (prod(named), size))
     return seen, c.reshape(found, (prod(found.shape),)), found.shape
 
 
@@ -79,17 +80,16 @@ def _moved(rank: int, count: int, first: int) -> tuple[int, ...]:
     return (*range(first, first + count), *range(first), *range(first + count, rank))
 
 
-@composed(tensors="input values indices")
-def _put(
-    c: Composer, input: Value, values: Value, *indices: Value, dims: tuple[int, ...], accumulate: bool, out: Any = None
-) -> Value:
-    """`input` with `values` where the indices of some dimensions say."""
+def _in_front(rank: int, dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of dimensions that has some of them in front."""
+    return (*dims, *(d for d in range(rank) if d not in dims))
+
+
+def _updates(input: Value, values: Value, common: tuple[int, ...], dims: tuple[int, ...]) -> Value:
+    """The values of what is indexed, the indices' dimensions in front."""
     if values.element is not input.element:
         raise InvalidProblemError(f"values: got {values.element}, want {input.element}, as input. Cast it first.")
-    rows, place, common = _rows(c, input, indices, dims)
-    rest = [d for d in range(input.rank) if d not in dims]
-    first = _first(dims)
-    others = tuple(input.shape[d] for d in rest)
+    others, first = tuple(n for d, n in enumerate(input.shape) if d not in dims), _first(dims)
     shape = (*others[:first], *common, *others[first:])
     try:
         full = values.expand(shape)
@@ -97,16 +97,38 @@ def _put(
         raise InvalidProblemError(
             f"values: got shape {values.shape}, want one that broadcasts to {shape}, which is indexed."
         ) from None
-    updates = full.permute(_moved(len(shape), len(common), first))
+    return full.permute(_moved(len(shape), len(common), first))
+
+
+@composed(tensors="input values indices")
+def _put(
+    c: Composer, input: Value, values: Value, *indices: Value, dims: tuple[int, ...], accumulate: bool, out: Any = None
+) -> Value:
+    """`input` with `values` where the indices of some dimensions say."""
+    rows, place, common = _rows(c, input, indices, dims)
+    updates = _updates(input, values, common, dims)
     made = written(c, rows, place, rows.shape, updates, "sum" if accumulate else None)
-    whole = c.reshape(made, tuple(input.shape[d] for d in (*dims, *rest)))
-    order = (*dims, *rest)
+    order = _in_front(input.rank, dims)
+    whole = c.reshape(made, tuple(input.shape[d] for d in order))
     return whole.permute([order.index(d) for d in range(input.rank)])
+
+
+@composed(tensors="input values indices")
+def _placed(c: Composer, input: Value, values: Value, *indices: Value, dims: tuple[int, ...]) -> tuple[Value, Value]:
+    """Which of the input's rows the indices name, and the rows of values for them."""
+    rows, place, common = _rows(c, input, indices, dims)
+    updates = _updates(input, values, common, dims)
+    return place, c.reshape(updates, (*place.shape, rows.shape[1]))
 
 
 @composed(tensors="input indices")
 def _get(c: Composer, input: Value, *indices: Value, dims: tuple[int, ...]) -> Value:
     """What the indices of some dimensions name."""
+    if len(dims) == 1:
+        (d,), (index,) = dims, indices
+        flat = c.reshape(index, (prod(index.shape),))
+        desc = IndexSelectDescriptor(input.shape, flat.shape, d, input.element, index.element, wrap=True)
+        return c.reshape(c(desc, x=input, index=flat), (*input.shape[:d], *index.shape, *input.shape[d + 1 :]))
     rows, place, common = _rows(c, input, indices, dims)
     others = tuple(n for d, n in enumerate(input.shape) if d not in dims)
     made = c(IndexSelectDescriptor(rows.shape, place.shape, 0, input.element), x=rows, index=place)
@@ -115,12 +137,23 @@ def _get(c: Composer, input: Value, *indices: Value, dims: tuple[int, ...]) -> V
     return found.permute([moved.index(d) for d in range(found.rank)])
 
 
+@composed(tensors="dy indices")
+def _get_backward(c: Composer, dy: Value, *indices: Value, shape: tuple[int, ...], dims: tuple[int, ...]) -> Value:
+    """The gradient of what is indexed, which has this shape: elements that were named several times have the sum."""
+    if len(dims) > 1:
+        zeros = c.zeros(shape, dy.element)
+        return c.of(_put, zeros, dy, *indices, dims=dims, accumulate=True)  # type: ignore[no-any-return]
+    (d,), (index,) = dims, indices
+    flat = c.reshape(index, (prod(index.shape),))
+    desc = IndexSelectBackwardDescriptor(shape, flat.shape, d, dy.element, index.element, wrap=True)
+    made: Value = c(desc, dy=c.reshape(dy, (*shape[:d], *flat.shape, *shape[d + 1 :])), index=flat)
+    return made
+
+
 @_get.vjp
 def _get_vjp(input: Any, *indices: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
-    def pull(dy: Any) -> Any:
-        return _put(F.zeros_like(input), dy, *indices, dims=dims, accumulate=True)
-
-    return _get(input, *indices, dims=dims), pull
+    shape = tuple(_core.describe(input)[0])
+    return _get(input, *indices, dims=dims), lambda dy: _get_backward(dy, *indices, shape=shape, dims=dims)
 
 
 @_put.vjp
@@ -178,7 +211,26 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
         accumulate: Whether to add.
     """
     dims, found = _indexed(indices, tuple(_core.describe(input)[0]))
-    return _put(input, values, *_common(found), dims=dims, accumulate=bool(accumulate), out=input)
+    found, rows = _common(found), _rows_of(input, dims)
+    if rows is None:
+        return _put(input, values, *found, dims=dims, accumulate=bool(accumulate), out=input)
+    place, updates = _placed(input, values, *found, dims=dims)
+    write = F.index_add if accumulate else F.index_copy
+    write(rows, 0, place, updates, out=rows)
+    return input
+
+
+def _rows_of(input: Any, dims: tuple[int, ...]) -> Any:
+    """The memory of a tensor as rows that indices of some dimensions name; None where its strides allow none."""
+    shape = tuple(_core.describe(input)[0])
+    order = _in_front(len(shape), dims)
+    sizes = (prod(shape[d] for d in dims), prod(n for d, n in enumerate(shape) if d not in dims))
+    try:
+        if is_torch(input):  # its own view, which counts writes
+            return input.permute(order).view(sizes)
+        return _core.borrow(input).permute(order).reshape(sizes)
+    except (InvalidProblemError, RuntimeError):
+        return None
 
 
 def _index_put_vjp(input: Any, indices: Any, values: Any, accumulate: bool = False) -> tuple[Any, Any]:

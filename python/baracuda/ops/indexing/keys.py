@@ -79,8 +79,12 @@ def _is_index(part: Any) -> bool:
 
 def _split(tensor: Any, key: Any) -> tuple[Any, list[Any]]:
     """The view that the basic parts of a key give, and the index tensor of each of its first dimensions, or None."""
-    parts = [_index_of(tensor, k) if _is_index(k) else k for k in (key if isinstance(key, tuple) else (key,))]
-    parts = _spread(parts, tensor.ndim)
+    if not isinstance(key, tuple):
+        alone = _index_of(tensor, key)
+        if 0 < alone.takes <= tensor.ndim:
+            return tensor, [i for i in alone.found(tensor.shape[: alone.takes]) if i is not _TAKEN]
+        key = (key,)
+    parts = _spread([_index_of(tensor, k) if _is_index(k) else k for k in key], tensor.ndim)
     basic: list[Any] = []
     indices: list[Any] = []
     axis = 0
