@@ -22,7 +22,7 @@ RECORD = ROOT / "ci/whole_run.txt"
 # Nothing is tested anew for what people read or measure with, nor for what ci/check.sh compares with its sources.
 UNTESTED = re.compile(
     r"(docs|examples|bench|licenses|packaging|tools|\.github|python/baracuda/bench)/|[A-Z_]+(\.md)?$|\.gitignore$|\.clang-format$"
-    r"|ci/(?!(test|build|install|lib|level|sanitize|emulator|changed)\.)|python/baracuda/(functional\.pyi|_index\.py)$"
+    r"|ci/(?!(test|build|install|lib|level|sanitize|emulator|changed)\.)|python/baracuda/(functional\.pyi|_descriptors\.pyi|_index\.py)$"
 )
 FAMILY = re.compile(r"(?:csrc|python/baracuda)/ops/(\w+)/")
 # Rooms that no other one needs, and what their tests are called.

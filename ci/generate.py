@@ -1,7 +1,7 @@
 """Writes the files that are derived from specs and tables; `--check` says whether they are stale.
 
 python/baracuda/_index.py   which module holds which descriptor, functional function and op
-python/baracuda/functional.pyi   the functions' signatures for type checkers and editors
+python/baracuda/functional.pyi, _descriptors.pyi   signatures of functions and descriptors for type checkers and editors
 docs/skus.md   the SKU tables
 docs/functions.md, docs/operators.md   all functions; names of ONNX and aten (ci/functions.py)
 csrc/ops/quant/grids.h   the tables of GGUF's IQ formats, from python/baracuda/ops/quant/quant_grids_ref.py
@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from functions import functions_text, operators_text
-from stubs import stub_text
+from stubs import descriptors_text, stub_text
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "baracuda"
@@ -249,6 +249,7 @@ def main() -> int:
     wanted = {
         PACKAGE / "_index.py": index,
         PACKAGE / "functional.pyi": stub_text(modules, is_functional),
+        PACKAGE / "_descriptors.pyi": descriptors_text(),
         ROOT / "docs" / "skus.md": skus_text(modules),
         ROOT / "docs" / "functions.md": functions_text(modules, is_functional, cell),
         ROOT / "docs" / "operators.md": operators_text(),

@@ -1,9 +1,10 @@
-"""The text of python/baracuda/functional.pyi: every function with the types of its parameters."""
+"""The texts of functional.pyi, every function with the types of its parameters, and of _descriptors.pyi."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 from math import isfinite
 from types import ModuleType
 from typing import Any
@@ -127,3 +128,54 @@ def stub_text(modules: list[ModuleType], is_functional: Callable[..., bool]) -> 
             if not name.startswith("_") and is_functional(value, module):
                 lines += function_lines(name, value)
     return "\n".join([*lines, *room_lines()]) + "\n"
+
+
+DESCRIPTORS_HEAD = '''"""Written by ci/generate.py: descriptors with what their fields are made from, and plans."""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, TypeAlias
+
+from baracuda.choose.plan import Plan as _Plan
+from baracuda.describe.dims import Dim
+'''
+DESCRIPTORS_TYPES = """
+_Size: TypeAlias = int | Dim
+_Shape: TypeAlias = int | Sequence[int | Dim]
+_Ints: TypeAlias = int | Sequence[int]
+_Mode: TypeAlias = str | Enum
+_Element: TypeAlias = Any  # its name, or the dtype of any framework
+"""
+FIELDS = {
+    "Element": "_Element", "Element | None": "_Element", "Shape": "_Shape", "Shape | None": "_Shape | None", "Size": "_Size",
+    "Size | None": "_Size | None", "bool": "bool", "int": "int", "int | None": "int | None", "float": "float", "str": "str",
+    "tuple[int, ...]": "_Ints", "tuple[int, ...] | None": "_Ints | None", "tuple[Shape, ...]": "Sequence[_Shape]",
+    "tuple[Element, ...]": "Sequence[_Element]",
+}  # fmt: skip
+
+
+def descriptors_text() -> str:
+    """What `baracuda` has by the names of descriptors and plans, which are imported and made when they are asked for."""
+    from baracuda import _index
+
+    modules = {m: f"_{m.rpartition('.')[2]}" for m in sorted(set(_index.DESCRIPTORS.values()))}
+    lines = [
+        DESCRIPTORS_HEAD.rstrip(),
+        *(f"from {m.rpartition('.')[0]} import {n[1:]} as {n}" for m, n in modules.items()),
+    ]
+    lines.append(DESCRIPTORS_TYPES)
+    for name, module in sorted(_index.DESCRIPTORS.items()):
+        found = getattr(import_module(module), name)
+        given = ["self"]
+        for p in list(inspect.signature(found.__init__).parameters.values())[1:]:
+            kind = FIELDS.get(p.annotation, "_Mode")
+            given.append(f"{p.name}: {kind}" + ("" if p.default is p.empty else " = ..."))
+        summary = inspect.cleandoc(found.__doc__ or "").partition("\n")[0]
+        lines += [
+            f"class {name}({modules[module]}.{name}):",
+            f'    r"""{summary}"""',
+            f"    def __init__({', '.join(given)}) -> None: ...",
+        ]
+        if name.endswith("Descriptor"):
+            lines.append(f"class {name.removesuffix('Descriptor')}Plan(_Plan): ...")
+    return "\n".join(lines) + "\n"

@@ -34,12 +34,15 @@ F.sum(x, (0, 1), keepdim=True); F.conv2d(x, x, None, stride=2, padding=(1, 1)); 
 F.cross_entropy(x, x, reduction="sum"); F.layer_norm(x, (4,), x, x, 1e-5); F.softmax(x, np.int64(1)); F.cast(x, np.float16)
 F.where(x, x, 1.0); F.interpolate(x, scale_factor=2.0); F.pad(x, (1, 2)); F.linalg.vector_norm(x, 2); F.stack([x, x])
 F.adamw_([x], [x], [x], [x], step=1, lr=0.1); F.scaled_dot_product_attention(x, x, x, is_causal=True, scale=0.5)
+bc.plan(bc.SoftmaxDescriptor("softmax", (3, 4), element="f32")).run(x, x); bc.SoftmaxPlan.select
 F.relu.infer(x); bc.jit(bc.grad(lambda x: F.sum(x)), static_argnums=(0,))(x); y, pull = bc.vjp(F.relu, x)
 """
 WRONG = {
     'F.softmax(x, "last")': 'incompatible type "str"', 'F.softmax("x", 1)': 'expected "Array"', "F.relu(x, oot=x)": '"oot"',
     'F.cross_entropy(x, x, reduction="men")': "Literal['men']", "F.cat(x, x, 3)": "positional", "F.topk(x)": '"k"',
-    'F.sum(x, keepdim="yes")': 'expected "bool"', "F.sofmax(x, 1)": '"sofmax"',
+    'F.sum(x, keepdim="yes")': 'expected "bool"', "F.sofmax(x, 1)": '"sofmax"', "bc.Strem()": '"Strem"',
+    "bc.SoftmaxPlan.selekt": '"selekt"',
+    'bc.SoftmaxDescriptor("softmax", (3, 4), elemnt="f32")': '"elemnt"',
 }  # fmt: skip
 
 

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from baracuda import expr as expr
     from baracuda import functional as functional
     from baracuda import graph as graph
+    from baracuda import info as info
+    from baracuda import testing as testing
+    from baracuda._descriptors import *  # noqa: F403  # written by ci/generate.py, one name each
     from baracuda.engine import Engine as Engine
     from baracuda.engine import TensorArena as TensorArena
     from baracuda.engine import TensorPool as TensorPool
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from baracuda.ops.quant.quant import BlockFormat as BlockFormat
     from baracuda.ops.rope.scaling import rope_frequencies as rope_frequencies
     from baracuda.ops.rope.scaling import rope_tables as rope_tables
+    from baracuda.prove import verify as verify
 
 __version__: str = _core.__version__
 
@@ -83,30 +87,34 @@ __all__ = [
 _core.set_wheel_folders([folder for folder in sys.path if folder.startswith("/")])
 
 
-def __getattr__(name: str) -> Any:
-    """Descriptors, plans and submodules are imported when first used: no op family is loaded by `import baracuda`."""
-    if name in ("engine", "expr", "functional", "graph", "testing", "info"):
-        return import_module(f"baracuda.{name}")
-    if name in ("ComputeGraph", "ExecutionPlan", "jit", "trace"):
-        return getattr(import_module("baracuda.graph"), name)
-    if name in ("Engine", "TensorArena", "TensorPool"):
-        return getattr(import_module("baracuda.engine"), name)
-    if name == "BlockFormat":
-        return import_module("baracuda.ops.quant.quant").BlockFormat
-    if name in ("GgufFile", "GgufTensor", "GgufUnknown", "load_gguf", "save_gguf"):
-        return getattr(import_module(f"baracuda.memory.gguf{'_write' if name == 'save_gguf' else ''}"), name)
-    if name in ("rope_frequencies", "rope_tables"):
-        return getattr(import_module("baracuda.ops.rope.scaling"), name)
-    if name == "verify":
-        return import_module("baracuda.prove.verify")
-    module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
-    if module is None:
-        hint = "" if name.startswith("_") else _elsewhere(name) or _suggestion(name, __dir__())
-        raise AttributeError(f"module 'baracuda' has no attribute {name!r}{hint}")
-    found = getattr(import_module(module), name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
-    value = found.plan_class if name.endswith("Plan") else found
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker knows all names, and says which are not there
+
+    def __getattr__(name: str) -> Any:
+        """Descriptors, plans and submodules are imported when first used: no op family is loaded by `import baracuda`."""
+        if name in ("engine", "expr", "functional", "graph", "testing", "info"):
+            return import_module(f"baracuda.{name}")
+        if name in ("ComputeGraph", "ExecutionPlan", "jit", "trace"):
+            return getattr(import_module("baracuda.graph"), name)
+        if name in ("Engine", "TensorArena", "TensorPool"):
+            return getattr(import_module("baracuda.engine"), name)
+        if name == "BlockFormat":
+            return import_module("baracuda.ops.quant.quant").BlockFormat
+        if name in ("GgufFile", "GgufTensor", "GgufUnknown", "load_gguf", "save_gguf"):
+            return getattr(import_module(f"baracuda.memory.gguf{'_write' if name == 'save_gguf' else ''}"), name)
+        if name in ("rope_frequencies", "rope_tables"):
+            return getattr(import_module("baracuda.ops.rope.scaling"), name)
+        if name == "verify":
+            return import_module("baracuda.prove.verify")
+        module = _index.DESCRIPTORS.get(name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name)
+        if module is None:
+            hint = "" if name.startswith("_") else _elsewhere(name) or _suggestion(name, __dir__())
+            raise AttributeError(f"module 'baracuda' has no attribute {name!r}{hint}")
+        found = getattr(
+            import_module(module), name.removesuffix("Plan") + "Descriptor" if name.endswith("Plan") else name
+        )
+        value = found.plan_class if name.endswith("Plan") else found
+        globals()[name] = value
+        return value
 
 
 def _elsewhere(name: str) -> str:

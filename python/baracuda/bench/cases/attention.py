@@ -125,7 +125,7 @@ def _paged_append(element: str, lengths: list[int], size: int) -> Sides:
     order = torch.randperm(batch * most, generator=torch.Generator().manual_seed(3)).view(batch, most)
     kv_len = torch.tensor(lengths)
     page, line = there(order.gather(1, (kv_len // size)[:, None])[:, 0]), there(kv_len % size)
-    made = plan(bc.PagedAppendDescriptor(*(tuple(x.shape) for x in (*ours, order, k, v)), element))
+    made = plan(bc.PagedAppendDescriptor(*(tuple(x.shape) for x in (*ours, order, k, v)), element=element))
 
     def peer() -> list[torch.Tensor]:
         for pages, x in zip(theirs, (k, v), strict=True):

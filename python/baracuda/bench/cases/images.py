@@ -89,7 +89,7 @@ def _pools(add: Any, quick: bool) -> None:
          "adaptive_avg_pool2d out=", (2.0, 3.0)),
         ("adaptive_avg_pool2d to 1x1", whole, partial(_mean, whole), "mean out=", (0.9, 1.0)),
     ):  # fmt: skip
-        bytes = (prod(desc.input_shape) + prod(desc.output_shape())) * SIZE["f32"]
+        bytes = sum(prod(map(int, shape)) for shape in (desc.input_shape, desc.output_shape())) * SIZE["f32"]
         add(name, "pool", "f32", desc.input_shape, sides, peer, bytes=bytes, required=wanted[0], goal=wanted[1])
 
 
