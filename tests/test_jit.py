@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import threading
 import warnings
+import weakref
+from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,6 +149,52 @@ def test_models_with_attributes_say_what_they_capture() -> None:
         warnings.simplefilter("error")
         got = bc.jit(lambda s, x: x * s.weight + s.bias)(Scale(X, 1.0), X)
     np.testing.assert_array_equal(got, X * X + 1)
+
+
+@dataclass
+class Line:
+    """Compares by value, has no hash, and is copied with all that it has."""
+
+    slope: float
+
+    @bc.jit
+    def at(self, x: Any) -> Any:
+        return x * self.slope
+
+
+def test_methods_of_copies_and_of_equal_instances_are_their_own() -> None:
+    one = Line(2.0)
+    np.testing.assert_array_equal(one.at(X), X * 2)
+    other, equal = copy.deepcopy(one), Line(2.0)
+    other.slope = 3.0
+    np.testing.assert_array_equal(other.at(X), X * 3)
+    np.testing.assert_array_equal(equal.at(X), X * 2)
+    assert one.at is one.at and one.at is not equal.at
+    alive = weakref.ref(one)
+    del one
+    gc.collect()
+    assert alive() is None
+
+
+def test_numbers_of_numpy_are_numbers_and_kinds_of_dicts_are_dicts() -> None:
+    fast = bc.jit(lambda p, rate: {k: v * rate for k, v in p.items()})
+    for p in ({"a": X, "b": W}, OrderedDict(b=W, a=X), defaultdict(list, a=X, b=W)):
+        for rate in (np.float32(0.5), np.float64(2), 3.0, np.asarray(0.5)):
+            got = fast(p, rate)
+            np.testing.assert_array_equal(got["a"], X * np.float32(rate))
+            np.testing.assert_array_equal(got["b"], W * np.float32(rate))
+    assert fast.cache_size <= 2
+
+
+def test_random_numbers_are_drawn_at_each_run_once_for_both_passes() -> None:
+    fast = bc.jit(bc.value_and_grad(lambda x: F.sum(F.dropout(x, 0.5))))
+    x = np.ones(1000, np.float32)
+    bc.manual_seed(3)
+    first, second = fast(x), fast(x)
+    bc.manual_seed(3)
+    again = fast(x)
+    assert float(first[0]) == float(first[1].sum()) != float(second[0])
+    np.testing.assert_array_equal(first[1], again[1])
 
 
 def test_lowering_takes_specs() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -44,19 +45,18 @@ class Jitted:
         self._runs: dict[Any, _Run] = {}
         self._last: _Run | None = None
         self._lock = threading.Lock()
-        self._bound: WeakKeyDictionary[Any, Jitted] = WeakKeyDictionary()
+        self._bound: dict[int, tuple[Any, Jitted]] = {}  # by the id of an instance, with a weak reference to it
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """A method of an instance, compiled for this one: what it reads of the instance is captured."""
         if instance is None:
             return self
-        found = self._bound.get(instance)
-        if found is None:
-            nums = frozenset(i - 1 for i in self._static_nums), frozenset(i - 1 for i in self._donated)
-            found = self._bound.setdefault(
-                instance, Jitted(self.fn.__get__(instance), nums[0], self._static_names, nums[1])
-            )
-        return found
+        key = id(instance)  # instances may compare by value, and be copied
+        if key not in self._bound:
+            nums, donated = (frozenset(i - (i > 0) for i in given) for given in (self._static_nums, self._donated))
+            gone = weakref.ref(instance, lambda _: self._bound.pop(key, None))
+            self._bound[key] = (gone, Jitted(_Method(self.fn, gone), nums, self._static_names, donated))
+        return self._bound[key][1]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function's program for arguments like these, which is made where there is none.
@@ -144,6 +144,19 @@ class Jitted:
             raise
 
 
+class _Method:
+    """A method of an instance that it does not keep alive."""
+
+    def __init__(self, fn: Callable[..., Any], instance: Callable[[], Any]) -> None:
+        functools.update_wrapper(self, fn)
+        self._fn, self._instance = fn, instance
+        _, *rest = inspect.signature(fn).parameters.values()
+        self.__signature__ = inspect.Signature(rest)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._fn(self._instance(), *args, **kwargs)
+
+
 class _Call:
     """The arguments of a call: how they are nested, and what kind of tensors they hold."""
 
@@ -169,9 +182,7 @@ class _Call:
         names: list[str] = []
         tree = flatten(value, _is_leaf, flat, names, name)
         first = len(self.specs)
-        self.numbers |= {
-            first + i: n for i, (n, x) in enumerate(zip(names, flat, strict=True)) if isinstance(x, (int, float))
-        }
+        self.numbers |= {first + i: n for i, (n, x) in enumerate(zip(names, flat, strict=True)) if _is_number(x)}
         self.specs += map(_spec, flat)
         self.trees.append(tree.counted_from(first))
 
@@ -226,7 +237,7 @@ def _take(value: Any, tree: Tree, found: list[Any]) -> bool:
     kind, what = tree.kind, type(value)
     if kind == "leaf":
         if what not in _ARRAYS:
-            if isinstance(value, (int, float)) and what is not bool:
+            if _is_number(value):
                 value = _number(value)
             elif spec_of(value) is None:
                 return False
@@ -236,12 +247,12 @@ def _take(value: Any, tree: Tree, found: list[Any]) -> bool:
         return True
     if kind == "constant":
         return value is tree.value or (what is type(tree.value) and bool(value == tree.value))
-    if what is not kind:
-        return False
     if kind is dict:
-        if len(value) != len(tree.keys) or not all(map(value.__contains__, tree.keys)):
+        if not isinstance(value, dict) or len(value) != len(tree.keys) or not all(map(value.__contains__, tree.keys)):
             return False
         parts: Any = map(value.__getitem__, tree.keys)
+    elif what is not kind:
+        return False
     elif tree.keys:  # a dataclass
         parts = [getattr(value, key) for key in tree.keys]
     elif len(value) != len(tree.children):
@@ -251,20 +262,24 @@ def _take(value: Any, tree: Tree, found: list[Any]) -> bool:
     return all(_take(part, child, found) for part, child in zip(parts, tree.children, strict=True))
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
 def _is_leaf(value: Any) -> bool:
-    return (isinstance(value, (int, float)) and not isinstance(value, bool)) or spec_of(value) is not None
+    return _is_number(value) or spec_of(value) is not None
 
 
-def _number(value: int | float) -> Any:
+def _number(value: Any) -> Any:
     """A number of a call as a tensor: elements of rank 0 do not widen those of others."""
-    return np.asarray(value, np.float64 if isinstance(value, float) else np.int64)
+    return np.asarray(value, np.float64 if isinstance(value, (float, np.floating)) else np.int64)
 
 
 def _spec(value: Any) -> TensorSpec:
     if isinstance(value, TensorSpec):
         return value
-    if isinstance(value, (int, float)):
-        return TensorSpec((), Element.F64 if isinstance(value, float) else Element.I64)
+    if _is_number(value):
+        return TensorSpec((), Element.F64 if isinstance(value, (float, np.floating)) else Element.I64)
     seen = spec_of(value)
     assert seen is not None, "leaves are tensors or numbers"
     if seen.strides is None and not getattr(value, "is_meta", False) and type(value).__name__ != "ShapeDtypeStruct":
