@@ -15,6 +15,11 @@ import baracuda as bc
 from baracuda import functional as F
 from test_remembered import frames
 
+
+def runs(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return x[np.concatenate([[True], x[1:] != x[:-1]])]
+
+
 KINDS: dict[str, Callable[[Any], Any]] = {
     "numpy": np.asarray,
     "torch": lambda a: torch.from_numpy(np.ascontiguousarray(a)),
@@ -28,6 +33,8 @@ CASES: dict[str, Pair] = {
     "masked_select": (lambda x: F.masked_select(x, F.ne(x, 0)), lambda x: x[x != 0]),
     "bincount": (lambda x: F.bincount(x.reshape(-1)), lambda x: np.bincount(x.reshape(-1))),
     "bincount of some bins": (lambda x: F.bincount(x.reshape(-1), None, 3), lambda x: np.bincount(x.reshape(-1), None, 3)),
+    "unique": (lambda x: F.unique(x), lambda x: np.unique(x)),
+    "unique_consecutive": (lambda x: F.unique_consecutive(x.reshape(-1)), lambda x: runs(x.reshape(-1))),
 }  # fmt: skip
 GIVEN = [np.array(a) for a in ([[0, 3], [0, 1]], [[0, 0], [0, 0]], [[5, 1], [1, 9]], [[0, 0], [0, 2]])]
 
@@ -58,6 +65,23 @@ def test_results_are_of_other_frameworks_by_dlpack() -> None:
         for got in (F.masked_select(x, x != 0), F.nonzero(x)):
             assert type(got) is type(x)
         np.testing.assert_array_equal(F.masked_select(x, x != 0), x[x != 0])
+
+
+def test_several_results_of_one_count() -> None:
+    """What is as large as the argument is made before it is counted, and handed out as all else."""
+    jnp = pytest.importorskip("jax.numpy")
+    for make in (*KINDS.values(), jnp.asarray):
+        for a in GIVEN:
+            for x in (make(a.astype(np.float32)), make(a.astype(np.float32)).reshape(-1)):
+                got = F.unique(x, return_index=True, return_inverse=True, return_counts=True)
+                assert [type(y) for y in got] == [type(x)] * 4
+                want = np.unique(np.asarray(a.reshape(x.shape), np.float32), True, True, True)
+                for y, z in zip(got, want, strict=True):
+                    np.testing.assert_array_equal(y.numpy() if isinstance(y, bc.Tensor) else y, z)
+    for x in GIVEN:
+        F.unique(x, return_inverse=True)
+    for x in GIVEN:
+        assert frames(lambda x=x: F.unique(x, return_inverse=True)) == []
 
 
 LAYOUTS: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
@@ -207,7 +231,7 @@ def test_a_size_beyond_memory_is_refused() -> None:
     same(F.bincount(np.array([0, 2])), np.array([1, 0, 1]))
 
 
-@pytest.mark.parametrize("name", ["nonzero", "argwhere", "masked_select", "bincount"])
+@pytest.mark.parametrize("name", ["nonzero", "argwhere", "masked_select", "bincount", "unique"])
 def test_traces_refuse_by_name_what_is_remembered(name: str) -> None:
     x = np.array([1, 0, 2])
 

@@ -2212,10 +2212,10 @@ def threshold_backward(dy: Array | _Number, input: Array | _Number, threshold: A
 def trunc(input: Array, *, out: Array | None = None) -> Any:
     r"""x without its fraction, as torch.trunc. Integers are promoted as in torch."""
 @_function
-def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: _Whole | None = None, *, return_index: bool = False) -> Any:
+def unique(input: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: _Whole | None = None, *, return_index: bool = False) -> Any:
     r"""Each value of `input` once, or each slice along `dim`, in order, as torch.unique: the results that are asked for."""
 @_function
-def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: _Whole | None = None, *, return_index: bool = False) -> Any:
+def unique_consecutive(input: Array, return_inverse: bool = False, return_counts: bool = False, dim: _Whole | None = None, *, return_index: bool = False) -> Any:
     r"""`input` without what is equal to its neighbour before it, as torch.unique_consecutive: the results that are asked for."""
 @_function
 def cosine_similarity(x1: Array | _Number, x2: Array | _Number, dim: _Whole = 1, eps: _Number = 1e-08) -> Any:

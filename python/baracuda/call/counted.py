@@ -14,11 +14,12 @@ size are made and filled. The engine does it without a Python frame, for any cou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
+from baracuda.call.compose import Composer, Value
 from baracuda.call.op import ALLOCATED, FROM_BEFORE, FROM_CONSTANT, Allocation, Arg, Call, Recipe, Source, allocation
 from baracuda.choose.plan import plan
 from baracuda.describe.errors import InvalidProblemError
@@ -123,6 +124,28 @@ class Parts:
         self._made += found.values()
         self._recipes.append(Recipe(made, tuple(sources), tuple(allocations), ()))
         return found
+
+    def steps(self, rule: Callable[..., Sequence[Value]], *arguments: Arg, results: Sequence[int] = ()) -> list[Made]:
+        """Several kernels as one program, of fixed sizes: before the size is known.
+
+        Args:
+            rule: Is given a Composer and the arguments as Values.
+            *arguments: Tensors of the call, whole.
+            results: Which of what the rule returns the function returns, too.
+        """
+        composer = Composer(self.call.first().place)
+        values = [composer.argument(x.name, x.value, x.source()) for x in arguments]
+        found = rule(composer, *values)
+        part = composer.recipe(found, None, None)
+        allocations = list(part.allocations)
+        for k in results:
+            x = found[k]
+            allocations[part.returns[k]] = allocation(self.call.like(), x.shape, x.element, self.call.device)
+        before = len(self._made)
+        made = [Made(before + i, x.shape, x.element) for i, x in zip(part.returns, found, strict=True)]
+        self._made += sorted(made, key=lambda x: x.index)
+        self._recipes.append(replace(part, allocations=tuple(allocations), returns=(), listed=False))
+        return made
 
     def _at(self, n: Size) -> int:
         if isinstance(n, int):

@@ -6,22 +6,19 @@ behind it, and how many there are. The functions hand out what was found.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import baracuda.functional as F
 from baracuda import _core
 from baracuda.call.compose import Composer, Value, composed
-from baracuda.call.op import NotDifferentiable, Op, composite
-from baracuda.choose.plan import Plan, plan
-from baracuda.describe.dims import Size, check_axis, largest
+from baracuda.call.counted import Made, Parts
+from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, function
+from baracuda.describe.dims import Dim, Size, check_axis
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.spec import Kinded, Signature, descriptor, output, tensor
-from baracuda.memory.device import Place, name_of
-from baracuda.memory.results import allocated, foreign_converter, maker
-from baracuda.ops.layout.layout import ArangeDescriptor
+from baracuda.ops.layout.layout import ArangeDescriptor, CopyDescriptor
 
 
 @descriptor(family="sort", kinds=("unique", "unique_consecutive"))
@@ -69,33 +66,32 @@ OPS = (
 )
 
 
-@lru_cache(maxsize=256)
-def _plan(desc: UniqueDescriptor, place: Place) -> Plan:
-    return plan(desc, name_of(place))
+def _each_once(call: Call, kind: str, input: Arg, index: bool, inverse: bool, counts: bool) -> Recipe:
+    """What a plan finds in all elements: in memory for as many as there are, of which what was found is copied."""
+    length = prod(input.shape)
+    size = Dim("count", max=length)
+    desc, parts = UniqueDescriptor(kind, length, length, index, inverse, counts, input.element), Parts(call, size)
+    names = [p.name for p in desc.signature().outputs]
 
+    def steps(c: Composer, x: Value) -> list[Value]:
+        made = dict(zip(names, c(desc, x=c.reshape(x, (length,))), strict=True))
+        if inverse:
+            made["inverse"] = c.reshape(made["inverse"], input.shape)
+        return list(made.values())
 
-def _run(kind: str, row: Any, indices: bool, inverse: bool, counts: bool) -> dict[str, Any]:
-    """What a plan finds in a vector, as arrays of its kind, each as long as there are values."""
-    from baracuda.memory.tensor import empty
+    of_function = "inverse" if inverse else ""
+    if input.rank == 1:
+        found = parts.run(desc, results=of_function, x=input)
+    else:
+        results = [names.index("inverse")] if inverse else []
+        found = dict(zip(names, parts.steps(steps, input, results=results), strict=True))
+    parts.read(found.pop("count"))
 
-    (length,), code, _, *where = _core.describe(row)
-    place = (where[0], where[1])
-    made = _plan(UniqueDescriptor(kind, length, length, indices, inverse, counts, Element(code)), place)
-    convert = foreign_converter(row)
-    found: dict[str, Any] = {}
-    for p in made.signature.outputs:
-        shape = tuple(map(largest, p.shape))
-        if convert is None and p.name != "count":
-            found[p.name] = allocated(*maker(row, shape, p.element, made.device))
-        else:
-            found[p.name] = empty(shape, p.element, device=made.device)
-    space = empty(made.workspace_size, "u8", device=made.device) if made.workspace_size else None
-    made.run(x=row, workspace=space, **found)
-    total = int(found.pop("count").item())
-    for name, x in found.items():
-        cut = x if name == "inverse" or total == length else F.copy(x[:total])
-        found[name] = cut if convert is None else convert(cut)
-    return found
+    def cut(x: Made) -> Made:
+        return parts.run(CopyDescriptor((size,), x.element), results="y", x=x.counted())["y"]
+
+    made = {name: x if name == "inverse" else cut(x) for name, x in found.items()}
+    return parts.recipe(*made.values(), listed=len(made) > 1)
 
 
 def _pairs(c: Composer, ranks: Value) -> Value:
@@ -137,34 +133,38 @@ def _along(kind: str, input: Any, shape: tuple[int, ...], dim: int, inverse: boo
     if not prod(n for d, n in enumerate(shape) if d != dim):
         raise InvalidProblemError(f"{kind}: input: got shape {shape}, want something in the slices along dim {dim}.")
     keys = _slice_keys(input, dim, kind != "unique") if shape[dim] else F.zeros_like(input.reshape(-1), dtype="i64")
-    found = _run(kind, keys, True, inverse, counts)
+    listed = _FUNCTIONS[kind](keys, return_inverse=inverse, return_counts=counts, return_index=True)
+    found = dict(zip(_names(True, inverse, counts), listed, strict=True))
     found["values"] = F.index_select(input, dim, found["indices"])
     return found
 
 
-def _found(kind: str, input: Any, dim: int | None, index: bool, inverse: bool, counts: bool) -> Any:
-    shape = tuple(_core.describe(input)[0])
-    if dim is not None:
-        found = _along(kind, input, shape, dim, inverse, counts)
-    else:
-        found = _run(kind, input if len(shape) == 1 else input.reshape((prod(shape),)), index, inverse, counts)
-        if inverse and len(shape) != 1:
-            found["inverse"] = found["inverse"].reshape(shape)
+def _names(index: bool, inverse: bool, counts: bool) -> list[str]:
+    """The results, in their order."""
     wanted = {"values": True, "indices": index, "inverse": inverse, "counts": counts}
-    results = tuple(found[name] for name, is_wanted in wanted.items() if is_wanted)
+    return [name for name, is_wanted in wanted.items() if is_wanted]
+
+
+def _slices(kind: str, input: Any, dim: int | None, index: bool, inverse: bool, counts: bool) -> Any:
+    """The second form: the slices along a dimension."""
+    if dim is None:
+        return NotImplemented
+    found = _along(kind, input, tuple(_core.describe(input)[0]), dim, inverse, counts)
+    results = tuple(found[name] for name in _names(index, inverse, counts))
     return results if len(results) > 1 else results[0]
 
 
-@composite
+@function(tensors="input")
 def unique(
-    input: Any,
+    call: Call,
+    input: Arg,
     sorted: bool = True,  # torch's name
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
     *,
     return_index: bool = False,
-) -> Any:
+) -> Recipe:
     """Each value of `input` once, or each slice along `dim`, in order, as torch.unique: the results that are asked for.
 
     A NaN is equal to nothing. On a device this waits for the count. Plans of a fixed capacity do not: see UniqueDescriptor.
@@ -180,19 +180,20 @@ def unique(
     Raises:
         InvalidProblemError: If there is nothing in the slices.
     """
-    del sorted
-    return _found("unique", input, dim, return_index, return_inverse, return_counts)
+    del sorted, dim  # see _slices
+    return _each_once(call, "unique", input, return_index, return_inverse, return_counts)
 
 
-@composite
+@function(tensors="input")
 def unique_consecutive(
-    input: Any,
+    call: Call,
+    input: Arg,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
     *,
     return_index: bool = False,
-) -> Any:
+) -> Recipe:
     """`input` without what is equal to its neighbour before it, as torch.unique_consecutive: the results that are asked for.
 
     A NaN is equal to nothing. On a device this waits for the count. Plans of a fixed capacity do not: see UniqueDescriptor.
@@ -207,4 +208,19 @@ def unique_consecutive(
     Raises:
         InvalidProblemError: If there is nothing in the slices.
     """
-    return _found("unique_consecutive", input, dim, return_index, return_inverse, return_counts)
+    del dim  # see _slices
+    return _each_once(call, "unique_consecutive", input, return_index, return_inverse, return_counts)
+
+
+def _unique_slices(input: Any, sorted: bool, inverse: bool, counts: bool, dim: int | None, index: bool) -> Any:
+    del sorted
+    return _slices("unique", input, dim, index, inverse, counts)
+
+
+def _consecutive_slices(input: Any, inverse: bool, counts: bool, dim: int | None, index: bool) -> Any:
+    return _slices("unique_consecutive", input, dim, index, inverse, counts)
+
+
+unique.or_else(_unique_slices)
+unique_consecutive.or_else(_consecutive_slices)
+_FUNCTIONS = {"unique": unique, "unique_consecutive": unique_consecutive}
