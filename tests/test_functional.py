@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -366,3 +367,13 @@ def test_calls_from_threads_give_the_same_bits() -> None:
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert not wrong
+
+
+@pytest.mark.parametrize("name", dir(F))
+def test_docstrings_describe_each_argument(name: str) -> None:
+    function = getattr(F, name)
+    parameters = inspect.signature(function).parameters
+    lines = function.__doc__.splitlines()
+    assert not parameters or "Args:" in lines, "no section on the arguments"
+    said = {line.strip().lstrip("*").partition(":")[0] for line in lines if line.startswith("    ") and ":" in line}
+    assert parameters.keys() <= {name.strip() for names in said for name in names.split(",")}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from baracuda import _index
+from baracuda.call.argument_doc import arguments
 from baracuda.call.op import NotDifferentiable
 from baracuda.choose.question import steps_of
 from baracuda.choose.sku import make_sku, rows
@@ -24,11 +25,12 @@ _RAISES = """Raises:
     UnsupportedError: No kernel takes these elements."""
 
 
-def docstring(name: str, summary: str) -> str:
-    """The whole docstring of the function `name`, whose rule has the docstring `summary`."""
+def docstring(fn: Any, summary: str) -> str:
+    """The whole docstring of a function, whose rule has the docstring `summary`."""
+    name = fn.__name__
     if name not in _index.FUNCTIONS:
         return summary
-    parts = [summary.strip(), _GENERAL]
+    parts = [summary.strip(), *([] if "Args:" in summary else [arguments(fn)]), _GENERAL]
     steps = steps_of(name)
     op_name = name.removesuffix("_backward").removesuffix("_forward")
     if name in _index.OPS or steps == ((op_name, _direction(name)),):
@@ -36,7 +38,7 @@ def docstring(name: str, summary: str) -> str:
         parts.append("\n".join(_facts(name, found)))
     else:
         parts.append("\n".join(_facts_of_steps(steps)))
-    return "\n\n".join([*parts, _RAISES])
+    return "\n\n".join(part for part in (*parts, _RAISES) if part)
 
 
 def _promises(op: str, direction: str, prefix: str = "") -> list[str]:

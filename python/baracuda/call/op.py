@@ -265,7 +265,7 @@ def documentation(fn: Any) -> str:
     """The docstring of a function, made when it is asked for: nothing of it is needed to call the function."""
     from baracuda.call.function_doc import docstring
 
-    return docstring(fn.__name__, inspect.cleandoc(fn._summary))
+    return docstring(fn, inspect.cleandoc(fn._summary))
 
 
 class Miss:
