@@ -318,6 +318,7 @@ def test_what_has_no_gradient_is_refused_by_name(name: str) -> None:
     [
         (lambda: bc.grad(3), "fn: got 3, want a function"),
         (lambda: bc.grad(F.sum, argnums="0"), "argnums: got '0'"),
+        (lambda: bc.grad(F.add, argnums=(0, -2))(X, X), "want each argument once"),
         (lambda: bc.grad(F.sum, argnums=1)(X), "argnums: got 1 and 1 positional arguments"),
         (lambda: bc.grad(F.sum)(np.arange(3)), "input: got i64 of shape .3,., want a tensor of floats"),
         (lambda: bc.grad(F.sum)(2.0), "input: got 2.0, want a tensor of floats"),

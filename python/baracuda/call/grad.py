@@ -234,7 +234,10 @@ def value_and_grad(
             raise InvalidProblemError(
                 f"grad: argnums: got {shown(argnums)} and {len(args)} positional arguments, want positions of these."
             )
-        called = Pulled(fn, args, kwargs, [i % len(args) for i in positions], "grad")
+        places = [i % len(args) for i in positions]
+        if len(set(places)) < len(places):
+            raise InvalidProblemError(f"grad: argnums: got {shown(argnums)}, want each argument once.")
+        called = Pulled(fn, args, kwargs, places, "grad")
         loss = _number(called, has_aux)
         from baracuda import functional as F
 
