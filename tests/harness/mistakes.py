@@ -138,6 +138,8 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("F.add(x)", "UsageError", "add() misses its argument 'other'."),
     ("F.div(x, x, rounding_mode='up')", "InvalidProblemError", "div: rounding_mode: got 'up', want"),
     ("F.pow(2, 3)", "InvalidProblemError", "pow(): got only numbers (input=2, exponent=3), want"),
+    ("F.clamp(x)", "InvalidProblemError", "clamp: min, max: got None for both, want a bound."),
+    ("F.roll(x, 1.5)", "InvalidProblemError", "roll: shifts: got (1.5,), want a list of integers."),
     ("F.clamp(x, 'a')", "InvalidProblemError", "clamp(): min: got an object of type str, want"),
     ("F.clamp(x, 2, max='b')", "InvalidProblemError", "clamp(): max: got an object of type str, want"),
     ("F.gelu(x, 'fast')", "InvalidProblemError", "gelu(): approximate: got 'fast', want"),

@@ -15,6 +15,7 @@ from baracuda.call.steps import made_of
 from baracuda.describe.dims import Dim, Shape, Size, check_axis
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.options import integers
 from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, output, scalar, tensor
 from baracuda.ops.layout.layout import CopyDescriptor
 
@@ -233,7 +234,7 @@ def roll(call: Call, input: Arg, shifts: Any, dims: Any = (), *, out: Arg | None
 
     Without `dims` the tensor is taken as one row.
     """
-    given, axes = _axes(shifts), _axes(dims)
+    given, axes = integers("roll: shifts", _axes(shifts)), _axes(dims)
     if not axes:
         if len(given) != 1:
             raise InvalidProblemError(f"roll: dims: got none for {len(given)} shifts, want one per shift.")

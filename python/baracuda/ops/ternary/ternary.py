@@ -410,6 +410,8 @@ def clamp(call: Call, input: Arg, min: Arg | None = None, max: Arg | None = None
     """`input` held between two bounds, as torch.clamp; they are numbers or tensors that broadcast, either may be None."""
     if _are_tensors(min, max):
         return _plan_three(call, "clamp_tensors", (input, min, max))
+    if min is None and max is None:
+        raise InvalidProblemError("clamp: min, max: got None for both, want a bound. Pass one or both.")
     given: dict[str, Any] = {n: v for n, v in (("min", min), ("max", max)) if v is not None}
     element = result_element((input, *given.values()))
     before = input.element if input.element is not element else None
