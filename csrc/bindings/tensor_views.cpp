@@ -1,7 +1,11 @@
 // Views by arithmetic alone: sizes, strides and an offset. No memory is touched.
+#define PY_ARRAY_UNIQUE_SYMBOL baracuda_numpy_api
+#define NO_IMPORT_ARRAY
+#include <numpy/arrayobject.h>
+
 #include <algorithm>
-#include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bindings/tensor.h"
@@ -88,19 +92,30 @@ bool take_slice(PyObject* key, int64_t size, int64_t stride, Layout& out) {
   return true;
 }
 
-// Lists, masks and arrays of positions.
+// Whether an array or a number of any library is of truth values, as its dtype's name says.
+bool is_truth(PyObject* key) {
+  if (PyArray_IsScalar(key, Generic)) return PyArray_IsScalar(key, Bool);
+  if (PyArray_Check(key)) return PyArray_ISBOOL(reinterpret_cast<PyArrayObject*>(key));
+  PyObject* dtype = PyObject_GetAttrString(key, "dtype");
+  PyObject* name = dtype ? PyObject_Str(dtype) : nullptr;
+  const char* text = name ? PyUnicode_AsUTF8(name) : nullptr;
+  const bool truth = text && std::string_view(text).ends_with("bool");
+  Py_XDECREF(dtype);
+  Py_XDECREF(name);
+  PyErr_Clear();
+  return truth;
+}
+
+// Lists, masks and arrays of positions: all that is no int, slice, None or `...`.
 bool copies(PyObject* key) {
   if (PyLong_CheckExact(key) || PySlice_Check(key) || key == Py_None || key == Py_Ellipsis) return false;
   if (PyBool_Check(key) || !PyIndex_Check(key)) return true;
   if (const TensorObject* t = as_tensor(key)) return t->view.rank > 0 || t->view.element == Element::Bool;
-  const char* dot = std::strrchr(Py_TYPE(key)->tp_name, '.');
-  const char* type = dot ? dot + 1 : Py_TYPE(key)->tp_name;
-  if (std::strcmp(type, "bool") == 0 || std::strcmp(type, "bool_") == 0) return true;
   PyObject* rank = PyObject_GetAttrString(key, "ndim");
-  const bool many = rank && PyLong_Check(rank) && PyLong_AsLong(rank) > 0;
+  const long n = rank && PyLong_Check(rank) ? PyLong_AsLong(rank) : -1;
   Py_XDECREF(rank);
   PyErr_Clear();
-  return many;
+  return n > 0 || (n == 0 && is_truth(key));
 }
 
 bool any_copies(PyObject* key) {
@@ -395,6 +410,9 @@ PyObject* layout_of_index(PyObject*, PyObject* const* args, Py_ssize_t n) {
                        tuple_of(out.strides, out.rank));
 }
 
+// key_copies(key): whether x[key] has to be a copy.
+PyObject* does_key_copy(PyObject*, PyObject* key) { return PyBool_FromLong(any_copies(key)); }
+
 // reshape_layout(shape, strides, wanted) -> (shape, strides)
 PyObject* layout_of_reshape(PyObject*, PyObject* const* args, Py_ssize_t n) {
   TensorView x;
@@ -483,6 +501,7 @@ constexpr PyCFunction as_c(F* f) {
 
 PyMethodDef view_functions[] = {
     {"index_layout", as_c(&layout_of_index), METH_FASTCALL, "(offset, shape, strides) of x[key]."},
+    {"key_copies", &does_key_copy, METH_O, "Whether a key has a list, an array or a mask, which no view has."},
     {"reshape_layout", as_c(&layout_of_reshape), METH_FASTCALL, "(shape, strides) of x.reshape(wanted)."},
     {"view_of", as_c(&any_view), METH_FASTCALL, "A view by offset, sizes, strides and element, unchecked."},
     {nullptr, nullptr, 0, nullptr}};

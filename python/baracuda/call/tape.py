@@ -207,7 +207,7 @@ class Tracked:
     def __getitem__(self, key: Any) -> Tracked:
         from baracuda.ops.indexing import keys
 
-        return keys.read(self, key) if keys.copies(key) else self._viewed(lambda x: x[key])
+        return keys.read(self, key) if _core.key_copies(key) else self._viewed(lambda x: x[key])
 
     def __iter__(self) -> Iterator[Tracked]:
         return (self[i] for i in range(len(self)))

@@ -41,7 +41,7 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
     """Writes a number, an array or nested lists where a key says, as NumPy does: cast, broadcast, overlapping or not."""
     if tensor.read_only:
         raise InvalidProblemError("x[key] = value: x is read-only. Write to a copy of it: copy.copy(x), or F.clone(x).")
-    view, indices = _split(tensor, key) if copies(key) else (tensor[key], [])
+    view, indices = _split(tensor, key) if _core.key_copies(key) else (tensor[key], [])
     number = value.item() if isinstance(value, np.generic) else value
     if not indices and isinstance(number, (bool, int, float)) and view.element not in (*_COMPLEX, *_F8):
         _fill(view, masked_number(number, view.element))
@@ -58,23 +58,8 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
 # --- the key
 
 
-def copies(key: Any) -> bool:
-    """Whether a key has a list, an array or a mask, so that no view is what it names."""
-    return any(_is_index(k) for k in (key if isinstance(key, tuple) else (key,)))
-
-
 def _is_index(part: Any) -> bool:
-    """Whether a part of a key is an array, list or mask: everything that is no int, slice, None or `...`."""
-    if part is None or part is Ellipsis or isinstance(part, slice):
-        return False
-    if isinstance(part, (bool, np.bool_)):
-        return True
-    if isinstance(part, (int, np.integer)):
-        return False
-    if not hasattr(part, "__index__"):
-        return True
-    shape, code = getattr(part, "shape", None), getattr(part, "dtype", None)
-    return bool(shape) or (code is not None and Element.coerce(code) is Element.BOOL)
+    return bool(_core.key_copies((part,)))
 
 
 def _split(tensor: Any, key: Any) -> tuple[Any, list[Any]]:
