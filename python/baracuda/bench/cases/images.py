@@ -167,7 +167,7 @@ def _regions(shape: tuple[int, ...], regions: int) -> Sides:
 
 
 def _fractional(shape: tuple[int, ...]) -> Sides:
-    """Of two places each, about."""
+    """Fractional max pooling to half the size, on the same random samples."""
     x, samples = noise(*shape), torch.rand(*shape[:2], 2, generator=torch.Generator().manual_seed(1))
     half, functional = [shape[2] // 2] * 2, torch.nn.functional.fractional_max_pool2d
     ours = partial(bc.functional.fractional_max_pool2d, x, 2, half, _random_samples=there(samples))

@@ -29,7 +29,7 @@ class StepDescriptor(ListDescriptor):
         raise NotImplementedError
 
     def has(self, name: str) -> bool:
-        """Whether there is this list."""
+        """Whether the optimizer is given a list of this name."""
         return bool(name)
 
     def signature(self) -> Signature:
