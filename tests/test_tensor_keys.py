@@ -259,6 +259,13 @@ def test_what_cannot_be_written_is_refused() -> None:
     assert x[unbacked((2,), "i64").shape[0]].shape == (6,)
 
 
+def test_where_numpy_and_torch_differ_keys_are_numpys() -> None:
+    a = np.arange(24).reshape(2, 3, 4)
+    for key in ((0, slice(None), [0, 1]), np.array([1, 0], np.uint8), ([0], ..., 1)):
+        np.testing.assert_array_equal(bc.asarray(a)[key].numpy(), a[key])
+    assert bc.asarray(a)[0, :, [0, 1]].shape == (2, 3) != tuple(torch.from_numpy(a)[0, :, [0, 1]].shape)
+
+
 def test_wide_and_scalar_tensors() -> None:
     x = bc.asarray(np.arange(2**8).reshape((2,) * 8))
     a = x.numpy().copy()

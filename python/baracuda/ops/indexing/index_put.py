@@ -167,6 +167,8 @@ def _put_vjp(input: Any, values: Any, *indices: Any, dims: tuple[int, ...], accu
 
 def _common(found: list[Any]) -> list[Any]:
     """Index tensors that broadcast with each other."""
+    if len(found) == 1:
+        return found
     shape = tuple(_core.describe(found[0])[0])
     for index in found[1:]:
         shape = tuple(int(n) for n in broadcast(shape, tuple(_core.describe(index)[0]), "indices"))  # type: ignore[arg-type]
@@ -210,19 +212,34 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
         values: What is written.
         accumulate: Whether to add.
     """
-    dims, found = _indexed(indices, tuple(_core.describe(input)[0]))
-    found, rows = _common(found), _rows_of(input, dims)
-    if rows is None:
-        return _put(input, values, *found, dims=dims, accumulate=bool(accumulate), out=input)
-    place, updates = _placed(input, values, *found, dims=dims)
-    write = F.index_add if accumulate else F.index_copy
-    write(rows, 0, place, updates, out=rows)
+    shape = tuple(_core.describe(input)[0])
+    dims, found = _indexed(indices, shape)
+    write_named(input, shape, values, dims, found, bool(accumulate))
     return input
 
 
-def _rows_of(input: Any, dims: tuple[int, ...]) -> Any:
+def read_named(input: Any, dims: tuple[int, ...], found: list[Any]) -> Any:
+    """What index tensors of some dimensions name."""
+    return _get(input, *_common(found), dims=dims)
+
+
+def write_named(
+    input: Any, shape: tuple[int, ...], values: Any, dims: tuple[int, ...], found: list[Any], accumulate: bool = False
+) -> None:
+    """Writes values where index tensors of some dimensions of the input, which has this shape, say: in place where it can be."""
+    rows = _rows_of(input, shape, dims)
+    if rows is None:
+        _put(input, values, *_common(found), dims=dims, accumulate=accumulate, out=input)
+        return
+    place, updates = _placed(input, values, *_common(found), dims=dims)
+    write = F.index_add if accumulate else F.index_copy
+    write(rows, 0, place, updates, out=rows)
+
+
+def _rows_of(input: Any, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     """The memory of a tensor as rows that indices of some dimensions name; None where its strides allow none."""
-    shape = tuple(_core.describe(input)[0])
+    if len(shape) == 2 and dims == (0,):
+        return input
     order = _in_front(len(shape), dims)
     sizes = (prod(shape[d] for d in dims), prod(n for d, n in enumerate(shape) if d not in dims))
     try:
@@ -258,8 +275,7 @@ def index(input: Any, indices: Any) -> Any:
         InvalidProblemError: If shapes do not go together, or an element is another one.
         IndexOutOfRangeError: If an index is not of its dimension.
     """
-    dims, found = _indexed(indices, tuple(_core.describe(input)[0]))
-    return _get(input, *_common(found), dims=dims)
+    return read_named(input, *_indexed(indices, tuple(_core.describe(input)[0])))
 
 
 def _index_vjp(input: Any, indices: Any) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from baracuda.choose.plan import Plan, plan
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import IndexOutOfRangeError, InvalidProblemError, shown
 from baracuda.memory.tensor import Tensor, asarray, empty, outside_arenas
+from baracuda.ops.indexing.index_put import read_named, write_named
 from baracuda.ops.indexing.indexing import masked_number
 from baracuda.ops.layout.layout import FillDescriptor
 
@@ -32,7 +33,9 @@ _F8 = (Element.F8E4M3, Element.F8E5M2)
 def read(tensor: Any, key: Any) -> Any:
     """What a key with lists, arrays or masks names: a copy, of a bc.Tensor or of one whose gradient is taken."""
     view, indices = _split(tensor, key)
-    if len(indices) == 1 and indices[0] is not None and _is_mask_of(indices[0], view):
+    if (named := _named(indices)) is not None:
+        return read_named(view, *named)
+    if len(indices) == 1 and _is_mask_of(indices[0], view):
         return F.masked_select(view, indices[0])
     return F.index(view, tuple(indices))
 
@@ -50,12 +53,24 @@ def write(tensor: Tensor, key: Any, value: Any) -> None:
     if (mask := _spread_mask(view, indices, given)) is not None:
         F.where(mask, given, view, out=view)
     elif indices:
-        F.index_put_(view, tuple(indices), _without_ones(given, _rank_of(view, indices)))
+        given = _without_ones(given, _rank_of(view, indices))
+        if (named := _named(indices)) is None:
+            F.index_put_(view, tuple(indices), given)
+        else:
+            write_named(view, view.shape, given, *named)
     elif not _same(view, given):
         F.copy(_broadcast(given, view.shape), out=view)
 
 
 # --- the key
+
+
+def _named(indices: list[Any]) -> tuple[tuple[int, ...], list[Tensor]] | None:
+    """The dimensions that have indices, and these; None where there are masks, whose values say which elements they name."""
+    found = [(d, i) for d, i in enumerate(indices) if i is not None]
+    if any(i.element is Element.BOOL for _, i in found):
+        return None
+    return tuple(d for d, _ in found), [i for _, i in found]
 
 
 def _is_index(part: Any) -> bool:
