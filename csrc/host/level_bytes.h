@@ -62,6 +62,18 @@ inline constexpr int kBytesBias = 0;
 #endif
 #endif
 }
+// p[0] to p[n - 1] and zeros, in a vector of 1- or 2-byte values; 0 < n < their number.
+template <class Vec, class C>
+[[gnu::always_inline]] inline Vec load_first_narrow(const C* p, int64_t n) {
+#if defined(__AVX512BW__)
+  if constexpr (sizeof(C) == 1) return Vec(_mm512_maskz_loadu_epi8((uint64_t{1} << n) - 1, p));
+  if constexpr (sizeof(C) == 2) return Vec(_mm512_maskz_loadu_epi16(static_cast<__mmask32>((1u << n) - 1), p));
+#else
+  Vec v = {};
+  std::memcpy(&v, p, static_cast<size_t>(n) * sizeof(C));
+  return v;
+#endif
+}
 // 16 bytes of a table of 16, by indices below 16.
 [[gnu::always_inline]] inline void pick_bytes(const uint8_t* table, const uint8_t* at, uint8_t* to) {
 #if defined(__aarch64__)

@@ -63,11 +63,15 @@ void put_power(const Walk& w, int64_t first, int64_t n, const C* values, const v
 void put_count(const Walk& w, int64_t first, int64_t n, const int64_t* found, const void*) {
   put_values<int64_t>(w, 0, first, n, found);
 }
-void put_all(const Walk& w, int64_t first, int64_t n, const int64_t* found, const void*) {
-  put_changed<int64_t>(w, first, n, found, [&](int64_t v, int64_t) { return int64_t{v == w.length}; });
-}
-void put_any(const Walk& w, int64_t first, int64_t n, const int64_t* found, const void*) {
-  put_changed<int64_t>(w, first, n, found, [](int64_t v, int64_t) { return int64_t{v != 0}; });
+// Whether words are not zero, as bool or u8.
+template <class W, int k = 0>
+void put_truth(const Walk& w, int64_t first, int64_t n, const W* values, const void*) {
+  uint8_t truth[kColumnTile];
+  for (int64_t i = 0; i < n; i += kColumnTile) {
+    const int64_t piece = std::min(kColumnTile, n - i);
+    for (int64_t j = 0; j < piece; ++j) truth[j] = values[i + j] != 0;
+    put_values<uint8_t>(w, k, first + i, piece, truth);
+  }
 }
 void keep_count(const Walk&, int64_t first, int64_t n, const int64_t* found, const void* kept) {
   std::copy(found, found + n, static_cast<int64_t*>(const_cast<void*>(kept)) + first);
@@ -82,10 +86,11 @@ void drop_nan(C* v, int64_t n, C) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) v[i] = v[i] == v[i] ? v[i] : C(0);
 }
-template <class C>
-void is_number(C* v, int64_t n, C) {
+// Words of which those are not zero whose floats are numbers; `infinite` is the word of infinity without its sign.
+template <class W>
+void is_number(W* v, int64_t n, W infinite) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) v[i] = v[i] == v[i] ? C(1) : C(0);
+  for (int64_t i = 0; i < n; ++i) v[i] = static_cast<W>(v[i] << 1) <= infinite;
 }
 template <class C>
 void magnitude(C* v, int64_t n, C) {
@@ -111,13 +116,44 @@ void sum(const Launch& launch, const TensorView& x, const TensorView& y, uint32_
   });
 }
 
+// The bits of an infinity, without its sign.
+template <class W>
+W infinity_of(Element e) {
+  const int fraction = e == Element::F16 ? 10 : e == Element::BF16 ? 7 : e == Element::F32 ? 23 : 52;
+  return static_cast<W>(static_cast<W>(~W(0) << (fraction + 1)));
+}
+// How many elements are not zero, or how many are numbers.
+void count(const Launch& launch, uint32_t axes, void* workspace, const Sink<int64_t>& sink, bool numbers = false) {
+  using Args = ReduceArgs;
+  const TensorView& x = launch[Args::x];
+  const Walk w(words_of(x), launch[Args::y], axes, launch.batch_invariant);
+  with_word_type(x.element, [&](auto word) {
+    using W = decltype(word);
+    Terms<W> terms;
+    if (numbers)
+      terms = {&is_number<W>, infinity_of<W>(x.element)};
+    else if (is_float(x.element))
+      terms = {&drop_sign<W>};
+    fold_count<W>(w, terms, workspace, sink);
+  });
+}
+// Whether any or all elements are not zero, as result k: the largest or the smallest of their bits.
+template <bool kAny, int k = 0>
+void truth(const Launch& launch, const TensorView& x, const Walk& w) {
+  with_word_type(x.element, [&](auto word) {
+    using W = decltype(word);
+    Terms<W> terms;
+    if (is_float(x.element)) terms = {&drop_sign<W>};
+    fold_extreme<kAny, W>(w, terms, launch.workspace, {&put_truth<W, k>});
+  });
+}
+
 template <class C>
 void norm(const Walk& w, double p, void* workspace) {
   const C power_of = static_cast<C>(p);
   const double inf = std::numeric_limits<double>::infinity();
   if (p == inf) return fold_extreme<true, C>(w, {&magnitude<C>}, workspace, {&put_plain<C>});
   if (p == -inf) return fold_extreme<false, C>(w, {&magnitude<C>}, workspace, {&put_plain<C>});
-  if (p == 0) return fold_count<C>(w, {}, workspace, {&put_count});
   if (p == 1) return fold_sum<C>(w, {&magnitude<C>}, workspace, {&put_plain<C>});
   if (p == 2) return fold_sum<C>(w, {&square<C>}, workspace, {&put_square_root<C>});
   fold_sum<C>(w, {&power<C>, power_of}, workspace, {&put_power<C>, &p});
@@ -195,9 +231,9 @@ struct CpuKernel<NanMean> {
   static Status run(const Launch& launch) {
     const Walk w = walk_of(launch);
     void* rest = static_cast<char*>(launch.workspace) + kept_bytes(w.outputs, 1);
+    count(launch, axes_of(launch), rest, {&keep_count, launch.workspace}, true);
     with_float_type(launch.element, [&](auto c) {
       using C = decltype(c);
-      fold_count<C>(w, {&is_number<C>}, rest, {&keep_count, launch.workspace});
       fold_sum<C>(w, {&drop_nan<C>}, rest, {&put_mean_of_numbers<C>, launch.workspace});
     });
     return Status::Ok;
@@ -222,14 +258,12 @@ struct CpuKernel<Product> {
 template <Truth kTruth>
 struct CpuKernel<Truths<kTruth>> {
   static Status run(const Launch& launch) {
-    const Walk w = walk_of(launch);
-    const Sink<int64_t> sink{kTruth == Truth::Count ? &put_count : kTruth == Truth::All ? &put_all : &put_any};
-    if (!is_float(launch.element))
-      fold_count<int64_t>(w, {}, launch.workspace, sink);
-    else if (launch.element == Element::F64)
-      fold_count<double>(w, {}, launch.workspace, sink);
+    using Args = ReduceArgs;
+    const TensorView& x = launch[Args::x];
+    if constexpr (kTruth == Truth::Count)
+      count(launch, axes_of(launch), launch.workspace, {&put_count});
     else
-      fold_count<float>(w, {}, launch.workspace, sink);
+      truth<kTruth == Truth::Any>(launch, x, Walk(words_of(x), launch[Args::y], axes_of(launch), true));
     return Status::Ok;
   }
 };
@@ -239,8 +273,10 @@ struct CpuKernel<Norm> {
   static Status run(const Launch& launch) {
     using Args = ReduceArgs;
     const NormAttrs attrs = attributes<NormAttrs>(launch);
-    const Walk w(launch[Args::x], launch[Args::y], static_cast<uint32_t>(attrs.axes), launch.batch_invariant);
+    const auto axes = static_cast<uint32_t>(attrs.axes);
+    const Walk w(launch[Args::x], launch[Args::y], axes, launch.batch_invariant);
     if (w.length == 0 && w.outputs > 0 && !(attrs.p >= 0 && std::isfinite(attrs.p))) return Status::InvalidProblem;
+    if (attrs.p == 0) return count(launch, axes, launch.workspace, {&put_count}), Status::Ok;
     with_float_type(launch.element, [&](auto c) { norm<decltype(c)>(w, attrs.p, launch.workspace); });
     return Status::Ok;
   }
@@ -249,11 +285,14 @@ struct CpuKernel<Norm> {
 template <bool kMax>
 struct CpuKernel<Extremum<kMax>> {
   static Status run(const Launch& launch) {
-    const Walk w = walk_of(launch);
+    using Args = ReduceArgs;
+    const TensorView& x = launch[Args::x];
+    const Walk w(x.element == Element::Bool ? words_of(x) : x, launch[Args::y], axes_of(launch), true);
     if (w.length == 0 && w.outputs > 0) return Status::InvalidProblem;
-    with_compute_type(launch.element, [&](auto c) {
-      using C = decltype(c);
-      fold_extreme<kMax, C>(w, {}, launch.workspace, {&put_plain<C>});
+    if (x.element == Element::Bool) return truth<kMax>(launch, x, w), Status::Ok;
+    with_stored_type(x.element, [&](auto v) {
+      using V = decltype(v);
+      fold_extreme<kMax, V>(w, {}, launch.workspace, {&put_plain<V>});
     });
     return Status::Ok;
   }
@@ -263,12 +302,15 @@ template <>
 struct CpuKernel<MinMax> {
   static Status run(const Launch& launch) {
     using Args = MinMaxArgs;
-    const Walk w(launch[Args::x], launch[Args::min], axes_of(launch), launch.batch_invariant, &launch[Args::max]);
+    const TensorView& x = launch[Args::x];
+    const Walk w(x.element == Element::Bool ? words_of(x) : x, launch[Args::min], axes_of(launch), true,
+                 &launch[Args::max]);
     if (w.length == 0 && w.outputs > 0) return Status::InvalidProblem;
-    with_compute_type(launch.element, [&](auto c) {
-      using C = decltype(c);
-      fold_extreme<false, C>(w, {}, launch.workspace, {&put_result<C, 0>});
-      fold_extreme<true, C>(w, {}, launch.workspace, {&put_result<C, 1>});
+    if (x.element == Element::Bool) return truth<false, 0>(launch, x, w), truth<true, 1>(launch, x, w), Status::Ok;
+    with_stored_type(x.element, [&](auto v) {
+      using V = decltype(v);
+      fold_extreme<false, V>(w, {}, launch.workspace, {&put_result<V, 0>});
+      fold_extreme<true, V>(w, {}, launch.workspace, {&put_result<V, 1>});
     });
     return Status::Ok;
   }

@@ -1,100 +1,23 @@
 // argmax, argmin, max and min along an axis: the first position of the largest or smallest value in logical order; the
 // first NaN wins.
-#include "core/compute.h"
-#include "core/half.h"
-#include "core/parallel.h"
-#include "host/lanes.h"
-#include "host/rows.h"
-#include "ops/reduce/kernels.h"
+#include "ops/reduce/driver.h"
+#include "ops/reduce/search.h"
 
 namespace baracuda::reduce {
 namespace {
 
-template <class C>
-struct Found {
-  C value;
-  int64_t position;
-};
-
-template <bool kMax, class C>
-bool beats(C x, C best) {
-  bool better = kMax ? x > best : x < best;
-  if constexpr (std::is_floating_point_v<C>) better = better | ((x != x) & (best == best));
-  return better;
-}
-
-// Where results go; either may be absent.
-struct Results {
-  RowMap values, positions;
-
-  template <class C>
-  void put_one(int64_t row, const Found<C>& found) const {
-    if (values.present()) put<C>(values, row, found.value);
-    if (positions.present()) put<int64_t>(positions, row, found.position);
+// Results 0 and 1 are values and positions; either may be absent.
+template <class V>
+void put_found(const Walk& w, int64_t first, int64_t n, const Found<V>* found, const void*) {
+  constexpr int64_t kPiece = 256;
+  V values[kPiece];
+  int64_t positions[kPiece];
+  for (int64_t i = 0; i < n; i += kPiece, found += kPiece) {
+    const int64_t piece = std::min(kPiece, n - i);
+    for (int64_t j = 0; j < piece; ++j) values[j] = found[j].value, positions[j] = found[j].position;
+    if (w.out[0]) put_values<V>(w, 0, first + i, piece, values);
+    if (w.out[1]) put_values<int64_t>(w, 1, first + i, piece, positions);
   }
-};
-
-// Half `half` of two vectors of values that are read where they lie: of the compute type, or bf16, of which one half
-// has the even ones and the other the odd ones.
-template <class C>
-typename Lanes<C>::Vec load_wide(const C* p, int half) {
-  return Lanes<C>::load(p + half * Lanes<C>::kWidth);
-}
-inline Lanes<float>::Vec load_wide(const uint16_t* p, int half) {
-  typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
-  Words pairs;
-  std::memcpy(&pairs, p, sizeof pairs);
-  return Lanes<float>::Vec(half == 0 ? pairs << 16 : pairs & 0xffff0000u);
-}
-template <class C>
-C wide(C x) {
-  return x;
-}
-inline float wide(uint16_t x) { return bf16_to_float(x); }
-
-// Whether one of a lane set of values at p equals `wanted`.
-template <class C, class S>
-bool has_value(const S* p, C wanted) {
-  using L = Lanes<C>;
-  auto found = load_wide(p, 0) == wanted;
-#pragma GCC unroll 16
-  for (int k = 1; k < L::kVectors; ++k) found |= load_wide(p + k / 2 * 2 * L::kWidth, k % 2) == wanted;
-  return L::any(found);
-}
-
-// The first of n values that equals `wanted`; the first NaN where that is NaN. There is one.
-template <class C, class S>
-int64_t place_of(const S* v, int64_t n, C wanted) {
-  constexpr int64_t kLanes = Lanes<C>::kLanes;
-  int64_t j = 0;
-  if (wanted != wanted) {
-    while (wide(v[j]) == wide(v[j])) ++j;
-    return j;
-  }
-  while (j + kLanes <= n && !has_value(v + j, wanted)) j += kLanes;
-  while (wide(v[j]) != wanted) ++j;
-  return j;
-}
-
-// Only the block that has the extremum is looked through for its place.
-template <bool kMax, class C>
-Found<C> search_row(const RowMap& x, const char* row, int64_t begin, int64_t end) {
-  constexpr int64_t kBlock = Lanes<C>::kBlock;
-  if (begin >= end) return {C(0), -1};
-  C buffer[kBlock];
-  const C* v = buffer;
-  Found<C> best{C(0), -1};
-  const bool direct = x.direct<C>();
-  for (int64_t at = begin; at < end; at += kBlock) {
-    const int64_t n = std::min(kBlock, end - at);
-    v = read(x, row, at, n, buffer);
-    const C top = direct && n == kBlock ? block_extreme<kMax>(v) : lane_extreme<kMax, true>(v, n);
-    if (best.position < 0 || beats<kMax>(top, best.value)) best = {top, at};
-  }
-  const int64_t n = std::min(kBlock, end - best.position);
-  if (end - begin > kBlock) v = read(x, row, best.position, n, buffer);
-  best.position += place_of(v, n, best.value);
-  return best;
 }
 
 // Rows read at the same time, far apart: memory serves a few long streams a third faster than one.
@@ -136,12 +59,12 @@ bool extrema_of_streams(const S* const (&p)[kStreams], int64_t n, C (&top)[kStre
 
 // Rows r, r + apart, r + 2 apart, ... of values that are stored as S.
 template <bool kMax, class C, class S>
-void search_streams(const RowMap& x, const Results& y, int64_t r, int64_t apart) {
+void search_streams(const Walk& w, int64_t r, int64_t apart) {
   constexpr int64_t kBlock = Lanes<C>::kBlock;
-  const int64_t length = x.length();
+  const int64_t length = w.length;
   const S* row[kStreams];
   Found<C> best[kStreams];
-  for (int s = 0; s < kStreams; ++s) row[s] = reinterpret_cast<const S*>(x.row(r + s * apart)), best[s] = {C(0), -1};
+  for (int s = 0; s < kStreams; ++s) row[s] = reinterpret_cast<const S*>(w.from(r + s * apart)), best[s] = {C(0), -1};
   for (int64_t at = 0; at < length; at += kBlock) {
     const S* p[kStreams];
     C top[kStreams];
@@ -154,138 +77,70 @@ void search_streams(const RowMap& x, const Results& y, int64_t r, int64_t apart)
   for (int s = 0; s < kStreams; ++s) {
     const int64_t at = best[s].position;
     best[s].position += place_of(row[s] + at, std::min(kBlock, length - at), best[s].value);
-    y.put_one(r + s * apart, best[s]);
+    put_found<C>(w, r + s * apart, 1, &best[s], nullptr);
   }
 }
 template <bool kMax, class C>
-void search_streams(const RowMap& x, const Results& y, int64_t r, int64_t apart) {
+void search_streams(const Walk& w, int64_t r, int64_t apart) {
   if constexpr (std::is_same_v<C, float>) {
-    if (x.element == Element::BF16) return search_streams<kMax, C, uint16_t>(x, y, r, apart);
+    if (w.in_element == Element::BF16) return search_streams<kMax, C, Bf16>(w, r, apart);
   }
-  search_streams<kMax, C, C>(x, y, r, apart);
+  search_streams<kMax, C, C>(w, r, apart);
 }
 
 // Rows of a chunk of which each stream has its quarter: what one stream reads should be long.
-int64_t stream_rows(const RowMap& x) {
+int64_t stream_rows(const Walk& w) {
   constexpr int64_t kStreamLength = int64_t{128} << 10;
-  return kStreams * std::max<int64_t>(1, kStreamLength / std::max<int64_t>(1, x.length() * size_of(x.element)));
+  return kStreams * std::max<int64_t>(1, kStreamLength / std::max<int64_t>(1, w.length * size_of(w.in_element)));
 }
 
-template <bool kMax, class C>
-void search_rows(const RowMap& x, const Results& y, void* workspace) {
-  const int64_t rows = x.rows(), length = x.length();
-  const int64_t strips = strips_for(rows, length, 4096, rows * length), per = (length + strips - 1) / strips;
-  auto* partial = static_cast<Found<C>*>(workspace);
-  const bool stored = x.direct<C>() || (std::is_same_v<C, float> && x.element == Element::BF16 && x.inner.dense());
-  const bool streams = strips == 1 && stored && length >= 256 && rows >= 8 * stream_rows(x);
-  const int64_t grain = strips > 1 ? 1 : streams ? stream_rows(x) : row_grain(length);
-  parallel_for(rows * strips, grain, [&](int64_t begin, int64_t end) {
-    if (streams) {
-      const int64_t apart = (end - begin) / kStreams, last = begin + apart;
-      for (int64_t r = begin; r < last; ++r) search_streams<kMax, C>(x, y, r, apart);
-      begin += kStreams * apart;
-    }
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t from = std::min(length, t % strips * per);
-      const Found<C> found = search_row<kMax, C>(x, x.row(t / strips), from, std::min(length, from + per));
-      if (strips == 1)
-        y.put_one(t, found);
-      else
-        partial[t] = found;
-    }
+template <class V>
+void put_values_alone(const Walk& w, int64_t first, int64_t n, const V* values, const void*) {
+  put_values<V>(w, 0, first, n, values);
+}
+// Where there is nothing to choose from.
+template <bool kMax, class V>
+void take_first(const Walk& w, void* workspace) {
+  if (w.out[0]) fold_extreme<kMax, V>(w, {}, workspace, {&put_values_alone<V>});
+  if (!w.out[1]) return;
+  parallel_for(w.outputs, kParallelGrain, [&](int64_t begin, int64_t end) {
+    const int64_t zeros[kColumnTile] = {};
+    for (int64_t o = begin; o < end; o += kColumnTile)
+      put_values<int64_t>(w, 1, o, std::min(kColumnTile, end - o), zeros);
   });
-  for (int64_t r = 0; strips > 1 && r < rows; ++r) {
-    Found<C> best = partial[r * strips];
-    for (int64_t s = 1; s < strips; ++s) {
-      const Found<C>& next = partial[r * strips + s];
-      if (next.position >= 0 && beats<kMax>(next.value, best.value)) best = next;
-    }
-    y.put_one(r, best);
-  }
 }
 
-template <bool kMax, class C>
-struct SearchColumns {
-  // As wide as the values, so that comparing and selecting is one vector loop.
-  using Index = std::conditional_t<sizeof(C) == 4, int32_t, int64_t>;
-  C best[kColumnTile];
-  Index position[kColumnTile];
-  int64_t n;
-
-  void start(const C* v, int64_t at) {
-    for (int64_t j = 0; j < n; ++j) best[j] = v[j], position[j] = static_cast<Index>(at);
-  }
-  void add(const C* v, int64_t at) {
-    const Index row = static_cast<Index>(at);
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) {
-      bool better = beats<kMax>(v[j], best[j]);
-      best[j] = better ? v[j] : best[j];
-      position[j] = better ? row : position[j];
+template <bool kMax, class V>
+void search(const Walk& w, void* workspace) {
+  if (w.length == 1) return take_first<kMax, V>(w, workspace);
+  const bool stored = w.in_element == element_of<V> || (std::is_same_v<V, float> && w.in_element == Element::BF16);
+  if constexpr (std::is_floating_point_v<V>) {
+    if (stored && w.folded.dense() && w.length >= 256 && w.outputs >= 8 * stream_rows(w)) {
+      parallel_for(w.outputs, stream_rows(w), [&](int64_t begin, int64_t end) {
+        const int64_t apart = (end - begin) / kStreams, last = begin + apart;
+        for (int64_t r = begin; r < last; ++r) search_streams<kMax, V>(w, r, apart);
+        for (int64_t r = begin + kStreams * apart; r < end; ++r) {
+          SearchRow<kMax, V> row(0);
+          fold_range<V>(w, {}, w.from(r), 0, w.length, row);
+          const Found<V> found = row.state();
+          put_found<V>(w, r, 1, &found, nullptr);
+        }
+      });
+      return;
     }
   }
-};
-
-template <bool kMax, class C>
-void search_columns(const RowMap& x, const Results& y, void* workspace) {
-  const int last = x.outer.rank - 1;
-  const int64_t width = x.outer.shape[last], stride = x.outer.strides[last], outputs = x.rows(), length = x.length();
-  const int64_t tiles = (width + kColumnTile - 1) / kColumnTile, tasks = outputs / width * tiles;
-  const int64_t strips = strips_for(tasks, length, 64, outputs * length), per = (length + strips - 1) / strips;
-  auto* partial = static_cast<Found<C>*>(workspace);
-  const int64_t grain = strips > 1 ? 1 : row_grain(std::min(width, kColumnTile) * length);
-  const bool plain = x.element == element_of<C> && stride == 1;
-  parallel_for(tasks * strips, grain, [&](int64_t begin, int64_t end) {
-    SearchColumns<kMax, C> columns;
-    C buffer[kColumnTile];
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t task = t / strips, strip = t % strips, column = task % tiles * kColumnTile;
-      const int64_t output = task / tiles * width + column, first = std::min(length, strip * per);
-      columns.n = std::min(kColumnTile, width - column);
-      const char* base = x.row(output);
-      for (int64_t r = first; r < std::min(length, first + per); ++r) {
-        const char* p = base + x.inner.offset(r) * size_of(x.element);
-        const C* v = reinterpret_cast<const C*>(p);
-        if (!plain) load<C>(x.element, p, stride, buffer, columns.n), v = buffer;
-        r == first ? columns.start(v, r) : columns.add(v, r);
-      }
-      for (int64_t j = 0; j < columns.n; ++j) {
-        if (strips == 1)
-          y.put_one(output + j, Found<C>{columns.best[j], columns.position[j]});
-        else
-          partial[strip * outputs + output + j] = {columns.best[j], first < length ? columns.position[j] : -1};
-      }
-    }
-  });
-  for (int64_t o = 0; strips > 1 && o < outputs; ++o) {
-    Found<C> best = partial[o];
-    for (int64_t s = 1; s < strips; ++s) {
-      const Found<C>& next = partial[s * outputs + o];
-      if (next.position >= 0 && beats<kMax>(next.value, best.value)) best = next;
-    }
-    y.put_one(o, best);
-  }
+  fold<V, SearchFold<kMax, V>>(w, {}, workspace, {&put_found<V>});
 }
 
-template <bool kMax, class C>
-void search(const RowMap& x, const Results& y, void* workspace) {
-  const int last = x.outer.rank - 1;
-  const bool denser = last >= 0 && x.inner.rank == 1 && x.outer.shape[last] >= 8 &&
-                      std::abs(x.outer.strides[last]) < std::abs(x.inner.strides[0]) &&
-                      x.length() <= std::numeric_limits<int32_t>::max();
-  denser ? search_columns<kMax, C>(x, y, workspace) : search_rows<kMax, C>(x, y, workspace);
-}
-
+// Values and positions; the values may be absent.
 template <bool kMax>
-Status search_any(const Launch& launch, const TensorView& x, const TensorView* values, const TensorView& positions) {
+Status search_any(const Launch& launch, const TensorView& x, const TensorView& values, const TensorView& positions) {
   const int64_t axis = attributes<ArgReduceAttrs>(launch).axis;
-  const uint32_t mask = axis < 0 ? (1u << x.rank) - 1u : 1u << axis;
-  const uint32_t folded = positions.rank == x.rank ? mask : 0;
-  const RowMap in = row_map(x, mask);
-  const Results out{values ? row_map(*values, folded) : RowMap{}, row_map(positions, folded)};
-  if (in.rows() == 0) return Status::Ok;
-  if (in.length() == 0) return Status::InvalidProblem;
-  with_compute_type(x.element, [&](auto c) { search<kMax, decltype(c)>(in, out, launch.workspace); });
+  const uint32_t axes = axis < 0 ? (1u << x.rank) - 1u : 1u << axis;
+  const Walk w(x, values, axes, true, &positions, true);
+  if (w.outputs == 0) return Status::Ok;
+  if (w.length == 0) return Status::InvalidProblem;
+  with_stored_type(x.element, [&](auto v) { search<kMax, decltype(v)>(w, launch.workspace); });
   return Status::Ok;
 }
 
@@ -297,7 +152,9 @@ namespace baracuda {
 template <bool kMax>
 Status CpuKernel<reduce::ArgExtremum<kMax>>::run(const Launch& launch) {
   using Args = reduce::ReduceArgs;
-  return reduce::search_any<kMax>(launch, launch[Args::x], nullptr, launch[Args::y]);
+  TensorView none;
+  none.rank = -1;
+  return reduce::search_any<kMax>(launch, launch[Args::x], none, launch[Args::y]);
 }
 template struct CpuKernel<reduce::ArgExtremum<true>>;
 template struct CpuKernel<reduce::ArgExtremum<false>>;
@@ -305,7 +162,7 @@ template struct CpuKernel<reduce::ArgExtremum<false>>;
 template <bool kMax>
 Status CpuKernel<reduce::IndexedExtremum<kMax>>::run(const Launch& launch) {
   using Args = reduce::IndexedArgs;
-  return reduce::search_any<kMax>(launch, launch[Args::x], &launch[Args::values], launch[Args::indices]);
+  return reduce::search_any<kMax>(launch, launch[Args::x], launch[Args::values], launch[Args::indices]);
 }
 template struct CpuKernel<reduce::IndexedExtremum<true>>;
 template struct CpuKernel<reduce::IndexedExtremum<false>>;

@@ -1,10 +1,9 @@
-// Folds the values of a walk, whatever is folded: where the kept dimensions are the denser ones in memory, columns are
-// folded side by side; otherwise each output folds its own row. Reductions with few outputs are cut into strips.
+// Folds the values of a walk, whatever is folded: where the kept dimensions are the denser ones in memory, or rows are
+// very short, columns are folded side by side (across.h); otherwise each output folds its own row. Reductions with few
+// outputs are cut into strips.
 #pragma once
-#include "core/parallel.h"
 #include "host/short_rows.h"
-#include "ops/reduce/fold.h"
-#include "ops/reduce/kernels.h"
+#include "ops/reduce/across.h"
 
 namespace baracuda::reduce {
 
@@ -30,7 +29,8 @@ void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t 
   };
   w.folded.runs(begin, n, [&](int64_t offset, int64_t stride, int64_t count) {
     const char* at = base + offset * size;
-    if (plain && !terms.map && stride == 1 && count >= kDirectRun) {
+    if (plain && !terms.map && stride == 1 && (count >= kDirectRun || count == n)) {
+      if constexpr (kOrdered<Row>) flush();
       row.add(reinterpret_cast<const C*>(at), count);
       return;
     }
@@ -40,13 +40,14 @@ void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t 
         at += done * size, count -= done;
       }
     }
-    if (stride == 1 && count >= 64 * kGather) {  // four long streams, which memory serves a third faster than one
+    if (!kOrdered<Row> && stride == 1 &&
+        count >= 64 * kGather) {  // four long streams, which memory serves a third faster than one
       flush();
       constexpr int64_t kPiece = kGather / 4;
       const int64_t quarter = count / kGather * kPiece;
       for (int64_t i = 0; i < quarter; i += kPiece) {
         for (int64_t s = 0; s < 4; ++s)
-          load<C>(w.in_element, at + (s * quarter + i) * size, 1, buffer + s * kPiece, kPiece);
+          read_values<C>(w.in_element, at + (s * quarter + i) * size, 1, buffer + s * kPiece, kPiece);
         filled = kGather;
         flush();
       }
@@ -54,7 +55,7 @@ void fold_range(const Walk& w, const Terms<C>& terms, const char* base, int64_t 
     }
     while (count > 0) {
       int64_t piece = std::min(count, kGather - filled);
-      load<C>(w.in_element, at, stride, buffer + filled, piece);
+      read_values<C>(w.in_element, at, stride, buffer + filled, piece);
       at += piece * stride * size, count -= piece, filled += piece;
       if (filled == kGather) flush();
     }
@@ -66,11 +67,6 @@ template <class C, class Fold>
 inline constexpr bool in_short_rows =
     requires { Fold::Row::fold_rows(0, 0, [](int) { return static_cast<const C*>(nullptr); }); };
 
-// Values that are read where they lie.
-template <class C>
-bool in_place(const Walk& w, const Terms<C>& terms) {
-  return w.in_element == element_of<C> && !terms.map;
-}
 // Whether a row is best folded together with its neighbours, as row.add() folds one alone. Rows that pass through a
 // buffer must fit it.
 template <class C>
@@ -89,7 +85,8 @@ void fold_short_rows(const Walk& w, const Terms<C>& terms, int64_t begin, int64_
     const int64_t rows = std::min<int64_t>(L::kWidth, n - o);
     if (!direct) {
       for (int64_t r = 0; r < (adjacent ? 1 : rows); ++r)
-        load<C>(w.in_element, w.from(begin + o + r), 1, buffer + r * w.length, adjacent ? rows * w.length : w.length);
+        read_values<C>(w.in_element, w.from(begin + o + r), 1, buffer + r * w.length,
+                       adjacent ? rows * w.length : w.length);
       if (terms.map) terms.map(buffer, rows * w.length, terms.p);
     }
     const C* first = direct ? reinterpret_cast<const C*>(w.from(begin + o)) : buffer;
@@ -140,7 +137,7 @@ void fold_rows(const Walk& w, const Terms<C>& terms, State* partial, const Sink<
   const int64_t strips = strips_for(w.outputs, w.length, Lanes<C>::kBlock, w.outputs * w.length);
   const int64_t per = ((w.length + strips - 1) / strips + Lanes<C>::kBlock - 1) / Lanes<C>::kBlock * Lanes<C>::kBlock;
   auto fold_one = [&](int64_t output, int64_t begin, int64_t end) {
-    typename Fold::Row row;
+    auto row = start_at<typename Fold::Row>(begin);
     if (end > begin) fold_range<C>(w, terms, w.from(output), begin, end - begin, row);
     return row.state();
   };
@@ -167,70 +164,11 @@ void fold_rows(const Walk& w, const Terms<C>& terms, State* partial, const Sink<
     }
   });
   for (int64_t o = 0; o < w.outputs; ++o) {
-    typename Fold::Row row;
+    auto row = start_at<typename Fold::Row>(0);
     row.merge(partial + o * strips, strips);
     const State value = row.state();
     sink.put(w, o, 1, &value, sink.args);
   }
-}
-
-// Folds rows [begin, end) of columns that start at `base` and step by `stride`.
-template <class C, class Columns>
-void fold_columns(const Walk& w, const Terms<C>& terms, const char* base, int64_t stride, int64_t begin, int64_t end,
-                  Columns& columns) {
-  const bool plain = w.in_element == element_of<C> && stride == 1 && !terms.map;
-  const int64_t size = size_of(w.in_element), n = columns.n;
-  C buffer[4][Columns::kTile];
-  auto at = [&](int64_t r, C* to) {
-    const char* p = base + w.folded.offset(r) * size;
-    if (plain) return reinterpret_cast<const C*>(p);
-    load<C>(w.in_element, p, stride, to, n);
-    if (terms.map) terms.map(to, n, terms.p);
-    return static_cast<const C*>(to);
-  };
-  int64_t r = begin;
-  if constexpr (requires(const uint16_t* const(&rows)[8]) { columns.add8_bf16(rows); }) {
-    for (; w.in_element == Element::BF16 && stride == 1 && !terms.map && r + 8 <= end; r += 8) {
-      const uint16_t* rows[8];
-      for (int k = 0; k < 8; ++k) rows[k] = reinterpret_cast<const uint16_t*>(base + w.folded.offset(r + k) * size);
-      columns.add8_bf16(rows);
-    }
-  }
-  for (; r + 4 <= end; r += 4)
-    columns.add4(at(r, buffer[0]), at(r + 1, buffer[1]), at(r + 2, buffer[2]), at(r + 3, buffer[3]));
-  for (; r < end; ++r) columns.add(at(r, buffer[0]));
-}
-
-template <class C, class Fold, class State = typename Fold::State>
-void fold_side_by_side(const Walk& w, const Terms<C>& terms, State* partial, const Sink<State>& sink) {
-  using Columns = typename Fold::Columns;
-  constexpr int64_t kTile = Columns::kTile;
-  const int64_t width = w.shape[w.kept - 1], stride = w.in_strides[w.kept - 1];
-  const int64_t tiles = (width + kTile - 1) / kTile, tasks = w.outputs / width * tiles;
-  const int64_t strips = strips_for(tasks, w.length, 64, w.outputs * w.length);
-  const int64_t per = (w.length + strips - 1) / strips;
-  const int64_t grain = strips > 1 ? 1 : row_grain(std::min(width, kTile) * w.length);
-  parallel_for(tasks * strips, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t task = t / strips, strip = t % strips, column = task % tiles * kTile;
-      const int64_t output = task / tiles * width + column, first = std::min(w.length, strip * per);
-      Columns columns(std::min(kTile, width - column));
-      fold_columns<C>(w, terms, w.from(output), stride, first, std::min(w.length, first + per), columns);
-      const State* states = columns.finish();
-      if (strips == 1)
-        sink.put(w, output, columns.n, states, sink.args);
-      else
-        std::copy(states, states + columns.n, partial + strip * w.outputs + output);
-    }
-  });
-  if (strips == 1) return;
-  parallel_for(w.outputs, kTile, [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; o += kTile) {
-      Columns columns(std::min(kTile, end - o));
-      for (int64_t s = 0; s < strips; ++s) columns.merge(partial + s * w.outputs + o);
-      sink.put(w, o, columns.n, columns.finish(), sink.args);
-    }
-  });
 }
 
 // Values of positions [begin, begin + n) of `rows` outputs from `first` on, which lie `apart` elements apart: those of
@@ -331,14 +269,11 @@ void fold_each_alone(const Walk& w, const Terms<C>& terms, State* partial, const
 template <class C, class Fold>
 void fold(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<typename Fold::State>& sink) {
   if (w.outputs == 0) return;
-  const int last = w.kept - 1;
-  const bool denser =
-      last >= 0 && w.folded.rank > 0 && std::abs(w.in_strides[last]) < std::abs(w.folded.strides[w.folded.rank - 1]);
   auto* partial = static_cast<typename Fold::State*>(workspace);
-  if (w.alone) return fold_each_alone<C, Fold>(w, terms, partial, sink);
-  const bool brief = w.length <= 16 && !(in_short_rows<C, Fold> && w.folded.dense());
-  if (last >= 0 && w.shape[last] >= 8 && (denser || brief))
-    fold_side_by_side<C, Fold>(w, terms, partial, sink);
+  if constexpr (!Fold::kExact)
+    if (w.alone) return fold_each_alone<C, Fold>(w, terms, partial, sink);
+  if (across_pays(w, in_short_rows<C, Fold>, Fold::kExact))
+    fold_across<C, Fold>(w, terms, partial, sink);
   else
     fold_rows<C, Fold>(w, terms, partial, sink);
 }

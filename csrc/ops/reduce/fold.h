@@ -1,8 +1,9 @@
-// How values are folded: accumulators along a row and across columns, for sums, maxima and minima.
+// How values are folded along a row: sums, maxima and minima, products, counts. columns.h says how across columns.
 #pragma once
 #include <type_traits>
 
 #include "core/half.h"
+#include "host/narrow_lanes.h"
 #include "host/short_rows.h"
 #include "ops/reduce/skus.h"
 
@@ -133,61 +134,13 @@ struct SumRow {
   }
 };
 
-template <class C>
-struct SumColumns {
-  static constexpr int64_t kTile = kColumnTile;
-  static constexpr int kRowsPerFlush = 64;
-  C low[kColumnTile], sum[kColumnTile], error[kColumnTile];
-  int64_t n = 0;
-  int pending = 0;
-
-  explicit SumColumns(int64_t columns) : n(columns) {
-    for (int64_t j = 0; j < n; ++j) low[j] = sum[j] = error[j] = 0;
-  }
-  void add(const C* r) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) low[j] += r[j];
-    if (++pending >= kRowsPerFlush) flush();
-  }
-  void add4(const C* a, const C* b, const C* c, const C* d) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) low[j] += (a[j] + b[j]) + (c[j] + d[j]);
-    if ((pending += 4) >= kRowsPerFlush) flush();
-  }
-  // Eight rows of bf16 values as they are stored.
-  void add8_bf16(const uint16_t* const (&r)[8])
-    requires std::is_same_v<C, float>
-  {
-    const auto pair = [&](int k, int64_t j) { return bf16_to_float(r[k][j]) + bf16_to_float(r[k + 1][j]); };
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) low[j] += (pair(0, j) + pair(2, j)) + (pair(4, j) + pair(6, j));
-    if ((pending += 8) >= kRowsPerFlush) flush();
-  }
-  void merge(const C* p) { add(p); }
-  void flush() {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) {
-      C x = low[j], s = sum[j] + x, back = s - sum[j];
-      if constexpr (std::is_floating_point_v<C>) error[j] += (sum[j] - (s - back)) + (x - back);
-      sum[j] = s;
-      low[j] = 0;
-    }
-    pending = 0;
-  }
-  const C* finish() {
-    flush();
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) low[j] = error[j] == error[j] ? sum[j] + error[j] : sum[j];
-    return low;
-  }
-};
-
 template <bool kMax, class C>
 struct ExtremeRow {
   using X = Extreme<kMax, true>;
   C best = X::template start<C>();
 
   template <class At>
+    requires(sizeof(C) >= 4)
   static auto fold_rows(int rows, int64_t n, const At& at) {
     typename Lanes<C>::Mask nan = {};
     auto folded =
@@ -202,42 +155,6 @@ struct ExtremeRow {
   }
   void merge(const C* p, int64_t n) { add(p, n); }
   C state() const { return best; }
-};
-
-template <bool kMax, class C>
-struct ExtremeColumns {
-  static constexpr int64_t kTile = kColumnTile;
-  using X = Extreme<kMax, true>;
-  C best[kColumnTile];
-  int64_t n = 0;
-
-  explicit ExtremeColumns(int64_t columns) : n(columns) {
-    for (int64_t j = 0; j < n; ++j) best[j] = X::template start<C>();
-  }
-  void add(const C* r) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) best[j] = keep(r[j], best[j]);
-  }
-  void add4(const C* a, const C* b, const C* c, const C* d) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) {
-      // One after another: GCC does not make vectors of a tree of selections.
-      C m = keep(a[j], best[j]);
-      m = keep(b[j], m);
-      m = keep(c[j], m);
-      best[j] = keep(d[j], m);
-    }
-  }
-  void merge(const C* p) { add(p); }
-  const C* finish() { return best; }
-
- private:
-  // Bitwise, so that the loop has no branch.
-  static C keep(C x, C m) {
-    bool better = kMax ? x > m : x < m;
-    if constexpr (std::is_floating_point_v<C>) better = better | (x != x);
-    return better ? x : m;
-  }
 };
 
 // Products: as many lanes as sums have, folded as a tree.
@@ -271,6 +188,14 @@ struct ProductRow {
   }
   template <class At>
   static auto fold_rows(int rows, int64_t n, const At& at) {
+    using L = Lanes<C>;
+    if (n < L::kWidth && rows == L::kWidth) {
+      const typename L::Vec one = typename L::Vec{} + C(1);
+      typename L::Vec v[L::kWidth];
+#pragma GCC unroll 16
+      for (int r = 0; r < L::kWidth; ++r) v[r] = L::first(n) ? L::load_first(at(r), n) : one;
+      return fold_vectors<C>(v, Join());
+    }
     return fold_rows_of<C>(rows, [&](int r) { return lanes(at(r), n); }, Join());
   }
   void add(const C* p, int64_t n) { total *= fold_vector<C>(lanes(p, n), Join()); }
@@ -280,90 +205,48 @@ struct ProductRow {
   C state() const { return total; }
 };
 
-template <class C>
-struct ProductColumns {
-  static constexpr int64_t kTile = kColumnTile;
-  C total[kTile];
-  int64_t n = 0;
+// What a word can count, or as much as any loop needs.
+template <class W>
+inline constexpr int64_t most_counted = sizeof(W) < 4 ? std::numeric_limits<W>::max() : int64_t{1} << 30;
 
-  explicit ProductColumns(int64_t columns) : n(columns) { std::fill_n(total, n, C(1)); }
-  void add(const C* r) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) total[j] *= r[j];
-  }
-  void add4(const C* a, const C* b, const C* c, const C* d) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) total[j] *= (a[j] * b[j]) * (c[j] * d[j]);
-  }
-  void merge(const C* p) { add(p); }
-  const C* finish() { return total; }
-};
-
-// How many values are not zero; NaN is not.
-template <class C>
+// How many words are not zero. W: an unsigned integer.
+template <class W>
 struct CountRow {
   int64_t total = 0;
-  void add(const C* p, int64_t n) {
-    for (int64_t i = 0; i < n; i += kColumnTile) {
-      const int64_t piece = std::min(kColumnTile, n - i);
-      int32_t found = 0;
-      for (int64_t j = 0; j < piece; ++j) found += p[i + j] != C(0);
-      total += found;
+
+  void add(const W* p, int64_t n) {
+    using L = Lanes<W>;
+    constexpr int64_t kMost = std::min(most_counted<W>, int64_t{1024});
+    while (n > kMost) {
+      const int64_t vectors = std::min(kMost, n / L::kWidth);
+      typename L::Vec found = {};
+      for (int64_t i = 0; i < vectors; ++i) count(found, L::load(p + i * L::kWidth));
+      W lanes[L::kWidth];
+      std::memcpy(lanes, &found, sizeof lanes);
+      for (const W lane : lanes) total += static_cast<int64_t>(lane);
+      p += vectors * L::kWidth, n -= vectors * L::kWidth;
     }
+    for (; n > 0; p += kMost, n -= kMost) total += static_cast<int64_t>(count_few(p, std::min(kMost, n)));
   }
   void merge(const int64_t* p, int64_t n) {
     for (int64_t i = 0; i < n; ++i) total += p[i];
   }
   int64_t state() const { return total; }
-};
 
-template <class C>
-struct CountColumns {
-  static constexpr int64_t kTile = kColumnTile;
-  int64_t total[kTile];
-  int64_t n = 0;
-
-  explicit CountColumns(int64_t columns) : n(columns) { std::fill_n(total, n, 0); }
-  void add(const C* r) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) total[j] += r[j] != C(0);
+ private:
+  template <class Vec>
+  static void count(Vec& found, Vec x) {
+    found -= Vec(x != 0);
   }
-  void add4(const C* a, const C* b, const C* c, const C* d) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; ++j) {
-      const int32_t found = (a[j] != C(0)) + (b[j] != C(0)) + (c[j] != C(0)) + (d[j] != C(0));
-      total[j] += found;
-    }
+  // So few that their number is a W.
+  static W count_few(const W* p, int64_t n) {
+    using L = Lanes<W>;
+    typename L::Vec found = {};
+    int64_t i = 0;
+    for (; i + L::kWidth <= n; i += L::kWidth) count(found, L::load(p + i));
+    if (i < n) count(found, L::load_first(p + i, n - i));
+    return fold_vector<W>(found, Add());
   }
-  void merge(const int64_t* p) {
-    for (int64_t j = 0; j < n; ++j) total[j] += p[j];
-  }
-  const int64_t* finish() { return total; }
-};
-
-template <class C>
-struct SumFold {
-  using State = C;
-  using Row = SumRow<C>;
-  using Columns = SumColumns<C>;
-};
-template <bool kMax, class C>
-struct ExtremeFold {
-  using State = C;
-  using Row = ExtremeRow<kMax, C>;
-  using Columns = ExtremeColumns<kMax, C>;
-};
-template <class C>
-struct ProductFold {
-  using State = C;
-  using Row = ProductRow<C>;
-  using Columns = ProductColumns<C>;
-};
-template <class C>
-struct CountFold {
-  using State = int64_t;
-  using Row = CountRow<C>;
-  using Columns = CountColumns<C>;
 };
 
 }  // namespace baracuda::reduce

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/family.h"
+#include "host/values.h"
 #include "ops/reduce/skus.h"
 #include "ops/reduce/walk.h"
 
@@ -25,25 +26,39 @@ struct Sink {
 // Writes result k of outputs [first, first + n).
 template <class C>
 void put_values(const Walk& w, int k, int64_t first, int64_t n, const C* values) {
-  const int64_t inner = w.kept ? w.shape[w.kept - 1] : 1, stride = w.kept ? w.out_strides[k][w.kept - 1] : 1;
+  const int64_t even = w.even[k], stride = w.kept ? w.out_strides[k][w.kept - 1] : 1;
   while (n > 0) {
-    const int64_t piece = std::min(n, inner - first % inner);
-    store<C>(w.out_element[k], w.to(k, first), stride, values, piece);
+    const int64_t piece = std::min(n, even - first % even);
+    write_values<C>(w.out_element[k], w.to(k, first), stride, values, piece);
     first += piece, values += piece, n -= piece;
   }
 }
 
-// The folds of fold.h that several kernels share, compiled once (cpu_fold.cpp); C is float, double, and for sums
-// int64_t and uint64_t, for counts int64_t.
+// The folds that several kernels share, compiled once (cpu_fold.cpp, cpu_extremes.cpp); C is float, double, and for
+// sums int64_t and uint64_t, for products uint64_t.
 template <class C>
 void fold_sum(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<C>& sink);
-template <bool kMax, class C>
-void fold_extreme(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<C>& sink);
 template <class C>
 void fold_product(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<C>& sink);
-// How many values are not zero.
-template <class C>
-void fold_count(const Walk& w, const Terms<C>& terms, void* workspace, const Sink<int64_t>& sink);
+// V: as with_stored_type has it.
+template <bool kMax, class V>
+void fold_extreme(const Walk& w, const Terms<V>& terms, void* workspace, const Sink<V>& sink);
+// How many words are not zero. W: as with_word_type has it, and so has the walk, see words_of().
+template <class W>
+void fold_count(const Walk& w, const Terms<W>& terms, void* workspace, const Sink<int64_t>& sink);
+
+// A tensor's elements as the bits that they are.
+inline TensorView words_of(const TensorView& x) {
+  TensorView words = x;
+  with_word_type(x.element, [&](auto w) { words.element = element_of<decltype(w)>; });
+  return words;
+}
+// Bits of zeros only where a number is 0 or -0.
+template <class W>
+void drop_sign(W* v, int64_t n, W) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) v[i] = static_cast<W>(v[i] << 1);
+}
 
 // What is made of a row's moments beside its mean. Rest: what rounding the mean to its element leaves over.
 enum class MomentResult { Variance, Deviation, Rest };

@@ -2,7 +2,7 @@
 #pragma once
 #include "baracuda/math/log.h"
 #include "host/online.h"
-#include "ops/reduce/fold.h"
+#include "ops/reduce/columns.h"
 
 namespace baracuda::reduce {
 
@@ -136,6 +136,7 @@ struct MomentColumns {
 
 template <class C>
 struct MomentFold {
+  static constexpr bool kExact = false;
   using State = Moments;
   using Row = MomentRow<C>;
   using Columns = MomentColumns<C>;
@@ -182,11 +183,12 @@ template <class C>
 struct ExponentialColumns : OnlineColumns<C, 512, true> {
   static constexpr int64_t kTile = 512;
   using Base = OnlineColumns<C, kTile, true>;
-  using Base::max, Base::sum, Base::n;
+  using Base::max, Base::sum, Base::n, Base::pending;
   Exponentials<C> out[kTile];
 
   using Base::Base;
   void merge(const Exponentials<C>* p) {
+    if (pending > 0) Base::flush();
     for (int64_t j = 0; j < n; ++j) {
       Exponentials<C> s{max[j], sum[j]};
       s.merge(p[j]);
@@ -202,6 +204,7 @@ struct ExponentialColumns : OnlineColumns<C, 512, true> {
 
 template <class C>
 struct ExponentialFold {
+  static constexpr bool kExact = false;
   using State = Exponentials<C>;
   using Row = ExponentialRow<C>;
   using Columns = ExponentialColumns<C>;

@@ -33,9 +33,13 @@ struct Walk {
   Steps folded;
   int64_t outputs = 1, length = 1;
   bool alone;  // a row's bits must not depend on the rows beside it
+  // How many outputs, counted from a multiple of that, result k has one even step apart.
+  int64_t even[kResults] = {1, 1};
 
-  // The results have the dimensions of x in order, with or without those that `axes` folds.
-  Walk(const TensorView& x, const TensorView& y, uint32_t axes, bool row_alone, const TensorView* second = nullptr);
+  // The results have the dimensions of x in order, with or without those that `axes` folds. in_order: folded ones are
+  // walked as they are counted, not as memory likes them.
+  Walk(const TensorView& x, const TensorView& y, uint32_t axes, bool row_alone, const TensorView* second = nullptr,
+       bool in_order = false);
   Walk(const Walk&) = delete;
 
   // Where the values of output `index` start, and where its result k goes.
@@ -53,7 +57,8 @@ struct Walk {
   }
 };
 
-inline Walk::Walk(const TensorView& x, const TensorView& y, uint32_t axes, bool row_alone, const TensorView* second)
+inline Walk::Walk(const TensorView& x, const TensorView& y, uint32_t axes, bool row_alone, const TensorView* second,
+                  bool in_order)
     : alone(row_alone) {
   const TensorView* results[kResults] = {&y, second};
   in = x.as<char>();
@@ -75,14 +80,14 @@ inline Walk::Walk(const TensorView& x, const TensorView& y, uint32_t axes, bool 
     }
     (fold ? length : outputs) *= d.size;
     if (d.size == 1) continue;
-    if (fold && d.in < 0) {  // the order of folding is ours to choose
+    if (fold && d.in < 0 && !in_order) {  // the order of folding is ours to choose
       in += (d.size - 1) * d.in * size_of(x.element) * (d.size > 0);
       d.in = -d.in;
     }
     (fold ? goes[n_goes++] : stays[n_stays++]) = d;
   }
   sort_by_stride(stays, n_stays);
-  sort_by_stride(goes, n_goes);
+  if (!in_order) sort_by_stride(goes, n_goes);
   for (int i = 0; i < n_goes; ++i) folded.push(goes[i].size, goes[i].in);
   for (int i = 0; i < n_stays; ++i) {
     const WalkDim& d = stays[i];
@@ -91,6 +96,9 @@ inline Walk::Walk(const TensorView& x, const TensorView& y, uint32_t axes, bool 
         [this](int k, int at) -> int64_t& { return k < kResults ? out_strides[k][at] : in_strides[at]; },
         [&](int k) { return k < kResults ? d.out[k] : d.in; });
   }
+  for (int k = 0; k < kResults; ++k)
+    for (int i = kept - 1; i >= 0 && (i == kept - 1 || out_strides[k][i] == out_strides[k][kept - 1] * even[k]); --i)
+      even[k] *= shape[i];
 }
 
 }  // namespace baracuda::reduce
