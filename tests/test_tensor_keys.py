@@ -369,3 +369,9 @@ def test_gradients_go_through_keys(kind: Any) -> None:
     leaf = torch.tensor(a, requires_grad=True)
     (leaf[torch.from_numpy(at), 1:4] * leaf[[1, 0, 2], 1:4]).sum().backward()
     np.testing.assert_allclose(np.asarray(jitted(kind(a))), leaf.grad, rtol=1e-13, atol=1e-13)
+
+
+def test_fused_expressions_have_keys_of_views_alone() -> None:
+    for fn in (lambda x: x[[0, 1]] * 2, lambda x: x[A > 3] * 2):
+        with pytest.raises(bc.InvalidProblemError, match="in a fused expression, want ints and slices"):
+            bc.expr.fuse(fn)(A)

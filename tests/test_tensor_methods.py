@@ -61,3 +61,9 @@ def test_methods_are_traced() -> None:
     graph = bc.trace(centred, bc.TensorSpec((3, 4), "f64"))
     want = np.abs(X - X.mean(1, keepdims=True)).sum()
     assert np.asarray(graph.compile().run(X.astype(np.float64))) == pytest.approx(want, rel=1e-6)
+
+
+def test_methods_are_fused() -> None:
+    fused = bc.expr.fuse(lambda x: (x.exp() + x.mean(dim=-1, keepdim=True)).float())
+    x = bc.asarray(X, "f64")
+    assert fused(x).tolist() == F.cast(F.exp(x) + F.mean(x, -1, True), "f32").tolist()

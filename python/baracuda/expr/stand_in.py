@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from baracuda import _core
 from baracuda.call.operators import with_operators
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
@@ -109,6 +110,10 @@ class Traced:
         return self._viewed(("reshape", wanted))
 
     def __getitem__(self, key: Any) -> Traced:
+        if _core.key_copies(key):
+            raise InvalidProblemError(
+                "index: got an array, a list or a mask in a fused expression, want ints and slices. Index outside of it."
+            )
         return self._viewed(("index", key))
 
     def _viewed(self, view: View) -> Traced:
