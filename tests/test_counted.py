@@ -35,6 +35,8 @@ CASES: dict[str, Pair] = {
     "bincount of some bins": (lambda x: F.bincount(x.reshape(-1), None, 3), lambda x: np.bincount(x.reshape(-1), None, 3)),
     "unique": (lambda x: F.unique(x), lambda x: np.unique(x)),
     "unique_consecutive": (lambda x: F.unique_consecutive(x.reshape(-1)), lambda x: runs(x.reshape(-1))),
+    "repeat_interleave": (lambda x: F.repeat_interleave(x.reshape(-1)), lambda x: np.repeat(np.arange(4), x.reshape(-1))),
+    "repeat_interleave of all": (lambda x: F.repeat_interleave(x, x.reshape(-1)), lambda x: np.repeat(x, x.reshape(-1))),
 }  # fmt: skip
 GIVEN = [np.array(a) for a in ([[0, 3], [0, 1]], [[0, 0], [0, 0]], [[5, 1], [1, 9]], [[0, 0], [0, 2]])]
 
@@ -65,6 +67,17 @@ def test_results_are_of_other_frameworks_by_dlpack() -> None:
         for got in (F.masked_select(x, x != 0), F.nonzero(x)):
             assert type(got) is type(x)
         np.testing.assert_array_equal(F.masked_select(x, x != 0), x[x != 0])
+
+
+def test_a_told_size_is_inferred_whatever_is_remembered() -> None:
+    x, repeats = np.arange(10.0).reshape(5, 2), np.array([3, 0, 1, 2, 4])
+    for _ in range(2):
+        want = bc.TensorSpec((10, 2), "f64")
+        assert F.repeat_interleave.infer(bc.TensorSpec((5, 2), "f64"), repeats, 0, output_size=10) == want
+        same(F.repeat_interleave(x, repeats, 0, output_size=10), np.repeat(x, repeats, 0))
+    for size in (9, 11):
+        with pytest.raises(bc.InvalidProblemError, match=f"output_size: got {size}, want 10, the sum of repeats"):
+            F.repeat_interleave(x, repeats, 0, output_size=size)
 
 
 def test_several_results_of_one_count() -> None:
@@ -231,7 +244,7 @@ def test_a_size_beyond_memory_is_refused() -> None:
     same(F.bincount(np.array([0, 2])), np.array([1, 0, 1]))
 
 
-@pytest.mark.parametrize("name", ["nonzero", "argwhere", "masked_select", "bincount", "unique"])
+@pytest.mark.parametrize("name", ["nonzero", "argwhere", "masked_select", "bincount", "unique", "repeat_interleave"])
 def test_traces_refuse_by_name_what_is_remembered(name: str) -> None:
     x = np.array([1, 0, 2])
 

@@ -16,6 +16,7 @@
 #include "bindings/opaque.h"
 #include "bindings/recipe.h"
 #include "bindings/tensor.h"
+#include "bindings/trace.h"
 #include "core/float_state.h"
 
 namespace baracuda::bindings {
@@ -361,6 +362,8 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
     add_strides(f, a, key);
     entry = find_entry(f, key);
   }
+  // Without data Python answers what only data say.
+  if (entry && entry->then.entry && (a.keep.unbacked || tracing())) entry = nullptr;
   return entry ? run_entry(self, f->all_params(), *entry, a) : call_miss(f, a, key);
 }
 

@@ -1607,7 +1607,7 @@ STEPS: dict[str, tuple[tuple[str, str], ...]] = {
     "repack_awq": (("arange", "forward"), ("bitwise_and", "forward"), ("bitwise_right_shift", "forward"), ("cast", "forward"), ("copy", "forward"), ("pack_int4", "forward"),),
     "repack_gptq": (("add", "forward"), ("arange", "forward"), ("bitwise_and", "forward"), ("bitwise_left_shift", "forward"), ("bitwise_or", "forward"), ("bitwise_right_shift", "forward"), ("cast", "forward"), ("copy", "forward"), ("eq", "forward"), ("index_select", "forward"), ("pack_int4", "forward"), ("sort", "forward"), ("where", "forward"),),
     "repeat_backward": (("repeat", "backward"),),
-    "repeat_interleave": (("amin", "forward"), ("cast", "forward"), ("copy", "forward"), ("cumsum", "forward"), ("fill", "forward"), ("index_select", "forward"), ("pad", "forward"), ("repeat", "forward"), ("scatter_reduce", "forward"), ("sub", "forward"),),
+    "repeat_interleave": (("amin", "forward"), ("bincount", "forward"), ("cast", "forward"), ("copy", "forward"), ("cumsum", "forward"), ("index_select", "forward"), ("repeat", "forward"), ("sub", "forward"), ("take", "forward"),),
     "rms_norm_add_backward": (("rms_norm_add", "backward"),),
     "rms_norm_add_forward": (("rms_norm_add", "forward"),),
     "rms_norm_backward": (("rms_norm", "backward"),),

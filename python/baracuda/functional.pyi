@@ -1216,7 +1216,7 @@ def repeat(input: Array, repeats: Any, *, out: Array | None = None) -> Any:
 def repeat_backward(dy: Array, shape: Any, repeats: Any, each: bool = False) -> Any:
     r"""Gradient of repeat with respect to an input of `shape`; with `each` that of repeat_interleave."""
 @_function
-def repeat_interleave(input: Any, repeats: Any = None, dim: _Whole | None = None, *, output_size: _Whole | None = None) -> Any:
+def repeat_interleave(input: Array | _Number, repeats: Array | _Number | None = None, dim: _Whole | None = None, *, output_size: _Whole | None = None) -> Any:
     r"""Every element of `input` repeated along `dim`, as torch.repeat_interleave."""
 @_function
 def tile(input: Array, dims: Any, *, out: Array | None = None) -> Any:

@@ -91,7 +91,14 @@ class Parts:
         self._recipes: list[Recipe] = []
         self._reads: dict[int, Then] = {}  # by part: what is read behind it
         self._made: list[Made] = []
+        self._first: list[Allocation] = []  # of the next part
         self._known = False
+
+    def result(self, shape: tuple[int, ...], element: Element) -> Made:
+        """A result of the function, made with the next kernel: before memory of ours, whose lack says less."""
+        self._first.append(allocation(self.call.like(), shape, element, self.call.device))
+        self._made.append(Made(len(self._made), shape, element))
+        return self._made[-1]
 
     def run(self, desc: Descriptor, *, results: str = "", **given: Arg | Made | float) -> dict[str, Made]:
         """One kernel.
@@ -107,7 +114,7 @@ class Parts:
         made = plan(desc, self.call.device)
         outputs = {p.name: p for p in desc.signature().outputs}
         sources: list[Source] = []
-        allocations: list[Allocation] = []
+        allocations, self._first = self._first, []
         found: dict[str, Made] = {}
         for name in made.arguments:
             value = given.get(name)

@@ -75,9 +75,7 @@ class Ran:
         Args:
             moved: By how many units in the last place saved values are changed before.
         """
-        if self.recipe is None or self.recipe.then is not None:  # or of several parts, which torch's results judge
-            return None
-        if any(p.role != IN and p.name not in self._made() for p in self.plan.signature.present):
+        if self.recipe is None or any(p.role != IN and p.name not in self._made() for p in self.plan.signature.present):
             return None
         tensors: dict[str, Any] = {}
         scalars: dict[str, Any] = {}
@@ -196,6 +194,15 @@ def steps_of(program: Program) -> list[Any]:
     return [program.plans[step["plan"]] for step in json.loads(program.to_bytes())["steps"]]
 
 
+def plans_of(recipe: tuple[Any, ...] | None) -> list[Any]:
+    """The plans of a recipe's parts, and of its programs' steps."""
+    found: list[Any] = []
+    while recipe is not None:
+        found += steps_of(recipe[0]) if isinstance(recipe[0], Program) else [recipe[0]]
+        recipe = recipe[5] and recipe[5][4]
+    return found
+
+
 class Probe:
     """Notes what runs, from `installed` on."""
 
@@ -214,10 +221,11 @@ class Probe:
 
         def answered(miss: Any, values: tuple[Any, ...]) -> Any:
             recipe, result = ask(miss, values)
-            if recipe is not None and isinstance(recipe[0], Program):
-                self.record.ran += map(Ran, steps_of(recipe[0]))
-            elif recipe is not None:
+            plans = plans_of(recipe)
+            if recipe is not None and plans == [recipe[0]]:
                 self.record.ran.append(Ran(recipe[0], op.Recipe(*recipe), values))
+            else:
+                self.record.ran += map(Ran, plans)
             return recipe, result
 
         def selected(*args: Any, **kwargs: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from baracuda.prove.facts import Facts, W, X, call, floats, ramp
 
 FACTS = Facts(
@@ -22,6 +24,7 @@ FACTS = Facts(
     steps={
         "diag_embed_backward": [call(ramp(2, 3, 3))],
         "diagonal_backward": [call(ramp(2), (2, 3))],
+        "repeat_interleave": [call(ramp(3), np.array([2, 0, 1], np.int32), output_size=3)],
         "split_copy": [call(ramp(5), 2)],
         "triu_indices": [call(7, 9)],
     },

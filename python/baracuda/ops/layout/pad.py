@@ -6,19 +6,25 @@ Both are copies and fills of parts: exact, from any strides to any strides. Grad
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from math import prod
 from typing import Any
 
 from baracuda import _core
+from baracuda import functional as F
 from baracuda.call.compose import Composer, Value, composed
-from baracuda.call.op import Arg, Call, Op, Recipe, composite, function
+from baracuda.call.counted import COUNTED, Made, Parts
+from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import Dim, Shape, check_axis, check_shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.options import integers
 from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, output, scalar, tensor
+from baracuda.ops.indexing.counting import MOST_BINS, BincountDescriptor
+from baracuda.ops.indexing.indexing import IndexSelectDescriptor, TakeDescriptor
 from baracuda.ops.layout.layout import number_kind
+from baracuda.ops.scan.scan import ScanDescriptor
 
 
 class PadMode(Enum):
@@ -310,36 +316,55 @@ def _count(repeats: Any, output_size: int | None, size: int) -> int | None:
     return count
 
 
-def _positions(repeats: Any, output_size: int | None) -> Any:
-    """Index k as often as repeats[k] says, in order: that many elements start before each place."""
-    from baracuda import functional as F
+def _check_alone(input: Any) -> None:
+    shape, element = _core.describe(input)[:2]
+    if len(shape) != 1 or Element(element) not in (Element.I64, Element.I32):
+        got = f"repeat_interleave: input: got {Element(element)} of shape {tuple(shape)}"
+        raise InvalidProblemError(f"{got}, want a vector of i64 or i32 where there are no repeats.")
 
-    counts = F.cast(repeats, "i64")
-    ends = F.cumsum(counts, 0)
-    size = len(counts)
-    if output_size is not None and _core.inferring():  # it is what only the data would tell
-        return F.pad(F.zeros_like(counts[:0]), (0, output_size))
-    total = int(ends[size - 1 :].reshape(()).item()) if size else 0
-    if size and int(F.amin(counts).item()) < 0:
+
+def _refuse_total(output_size: int | None, total: int, least: int, least_end: int, *_: int) -> None:
+    if least < 0:
         raise InvalidProblemError("repeat_interleave: repeats: got a negative number, want at least 0.")
-    if size and int(F.amin(ends).item()) < 0:  # the first sum beyond 2**63 wraps to a negative one
+    if least_end < 0:  # the first sum beyond 2**63 wraps to a negative one
         raise InvalidProblemError("repeat_interleave: repeats: got a sum of 2**63 or more, want a size.")
     check_shape((total,), "repeat_interleave: sum of repeats")
-    if output_size not in (None, total):
+    if output_size is not None:
         got = f"repeat_interleave: output_size: got {output_size}"
         raise InvalidProblemError(f"{got}, want {total}, the sum of repeats.")
-    if not total:
-        return F.zeros_like(counts[:0])
-    marks = F.pad(F.zeros_like(counts[:0]), (0, total + 1))
-    marks = F.scatter_add(marks, 0, F.sub(ends, counts), F.ones_like(counts))
-    return F.sub(F.cumsum(marks[:total], 0), 1)
+    raise InvalidProblemError(f"repeat_interleave: sum of repeats: got {total}, want at most {MOST_BINS}.")
 
 
-@made_of("amin cast copy cumsum fill index_select pad repeat scatter_reduce sub")
-@composite
+def _ends(parts: Parts, repeats: Arg, output_size: int | None) -> Made:
+    """Behind which place each element ends; the last one of them is what is counted."""
+
+    def sums(c: Composer, x: Value) -> list[Value]:
+        counts = c.cast(x, Element.I64)
+        ends = c.of(F.cumsum, counts, 0)
+        last = ends[x.shape[0] - 1 :]
+        told = [] if output_size is None else [c.of(F.sub, last, output_size)]  # no less than it, and below no more
+        return [last, c.of(F.amin, counts), c.of(F.amin, ends), *told, ends]
+
+    *numbers, ends = parts.steps(sums, repeats)
+    parts.read(*numbers, most=output_size, refuse=partial(_refuse_total, output_size))
+    return ends
+
+
+def _positions(parts: Parts, total: Dim, ends: Made, y: Made | None = None) -> Made:
+    """Index k as often as repeats[k] says, in order, in memory of ours or in y: before each place so many elements end."""
+    marks = parts.run(BincountDescriptor(ends.shape, total), index=ends)["y"]
+    desc = ScanDescriptor("cumsum", (total,), 0, Element.I64)
+    if y is None:
+        return parts.run(desc, x=marks)["y"]
+    parts.run(desc, x=marks, y=y)
+    return y
+
+
+@made_of("amin bincount cast copy cumsum index_select repeat sub take")
+@function(tensors="input repeats")
 def repeat_interleave(
-    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
-) -> Any:
+    call: Call, input: Arg, repeats: Arg | None = None, dim: int | None = None, *, output_size: int | None = None
+) -> Recipe:
     """Every element of `input` repeated along `dim`, as torch.repeat_interleave.
 
     With a tensor as `repeats` this waits for a device: its sum is the size of the result.
@@ -350,29 +375,58 @@ def repeat_interleave(
         dim: A dimension; without one the input is taken as one row.
         output_size: The sum of repeats, if known; checked.
     """
+    total = Dim("total", max=MOST_BINS)
+    parts = Parts(call, total)
+    ends = _ends(parts, input if repeats is None else repeats, output_size)
     if repeats is None:
-        shape, element = _core.describe(input)[:2]
-        if len(shape) != 1 or Element(element) not in (Element.I64, Element.I32):
-            got = f"repeat_interleave: input: got {Element(element)} of shape {tuple(shape)}"
-            raise InvalidProblemError(f"{got}, want a vector of i64 or i32 where there are no repeats.")
-        return _positions(input, output_size)
-    from baracuda.ops.indexing.indexing import index_select
-
+        return parts.recipe(_positions(parts, total, ends, parts.result((COUNTED,), Element.I64)))
     if dim is None:
-        input, dim = _row(input), 0
+        desc: Descriptor = TakeDescriptor(input.shape, (total,), input.element)
+        y = parts.result((COUNTED,), input.element)
+    else:
+        axis = _axis(input.shape, dim)
+        desc = IndexSelectDescriptor(input.shape, (total,), axis, input.element)
+        y = parts.result((*input.shape[:axis], COUNTED, *input.shape[axis + 1 :]), input.element)
+    parts.run(desc, x=input, index=_positions(parts, total, ends), y=y)
+    return parts.recipe(y)
+
+
+def _told(repeats: Any, output_size: int | None) -> Any:
+    """Positions where there is nothing to sum; where there are no data, as many as is told."""
+    none = F.cast(repeats, "i64")[:0]
+    if _core.inferring() and output_size is not None:
+        return F.pad(F.zeros_like(none), (0, output_size))
+    if output_size not in (None, 0):
+        raise InvalidProblemError(f"repeat_interleave: output_size: got {output_size}, want 0, the sum of repeats.")
+    return F.zeros_like(none)
+
+
+def _without_sum(input: Any, repeats: Any, dim: int | None, output_size: int | None) -> Any:
+    """The second form: all elements as often as one number says, or no size that data say."""
+    told = _core.inferring() and output_size is not None
+    if repeats is None:
+        _check_alone(input)
+        return _told(input, output_size) if told or not _core.describe(input)[0][0] else NotImplemented
     shape = tuple(_core.describe(input)[0])
-    axis = _axis(shape, dim)
-    count = _count(repeats, output_size, shape[axis] if shape else 1)
-    if count is None:
-        return index_select(input, axis, _positions(repeats, output_size))
-    return _interleave(input, count, axis)
+    seen = (prod(shape),) if dim is None else shape
+    axis = _axis(seen, 0 if dim is None else dim)
+    size = seen[axis] if seen else 1
+    count = _count(repeats, output_size, size)
+    if count is None and size and not told:
+        return NotImplemented
+    rows = _row(input) if dim is None else input
+    return (
+        _interleave(rows, count, axis) if count is not None else F.index_select(rows, axis, _told(repeats, output_size))
+    )
 
 
+repeat_interleave.or_else(_without_sum)
+
+
+@repeat_interleave.vjp
 def _repeat_interleave_vjp(
     input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> tuple[Any, Any]:
-    from baracuda.ops.indexing.indexing import index_select_backward
-
     y = repeat_interleave(input, repeats, dim, output_size=output_size)
     if repeats is None:
         raise InvalidProblemError("vjp: repeat_interleave of repeats alone gives positions, which have no gradient.")
@@ -383,12 +437,9 @@ def _repeat_interleave_vjp(
     def pull(dy: Any) -> Any:
         count = _count(repeats, None, seen[axis] if seen else 1)
         if count is None:
-            found = index_select_backward(dy, _positions(repeats, None), seen, axis)
+            found = F.index_select_backward(dy, repeat_interleave(repeats), seen, axis)
         else:
             found = repeat_backward(dy, seen or (1,), _times(seen, count, axis), True)
         return found.reshape(shape)
 
     return y, pull
-
-
-repeat_interleave.vjp_rule = _repeat_interleave_vjp  # type: ignore[attr-defined]
