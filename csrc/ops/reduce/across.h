@@ -171,7 +171,7 @@ void add_abreast(const Walk& w, const TileReader<C>& reader, const char* base, i
 
 // short_rows: rows can be folded together, see fold_short_rows(); exact: in whatever order, as two values always are.
 inline bool across_pays(const Walk& w, bool short_rows, bool exact) {
-  constexpr int64_t kFew = 8, kMany = 64, kBrief = 16;
+  constexpr int64_t kFew = 8, kMany = 64, kBrief = 32;
   if (w.kept == 0) return false;
   if (w.folded.rank == 0) return true;
   const int64_t step = std::abs(w.in_strides[w.kept - 1]), along = std::abs(w.folded.strides[w.folded.rank - 1]);
