@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -28,11 +29,13 @@ def frames(call: Callable[[], Any]) -> list[str]:
             seen.append(frame.f_code.co_qualname)
 
     before = sys.getprofile()
+    gc.disable()  # whose callbacks are Python, too
     sys.setprofile(note)
     try:
         call()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return [name for name in seen if "<lambda>" not in name]
 
 

@@ -395,13 +395,16 @@ class Tape:
         except BaracudaError as error:
             raise _at(step, error) from error
         gradients = tuple(made) if isinstance(made, (list, tuple)) else (made,)
-        for taken, gradient in zip(_takers(step, len(gradients)), gradients, strict=True):
+        for taken, gradient in _matched(step, gradients):
             if taken.tracked is not None and gradient is not None:
                 found.add(taken.tracked.root, taken.tracked.place, gradient)
 
 
-def _takers(step: Step, count: int) -> list[Taken]:
-    """The tensors that a pull gives gradients of, in order: all that are no constants of the function, or the floats of them."""
+def _matched(step: Step, gradients: tuple[Any, ...]) -> list[tuple[Taken, Any]]:
+    """A pull's gradients with the tensors that they are of: all that are no constants of the function, or the floats of them.
+
+    Where a pull has None in the place of a constant, it is left out.
+    """
     constants: frozenset[str] = getattr(step.fn, "constants", frozenset())
     for t in step.taken:
         if t.name in constants and t.tracked is not None:
@@ -409,13 +412,13 @@ def _takers(step: Step, count: int) -> list[Taken]:
             raise _at(step, error, "Give it by bc.stop_gradient, or compute this by functions that have one.")
     able = [t for t in step.taken if t.name not in constants]
     floats = [t for t in able if t.element.is_float]
-    for takers in (able, floats):
-        if len(takers) == count:
-            return takers
+    for found in (gradients, tuple(g for g in gradients if g is not None)):
+        for takers in (able, floats):
+            if len(takers) == len(found):
+                return list(zip(takers, found, strict=True))
     names = ", ".join(t.name for t in floats)
-    raise _at(
-        step, InvalidProblemError(f"{step.fn.__name__}: got {count} gradients of {len(floats)} tensors ({names})")
-    )
+    got = f"got {len(gradients)} gradients of {len(floats)} tensors ({names})"
+    raise _at(step, InvalidProblemError(f"{step.fn.__name__}: {got}"))
 
 
 def _at(step: Step, error: BaracudaError, hint: str = "") -> BaracudaError:
