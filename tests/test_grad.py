@@ -236,6 +236,10 @@ def test_results_are_nested_and_what_is_no_float_has_no_gradient() -> None:
     assert dx.tolist() == [1100, 1001, 1010]
     loss, more = bc.value_and_grad(lambda x: (F.sum(x), {"twice": x * 2}), has_aux=True)(x)[0]
     assert float(loss) == 6 and more["twice"].tolist() == [6, 2, 4]
+    both = bc.value_and_grad(lambda x: (F.sum(x * x), F.histc(x)), has_aux=True)(
+        x
+    )  # which has no gradient, and needs none
+    assert both[1].tolist() == [6, 2, 4] and both[0][1].sum() == 3
 
 
 def test_gradients_are_in_memory_of_their_own() -> None:

@@ -93,6 +93,14 @@ def test_donated_memory_holds_the_results() -> None:
     np.testing.assert_array_equal(new["w"], W * 2 + 1)
     np.testing.assert_array_equal(new["m"], W * 2)
     assert {id(new["w"]), id(new["m"])} == {id(state["w"]), id(state["m"])}
+    # Results that are arguments, or views of them, have the values from before.
+    for f in (lambda s: {"w": s["m"], "m": s["w"]}, lambda s: (s["w"] * 2, s["w"], s["m"].T, s["w"][::-1])):
+        plain = f({"w": W, "m": W * 3})
+        given = bc.jit(f, donate_argnums=0)({"w": W.copy(), "m": W * 3})
+        for a, b in zip(*(list(r.values()) if isinstance(r, dict) else r for r in (plain, given)), strict=True):
+            np.testing.assert_array_equal(a, b)
+    got = bc.jit(lambda a, b: b * 2, donate_argnums=(0, 1))(X.copy(), W.copy())
+    np.testing.assert_array_equal(got, W * 2)
 
 
 def test_a_training_step_learns_and_is_one_program() -> None:

@@ -39,13 +39,11 @@ class Pulled:
         self.leaves: list[Tracked] = []
         self.likes: list[Any] = []  # what the leaves were
         self.trees: list[Tree] = []  # of the arguments whose gradients are wanted, of leaves
-        self.like: Any = None  # results are of the kind of the first tensor
         names = parameter_names(fn, len(args))
         given = list(args)
         for i in argnums:
             given[i] = self._tracked(args[i], names[i])
-        if self.like is None:
-            self.like = self.likes[0] if self.likes else None
+        self.like = self.likes[0]  # results are of the kind of the first tensor
         with self.tape.on():
             y = fn(*given, **kwargs)
         self.results: list[Tracked] = []
@@ -76,10 +74,13 @@ class Pulled:
         return self.tree.build([_handed(x.value, self.like) for x in self.results])
 
     def pull(self, dys: Sequence[Any]) -> tuple[Any, ...]:
-        """Gradients of the wanted arguments from those of the results, in the arguments' structure."""
-        with_own = [_as_tensor(dy) for dy in dys]
-        found = self.tape.gradients(list(zip(self.results, with_own, strict=True)))
-        handed = _Handed(with_own)
+        """Gradients of the wanted arguments from those of the results, in the arguments' structure.
+
+        A result whose gradient is None is not pulled back: what made it need have none.
+        """
+        given = [(x, _as_tensor(dy)) for x, dy in zip(self.results, dys, strict=True) if dy is not None]
+        found = self.tape.gradients(given)
+        handed = _Handed([dy for _, dy in given])
         flat = [handed.gradient(found, leaf, like) for leaf, like in zip(self.leaves, self.likes, strict=True)]
         return tuple(_only_leaves(tree).build(flat) for tree in self.trees)
 
@@ -241,8 +242,7 @@ def value_and_grad(
         loss = _number(called, has_aux)
         from baracuda import functional as F
 
-        dys = [F.ones_like(x.value) if x is loss else F.zeros_like(x.value) for x in called.results]
-        found = called.pull(dys)
+        found = called.pull([F.ones_like(x.value) if x is loss else None for x in called.results])
         return stop_gradient(called.value()), found[0] if isinstance(argnums, int) else found
 
     return _named(both, fn, "value_and_grad")

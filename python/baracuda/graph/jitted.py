@@ -310,13 +310,21 @@ def _donated(result: Any, left: list[Any]) -> Any:
 
     flat: list[Any] = []
     tree = flatten(result, lambda v: isinstance(v, _core.Tensor), flat, [], "result")
+    # What shows an argument's memory is to be as it is now, and not as a later result leaves it.
+    flat = [F.copy(made) if any(_shows(made, x) for x in left) else made for made in flat]
     for i, made in enumerate(flat):
-        fits = (x for x in left if x.shape == made.shape and x.element is made.element and not x.read_only)
-        to = next(fits, None)
-        if to is not None and to is not made:
-            left.remove(to)
-            flat[i] = F.copy(made, out=to)
+        at = next((k for k, x in enumerate(left) if _takes(x, made)), None)
+        if at is not None:
+            flat[i] = F.copy(made, out=left.pop(at))
     return tree.build(flat)
+
+
+def _shows(made: Any, x: Any) -> bool:
+    return made.address == x.address or bool(_core.overlap(made, x))  # the same view is none to the engine
+
+
+def _takes(x: Any, made: Any) -> bool:
+    return x.shape == made.shape and x.element is made.element and not x.read_only
 
 
 def _positions(value: int | Sequence[int], name: str) -> frozenset[int]:
