@@ -20,7 +20,6 @@ from baracuda.prove.facts import collected
 VERSION = "2.13.0"  # of torch, whose entries these are
 # Why some samples of an entry differ or are refused: the families' facts, and of bc.Tensor's methods.
 PARTLY: dict[str, str] = collected("partly") | {
-    "__getitem__": "no keys that copy",
     "transpose": "bc.Tensor.transpose is NumPy's: it takes all dimensions",
 }
 Given = tuple[tuple[Any, ...], dict[str, Any]]
