@@ -17,7 +17,7 @@ from baracuda.describe.errors import BaracudaError, InvalidProblemError, Refusal
 from baracuda.describe.lines import is_own_file
 from baracuda.graph.decisions import Condition, conditions
 from baracuda.graph.ends import least_sizes
-from baracuda.graph.nodes import Node, Slot, listed
+from baracuda.graph.nodes import Node, Slot, View, listed
 from baracuda.graph.symbols import Samples, at_point, with_symbols
 from baracuda.graph.tracer import Tracer
 from baracuda.graph.watched import Watch
@@ -165,6 +165,14 @@ class ComputeGraph:
     def n_ops(self) -> int:
         """Number of nodes."""
         return len(self._tracer.nodes)
+
+    def view_of(self, tensor: Any) -> View | None:
+        """Where a tensor of this graph lies: its slot, offset, shape and strides; None for any other thing.
+
+        Args:
+            tensor: A leaf, what `add_op` returned, or a view of one.
+        """
+        return self._tracer.view_of(tensor)
 
     def grad(self, outputs: Any, wrt: Sequence[Any]) -> ComputeGraph:
         """A graph that also computes gradients, by the functions' own rules.
