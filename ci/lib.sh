@@ -7,6 +7,8 @@ venv=${BARACUDA_VENV:-$root/.venv}
 dist=$root/dist
 failed=()
 times=()
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -21,13 +23,27 @@ step() {
     echo "passed before"
     return
   fi
-  if ! "$@"; then
+  if ! kept "$@"; then
     word=FAILED
     failed+=("$name")
+    mv "$logs/last" "$logs/${#failed[@]}"
   fi
   times+=("$(printf '%5d s  %-6s  %s' $((SECONDS - start)) "$word" "$name")")
   if [[ $note && $word == ok ]]; then printf '%s\n' "${times[-1]}" >"$note"; fi
   printf '== %s: %s, %d s\n' "$name" "$word" $((SECONDS - start))
+}
+
+# kept COMMAND...: its output goes to a file, too, where no terminal has it: `finish` says again what failed. In this shell.
+kept() {
+  local code=0
+  : >"$logs/last"
+  if [[ -t 1 ]]; then
+    "$@"
+    return
+  fi
+  { "$@"; } > >(tee "$logs/last") 2>&1 || code=$?
+  wait $! 2>/dev/null || true
+  return "$code"
 }
 
 # watched COMMAND...: says every ten seconds how many objects of the newest build folder are compiled.
@@ -66,7 +82,18 @@ must() {
   if ((${#failed[@]})); then finish; fi
 }
 
+# Where only the end of a run's output is at hand, it has to say what failed: the tests by name, else the step's last lines.
+recall() {
+  local i
+  for i in "${!failed[@]}"; do
+    say "${failed[i]}: what failed"
+    grep -aE '^E  ' "$logs/$((i + 1))" | cut -c1-300 | tail -n 40 || true
+    grep -aE '^(FAILED|ERROR) ' "$logs/$((i + 1))" | cut -c1-300 | tail -n 40 || tail -n 30 "$logs/$((i + 1))"
+  done
+}
+
 finish() {
+  if ((${#failed[@]})); then recall; fi
   say "summary (${SECONDS} s)"
   printf '%s\n' "${times[@]}"
   if ((${#failed[@]})); then

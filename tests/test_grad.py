@@ -345,3 +345,50 @@ def test_what_has_no_gradient_is_refused_by_name(name: str) -> None:
 def test_wrong_calls_are_refused_by_name(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(bc.BaracudaError, match=words):
         call()
+
+
+_SEVERAL = {
+    "matmul": ((3, 5), (5, 4)), "mm": ((3, 5), (5, 4)), "bmm": ((2, 3, 5), (2, 5, 4)), "mv": ((3, 5), (5,)),
+    "dot": ((5,), (5,)), "vdot": ((5,), (5,)), "linear": ((2, 3, 5), (4, 5), (4,)),
+    "addmm": ((3, 4), (3, 5), (5, 4)), "baddbmm": ((2, 3, 4), (2, 3, 5), (2, 5, 4)),
+    "addbmm": ((3, 4), (2, 3, 5), (2, 5, 4)), "addmv": ((3,), (3, 5), (5,)),
+    "conv1d": ((2, 3, 9), (4, 3, 3), (4,)), "conv2d": ((2, 3, 9, 8), (4, 3, 3, 2), (4,)),
+    "conv3d": ((1, 2, 4, 5, 6), (3, 2, 2, 2, 2), (3,)), "conv_transpose1d": ((2, 3, 9), (3, 4, 3), (4,)),
+    "conv_transpose2d": ((2, 3, 4, 5), (3, 4, 3, 2), (4,)), "conv_transpose3d": ((1, 2, 2, 3, 2), (2, 3, 2, 2, 2), (3,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _SEVERAL)
+def test_gradients_that_nobody_asked_for_are_not_computed(name: str) -> None:
+    rng = np.random.default_rng([SEED, 5])
+    fn = getattr(F, name)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in _SEVERAL[name]]
+
+    def loss(*given: Any) -> Any:
+        return F.sum(F.square(fn(*given)))
+
+    everything = tuple(range(len(arrays)))
+    whole = bc.grad(loss, everything)(*arrays)
+    size = len(bc.jit(bc.grad(loss, everything)).lower(*arrays).explain())
+    for chosen in everything:
+        only = bc.grad(loss, chosen)
+        same(only(*arrays), whole[chosen])
+        assert len(bc.jit(only).lower(*arrays).explain()) < size
+    if len(arrays) == 3:
+        for found, want in zip(bc.grad(loss, (1, 2))(*arrays), whole[1:], strict=True):
+            same(found, want)
+
+
+@pytest.mark.parametrize("mask", [(False, False, True), (1, 0, 1), (True, True), True, (False, False, False), "xyz"])
+def test_masks_of_convolutions_gradients_are_checked(mask: Any) -> None:
+    x, w = np.ones((1, 2, 5, 5), np.float32), np.ones((3, 2, 3, 3), np.float32)
+    with pytest.raises(bc.InvalidProblemError, match="output_mask: got"):
+        F.conv2d_backward(np.ones((1, 3, 3, 3), np.float32), x, w, output_mask=mask)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_that_are_used_whole_and_as_views_get_the_sum(kind: str) -> None:
+    x = KINDS[kind](np.arange(6, dtype=np.float32).reshape(3, 2))
+    want = 2 * np.arange(6).reshape(3, 2) + np.array([[1], [0], [0]])
+    same(bc.grad(lambda x: F.add(F.sum(F.mul(x, x)), F.sum(x[0])))(x), want)
+    same(bc.grad(lambda x: F.add(F.sum(x[0]), F.sum(F.mul(x, x))))(x), want)

@@ -409,38 +409,38 @@ def one_hot(tensor: Any, num_classes: _Whole = -1) -> Any:
 def conv1d(input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes | str = 0, dilation: _Wholes = 1, groups: _Whole = 1) -> Any:
     r"""Convolves (N, C, L) with weight (channels, C / groups, ...), as torch.nn.functional.conv1d."""
 @_function
-def conv1d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes | str = 0, dilation: _Wholes = 1, groups: _Whole = 1) -> Any:
-    r"""Gradients (dinput, dweight) of conv1d, and dbias where there is a `bias`."""
+def conv1d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes | str = 0, dilation: _Wholes = 1, groups: _Whole = 1, *, output_mask: Any = ...) -> Any:
+    r"""Gradients (dinput, dweight) of conv1d and, with a `bias`, dbias: those that `output_mask` wants."""
 @_function
 def conv2d(input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes | str = 0, dilation: _Wholes = 1, groups: _Whole = 1) -> Any:
     r"""Convolves (N, C, H, W) with weight (channels, C / groups, ...), as torch.nn.functional.conv2d."""
 @_function
-def conv2d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes | str = 0, dilation: _Wholes = 1, groups: _Whole = 1) -> Any:
-    r"""Gradients (dinput, dweight) of conv2d, and dbias where there is a `bias`."""
+def conv2d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes | str = 0, dilation: _Wholes = 1, groups: _Whole = 1, *, output_mask: Any = ...) -> Any:
+    r"""Gradients (dinput, dweight) of conv2d and, with a `bias`, dbias: those that `output_mask` wants."""
 @_function
 def conv3d(input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes | str = 0, dilation: _Wholes = 1, groups: _Whole = 1) -> Any:
     r"""Convolves (N, C, D, H, W) with weight (channels, C / groups, ...), as torch.nn.functional.conv3d."""
 @_function
-def conv3d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes | str = 0, dilation: _Wholes = 1, groups: _Whole = 1) -> Any:
-    r"""Gradients (dinput, dweight) of conv3d, and dbias where there is a `bias`."""
+def conv3d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes | str = 0, dilation: _Wholes = 1, groups: _Whole = 1, *, output_mask: Any = ...) -> Any:
+    r"""Gradients (dinput, dweight) of conv3d and, with a `bias`, dbias: those that `output_mask` wants."""
 @_function
 def conv_transpose1d(input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes = 0, output_padding: _Wholes = 0, groups: _Whole = 1, dilation: _Wholes = 1) -> Any:
     r"""The gradient of conv1d by its input, as torch.nn.functional.conv_transpose1d; weight is (C, channels / groups, ...)."""
 @_function
-def conv_transpose1d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes = 0, output_padding: _Wholes = 0, groups: _Whole = 1, dilation: _Wholes = 1) -> Any:
-    r"""Gradients (dinput, dweight) of conv_transpose1d, and dbias where there is a `bias`."""
+def conv_transpose1d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes = 0, output_padding: _Wholes = 0, groups: _Whole = 1, dilation: _Wholes = 1, *, output_mask: Any = ...) -> Any:
+    r"""Gradients (dinput, dweight) of conv_transpose1d and, with a `bias`, dbias: those that `output_mask` wants."""
 @_function
 def conv_transpose2d(input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes = 0, output_padding: _Wholes = 0, groups: _Whole = 1, dilation: _Wholes = 1) -> Any:
     r"""The gradient of conv2d by its input, as torch.nn.functional.conv_transpose2d; weight is (C, channels / groups, ...)."""
 @_function
-def conv_transpose2d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes = 0, output_padding: _Wholes = 0, groups: _Whole = 1, dilation: _Wholes = 1) -> Any:
-    r"""Gradients (dinput, dweight) of conv_transpose2d, and dbias where there is a `bias`."""
+def conv_transpose2d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes = 0, output_padding: _Wholes = 0, groups: _Whole = 1, dilation: _Wholes = 1, *, output_mask: Any = ...) -> Any:
+    r"""Gradients (dinput, dweight) of conv_transpose2d and, with a `bias`, dbias: those that `output_mask` wants."""
 @_function
 def conv_transpose3d(input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes = 0, output_padding: _Wholes = 0, groups: _Whole = 1, dilation: _Wholes = 1) -> Any:
     r"""The gradient of conv3d by its input, as torch.nn.functional.conv_transpose3d; weight is (C, channels / groups, ...)."""
 @_function
-def conv_transpose3d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes = 0, output_padding: _Wholes = 0, groups: _Whole = 1, dilation: _Wholes = 1) -> Any:
-    r"""Gradients (dinput, dweight) of conv_transpose3d, and dbias where there is a `bias`."""
+def conv_transpose3d_backward(dy: Array | _Number, input: Array | _Number, weight: Array | _Number, bias: Array | _Number | None = None, stride: _Wholes = 1, padding: _Wholes = 0, output_padding: _Wholes = 0, groups: _Whole = 1, dilation: _Wholes = 1, *, output_mask: Any = ...) -> Any:
+    r"""Gradients (dinput, dweight) of conv_transpose3d and, with a `bias`, dbias: those that `output_mask` wants."""
 @_function
 def gather_nd(input: Array | _Number, indices: Array | _Number) -> Any:
     r"""Slices of `input` at coordinates: y[i, ...] = input[indices[i, 0], indices[i, 1], ..., ...]."""

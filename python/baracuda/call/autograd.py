@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 from baracuda import _core
 from baracuda.call.grad import vjp_of
 from baracuda.call.inference import infer
+from baracuda.call.pulls import Pull
 from baracuda.describe.calls import mistaken, respelt, signed, spellings
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, UsageError
@@ -66,6 +67,8 @@ class Pullable:
             fit: Is given the gradient and what is known by name, where the gradient is not of its argument's shape yet.
             forward: A function of the same arguments that yields more than this one's result, which comes first:
                 `results` names all of it, and only the first has a gradient.
+
+        A gradient with an `output_mask`, of this function's first three arguments, is asked for those alone that are wanted.
         """
         names = results.split()
         gradients = ["dy"] if results == "result" else ["d" + name.removesuffix("_saved") for name in names]
@@ -73,6 +76,7 @@ class Pullable:
         head, known_names = next(iter(own.parameters)), {*own.parameters, *names, *gradients, "shape"}
         asked = backward.__signature__.parameters.items()
         wanted = [name for name, p in asked if name in known_names or p.default is p.empty]
+        masked = "output_mask" in backward.__signature__.parameters
 
         def rule(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
             made = called(*args, **kwargs)
@@ -88,7 +92,15 @@ class Pullable:
                 found = cast(Any, backward)(**{name: given[name] for name in wanted})
                 return fit(found, known) if fit else found
 
-            return y, pull
+            def some(dy: Any, asked: Sequence[str]) -> list[Any]:
+                given = known | {"dy": dy}
+                order = [name for name in own.parameters if name in asked]
+                mask = tuple(name in asked for name in list(own.parameters)[:3])
+                found = cast(Any, backward)(**{name: given[name] for name in wanted}, output_mask=mask)
+                made = dict(zip(order, found if len(order) > 1 else (found,), strict=True))
+                return [made[name] for name in asked]
+
+            return y, Pull(pull, some) if masked else pull
 
         self.vjp_rule = rule
         self.gradient_names = tuple(gradients)

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from baracuda import _core
-from baracuda.call.gradients import Gradients
+from baracuda.call.handed import Handed, handed
 from baracuda.call.inference import spec_of
 from baracuda.call.tape import Tape, Tracked, element_of, stop_gradient
 from baracuda.call.tree import Tree, flatten, parts_of
 from baracuda.describe.calls import parameter_names, signed
-from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, shown
-from baracuda.memory.results import foreign_converter, is_torch
-from baracuda.memory.views import reach
+from baracuda.memory.results import is_torch
 
 
 class Pulled:
@@ -71,7 +69,7 @@ class Pulled:
 
     def value(self) -> Any:
         """What the function returned, as tensors of the kind that it was given."""
-        return self.tree.build([_handed(x.value, self.like) for x in self.results])
+        return self.tree.build([handed(x.value, self.like) for x in self.results])
 
     def pull(self, dys: Sequence[Any]) -> tuple[Any, ...]:
         """Gradients of the wanted arguments from those of the results, in the arguments' structure.
@@ -80,8 +78,8 @@ class Pulled:
         """
         given = [(x, _as_tensor(dy)) for x, dy in zip(self.results, dys, strict=True) if dy is not None]
         found = self.tape.gradients(given)
-        handed = _Handed([dy for _, dy in given])
-        flat = [handed.gradient(found, leaf, like) for leaf, like in zip(self.leaves, self.likes, strict=True)]
+        memory = Handed([dy for _, dy in given])
+        flat = [memory.gradient(found, leaf, like) for leaf, like in zip(self.leaves, self.likes, strict=True)]
         return tuple(_only_leaves(tree).build(flat) for tree in self.trees)
 
 
@@ -143,28 +141,6 @@ class _Pull:
                 f"pull of {self._called.name}: {name}: got {element} of shape {shape}, want {want}."
             )
         return given
-
-
-class _Handed:
-    """Gradients for the caller: each in memory of its own."""
-
-    def __init__(self, dys: Sequence[Any]) -> None:
-        self._extents = [_extent(dy) for dy in dys]
-
-    def gradient(self, found: Gradients, leaf: Tracked, like: Any) -> Any:
-        from baracuda import functional as F
-
-        gradient = found.of(leaf.root)
-        if gradient is None:
-            gradient = F.zeros_like(leaf.value)
-        if _core.tracer() is not None:
-            return _handed(gradient, like)
-        low, high = _extent(gradient)
-        if any(low < b and a < high for a, b in self._extents):
-            gradient = F.copy(gradient)
-            low, high = _extent(gradient)
-        self._extents.append((low, high))
-        return _handed(gradient, like)
 
 
 def vjp_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Callable[..., Any]]:
@@ -310,31 +286,3 @@ def _only_leaves(tree: Tree) -> Tree:
 
 def _as_tensor(dy: Any) -> Any:
     return dy if is_torch(dy) or isinstance(dy, (np.ndarray, _core.Tensor, Tracked)) else _core.borrow(dy)
-
-
-def _extent(x: Any) -> tuple[int, int]:
-    """Addresses of the first byte of a tensor and of that behind its last."""
-    if isinstance(x, Tracked):
-        return 0, 0
-    seen = _core.borrow(x)
-    low, high = reach(seen.shape, seen.strides)
-    size = Element(seen._element).nbytes
-    return seen.address + low * size, seen.address + high * size
-
-
-def _handed(value: Any, like: Any) -> Any:
-    """A tensor as one of the kind that another one is of; the same memory."""
-    if isinstance(like, np.ndarray):
-        return value.numpy() if isinstance(value, _core.Tensor) and not value._unbacked else value
-    if is_torch(like):
-        if is_torch(value):
-            return value
-        import torch
-
-        return torch.utils.dlpack.from_dlpack(value)
-    convert = foreign_converter(like)
-    if convert is None or type(value) is type(like):
-        return value
-    from baracuda import functional as F
-
-    return convert(F.copy(_core.borrow(value)))

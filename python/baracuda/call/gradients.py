@@ -26,11 +26,15 @@ class Root:
         shape: Its sizes.
         element: Of its numbers.
         device: Where it lies.
+        constant: Whether no gradient flows through it, although it is on a tape.
+        whole: Where all of it lies.
     """
 
-    __slots__ = ("device", "element", "shape", "value")
+    __slots__ = ("constant", "device", "element", "shape", "value", "whole")
 
     def __init__(self, value: Any, shape: Shape, element: Element, device: str) -> None:
+        self.constant = False
+        self.whole = Place(shape, contiguous_strides(shape), 0)
         self.value = value
         self.shape = shape
         self.element = element
@@ -41,10 +45,6 @@ class Root:
         """That of a tensor of any framework."""
         shape, code, _, *place = _core.describe(value)
         return cls(value, tuple(shape), Element(code), name_of((place[0], place[1])))
-
-    def whole(self) -> Place:
-        """Where all of it lies."""
-        return Place(self.shape, contiguous_strides(self.shape), 0)
 
     def pattern(self, place: Place) -> Any:
         """A tensor that lies as a view does, in memory that nobody reads: for arithmetic on views."""
@@ -67,7 +67,10 @@ class Place:
 
     def is_whole(self, root: Root) -> bool:
         """Whether these are all of its elements, in their order."""
-        return self.shape == root.shape and self.offset == 0 and is_contiguous(self.shape, self.strides)
+        whole = root.whole
+        if self is whole:
+            return True
+        return self.shape == whole.shape and self.offset == 0 and is_contiguous(self.shape, self.strides)
 
 
 class Gradients:
@@ -105,13 +108,14 @@ class Gradients:
     def _whole(self, root: Root) -> Any:
         from baracuda import functional as F
 
-        known, parts = self._known.get(root), self._parts.pop(root, [])
+        known = self._known.get(root)
+        parts = self._parts.pop(root, None)
         if not parts:
             return known
         apart = known is None and not self._alike and _apart(root, [place for place, _ in parts])
         covered = apart and sum(prod(place.shape) for place, _ in parts) == prod(root.shape)
         whole = _new(root, zero=not covered)
-        whole = whole if known is None else F.add(known, whole)  # memory that nothing else is
+        whole = whole if known is None else F.add(whole, known)  # memory that nothing else is, and can be written to
         for place, gradient in parts:
             _put(whole, place, gradient, add=not apart)
         self._known[root] = whole
@@ -149,7 +153,7 @@ def _fitted(gradient: Any, shape: Shape) -> Any:
 
     sizes, _, strides, *_ = _core.describe(gradient)
     made = gradient if is_contiguous(sizes, strides) else F.copy(gradient)
-    return made if tuple(sizes) == shape else sum_to(made, shape)
+    return made if sizes == shape else sum_to(made, shape)
 
 
 def _put(whole: Any, place: Place, gradient: Any, *, add: bool) -> None:

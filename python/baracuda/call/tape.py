@@ -10,7 +10,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cache
+from inspect import Parameter
 from itertools import count
 from typing import Any
 
@@ -20,9 +21,10 @@ from baracuda import _core
 from baracuda.call.gradients import Gradients, Place, Root
 from baracuda.call.inference import spec_of
 from baracuda.call.operators import OF_NUMPY, C, with_operators
+from baracuda.call.pulls import Step, Taken, at, pulled
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError, shown
-from baracuda.describe.lines import line_text, user_line
+from baracuda.describe.lines import user_line
 from baracuda.memory.results import is_torch
 from baracuda.memory.views import is_contiguous
 
@@ -35,6 +37,11 @@ class _Running(threading.local):
 
 running = _Running()
 _numbers = count()
+# What is no tensor and holds none.
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, Element})
+_KEYWORD_ONLY = Parameter.KEYWORD_ONLY
+_VAR_POSITIONAL = Parameter.VAR_POSITIONAL
+_VAR_KEYWORD = Parameter.VAR_KEYWORD
 
 
 def _refuses_writes(kind: C) -> C:
@@ -89,7 +96,7 @@ class Tracked:
     @property
     def place(self) -> Place:
         """Where it lies in its root."""
-        return self._place or self.root.whole()
+        return self.root.whole if self._place is None else self._place
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -260,32 +267,6 @@ def _values_wanted(by: str) -> InvalidProblemError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A tensor that a call was given.
-
-    Attributes:
-        name: Of its parameter.
-        element: Of its numbers.
-        tracked: Where gradients go; None for constants.
-    """
-
-    name: str
-    element: Element
-    tracked: Tracked | None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A call on the tape: the float results in order, what it was given, and how it is pulled back."""
-
-    fn: Any
-    results: tuple[Root, ...]
-    taken: tuple[Taken, ...]
-    pull: Callable[[Any], Any] | None
-    where: str | tuple[str, int]
-
-
 class Tape:
     """Calls in order, of what depends on the tensors whose gradients are asked for."""
 
@@ -296,9 +277,11 @@ class Tape:
         # With sizes that are bc.Dims the same has to be done at all of them, however views lie.
         self.alike = getattr(_core.tracer(), "watch", None) is not None
 
-    def leaf(self, value: Any) -> Tracked:
-        """A tensor whose gradient is asked for."""
-        return Tracked(self, Root.of(value))
+    def leaf(self, value: Any, constant: bool = False) -> Tracked:
+        """A tensor whose gradient is asked for; or a constant that has the views of one."""
+        root = Root.of(value)
+        root.constant = constant
+        return Tracked(self, root)
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -313,11 +296,13 @@ class Tape:
 
     def call(self, fn: Any, given: Sequence[Any]) -> Any:
         """Calls a function with these values of its parameters, and records how it is pulled back."""
-        parameters = list(fn.__signature__.parameters.values())
+        parameters = parameters_of(fn)
         taken: list[Taken] = []
         plain = [self._plain(p.name, value, taken) for p, value in zip(parameters, given, strict=True)]
-        self._refuse_writes(fn, parameters, plain, taken)
         args, kwargs = spread(parameters, plain)
+        if all(t.tracked is None for t in taken):
+            return fn(*args, **kwargs)
+        self._refuse_writes(fn, parameters, plain, taken)
         rule = fn.vjp_rule
         if rule is None:
             y, pull = fn(*args, **kwargs), None
@@ -335,18 +320,21 @@ class Tape:
 
     def _plain(self, name: str, value: Any, taken: list[Taken]) -> Any:
         """The value that an argument has; tensors are added to what was taken."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is Tracked and value.tape is self:
+            taken.append(Taken(name, value.root.element, None if value.root.constant else value))
+            return value._seen
         if isinstance(value, (list, tuple)):
-            return type(value)([self._plain(name, x, taken) for x in value])
-        if isinstance(value, Tracked) and value.tape is self:
-            taken.append(Taken(name, value.element, value))
-            return value.value
+            return kind([self._plain(name, x, taken) for x in value])
         if isinstance(value, np.generic):  # a number, as functions read it
             return value.item()
         if (element := element_of(value)) is not None:
             taken.append(Taken(name, element, None))
         return value
 
-    def _refuse_writes(self, fn: Any, parameters: list[Any], plain: list[Any], taken: list[Taken]) -> None:
+    def _refuse_writes(self, fn: Any, parameters: Sequence[Any], plain: list[Any], taken: list[Taken]) -> None:
         out = next((v for p, v in zip(parameters, plain, strict=True) if p.name == "out"), None)
         if out is not None:
             raise InvalidProblemError(
@@ -387,46 +375,22 @@ class Tape:
         from baracuda import functional as F
 
         if step.pull is None:
-            raise _at(step, InvalidProblemError(f"{step.fn.__name__} has no gradient"), "Stop it by bc.stop_gradient.")
+            raise at(step, InvalidProblemError(f"{step.fn.__name__} has no gradient"), "Stop it by bc.stop_gradient.")
         dys = tuple(found.of(root) for root in step.results)
         dys = tuple(F.zeros_like(r.value) if d is None else d for r, d in zip(step.results, dys, strict=True))
         try:
-            made = step.pull(dys[0] if len(dys) == 1 else dys)
+            gradients = pulled(step, dys[0] if len(dys) == 1 else dys)
         except BaracudaError as error:
-            raise _at(step, error) from error
-        gradients = tuple(made) if isinstance(made, (list, tuple)) else (made,)
-        for taken, gradient in _matched(step, gradients):
+            raise at(step, error) from error
+        for taken, gradient in gradients:
             if taken.tracked is not None and gradient is not None:
                 found.add(taken.tracked.root, taken.tracked.place, gradient)
 
 
-def _matched(step: Step, gradients: tuple[Any, ...]) -> list[tuple[Taken, Any]]:
-    """A pull's gradients with the tensors that they are of: all that are no constants of the function, or the floats of them.
-
-    Where a pull has None in the place of a constant, it is left out.
-    """
-    constants: frozenset[str] = getattr(step.fn, "constants", frozenset())
-    for t in step.taken:
-        if t.name in constants and t.tracked is not None:
-            error = InvalidProblemError(f"{t.name} is a constant of {step.fn.__name__} and has no gradient")
-            raise _at(step, error, "Give it by bc.stop_gradient, or compute this by functions that have one.")
-    able = [t for t in step.taken if t.name not in constants]
-    floats = [t for t in able if t.element.is_float]
-    for found in (gradients, tuple(g for g in gradients if g is not None)):
-        for takers in (able, floats):
-            if len(takers) == len(found):
-                return list(zip(takers, found, strict=True))
-    names = ", ".join(t.name for t in floats)
-    got = f"got {len(gradients)} gradients of {len(floats)} tensors ({names})"
-    raise _at(step, InvalidProblemError(f"{step.fn.__name__}: {got}"))
-
-
-def _at(step: Step, error: BaracudaError, hint: str = "") -> BaracudaError:
-    """The error with the place of the call."""
-    text = str(error).rstrip(".") + (f". {hint}" if hint else ".")
-    if isinstance(step.where, str):
-        return type(error)(f"{step.where}: {text}", error.refusals)
-    return type(error)(f"{text}\n  in {line_text(step.where)}", error.refusals)
+@cache
+def parameters_of(fn: Any) -> tuple[Any, ...]:
+    """What a function takes."""
+    return tuple(fn.__signature__.parameters.values())
 
 
 def spread(parameters: Sequence[Any], values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -439,15 +403,18 @@ def spread(parameters: Sequence[Any], values: Sequence[Any]) -> tuple[list[Any],
     needed = 0
     for p, value in zip(parameters, values, strict=True):
         given = value is not p.default
-        if p.kind is p.VAR_POSITIONAL:
+        kind = p.kind
+        if kind is _KEYWORD_ONLY:
+            if given:
+                kwargs[p.name] = value
+            continue
+        if kind is _VAR_POSITIONAL:
             args += value
-        elif p.kind is p.VAR_KEYWORD:
+        elif kind is _VAR_KEYWORD:
             kwargs |= value
-        elif p.kind is not p.KEYWORD_ONLY:
+        else:
             args.append(value)
-        elif given:
-            kwargs[p.name] = value
-        needed = len(args) if given and p.kind is not p.KEYWORD_ONLY else needed
+        needed = len(args) if given else needed
     return args[:needed], kwargs
 
 
@@ -475,7 +442,15 @@ def tracked_in(value: Any) -> Iterator[Tracked]:
 
 def innermost(given: Any) -> Tape:
     """The newest tape that one of these arguments is on: calls of gradients of gradients are its own first."""
-    return max((x.tape for x in tracked_in(given)), key=lambda tape: tape.number)
+    found: Any = None
+    for x in given:
+        kind = type(x)
+        if kind in _PLAIN:
+            continue
+        for tape in (x.tape,) if kind is Tracked else {y.tape for y in tracked_in(x)}:
+            if found is None or tape.number > found.number:
+                found = tape
+    return found  # type: ignore[no-any-return]
 
 
 def stop_gradient(value: Any) -> Any:

@@ -16,7 +16,8 @@ def contiguous_strides(shape: Sequence[int]) -> Sizes:
     for size in reversed(shape):
         out.append(step)
         step *= size
-    return tuple(reversed(out))
+    out.reverse()
+    return tuple(out)
 
 
 def reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
@@ -29,7 +30,10 @@ def reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
 
 def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether the elements lie row after row without gaps; what dimensions of size 1 carry does not matter."""
-    if 0 in shape:
-        return True
-    wanted = contiguous_strides(shape)
-    return all(n == 1 or s == w for n, s, w in zip(shape, strides, wanted, strict=True))
+    step = 1
+    for n, s in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1:
+            if s != step:
+                return 0 in shape
+            step *= n
+    return True

@@ -12,7 +12,7 @@ from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import Dim, Shape, Size, largest, shape_text
 from baracuda.describe.elements import Element
-from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.describe.options import integers
 from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, output, tensor
 
@@ -249,6 +249,8 @@ OPS = (
 )
 
 Axes = int | tuple[int, ...] | list[int]
+Mask = tuple[bool, bool, bool] | list[bool]
+ALL: Mask = (True, True, True)
 
 
 def _per_axis(name: str, value: Any, axes: int) -> tuple[int, ...]:
@@ -313,6 +315,20 @@ def _fields(
     }
 
 
+def _masked(mask: Mask, bias: Arg | None) -> tuple[bool, bool, bool]:
+    """Which gradients are made."""
+    if not isinstance(mask, (tuple, list)) or len(mask) != 3 or not all(isinstance(m, bool) for m in mask):
+        raise InvalidProblemError(
+            f"output_mask: got {shown(mask)}, want three bools: whether the gradients of input, weight and bias are wanted."
+        )
+    dx, dweight, dbias = mask[0], mask[1], mask[2] and bias is not None
+    if not (dx or dweight or dbias):
+        raise InvalidProblemError(
+            f"output_mask: got {shown(mask)}{'' if bias else ' and no bias'}, want at least one gradient."
+        )
+    return dx, dweight, dbias
+
+
 def _views(name: str, shape: tuple[int, ...], *, single: bool) -> Any:
     """Of a result whose batch of one the function leaves out."""
     return {name: (shape[1:], (-1, *range(len(shape) - 1)))} if single else None
@@ -329,13 +345,22 @@ def forward(
 
 
 def backward(
-    call: Call, made: type[_Backward], axes: int, dy: Arg, input: Arg, weight: Arg, bias: Arg | None, *options: Any
+    call: Call,
+    made: type[_Backward],
+    axes: int,
+    dy: Arg,
+    input: Arg,
+    weight: Arg,
+    bias: Arg | None,
+    mask: Mask,
+    *options: Any,
 ) -> Recipe:
     """A gradient's plan and arguments."""
+    dx, dweight, dbias = _masked(mask, bias)
     x = _check(made.op_name, axes, input, weight, bias)
     single = input.rank == axes + 1
-    desc: Any = made(**_fields(axes, x, weight, *options), dbias=bias is not None)
-    views = _views("dx", x.shape, single=single)
+    desc: Any = made(**_fields(axes, x, weight, *options), dx=dx, dweight=dweight, dbias=dbias)
+    views = _views("dx", x.shape, single=single) if dx else None
     return call(desc, views=views, dy=dy.insert(0) if single else dy, x=x, weight=weight)
 
 
@@ -371,9 +396,13 @@ def conv1d_backward(
     padding: Axes | str = 0,
     dilation: Axes = 1,
     groups: int = 1,
+    *,
+    output_mask: Mask = ALL,
 ) -> Recipe:
-    """Gradients (dinput, dweight) of conv1d, and dbias where there is a `bias`."""
-    return backward(call, ConvBackwardDescriptor, 1, dy, input, weight, bias, stride, padding, dilation, groups)
+    """Gradients (dinput, dweight) of conv1d and, with a `bias`, dbias: those that `output_mask` wants."""
+    return backward(
+        call, ConvBackwardDescriptor, 1, dy, input, weight, bias, output_mask, stride, padding, dilation, groups
+    )
 
 
 @made_of("conv")
@@ -408,9 +437,13 @@ def conv2d_backward(
     padding: Axes | str = 0,
     dilation: Axes = 1,
     groups: int = 1,
+    *,
+    output_mask: Mask = ALL,
 ) -> Recipe:
-    """Gradients (dinput, dweight) of conv2d, and dbias where there is a `bias`."""
-    return backward(call, ConvBackwardDescriptor, 2, dy, input, weight, bias, stride, padding, dilation, groups)
+    """Gradients (dinput, dweight) of conv2d and, with a `bias`, dbias: those that `output_mask` wants."""
+    return backward(
+        call, ConvBackwardDescriptor, 2, dy, input, weight, bias, output_mask, stride, padding, dilation, groups
+    )
 
 
 @made_of("conv")
@@ -445,9 +478,13 @@ def conv3d_backward(
     padding: Axes | str = 0,
     dilation: Axes = 1,
     groups: int = 1,
+    *,
+    output_mask: Mask = ALL,
 ) -> Recipe:
-    """Gradients (dinput, dweight) of conv3d, and dbias where there is a `bias`."""
-    return backward(call, ConvBackwardDescriptor, 3, dy, input, weight, bias, stride, padding, dilation, groups)
+    """Gradients (dinput, dweight) of conv3d and, with a `bias`, dbias: those that `output_mask` wants."""
+    return backward(
+        call, ConvBackwardDescriptor, 3, dy, input, weight, bias, output_mask, stride, padding, dilation, groups
+    )
 
 
 conv1d.pulled_by(conv1d_backward)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.ops.conv.conv import (
+    ALL,
     Axes,
     ConvTransposeBackwardDescriptor,
     ConvTransposeDescriptor,
+    Mask,
     backward,
     forward,
 )
@@ -49,10 +51,14 @@ def conv_transpose1d_backward(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
+    *,
+    output_mask: Mask = ALL,
 ) -> Recipe:
-    """Gradients (dinput, dweight) of conv_transpose1d, and dbias where there is a `bias`."""
+    """Gradients (dinput, dweight) of conv_transpose1d and, with a `bias`, dbias: those that `output_mask` wants."""
     made = ConvTransposeBackwardDescriptor
-    return backward(call, made, 1, dy, input, weight, bias, stride, padding, dilation, groups, output_padding)
+    return backward(
+        call, made, 1, dy, input, weight, bias, output_mask, stride, padding, dilation, groups, output_padding
+    )
 
 
 @made_of("conv_transpose")
@@ -89,10 +95,14 @@ def conv_transpose2d_backward(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
+    *,
+    output_mask: Mask = ALL,
 ) -> Recipe:
-    """Gradients (dinput, dweight) of conv_transpose2d, and dbias where there is a `bias`."""
+    """Gradients (dinput, dweight) of conv_transpose2d and, with a `bias`, dbias: those that `output_mask` wants."""
     made = ConvTransposeBackwardDescriptor
-    return backward(call, made, 2, dy, input, weight, bias, stride, padding, dilation, groups, output_padding)
+    return backward(
+        call, made, 2, dy, input, weight, bias, output_mask, stride, padding, dilation, groups, output_padding
+    )
 
 
 @made_of("conv_transpose")
@@ -129,10 +139,14 @@ def conv_transpose3d_backward(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
+    *,
+    output_mask: Mask = ALL,
 ) -> Recipe:
-    """Gradients (dinput, dweight) of conv_transpose3d, and dbias where there is a `bias`."""
+    """Gradients (dinput, dweight) of conv_transpose3d and, with a `bias`, dbias: those that `output_mask` wants."""
     made = ConvTransposeBackwardDescriptor
-    return backward(call, made, 3, dy, input, weight, bias, stride, padding, dilation, groups, output_padding)
+    return backward(
+        call, made, 3, dy, input, weight, bias, output_mask, stride, padding, dilation, groups, output_padding
+    )
 
 
 conv_transpose1d.pulled_by(conv_transpose1d_backward)

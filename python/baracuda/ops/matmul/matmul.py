@@ -5,12 +5,13 @@ Transposes are strides: pass the transposed view. Gradients are products too, so
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeAlias
 
 from baracuda.call.compose import Composer, Value, composed
 from baracuda.call.op import Arg, Call, Op, Recipe, function
+from baracuda.call.pulls import Pull
 from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape, Size, largest, shape_text
 from baracuda.describe.elements import Element
@@ -388,10 +389,30 @@ def _before_activation(dy: Any, activation: str, y: Any, sums: Callable[[], Any]
     return functional.gelu_backward(dy, sums(), "tanh" if activation == "gelu_tanh" else "none")
 
 
+def _pull_of_product(input: Any, other: Any, inner: Callable[[Any], Any], second: str = "other") -> Pull:
+    """How a product is pulled back.
+
+    Args:
+        input: The first factor.
+        other: The second factor.
+        inner: Gives the gradient of the product itself from that of the result.
+        second: What the function calls the second factor.
+    """
+    each = {"input": _input_gradient, second: _other_gradient}
+
+    def some(dy: Any, names: Sequence[str]) -> list[Any]:
+        dy = inner(dy)
+        return [each[name](dy, input, other) for name in names]
+
+    return Pull(lambda dy: matmul_backward(inner(dy), input, other), some)
+
+
 def _product_rule(forward: Any) -> None:
+    second = list(forward.__signature__.parameters)[1]
+
     @forward.vjp  # type: ignore[untyped-decorator]
     def rule(input: Any, other: Any) -> tuple[Any, Any]:
-        return forward(input, other), lambda dy: matmul_backward(dy, input, other)
+        return forward(input, other), _pull_of_product(input, other, lambda dy: dy, second)
 
 
 for _forward in (mm, bmm, mv, dot, vdot):
@@ -403,13 +424,21 @@ def _addend_rule(forward: Any) -> None:
     def rule(input: Any, left: Any, right: Any, *, beta: float = 1, alpha: float = 1) -> tuple[Any, Any]:
         from baracuda import functional as F
 
-        def pull(dy: Any) -> tuple[Any, Any, Any]:
+        def pull_input(dy: Any) -> Any:
             dinput = F.sum_to(dy, tuple(input.shape))
-            if beta != 1:
-                dinput = F.mul(dinput, beta)
-            return dinput, *scaled_gradients(dy, left, right, alpha)
+            return dinput if beta == 1 else F.mul(dinput, beta)
 
-        return forward(input, left, right, beta=beta, alpha=alpha), pull
+        first, second = list(forward.__signature__.parameters)[1:3]
+        each: dict[str, Callable[[Any], Any]] = {
+            "input": pull_input,
+            first: lambda dy: _input_gradient(dy, left, right, alpha),
+            second: lambda dy: _other_gradient(dy, left, right, alpha),
+        }
+
+        def some(dy: Any, names: Sequence[str]) -> list[Any]:
+            return [each[name](dy) for name in names]
+
+        return forward(input, left, right, beta=beta, alpha=alpha), Pull(lambda dy: tuple(some(dy, list(each))), some)
 
 
 for _forward in (addmm, baddbmm, addbmm, addmv):
@@ -420,20 +449,33 @@ for _forward in (addmm, baddbmm, addbmm, addmv):
 def _matmul_rule(input: Any, other: Any, *, activation: str = "none") -> tuple[Any, Any]:
     y = matmul(input, other, activation=activation)
 
-    def pull(dy: Any) -> tuple[Any, Any]:
-        dy = _before_activation(dy, activation, y, lambda: matmul(input, other))
-        found: tuple[Any, Any] = matmul_backward(dy, input, other)
-        return found
+    def inner(dy: Any) -> Any:
+        return _before_activation(dy, activation, y, lambda: matmul(input, other))
 
-    return y, pull
+    return y, _pull_of_product(input, other, inner)
+
+
+def _sum_of_rows(dy: Any) -> Any:
+    from baracuda import functional
+
+    return functional.sum_to(dy, tuple(dy.shape)[-1:])
 
 
 @linear.vjp
 def _linear_rule(input: Any, weight: Any, bias: Any = None, *, activation: str = "none") -> tuple[Any, Any]:
     y = linear(input, weight, bias, activation=activation)
 
-    def pull(dy: Any) -> Any:
-        dy = _before_activation(dy, activation, y, lambda: linear(input, weight, bias))
-        return linear_backward(dy, input, weight, bias)
+    def inner(dy: Any) -> Any:
+        return _before_activation(dy, activation, y, lambda: linear(input, weight, bias))
 
-    return y, pull
+    each: dict[str, Callable[[Any], Any]] = {
+        "input": lambda dy: _linear_input_gradient(dy, input, weight),
+        "weight": lambda dy: _linear_weight_gradient(dy, input, weight),
+        "bias": _sum_of_rows,
+    }
+
+    def some(dy: Any, names: Sequence[str]) -> list[Any]:
+        dy = inner(dy)
+        return [each[name](dy) for name in names]
+
+    return y, Pull(lambda dy: linear_backward(inner(dy), input, weight, bias), some)
