@@ -33,6 +33,7 @@ ALONE = {
         "tests/device/test_device_trace.py",
         "tests/test_examples.py",
     ),
+    "python/baracuda/llm/": ("tests/test_llm*.py",),
     "python/baracuda/engine/": (
         "tests/test_engine.py",
         "tests/test_engine_aliases.py",

@@ -268,6 +268,12 @@ def _bench(args: argparse.Namespace) -> int:
     return bench_main(args.options)
 
 
+def _chat(args: argparse.Namespace) -> int:
+    from baracuda.llm.cli import main as chat_main
+
+    return chat_main(args.options)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=_program(), description=__doc__)
     parser.add_argument("--version", action="version", version=f"baracuda {__version__}", help="print the version")
@@ -285,6 +291,8 @@ def _parser() -> argparse.ArgumentParser:
     p = command("config", _config, "where the C interface is")
     p.add_argument("--cflags", action="store_true", help="what a compiler needs")
     p.add_argument("--libs", action="store_true", help="what a linker needs")
+    text = "a language model of a GGUF file answers (see chat --help)"
+    command("chat", _chat, text, own_options=True)
     command("bench", _bench, "measure against peers, side by side in one process (see bench --help)", own_options=True)
     return parser
 
