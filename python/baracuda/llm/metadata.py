@@ -90,6 +90,8 @@ class Metadata:
     def texts(self, key: str) -> list[str]:
         """A list of texts."""
         value = self._value(key, _MISSING, "a list of texts")
+        if isinstance(value, np.ndarray) and not value.size:  # an empty list may be one of anything
+            return []
         if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
             raise self.wrong(key, shown(value)[:80], "a list of texts in UTF-8")
         return value

@@ -59,8 +59,9 @@ class BytePairs:
         library = import_module("tokenizers")
         cuts = [library.pre_tokenizers.Split(library.Regex(cut), "isolated") for cut in _CUTS[name]]
         letters = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        merges = self._merges()
         try:
-            model = library.models.BPE(v.ids, self._merges(), ignore_merges=name in _WHOLE)
+            model = library.models.BPE(v.ids, merges, ignore_merges=name in _WHOLE)
             self._library = library.Tokenizer(model)
         except Exception as error:  # the library raises its own base class for whatever it refuses
             raise InvalidProblemError(
