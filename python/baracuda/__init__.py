@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from baracuda import graph as graph
     from baracuda import info as info
     from baracuda import llm as llm
+    from baracuda import onnx as onnx
     from baracuda import testing as testing
     from baracuda._descriptors import *  # noqa: F403  # written by ci/generate.py, one name each
     from baracuda.engine import Engine as Engine
@@ -92,7 +93,7 @@ if not TYPE_CHECKING:  # a type checker knows all names, and says which are not 
 
     def __getattr__(name: str) -> Any:
         """Descriptors, plans and submodules are imported when first used: no op family is loaded by `import baracuda`."""
-        if name in ("engine", "expr", "functional", "graph", "llm", "testing", "info"):
+        if name in ("engine", "expr", "functional", "graph", "llm", "onnx", "testing", "info"):
             return import_module(f"baracuda.{name}")
         if name in ("ComputeGraph", "ExecutionPlan", "jit", "trace"):
             return getattr(import_module("baracuda.graph"), name)

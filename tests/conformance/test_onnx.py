@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx_cases import NodeCase, load
-from onnx_run import PAGE, WHY, difference, outcomes, report, run_operator
-from onnx_table import ABSENT, CALLS
 
 onnx = pytest.importorskip("onnx", reason="needs the package onnx: pip install -e '.[test]'")
+
+from onnx_cases import NodeCase, load  # noqa: E402
+from onnx_run import PAGE, difference, outcomes, report, run_operator  # noqa: E402
+
+from baracuda.onnx.operators import TABLE  # noqa: E402
 
 MOST_TERMS = 1 << 13
 
@@ -18,15 +20,17 @@ MOST_TERMS = 1 << 13
 def test_every_case_that_is_run_gives_onnxs_result() -> None:
     wrong = [f"{op}: {line}" for op, o in outcomes().items() for line in o.failed]
     assert not wrong, "\n".join(wrong)
-    assert sum(o.passed for o in outcomes().values()) > 1150
+    assert sum(o.passed for o in outcomes().values()) >= 1200
 
 
-def test_every_operator_has_a_call_or_a_reason() -> None:
-    assert set(load()) - set(CALLS) - set(WHY) == set(), "operators that are neither called nor explained"
-    assert set(CALLS) & set(WHY) == set(), "operators that are both"
-    assert len(WHY) == sum(map(len, ABSENT.values())), "operators with two reasons"
-    idle = [op for op in CALLS if op in load() and not outcomes()[op].passed]
-    assert not idle, "operators with a call of which no case is run"
+def test_operators_of_the_table_are_run() -> None:
+    tried = [op for op in TABLE if op in load()]
+    idle = [
+        op
+        for op in tried
+        if not outcomes()[op].passed and op not in ("Shape", "Size", "OptionalHasElement", "SequenceLength")
+    ]
+    assert len(tried) > 170 and not idle, "operators with a rule of which no case is run"
 
 
 def test_the_page_is_fresh() -> None:
@@ -44,7 +48,7 @@ def test_wrong_results_are_seen() -> None:
     """A thousandth of the largest number, one more, the other truth; another shape, another element."""
     seen = 0
     used = {"matmul", "softmax", "layer_norm"}  # of the widest promises
-    for case in (case for op in CALLS for case in load().get(op, [])):
+    for case in (case for op in TABLE for case in load().get(op, [])):
         for want in _arrays(case.outputs[:1], "fib"):
             given = _arrays(case.inputs, "f")
             size = np.abs(np.nan_to_num(want.astype("f8"), posinf=0, neginf=0)).max()
@@ -65,11 +69,12 @@ def test_wrong_results_are_seen() -> None:
 
 def test_failures_are_reported() -> None:
     x = np.ones((2, 3), np.float32)
+    one, two = onnx.helper.make_node("Exp", ["x"], ["y"]), onnx.helper.make_node("MatMul", ["a", "b"], ["y"])
     cases = [
-        NodeCase("wrong", "Exp", {}, [x], [x], 13),
-        NodeCase("refused", "MatMul", {}, [x, x], [x], 13),
-        NodeCase("odd", "Exp", {}, [np.array(["a"], dtype=object)], [x], 13),
-        NodeCase("right", "Neg", {}, [x], [-x], 13),
+        NodeCase("wrong", "Exp", one, [x], [x], 13),
+        NodeCase("refused", "MatMul", two, [x, x], [x], 13),
+        NodeCase("odd", "Exp", one, [np.array(["a"], dtype=object)], [x], 13),
+        NodeCase("right", "Neg", onnx.helper.make_node("Neg", ["x"], ["y"]), [x], [-x], 13),
     ]
     outcome = run_operator(cases)
     assert [line.partition(":")[0] for line in outcome.failed] == ["wrong", "refused"]

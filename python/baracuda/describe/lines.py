@@ -7,6 +7,7 @@ from pathlib import Path
 from types import FrameType
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
+_READERS = str(Path(_PACKAGE) / "onnx") + "/"  # of networks, by public functions alone: a user's code as far as sizes go
 Site = tuple[str, int]  # a line: file and number
 
 
@@ -16,8 +17,9 @@ def is_own_file(name: str) -> bool:
 
 
 def is_own(frame: FrameType) -> bool:
-    """Whether a frame is of the package."""
-    return is_own_file(frame.f_code.co_filename)
+    """Whether a frame is of the package, and sees sizes as plain numbers."""
+    name = frame.f_code.co_filename
+    return is_own_file(name) and not name.startswith(_READERS)
 
 
 def user_line(frame: FrameType | None) -> Site:
