@@ -40,6 +40,14 @@ ALONE = {
         "tests/device/test_device_engine.py",
     ),
     "tests/conformance/": ("tests/conformance/test_*.py",),
+    "tests/models/": ("tests/models/test_*.py",),
+    "python/baracuda/onnx/": (
+        "tests/conformance/test_*.py",
+        "tests/test_command.py",
+        "tests/test_docs.py",
+        "tests/test_layers.py",
+        "tests/test_onnx_*.py",
+    ),
     # On the emulator, with whatever has memory on a device. Its table of functions (csrc/core/device.h) is everybody's.
     "csrc/backends/metal/": (
         "tests/device/test_*.py",

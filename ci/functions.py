@@ -101,7 +101,7 @@ OPERATORS_HEAD = """# Operators of ONNX and aten
 
 Written by `ci/generate.py` from `python/baracuda/choose/operators.py`. A partitioner may ask by these names:
 `bc.capabilities("LayerNormalization", element="bf16")`, `bc.capabilities("aten::native_layer_norm")`, and
-`python -m baracuda capabilities Conv`. What an operator's attributes become is in `tests/conformance/onnx_table.py`, and how many of
+`python -m baracuda capabilities Conv`. What an operator's attributes become is in `python/baracuda/onnx/operators`, and how many of
 ONNX's own tests pass in [conformance](conformance.md). Operators of aten have the names of their functions, with or without
 overload (`aten.add.Tensor`), but for those of the last table.
 

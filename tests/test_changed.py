@@ -41,8 +41,8 @@ from mutation_rooms import ROOT, families
             {"scan", "tests/ops/test_scan.py"},
         ),
         (
-            ["tests/conformance/onnx_table.py"],
-            {"tests/conformance/test_onnx.py"},
+            ["tests/conformance/onnx_run.py"],
+            {"tests/conformance/test_onnx.py", "tests/conformance/test_onnx_suite.py"},
         ),
         (
             ["python/baracuda/engine/memory.py"],

@@ -274,6 +274,17 @@ def _chat(args: argparse.Namespace) -> int:
     return chat_main(args.options)
 
 
+def _onnx(args: argparse.Namespace) -> int:
+    try:
+        from baracuda.onnx.command import main as onnx_main
+    except ModuleNotFoundError as error:
+        if error.name != "onnx":
+            raise
+        print(error, file=sys.stderr)
+        return 2
+    return onnx_main(args.options)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=_program(), description=__doc__)
     parser.add_argument("--version", action="version", version=f"baracuda {__version__}", help="print the version")
@@ -294,6 +305,8 @@ def _parser() -> argparse.ArgumentParser:
     text = "a language model of a GGUF file answers (see chat --help)"
     command("chat", _chat, text, own_options=True)
     command("bench", _bench, "measure against peers, side by side in one process (see bench --help)", own_options=True)
+    text = "run, look at and time networks of ONNX files (see onnx --help)"
+    command("onnx", _onnx, text, own_options=True)
     return parser
 
 

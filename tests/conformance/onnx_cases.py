@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +32,12 @@ class NodeCase:
     opset: int
 
 
+def _forget() -> None:
+    """Has the modules of tests, which register theirs when they are imported, be imported again."""
+    for name in [n for n in sys.modules if n.startswith("onnx.backend.test.case.node.")]:
+        del sys.modules[name]
+
+
 @cache
 def load() -> dict[str, list[NodeCase]]:
     """All node tests by operator."""
@@ -45,6 +52,7 @@ def load() -> dict[str, list[NodeCase]]:
         opset = given[0] if given else onnx.defs.get_schema(proto.op_type, domain=proto.domain).since_version
         found.setdefault(op, []).append(NodeCase(name, op, proto, list(inputs), list(outputs), opset))
 
+    _forget()
     before = node.expect, base.process_snippet
     node.expect, base.process_snippet = expect, lambda *_: ("", "")
     try:
@@ -53,4 +61,5 @@ def load() -> dict[str, list[NodeCase]]:
             node.import_recursive(node)
     finally:
         node.expect, base.process_snippet = before
+        _forget()
     return dict(sorted(found.items()))

@@ -254,7 +254,7 @@ def report() -> str:
         "",
         f"The node tests of the package onnx {onnx.__version__}, run by `baracuda.onnx.Backend` on the cpu: {run} of",
         f"{run + sum(reasons.values())} cases. Which functions an operator is, is in `python/baracuda/onnx/operators`, and what",
-        "is lacking in [networks of ONNX](onnx.md). A result may differ from ONNX's by what the SKUs behind it promise, and as",
+        "is lacking in [networks of ONNX](onnx-networks.md). A result may differ from ONNX's by what the SKUs behind it promise, and as",
         "much for NumPy, which computed ONNX's; where the promise is exact, by nothing. Function bodies (`_expanded`) are the",
         "same data once more and are left out here; `tests/conformance/test_onnx_suite.py` runs them, and ONNX's other tests of",
         "backends. Written by `python tests/conformance/onnx_run.py`; a test compares it.",

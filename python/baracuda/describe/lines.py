@@ -7,7 +7,9 @@ from pathlib import Path
 from types import FrameType
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
-_READERS = str(Path(_PACKAGE) / "onnx") + "/"  # of networks, by public functions alone: a user's code as far as sizes go
+_READERS = (
+    str(Path(_PACKAGE) / "onnx") + "/"
+)  # of networks, by public functions alone: a user's code as far as sizes go
 Site = tuple[str, int]  # a line: file and number
 
 

@@ -1,4 +1,4 @@
-"""ONNX networks, run by baracuda's functions: `baracuda.onnx.load("model.onnx").run({"x": x})`. See docs/onnx.md."""
+"""ONNX networks, run by baracuda's functions: `baracuda.onnx.load("model.onnx").run({"x": x})`. See docs/onnx-networks.md."""
 
 try:
     import onnx as _onnx  # noqa: F401

@@ -25,7 +25,11 @@ class Known:
     __slots__ = ("__dict__", "array")
 
     def __init__(self, array: Any) -> None:
-        self.array: Array = np.asarray(array)
+        if isinstance(array, int) and type(array) not in (int, bool):  # an open size
+            self.array: Array = np.empty((), object)
+            self.array[()] = array
+        else:
+            self.array = np.asarray(array)
 
     @cached_property
     def tensor(self) -> bc.Tensor:

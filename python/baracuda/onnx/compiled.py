@@ -9,7 +9,7 @@ from typing import Any
 
 import baracuda as bc
 from baracuda import Dim, ExecutionPlan, InvalidProblemError
-from baracuda.onnx.ports import Port, like, taken
+from baracuda.onnx.ports import Port, taken
 
 FILE = "network.json"
 
@@ -46,8 +46,6 @@ class CompiledModel:
         values = taken(feeds, self.inputs)
         made = self.plan.run(*values)
         results = made if isinstance(made, tuple) else (made,)
-        if not values:
-            results = tuple(map(like(None), results))
         return {p.name: y for p, y in zip(self.outputs, results, strict=True)}
 
     def save(self, folder: str | Path) -> None:

@@ -139,7 +139,7 @@ def lacks(missing: Mapping[str, list[str]]) -> UnsupportedError:
     text = "\n".join(lines)
     return UnsupportedError(
         f"model: got operators that nothing here computes:\n{text}\nExport the network without them (another opset, or without the "
-        "optimizations that made them), or give a function of your own: load(..., operators={name: function}). docs/onnx.md "
+        "optimizations that made them), or give a function of your own: load(..., operators={name: function}). docs/onnx-networks.md "
         "lists the operators that there are.",
         [Refusal("operator", op, "an operator without a function", "one of the table") for op in missing],
     )

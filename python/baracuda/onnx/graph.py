@@ -63,6 +63,19 @@ class Block:
             made |= set(node.outputs)
         return found | {n for n in self.outputs if n not in made}
 
+    def origins(self, name: str) -> list[str]:
+        """The inputs that a value is made of."""
+        made = {o: n for n in self.nodes for o in n.outputs}
+        seen, ahead, found = {name}, [name], []
+        while ahead:
+            at = ahead.pop()
+            if at in self.inputs and at not in self.known:
+                found.append(at)
+            for before in uses(made[at]) - seen if at in made else ():
+                seen.add(before)
+                ahead.append(before)
+        return [i for i in self.inputs if i in found]
+
     def set_ends(self) -> None:
         """Notes after which node each value is done with."""
         last: dict[str, int] = {}

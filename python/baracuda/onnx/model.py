@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ import baracuda as bc
 from baracuda import Dim, InvalidProblemError
 from baracuda import functional as F
 from baracuda.describe.errors import shown
-from baracuda.onnx.call import Known
+from baracuda.onnx.call import Known, Node
 from baracuda.onnx.control import CONTROL
 from baracuda.onnx.evaluate import constants_first, lacks, run_block
 from baracuda.onnx.graph import Block, block_of
@@ -43,10 +43,14 @@ class Model:
         if not self.missing:
             constants_first(block)
 
+    def all_nodes(self) -> Iterator[Node]:
+        """The nodes of a run, with those of graphs inside of nodes; what constants decide is computed already."""
+        yield from self._block.all_nodes()
+
     @property
     def nodes(self) -> int:
-        """How many nodes a run has, with those of graphs inside of nodes; what constants decide is computed already."""
-        return sum(1 for _ in self._block.all_nodes())
+        """How many nodes a run has."""
+        return sum(1 for _ in self.all_nodes())
 
     @property
     def weight_bytes(self) -> int:
@@ -119,8 +123,20 @@ class Model:
                     f"compile: input {p.name!r}: got no shape or element in the file, want both: use run()."
                 )
         specs = [bc.TensorSpec(p.shape, p.element) for p in ports]  # type: ignore[arg-type]
-        graph = bc.trace(self._traced, *specs)
+        try:
+            graph = bc.trace(self._traced, *specs)
+        except InvalidProblemError as error:
+            raise self._explained(error) from error
         return CompiledModel(graph.compile(**options), ports, self.outputs)
+
+    def _explained(self, error: InvalidProblemError) -> InvalidProblemError:
+        """The error of the node, where a value of each run decides shapes, with the inputs that it comes from."""
+        inner = error.__cause__
+        if not isinstance(inner, InvalidProblemError) or not inner.refusals or inner.refusals[0].code != "null_data":
+            return error
+        origins = self._block.origins(inner.refusals[0].field) or [p.name for p in self.inputs]
+        text = f"{inner} It comes from {', '.join(map(repr, origins))}."
+        return InvalidProblemError(text, inner.refusals)
 
     def _traced(self, *tensors: Any) -> tuple[Any, ...]:
         """Tensors of the outputs: of those that are views a graph makes copies by itself."""

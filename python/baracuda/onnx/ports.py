@@ -62,7 +62,8 @@ def _size(dim: Any, name: str) -> Size:
     """A size; of one that has no name the input's name and the axis is one."""
     if dim.HasField("dim_value") and dim.dim_value >= 0:
         return int(dim.dim_value)
-    return str(dim.dim_param) or name
+    given = str(dim.dim_param)
+    return given if given and given != "?" else name
 
 
 def open_names(ports: Iterable[Port]) -> list[str]:
@@ -89,8 +90,9 @@ def checked_sizes(given: Mapping[str, Any], ports: Sequence[Port]) -> dict[str, 
 
 
 def _near(name: Any, names: Sequence[str]) -> str:
-    found = get_close_matches(str(name), names, 1)
-    return f" Is {found[0]!r} meant?" if found else ""
+    by_letters = {n.lower(): n for n in names}
+    found = get_close_matches(str(name).lower(), by_letters, 1)
+    return f" Is {by_letters[found[0]]!r} meant?" if found else ""
 
 
 def taken(feeds: Any, ports: Sequence[Port]) -> list[Any]:
@@ -113,11 +115,10 @@ def taken(feeds: Any, ports: Sequence[Port]) -> list[Any]:
             f"run: got no {lacking[0].partition(':')[0]!r}, want {'; '.join(lacking)} as well.",
             [Refusal("missing_argument", lacking[0], "nothing", "an array")],
         )
-    sizes: dict[str, tuple[str, int]] = {}
-    return [_checked(feeds[p.name], p, sizes) for p in ports]
+    return [_checked(feeds[p.name], p) for p in ports]
 
 
-def _checked(value: Any, port: Port, sizes: dict[str, tuple[str, int]]) -> Any:
+def _checked(value: Any, port: Port) -> Any:
     """A value as an array, of the port's element and shape; numbers and lists become arrays of NumPy."""
     if value is None or (isinstance(value, (list, tuple)) and not port.element):
         return value
@@ -131,11 +132,9 @@ def _checked(value: Any, port: Port, sizes: dict[str, tuple[str, int]]) -> Any:
             f"input {port.name!r}: got elements of {tensor.element}, want {port.element}: cast it (F.cast(x, {port.element!r})).",
             [Refusal("element", port.name, str(tensor.element), port.element)],
         )
-    if port.shape is not None and not _fits(tensor.shape, port, sizes):
-        known = ", ".join(f"{name} = {n} of {where!r}" for name, (where, n) in sizes.items())
+    if port.shape is not None and not _fits(tensor.shape, port):
         raise InvalidProblemError(
-            f"input {port.name!r}: got shape {tensor.shape}, want [{', '.join(map(str, port.shape))}]"
-            + (f" with {known}." if known else "."),
+            f"input {port.name!r}: got shape {tensor.shape}, want [{', '.join(map(str, port.shape))}].",
             [Refusal("shape", port.name, str(tensor.shape), str(port.shape))],
         )
     return value
@@ -173,18 +172,15 @@ def _borrowed(value: Any, port: Port) -> Any:
         raise InvalidProblemError(f"input {port.name!r}: got {shown(value)}, want an array: {error}") from error
 
 
-def _fits(shape: Sequence[int], port: Port, sizes: dict[str, tuple[str, int]]) -> bool:
+def _fits(shape: Sequence[int], port: Port) -> bool:
+    """Whether sizes are those that are known; exporters give one name to sizes that differ, so names say nothing."""
     wanted = port.shape or ()
     if len(shape) != len(wanted):
         return False
     for n, size in zip(shape, wanted, strict=True):
-        if isinstance(size, int):
-            if n != size:
-                return False
-        elif isinstance(size, str):
-            if sizes.setdefault(size, (port.name, n))[1] != n:
-                return False
-        elif n > size.max * size.mul // size.div + size.add:
+        if (isinstance(size, int) and n != size) or (
+            isinstance(size, Dim) and n > size.max * size.mul // size.div + size.add
+        ):
             return False
     return True
 

@@ -66,7 +66,7 @@ def _squeeze(c: Call, x: Any, axes: Any = None) -> Any:
     for a in sorted(where, reverse=True):
         if x.shape[a] != 1:
             c.wrong(f"axis {a} of size {x.shape[a]}", "a size of 1")
-        x = x.squeeze(a)
+        x = x[(slice(None),) * a + (0,)]
     return x
 
 
@@ -88,7 +88,16 @@ def broadcast(a: Sequence[int], b: Sequence[int]) -> list[int]:
     """The shape of both."""
     rank = max(len(a), len(b))
     left, right = ([1] * (rank - len(s)) + list(s) for s in (a, b))
-    return [m if n == 1 else n for n, m in zip(left, right, strict=True)]
+    return [_common(n, m) for n, m in zip(left, right, strict=True)]
+
+
+def _common(n: int, m: int) -> int:
+    """The size of both; of open ones nothing is asked that sizes of 1 would answer otherwise, where another way says it."""
+    if type(m) is int and m == 1:
+        return n
+    if (type(n) is int and n == 1) or n == m:
+        return m
+    return m if n == 1 else n
 
 
 @operator("Expand", view=True)

@@ -140,7 +140,8 @@ def _cut(c: Call, y: Any, results: list[int]) -> Any:
 
 
 @operator("MaxPool")
-def _max_pool(c: Call, x: Any) -> Any:
+def max_pool(c: Call, x: Any) -> Any:
+    """The largest of each window, and where it is, where that is asked for."""
     at, ceil = Windows.of(c, x.shape[2:]), bool(c.get("ceil_mode", 0))
     fn, indexed = of_axes(c, "max_pool{}d", x), c.wants(1)
     if indexed and (not at.pooled or c.get("storage_order", 0)):

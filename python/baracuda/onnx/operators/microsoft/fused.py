@@ -9,7 +9,7 @@ from baracuda import functional as F
 from baracuda.onnx.call import Call
 from baracuda.onnx.operators.elementwise import scaled_silu
 from baracuda.onnx.operators.table import cast, full, operator, reshaped, swapped, zeros
-from baracuda.onnx.operators.windows import conv
+from baracuda.onnx.operators.windows import conv, max_pool
 
 DOMAIN = "com.microsoft"
 
@@ -129,15 +129,11 @@ def _trilu(c: Call, x: Any, k: Any = None) -> Any:
     return (F.triu if c.get("upper", 1) else F.tril)(x, c.number(1) or 0)
 
 
-@operator("com.microsoft.NhwcMaxPool", "com.microsoft.NhwcConv")
-def _nhwc(c: Call, x: Any, *weights: Any) -> Any:
-    """Channels last: the operator of ONNX, on a view."""
-    from baracuda.onnx.operators.table import TABLE
-
-    rank = x.ndim
-    seen = x.permute(0, rank - 1, *range(1, rank - 1))
-    y = TABLE[c.op.removeprefix("Nhwc")].rule(c, seen, *weights)
-    return F.copy(y.permute(0, *range(2, rank), 1))
+@operator("com.microsoft.NhwcMaxPool")
+def _nhwc_max_pool(c: Call, x: Any) -> Any:
+    """Channels last."""
+    y = max_pool(c, x.permute(0, x.ndim - 1, *range(1, x.ndim - 1)))
+    return F.copy(y.permute(0, *range(2, x.ndim), 1))
 
 
 @operator("com.microsoft.MatMulNBits")
