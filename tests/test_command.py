@@ -170,7 +170,7 @@ def test_version_and_help_of_every_option(monkeypatch: pytest.MonkeyPatch, capsy
             )
             if isinstance(action, argparse._SubParsersAction):
                 parsers += [p for name, p in action.choices.items() if name != "bench"]
-    assert len(parsers) == 8
+    assert len(parsers) == 9
 
 
 def test_architectures_are_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
