@@ -361,6 +361,50 @@ def test_sizes_that_change(marked: bool) -> None:
     assert not seen().whole and set(seen().fallbacks) == {"draw_mask"}, str(seen())
 
 
+class Attends(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, s, d = x.shape
+        q, k, v = (t.view(b, s, 4, 4).transpose(1, 2) for t in self.qkv(self.norm(x)).chunk(3, -1))
+        y = N.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + N.dropout(self.out(y.transpose(1, 2).reshape(b, s, d)), 0.25)
+
+
+def test_one_program_serves_open_sizes() -> None:
+    model = Attends()
+    twin, run = _twin(model), compiled(model)
+    for n in (5, 9, 33, 7, 64, 1, 12):
+        x = torch.randn(n, 7, 16)
+        torch._dynamo.maybe_mark_dynamic(x, 0)
+        model.zero_grad()
+        twin.zero_grad()
+        for fn in (run, twin):
+            torch.manual_seed(n)
+            fn(x).square().mean().backward()
+        for p, q in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(p.grad, q.grad)
+    found = seen()
+    assert not found.closed and not found.whole and not found.refused, str(found)
+    assert found.partitions <= 8 and found.sizes <= 4, str(
+        found
+    )  # two sizes and one for all, forward and backward; and 1
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_numbers_that_data_decide(captured: bool) -> None:
+    def fn(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) * n.sum().item() + x[x > 0].exp().sum()
+
+    x, n = torch.randn(30), torch.arange(4)
+    names = {"capture_scalar_outputs": captured, "capture_dynamic_output_shape_ops": captured}
+    with torch._dynamo.config.patch(**names):
+        torch.testing.assert_close(compiled(fn)(x, n), fn(x, n))
+    assert seen().partitions >= 1 and not seen().whole
+
+
 def test_a_branch_that_data_decide() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         y = x * 2

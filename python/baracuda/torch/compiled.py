@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 import baracuda as bc
 from baracuda.torch.dropout import with_masks
 from baracuda.torch.fx import called, filled_in
+from baracuda.torch.open import OpenProgram
 from baracuda.torch.partition import Group, calls_of, groups, tried
 from baracuda.torch.report import Fallback, current
 from baracuda.torch.segment import COPIED, Made, Part, Segment
@@ -289,7 +290,9 @@ def _attribute(gm: GraphModule, path: str) -> Any:
 
 
 class OpenGraph:
-    """A graph with open sizes: compiled once for each size that comes.
+    """A graph with open sizes: a program for each of the first sizes, then one for all that are not much larger.
+
+    Where the graph cannot be one program of open sizes, each further size is compiled for itself.
 
     Args:
         gm: The graph.
@@ -300,22 +303,50 @@ class OpenGraph:
     def __init__(self, gm: GraphModule, symbols: Symbols, options: Options) -> None:
         self.gm, self.symbols, self.options = gm, symbols, options
         self.compiled: dict[Key, Compiled] = {}
+        self.open: OpenProgram | None = None
+        self.closed = False  # there is none
 
     def __call__(self, args: list[Any]) -> list[Any]:
         """Runs it at the sizes of the arguments."""
         key = self.symbols.key(args)
         found = self.compiled.get(key)
-        if found is None:
-            current().sizes += 1
-            if len(self.compiled) >= _MOST_SIZES:
-                del self.compiled[next(iter(self.compiled))]
-            with _disable_current_modes():
-                found = self.compiled[key] = Compiled(self.gm, self.symbols.at(key), self.options)
+        if found is not None:
+            return found(args)
+        with _disable_current_modes():
+            program = self._program(key)
+        if program is not None:
+            try:
+                return program(args, key)
+            except (bc.InvalidProblemError, NotMapped):
+                pass  # not for these arguments: a program of their own says whether anything is wrong with them
+        current().sizes += 1
+        if len(self.compiled) >= _MOST_SIZES:
+            del self.compiled[next(iter(self.compiled))]
+        with _disable_current_modes():
+            found = self.compiled[key] = Compiled(self.gm, self.symbols.at(key), self.options)
         return found(args)
 
+    def _program(self, key: Key) -> OpenProgram | None:
+        """The program of open sizes that serves these, made where enough sizes came that it is worth its time."""
+        if self.open is not None and self.open.serves(key):
+            return self.open
+        if self.closed or len(self.compiled) < _FIRST_SIZES or min(key, default=0) < 2:
+            return None
+        most = tuple(max(_LEAST_MOST, 1 << (n - 1).bit_length()) for n in key)
+        if self.open is not None:
+            most = tuple(map(max, most, self.open.most))
+        try:
+            self.open = OpenProgram(list(self.gm.graph.nodes), self.symbols, most, self.options.passes)
+        except Exception as error:  # whatever it is, there is another way
+            self.closed = True
+            why = " ".join(str(error).split())[:300]
+            current().closed[why] = current().closed.get(why, 0) + 1
+            return None
+        return self.open
 
-# Of how many sizes programs are kept.
-_MOST_SIZES = 64
+
+# Of how many sizes programs are kept; after how many one of open sizes is tried; and the least maximum of that.
+_MOST_SIZES, _FIRST_SIZES, _LEAST_MOST = 64, 2, 64
 
 
 def compile_graph(gm: GraphModule, options: Options) -> Callable[[list[Any]], list[Any]]:

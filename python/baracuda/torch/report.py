@@ -40,6 +40,7 @@ class Report:
         lowering: How long making them took.
         fallbacks: What torch runs, by overload.
         whole: Why graphs run in torch as a whole, and how many do.
+        closed: Why graphs with open sizes cannot be one program for all of them, and how many cannot.
         relaid: Arguments that came with other strides than were promised, and were copied.
         refused: Runs of programs that were refused, with the last reason: torch ran their nodes.
     """
@@ -54,6 +55,7 @@ class Report:
     lowering: float = 0.0
     fallbacks: dict[str, Fallback] = field(default_factory=dict)
     whole: dict[str, int] = field(default_factory=dict)
+    closed: dict[str, int] = field(default_factory=dict)
     relaid: int = 0
     refused: dict[str, int] = field(default_factory=dict)
 
@@ -72,6 +74,7 @@ class Report:
         ]
         if self.sizes:
             lines.append(f"graphs with open sizes were compiled for {self.sizes} sizes")
+        lines += [f"no program of open sizes ({count}): {why}" for why, count in self.closed.items()]
         lines += [f"run by torch as a whole ({count}): {why}" for why, count in self.whole.items()]
         lines += [f"programs refused at a run ({count}): {why}" for why, count in self.refused.items()]
         if self.relaid:

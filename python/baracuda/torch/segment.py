@@ -97,9 +97,21 @@ class Segment:
         if layout is None:
             raise NotMapped(f"an argument that is a {type(known).__name__}")
         spec = bc.TensorSpec(layout.shape, layout.element, layout.strides)
-        self.values[node] = self.graph.add_leaf(spec, name=node.name)
+        self.values[node] = self.leaf(node, spec)
         self.leaves.append((node, layout))
         return self.values[node]
+
+    def leaf(self, node: Node, spec: bc.TensorSpec) -> Any:
+        """What stands for an argument."""
+        return self.graph.add_leaf(spec, name=node.name)
+
+    def do(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        """Takes a call down."""
+        return self.graph.add_op(fn, *args, name="", **kwargs)
+
+    def view_of(self, x: Any) -> Any:
+        """Where a tensor lies; None of one that has memory."""
+        return self.graph.view_of(x)
 
     def add(self, node: Node) -> None:
         """One more node.
@@ -127,7 +139,7 @@ class Segment:
         results = tuple(map(self.numbers.layout, promised if isinstance(promised, (tuple, list)) else (promised,)))
         operands = tuple(self.numbers.layout(a.meta.get("val")) if isinstance(a, Node) else None for a in node.args)
         args, kwargs = filled_in((node.args, dict(node.kwargs)), self.value)
-        got = self.graph.add_op(row, Want(node.target, results, operands), *args, name="", **kwargs)
+        got = self.do(row, Want(node.target, results, operands), *args, **kwargs)
         got = self._kept(node, results, got, [args, kwargs])
         self.values[node] = got
         if node in self.early:
@@ -151,17 +163,17 @@ class Segment:
                 got_text = f"{x.element}{list(x.shape)}"
                 raise NotMapped(f"got {got_text}, where torch has {layout.element}{list(layout.shape)}")
             if not shared and self._slot(x) in lent:
-                parts[i] = self.graph.add_op(F.copy, x)
+                parts[i] = self.do(F.copy, x)
             lent.add(self._slot(parts[i]))
             self._remember(parts[i])
         return tuple(parts) if several else parts[0]
 
     def _slot(self, x: Any) -> Any:
-        view = self.graph.view_of(x)
+        view = self.view_of(x)
         return x if view is None else view.slot
 
     def _remember(self, x: Any) -> None:
-        view = self.graph.view_of(x)
+        view = self.view_of(x)
         if view is None or view.slot.kind != "temporary" or view.numel != view.slot.count:
             return
         if is_dense(view.shape, view.strides):
@@ -177,7 +189,7 @@ class Segment:
             value = self.value(source)
             if str(value.element) != str(target.element) or tuple(value.shape) != tuple(target.shape):
                 raise NotMapped("it casts or broadcasts")
-            self.graph.add_op(F.copy, value, out=target)
+            self.do(F.copy, value, out=target)
         self.values[node] = target
         self.writes = True
 
@@ -193,7 +205,7 @@ class Segment:
             x = self.values[node]
             if layout is None or x is None:
                 raise AssertionError(f"{node} leaves, but is no tensor")
-            view = self.graph.view_of(x)
+            view = self.view_of(x)
             if view is not None and view.slot.kind == "leaf" and layout.same_as(view.shape, view.strides):
                 leaf, own = next((n, at) for n, at in self.leaves if self._slot(self.values[n]) is view.slot)
                 as_is = own.same_as(view.shape, view.strides) and view.offset == 0

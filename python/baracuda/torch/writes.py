@@ -60,12 +60,12 @@ def write(segment: Segment, to: Any, node: Any) -> None:
     if in_place is not None and isinstance(base, Node) and _same(segment, segment.values.get(base), to):
         in_place(segment, to, node)
     else:
-        segment.graph.add_op(F.copy, cast(segment.value(node), str(to.element)), out=to)
+        segment.do(F.copy, cast(segment.value(node), str(to.element)), out=to)
 
 
 def _same(segment: Segment, x: Any, y: Any) -> bool:
-    view = segment.graph.view_of(x) if x is not None else None
-    return view is not None and view == segment.graph.view_of(y)
+    view = segment.view_of(x) if x is not None else None
+    return view is not None and view == segment.view_of(y)
 
 
 def _slice(segment: Segment, to: Any, node: Any) -> None:
@@ -84,12 +84,12 @@ def _part(segment: Segment, to: Any, source: Any) -> None:
     if tuple(x.shape) == tuple(to.shape):
         write(segment, to, source)
     else:
-        segment.graph.add_op(F.copy, cast(x, str(to.element)).broadcast_to(*to.shape), out=to)
+        segment.do(F.copy, cast(x, str(to.element)).broadcast_to(*to.shape), out=to)
 
 
 def _index_copy(segment: Segment, to: Any, node: Any) -> None:
     dim, index, source = filled_in(node.args[1:4], segment.value)
-    segment.graph.add_op(F.index_copy, to, dim, index, source, out=to)
+    segment.do(F.index_copy, to, dim, index, source, out=to)
 
 
 def _index_put(segment: Segment, to: Any, node: Any) -> None:
@@ -97,7 +97,7 @@ def _index_put(segment: Segment, to: Any, node: Any) -> None:
 
     indices, values = filled_in(node.args[1:3], segment.value)
     accumulate = bool(node.args[3]) if len(node.args) > 3 else bool(node.kwargs.get("accumulate", False))
-    segment.graph.add_op(F.index_put_, to, tuple(keyed(indices)), values, accumulate)
+    segment.do(F.index_put_, to, keyed(indices), values, accumulate)
 
 
 _IN_PLACE: dict[Any, Any] = {

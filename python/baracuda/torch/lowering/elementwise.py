@@ -11,7 +11,7 @@ from baracuda.torch.table import NotMapped, Want, lowers
 @lowers(
     "abs acos acosh angle.default asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or "
     "bitwise_right_shift bitwise_xor ceil copysign cos cosh deg2rad digamma eq erf erfc erfinv exp exp2 expm1 floor "
-    "fmax fmin fmod frac ge gt heaviside hypot igamma.default isinf isnan le lerp lgamma log log10 log1p log2 logaddexp "
+    "fmax fmin fmod frac ge gt heaviside hypot isinf isnan le lerp lgamma log log10 log1p log2 logaddexp "
     "logaddexp2 logical_and logical_not logical_or logical_xor logit lt maximum minimum ne neg nextafter "
     "rad2deg reciprocal relu remainder rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt tan tanh trunc xlogy gcd lcm "
     "silu softplus mish hardswish hardsigmoid hardshrink softshrink isneginf isposinf nan_to_num "
@@ -77,10 +77,16 @@ def where(want: Want, condition: Any, x: Any, y: Any) -> Any:
     return F.where(condition, x, y)
 
 
-@lowers("masked_fill")
+@lowers("masked_fill.Scalar")
 def masked_fill(want: Want, x: Any, mask: Any, value: Any) -> Any:
-    """A value where the mask says so."""
+    """A number where the mask says so."""
     return F.masked_fill(x, mask, value)
+
+
+@lowers("masked_fill.Tensor")
+def masked_fill_by_tensor(want: Want, x: Any, mask: Any, value: Any) -> Any:
+    """A tensor's only element where the mask says so."""
+    return F.where(mask, cast(value, want.element), x)
 
 
 @lowers("addcmul.default addcdiv.default")

@@ -37,18 +37,18 @@ def index_select(want: Want, x: Any, dim: int, index: Any) -> Any:
     return F.index_select(x, dim, index)
 
 
-def keyed(indices: Sequence[Any]) -> list[Any]:
-    """Indices without masks, whose results' sizes are in the data."""
+def keyed(indices: Sequence[Any]) -> tuple[Any, ...]:
+    """Indices without masks, the sizes of whose results are in the data; None names a whole dimension."""
     if any(i is not None and str(i.element) in ("bool", "u8") for i in indices):
         raise NotMapped("a mask among the indices: how much it names is in the data")
-    return [slice(None) if i is None else i for i in indices]
+    return tuple(indices)
 
 
 @lowers("index.Tensor _unsafe_index.Tensor")
 def index(want: Want, x: Any, indices: Sequence[Any]) -> Any:
     """By several indices at once, as keys of arrays."""
     key = keyed(indices)
-    return F.index(x, tuple(key)) if any(not isinstance(k, slice) for k in key) else F.copy(x)
+    return F.index(x, key) if any(k is not None for k in key) else F.copy(x)
 
 
 @lowers("index_put.default _unsafe_index_put.default")
@@ -59,7 +59,7 @@ def index_put(want: Want, x: Any, indices: Sequence[Any], values: Any, accumulat
         mask, at = given[0], next(i for i, v in enumerate(indices) if v is not None)
         mask = mask[(..., *[None] * (len(x.shape) - at - len(mask.shape)))]
         return F.where(mask, values.reshape(()), x)
-    return F.index_put(x, tuple(keyed(indices)), values, accumulate)
+    return F.index_put(x, keyed(indices), values, accumulate)
 
 
 @lowers("index_copy.default")

@@ -123,19 +123,6 @@ def batch_norm_alone(want: Want, x: Any, weight: Any, bias: Any, training: bool,
     return tuple(F.batch_norm_forward(x, None, None, weight, bias, True, momentum, eps))
 
 
-@lowers("native_batch_norm.default")
-@in_one_element
-def native_batch_norm(
-    want: Want, x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
-) -> Any:
-    """The name that decomposes to others; running statistics may not be written here."""
-    if training and mean is not None:
-        raise NotMapped("it writes its running statistics")
-    if training:
-        return batch_norm_alone(want, x, weight, bias, training, momentum, eps)
-    return batch_norm_by_running(want, x, weight, bias, mean, var, momentum, eps)
-
-
 @lowers("native_batch_norm_backward.default")
 @in_one_element
 def batch_norm_backward(

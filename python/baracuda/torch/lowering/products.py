@@ -24,7 +24,9 @@ def addmm(want: Want, bias: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 
 
 @lowers("baddbmm.default addmv.default addbmm.default addr.default")
 def add_product(want: Want, x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Beta x + alpha a b."""
+    """Beta x + alpha a b; of integers torch takes the numbers' whole parts."""
+    if not want.result.dtype.is_floating_point and not want.result.dtype.is_complex:
+        beta, alpha = int(beta), int(alpha)
     return getattr(F, want.name)(x, a, b, beta=beta, alpha=alpha)
 
 

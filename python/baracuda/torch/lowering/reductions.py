@@ -43,7 +43,7 @@ def extreme_of_all(want: Want, x: Any) -> Any:
     return getattr(F, want.name)(x)
 
 
-@lowers("max.dim min.dim median.dim nanmedian.dim mode.default")
+@lowers("max.dim min.dim median.dim nanmedian.dim")
 def extreme_with_place(want: Want, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """Values and where they are."""
     found = getattr(F, want.name)(x, dim, keepdim)
@@ -105,7 +105,9 @@ def sort(
 
 @lowers("topk.default")
 def topk(want: Want, x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """The largest or least."""
+    """The largest or least; of equal ones, as integers often are, torch takes others."""
+    if not want.result.dtype.is_floating_point:
+        raise NotMapped("of equal integers torch takes others")
     return tuple(F.topk(x, k, dim, largest, sorted))
 
 
