@@ -17,6 +17,8 @@ fi
 step "lint" bash ci/check.sh
 step "tests in all layouts" pytest -n 2 --dist loadfile --no-loadscope-reorder -q --deselect tests/math/test_math.py::test_error_bound_exhaustive --ignore tests/test_differential.py
 step "10^5 calls beside torch's" pytest -n 2 -q tests/test_differential.py
+step "random calls beside torch's, timed" python -m baracuda bench --sweep --budget 600 --out build/sweep.json --plot build/sweep.png
+step "random gradients beside torch's, timed" python -m baracuda bench --sweep --gradients --budget 300 --out build/sweep-gradients.json
 step "functions at every f32 value" pytest -q tests/math/test_math.py -k exhaustive
 step "devices on the emulator" bash ci/emulator.sh -k "not guarantee"
 for backend in cuda metal; do

@@ -19,6 +19,7 @@ from differential.values import Dtype
 
 import baracuda.functional as F
 from baracuda import _index
+from baracuda.prove.peers import torch_function
 from conftest import FULL, SEED
 
 SHARDS = 16
@@ -53,7 +54,7 @@ def test_every_function_is_compared_or_has_a_reason() -> None:
     everything = {n for n in dir(F) if not n.endswith("_backward")}
     assert set(functions.ABSENT) <= everything, "reasons for functions that are not there"
     for name in everything - set(functions.ABSENT):
-        assert callable(functions.torch_function(name))
+        assert callable(torch_function(name))
         assert _index.FUNCTIONS[name].rpartition(".")[2] in functions.DRAWN, name
 
 

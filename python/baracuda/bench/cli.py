@@ -26,7 +26,8 @@ _ENVIRONMENT = {
 _MARK = "BARACUDA_BENCH_ENVIRONMENT"
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Of all that the benchmark is told."""
     parser = argparse.ArgumentParser(
         prog="python -m baracuda bench", description="Ours and a peer, side by side in one process."
     )
@@ -43,17 +44,34 @@ def _parser() -> argparse.ArgumentParser:
     patience = "on a busy machine, make up to so many times as many runs; the least disturbed ones count"
     parser.add_argument("--patience", type=int, default=1, metavar="N", help=patience)
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    parser.add_argument("--json", "--out", type=Path, metavar="FILE", help="write everything that was measured")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a roofline (PNG, SVG or PDF)")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
     parser.add_argument(
         "--show", type=Path, metavar="FILE", help="report on an earlier --json file instead of measuring"
     )
+    _sweep_options(parser.add_argument_group("random calls (docs/benchmarks.md)"))
     return parser
 
 
+def _sweep_options(group: Any) -> None:
+    words = "every function with a peer, or those of FAMILY (a function's name, too), on random shapes, layouts and elements"
+    group.add_argument("--sweep", nargs="?", const="", metavar="FAMILY", help=words)
+    group.add_argument("--gradients", action="store_true", help="calls with their gradients, in the place of calls")
+    group.add_argument("--seed", type=int, help="of all that is drawn; the date as a number, if it is not given")
+    group.add_argument("--budget", type=float, default=300.0, metavar="S", help="seconds (default 300)")
+    group.add_argument("--largest", type=float, metavar="BYTES", help="of one tensor (default 1e8; of --cliffs 4e8)")
+    group.add_argument("--peer", choices=("torch", "numpy"), default="torch", help="what it is measured beside")
+    compare = "measures the calls of an earlier --json file again and lists what is slower by 10 %%"
+    group.add_argument("--compare", type=Path, metavar="FILE", help=compare)
+    group.add_argument(
+        "--cliffs", action="store_true", help="cost per element at growing sizes, in the place of ratios"
+    )
+
+
 def _missing(args: argparse.Namespace) -> str:
-    needed = ["rich"] + ([] if args.show else ["torch"]) + (["matplotlib"] if args.plot else [])
+    peerless = args.show or (args.sweep is not None and args.peer == "numpy")
+    needed = ["rich"] + ([] if peerless else ["torch"]) + (["matplotlib"] if args.plot else [])
     lacking = [name for name in needed if find_spec(name) is None]
     return (
         f"bench needs {', '.join(lacking)}: pip install {' '.join(lacking)}  (or '.[bench]' in a clone)"
@@ -119,19 +137,34 @@ def _measure(cases: list[Case], args: argparse.Namespace, threads: int) -> dict[
     return finish({k: max(v, last.values.get(k, 0.0)) for k, v in first.values.items()})
 
 
+def swept(args: argparse.Namespace, threads: int) -> int:
+    """The sweep's command; 2 where it is given a name that nothing has."""
+    from baracuda.bench.sweep import cli
+
+    try:
+        return cli.main(args, threads)
+    except LookupError as unknown:
+        print(f"bench {unknown}", file=sys.stderr)
+        return 2
+
+
 def main(argv: list[str]) -> int:
     """Runs it; 1 when a row is broken or failed."""
-    args = _parser().parse_args(argv)
+    args = parser().parse_args(argv)
     lacking = _missing(args)
     if lacking:
         print(lacking, file=sys.stderr)
         return 2
+    threads = args.threads or _usable_cpus()
+    if args.sweep is not None:
+        if not args.show:
+            _restart(argv, threads)
+        return swept(args, threads)
     from baracuda.bench import report
 
     if args.show:
         document = json.loads(args.show.read_text())
     else:
-        threads = args.threads or _usable_cpus()
         if not args.list:
             _restart(argv, threads)
         from baracuda.bench.cases import all_cases

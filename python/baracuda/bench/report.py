@@ -77,11 +77,12 @@ def document(
     }
 
 
-def _time(seconds: float) -> str:
+def seconds(value: float) -> str:
+    """A time, for people."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value * 1e9:.0f} ns"
 
 
 def rate(row: dict[str, Any], side: str = "ours") -> tuple[float, str]:
@@ -117,12 +118,12 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         value, unit = rate(row)
         reached = f"{value:.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
         share = f"{value / row['ceiling']['value']:.0%} {row['ceiling']['name']}" if row["ceiling"] else ""
-    peer = _time(row["theirs"]["median"]) if row["theirs"] else ""
+    peer = seconds(row["theirs"]["median"]) if row["theirs"] else ""
     required = f"{row['required']:g}" if row["required"] else ""
     return (
         name,
         row["shape"],
-        _time(row["ours"]["median"]),
+        seconds(row["ours"]["median"]),
         peer,
         ratio,
         spread,

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from baracuda.prove.draws import Rule
+
 Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 # Reasons why functions have no peer that random calls are compared with.
@@ -38,6 +40,7 @@ class Facts:
         peers: By function: its formula, given torch, where torch has no function of its name.
         alone: By function: why it is compared with no peer.
         partly: By entry of torch's OpInfo table: why some of its samples differ or are refused.
+        sweep: By function, else by module: the rule that draws calls of any size, for `bench --sweep` (prove/rules.py).
     """
 
     category: str | None = None
@@ -48,6 +51,7 @@ class Facts:
     peers: Mapping[str, Callable[[Any], Callable[..., Any]]] = field(default_factory=dict)
     alone: Mapping[str, str] = field(default_factory=dict)
     partly: Mapping[str, str] = field(default_factory=dict)
+    sweep: Mapping[str, Rule] = field(default_factory=dict)
 
 
 @cache

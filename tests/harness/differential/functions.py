@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from functools import cache
-from typing import Any
-
-import torch
 
 import baracuda.functional as F
 from baracuda import _index
@@ -15,12 +11,10 @@ from baracuda.prove.facts import collected, facts
 from differential import shapes as s
 from differential import shapes_data as d
 
-nn = torch.nn.functional
-
 # What the families' facts say (python/baracuda/prove/facts.py): how arguments of a module's functions are drawn,
 DRAWN: dict[str, str] = collected("drawn")
-# what torch has no function of this name for, in torch's words,
-FORMULAS: dict[str, Callable[..., Any]] = {n: given(torch) for n, given in collected("peers").items()}
+# what torch has no function of this name for (prove/peers.py has the formula),
+FORMULAS = frozenset(collected("peers"))
 # whose functions are compared, with their gradients, on torch's own samples instead, in tests/test_opinfo.py,
 SAMPLED = frozenset(m for found in facts().values() for m in found.sampled)
 # and which are compared with nothing, and why.
@@ -39,18 +33,6 @@ def family(name: str) -> s.Family:
     drawn = DRAWN[_index.FUNCTIONS[name].rpartition(".")[2]]
     found: s.Family = getattr(s, drawn, None) or getattr(d, drawn)
     return found
-
-
-@cache
-def torch_function(name: str) -> Callable[..., Any]:
-    """Torch's function of this name, where bc.functional says that it looks for it."""
-    if name in FORMULAS:
-        return FORMULAS[name]
-    for room in (nn, torch, torch.linalg, torch.special):
-        if hasattr(room, name):
-            found: Callable[..., Any] = getattr(room, name)
-            return found
-    raise LookupError(f"torch has no {name}: give it a formula, or a reason to be absent")
 
 
 def parameters(name: str) -> dict[str, inspect.Parameter]:

@@ -15,6 +15,7 @@ import torch
 import baracuda as bc
 import baracuda.functional as F
 from baracuda.describe.elements import Element
+from baracuda.prove.peers import torch_function
 from baracuda.prove.reference import LARGEST, Expected, epsilon, to_reference, ulp, worst
 from differential import calls, functions
 from differential.calls import Call
@@ -88,7 +89,7 @@ def judge(call: Call, probe: Probe, rng: np.random.Generator) -> list[Finding]:
 
 
 def _forward(call: Call, probe: Probe, rng: np.random.Generator) -> list[Finding]:
-    theirs = functions.torch_function(call.name)
+    theirs = torch_function(call.name)
     native, error = attempt(theirs, call, calls.native(call))
     more: dict[str, Any] = {}
     if call.wants_out and isinstance(native, torch.Tensor):
@@ -374,7 +375,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _gradient(call: Call, probe: Probe, rng: np.random.Generator) -> list[Finding]:
-    theirs = functions.torch_function(call.name)
+    theirs = torch_function(call.name)
     floats = [x.element for x in call.tensors().values() if x.is_float]
     given = calls.wide(call, "f64" if "f64" in floats else "f32")
     leaves = [x.requires_grad_() for x in _leaves(call, given)]
@@ -433,7 +434,7 @@ def _native_gradient(call: Call, dys: list[T], which: int) -> torch.Tensor | Non
     """Torch's own gradient in the tensors' elements, where it has one."""
     given = calls.native(call)
     leaves = [x.requires_grad_() for x in _leaves(call, given)]
-    value, error = attempt(functions.torch_function(call.name), call, given)
+    value, error = attempt(torch_function(call.name), call, given)
     if error is not None:
         return None
     outs = [x for x in results(value) if x.dtype.is_floating_point and x.requires_grad]

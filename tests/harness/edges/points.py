@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 import baracuda.functional as F
 from baracuda.describe.elements import Element
+from baracuda.prove.peers import torch_function
 from baracuda.prove.reference import LARGEST
 
 Array = np.ndarray[Any, Any]
@@ -140,9 +141,7 @@ def _by_family(name: str, rng: Rng, theme: str, seed: int) -> Points:
         return [x for x, want in zip(found, wanted, strict=True) if want]
 
     positional, keywords = call.arguments(calls.native(call))
-    return Points(
-        name, theme, getattr(F, name), functions.torch_function(name), (tuple(positional), keywords), leaves, seed
-    )
+    return Points(name, theme, getattr(F, name), torch_function(name), (tuple(positional), keywords), leaves, seed)
 
 
 @cache

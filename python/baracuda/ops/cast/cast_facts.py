@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from baracuda.prove.draws import BYTES, Dtype
 from baracuda.prove.facts import OWN, Facts, because, call
 
 FACTS = Facts(
@@ -18,4 +19,7 @@ FACTS = Facts(
         "cast": lambda torch: lambda input, dtype: input.to(dtype),
     },
     alone=because(OWN, "pack_int4 unpack_int4"),
+    sweep={
+        "cast": lambda d: {"input": d.tensor(d.shape(), (0.0, 100.0)), "dtype": Dtype(d.pick(*BYTES))},
+    },
 )

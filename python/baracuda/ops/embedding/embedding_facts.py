@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from baracuda.prove.draws import Arguments, Draws
 from baracuda.prove.facts import INNER, LAYER, TARGET, Facts, because, call, floats
+
+
+def _looked_up(d: Draws) -> Arguments:
+    width = d.between(1, min(1024, d.count))
+    rows = max(1, d.count // width)
+    return {"input": d.indices(d.shape(1, 2, max(1, d.between(1, rows))), rows), "weight": d.floats((rows, width))}
+
 
 FACTS = Facts(
     category="embedding",
@@ -19,5 +27,13 @@ FACTS = Facts(
     partly={
         "nn.functional.embedding": "no max_norm, scale_grad_by_freq or sparse",
         "nn.functional.embedding_bag": "no max_norm, scale_grad_by_freq or sparse",
+    },
+    sweep={
+        "embedding_bag": lambda d: {
+            "input": d.indices((d.between(1, 2000), d.between(1, 50)), rows := d.between(2, 1e5)),
+            "weight": d.floats((rows, d.between(1, min(1024, max(1, d.count // rows))))),
+            "mode": d.pick("sum", "sum", "mean", "max"),
+        },
+        "embedding": _looked_up,
     },
 )

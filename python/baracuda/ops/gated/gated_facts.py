@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from baracuda.prove.draws import Arguments, Draws
 from baracuda.prove.facts import ONE, SCALES, Facts, X, because, call, ramp
+from baracuda.prove.rules import alike
 
 
 def _gated(name: str, gate: int) -> Callable[[Any], Callable[..., Any]]:
@@ -16,6 +18,11 @@ def _gated(name: str, gate: int) -> Callable[[Any], Callable[..., Any]]:
         return lambda input, dim=-1: activation(input.chunk(2, dim)[gate]) * input.chunk(2, dim)[1 - gate]
 
     return given
+
+
+def _halves(d: Draws) -> Arguments:
+    shape, dim = d.along(least=2)
+    return {"input": d.floats((*shape[:dim], shape[dim] + shape[dim] % 2, *shape[dim + 1 :])), "dim": dim}
 
 
 FACTS = Facts(
@@ -46,4 +53,8 @@ FACTS = Facts(
         SCALES,
         "glu_quantize reglu_quantize swiglu_quantize geglu_quantize silu_and_mul_quantize",
     ),
+    sweep={
+        "gated": _halves,
+        "silu_mul": alike(),
+    },
 )

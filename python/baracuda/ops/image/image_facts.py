@@ -4,7 +4,49 @@ from __future__ import annotations
 
 import numpy as np
 
+from baracuda.prove.draws import Arguments, Draws
 from baracuda.prove.facts import IMAGE, Facts, because, call, floats, ramp
+from baracuda.prove.rules import planes
+
+
+def _image(d: Draws, axes: int = 2) -> tuple[int, ...]:
+    batch, channels, extents = planes(d, axes)
+    return (batch, channels, *extents)
+
+
+def _scaled(d: Draws) -> Arguments:
+    """To half the size, to twice the size, or to one that is no multiple."""
+    shape = _image(d)
+    factor = d.pick(0.5, 2, 1.5)
+    size = tuple(max(1, int(n * factor)) for n in shape[2:])
+    if d.name == "upsample_nearest":
+        return {"input": d.floats(shape), "size": size}
+    if d.name == "upsample_bilinear":
+        return {"input": d.floats(shape), "size": size}
+    mode = d.pick("nearest", "nearest", "bilinear", "bilinear", "bicubic", "area")
+    more = {"align_corners": d.chance(0.3)} if mode in ("bilinear", "bicubic") else {}
+    return {"input": d.floats(shape), "size": size, "mode": mode} | more
+
+
+def _folded(d: Draws) -> Arguments:
+    batch, channels, (height, width) = planes(d, 2)
+    kernel = 2
+    blocks = (height // kernel) * (width // kernel)
+    height, width = (height // kernel) * kernel, (width // kernel) * kernel
+    x = d.floats((batch, channels * kernel * kernel, blocks))
+    return {"input": x, "output_size": (height, width), "kernel_size": kernel, "stride": kernel}
+
+
+def _sampled(d: Draws) -> Arguments:
+    axes = 3 if d.name.endswith("3d") else 2
+    shape = _image(d, axes)
+    grid = d.floats((shape[0], *shape[2:], axes), (-1.1, 1.1), plain=True)
+    if d.name != "grid_sample":
+        numbers = {"interpolation_mode": 0, "padding_mode": 0, "align_corners": False}
+        return {"input": d.floats(shape), "grid": grid} | numbers
+    mode, padding = d.pick("bilinear", "bilinear", "nearest"), d.pick("zeros", "border")
+    return {"input": d.floats(shape), "grid": grid, "mode": mode, "padding_mode": padding, "align_corners": False}
+
 
 FACTS = Facts(
     category="image",
@@ -79,5 +121,23 @@ FACTS = Facts(
     ),
     partly={
         "unfold": "torch.unfold is a view; this one is torch.nn.functional's",
+    },
+    sweep={
+        "interpolate": _scaled,
+        "unfold": lambda d: {
+            "input": d.floats(_image(d)),
+            "kernel_size": d.pick(2, 3),
+            "padding": 1,
+            "stride": d.pick(1, 2),
+        },
+        "fold": _folded,
+        "affine_grid": lambda d: {
+            "theta": d.floats((batch := d.between(1, 16), 2, 3), plain=True),
+            "size": (batch, 1, *d.split(max(1.0, d.count / batch), 2)),
+            "align_corners": False,
+        },
+        "grid_sample": _sampled,
+        "grid_sampler_2d": _sampled,
+        "grid_sampler_3d": _sampled,
     },
 )

@@ -2,9 +2,52 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from baracuda.prove.draws import Arguments, Array, Draws
 from baracuda.prove.facts import LONG, ROWS, TARGET, Facts, W, X, call, ones, ramp
+
+
+def _rows_of(d: Draws) -> Arguments:
+    """Entries along a dimension, fewer or more than there are."""
+    shape, dim = d.along()
+    index = d.indices((d.between(1, 2 * shape[dim]),), shape[dim])
+    if d.name == "index":
+        return {"input": d.tensor(shape), "indices": (*(None,) * dim, index)}
+    return {"input": d.tensor(shape), "dim": dim, "index": index}
+
+
+def _rows_put(d: Draws) -> Arguments:
+    shape = d.shape()
+    some = d.between(1, shape[0])
+    given: Arguments = {"input": d.tensor(shape), "indices": (d.indices((some,), shape[0], "order"),)}
+    return given | {"values": d.tensor((some, *shape[1:]), plain=True), "accumulate": d.chance(0.5)}
+
+
+def _gathered(d: Draws) -> Arguments:
+    shape, dim = d.along()
+    index = d.indices((*shape[:dim], d.between(1, shape[dim]), *shape[dim + 1 :]), shape[dim])
+    if d.name == "gather":
+        return {"input": d.tensor(shape), "dim": dim, "index": index}
+    return {"input": d.tensor(shape), "indices": index, "dim": dim}
+
+
+def _scattered(d: Draws) -> Arguments:
+    """Into a table, a part of it or much of it; places that are written differ."""
+    shape, dim = d.along()
+    adds = d.name in ("index_add", "scatter_add", "scatter_reduce", "index_reduce")
+    some = d.between(1, shape[dim])
+    source = (*shape[:dim], some, *shape[dim + 1 :])
+    rows = d.name.startswith("index")
+    index = d.indices((some,) if rows else source, shape[dim], "index" if adds else "order", 0 if rows else dim)
+    given: Arguments = {"input": d.tensor(shape), "dim": dim, "index": index}
+    if d.name == "index_fill":
+        return given | {"value": 2}
+    given["source" if rows else "src"] = d.tensor(source, plain=d.chance(0.5))
+    return given | ({"reduce": d.pick("prod", "mean", "amax", "amin")} if d.name.endswith("reduce") else {})
+
 
 FACTS = Facts(
     category="indexing",
@@ -77,5 +120,47 @@ FACTS = Facts(
         "gather": "an empty index of another rank",
         "scatter": "numbers that are folded",
         "histogramdd": "edges that fall",
+    },
+    peers={
+        "index": lambda torch: lambda input, indices: input[tuple(slice(None) if i is None else i for i in indices)],
+    },
+    sweep={
+        "argwhere": lambda d: {"input": d.tensor(d.shape(), d.pick("sparse", "normal"))},
+        "nonzero": lambda d: {"input": d.tensor(d.shape(), d.pick("sparse", "normal"))},
+        "nonzero_static": lambda d: {"input": d.tensor(d.shape(), "sparse"), "size": d.between(1, d.count)},
+        "masked_select": lambda d: {"input": d.tensor(shape := d.shape()), "mask": d.mask(shape)},
+        "one_hot": lambda d: {
+            "tensor": d.indices(d.shape(1, 3, max(1.0, d.count / 100)), classes := d.between(1, 200)),
+            "num_classes": classes,
+        },
+        "put": lambda d: {
+            "input": d.tensor(shape := d.shape()),
+            "index": d.indices((n := d.between(1, d.count),), math.prod(shape), "order"),
+            "source": d.tensor((min(n, math.prod(shape)),), plain=True),
+        },
+        "bincount": lambda d: {"input": d.indices((d.count,), d.between(1, 1e6))},
+        "histc": lambda d: {"input": d.floats(d.shape()), "bins": d.between(1, 1000), "min": -3, "max": 3},
+        "histogram": lambda d: {"input": d.floats(d.shape()), "bins": d.between(1, 1000)},
+        "histogramdd": lambda d: {"input": d.floats((max(1, d.count // 3), 3)), "bins": (d.pick(4, 20),) * 3},
+        "index": _rows_of,
+        "index_put": _rows_put,
+        "segment_reduce": lambda d: {
+            "data": d.floats((max(4, n := d.count // (width := d.between(1, 256))), width)),
+            "reduce": d.pick("sum", "mean", "max"),
+            "lengths": Array((4,), "i64", values=(max(1, n // 4),) * 2),
+            "unsafe": True,
+        },
+        "masked_fill": lambda d: {"input": d.tensor(shape := d.shape()), "mask": d.mask(d.part(shape)), "value": 2},
+        "masked_scatter": lambda d: {
+            "input": d.tensor(shape := d.shape()),
+            "mask": d.mask(shape),
+            "source": d.tensor(shape, plain=True),
+        },
+        "gather": _gathered,
+        "take_along_dim": _gathered,
+        "index_select": _rows_of,
+        "take": lambda d: {"input": d.tensor(shape := d.shape()), "index": d.indices((d.count,), math.prod(shape))},
+        "scatter": _scattered,
+        "index_reduce": _scattered,
     },
 )

@@ -4,7 +4,72 @@ from __future__ import annotations
 
 import numpy as np
 
+from baracuda.prove.draws import Arguments, Array, Draws, Shape, parameters
 from baracuda.prove.facts import CODES, LAYER, LONG, ONE, OWN, Facts, X, because, call, floats, ones, ramp
+from baracuda.prove.rules import products
+
+
+def _product(d: Draws) -> Arguments:
+    """A product of matrices, of batches of them, or with a vector; now and then an operand is given transposed."""
+    batch = d.between(1, min(256, max(1.0, d.count / 64))) if "bmm" in d.name or d.chance(0.25) else 1
+    d.count = max(1, d.count // batch)
+    m, k, n = products(d, 2e9 / batch)
+
+    def matrix(*shape: int) -> Array:
+        if d.chance(0.25):
+            return Array(shape, d.element, "permuted", order=(*range(len(shape) - 2), len(shape) - 1, len(shape) - 2))
+        return d.tensor(shape)
+
+    lead: Shape = (batch,) if batch > 1 or "bmm" in d.name else ()
+    if d.name in ("dot", "vdot"):
+        return {name: d.tensor((d.count * batch,)) for name in d.parameters}
+    if d.name in ("mv", "addmv"):
+        pair = (d.tensor(p := d.split(d.count * batch, 2)), d.tensor(p[1:], plain=True))
+        return dict(zip(d.parameters, (d.tensor(p[:1]), *pair)[-len(d.parameters) :], strict=True))
+    if d.name == "linear":
+        given: Arguments = {"input": d.tensor((*lead, m, k)), "weight": matrix(n, k)}
+        return given | ({"bias": d.tensor((n,), plain=True)} if d.chance(0.6) else {})
+    if d.name in ("mm", "addmm"):
+        lead = ()
+    added = {"addmm": (n,) if d.chance(0.5) else (m, n), "addbmm": (m, n), "baddbmm": (batch, m, n)}.get(d.name, ())
+    pair = (matrix(*lead, m, k), matrix(*lead, k, n) if d.name != "matmul" or d.chance(0.5) else matrix(k, n))
+    return dict(zip(d.parameters, (d.tensor(added), *pair)[-len(d.parameters) :], strict=True))
+
+
+def _contraction(d: Draws) -> Arguments:
+    m, k, n = products(d, 1e9)
+    batch = d.between(1, 8)
+    equation, first, second = d.pick(
+        ("ij,jk->ik", (m, k), (k, n)),
+        ("ij,kj->ik", (m, k), (n, k)),
+        ("bij,bjk->bik", (batch, m, k), (batch, k, n)),
+        ("ibj,kbj->bik", (m, batch, k), (n, batch, k)),
+        ("ij,ij->i", (m, k), (m, k)),
+        ("ij,j->i", (m, k), (k,)),
+    )
+    return {"equation": equation, "*operands": [d.tensor(first), d.tensor(second)]}
+
+
+def _chain(d: Draws) -> list[Array]:
+    m, k, n = products(d, 1e9)
+    return [d.tensor((m, k)), d.tensor((k, n)), d.tensor((n, d.between(1, m)))]
+
+
+def _bilinear(d: Draws) -> Arguments:
+    rows, one, two, out = (d.between(1, n) for n in (2000, 64, 64, 64))
+    return {
+        "input1": d.floats((rows, one)),
+        "input2": d.floats((rows, two)),
+        "weight": d.floats((out, one, two), plain=True),
+    }
+
+
+def _cross(d: Draws) -> Arguments:
+    before, after = d.split(d.count / 3, 2)
+    shape, dim = d.pick(((before, 3, after), 1), ((before, after, 3), 2), ((3, before, after), 0))
+    names = list(parameters(d.name))[:2]
+    return {n: d.tensor(shape) for n in names} | {"dim": dim}
+
 
 FACTS = Facts(
     category="gemm",
@@ -61,5 +126,35 @@ FACTS = Facts(
         "addbmm": "alpha and beta of integers have to be integers",
         "baddbmm": "alpha and beta of integers have to be integers",
         "linalg.matrix_power": "negative powers need inverses",
+    },
+    sweep={
+        "einsum": _contraction,
+        "chain_matmul": lambda d: {"*matrices": _chain(d)},
+        "multi_dot": lambda d: {"*tensors": [_chain(d)]},
+        "inner": lambda d: {"input": d.tensor((p := products(d))[:2]), "other": d.tensor((p[2], p[1]))},
+        "tensordot": lambda d: {"a": d.tensor((p := products(d))[:2]), "b": d.tensor(p[1:]), "dims": 1},
+        "matmul": _product,
+        "addbmm": _product,
+        "products": lambda d: dict(
+            zip(d.parameters, map(d.tensor, (((p := d.split(d.count, 2))[0],), (p[1],))), strict=True)
+        ),
+        "addr": lambda d: {
+            "input": d.tensor(p := d.split(d.count, 2)),
+            "vec1": d.tensor(p[:1]),
+            "vec2": d.tensor(p[1:]),
+        },
+        "kron": lambda d: {"input": d.tensor(d.split(d.count**0.5, 2)), "other": d.tensor(d.split(d.count**0.5, 2))},
+        "bilinear": _bilinear,
+        "corrcoef": lambda d: {"input": d.floats(products(d)[:2])},
+        "cov": lambda d: {"input": d.floats(products(d)[:2])},
+        "cross": _cross,
+        "linalg_cross": _cross,
+        "linalg_vander": lambda d: {"x": d.tensor((d.between(1, d.count),), (-1.0, 1.0)), "N": d.between(1, 100)},
+        "vander": lambda d: {"x": d.tensor((d.between(1, d.count),), (-1.0, 1.0)), "N": d.between(1, 100)},
+        "matrix_power": lambda d: {
+            "A": d.floats((n := max(1, min(1000, int(d.count**0.5))), n), (-0.1, 0.1)),
+            "n": d.pick(2, 3, 4),
+        },
+        "vecdot": lambda d: {"x": d.tensor((made := d.along())[0]), "y": d.tensor(made[0]), "dim": made[1]},
     },
 )

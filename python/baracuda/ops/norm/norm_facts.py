@@ -4,7 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from baracuda.prove.draws import Arguments, Draws
 from baracuda.prove.facts import IMAGE, INNER, OWN, ROWS, SCALES, Facts, W, X, because, call, floats, ramp
+from baracuda.prove.rules import planes
+
+
+def _rows(d: Draws) -> Arguments:
+    """Of the last dimension, now and then of the last two; with weight, mostly."""
+    width = d.between(1, min(1e6, d.count))
+    shape = (*d.split(d.count / width, d.pick(1, 1, 2)), width)
+    over = shape[-2:] if len(shape) > 2 and d.chance(0.15) else shape[-1:]
+    given: Arguments = {"input": d.floats(shape), "normalized_shape": over}
+    for name in ("weight", "bias") if d.name == "layer_norm" else ("weight",):
+        given |= {name: d.floats(over, plain=True)} if d.chance(0.75) else {}
+    return given
+
+
+def _groups(d: Draws) -> Arguments:
+    batch, channels, extents = planes(d, d.pick(0, 1, 2, 2))
+    groups = d.pick(1, 2, 3, 4, 8, 32)
+    channels = max(1, channels // groups) * groups
+    given: Arguments = {"input": d.floats((batch, channels, *extents)), "num_groups": groups}
+    affine = d.chance(0.75)
+    return given | ({n: d.floats((channels,), plain=True) for n in ("weight", "bias")} if affine else {})
+
 
 FACTS = Facts(
     category="normalization",
@@ -44,5 +67,14 @@ FACTS = Facts(
     partly={
         "nn.functional.local_response_norm": "no integers",
         "nn.functional.batch_norm.without_cudnn": "no samples on a cpu",
+    },
+    sweep={
+        "layer_norm": _rows,
+        "rms_norm": _rows,
+        "group_norm": _groups,
+        "local_response_norm": lambda d: {
+            "input": d.floats((made := planes(d, 2))[:2] + made[2]),
+            "size": d.pick(3, 5),
+        },
     },
 )

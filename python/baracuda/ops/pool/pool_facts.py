@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from baracuda.prove.draws import Arguments, Draws
 from baracuda.prove.facts import IMAGE, Call, Facts, because, call, floats, ramp
+from baracuda.prove.rules import planes
 
 
 def _samples(axes: int) -> dict[str, Call]:
@@ -19,6 +22,22 @@ def _samples(axes: int) -> dict[str, Call]:
         made[f"{kind}{axes}d"], made[f"{kind}{axes}d_backward"] = call(x, 2), call(*given, x.shape, 2)
     made[f"lp_pool{axes}d"], made[f"max_unpool{axes}d"] = call(x, 2.0, 2), call(y, indices, 2)
     return made
+
+
+def _scaled(d: Draws) -> Arguments:
+    """Windows of 2 or 3 over planes of many sizes, or planes of 1 to 7."""
+    axes = int(d.name[-2])
+    batch, channels, extents = planes(d, axes)
+    x, kernel = d.floats((batch, channels, *extents)), d.pick(2, 2, 3)
+    if "adaptive" in d.name:
+        return {"input": x, "output_size": d.pick(1, 2, 5, 7) if axes == 1 else (d.pick(1, 1, 2, 5, 7),) * axes}
+    if "unpool" in d.name:
+        places = d.indices(x.shape, 2**axes * math.prod(extents), "places", dim=-axes)
+        return {"input": x, "indices": places, "kernel_size": 2}
+    more: Arguments = {"norm_type": 2.0} if d.name.startswith("lp") else {}
+    more |= {"kernel_size": kernel, "stride": d.pick(1, 2, 2, kernel)}
+    more |= {"padding": 1} if kernel == 3 and not d.name.startswith("lp") else {}
+    return {"input": x} | more | ({"return_indices": True} if d.name.startswith("max") and d.chance(0.3) else {})
 
 
 FACTS = Facts(
@@ -60,5 +79,8 @@ FACTS = Facts(
         "nn.functional.avg_pool1d": "no integers",
         "nn.functional.avg_pool2d": "no integers",
         "nn.functional.avg_pool3d": "no integers",
+    },
+    sweep={
+        "pooling": _scaled,
     },
 )

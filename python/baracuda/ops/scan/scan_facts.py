@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from baracuda.prove.facts import Facts
+from baracuda.prove.rules import along
 
 FACTS = Facts(
     category="scan",
@@ -10,4 +11,8 @@ FACTS = Facts(
         "scan": "along",
     },
     sampled=("running",),
+    sweep={
+        "scan": along(),
+        "running": along(),
+    },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from baracuda.prove.facts import OWN, Facts, because, call, ramp
+from baracuda.prove.rules import along
 
 FACTS = Facts(
     category="softmax",
@@ -13,4 +14,7 @@ FACTS = Facts(
         "softmax": "along",
     },
     alone=because(OWN, "scaled_softmax sparsemax entmax15"),
+    sweep={
+        "softmax": along(),
+    },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from baracuda.prove.facts import Facts, X, call
+from baracuda.prove.rules import elementwise
 
 FACTS = Facts(
     category="ternary_elementwise",
@@ -11,5 +12,15 @@ FACTS = Facts(
     },
     drawn={
         "ternary": "ternary",
+    },
+    sweep={
+        "ternary": elementwise({"tensor2": (0.5, 2.0), "weight": (0.0, 1.0)}),
+        "clamp": elementwise(min=-0.5, max=0.5),
+        "clip": elementwise(min=-0.5, max=0.5),
+        "where": lambda d: {
+            "condition": d.mask(d.part(shape := d.shape())),
+            "input": d.tensor(shape),
+            "other": d.tensor(d.part(shape)),
+        },
     },
 )

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from baracuda.ops.unary.unary_kinds import KINDS
+from baracuda.ops.unary.unary_kinds import KINDS, Kind
+from baracuda.prove.draws import Arguments, Draws
 from baracuda.prove.facts import OWN, Facts, because
+
+
+def _drawn(d: Draws) -> Arguments:
+    """Numbers from where the function is smooth, 0.5 for those that have no default."""
+    kind = KINDS.get(d.name.replace("arc", "a"), Kind("", ""))
+    given: Arguments = {"input": d.tensor(d.shape(), kind.smooth)}
+    return given | {n: 0.5 for n in d.parameters if n not in ("input", "x")}
+
 
 FACTS = Facts(
     category="unary_elementwise",
@@ -14,5 +23,8 @@ FACTS = Facts(
     partly={
         "nn.functional.silu.complex": "no complex numbers",
         "nn.functional.hardtanh": "bounds of integers have to be integers",
+    },
+    sweep={
+        "unary": _drawn,
     },
 )
