@@ -94,6 +94,17 @@ def test_short_factors_are_for_short_contexts(tmp_path: Path, rng: np.random.Gen
     assert np.abs(found[0] - found[1]).max() > 1e-2
 
 
+def test_windows_that_no_row_knows_bound_the_context(tmp_path: Path, rng: np.random.Generator) -> None:
+    """A window whose layers are not known changes nothing in texts that it sees whole, and longer ones are refused."""
+    model = made(tmp_path, rng, "llama", attention__sliding_window=20)
+    mine = bc.llm.load(model.path, exact=True)
+    assert mine.context == 20
+    ids = rng.integers(0, VOCABULARY, 20).tolist()
+    close(mine.logits(ids), llm_reference.logits(model, ids))
+    with pytest.raises(bc.InvalidProblemError, match="from 2 to 20"):
+        bc.llm.load(model.path, context=21)
+
+
 def test_perplexity_is_that_of_the_logits(tmp_path: Path, rng: np.random.Generator) -> None:
     model = made(tmp_path, rng, "llama")
     ids = rng.integers(0, VOCABULARY, 50).tolist()

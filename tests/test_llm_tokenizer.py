@@ -138,6 +138,8 @@ def test_byte_pairs_are_joined_as_by_tokenizers(pre: str, rng: np.random.Generat
         assert mine.decode(got) == text == "".join(mine.stream(got))
         if pre == "gpt-2":
             assert got == library.encode(text).ids
+    begun = bc.llm.Tokenizer(entries("gpt2", **said, ggml__bos_token_id=len(tokens) - 2))
+    assert (begun.encode("a")[0] == len(tokens) - 2) == (pre in ("llama-bpe", "tekken"))
     assert mine.encode("a<|im_end|>", special=True)[-1] == len(tokens) - 1
     digits = [mine.decode([t]) for t in mine.encode("1234567")]
     longest = {"llama-bpe": 3, "gpt-4o": 3, "qwen2": 1, "tekken": 1, "smollm": 1, "default": 3}.get(pre, 9)
@@ -238,6 +240,21 @@ def test_a_conversation_is_what_its_template_makes_of_it() -> None:
 def test_templates_run_in_a_sandbox(template: str, said: str) -> None:
     with pytest.raises(bc.InvalidProblemError, match=said):
         chatting(template).chat([{"role": "user", "content": "x"}])
+
+
+def test_templates_have_what_those_of_models_ask_for() -> None:
+    template = (
+        "{%- set ns = namespace(first=true) -%}{% if tools is not none %}tools{% endif %}"
+        "{% if messages[0]['role'] == 'system' %}{% set rest = messages[1:] %}{% else %}{% set rest = messages %}{% endif %}"
+        "{% for m in rest %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turns') }}{% endif %}"
+        "{% if ns.first %}{{ strftime_now('%Y') | length }}{% set ns.first = false %}{% endif %}{{ m.content | tojson }}"
+        "{% if m.content == 'b' %}{% break %}{% endif %}{% endfor %}"
+    )
+    mine = chatting(template)
+    turns = [{"role": r, "content": c} for r, c in (("system", "s"), ("user", 'é"'), ("assistant", "b"), ("user", "c"))]
+    assert mine.decode(mine.chat(turns)) == '4"é\\""' + '"b"'
+    with pytest.raises(bc.InvalidProblemError, match="turns"):
+        mine.chat(turns[2:])
 
 
 def test_a_model_that_does_not_chat_says_so() -> None:

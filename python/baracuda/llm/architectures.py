@@ -20,6 +20,7 @@ class Architecture:
         joined: Whether query, key and value are one matrix, and gate and up another one.
         experts: Whether the feed-forward may be experts, of which each token uses some.
         window: Which layers see a window of keys alone: of so many layers the last one sees all keys. 0: all layers do; 1: none.
+        window_size: Keys that such a window has, where a file says nothing; 0: then no layer has one.
         local_base: The rotary base of layers with a window; None: that of the others.
         attention_softcap: Of the scores, where a file says nothing; 0: none.
         logit_softcap: The same of the logits.
@@ -35,6 +36,7 @@ class Architecture:
     joined: bool = False
     experts: bool = False
     window: int = 0
+    window_size: int = 0
     local_base: float | None = None
     attention_softcap: float = 0.0
     logit_softcap: float = 0.0
@@ -49,7 +51,7 @@ ARCHITECTURES = {
     "phi3": Architecture(joined=True, window=1),
     "gemma": Architecture(activation="gelu", scaled_embedding=True),
     "gemma2": Architecture(
-        activation="gelu", scaled_embedding=True, post_norms=True, window=2, attention_softcap=50.0, logit_softcap=30.0,
+        activation="gelu", scaled_embedding=True, post_norms=True, window=2, window_size=4096, attention_softcap=50.0, logit_softcap=30.0,
         wide_layers=(46,),
     ),
     "gemma3": Architecture(

@@ -113,9 +113,14 @@ class Config:
         if name.endswith("moe") and not experts:
             raise m.wrong("expert_count", str(experts), "the number of experts, 1 or more")
         hidden = m.whole("expert_feed_forward_length", None) if experts else None
-        window = m.whole("attention.sliding_window", 0, least=0) if kind.window else 0
+        context, window = (
+            m.whole("context_length", 2048),
+            m.whole("attention.sliding_window", kind.window_size, least=0),
+        )
+        if window and not kind.window:  # up to so many tokens the window, whichever layers have it, changes nothing
+            context, window = min(context, window), 0
         return cls(
-            name=name, kind=kind, context=m.whole("context_length", 2048), width=width, layers=layers, heads=heads,
+            name=name, kind=kind, context=context, width=width, layers=layers, heads=heads,
             kv_heads=kv_heads, key_dim=key_dim, value_dim=m.whole("attention.value_length", key_dim, most=2**16),
             hidden=hidden or m.whole("feed_forward_length"), eps=m.number("attention.layer_norm_rms_epsilon"),
             window=window, period=m.whole("attention.sliding_window_pattern", kind.window, least=0) or 1,

@@ -21,6 +21,7 @@ from baracuda.llm.decoder import Decoder
 from baracuda.llm.metadata import Metadata
 from baracuda.llm.rope import tables_of
 from baracuda.llm.tokenizer import Tokenizer
+from baracuda.llm.tokenizer.vocabulary import Vocabulary
 from baracuda.llm.weights import Weights
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -28,6 +29,7 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 PAGE = 32  # tokens of a page
 CHUNK = 512  # tokens of a prompt that are computed at once
 _SCORED = 64  # tokens of which all logits are there at once
+_IDLE = 2  # caches of generators that have ended
 _CONTEXT = 4096  # where nothing is asked for
 
 
@@ -87,7 +89,12 @@ class Model:
             UnsupportedError: The file's tokenizer is of a kind that is not known here, or a library is not installed.
             InvalidProblemError: The file's tokens are damaged.
         """
-        return Tokenizer(self._metadata)
+        return Tokenizer(self._metadata, self._words)
+
+    @cached_property
+    def _words(self) -> Vocabulary | None:
+        """The tokens' texts, which no library is needed for; None where the file has none."""
+        return Vocabulary.of(self._metadata) if self._metadata.has("tokenizer.ggml.tokens") else None
 
     def generate(
         self,
@@ -113,7 +120,7 @@ class Model:
         try:
             request = batch.add(ids, max_tokens=max_tokens, stop=stop, **sampling)
         except BaseException:
-            self._idle.append(batch)
+            self._rest(batch)
             raise
         return self._made(batch, request)
 
@@ -123,6 +130,11 @@ class Model:
                 yield token
         finally:
             batch.cancel(request)
+            self._rest(batch)
+
+    def _rest(self, batch: Batch) -> None:
+        """Keeps a generator's cache for the next one, if there are not enough."""
+        if len(self._idle) < _IDLE:
             self._idle.append(batch)
 
     def stream(self, prompt: str | Sequence[int], **options: Any) -> Iterator[str]:
@@ -164,12 +176,8 @@ class Model:
         return self._compiled[key]
 
     def _ends(self) -> frozenset[int]:
-        """Tokens that end a text; none where the file's tokenizer cannot be used."""
-        if not self._metadata.has("tokenizer.ggml.model"):
-            return frozenset()
-        from baracuda.llm.tokenizer.vocabulary import Vocabulary
-
-        return Vocabulary.of(self._metadata).ends
+        """Tokens that end a text."""
+        return frozenset() if self._words is None else self._words.ends
 
     def logits(self, ids: Sequence[int]) -> Array:
         """What the model says behind each token of a text.

@@ -45,7 +45,8 @@ def rendered(source: str, messages: Sequence[Mapping[str, Any]], **names: Any) -
         if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
             raise InvalidProblemError(f"messages: got {message!r}, want dicts with 'role' and 'content'.")
     try:
-        text: str = _compiled(source).render(messages=list(messages), **names)
+        # As transformers calls them: templates ask whether these are none.
+        text: str = _compiled(source).render(messages=list(messages), **({"tools": None, "documents": None} | names))
     except InvalidProblemError:
         raise
     except (error, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError) as wrong:

@@ -37,7 +37,7 @@ class Tokenizer:
         chat_template: Jinja's text; None where the file has none: the model was not trained to chat.
     """
 
-    def __init__(self, metadata: Metadata) -> None:
+    def __init__(self, metadata: Metadata, vocabulary: Vocabulary | None = None) -> None:
         m = metadata.within("tokenizer.")
         kind = m.text("ggml.model")
         if kind not in _ENCODINGS:
@@ -45,7 +45,7 @@ class Tokenizer:
                 f"{m.path!r}: metadata 'tokenizer.ggml.model': got {kind!r}, want {' or '.join(map(repr, _ENCODINGS))}. Tokens can be "
                 f"computed nevertheless."
             )
-        self._v = Vocabulary.of(metadata)
+        self._v = Vocabulary.of(metadata) if vocabulary is None else vocabulary
         self._encoding = _ENCODINGS[kind](self._v)
         self.bos, self.eos, self.ends = self._v.bos, self._v.eos, self._v.ends
         self.chat_template: str | None = m.text("chat_template", None)

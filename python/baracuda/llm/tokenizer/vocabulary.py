@@ -17,6 +17,8 @@ _ENDS = (
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>", "<|end_of_text|>", "<EOT>", "</s>",
     "<|end▁of▁sentence|>",
 )  # fmt: skip
+# Byte pairs whose texts begin with a token of their own where the file says nothing.
+_BEGIN = ("llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "tekken")
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class Vocabulary:
         bos, eos = token("bos"), token("eos")
         ends = {t for t in (eos, token("eot"), token("eom")) if t is not None}
         ends |= {ids[end] for end in _ENDS if kinds[ids.get(end, 0)] == CONTROL and end in ids}
-        begins = m.flag("add_bos_token", m.text("model", "") == "llama") and bos is not None
+        usual = m.text("model", "") == "llama" or m.text("pre", "") in _BEGIN
+        begins = m.flag("add_bos_token", usual) and bos is not None
         return cls(m, pieces, kinds, ids, bos, eos, frozenset(ends), begins)
 
     def scores(self) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
