@@ -175,8 +175,8 @@ def ones_like(call: Call, input: Arg, *, dtype: Any = None, device: Any = None) 
 
 
 @lru_cache(maxsize=256)
-def _plan(desc: Descriptor, place: Place) -> Plan:
-    return plan(desc, name_of(place))
+def _plan(make: Any, shape: tuple[int, ...], element: Element, place: Place) -> Plan:
+    return plan(make(shape, element), name_of(place))
 
 
 def _made(make: Any, shape: tuple[int, ...], element: Element, out: Any, device: Any, *numbers: Any) -> Any:
@@ -185,8 +185,12 @@ def _made(make: Any, shape: tuple[int, ...], element: Element, out: Any, device:
     found, code, _, *place = _core.describe(out)
     if tuple(found) != shape:
         raise InvalidProblemError(f"out: got shape {tuple(found)}, want {shape}.")
-    _plan(make(shape, Element(code)), (place[0], place[1])).run(out, *numbers)
+    _plan(make, shape, Element(code), (place[0], place[1])).run(out, *numbers)
     return out
+
+
+def _spaced(shape: tuple[int, ...], element: Element) -> Descriptor:
+    return LinspaceDescriptor(shape[0], element)
 
 
 def _element(dtype: Any, out: Any, *numbers: Any) -> Element:
@@ -345,7 +349,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     element = Element.F32 if dtype is None and out is None else _element(dtype, out)
     shape = _shape(_count(steps, "steps"))
     if element.is_float:
-        return _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, element, out, device, start, end)
+        return _made(_spaced, shape, element, out, device, start, end)
     from baracuda.memory.tensor import empty
     from baracuda.ops.cast.cast import cast
     from baracuda.ops.indexing.indexing import masked_number
@@ -356,7 +360,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     place = _core.describe(made)[3:]
     fine = empty(shape, Element.F64, device=name_of((place[0], place[1])))
     ends = (masked_number(start, element, "start"), masked_number(end, element, "end"))
-    _made(lambda size, e: LinspaceDescriptor(size[0], e), shape, Element.F64, fine, None, *ends)
+    _made(_spaced, shape, Element.F64, fine, None, *ends)
     return cast(fine, element, out=made)
 
 
