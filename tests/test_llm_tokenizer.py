@@ -183,6 +183,8 @@ def test_words_are_cut_as_the_models_own_expressions_do(rng: np.random.Generator
             {"ggml__model": "llama", "ggml__scores": np.zeros(2, np.float32), "ggml__tokens": ["a", "a"]},
             bc.InvalidProblemError, "SentencePiece",
         ),
+        ({"ggml__token_type": np.array([1, -5], np.int32)}, bc.InvalidProblemError, "token_type': got -5, want kinds from 0 to 6"),
+        ({"ggml__token_type": np.array([1, 7], np.int32)}, bc.InvalidProblemError, "token_type': got 7"),
         ({"ggml__eos_token_id": -1}, bc.InvalidProblemError, "eos_token_id"),
     ],
 )  # fmt: skip
@@ -197,6 +199,13 @@ def test_tokenizers_that_cannot_be_are_refused(said: dict[str, Any], error: type
 def replaced(said: dict[str, Any]) -> Metadata:
     model = said.pop("ggml__model")
     return entries(model, **said)
+
+
+def test_a_text_that_has_no_tokens_is_refused_and_not_shortened() -> None:
+    mine = bc.llm.Tokenizer(entries("gpt2", ggml__tokens=["a", "b", "ab"], ggml__merges=["a b"], ggml__pre="qwen2"))
+    assert mine.encode("aab") == [0, 2]
+    with pytest.raises(bc.InvalidProblemError, match="got 'abc', want characters that the model's 3 tokens make"):
+        mine.encode("abc")
 
 
 TEMPLATE = (

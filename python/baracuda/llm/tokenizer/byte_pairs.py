@@ -56,6 +56,7 @@ class BytePairs:
                 f"known here. Tokens can be computed nevertheless."
             )
         self._v, self._bytes = v, _letters()
+        self._all_bytes = set(self._bytes) <= set(v.ids)
         library = import_module("tokenizers")
         cuts = [library.pre_tokenizers.Split(library.Regex(cut), "isolated") for cut in _CUTS[name]]
         letters = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -83,6 +84,9 @@ class BytePairs:
         """Tokens of a text without special ones."""
         encoded = self._library.encode(text, add_special_tokens=False)
         found: list[int] = encoded.ids
+        # The library leaves out what has no token.
+        if not self._all_bytes and sum(len(self.decode(t)) for t in found) != len(text.encode()):
+            raise self._v.unknown(text)
         return found
 
     def decode(self, token: int) -> bytes:

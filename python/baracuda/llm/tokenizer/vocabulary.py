@@ -58,6 +58,8 @@ class Vocabulary:
             raise m.wrong("tokens", "an empty list", "the text of each token")
         kinds = m.numbers("token_type", len(pieces), None)
         kinds = [NORMAL] * len(pieces) if kinds is None else [int(k) for k in kinds]
+        if not set(kinds) <= set(range(BYTE + 1)):
+            raise m.wrong("token_type", str(next(k for k in kinds if not 0 <= k <= BYTE)), f"kinds from 0 to {BYTE}")
 
         def token(name: str) -> int | None:
             found = m.whole(f"{name}_token_id", None, least=0, most=2**32 - 1)
