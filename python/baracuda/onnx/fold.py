@@ -67,7 +67,9 @@ def _slice(c: Call, x: Array, *rest: Array | None) -> Any:
     steps = rest[3].reshape(-1).tolist() if len(rest) > 3 and rest[3] is not None else [1] * len(low)
     key = [slice(None)] * x.ndim
     for a, first, end, step in zip(axes, low, high, steps, strict=True):
-        key[a] = slice(first, None if step < 0 and end < -x.shape[a] else end, step)
+        if step < 0:
+            first, end = 0 if first < -x.shape[a] else first, None if end < -x.shape[a] else end
+        key[a] = slice(first, end, step)
     return x[tuple(key)]
 
 

@@ -13,7 +13,7 @@ SAME: dict[str, str] = {
     "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
     "BitwiseNot": "bitwise_not", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Floor": "floor",
     "HardSwish": "hardswish", "IsNaN": "isnan", "Log": "log", "Mish": "mish", "Neg": "neg", "Not": "logical_not",
-    "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin",
+    "Reciprocal": "reciprocal", "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sin": "sin",
     "Sinh": "sinh", "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
 }  # fmt: skip
 
@@ -94,6 +94,12 @@ operator("Sum", view=True)(_fold("add"))
 @operator("Mean")
 def _mean(c: Call, *xs: Any) -> Any:
     return F.div(_fold("add")(c, *xs), len(xs))
+
+
+@operator("Sign")
+def _sign(c: Call, x: Any) -> Any:
+    """That of NaN is NaN here."""
+    return F.where(F.isnan(x), x, F.sign(x)) if x.element.is_float else F.sign(x)
 
 
 @operator("Div")
@@ -187,7 +193,7 @@ def _swiglu(c: Call, a: Any, b: Any) -> Any:
 
 @operator("ThresholdedRelu")
 def _thresholded(c: Call, x: Any) -> Any:
-    return F.threshold(x, c.get("alpha", 1.0), 0.0)
+    return F.where(F.gt(x, c.get("alpha", 1.0)), x, 0.0)  # 0 for NaN, too
 
 
 @operator("PRelu")

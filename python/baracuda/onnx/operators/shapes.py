@@ -141,7 +141,9 @@ def _slice(c: Call, x: Any, starts: Any = None, ends: Any = None, axes: Any = No
                 f"axis {a} in steps of {step} for a tensor of {x.ndim} dimensions", "an axis, and a step that is not 0"
             )
         first, end = (max(-FARTHEST, min(FARTHEST, n)) if type(n) is int else n for n in (first, end))
-        key[a] = slice(first, None if step < 0 and end < -x.shape[a] else end, step)
+        if step < 0:  # a start before the first element is the first one here, and an end before it takes it in
+            first, end = 0 if first < -x.shape[a] else first, None if end < -x.shape[a] else end
+        key[a] = slice(first, end, step)
     return x[tuple(key)]
 
 
@@ -176,11 +178,23 @@ def padded(x: Any, low: Sequence[int], high: Sequence[int], mode: str = "constan
         return x
     if mode == "constant":
         return F.pad(x, flat, mode, value)
+    if len(flat) > 6:  # one axis after the other, which comes to the same
+        for a, (before, behind) in enumerate(zip(low, high, strict=True)):
+            x = _padded_axis(x, a, before, behind, mode)
+        return x
     rank = x.ndim
     while x.ndim < len(flat) // 2 + 2:  # these pad behind a batch and channels
         x = x.unsqueeze(0)
     y = F.pad(x, flat, mode)
     return y.reshape(*y.shape[y.ndim - rank :])
+
+
+def _padded_axis(x: Any, axis: int, before: int, behind: int, mode: str) -> Any:
+    if before == 0 and behind == 0:
+        return x
+    last = moved(x, axis, -1)
+    y = F.pad(reshaped(last, (1, prod(last.shape[:-1]), last.shape[-1])), [before, behind], mode)
+    return moved(y.reshape(*last.shape[:-1], y.shape[-1]), -1, axis)
 
 
 @operator("CenterCropPad", view=True)
