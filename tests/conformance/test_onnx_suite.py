@@ -14,13 +14,13 @@ onnx = pytest.importorskip("onnx", reason="needs the package onnx: pip install -
 
 from onnx.backend.test.loader import load_model_tests  # noqa: E402
 from onnx.backend.test.runner import Runner  # noqa: E402
+from onnx_run import SUITES  # noqa: E402
 from onnx_run import _value as value  # noqa: E402
 
 from baracuda.describe.errors import BaracudaError  # noqa: E402
 from baracuda.onnx import Backend  # noqa: E402
 
-# How many pass; the rest is refused: texts, gradients of networks, elements that no kernel takes.
-PASSED = {"simple": 15, "pytorch-converted": 82, "pytorch-operator": 35}
+KINDS = ("simple", "pytorch-converted", "pytorch-operator")
 SHARES = 8
 # Compared with NumPy's sums of f16, which differ by more than a thousandth from those of f32.
 APART = {"test_attention_4d_causal_fp16_expanded"}
@@ -64,14 +64,14 @@ def _refused(case: Any) -> str:
     return ""
 
 
-@pytest.mark.parametrize("kind", PASSED)
+@pytest.mark.parametrize("kind", KINDS)
 def test_networks_give_what_onnx_wants(kind: str) -> None:
+    passed, of = next(counts for name, counts in SUITES.items() if f"({kind}" in name)
     cases = load_model_tests(kind=kind)
-    assert len(cases) >= PASSED[kind]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         refused = {c.name: why for c in cases if (why := _refused(c))}
-    assert len(cases) - len(refused) >= PASSED[kind], refused
+    assert (len(cases) - len(refused), len(cases)) == (passed, of), refused
 
 
 @cache
@@ -84,6 +84,7 @@ def _expanded() -> list[Any]:
 @pytest.mark.drawn(SHARES)
 @pytest.mark.parametrize("share", range(SHARES))
 def test_functions_written_out_give_what_onnx_wants(share: int) -> None:
+    assert len(_expanded()) == next(of for name, (_, of) in SUITES.items() if "expanded" in name)
     cases = [c for c in _expanded()[share::SHARES] if c.name not in APART]
     assert len(cases) > 40
     with warnings.catch_warnings():

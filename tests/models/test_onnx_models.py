@@ -84,3 +84,33 @@ def test_one_program_for_any_batch() -> None:
         feeds = {"bytes": RNG.integers(0, 257, (batch, 2048)).astype(np.int32)}
         got, want = next(iter(compiled.run(feeds).values())), session.run(None, feeds)[0]
         np.testing.assert_allclose(got, want, atol=1e-4)
+
+
+LIGHT = (
+    "bvlc_alexnet",
+    "densenet121",
+    "inception_v1",
+    "inception_v2",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "zfnet512",
+)
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_light_networks_give_what_onnx_wants(name: str) -> None:
+    """The classifiers of ONNX's suite, whose weights are numbers that the files compute."""
+    import onnx
+    import onnx.backend.test
+    from onnx.backend.test.runner import Runner
+
+    path = Path(onnx.backend.test.__file__).parent / "data" / "light" / f"light_{name}.onnx"
+    proto, want = onnx.load(path), onnx.TensorProto()
+    want.ParseFromString(path.with_name(f"light_{name}_output_0.pb").read_bytes())
+    model = baracuda.onnx.load(proto)
+    given = {i.name: i for i in proto.graph.input}
+    feeds = {p.name: Runner.generate_dummy_data(given[p.name]) for p in model.inputs}
+    got = next(iter(model.run(feeds).values()))
+    np.testing.assert_allclose(got, onnx.numpy_helper.to_array(want), rtol=1e-3, atol=1e-7)
