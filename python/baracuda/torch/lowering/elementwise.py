@@ -9,7 +9,7 @@ from baracuda.torch.table import NotMapped, Want, lowers
 
 
 @lowers(
-    "abs acos acosh angle.default asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or "
+    "abs acos acosh asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or "
     "bitwise_right_shift bitwise_xor ceil copysign cos cosh deg2rad digamma eq erf erfc erfinv exp exp2 expm1 floor "
     "fmax fmin fmod frac ge gt heaviside hypot isinf isnan le lerp lgamma log log10 log1p log2 logaddexp "
     "logaddexp2 logical_and logical_not logical_or logical_xor logit lt maximum minimum ne neg nextafter "
@@ -109,8 +109,9 @@ def gelu_backward(want: Want, dy: Any, x: Any, *, approximate: str = "none") -> 
 
 @lowers("hardtanh.default leaky_relu.default")
 def bounded(want: Want, x: Any, *args: Any) -> Any:
-    """Pieces of lines."""
-    return getattr(F, want.name)(x, *args)
+    """Pieces of lines; bounds of integers are integers."""
+    whole = not want.result.dtype.is_floating_point
+    return getattr(F, want.name)(x, *[int(a) if whole else a for a in args])
 
 
 @lowers("elu.default")

@@ -25,10 +25,15 @@ def embedding_backward(want: Want, dy: Any, ids: Any, rows: int, padding_idx: in
     return F.embedding_backward(dy, ids, rows, padding_idx=padding_idx if padding_idx >= 0 else None)
 
 
+def places(index: Any) -> Any:
+    """Indices of an element that functions take."""
+    return index if str(index.element) in ("i64", "i32") else F.cast(index, "i64")
+
+
 @lowers("gather.default")
 def gather(want: Want, x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
-    """One element for each index, along a dimension."""
-    return F.gather(x, dim, index)
+    """One element for each index, along a dimension; an empty index may have another rank."""
+    return F.gather(x, dim, places(index)) if index.numel else filled(want.result, 0)
 
 
 @lowers("index_select.default")
@@ -83,19 +88,19 @@ def index_fill(want: Want, x: Any, dim: int, index: Any, value: Any) -> Any:
 @lowers("scatter.src")
 def scatter(want: Want, x: Any, dim: int, index: Any, src: Any) -> Any:
     """One element for each index, along a dimension."""
-    return F.scatter(x, dim, index, src)
+    return F.scatter(x, dim, places(index), src) if index.numel else F.copy(x)
 
 
 @lowers("scatter.value")
 def scatter_value(want: Want, x: Any, dim: int, index: Any, value: Any) -> Any:
     """A number for each index."""
-    return F.scatter(x, dim, index, value=value)
+    return F.scatter(x, dim, places(index), value=value) if index.numel else F.copy(x)
 
 
 @lowers("scatter_add.default")
 def scatter_add(want: Want, x: Any, dim: int, index: Any, src: Any) -> Any:
     """Sums for each index."""
-    return F.scatter_add(x, dim, index, src)
+    return F.scatter_add(x, dim, places(index), src) if index.numel else F.copy(x)
 
 
 @lowers("scatter_reduce.two")
@@ -103,7 +108,9 @@ def scatter_reduce(
     want: Want, x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
     """A fold for each index."""
-    return F.scatter_reduce(x, dim, index, src, reduce, include_self=include_self)
+    if not index.numel:
+        return F.copy(x)
+    return F.scatter_reduce(x, dim, places(index), src, reduce, include_self=include_self)
 
 
 @lowers("masked_scatter.default")
