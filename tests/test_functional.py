@@ -234,12 +234,24 @@ def test_errors_name_the_functions_own_parameters() -> None:
         F.embedding(ids, weight)
 
 
+_FIRST = (0, 0, None, None, None)
+_WRONG_ORDERS: tuple[object, ...] = (
+    3,
+    (np.empty, (1, 2, 3)),
+    (np.empty, 0, False, ((0, 7, None, None, None),)),  # no argument
+    (np.empty, 0, False, ((2, 0, None, None, None),)),  # a result
+    (np.empty, 9, False, (_FIRST,)),
+    (np.empty, 0, False, (_FIRST,) * 9),
+    (np.empty, 0, False, 3),
+)
+
+
 def test_recipes_that_reach_outside_are_refused() -> None:
     made = bc.plan(bc.GatedActivationDescriptor("swiglu", (3, 8)))
     good = (
         made,
         ((0, 0, None, None, None), (2, 0, None, None, None)),
-        ((np.empty, ((3, 4), np.float32), None, -1, None),),
+        ((np.empty, ((3, 4), np.float32), None, -1, None, None),),
         (0,),
         False,
         None,
@@ -255,14 +267,15 @@ def test_recipes_that_reach_outside_are_refused() -> None:
         {1: ((0, 0, None, (0, 1), 3), (2, 0, None, None, None))},
         {1: ((0, 0, None, (0, -2), (3, 8)), (2, 0, None, None, None))},
         {1: ((3, 0, 0, None, None), (2, 0, None, None, None))},
-        {2: ((np.empty, ((3, 4), np.float32), None, 1, None),)},
+        {2: ((np.empty, ((3, 4), np.float32), None, 1, None, None),)},
+        *({2: ((*good[2][0][:-1], order),)} for order in _WRONG_ORDERS),
         {0: 3},
         {3: (4,)},
         {3: ("x",)},
         {5: ((1,), 0, 9, print, last)},  # of one result
         {5: ((0,), 0, 9, print, last)},  # which is no count
         {5: ((), 0, 9, print, (made, (*last[1][:1], (4, 1, None, None, None)), *last[2:]))},
-        {5: ((), 0, 9, print, (*last[:2], ((np.empty, ((3,), np.float32), None, -3, None),), *last[3:]))},
+        {5: ((), 0, 9, print, (*last[:2], ((np.empty, ((3,), np.float32), None, -3, None, None),), *last[3:]))},
         {2: good[2] * 24, 5: ((), 0, 9, print, last)},
     ):
         recipe = tuple(change.get(i, part) for i, part in enumerate(good))
@@ -272,7 +285,7 @@ def test_recipes_that_reach_outside_are_refused() -> None:
     b = bc.ProgramBuilder()
     b.add(bc.UnaryDescriptor("neg", (3, 8)), x=b.input("x", (3, 8)), y=b.output("y", (3, 8)))
     program, into = b.build(), (2, 0, None, None, None)
-    made = ((np.empty, ((3, 8), np.float32), None, -1, None),)
+    made = ((np.empty, ((3, 8), np.float32), None, -1, None, None),)
     for source in ((1, 0, X, None, None), (0, 3, None, None, None), (2, 4, None, None, None)):
         broken = _core.Function(
             lambda values, s=source: ((program, (s, into), made, (0,), False, None), None),
@@ -294,7 +307,7 @@ def test_recipes_that_reach_outside_are_refused() -> None:
     recipe = (
         row,
         ((0, 0, None, (-1, 0), None), good[1][1]),
-        ((np.empty, ((1, 4), np.float32), None, -1, None),),
+        ((np.empty, ((1, 4), np.float32), None, -1, None, None),),
         (0,),
         False,
         None,

@@ -13,6 +13,7 @@
 #include "bindings/functional.h"
 #include "bindings/group.h"
 #include "bindings/opaque.h"
+#include "bindings/order.h"
 #include "bindings/plan.h"
 #include "bindings/program.h"
 #include "bindings/question.h"
@@ -171,7 +172,8 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
       !baracuda::bindings::functional_setup(m.ptr()) || !baracuda::bindings::opaque_setup(m.ptr()) ||
       !baracuda::bindings::document_setup(m.ptr()) || !baracuda::bindings::program_setup(m.ptr()) ||
       !baracuda::bindings::trace_setup(m.ptr()) || !baracuda::bindings::scope_setup(m.ptr()) ||
-      !baracuda::bindings::torch_empty_setup(m.ptr()) || !baracuda::bindings::torch_setup(m.ptr()))
+      !baracuda::bindings::torch_empty_setup(m.ptr()) || !baracuda::bindings::order_setup(m.ptr()) ||
+      !baracuda::bindings::torch_setup(m.ptr()))
     throw py::error_already_set();
   m.attr("__version__") = BCU_VERSION;
   m.attr("set_error_factory") = py::reinterpret_steal<py::object>(PyCFunction_New(&error_factory_def, nullptr));
@@ -181,6 +183,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used()) {
   m.attr("roles") = names_of(kRoleNames);
   m.attr("param_kinds") = names_of(baracuda::bindings::kParamKindNames);
   m.attr("recipe_sources") = names_of(baracuda::bindings::kSourceNames);
+  m.attr("order_rules") = names_of(baracuda::bindings::kOrderRuleNames);
   m.attr("counted_size") = baracuda::bindings::kCounted;
   m.attr("scalar_kinds") = names_of(kScalarKindNames);
   m.attr("math_precisions") = names_of(kMathNames);

@@ -35,23 +35,6 @@ struct ThreadScratch {
 };
 thread_local ThreadScratch scratch;
 
-// `counted`: what kCounted stands for.
-void apply_dims(const Source& s, TensorView& view, int64_t counted) {
-  if (s.n_dims < 0) return;
-  TensorView out = view;
-  out.rank = s.n_dims;
-  for (int i = 0; i < s.n_dims; ++i) {
-    const bool one = s.dims[i] < 0 || view.shape[s.dims[i]] == 1;
-    const int64_t size = s.sizes[i] == kCounted ? counted : s.sizes[i];
-    out.shape[i] = s.dims[i] < 0 ? 1 : view.shape[s.dims[i]];
-    out.strides[i] = s.dims[i] < 0 ? 0 : view.strides[s.dims[i]];
-    if (!s.fitted || (!one && size > out.shape[i])) continue;
-    if (one && size != 1) out.strides[i] = 0;
-    out.shape[i] = size;
-  }
-  view = out;
-}
-
 struct Results {
   PyObject** objects;
   int n = 0;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "bindings/order.h"
 #include "bindings/plan.h"
 #include "bindings/torch_empty.h"
 
@@ -91,6 +92,19 @@ struct Source {
 
 inline constexpr const char* kSourceNames[] = {"argument", "constant", "allocated", "member", "before"};
 
+// How a result lies that is not always in C order. Recipes that are kept for strides, too, know its own; others find
+// them in each call.
+struct Ordered {
+  PyObject* make = nullptr;     // callable of sizes, strides and what else the allocation has; null: C order
+  PyObject* strides = nullptr;  // a tuple, or null where these decide:
+  OrderRule rule = OrderRule::Elementwise;
+  OrderOf of = OrderOf::Torch;
+  std::vector<Source> by;
+  PyObject* numpy = nullptr;  // borrowed: the dtype of what NumPy's own C function makes
+  int32_t rank = 0;
+  int64_t sizes[kMaxRank] = {};
+};
+
 struct Allocation {
   PyObject* make;          // callable
   PyObject* args;          // tuple of its positional, then keyword arguments
@@ -101,6 +115,7 @@ struct Allocation {
   bool torch = false;      // it is a torch tensor of this kind, and needs no call of Python's
   bool sized = false;      // kCounted is among the sizes
   TorchEmpty kind;
+  Ordered ordered;
 };
 
 struct Entry;
@@ -131,7 +146,10 @@ struct Entry {
     Py_XDECREF(program);
     for (Source& s : sources) Py_XDECREF(s.constant);
     for (Allocation& a : allocations)
-      Py_XDECREF(a.make), Py_XDECREF(a.args), Py_XDECREF(a.kwnames), Py_XDECREF(a.convert);
+      Py_XDECREF(a.make), Py_XDECREF(a.args), Py_XDECREF(a.kwnames), Py_XDECREF(a.convert), Py_XDECREF(a.ordered.make),
+          Py_XDECREF(a.ordered.strides);
+    for (Allocation& a : allocations)
+      for (Source& s : a.ordered.by) Py_XDECREF(s.constant);
     Py_XDECREF(then.refuse);
   }
 };
@@ -142,6 +160,22 @@ std::shared_ptr<Entry> parse_entry(PyObject* recipe, int n_params, int n_before 
 // A reference to a new result, or to the tensor given as out=. What a call without data makes has none either. Null
 // with an exception set.
 PyObject* allocate_result(const Allocation& a, const Arguments& args);
+// What a plan sees of a tensor that a source names. `counted`: what kCounted stands for.
+inline void apply_dims(const Source& s, TensorView& view, int64_t counted) {
+  if (s.n_dims < 0) return;
+  TensorView out = view;
+  out.rank = s.n_dims;
+  for (int i = 0; i < s.n_dims; ++i) {
+    const bool one = s.dims[i] < 0 || view.shape[s.dims[i]] == 1;
+    const int64_t size = s.sizes[i] == kCounted ? counted : s.sizes[i];
+    out.shape[i] = s.dims[i] < 0 ? 1 : view.shape[s.dims[i]];
+    out.strides[i] = s.dims[i] < 0 ? 0 : view.strides[s.dims[i]];
+    if (!s.fitted || (!one && size > out.shape[i])) continue;
+    if (one && size != 1) out.strides[i] = 0;
+    out.shape[i] = size;
+  }
+  view = out;
+}
 using Params = std::span<const FunctionParam>;
 // Reads tensors anew that other code may have moved since they were read; false with an exception.
 bool read_again(PyObject* function, Params params, Arguments& arguments);

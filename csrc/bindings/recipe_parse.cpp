@@ -24,7 +24,11 @@ bool sound(const Entry& e, int n_params) {
     ok = ok && (e.program || s.from != Source::From::Member);
     for (int d = 0; d < s.n_dims; ++d) ok = ok && s.dims[d] >= -1 && s.dims[d] < kMaxRank;
   }
-  for (const Allocation& a : e.allocations) ok = ok && a.out_param < n_params;
+  for (const Allocation& a : e.allocations) {
+    ok = ok && a.out_param < n_params;
+    for (const Source& by : a.ordered.by)
+      ok = ok && by.from == Source::From::Argument && by.index >= 0 && by.index < n_params;
+  }
   for (int32_t r : e.returns) ok = ok && r >= 0 && r < made;
   for (int32_t n : e.then.numbers) ok = ok && n >= 0 && n < made;
   if (e.then.entry && e.program)
@@ -32,7 +36,7 @@ bool sound(const Entry& e, int n_params) {
   return ok && (!e.then.entry || n_params + made <= kMaxParams);
 }
 
-bool parse_source(PyObject* given, Entry& e, int n_params) {
+bool parse_source(PyObject* given, std::vector<Source>& sources, int n_params) {
   int from, index;
   PyObject *constant, *dims, *sizes;
   if (!PyArg_ParseTuple(given, "iiOOO", &from, &index, &constant, &dims, &sizes)) return false;
@@ -40,9 +44,9 @@ bool parse_source(PyObject* given, Entry& e, int n_params) {
   Py_INCREF(constant);
   if (s.from == Source::From::Before) s.from = Source::From::Argument, s.index += n_params;
   if (s.from == Source::From::Member) s.member = static_cast<int32_t>(PyLong_AsLong(constant));
-  e.sources.push_back(s);
+  sources.push_back(s);
   if (dims == Py_None) return true;
-  Source& last = e.sources.back();
+  Source& last = sources.back();
   const bool sized = !last.fitted || (PyTuple_Check(sizes) && PyTuple_Size(sizes) == PyTuple_Size(dims));
   if (!PyTuple_Check(dims) || PyTuple_GET_SIZE(dims) > kMaxRank || !sized) {
     PyErr_SetString(PyExc_ValueError, "a view has at most 8 dimensions, and a size for each where it has some");
@@ -64,11 +68,40 @@ bool is_sized(const Allocation& a) {
   return found;
 }
 
+// (make, strides) or (make, rule, whether NumPy's, sources)
+bool parse_order(PyObject* given, PyObject* shape, Ordered& out, int n_params) {
+  if (given == Py_None) return true;
+  int rule = 0, numpy;
+  PyObject *make, *strides, *by;
+  if (!PyTuple_Check(given)) return PyErr_SetString(PyExc_TypeError, "a result's order is a tuple"), false;
+  if (PyTuple_GET_SIZE(given) == 2) {
+    if (!PyArg_ParseTuple(given, "OO!", &make, &PyTuple_Type, &strides)) return false;
+    out.strides = Py_NewRef(strides);
+  } else {
+    if (!PyArg_ParseTuple(given, "OipO!", &make, &rule, &numpy, &PyTuple_Type, &by)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(by); ++i)
+      if (!parse_source(PyTuple_GET_ITEM(by, i), out.by, n_params)) return false;
+    out.rule = static_cast<OrderRule>(rule);
+    out.of = numpy ? OrderOf::NumPy : OrderOf::Torch;
+  }
+  out.make = Py_NewRef(make);
+  const bool sized = PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) <= kMaxRank;
+  out.rank = sized ? static_cast<int32_t>(PyTuple_GET_SIZE(shape)) : 0;
+  for (int i = 0; i < out.rank; ++i) out.sizes[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+  if (PyErr_Occurred()) return false;
+  const bool strided = !out.strides || PyTuple_GET_SIZE(out.strides) == out.rank;
+  const bool known = rule >= 0 && rule < static_cast<int>(std::size(kOrderRuleNames));
+  if (sized && strided && known && out.by.size() <= kMaxOrdering) return true;
+  PyErr_SetString(PyExc_ValueError, "a result's order has a stride for each size, or at most 8 tensors that decide");
+  return false;
+}
+
 bool parse_allocation(PyObject* given, Entry& e, int n_params) {
   Allocation a{};
-  PyObject *args, *kwnames, *convert;
+  PyObject *args, *kwnames, *convert, *order;
   int out_param;
-  if (!PyArg_ParseTuple(given, "OO!OiO", &a.make, &PyTuple_Type, &args, &kwnames, &out_param, &convert)) return false;
+  if (!PyArg_ParseTuple(given, "OO!OiOO", &a.make, &PyTuple_Type, &args, &kwnames, &out_param, &convert, &order))
+    return false;
   a.convert = convert == Py_None ? nullptr : Py_NewRef(convert);
   Py_INCREF(a.make), Py_INCREF(args);
   a.args = args;
@@ -79,6 +112,11 @@ bool parse_allocation(PyObject* given, Entry& e, int n_params) {
   a.torch = is_torch_empty(a.make, a.args, a.kind);
   a.sized = is_sized(a);
   e.allocations.push_back(a);
+  PyObject* shape = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : Py_None;
+  Ordered& ordered = e.allocations.back().ordered;
+  if (!parse_order(order, shape, ordered, n_params)) return false;
+  if (ordered.make && is_numpy_empty(ordered.make) && PyTuple_GET_SIZE(args) > 1)
+    ordered.numpy = PyTuple_GET_ITEM(args, 1);
   return true;
 }
 
@@ -119,7 +157,7 @@ std::shared_ptr<Entry> parse_entry(PyObject* t, int n_params, int n_before) {
   }
   (program ? e->program : e->plan) = Py_NewRef(what);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sources); ++i)
-    if (!parse_source(PyTuple_GET_ITEM(sources, i), *e, n_params)) return nullptr;
+    if (!parse_source(PyTuple_GET_ITEM(sources, i), e->sources, n_params)) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(allocations); ++i)
     if (!parse_allocation(PyTuple_GET_ITEM(allocations, i), *e, n_params)) return nullptr;
   if (!parse_numbers(returns, e->returns) || (then != Py_None && !parse_then(then, *e, n_params, n_before)))

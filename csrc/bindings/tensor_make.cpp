@@ -221,13 +221,10 @@ PyObject* new_counted(TensorView& view, int64_t bytes, PyObject* tracker) {
 
 constexpr Parameters kEmpty{"empty", {"shape", "element", "device"}, 3, 1, 2};
 
-PyObject* make_empty(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  PyObject* given[3];
-  TensorView view;
-  if (!place(kEmpty, args, n, kwnames, given) || !read_shape(given[0], view) || !read_element(given[1], view) ||
-      !read_device(given[2], view))
-    return nullptr;
-  dense(view);
+constexpr Parameters kEmptyStrided{"empty_strided", {"shape", "strides", "element", "device"}, 4, 3, 3};
+
+// Where only shapes are asked for it has no memory.
+PyObject* new_empty(TensorView& view) {
   if (inferring()) {
     view.unbacked = true;
     if (!stand_in_address(view)) return nullptr;
@@ -240,6 +237,26 @@ PyObject* make_empty(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* k
   if (!made && !PyErr_Occurred()) made = new_counted(view, bytes, tracker);
   Py_XDECREF(arena), Py_XDECREF(tracker);
   return made;
+}
+
+PyObject* make_empty(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  PyObject* given[3];
+  TensorView view;
+  if (!place(kEmpty, args, n, kwnames, given) || !read_shape(given[0], view) || !read_element(given[1], view) ||
+      !read_device(given[2], view))
+    return nullptr;
+  dense(view);
+  return new_empty(view);
+}
+
+// Of strides without gaps.
+PyObject* make_empty_strided(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  PyObject* given[4];
+  TensorView view;
+  if (!place(kEmptyStrided, args, n, kwnames, given) || !read_shape(given[0], view) || !read_strides(given[1], view) ||
+      !read_element(given[2], view) || !read_device(given[3], view))
+    return nullptr;
+  return new_empty(view);
 }
 
 // Zeros in a tensor of the host whose elements lie together.
@@ -393,6 +410,8 @@ PyObject* rebase(PyObject* self, PyObject* address) {
 
 PyMethodDef make_functions[] = {
     {"empty", as_c(&make_empty), METH_FASTCALL | METH_KEYWORDS, kEmptyDoc},
+    {"empty_strided", as_c(&make_empty_strided), METH_FASTCALL | METH_KEYWORDS,
+     "A tensor of uninitialised memory with strides that leave no gaps."},
     {"from_pointer", as_c(&make_from_pointer), METH_FASTCALL | METH_KEYWORDS, kFromPointerDoc},
     {"borrow", as_c(&make_borrowed), METH_FASTCALL, "A tensor of the memory of another, of any framework."},
     {"share", &make_shared, METH_VARARGS, "A tensor of the host's memory on a device, or why there is none."},

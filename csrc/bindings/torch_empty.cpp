@@ -57,9 +57,11 @@ struct TensorBase {
 constexpr uint64_t kDenseCpu = 0x10001;  // c10::DispatchKeySet(DispatchKey::CPU)
 
 using Empty = TensorBase(Sizes, Allocator*, uint64_t keys, int8_t scalar_type, MaybeFormat);
+using EmptyStrided = TensorBase(Sizes, Sizes, Allocator*, uint64_t keys, int8_t scalar_type);
 using Wrap = PyObject*(TensorBase&&);
 using CpuAllocator = Allocator*();
 std::atomic<Empty*> empty{nullptr};
+std::atomic<EmptyStrided*> empty_strided{nullptr};
 std::atomic<Wrap*> wrap{nullptr};
 std::atomic<CpuAllocator*> cpu_allocator{nullptr};
 
@@ -91,23 +93,28 @@ Allocator* pool() {
 }
 
 PyObject* set_functions(PyObject*, PyObject* args) {
-  unsigned long long empty_address, wrap_address, allocator_address;
-  if (!PyArg_ParseTuple(args, "KKK", &empty_address, &wrap_address, &allocator_address)) return nullptr;
+  unsigned long long empty_address, strided_address, wrap_address, allocator_address;
+  if (!PyArg_ParseTuple(args, "KKKK", &empty_address, &strided_address, &wrap_address, &allocator_address))
+    return nullptr;
   cpu_allocator = reinterpret_cast<CpuAllocator*>(static_cast<uintptr_t>(allocator_address));
   empty = reinterpret_cast<Empty*>(static_cast<uintptr_t>(empty_address));
+  empty_strided = reinterpret_cast<EmptyStrided*>(static_cast<uintptr_t>(strided_address));
   wrap = reinterpret_cast<Wrap*>(static_cast<uintptr_t>(wrap_address));
   Py_RETURN_NONE;
 }
 
-// torch.empty(shape, dtype=dtype), which also raises what torch raises.
-PyObject* by_python(PyObject* shape, PyObject* dtype) {
-  PyObject* module = PyImport_ImportModule("torch");
-  PyObject* function = module ? PyObject_GetAttrString(module, "empty") : nullptr;
+// torch.empty(shape, dtype=dtype), or empty_strided, which also raise what torch raises.
+PyObject* by_python(const TorchEmpty& wanted, const int64_t* strides) {
+  PyObject* steps = PyTuple_New(strides ? wanted.rank : 0);
+  for (int i = 0; strides && steps && i < wanted.rank; ++i) PyTuple_SET_ITEM(steps, i, PyLong_FromLongLong(strides[i]));
+  PyObject* module = steps ? PyImport_ImportModule("torch") : nullptr;
+  PyObject* function = module ? PyObject_GetAttrString(module, strides ? "empty_strided" : "empty") : nullptr;
   PyObject* names = function ? Py_BuildValue("(ss)", "dtype", "device") : nullptr;
   PyObject* device = names ? PyUnicode_FromString("cpu") : nullptr;
-  PyObject* values[] = {shape, dtype, device};
-  PyObject* made = device ? PyObject_Vectorcall(function, values, 1, names) : nullptr;
-  Py_XDECREF(device), Py_XDECREF(names), Py_XDECREF(function), Py_XDECREF(module);
+  PyObject* plain[] = {wanted.shape, wanted.dtype, device};
+  PyObject* strided[] = {wanted.shape, steps, wanted.dtype, device};
+  PyObject* made = device ? PyObject_Vectorcall(function, strides ? strided : plain, strides ? 2 : 1, names) : nullptr;
+  Py_XDECREF(device), Py_XDECREF(names), Py_XDECREF(function), Py_XDECREF(module), Py_XDECREF(steps);
   return made;
 }
 
@@ -131,11 +138,33 @@ PyObject* call_torch_empty(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return nullptr;
 }
 
-PyMethodDef methods[] = {{"set_torch_empty", &set_functions, METH_VARARGS,
-                          "Addresses of at::detail::empty_generic, THPVariable_Wrap and c10::GetCPUAllocator."},
-                         {"torch_empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_torch_empty)),
-                          METH_FASTCALL, "A torch tensor in the memory of the CPU."},
-                         {nullptr, nullptr, 0, nullptr}};
+// torch_empty_strided(shape, strides, scalar type, dtype)
+PyObject* call_torch_empty_strided(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  TorchEmpty wanted;
+  PyObject* plain[] = {n > 0 ? args[0] : nullptr, n == 4 ? args[2] : nullptr, n == 4 ? args[3] : nullptr};
+  int64_t strides[kMaxRank];
+  bool read =
+      n == 4 && read_arguments(plain, wanted) && PyTuple_Check(args[1]) && PyTuple_GET_SIZE(args[1]) == wanted.rank;
+  for (int i = 0; read && i < wanted.rank; ++i) strides[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(args[1], i));
+  if (read && !PyErr_Occurred()) return torch_empty(wanted, strides);
+  if (!PyErr_Occurred())
+    PyErr_SetString(PyExc_TypeError,
+                    "torch_empty_strided takes a tuple of at most 8 sizes, as many strides, torch's number of a dtype, "
+                    "and the dtype");
+  return nullptr;
+}
+
+template <class F>
+constexpr PyCFunction as_c(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
+
+PyMethodDef methods[] = {
+    {"set_torch_empty", &set_functions, METH_VARARGS,
+     "Addresses of at::detail::empty_generic and empty_strided_generic, THPVariable_Wrap and c10::GetCPUAllocator."},
+    {"torch_empty", as_c(&call_torch_empty), METH_FASTCALL, "A torch tensor in the memory of the CPU."},
+    {"torch_empty_strided", as_c(&call_torch_empty_strided), METH_FASTCALL, "The same with strides of its own."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -144,12 +173,14 @@ bool is_torch_empty(PyObject* make, PyObject* args, TorchEmpty& out) {
          PyTuple_GET_SIZE(args) == 3 && read_arguments(&PyTuple_GET_ITEM(args, 0), out);
 }
 
-PyObject* torch_empty(const TorchEmpty& wanted) {
+PyObject* torch_empty(const TorchEmpty& wanted, const int64_t* strides) {
+  const Sizes sizes{wanted.sizes, static_cast<size_t>(wanted.rank)};
   try {
-    return wrap.load()(empty.load()({wanted.sizes, static_cast<size_t>(wanted.rank)}, pool(), kDenseCpu,
-                                    wanted.scalar_type, {0, false}));
+    if (strides)
+      return wrap.load()(empty_strided.load()(sizes, {strides, sizes.n}, pool(), kDenseCpu, wanted.scalar_type));
+    return wrap.load()(empty.load()(sizes, pool(), kDenseCpu, wanted.scalar_type, {0, false}));
   } catch (...) {  // no memory: torch has the words for it
-    return by_python(wanted.shape, wanted.dtype);
+    return by_python(wanted, strides);
   }
 }
 

@@ -16,8 +16,8 @@ struct TorchEmpty {
 
 // Whether make(*args) is a call of _core.torch_empty, and of what.
 bool is_torch_empty(PyObject* make, PyObject* args, TorchEmpty& out);
-// A new tensor; null with an exception.
-PyObject* torch_empty(const TorchEmpty& wanted);
+// A new tensor, with strides of its own where they are not null; null with an exception.
+PyObject* torch_empty(const TorchEmpty& wanted, const int64_t* strides = nullptr);
 
 bool torch_empty_setup(PyObject* module);
 

@@ -14,6 +14,7 @@ class RawPlan:
 
 param_kinds: tuple[str, ...]
 recipe_sources: tuple[str, ...]
+order_rules: tuple[str, ...]
 counted_size: int
 
 class RawProgram:

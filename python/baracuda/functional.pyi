@@ -914,13 +914,13 @@ def muon_(params: Any, grads: Any, momentum_buffers: Any, *, lr: Any = 0.001, we
     r"""One step of Muon in place, over one matrix or a list of them; torch.optim.Muon's formula."""
 @_function
 def alias_copy(input: Array, *, out: Array | None = None) -> Any:
-    r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""
+    r"""`input` in memory of its own and in the order of its strides, as torch.clone."""
 @_function
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, out: Any = None) -> Any:
     r"""start, start + step, ... below end (above it for a negative step), as torch.arange."""
 @_function
 def clone(input: Array, *, out: Array | None = None) -> Any:
-    r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""
+    r"""`input` in memory of its own and in the order of its strides, as torch.clone."""
 @_function
 def copy(input: Array, *, out: Array | None = None) -> Any:
     r"""`input` in contiguous memory of its own, or in `out` whatever its strides, as torch.Tensor.copy_."""

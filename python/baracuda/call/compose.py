@@ -16,6 +16,7 @@ from math import prod
 from typing import Any, TypeAlias, cast
 
 from baracuda import _core
+from baracuda.call.allocation import Allocation, allocation, of_numpy, orders
 from baracuda.call.op import (
     ALLOCATED,
     FROM_ARGUMENT,
@@ -29,7 +30,6 @@ from baracuda.call.op import (
     Miss,
     Recipe,
     Source,
-    allocation,
     documentation,
     public_signature,
 )  # fmt: skip
@@ -39,6 +39,7 @@ from baracuda.describe.dims import MAX_RANK
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError
 from baracuda.describe.options import refuse_option
+from baracuda.describe.order import SAME, Order
 from baracuda.describe.spec import Descriptor
 from baracuda.memory import views
 from baracuda.memory.device import Place, name_of
@@ -109,13 +110,16 @@ class Value:
 class Composer:
     """Given to a rule: every call of it is one step, a plan for a descriptor, whose result the next steps may use."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, like: Any = None) -> None:
+        """Of steps in a place; results lie in the order that tensors of the kind of `like` have, without it in C order."""
         self.place = place
+        self.in_order = orders(like)
+        self.numpy = of_numpy(like)
         self.device = name_of(place)
         self.steps: list[tuple[Plan, dict[str, Value | int | float]]] = []
         self.arguments: list[tuple[str, Value, Source]] = []
         self.numbers: list[tuple[str, Source]] = []
-        self.made: list[tuple[Shape, Element]] = []
+        self.made: list[tuple[Shape, Element, Shape]] = []  # with strides
         self._called: dict[int, str] = {}
 
     def argument(self, name: str, value: Any, source: Source) -> Value:
@@ -130,10 +134,26 @@ class Composer:
         self.numbers.append((name, source))
         return Number(len(self.numbers) - 1)
 
-    def new(self, shape: Shape, element: Element) -> Value:
-        """Memory for a step to write to."""
-        self.made.append((shape, element))
-        return Value(len(self.arguments) + len(self.made) - 1, shape, views.contiguous_strides(shape), element)
+    def new(self, shape: Shape, element: Element, strides: Shape | None = None) -> Value:
+        """Memory for a step to write to: in C order, or of strides without gaps."""
+        steps = views.contiguous_strides(shape) if strides is None else strides
+        self.made.append((shape, element, steps))
+        return Value(len(self.arguments) + len(self.made) - 1, shape, steps, element)
+
+    def lying(self, order: Order, shape: Shape, *values: Value) -> Shape | None:
+        """Strides of a result whose order these values decide; None for C order."""
+        return order.strides(shape, [(x.shape, x.strides) for x in values], self.numpy) if self.in_order else None
+
+    def ordered(
+        self, desc: Descriptor, shape: Shape, given: dict[str, Any], as_lies: Value | None = None
+    ) -> Shape | None:
+        """Strides of a step's result, as its order has it, or as those of `as_lies` are; None for C order."""
+        if as_lies is not None:
+            return self.lying(desc.order() or SAME, shape, as_lies)
+        order = desc.order()
+        if order is None:
+            return None
+        return self.lying(order, shape, *(x for x in desc.ordered_by(given) if isinstance(x, Value)))
 
     def __call__(self, desc: Descriptor, **given: Any) -> Any:
         """Runs the plan of `desc`; outputs that are not given are new. Returns the new outputs, one or a tuple."""
@@ -141,7 +161,8 @@ class Composer:
         found = []
         for p in made.signature.outputs:
             if p.name not in given:
-                found.append(self.new(tuple(int(n) for n in p.shape), p.element))
+                shape = tuple(int(n) for n in p.shape)
+                found.append(self.new(shape, p.element, self.ordered(desc, shape, given)))
                 given[p.name] = found[-1]
         self.steps.append((made, {name: value for name, value in given.items() if value is not None}))
         return found[0] if len(found) == 1 else tuple(found)
@@ -203,39 +224,39 @@ class Composer:
         made: Value = self(EyeDescriptor((n, n), element))
         return made
 
-    def results(self, values: Sequence[Value]) -> tuple[tuple[int, Shape], ...]:
-        """What is handed out: slots and their shapes; what is not the whole of new memory is copied before."""
-        found: dict[int, Shape] = {}
+    def results(self, values: Sequence[Value]) -> dict[int, Value]:
+        """What is handed out, by slots; what is not the whole of new memory in its order, or in C order, is copied before."""
+        found: dict[int, Value] = {}
         for x in values:
             first = len(self.arguments)
             whole = x.slot >= first and x.slot not in found and x.offset == 0
             if whole:
-                shape, element = self.made[x.slot - first]
+                shape, element, strides = self.made[x.slot - first]
                 whole = prod(shape) == prod(x.shape) and element is x.element
-            if not whole or not views.is_contiguous(x.shape, x.strides):
-                x = self.copy(x)
-            found[x.slot] = x.shape
-        return tuple(found.items())
+            if not whole or (x.shape, x.strides) != (shape, strides):
+                dense = whole and views.is_contiguous(x.shape, x.strides)
+                x = replace(x, strides=views.contiguous_strides(x.shape)) if dense else self.copy(x)
+            found[x.slot] = x
+        return found
 
-    def program(self, results: dict[int, str], shapes: dict[int, Shape], out: Value | None) -> Program:
+    def program(self, names: dict[int, str], results: dict[int, Value], out: Value | None) -> Program:
         """The steps, with memory of their own for what is no argument and no result."""
         b = ProgramBuilder(self.device)
         numbers = [b.scalar(name, self._kind(i)) for i, (name, _) in enumerate(self.numbers)]
         seen = [b.input(name, x.shape, x.element, x.strides) for name, x, _ in self.arguments]
-        for slot, (shape, element) in enumerate(self.made, len(self.arguments)):
+        for slot, (shape, element, _) in enumerate(self.made, len(self.arguments)):
             handed_out = slot in results and out is None
             seen.append(
-                b.output(results[slot], shapes[slot], element)
+                b.output(names[slot], results[slot].shape, element, results[slot].strides)
                 if handed_out
                 else b.scratch(shape, element, self._called.get(slot, ""))
             )
         if out is not None:
-            (slot, shape), target = next(iter(shapes.items())), b.output("out", out.shape, out.element, out.strides)
-            seen.append(target)
+            seen.append(b.output("out", out.shape, out.element, out.strides))
             from baracuda.ops.layout.layout import CopyDescriptor
 
-            copied = replace(self._whole(slot), shape=shape, strides=views.contiguous_strides(shape))
-            copy = plan(CopyDescriptor(shape, out.element), self.device)
+            copied = next(iter(results.values()))
+            copy = plan(CopyDescriptor(copied.shape, out.element), self.device)
             self.steps.append((copy, {"x": copied, "y": replace(out, slot=len(seen) - 1)}))
 
         def seen_by(x: Any) -> Any:
@@ -255,10 +276,6 @@ class Composer:
         kinds = {p.kind for made, given in self.steps for p in made.signature.scalars if given.get(p.name) == wanted}
         return next((kind for kind in _core.scalar_kinds if kind in kinds - {"float"}), "float")
 
-    def _whole(self, slot: int) -> Value:
-        shape, element = self.made[slot - len(self.arguments)]
-        return Value(slot, shape, views.contiguous_strides(shape), element)
-
     def recipe(self, found: Value | Sequence[Value], like: Any, out: Out) -> Recipe:
         """What a function's engine keeps: the program, where its arguments come from, and its results.
 
@@ -267,27 +284,30 @@ class Composer:
             like: A tensor that results shall be of the kind of.
             out: Parameter and value of a tensor to write the only result to, or None.
         """
-        shapes = dict(self.results((found,) if isinstance(found, Value) else found))
-        target = None if out is None else self._target(out[1], shapes)
+        results = self.results((found,) if isinstance(found, Value) else found)
+        target = None if out is None else self._target(out[1], results)
         called = "made" if any(name == "result" for name, *_ in self.arguments) else "result"
-        names = {slot: f"{called}{i}" if len(shapes) > 1 else called for i, slot in enumerate(shapes)}
-        made = self.program(names, shapes, target)
-        allocations = []
-        for slot in sorted(shapes):
-            element = self.made[slot - len(self.arguments)][1]
-            allocations.append(allocation(like, shapes[slot], element, self.device, -1 if out is None else out[0]))
-        order = sorted(shapes)
+        names = {slot: f"{called}{i}" if len(results) > 1 else called for i, slot in enumerate(results)}
+        made = self.program(names, results, target)
+        slots = sorted(results)
+        to = -1 if out is None else out[0]
+        allocations = [self._allocation(like, results[slot], to) for slot in slots]
         sources = [source for *_, source in self.arguments]
-        sources += [(ALLOCATED, i, None, None, None) for i in range(len(order))]
+        sources += [(ALLOCATED, i, None, None, None) for i in range(len(slots))]
         sources += [source for _, source in self.numbers]
-        returns = tuple(order.index(slot) for slot in shapes)
+        returns = tuple(map(slots.index, results))
         return Recipe(made, tuple(sources), tuple(allocations), returns, listed=not isinstance(found, Value))
 
-    def _target(self, out: Any, shapes: dict[int, Shape]) -> Value:
-        if len(shapes) != 1:
-            raise InvalidProblemError(f"out: got a tensor, want None: there are {len(shapes)} results.")
-        (slot, shape), seen = next(iter(shapes.items())), _borrowed("out", out)
-        element = self.made[slot - len(self.arguments)][1]
+    def _allocation(self, like: Any, x: Value, out: int) -> Allocation:
+        element = self.made[x.slot - len(self.arguments)][1]
+        order = None if x.strides == views.contiguous_strides(x.shape) else (x.strides,)
+        return allocation(like, x.shape, element, self.device, out, order)
+
+    def _target(self, out: Any, results: dict[int, Value]) -> Value:
+        if len(results) != 1:
+            raise InvalidProblemError(f"out: got a tensor, want None: there are {len(results)} results.")
+        found, seen = next(iter(results.values())), _borrowed("out", out)
+        shape, element = found.shape, self.made[found.slot - len(self.arguments)][1]
         if seen.shape != shape or Element(seen._element) is not element:
             got = f"{Element(seen._element)} of shape {seen.shape}"
             raise InvalidProblemError(
@@ -372,7 +392,7 @@ class _ComposedMiss(Miss):
         if not listed:
             first = next(name for name, kind, *_ in self.params if kind in (TENSOR, REST))
             raise InvalidProblemError(f"{first}: got none, want at least one tensor.")
-        composer = Composer(_borrowed(listed[0][0], listed[0][1])._place)
+        composer = Composer(_borrowed(listed[0][0], listed[0][1])._place, listed[0][1])
         out: Out = None
         for i, ((name, kind, *_), group) in enumerate(zip(self.params, tensors, strict=True)):
             found = tuple(composer.argument(*tensor) for tensor in group)

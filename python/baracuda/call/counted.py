@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from baracuda import _core
+from baracuda.call.allocation import Allocation, allocation
 from baracuda.call.compose import Composer, Value
-from baracuda.call.op import ALLOCATED, FROM_BEFORE, FROM_CONSTANT, Allocation, Arg, Call, Recipe, Source, allocation
+from baracuda.call.op import ALLOCATED, FROM_BEFORE, FROM_CONSTANT, Arg, Call, Recipe, Source
 from baracuda.choose.plan import plan
 from baracuda.describe.errors import InvalidProblemError
 

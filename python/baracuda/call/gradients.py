@@ -11,7 +11,7 @@ from baracuda import _core
 from baracuda.describe.elements import Element
 from baracuda.memory.device import name_of
 from baracuda.memory.results import is_torch
-from baracuda.memory.views import contiguous_strides, is_contiguous
+from baracuda.memory.views import contiguous_strides, is_contiguous, is_dense
 
 Shape = tuple[int, ...]
 # Where a tensor is said to be whose elements nobody reads: a view of it says where its elements lie in the whole.
@@ -103,7 +103,10 @@ class Gradients:
     def of(self, root: Root, place: Place | None = None) -> Any:
         """That of a root or a view of it; None where nothing reached it."""
         whole = self._whole(root)
-        return whole if whole is None or place is None or place.is_whole(root) else strided(whole, place)
+        if whole is None or place is None or place.is_whole(root):
+            return whole
+        self._known[root] = _in_c_order(whole)
+        return strided(self._known[root], place)
 
     def _whole(self, root: Root) -> Any:
         from baracuda import functional as F
@@ -115,7 +118,9 @@ class Gradients:
         apart = known is None and not self._alike and _apart(root, [place for place, _ in parts])
         covered = apart and sum(prod(place.shape) for place, _ in parts) == prod(root.shape)
         whole = _new(root, zero=not covered)
-        whole = whole if known is None else F.add(whole, known)  # memory that nothing else is, and can be written to
+        whole = (
+            whole if known is None else F.add(whole, _in_c_order(known))
+        )  # memory that nothing else is, and can be written to
         for place, gradient in parts:
             _put(whole, place, gradient, add=not apart)
         self._known[root] = whole
@@ -146,13 +151,20 @@ def _new(root: Root, *, zero: bool) -> Any:
     return _core.empty(root.shape, root.element, device=root.device)
 
 
+def _in_c_order(whole: Any) -> Any:
+    """The same, or a copy whose elements lie as those of a fresh tensor do."""
+    from baracuda import functional as F
+
+    sizes, _, strides, *_ = _core.describe(whole)
+    return whole if is_contiguous(sizes, strides) else F.copy(whole)
+
+
 def _fitted(gradient: Any, shape: Shape) -> Any:
     """A gradient without gaps and of its tensor's shape, which may have been broadcast."""
-    from baracuda import functional as F
     from baracuda.ops.reduce.reduce import sum_to
 
     sizes, _, strides, *_ = _core.describe(gradient)
-    made = gradient if is_contiguous(sizes, strides) else F.copy(gradient)
+    made = gradient if is_dense(sizes, strides) else _in_c_order(gradient)
     return made if sizes == shape else sum_to(made, shape)
 
 

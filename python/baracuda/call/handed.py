@@ -32,7 +32,7 @@ class Handed:
             return handed(gradient, like)
         low, high = _extent(gradient)
         if any(low < b and a < high for a, b in self._extents):
-            gradient = F.copy(gradient)
+            gradient = F.clone(gradient)
             low, high = _extent(gradient)
         self._extents.append((low, high))
         return handed(gradient, like)

@@ -54,6 +54,7 @@ class Inlined(Call):
         *,
         returns: tuple[str, ...] | None = None,
         views: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] | None = None,
+        as_lies: Arg | None = None,
         **given: Any,
     ) -> Any:
         """One step."""
@@ -62,7 +63,8 @@ class Inlined(Call):
         for p in desc.signature().outputs:
             if p.name not in passed:
                 shape, dims = (views or {}).get(p.name, (tuple(int(n) for n in p.shape), None))
-                made[p.name] = self.composer.new(shape, p.element)
+                strides = self.composer.ordered(desc, shape, passed, self.seen(as_lies)) if dims is None else None
+                made[p.name] = self.composer.new(shape, p.element, strides)
                 passed[p.name] = made[p.name] if dims is None else made[p.name].permute(dims)
         self.composer(desc, **passed)
         found = tuple(made[n] for n in returns or made)

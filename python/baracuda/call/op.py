@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from baracuda import _core
+from baracuda.call.allocation import Allocation, allocation, of_numpy, strides_of
 from baracuda.call.autograd import Pullable
 from baracuda.call.tape import innermost, running, tracked_in
 from baracuda.call.words import name_failure, refuse_numbers
@@ -19,8 +20,9 @@ from baracuda.describe.dims import largest
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import BaracudaError, InvalidProblemError
 from baracuda.describe.options import UNUSABLE, refuse_option, refuse_types, unusable, wanted
+from baracuda.describe.order import SAME, Order
 from baracuda.memory.device import CPU, Place, name_of
-from baracuda.memory.results import allocated, foreign_converter, maker
+from baracuda.memory.results import foreign_converter, new_result
 
 if TYPE_CHECKING:
     from baracuda.call.counted import Then
@@ -115,16 +117,6 @@ FROM_ARGUMENT, FROM_CONSTANT, ALLOCATED, FROM_MEMBER, FROM_BEFORE = map(
 )
 
 
-# What makes a result, as `maker` finds it; the parameter `out` that takes its place, or -1; what hands it to another
-# framework, or None.
-Allocation: TypeAlias = tuple[Any, tuple[Any, ...], tuple[str, ...] | None, int, Any]
-
-
-def allocation(like: Any, shape: tuple[Any, ...], element: Element, device: str, out: int = -1) -> Allocation:
-    """A result of the kind that `like` is of."""
-    return (*maker(like, shape, element, device), out, foreign_converter(like))
-
-
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How calls of one shape are carried out, by a plan or a program; the engine keeps it and runs it without Python."""
@@ -175,7 +167,7 @@ class Call:
         """
         from baracuda.call.compose import Composer
 
-        composer = Composer(self.first().place)
+        composer = Composer(self.first().place, self.like())
 
         def seen(arg: Arg | ListArg | float | None) -> Any:
             if isinstance(arg, ListArg):
@@ -192,6 +184,13 @@ class Call:
         out = None if self.out is None else (self.out.index, self.out.value)
         return composer.recipe(made, self.like(), out)
 
+    def _order(self, order: Order | None, by: Sequence[Any]) -> tuple[int, bool, tuple[Source, ...]] | None:
+        """A rule, whether it is NumPy's, and the sources that decide the order of the results."""
+        sources = tuple(x.source() for x in by if isinstance(x, Arg) and x.is_tensor)
+        if order is None or not sources or foreign_converter(self.like()) is not None:
+            return None
+        return order.code, of_numpy(self.like()), sources
+
     def _check_out(self, shape: tuple[int, ...]) -> None:
         """Refuses an `out` of another shape where the plan sees only some of its dimensions, and cannot."""
         if self.out is not None and self.out.shape != shape:
@@ -206,6 +205,7 @@ class Call:
         *,
         returns: tuple[str, ...] | None = None,
         views: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] | None = None,
+        as_lies: Arg | None = None,
         **given: Any,
     ) -> Recipe:
         """Plans one kernel.
@@ -215,12 +215,15 @@ class Call:
             returns: Names of the outputs that the function returns; all by default.
             views: For outputs whose function shape differs from the plan's by dimensions of size 1: name to (shape of the
                 result, dims of it that the plan sees, -1 for an inserted one).
+            as_lies: A tensor of the result's shape in whose order it lies, where the plan is not given it.
             **given: Plan arguments: an Arg, a ListArg, or a number.
         """
         like, device = self.like(), self.device
         plan = select_plan(desc, device)
         signature = desc.signature()
         outputs = {p.name: p for p in signature.outputs if p.name not in given}
+        ordered_by = desc.ordered_by(given) if as_lies is None else [as_lies]
+        order = self._order(desc.order() or (None if as_lies is None else SAME), ordered_by)
         allocations: list[Allocation] = []
         places: dict[str, int] = {}
         sources: list[Source] = []
@@ -233,7 +236,8 @@ class Call:
                     self._check_out(shape)
                 places[name] = len(allocations)
                 to = self.out.index if takes_out and self.out is not None else -1
-                allocations.append(allocation(like, shape, outputs[name].element, device, to))
+                own = order if dims is None else None
+                allocations.append(allocation(like, shape, outputs[name].element, device, to, own))
                 sources.append((ALLOCATED, places[name], None, dims, None))
             elif isinstance(value, (Arg, ListArg)):
                 sources.append(value.source())
@@ -414,11 +418,12 @@ def run_new(made: Any, like: Any, out: Any = None, **given: Any) -> Any:
     from baracuda.memory.tensor import empty
 
     result = made.signature.outputs[0]
+    shape = tuple(map(largest, result.shape))
     convert = foreign_converter(like) if out is None else None
     if out is None and convert is None:
-        out = allocated(*maker(like, tuple(map(largest, result.shape)), result.element, made.device))
+        out = new_result(like, shape, result.element, made.device, strides_of(made.descriptor, shape, given, like))
     elif out is None:
-        out = empty(tuple(map(largest, result.shape)), result.element, device=made.device)
+        out = empty(shape, result.element, device=made.device)
     if made.workspace_size:
         given["workspace"] = empty(made.workspace_size, "u8", device=made.device)
     made.run(**given, **{result.name: out})

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from baracuda.choose.plan import Plan
+    from baracuda.describe.order import Order
 
 ROLES: tuple[str, ...] = _core.roles
 IN = ROLES.index("in")
@@ -192,6 +193,7 @@ class Descriptor(metaclass=Signed):
     op_name: ClassVar[str] = ""
     enums: ClassVar[Mapping[str, type[Enum]]] = {}
     unbounded: ClassVar[frozenset[str]] = frozenset()  # float fields that may be infinite or NaN
+    result_order: ClassVar[Order | None] = None  # of the results' elements; None: C order
     axis_of: ClassVar[str] = ""  # the shape whose axis the field `axis` is: it is checked, and counted from the start
     gradient_class: ClassVar[type[Descriptor] | None] = None  # the descriptor that is declared as this one's gradient
     plan_class: ClassVar[type[Plan]]
@@ -340,6 +342,18 @@ class Descriptor(metaclass=Signed):
             for kind, name in _declared_attributes(self.op, self.direction)
         }
 
+    def order(self) -> Order | None:
+        """What decides the order of the results' elements; None for C order."""
+        return self.result_order
+
+    def ordered_by(self, given: Mapping[str, Any]) -> list[Any]:
+        """Those of a plan's arguments that decide the order of its results."""
+        order = self.order()
+        if order is None:
+            return []
+        names = order.of or [p.name for p in self.signature().inputs]
+        return [given[name] for name in names if given.get(name) is not None]
+
     def primary_element(self) -> Element:
         """The element that rows are chosen by."""
         return self.element  # type: ignore[attr-defined,no-any-return]
@@ -459,6 +473,7 @@ def descriptor(
     kinds: Iterable[str] = (),
     enums: Mapping[str, type[Enum]] | None = None,
     gradient_of: type[Descriptor] | None = None,
+    result_order: Order | None = None,
 ) -> Callable[[type[D]], type[D]]:
     """Makes a class a descriptor and gives it its Plan class, named alike.
 
@@ -470,6 +485,7 @@ def descriptor(
         enums: Fields that are enums and accept their strings.
         gradient_of: The forward descriptor, whose `backward()` then gives this one. The direction is "backward"; family,
             op, kinds and enums are the forward's unless they are given.
+        result_order: What decides in which order the results' elements lie.
     """
 
     def make(cls: type[D]) -> type[D]:
@@ -479,6 +495,8 @@ def descriptor(
         made = dataclass(frozen=True, slots=True, repr=False)(cls)
         made.family, made.direction, made.op_name = family, direction or "forward", op
         made.kinds, made.enums, made.gradient_class = tuple(kinds), enums or {}, None
+        if result_order is not None:
+            made.result_order = result_order
         if gradient_of is not None:
             made.family, made.direction = family or gradient_of.family, "backward"
             made.op_name = op or gradient_of.op_name

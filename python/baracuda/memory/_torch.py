@@ -35,6 +35,7 @@ _QUESTIONS = (
 _BUMP = "_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE"
 _EMPTY = (
     "_ZN2at6detail13empty_genericEN3c108ArrayRefIlEEPNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeESt8optionalINS1_12MemoryFormatEE",
+    "_ZN2at6detail21empty_strided_genericEN3c108ArrayRefIlEES3_PNS1_9AllocatorENS1_14DispatchKeySetENS1_10ScalarTypeE",
     "_Z16THPVariable_WrapON2at10TensorBaseE",
     "_ZN3c1015GetCPUAllocatorEv",
 )
@@ -250,7 +251,7 @@ def _word(address: int) -> int:
 
 @cache
 def scalar_types() -> dict[Any, int]:
-    """Torch's number of each dtype that `_core.torch_empty` makes tensors of; none where torch.empty is to be called."""
+    """Torch's number of each dtype that `_core.torch_empty(_strided)` makes tensors of; none where torch's own are to be called."""
     import torch
 
     if not wanted():
@@ -262,15 +263,16 @@ def scalar_types() -> dict[Any, int]:
             return {
                 dtype: code
                 for dtype, code in numbers.items()
-                if _is_plain(_core.torch_empty((3, 2), code, dtype), dtype)
+                if _is_plain(_core.torch_empty((3, 2), code, dtype), dtype, (2, 1))
+                and _is_plain(_core.torch_empty_strided((3, 2), (1, 3), code, dtype), dtype, (1, 3))
             }
     except Exception:
         return {}
 
 
-def _is_plain(made: Any, dtype: Any) -> bool:
+def _is_plain(made: Any, dtype: Any, strides: tuple[int, int]) -> bool:
     said = (made.shape, made.stride(), made.dtype, made.device.type, made.requires_grad, made.is_leaf, made._version)
-    return said == ((3, 2), (2, 1), dtype, "cpu", False, True, 0)
+    return said == ((3, 2), strides, dtype, "cpu", False, True, 0)
 
 
 def _functions(*symbols: str) -> list[Any]:

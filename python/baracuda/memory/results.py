@@ -37,8 +37,25 @@ def maker(
     return (empty, (shape, element), None) if device == "cpu" else (empty, (shape, element, device), ("device",))
 
 
-def allocated(make: Any, args: tuple[Any, ...], names: tuple[str, ...] | None = None) -> Any:
-    """Calls what `maker` found.
+def strided_maker(like: Any, element: Element, device: str) -> Any:
+    """What takes the place of `maker`'s callable where a result has strides of its own: they come behind the shape."""
+    if isinstance(like, (np.ndarray, np.generic)):
+        return _core.numpy_empty
+    if is_torch(like):
+        import torch
+
+        native = device == "cpu" and maker(like, (), element, device)[0] is _core.torch_empty
+        return _core.torch_empty_strided if native else torch.empty_strided
+    return _core.empty_strided
+
+
+def allocated(
+    make: Any,
+    args: tuple[Any, ...],
+    names: tuple[str, ...] | None = None,
+    order: tuple[Any, tuple[int, ...]] | None = None,
+) -> Any:
+    """Calls what `maker` found, or with an order what `strided_maker` did, with these strides.
 
     Where only shapes are asked for it has no memory.
 
@@ -48,7 +65,9 @@ def allocated(make: Any, args: tuple[Any, ...], names: tuple[str, ...] | None = 
     if _core.inferring():
         from baracuda.memory.tensor import unbacked
 
-        return unbacked(args[0], args[1], device=args[2] if len(args) > 2 else "cpu")
+        return unbacked(args[0], args[1], order and order[1], args[2] if len(args) > 2 else "cpu")
+    if order is not None:
+        make, args = order[0], (args[0], order[1], *args[1:])
     split = len(args) - len(names or ())
     try:
         return make(*args[:split], **dict(zip(names or (), args[split:], strict=True)))
@@ -58,6 +77,14 @@ def allocated(make: Any, args: tuple[Any, ...], names: tuple[str, ...] | None = 
         why = f"no memory for a result of shape {args[0]}. Free tensors that are not needed any more, or ask for less"
         wanted = Refusal("device_memory", "", "", f"memory for shape {args[0]}", "free tensors, or ask for less")
         raise DeviceMemoryError(f"{why} ({shown(str(error))}).", [wanted]) from error
+
+
+def new_result(
+    like: Any, shape: tuple[int, ...], element: Element, device: str, strides: tuple[int, ...] | None = None
+) -> Any:
+    """A result of the kind of `like`; of strides that leave no gaps, or in C order."""
+    order = None if strides is None else (strided_maker(like, element, device), strides)
+    return allocated(*maker(like, shape, element, device), order)
 
 
 def fresh(shape: tuple[Size, ...], element: Element, device: Any = None, out: Any = None) -> Any:

@@ -37,3 +37,13 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
                 return 0 in shape
             step *= n
     return True
+
+
+def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements fill their memory once, in whatever order of dimensions."""
+    want = 1
+    for step, n in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n != 1):
+        if step != want:
+            return 0 in shape
+        want *= n
+    return True

@@ -15,6 +15,7 @@ from baracuda.call.op import Arg, Call, Function, NotDifferentiable, Op, Recipe,
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.order import ELEMENTWISE, MIXED, Order
 from baracuda.describe.promotion import broadcast, result_element
 from baracuda.describe.spec import Kinded, Param, ScalarParam, Signature, descriptor, frame, output, scalar, tensor
 from baracuda.ops.binary.binary_kinds import KINDS
@@ -94,6 +95,12 @@ class BinaryDescriptor(_Binary):
         b_element: Element of b where it differs.
     """
 
+    def order(self) -> Order | None:
+        number = self.a_shape is None or self.b_shape is None
+        if self.kind == "pow" and number:  # torch has functions of their own for these
+            return ELEMENTWISE if self.b_shape is None else None
+        return MIXED if number else ELEMENTWISE
+
     def signature(self) -> Signature:
         tensors, number = self.operands()
         result = Element.BOOL if KINDS[self.kind].answers else self.element
@@ -108,7 +115,7 @@ class BinaryDescriptor(_Binary):
         )
 
 
-@descriptor(family="binary", direction="backward", kinds=_GRADIENTS)
+@descriptor(family="binary", direction="backward", kinds=_GRADIENTS, result_order=ELEMENTWISE)
 class BinaryBackwardDescriptor(_Binary):
     """da and db, both in the shape that a and b broadcast to; sum them to the operands' own shapes.
 

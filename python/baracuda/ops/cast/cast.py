@@ -7,10 +7,11 @@ from typing import Any
 from baracuda.call.op import Arg, Call, NotDifferentiable, Op, Recipe, function
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
+from baracuda.describe.order import SAME
 from baracuda.describe.spec import Descriptor, Signature, descriptor, output, tensor
 
 
-@descriptor(family="cast", op="cast")
+@descriptor(family="cast", op="cast", result_order=SAME)
 class CastDescriptor(Descriptor):
     """y = x in another element: floats round to nearest even once, float to integer truncates, integers wrap, bool is x != 0.
 

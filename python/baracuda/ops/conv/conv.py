@@ -14,6 +14,7 @@ from baracuda.describe.dims import Dim, Shape, Size, largest, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError, shown
 from baracuda.describe.options import integers
+from baracuda.describe.order import channels_of
 from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, output, tensor
 
 _STEP_LIMIT = 2**31
@@ -165,7 +166,7 @@ class _Backward(_Conv):
         )
 
 
-@descriptor(family="conv", op="conv")
+@descriptor(family="conv", op="conv", result_order=channels_of("x", "weight"))
 class ConvDescriptor(_Forward):
     """y[n, o, p] = bias[o] + sum over c, t of x[n, c, p stride + t dilation - low] weight[o, c, t]; x is 0 outside.
 
@@ -185,7 +186,7 @@ class ConvDescriptor(_Forward):
     """
 
 
-@descriptor(gradient_of=ConvDescriptor)
+@descriptor(gradient_of=ConvDescriptor, result_order=channels_of("x", "weight"))
 class ConvBackwardDescriptor(_Backward):
     """Gradients of conv: dx by x, dweight by weight (summed over images and places), dbias the sums of dy's channels.
 
@@ -204,7 +205,7 @@ class ConvBackwardDescriptor(_Backward):
     """
 
 
-@descriptor(family="conv", op="conv_transpose")
+@descriptor(family="conv", op="conv_transpose", result_order=channels_of("x", "weight"))
 class ConvTransposeDescriptor(_Forward):
     """y[n, o, q] = bias[o] + sum of x[n, c, p] weight[c, o, t] over all c, p, t with p stride + t dilation - low = q.
 
@@ -224,7 +225,7 @@ class ConvTransposeDescriptor(_Forward):
     """
 
 
-@descriptor(gradient_of=ConvTransposeDescriptor)
+@descriptor(gradient_of=ConvTransposeDescriptor, result_order=channels_of("x", "weight"))
 class ConvTransposeBackwardDescriptor(_Backward):
     """Gradients of conv_transpose: dx is conv of dy, dweight and dbias are sums over images and places.
 

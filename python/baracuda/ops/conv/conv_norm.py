@@ -6,11 +6,12 @@ from typing import Any
 
 from baracuda.call.op import NotDifferentiable, Op
 from baracuda.describe.elements import Element
+from baracuda.describe.order import channels_of
 from baracuda.describe.spec import Signature, descriptor, output, scalar, tensor
 from baracuda.ops.conv.conv import _Conv
 
 
-@descriptor(family="conv", op="conv_norm")
+@descriptor(family="conv", op="conv_norm", result_order=channels_of("x", "weight"))
 class ConvNormDescriptor(_Conv):
     """y = relu((conv(x) - mean) rstd scale + shift) with rstd = 1 / sqrt(var + eps), for each channel of y.
 

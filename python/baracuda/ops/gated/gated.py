@@ -9,8 +9,9 @@ from enum import Enum
 
 from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
-from baracuda.describe.dims import Dim, Shape, Size
+from baracuda.describe.dims import Dim, Shape, Size, largest
 from baracuda.describe.elements import Element
+from baracuda.describe.order import ELEMENTWISE
 from baracuda.describe.spec import Kinded, Signature, descriptor, frame, output, tensor
 
 KINDS = ("glu", "reglu", "swiglu", "geglu")
@@ -60,7 +61,7 @@ class _Gated(Kinded):
         return {"split_dim": self.split_dim or 0, "gate_first": int(self.gate_half is GateHalf.FIRST)}
 
 
-@descriptor(family="gated", kinds=KINDS, enums={"gate_half": GateHalf})
+@descriptor(family="gated", kinds=KINDS, enums={"gate_half": GateHalf}, result_order=ELEMENTWISE)
 class GatedActivationDescriptor(_Gated):
     """y = value * g(gate), where value and gate are the halves of x, or two tensors.
 
@@ -119,7 +120,8 @@ OPS = tuple(
 
 
 def _split(call: Call, kind: str, x: Arg, dim: int, half: GateHalf) -> Recipe:
-    return call(GatedActivationDescriptor(kind, x.shape, dim, x.element, half), x=x)
+    desc = GatedActivationDescriptor(kind, x.shape, dim, x.element, half)
+    return call(desc, as_lies=x.fit(tuple(map(largest, desc.half_shape()))), x=x)
 
 
 def _split_backward(call: Call, kind: str, dy: Arg, x: Arg, dim: int, half: GateHalf) -> Recipe:

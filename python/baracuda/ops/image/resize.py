@@ -10,6 +10,7 @@ from typing import Any
 from baracuda.call.op import Op
 from baracuda.describe.dims import Dim, Shape
 from baracuda.describe.elements import Element
+from baracuda.describe.order import channels_of
 from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, output, tensor
 
 _MOST = 2**30
@@ -101,7 +102,7 @@ def _backward_signature(desc: Any) -> Signature:
     return Signature(tensor("dy", desc.result_shape(), desc.element), output("dx", desc.input_shape, desc.element))
 
 
-@descriptor(family="image", op="resize_nearest")
+@descriptor(family="image", op="resize_nearest", result_order=channels_of("x"))
 class ResizeNearestDescriptor(_Nearest):
     """y[n, c, o] = x[n, c, p], where p = floor((start + o step) / den) along each axis, at least 0 and at most the last.
 
@@ -120,7 +121,7 @@ class ResizeNearestDescriptor(_Nearest):
         return _signature(self)
 
 
-@descriptor(gradient_of=ResizeNearestDescriptor)
+@descriptor(gradient_of=ResizeNearestDescriptor, result_order=channels_of("dy"))
 class ResizeNearestBackwardDescriptor(_Nearest):
     """dx_p = the sum of dy_o over the results o that are x_p.
 
@@ -138,7 +139,7 @@ class ResizeNearestBackwardDescriptor(_Nearest):
         return _backward_signature(self)
 
 
-@descriptor(family="image", op="resize")
+@descriptor(family="image", op="resize", result_order=channels_of("x"))
 class ResizeDescriptor(_Filtered):
     """y[n, c, o] = the sum over places p, along each axis, of w(|p - q|) x[n, c, p], where q = (start + o step) / den.
 
@@ -162,7 +163,7 @@ class ResizeDescriptor(_Filtered):
         return _signature(self)
 
 
-@descriptor(gradient_of=ResizeDescriptor)
+@descriptor(gradient_of=ResizeDescriptor, result_order=channels_of("dy"))
 class ResizeBackwardDescriptor(_Filtered):
     """dx_p = the sum of dy_o times what result o takes of place p.
 

@@ -24,6 +24,7 @@ from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.promotion import broadcast
 from baracuda.describe.spec import Descriptor, Signature, descriptor, output, tensor
 from baracuda.memory.device import name_of
+from baracuda.memory.views import is_contiguous
 from baracuda.ops.layout.layout import ArangeDescriptor
 
 
@@ -211,6 +212,14 @@ def expanded(value: Any, shape: tuple[int, ...], behind: int = 0) -> Any:
     return _core.view_of(memory, 0, shape, steps, memory._element)
 
 
+def _flat(x: Any) -> Any:
+    """All elements in C order."""
+    from baracuda.functional import copy
+
+    sizes, _, strides, *_ = _core.describe(x)
+    return (x if is_contiguous(sizes, strides) else copy(x)).reshape(-1)
+
+
 @masked_select.vjp
 def _masked_select_vjp(input: Any, mask: Any) -> tuple[Any, Any]:
     from baracuda.functional import logical_or, sum_to, where, zeros_like
@@ -219,7 +228,7 @@ def _masked_select_vjp(input: Any, mask: Any) -> tuple[Any, Any]:
     def pull(dy: Any) -> Any:
         zeros = where(mask, zeros_like(input), zeros_like(input))  # in the shape that both broadcast to
         whole = logical_or(mask, zeros_like(zeros, dtype="bool"))
-        found = scatter(zeros.reshape(-1), 0, nonzero(whole.reshape(-1)).reshape(-1), dy)
+        found = scatter(_flat(zeros), 0, nonzero(_flat(whole)).reshape(-1), dy)
         return sum_to(found.reshape(tuple(zeros.shape)), tuple(input.shape))
 
     return masked_select(input, mask), pull

@@ -16,11 +16,12 @@ from baracuda.describe.dims import Dim, Shape, Size, check_axis
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.options import integers
+from baracuda.describe.order import as_one, channels_of
 from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, output, scalar, tensor
 from baracuda.ops.layout.layout import CopyDescriptor
 
 
-@descriptor(family="layout", op="flip")
+@descriptor(family="layout", op="flip", result_order=as_one("x"))
 class FlipDescriptor(Descriptor):
     """y[..., i, ...] = x[..., n - 1 - i, ...] along each of `axes`.
 
@@ -47,7 +48,7 @@ class FlipDescriptor(Descriptor):
         return {"axes": sum(1 << a for a in self.axes)}
 
 
-@descriptor(family="layout", op="roll")
+@descriptor(family="layout", op="roll", result_order=channels_of("x"))
 class RollDescriptor(Descriptor):
     """y[..., (i + shift) mod n, ...] = x[..., i, ...] along every axis.
 

@@ -143,7 +143,19 @@ def _copy_vjp(input: Any) -> tuple[Any, Any]:
     return copy(input), lambda dy: dy
 
 
-clone = alias_copy = copy
+@made_of("copy")
+@function(tensors="input")
+def clone(call: Call, input: Arg, *, out: Arg | None = None) -> Recipe:
+    """`input` in memory of its own and in the order of its strides, as torch.clone."""
+    return call(CopyDescriptor(input.shape, input.element), as_lies=input, x=input)
+
+
+@clone.vjp
+def _clone_vjp(input: Any) -> tuple[Any, Any]:
+    return clone(input), clone
+
+
+alias_copy = clone
 
 
 def _of(input: Arg, dtype: Any, device: Any) -> Element:
@@ -157,21 +169,21 @@ def _of(input: Arg, dtype: Any, device: Any) -> Element:
 @function(tensors="input", scalars="fill_value")
 def full_like(call: Call, input: Arg, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Recipe:
     """A tensor of the shape of `input`, and of its element or of `dtype`, filled with one value, as torch.full_like."""
-    return call(FillDescriptor(input.shape, _of(input, dtype, device)), value=fill_value)
+    return call(FillDescriptor(input.shape, _of(input, dtype, device)), as_lies=input, value=fill_value)
 
 
 @made_of("fill")
 @function(tensors="input")
 def zeros_like(call: Call, input: Arg, *, dtype: Any = None, device: Any = None) -> Recipe:
     """Zeros of the shape of `input`, and of its element or of `dtype`, as torch.zeros_like."""
-    return call(FillDescriptor(input.shape, _of(input, dtype, device)), value=0)
+    return call(FillDescriptor(input.shape, _of(input, dtype, device)), as_lies=input, value=0)
 
 
 @made_of("fill")
 @function(tensors="input")
 def ones_like(call: Call, input: Arg, *, dtype: Any = None, device: Any = None) -> Recipe:
     """Ones of the shape of `input`, and of its element or of `dtype`, as torch.ones_like."""
-    return call(FillDescriptor(input.shape, _of(input, dtype, device)), value=1)
+    return call(FillDescriptor(input.shape, _of(input, dtype, device)), as_lies=input, value=1)
 
 
 @lru_cache(maxsize=256)

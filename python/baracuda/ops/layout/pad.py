@@ -20,6 +20,7 @@ from baracuda.describe.dims import Dim, Shape, check_axis, check_shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.options import integers
+from baracuda.describe.order import channels_of
 from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, output, scalar, tensor
 from baracuda.ops.indexing.counting import MOST_BINS, BincountDescriptor
 from baracuda.ops.indexing.indexing import IndexSelectDescriptor, TakeDescriptor
@@ -83,7 +84,7 @@ class _Pad(Descriptor):
         return {"mode": _MODES.index(self.mode), **{f"low{d}": low for d, low in enumerate(_eight(self.low))}}
 
 
-@descriptor(family="layout", op="pad", enums={"mode": PadMode})
+@descriptor(family="layout", op="pad", enums={"mode": PadMode}, result_order=channels_of("x"))
 class PadDescriptor(_Pad):
     """y = x with `low` elements more in front of each axis and `high` behind it; negative numbers cut elements off.
 
@@ -108,7 +109,7 @@ class PadDescriptor(_Pad):
         )
 
 
-@descriptor(gradient_of=PadDescriptor)
+@descriptor(gradient_of=PadDescriptor, result_order=channels_of("dy"))
 class PadBackwardDescriptor(_Pad):
     """dx = the sum of dy over all places that an element of x went to, rounded once; 0 where it was cut off.
 

@@ -12,6 +12,7 @@ from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.order import ELEMENTWISE
 from baracuda.describe.promotion import broadcast, result_element
 from baracuda.describe.spec import Kinded, Param, ScalarParam, Signature, descriptor, frame, output, scalar, tensor
 from baracuda.ops.binary.binary import _sum_to
@@ -98,7 +99,7 @@ class _Pointwise(Kinded):
         return {"reduction": list(LossReduction).index(self.reduction), "log_target": int(self.log_target)}
 
 
-@descriptor(family="loss", kinds=KINDS, enums={"reduction": LossReduction})
+@descriptor(family="loss", kinds=KINDS, enums={"reduction": LossReduction}, result_order=ELEMENTWISE)
 class PointwiseLossDescriptor(_Pointwise):
     """loss = f(input, target), element by element, with broadcasting, reduced over all elements.
 
@@ -129,7 +130,7 @@ class PointwiseLossDescriptor(_Pointwise):
         return Signature(*tensors, output("loss", self.loss_shape(), self.element), *numbers)
 
 
-@descriptor(gradient_of=PointwiseLossDescriptor)
+@descriptor(gradient_of=PointwiseLossDescriptor, result_order=ELEMENTWISE)
 class PointwiseLossBackwardDescriptor(_Pointwise):
     """dinput = dloss times the loss's derivative, divided as the mean is, in the shape that input and target broadcast to.
 

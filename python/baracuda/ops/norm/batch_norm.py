@@ -12,6 +12,7 @@ from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape, shape_text
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.order import Order, channels_of
 from baracuda.describe.spec import Descriptor, Param, Signature, descriptor, frame, output, scalar, tensor
 
 
@@ -43,6 +44,9 @@ class _ChannelNorm(Descriptor):
 
     def attributes(self) -> dict[str, int | float]:
         return {"training": int(self.training), "per_instance": int(self.per_instance)}
+
+    def order(self) -> Order | None:
+        return None if self.per_instance else channels_of("x")
 
     def statistic(self, name: str) -> tuple[str, Shape, Element]:
         """Name, shape and element of a saved statistic: (channels,), or (images, channels)."""

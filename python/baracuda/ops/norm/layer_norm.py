@@ -9,6 +9,7 @@ from baracuda.call.compose import Composer, Value, composed
 from baracuda.call.op import Arg, Call, Op, Recipe, function
 from baracuda.call.steps import made_of
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.order import CHANNELS
 from baracuda.describe.spec import Param, Signature, descriptor, output, scalar, tensor
 from baracuda.ops.binary.binary import BinaryDescriptor
 from baracuda.ops.norm.norm import Norm, Sizes, common_fields
@@ -217,7 +218,8 @@ class _Grouped:
 
     def result(self, eps: float, save: bool) -> tuple[Value, ...]:
         """The result, and with `save` the mean and rstd of its groups: one plan on the CPU, and several elsewhere."""
-        if self.c.device != "cpu" or self.given == (None, None):
+        strides = self.c.lying(CHANNELS, self.shape, self.input)
+        if self.c.device != "cpu" or (self.given == (None, None) and strides is None):
             plain, *saved = self.plain(eps, save)
             return self.by("add", self.by("mul", plain, self.weight), self.bias), *saved
         groups, channels = self.rows[1], self.shape[1] // self.rows[1]
@@ -227,9 +229,9 @@ class _Grouped:
         desc = LayerNormDescriptor(
             shape, shape[2:], self.input.element, weight is not None, bias is not None, save, weight_rows=1
         )
-        made = self.c(desc, x=self.c.reshape(self.input, shape), weight=weight, bias=bias, eps=eps)
-        y, *saved = made if save else (made,)
-        return self.c.reshape(y, self.shape), *(self.c.reshape(s, (*self.rows[:2], 1)) for s in saved)
+        x, y = self.c.reshape(self.input, shape), self.c.new(self.shape, self.input.element, strides)
+        saved = self.c(desc, x=x, weight=weight, bias=bias, eps=eps, y=self.c.reshape(y, shape))
+        return y, *(self.c.reshape(s, (*self.rows[:2], 1)) for s in (saved if save else ()))
 
     def over_channels(self, x: Value) -> Value:
         """Summed over everything but the channels."""

@@ -11,6 +11,7 @@ from typing import Any
 from baracuda.call.op import Op
 from baracuda.describe.dims import Dim, Shape
 from baracuda.describe.elements import Element
+from baracuda.describe.order import Order, channels_of
 from baracuda.describe.spec import Descriptor, Signature, descriptor, frame, output, tensor
 
 _LIMIT = 2**31
@@ -184,7 +185,7 @@ def _mean_backward_signature(desc: Any) -> Signature:
     return Signature(tensor("dy", desc.result_shape(), desc.element), output("dx", desc.input_shape, desc.element))
 
 
-@descriptor(family="pool", op="max_pool")
+@descriptor(family="pool", op="max_pool", result_order=channels_of("x"))
 class MaxPoolDescriptor(_MaxPool):
     """y[n, c, o] = the largest x[n, c, o stride - low + t dilation] of the taps t that are inside.
 
@@ -211,7 +212,7 @@ class MaxPoolDescriptor(_MaxPool):
         return _max_signature(self)
 
 
-@descriptor(gradient_of=MaxPoolDescriptor)
+@descriptor(gradient_of=MaxPoolDescriptor, result_order=channels_of("dy"))
 class MaxPoolBackwardDescriptor(_MaxPool):
     """dx_i = the sum of dy_o over the windows o that hold place i and whose index is i.
 
@@ -249,6 +250,9 @@ class AvgPoolDescriptor(_AvgPool):
         element: f16, bf16, f32 or f64.
     """
 
+    def order(self) -> Order | None:
+        return channels_of("x") if len(self.input_shape) == 4 else None  # torch's volumes are in C order
+
     def signature(self) -> Signature:
         return _mean_signature(self)
 
@@ -269,6 +273,9 @@ class AvgPoolBackwardDescriptor(_AvgPool):
         element: f16, bf16, f32 or f64.
     """
 
+    def order(self) -> Order | None:
+        return channels_of("dy") if len(self.input_shape) == 4 else None  # torch's volumes are in C order
+
     def signature(self) -> Signature:
         return _mean_backward_signature(self)
 
@@ -286,6 +293,9 @@ class AdaptiveMaxPoolDescriptor(_Adaptive):
 
     indices: bool = False
 
+    def order(self) -> Order | None:
+        return channels_of("x") if len(self.input_shape) == 4 else None  # torch's volumes are in C order
+
     def signature(self) -> Signature:
         return _max_signature(self)
 
@@ -299,6 +309,9 @@ class AdaptiveMaxPoolBackwardDescriptor(_Adaptive):
         output_size: How many results there are along each axis.
         element: f16, bf16, f32 or f64.
     """
+
+    def order(self) -> Order | None:
+        return channels_of("dy") if len(self.input_shape) == 4 else None  # torch's volumes are in C order
 
     def signature(self) -> Signature:
         return _max_backward_signature(self)
@@ -314,6 +327,9 @@ class AdaptiveAvgPoolDescriptor(_Adaptive):
         element: f16, bf16, f32 or f64.
     """
 
+    def order(self) -> Order | None:
+        return channels_of("x") if len(self.input_shape) == 4 else None  # torch's volumes are in C order
+
     def signature(self) -> Signature:
         return _mean_signature(self)
 
@@ -327,6 +343,9 @@ class AdaptiveAvgPoolBackwardDescriptor(_Adaptive):
         output_size: How many results there are along each axis.
         element: f16, bf16, f32 or f64.
     """
+
+    def order(self) -> Order | None:
+        return channels_of("dy") if len(self.input_shape) == 4 else None  # torch's volumes are in C order
 
     def signature(self) -> Signature:
         return _mean_backward_signature(self)

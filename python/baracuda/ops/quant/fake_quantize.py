@@ -11,6 +11,7 @@ from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.order import ELEMENTWISE
 from baracuda.describe.spec import Signature, descriptor, frame, output, tensor
 from baracuda.ops.quant.scaled import Scales, block_scales, laid
 
@@ -35,7 +36,7 @@ class _Fake(Scales):
         return {"least": self.least, "most": self.most}
 
 
-@descriptor(family="quant", op="fake_quantize")
+@descriptor(family="quant", op="fake_quantize", result_order=ELEMENTWISE)
 class FakeQuantizeDescriptor(_Fake):
     """y = (min(max(round(x * (1 / scale)) + zero_point, least), most) - zero_point) scale: what quantization makes of x.
 
@@ -56,7 +57,7 @@ class FakeQuantizeDescriptor(_Fake):
         return Signature(x, self.scale_tensor(), self.zero_tensor(self.zero_point), y)
 
 
-@descriptor(gradient_of=FakeQuantizeDescriptor)
+@descriptor(gradient_of=FakeQuantizeDescriptor, result_order=ELEMENTWISE)
 class FakeQuantizeBackwardDescriptor(_Fake):
     """dx = dy where the code of x was within the range, else 0 (the straight-through estimate).
 

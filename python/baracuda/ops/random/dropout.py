@@ -14,6 +14,7 @@ from baracuda.call.op import Op, composite, run_new
 from baracuda.choose.plan import Plan, plan
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
+from baracuda.describe.order import ELEMENTWISE
 from baracuda.describe.sizes import SizeExpr, product
 from baracuda.describe.spec import Descriptor, ScalarParam, Signature, descriptor, frame, output, scalar, tensor
 from baracuda.memory.device import Place, name_of
@@ -34,7 +35,7 @@ class _Dropout(Descriptor):
         return scalar("p", default=0.5), scalar("seed", "unsigned"), scalar("offset", "unsigned", 0)
 
 
-@descriptor(family="random", op="dropout")
+@descriptor(family="random", op="dropout", result_order=ELEMENTWISE)
 class DropoutDescriptor(_Dropout):
     """y = x / (1 - p) where an element is kept, 0 where it is dropped, which it is with probability p.
 
@@ -58,7 +59,7 @@ class DropoutDescriptor(_Dropout):
         return product(self.shape).ceil(4)
 
 
-@descriptor(gradient_of=DropoutDescriptor)
+@descriptor(gradient_of=DropoutDescriptor, result_order=ELEMENTWISE)
 class DropoutBackwardDescriptor(_Dropout):
     """Dx = dy / (1 - p) where an element was kept, else 0; from the same p, seed and offset. dx may be the view dy.
 

@@ -27,18 +27,20 @@ from math import nextafter
 from typing import Any
 
 from baracuda import _core
+from baracuda.call.allocation import of_numpy, orders
 from baracuda.call.op import NotDifferentiable, Op, composite
 from baracuda.call.steps import made_of
 from baracuda.choose.plan import Plan, plan
 from baracuda.describe.dims import Shape, check_shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.order import SAME
 from baracuda.describe.promotion import broadcast
 from baracuda.describe.sizes import SizeExpr, product
 from baracuda.describe.spec import Descriptor, Signature, descriptor, output, scalar
 from baracuda.memory.device import Place, name_of, place_of
 from baracuda.memory.generator import Generator, chosen
-from baracuda.memory.results import allocated, foreign_converter, fresh, maker
+from baracuda.memory.results import allocated, foreign_converter, fresh, new_result
 
 
 @descriptor(family="random", kinds=("uniform", "normal"))
@@ -174,15 +176,16 @@ def _of_moments(mean: Any, std: Any, moments: list[Any], generator: Any) -> Any:
 
 
 def run_like(input: Any, shape: Any, fill: Callable[[Any], Any], element: Element | None = None) -> Any:
-    """A new tensor of the kind of another one, filled."""
+    """A new tensor of the kind of another one, and in its order where it has its shape, filled."""
     from baracuda.memory.tensor import empty
 
-    _, code, _, *place = _core.describe(input)
+    sizes, code, strides, *place = _core.describe(input)
     device, kind = name_of((place[0], place[1])), element or Element(code)
     convert = foreign_converter(input)
     if convert is not None:
         return convert(fill(allocated(empty, (shape, kind, device), ("device",))))
-    return fill(allocated(*maker(input, shape, kind, device)))
+    steps = SAME.strides(tuple(shape), [(sizes, strides)], of_numpy(input)) if orders(input) else None
+    return fill(new_result(input, tuple(shape), kind, device, steps))
 
 
 def rounded_into(out: Any, drawn: Any, element: Element) -> Any:

@@ -10,11 +10,12 @@ from baracuda.call.steps import made_of
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.order import as_one
 from baracuda.describe.spec import Descriptor, Signature, descriptor, output, tensor
 from baracuda.ops.indexing.indexing import GatherBackwardDescriptor, GatherDescriptor, gather_backward
 
 
-@descriptor(family="sort", op="sort")
+@descriptor(family="sort", op="sort", result_order=as_one("x"))
 class SortDescriptor(Descriptor):
     """values = x sorted along an axis, indices = where along it they were.
 

@@ -9,6 +9,7 @@ from baracuda.call.op import Arg, Call, Function, Op, Recipe, function
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.order import ELEMENTWISE, MIXED, Order
 from baracuda.describe.promotion import broadcast, result_element
 from baracuda.describe.spec import (
     Descriptor,
@@ -65,6 +66,9 @@ class WhereDescriptor(_Where):
     a_element: Element | None = None
     b_element: Element | None = None
 
+    def order(self) -> Order:
+        return MIXED if self.a_shape is None or self.b_shape is None else ELEMENTWISE
+
     def signature(self) -> Signature:
         tensors, numbers = [], []
         for name, shape, element in (("a", self.a_shape, self.a_element), ("b", self.b_shape, self.b_element)):
@@ -76,7 +80,7 @@ class WhereDescriptor(_Where):
         return Signature(condition, *tensors, output("y", self.full_shape(), self.element), *numbers)
 
 
-@descriptor(gradient_of=WhereDescriptor)
+@descriptor(gradient_of=WhereDescriptor, result_order=ELEMENTWISE)
 class WhereBackwardDescriptor(_Where):
     """da = dy where condition holds, else 0; db the other way round; both in the broadcast shape.
 
@@ -123,7 +127,7 @@ class _Clamp(Descriptor):
         return [scalar(n, kind, fits=self.element, present=there) for n, there in given]
 
 
-@descriptor(family="ternary", op="clamp")
+@descriptor(family="ternary", op="clamp", result_order=ELEMENTWISE)
 class ClampDescriptor(_Clamp):
     """y = min(max(x, min), max), the bounds being numbers given to run. NaN is kept; max wins over min.
 
@@ -143,7 +147,7 @@ class ClampDescriptor(_Clamp):
         return Signature(x, output("y", self.shape, self.element), *self.bounds())
 
 
-@descriptor(gradient_of=ClampDescriptor)
+@descriptor(gradient_of=ClampDescriptor, result_order=ELEMENTWISE)
 class ClampBackwardDescriptor(_Clamp):
     """dx = dy where x lies within the bounds (a tie with a bound counts as within), else 0.
 
@@ -206,7 +210,7 @@ def _ends(element: Element) -> tuple[float | int, float | int]:
     return element.limits if element.is_integer else (0, 1)
 
 
-@descriptor(family="ternary", kinds=KINDS)
+@descriptor(family="ternary", kinds=KINDS, result_order=ELEMENTWISE)
 class TernaryDescriptor(_Three):
     """y = f(a, b, c), element by element, with broadcasting.
 
@@ -227,7 +231,7 @@ class TernaryDescriptor(_Three):
         return Signature(*tensors, output("y", self.full_shape(), self.element), *numbers)
 
 
-@descriptor(gradient_of=TernaryDescriptor)
+@descriptor(gradient_of=TernaryDescriptor, result_order=ELEMENTWISE)
 class TernaryBackwardDescriptor(_Three):
     """da, db and dc, all in the shape that the operands broadcast to; sum them to the operands' own shapes.
 

@@ -17,6 +17,7 @@ from baracuda.choose.sku import rows
 from baracuda.describe.dims import Shape
 from baracuda.describe.elements import Element
 from baracuda.describe.errors import InvalidProblemError
+from baracuda.describe.order import ELEMENTWISE
 from baracuda.describe.spec import Descriptor, ScalarParam, Signature, descriptor, output, scalar, tensor
 from baracuda.ops.cast.cast import CastDescriptor
 from baracuda.ops.unary.unary_kinds import KINDS, Number
@@ -58,7 +59,7 @@ def _input(shape: Shape, element: Element, input_element: Element | None) -> Any
     return tensor("x", shape, given, reads=given is not element)
 
 
-@descriptor(family="unary", kinds=KINDS)
+@descriptor(family="unary", kinds=KINDS, result_order=ELEMENTWISE)
 class UnaryDescriptor(Descriptor):
     """y = f(x), element by element.
 
@@ -89,7 +90,7 @@ class UnaryDescriptor(Descriptor):
         return UnaryBackwardDescriptor(self.kind, self.shape, self.element)
 
 
-@descriptor(family="unary", direction="backward", kinds=SAVES)
+@descriptor(family="unary", direction="backward", kinds=SAVES, result_order=ELEMENTWISE)
 class UnaryBackwardDescriptor(Descriptor):
     """dx = dy * f'(x), from the saved x, or from the saved y where that is enough.
 
@@ -112,7 +113,7 @@ class UnaryBackwardDescriptor(Descriptor):
         )
 
 
-@descriptor(family="unary", op="gelu", enums={"approximate": Approximate})
+@descriptor(family="unary", op="gelu", enums={"approximate": Approximate}, result_order=ELEMENTWISE)
 class GeluDescriptor(Descriptor):
     """y = x Phi(x), Phi the normal distribution's cumulative function.
 
@@ -135,7 +136,7 @@ class GeluDescriptor(Descriptor):
         return Signature(_input(self.shape, self.element, self.input_element), output("y", self.shape, self.element))
 
 
-@descriptor(gradient_of=GeluDescriptor)
+@descriptor(gradient_of=GeluDescriptor, result_order=ELEMENTWISE)
 class GeluBackwardDescriptor(Descriptor):
     """dx = dy (Phi(x) + x Phi'(x)), or the derivative of the tanh approximation.
 
