@@ -139,7 +139,7 @@ def test_commands_know_functions_of_several_plans(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     explained = _printed(["explain", "kron"], monkeypatch, capsys)
-    assert explained.startswith("kron is made of mul:") and "step of kron" in explained
+    assert explained.startswith("kron is made of copy, mul:") and "step of kron" in explained
     assert "`mul` forward cpu" in _printed(["capabilities", "kron"], monkeypatch, capsys)
     verified = _printed(["verify", "chain_matmul", "--element", "f32"], monkeypatch, capsys)
     assert "matmul.forward.cpu.f32" in verified and "mul.forward.cpu.f32" in verified

@@ -1450,7 +1450,7 @@ STEPS: dict[str, tuple[tuple[str, str], ...]] = {
     "isreal": (("eq", "forward"), ("fill", "forward"),),
     "js_div": (("add", "forward"), ("div", "forward"), ("exp", "forward"), ("logaddexp", "forward"), ("mean", "forward"), ("mul", "forward"), ("sub", "forward"), ("sum", "forward"),),
     "kl_div_backward": (("kl_div", "backward"),),
-    "kron": (("mul", "forward"),),
+    "kron": (("copy", "forward"), ("mul", "forward"),),
     "kron_backward": (("cast", "forward"), ("copy", "forward"), ("matmul", "forward"), ("mul", "forward"),),
     "l1_loss_backward": (("l1_loss", "backward"),),
     "lamb_": (("add", "forward"), ("cast", "forward"), ("clamp", "forward"), ("copy", "forward"), ("div", "forward"), ("eq", "forward"), ("expm1", "forward"), ("lerp", "forward"), ("mul", "forward"), ("norm", "forward"), ("sign", "forward"), ("sqrt", "forward"), ("square", "forward"), ("sub", "forward"), ("where", "forward"),),

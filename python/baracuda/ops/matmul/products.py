@@ -104,7 +104,7 @@ def _kron_shape(a: Value, b: Value) -> Shape:
     return tuple(m * n for m, n in zip(*longer, strict=True))
 
 
-@made_of("mul")
+@made_of("copy mul")
 @composed(tensors="input other")
 def kron(c: Composer, input: Value, other: Value, *, out: Any = None) -> Value:
     """Kronecker's product: every element of `input` times all of `other`, as torch.kron; elements are promoted."""

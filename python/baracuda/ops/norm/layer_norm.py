@@ -12,6 +12,7 @@ from baracuda.describe.errors import InvalidProblemError
 from baracuda.describe.order import CHANNELS
 from baracuda.describe.spec import Param, Signature, descriptor, output, scalar, tensor
 from baracuda.ops.binary.binary import BinaryDescriptor
+from baracuda.ops.layout.layout import CopyDescriptor
 from baracuda.ops.norm.norm import Norm, Sizes, common_fields
 from baracuda.ops.reduce.reduce import ReduceDescriptor
 
@@ -218,8 +219,7 @@ class _Grouped:
 
     def result(self, eps: float, save: bool) -> tuple[Value, ...]:
         """The result, and with `save` the mean and rstd of its groups: one plan on the CPU, and several elsewhere."""
-        strides = self.c.lying(CHANNELS, self.shape, self.input)
-        if self.c.device != "cpu" or (self.given == (None, None) and strides is None):
+        if self.c.device != "cpu" or self.given == (None, None):
             plain, *saved = self.plain(eps, save)
             return self.by("add", self.by("mul", plain, self.weight), self.bias), *saved
         groups, channels = self.rows[1], self.shape[1] // self.rows[1]
@@ -229,9 +229,20 @@ class _Grouped:
         desc = LayerNormDescriptor(
             shape, shape[2:], self.input.element, weight is not None, bias is not None, save, weight_rows=1
         )
-        x, y = self.c.reshape(self.input, shape), self.c.new(self.shape, self.input.element, strides)
-        saved = self.c(desc, x=x, weight=weight, bias=bias, eps=eps, y=self.c.reshape(y, shape))
-        return y, *(self.c.reshape(s, (*self.rows[:2], 1)) for s in (saved if save else ()))
+        last = self.c.lying(CHANNELS, self.shape, self.input) is not None
+        x = self.c.reshape(self.c.copy(self.input) if last else self.input, shape)
+        made = self.c(desc, x=x, weight=weight, bias=bias, eps=eps)
+        y, *saved = made if save else (made,)
+        return self.c.reshape(y, self.shape), *(self.c.reshape(s, (*self.rows[:2], 1)) for s in saved)
+
+    def in_order(self, y: Value) -> Value:
+        """The result with its channels last where the input has them so: kernels read and write whole groups faster."""
+        strides = self.c.lying(CHANNELS, self.shape, self.input)
+        if strides is None:
+            return y
+        made = self.c.new(y.shape, y.element, strides)
+        self.c(CopyDescriptor(y.shape, y.element), x=y, y=made)
+        return made
 
     def over_channels(self, x: Value) -> Value:
         """Summed over everything but the channels."""
@@ -255,7 +266,8 @@ def group_norm(
     A layer_norm of the groups on the cpu; elsewhere a product and a sum follow it, and half results are rounded after
     each. No plan of its own.
     """
-    return _Grouped(c, input, num_groups, weight, bias).result(eps, save=False)[0]
+    grouped = _Grouped(c, input, num_groups, weight, bias)
+    return grouped.in_order(grouped.result(eps, save=False)[0])
 
 
 @composed(tensors="input weight bias")
@@ -267,7 +279,9 @@ def _group_norm_forward(
     bias: Value | None = None,
     eps: float = 1e-5,
 ) -> tuple[Value, ...]:
-    return _Grouped(c, input, num_groups, weight, bias).result(eps, save=True)
+    grouped = _Grouped(c, input, num_groups, weight, bias)
+    y, *saved = grouped.result(eps, save=True)
+    return grouped.in_order(y), *saved
 
 
 @composed(tensors="dy input mean rstd weight")
