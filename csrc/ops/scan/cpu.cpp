@@ -85,13 +85,13 @@ void run_float_columns(const RowMap& x, const RowMap& y, int64_t first, int64_t 
 
 template <bool kProduct, bool kExact, class C>
 void run_whole(const TensorView& x, const TensorView& y, int64_t axis) {
-  walk(
+  walk<8>(
       std::array{x, y}, axis, [](const auto& m) { run_lines<Total<kProduct, kExact, C>, C, C>(m[0], m[1]); },
       [](const auto& m, int64_t first, int64_t n) { run_columns<kProduct, kExact, C>(m[0], m[1], first, n); });
 }
 template <bool kProduct, bool kHalves>
 void run_floats(const TensorView& x, const TensorView& y, int64_t axis) {
-  walk(
+  walk<8>(
       std::array{x, y}, axis, [](const auto& m) { run_lines<FourLine<kProduct, kHalves>, float, float>(m[0], m[1]); },
       [](const auto& m, int64_t first, int64_t n) { run_float_columns<kProduct, kHalves>(m[0], m[1], first, n); });
 }

@@ -10,8 +10,9 @@
 namespace baracuda::scan {
 
 // Calls lines(maps) with the tensors as lines along the axis, or, where neighbours in memory belong to different lines,
-// columns(maps, first, n) for tiles of lines, with maps whose rows are the axis' positions.
-template <size_t kTensors, class Lines, class Columns>
+// columns(maps, first, n) for tiles of lines, with maps whose rows are the axis' positions. Lines of up to kShort values are
+// columns, too: they cost more to begin than to scan.
+template <int64_t kShort, size_t kTensors, class Lines, class Columns>
 void walk(const std::array<TensorView, kTensors>& tensors, int64_t axis, Lines&& lines, Columns&& columns) {
   std::array<RowMap, kTensors> maps;
   for (size_t k = 0; k < kTensors; ++k) maps[k] = row_map(tensors[k], tensors[k].rank == 0 ? 0 : 1u << axis);
@@ -20,7 +21,7 @@ void walk(const std::array<TensorView, kTensors>& tensors, int64_t axis, Lines&&
   if (rows == 0 || length == 0) return;
   bool along = x.inner.rank == 1;
   for (const RowMap& m : maps) along = along && m.inner.dense();
-  if (along || !side_by_side(x)) return lines(maps);
+  if ((along && length > kShort) || !side_by_side(x)) return lines(maps);
   for (RowMap& m : maps) m = across(m);
   const int64_t tiles = (rows + kTile - 1) / kTile;
   parallel_for(tiles, row_grain(std::min(rows, kTile) * length), [&](int64_t begin, int64_t end) {

@@ -91,7 +91,7 @@ void run_extreme_columns(const Maps& maps, int64_t first, int64_t n) {
 
 template <bool kMax, class C>
 void run_extremes(const std::array<TensorView, 3>& tensors, int64_t axis) {
-  walk(tensors, axis, run_extreme_lines<kMax, C>, run_extreme_columns<kMax, C>);
+  walk<16>(tensors, axis, run_extreme_lines<kMax, C>, run_extreme_columns<kMax, C>);
 }
 template <bool kMax>
 void extremes_of(const std::array<TensorView, 3>& tensors, int64_t axis) {

@@ -100,7 +100,7 @@ void gradient_columns(const GradientMaps& maps, int64_t first, int64_t n) {
 
 void log_sums(const Launch& launch) {
   const std::array<TensorView, 2> tensors{launch[ScanArgs::x], launch[ScanArgs::y]};
-  walk(
+  walk<8>(
       tensors, attributes<ScanAttrs>(launch).axis,
       [](const auto& m) { run_lines<LogSumLine, double, double>(m[0], m[1]); }, log_sum_columns);
 }
@@ -110,7 +110,7 @@ void log_sums_backward(const Launch& launch) {
   const int64_t axis = attributes<ScanAttrs>(launch).axis;
   const std::array<TensorView, 4> tensors{flipped(launch[Args::dy], axis), flipped(launch[Args::x], axis),
                                           flipped(launch[Args::y], axis), flipped(launch[Args::dx], axis)};
-  walk(tensors, axis, gradient_lines, gradient_columns);
+  walk<8>(tensors, axis, gradient_lines, gradient_columns);
 }
 
 }  // namespace baracuda::scan
