@@ -86,7 +86,7 @@ def random_function(rng: np.random.Generator) -> Callable[[Any, Any], Any]:
 def test_random_functions_have_the_gradients_of_torch(number: int) -> None:
     rng = np.random.default_rng([SEED, number])
     f = random_function(rng)
-    a, b = rng.normal(size=(2, 4, 6)).astype(np.float32)
+    a, b = rng.normal(size=(2, 4, 6))  # doubles: what eight steps of floats round differs between processors
     layouts = (
         np.ascontiguousarray,
         np.asfortranarray,
@@ -100,7 +100,7 @@ def test_random_functions_have_the_gradients_of_torch(number: int) -> None:
     scale = max(1.0, *(float(np.abs(w).max()) for w in want))
     value, got = bc.value_and_grad(lambda a, b: f(True, a, b), argnums=(0, 1))(*given)
     for x, w in zip(got, want, strict=True):
-        np.testing.assert_allclose(x / scale, w / scale, atol=2e-6)
+        np.testing.assert_allclose(x / scale, w / scale, atol=1e-12)
     # Compiled, the same bits.
     compiled = bc.jit(bc.value_and_grad(lambda a, b: f(True, a, b), argnums=(0, 1)))(a, b)
     again = bc.value_and_grad(lambda a, b: f(True, a, b), argnums=(0, 1))(a, b)
