@@ -91,4 +91,5 @@ def test_functions_written_out_give_what_onnx_wants(share: int) -> None:
         warnings.simplefilter("ignore")
         refused = {c.name: why for c in cases if (why := _refused(c))}
     assert len(refused) < len(cases) / 5, refused
-    assert {*refused.values()} <= {"element"}, refused
+    others = {name: why for name, why in refused.items() if why != "element"}
+    assert all(why == "operator" and name.startswith("test_bernoulli") for name, why in others.items()), others

@@ -75,7 +75,7 @@ def test_random_equations_are_torchs(problem: tuple[str, list[tuple[int, ...]]],
     xs = [values(s, dtype, i) for i, s in enumerate(shapes)]
     wanted = torch.einsum(equation, *(x.to(torch.int64) for x in xs))
     got = F.einsum(equation, *xs)
-    assert got.shape == wanted.shape and got.is_contiguous()
+    assert got.shape == wanted.shape
     if name in ("float64", "int64") or not wanted.numel() or wanted.abs().max() <= 256:
         assert torch.equal(got.to(torch.float64), wanted.to(torch.float64)) or name == "uint8"
     if not dtype.is_floating_point:

@@ -10,8 +10,8 @@
 namespace baracuda::scan {
 
 // Calls lines(maps) with the tensors as lines along the axis, or, where neighbours in memory belong to different lines,
-// columns(maps, first, n) for tiles of lines, with maps whose rows are the axis' positions. Lines of up to kShort values are
-// columns, too: they cost more to begin than to scan.
+// columns(maps, first, n) for tiles of lines, with maps whose rows are the axis' positions. Lines of up to kShort
+// values are columns, too: they cost more to begin than to scan.
 template <int64_t kShort, size_t kTensors, class Lines, class Columns>
 void walk(const std::array<TensorView, kTensors>& tensors, int64_t axis, Lines&& lines, Columns&& columns) {
   std::array<RowMap, kTensors> maps;
